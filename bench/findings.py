@@ -20,32 +20,32 @@ import headviz
 from findings_gates import SHIPPED, gated
 from findings_models import AGREED, PAGE, Cell, training
 from findings_orders import agreement, orders
-from findings_papers import heads_one_by_one, retraining
+from findings_papers import MORE_SEEDS, SEEDS, heads_one_by_one, retraining
 from findings_shared import board, shared
 from headviz.progress import Cancel
 from headviz.storage.writing import replace_file
 
 
 def cells() -> list[Cell]:
-    """All cells, most valuable first: one model after the other, all orders without iteration before the long ones."""
+    """All cells, most valuable first: a tier of all models, before the longer cells of the next."""
     tasks = ("mrpc", "sst2", "wnli", "rte", "cola")
-    small = [_of_model("minilm", task, seed) for seed in range(3) for task in tasks]
-    more = [[training("minilm", t, s), agreement("minilm", t, s)] for s in (3, 4) for t in AGREED]
-    large = [_of_model("mpnet", task, 0) for task in ("wnli", "rte", "mrpc")]
-    boards = [
-        [gated(SHIPPED, SHIPPED), gated("minilm", "sst2"), gated("minilm", "mrpc")],
-        [board("minilm", "mrpc"), board("minilm", "sst2"), shared("minilm")],
-        [board("mpnet", "mrpc")],
+    small = [cell for seed in range(3) for task in tasks for cell in _of_model("minilm", task, seed)]
+    more = [cell for s in (3, 4) for t in AGREED for cell in (training("minilm", t, s), agreement("minilm", t, s))]
+    over = [gated(SHIPPED, SHIPPED), gated("minilm", "sst2"), gated("minilm", "mrpc")]
+    over += [board("minilm", "mrpc"), board("minilm", "sst2"), shared("minilm")]
+    again = [
+        cell for s in SEEDS for t in ("mrpc", "wnli", "cola", "rte", "sst2") for cell in retraining("minilm", t, s)
     ]
-    again = [retraining("minilm", task) for task in ("wnli", "mrpc", "cola", "rte", "sst2")]
-    return [
-        cell
-        for groups in ([*small, *more], boards, again, large)
-        for tier in range(3)
-        for group in groups
-        for cell in group
-        if cell.tier == tier
+    tickets = [cell for seed in MORE_SEEDS for cell in retraining("minilm", "mrpc", seed)]
+    large = [cell for task in ("mrpc", "rte", "wnli") for cell in _of_model("mpnet", task, 0)]
+    large += [
+        cell for s in range(5) for t in AGREED for cell in (training("mpnet", t, s, 1), agreement("mpnet", t, s, 1))
     ]
+    large += [board("mpnet", "mrpc"), *retraining("mpnet", "rte", 0), *retraining("mpnet", "wnli", 0)]
+    planned: dict[str, Cell] = {}
+    for cell in (*small, *more, *over, *again, *large, *tickets):
+        planned.setdefault(cell.name, cell)
+    return sorted(planned.values(), key=lambda cell: cell.tier)
 
 
 def _of_model(encoder: str, task: str, seed: int) -> list[Cell]:
@@ -94,6 +94,7 @@ def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
             "torch": torch.__version__,
             "threads": torch.get_num_threads(),
             "machine": platform.machine(),
+            "device": args.device,
         },
     }
     replace_file(path, json.dumps(found, indent=1, allow_nan=False) + "\n")
@@ -136,6 +137,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=PAGE, help="where the JSON files go")
     parser.add_argument("--only", action="append", metavar="PART", help="cells with this in their names; several times")
     parser.add_argument("--threads", type=int, default=1, help="1 gives the same weights on every number of cores")
+    parser.add_argument("--device", default="cpu", help="where to compute; another device rounds otherwise")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--grace", type=float, default=10, help="minutes that a begun cell may go on")
     parser.add_argument("--plan", action="store_true", help="say what is missing and what it takes; compute nothing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from findings_shared_page import table
+from findings_tables import table
 
 Cells = dict[str, dict[str, Any]]
 

@@ -45,7 +45,7 @@ def compare(args: argparse.Namespace, cancel: Cancel, encoder: str, task: str) -
             samples=EXAMPLES,
             seeds=(0,),
             train_limit=LIMITS.get(task),
-            device="cpu",
+            device=args.device,
         )
         folder = args.work / "runs" / f"{encoder}-{task}-0-{algorithm}-{score}-{EXAMPLES}"
         context, runs[algorithm] = followed(plan, folder, cancel)

@@ -5,7 +5,6 @@ python bench/findings_page.py          # writes docs/study.md
 
 import json
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,9 @@ from findings_again import again
 from findings_models import FOLDERS, PAGE, Cell
 from findings_orders import AHEAD_IN, PRICES
 from findings_papers import KEPT_SHARE
-from findings_shared_page import boards, gated, table, transferred
+from findings_retrained_page import retrained
+from findings_shared_page import boards, gated, transferred
+from findings_tables import by_model, one_class, over_seeds, points, table, where
 from headviz.evaluation.significance import holm
 from headviz.pruning import ALGORITHMS
 from headviz.pruning.tickets.margin import MARGIN
@@ -55,7 +56,7 @@ def page(found: Cells, planned: Iterable[Cell], earlier: Cells | None = None) ->
         "E1": ("E1: agreement before and after fine-tuning", _agreement),
         "E2": ("E2: heads removed without retraining", _pruned),
         "M": ("M: Michel et al., head by head", _one_by_one),
-        "E3": ("E3: heads removed, then trained", _retrained),
+        "E3": ("E3: heads removed, then trained", retrained),
         "E5": ("E5: masks given to other tasks", transferred),
         "B": ("Which score: the board", boards),
         "G": ("Gates against iterative Taylor", gated),
@@ -75,21 +76,9 @@ def page(found: Cells, planned: Iterable[Cell], earlier: Cells | None = None) ->
     return "\n".join([*lines, ""])
 
 
-def _where(cell: dict[str, Any]) -> tuple[str, str, int]:
-    """Encoder, task and seed of a cell, from its name."""
-    _, encoder, task, seed, *_ = cell["cell"].split("-")
-    return encoder, task, int(seed)
-
-
-def _by_model(found: list[dict[str, Any]]) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
-    """Cells of one encoder and task, in order."""
-    for (encoder, task), group in groupby(sorted(found, key=_where), lambda c: _where(c)[:2]):
-        yield encoder, task, list(group)
-
-
 def _models(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
     rows = []
-    for encoder, task, group in _by_model(found):
+    for encoder, task, group in by_model(found):
         metrics = ", ".join(
             f"{name} {np.mean([c['metrics'][name] for c in group if c['metrics'][name] is not None]):.3f}"
             for name in group[0]["metrics"]
@@ -103,18 +92,18 @@ def _agreement(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> It
     yield "Spearman of attention and attribution, mean over heads, on the same examples."
     yield from ["Before: the encoder with a fresh class head of the same seed.", ""]
     rows, said = [], []
-    for encoder, task, group in _by_model(found):
+    for encoder, task, group in by_model(found):
         for cell in group:
             values = [cell[side][kind] for kind in ("signed", "absolute") for side in ("before", "after")]
-            rows.append([encoder, task, _where(cell)[2], *(_signed(v) for v in values)])
+            rows.append([encoder, task, where(cell)[2], *(_signed(v) for v in values)])
         for kind in ("signed", "absolute"):
             changes = np.array([c["after"][kind] - c["before"][kind] for c in group])
             said.append(f"{encoder} on {task}, {kind}: {_change(changes)}")
     header = ["encoder", "task", "seed", "before", "after", "before, absolute", "after, absolute"]
     yield from [*table(header, rows), "", *(f"- {one}" for one in said), ""]
     courses = [
-        [encoder, task, _where(c)[2], *(f"{at['updates']}: {at['absolute']:.3f}" for at in c["course"])]
-        for encoder, task, group in _by_model(found)
+        [encoder, task, where(c)[2], *(f"{at['updates']}: {at['absolute']:.3f}" for at in c["course"])]
+        for encoder, task, group in by_model(found)
         for c in group
         if c.get("course")
     ]
@@ -127,31 +116,28 @@ def _change(changes: np.ndarray) -> str:
     """The change over fine-tuning seeds with a t interval; no direction without one that excludes zero."""
     if len(changes) < 2:
         return f"{_signed(changes[0])} with one seed, which is no evidence of a direction."
-    from scipy import stats
-
-    mean, error = changes.mean(), changes.std(ddof=1) / len(changes) ** 0.5
-    low, high = stats.t.interval(0.95, len(changes) - 1, mean, error) if error else (mean, mean)
+    mean, low, high = over_seeds(changes)
     what = "rises" if low > 0 else "falls" if high < 0 else "no direction is told apart"
     return f"{_signed(mean)} [{_signed(low)}, {_signed(high)}] over {len(changes)} seeds: {what}."
 
 
 def _pruned(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
-    full = {_where(c): c for c in trained}
-    for encoder, task, group in _by_model(found):
+    full = {where(c): c for c in trained}
+    for encoder, task, group in by_model(found):
         yield from _task(encoder, task, group, full)
 
 
 def _task(encoder: str, task: str, group: list[dict[str, Any]], full: dict[Any, dict[str, Any]]) -> Iterator[str]:
     first = group[0]
     metric, places = first["metric"], [_place(first, share) for share in SHARES]
-    seeds = sorted({_where(c)[2] for c in group})
+    seeds = sorted({where(c)[2] for c in group})
     yield from [f"### {encoder} on {task}", ""]
     values = ", ".join(f"{full[encoder, task, s]['metrics'][metric]:.3f}" for s in seeds)
     constant = first["steps"][0]["constant"]
     known = f"; one class for all answers: {constant[metric]:.3f}" if constant and constant[metric] is not None else ""
     yield from [f"{metric} over {first['n']:,} dev examples. All heads: {values} (seeds {seeds}){known}.", ""]
     floor = None if constant is None else constant[metric]
-    useless = floor is not None and all(full[_where(c)]["metrics"][metric] <= floor for c in group)
+    useless = floor is not None and all(full[where(c)]["metrics"][metric] <= floor for c in group)
     if useless:
         yield from ["No model is better than one class for all, so no order can be told from another here.", ""]
     shares = [f"{first['ahead'][at]['sparsity']:.0%} off" for at in places]
@@ -198,18 +184,18 @@ def told(cell: dict[str, Any]) -> tuple[int, int, int]:
 def _one_by_one(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
     yield from [ONE_BY_ONE, ""]
     rows, courses = [], []
-    for encoder, task, group in _by_model(found):
+    for encoder, task, group in by_model(found):
         for cell in group:
             layers = cell["one head is left"]
             enough = sum(layer["low"] is not None and 100 * layer["low"] >= -MARGIN for layer in layers)
-            rows.append([encoder, task, _where(cell)[2], cell["heads"], *told(cell), f"{enough} of {len(layers)}"])
+            rows.append([encoder, task, where(cell)[2], cell["heads"], *told(cell), f"{enough} of {len(layers)}"])
             spared = [
                 f"{'end' if at['updates'] is None else at['updates']}: "
                 + ("–" if at["spared"] is None else f"{at['spared']:.0%}")
                 for at in cell["spared"]
             ]
             if spared:
-                courses.append([encoder, task, _where(cell)[2], *spared])
+                courses.append([encoder, task, where(cell)[2], *spared])
     header = ["encoder", "task", "seed", "heads", "worse, alone", "worse, all", "better, all", "one head is enough"]
     yield from [*table(header, rows), ""]
     enough = [float(v) for v in find("michel", "table6").rows["table6"]]
@@ -220,40 +206,6 @@ def _one_by_one(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> I
     ]
     if courses:
         yield from [WHAT_IT_SPARES, "", *table(["encoder", "task", "seed", *("" for _ in courses[0][3:])], courses), ""]
-
-
-def _retrained(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
-    for encoder, task, group in _by_model(found):
-        full = group[0]["tickets"][0]
-        yield from [
-            f"### {encoder} on {task}",
-            "",
-            f"{group[0]['metric']} over {group[0]['n']:,} dev examples, {full['seeds']} seeds. With all heads: "
-            f"{full['full_mean']:.3f} ± {full['full_sd']:.3f}.",
-            "",
-        ]
-        shares = [f"{t['sparsity']:.0%} off" for t in group[0]["tickets"]]
-        rows = [
-            [ALGORITHMS[c["algorithm"]].title, f"`{c['score']}`", *(_ticket(t) for t in c["tickets"])] for c in group
-        ]
-        yield from [*table(["algorithm", "score", *shares], rows), ""]
-        if full["false_win_rate"] is not None:
-            yield from [
-                "A star: a winning ticket by the thesis's criterion, which lets "
-                f"{full['false_win_rate']:.0%} of true losses",
-                f"of one sd pass with {full['seeds']} seeds.",
-                "",
-            ]
-        (theirs,) = published("tickets")
-        if FOLDERS[task] in theirs.rows["row"]:
-            column = theirs.rows["row"].index(FOLDERS[task])
-            printed = {name: row[column] for name, row in theirs.rows.items() if name != "row" and row[column]}
-            told = ", ".join(f"{name} {cell}" for name, cell in printed.items())
-            yield from [f"Published (thesis, Table 6.2): {told}.", ""]
-
-
-def _ticket(one: dict[str, Any]) -> str:
-    return f"{one['mean']:.3f} ± {one['sd']:.3f}" + (" *" if one["winning"] else "")
 
 
 def _place(cell: dict[str, Any], share: float) -> int:
@@ -268,14 +220,11 @@ def _cell(own: list[dict[str, Any]], at: int, metric: str) -> str:
     values = [v for s in steps if (v := s["metrics"][metric]) is not None]
     if not values:
         return "–"
-    flat = sum(max(s["predicted"].values()) >= 0.95 * sum(s["predicted"].values()) for s in steps if s["predicted"])
-    return f"{np.mean(values):.3f}" + (f" ({flat} of {len(steps)} one class)" if flat else "")
+    return f"{np.mean(values):.3f}" + one_class(steps)
 
 
 def _lead(own: list[dict[str, float]]) -> str:
-    mean = 100 * float(np.mean([o["mean"] for o in own]))
-    low, high = 100 * min(o["low"] for o in own), 100 * max(o["high"] for o in own)
-    return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]".replace("-", "−")
+    return points(float(np.mean([o["mean"] for o in own])), min(o["low"] for o in own), max(o["high"] for o in own))
 
 
 def _verdict(ahead: list[list[dict[str, float]]], shares: list[str]) -> str:

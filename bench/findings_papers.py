@@ -20,34 +20,49 @@ from findings_models import (
     during,
     followed,
     model_of,
+    recipe,
     size_of,
     training,
 )
-from findings_orders import KEPT, rounded
+from findings_orders import AHEAD_IN, KEPT, PRICES, ahead, rounded
 from headviz.progress import Cancel
 from headviz.pruning import PruningPlan
-from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.outcome import summary
-from headviz.pruning.tickets.winning import tickets
+from headviz.pruning.sizes import FULL, remaining
 
-RETRAINED = ("one-shot-isp", "igspf", "igspp", "isp")
-RETRAINED_SCORES = ("taylor", "random", "thesis-2024")
-SPARSITIES = (0.2, 0.3, 0.5, 0.7, 0.8, 0.9)
-SEEDS = (0, 1, 2)
+# random numbers do not depend on the model, and at the sizes of ISP's own rounds IGSPP is ISP: one cell serves all
+RETRAINED = {"one-shot-isp": ("taylor", "random", "thesis-2024"), "igspf": ("taylor", "thesis-2024")}
+RETRAINED |= {"isp": RETRAINED["igspf"]}
+SCORED_ANEW = ("igspf", "isp")
+ROUND, LAST = 0.3, 0.88  # the share of the remaining heads that a round of ISP removes: six rounds
+THREE = (0.3, 0.5, 0.7)  # of the large encoder
+SEEDS, MORE_SEEDS = range(3), range(3, 5)  # more: where three seeds are within one sd
 KEPT_SHARE = 0.95  # of what the unpruned checkpoint has above one class for all
 
 
-def retraining(encoder: str, task: str) -> list[Cell]:
-    """Every algorithm with every score; a cell has all seeds and sparsities, and the full model of every seed."""
-    where = f"{encoder}-{task}-0"
-    found = []
-    for algorithm in RETRAINED:
-        for choice in RETRAINED_SCORES:
-            trainings = len(SEEDS) * (len(SPARSITIES) + 1)
-            price = 0.8 * training(encoder, task, 0).price * trainings
-            compute = partial(retrain, encoder=encoder, task=task, algorithm=algorithm, choice=choice)
-            found.append(Cell(f"retrain-{where}-{algorithm}-{choice}", "E3", (f"train-{where}",), 1, price, compute))
-    return found
+def retraining(encoder: str, task: str, seed: int) -> list[Cell]:
+    """Every algorithm with every score, on one seed: its own θ*, sample, order of heads, and trainings."""
+    where, found = f"{encoder}-{task}-{seed}", []
+    ways = RETRAINED if encoder == "minilm" else {"one-shot-isp": RETRAINED["one-shot-isp"]}
+    for algorithm, choices in ways.items():
+        for choice in choices:
+            count = len(shares(encoder))
+            scorings = count if algorithm in SCORED_ANEW else 1
+            price = 0.8 * training(encoder, task, seed).price * count
+            price += scorings * PRICES[choice][0] * size_of(encoder, task)
+            compute = partial(retrain, encoder=encoder, task=task, seed=seed, algorithm=algorithm, choice=choice)
+            needs = [f"train-{where}"] + ([] if choice == "random" else [f"retrain-{where}-one-shot-isp-random"])
+            tier = 1 if algorithm == "one-shot-isp" and seed in SEEDS else 2
+            found.append(Cell(f"retrain-{where}-{algorithm}-{choice}", "E3", tuple(needs), tier, price, compute))
+    return sorted(found, key=lambda cell: len(cell.needs))  # what the others are compared with comes first
+
+
+def shares(encoder: str) -> tuple[float, ...]:
+    """The sparsities: of a small encoder those that the rounds of ISP reach."""
+    if encoder != "minilm":
+        return THREE
+    heads = 72
+    return tuple(size / heads for size in remaining(heads, ROUND, LAST, last=FULL))
 
 
 def heads_one_by_one(encoder: str, task: str, seed: int) -> Cell:
@@ -57,40 +72,46 @@ def heads_one_by_one(encoder: str, task: str, seed: int) -> Cell:
 
 
 def retrain(
-    args: argparse.Namespace, cancel: Cancel, encoder: str, task: str, algorithm: str, choice: str
+    args: argparse.Namespace, cancel: Cancel, encoder: str, task: str, seed: int, algorithm: str, choice: str
 ) -> dict[str, Any]:
-    """The pre-trained encoder without heads, fine-tuned: at every sparsity, with every seed."""
+    """The pre-trained encoder without heads, fine-tuned, at every sparsity; θ* is the same training with all heads."""
+    sizes = {"step": ROUND, "until": LAST, "last_step": FULL} if algorithm == "isp" else {"sparsities": shares(encoder)}
     plan = PruningPlan(
-        model=str(model_of(args, encoder, task, 0)),
+        model=str(model_of(args, encoder, task, seed)),
         base=str(args.encoder[encoder]),
         task=task,
         data=str(args.data / FOLDERS[task]),
         algorithm=algorithm,
         score=choice,
-        sparsities=SPARSITIES,
         samples=SAMPLES,
-        seeds=SEEDS,
+        seeds=(seed,),
         train_limit=LIMITS.get(task),
-        finetune=FinetuneOptions(epochs=3, batch=32, learning_rate=5e-5, warmup=0.1),
-        device="cpu",
+        finetune=recipe(),
+        retrain_full=False,
+        device=args.device,
+        **sizes,
     )
-    folder = args.work / "runs" / f"{encoder}-{task}-0-{algorithm}-{choice}"
+    folder = args.work / "runs" / f"{encoder}-{task}-{seed}-{algorithm}-{choice}"
     context, state = followed(plan, folder, cancel)
+    random = folder.with_name(f"{encoder}-{task}-{seed}-one-shot-isp-random")
     return {
         "algorithm": algorithm,
         "score": choice,
+        "seed": seed,
         "samples": SAMPLES,
         "n": len(context.dev),
         "metric": context.dev.task.primary_metric,
+        "full": state.reference.metrics,
         "steps": [{"seed": s["seed"], **{k: s[k] for k in KEPT}} for s in summary(state)["steps"]],
-        "tickets": [t.to_dict() for t in tickets(state)],
+        "ahead_in": AHEAD_IN,
+        "ahead": ahead(context, state, random),
         "digest": state.model_digest,
     }
 
 
 def michel(args: argparse.Namespace, cancel: Cancel, encoder: str, task: str, seed: int) -> dict[str, Any]:
     """One head off at a time, one head on at a time in a layer, and how many heads each checkpoint can spare."""
-    clf, dev = headviz.load(str(model_of(args, encoder, task, seed)), device="cpu"), data_of(args, task, "dev")
+    clf, dev = headviz.load(str(model_of(args, encoder, task, seed)), device=args.device), data_of(args, task, "dev")
     evaluator = headviz.evaluator_of(clf, dev)
     single = headviz.ablate(evaluator, cancel=cancel)
     sample = headviz.sample(data_of(args, task, "train", LIMITS.get(task)), SAMPLES, seed=seed)

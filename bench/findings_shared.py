@@ -11,9 +11,9 @@ from typing import Any
 import headviz
 from findings_models import FOLDERS, Cell, data_of, model_of, size_of
 from headviz.analyses.grading import Measured
-from headviz.errors import RunError
 from headviz.heads import HeadMask
 from headviz.progress import Cancel
+from headviz.pruning import State
 from headviz.storage.writing import replace_file
 
 SHARED = ("mrpc", "rte", "wnli")  # pairs of sentences, so a mask of one can be asked of another
@@ -40,7 +40,8 @@ EXAMPLES = 200  # of the dev split, half for each side
 
 
 def shared(encoder: str) -> Cell:
-    needs = tuple(f"train-{encoder}-{task}-0" for task in SHARED)
+    kinds = ("train-{}-0", "prune-{}-0-one-importance-random", f"prune-{{}}-0-one-importance-{SCORE}")
+    needs = tuple(kind.format(f"{encoder}-{task}") for task in SHARED for kind in kinds)
     return Cell(f"transfer-{encoder}-all-0", "E5", needs, 0, 200 * size_of(encoder, "mrpc"), partial(give, encoder))
 
 
@@ -57,32 +58,24 @@ def give(encoder: str, args: argparse.Namespace, cancel: Cancel) -> dict[str, An
             "model": str(model_of(args, encoder, task, 0)),
             "task": task,
             "data": str(args.data / FOLDERS[task]),
-            "device": "cpu",
+            "device": args.device,
         }
         for task in SHARED
     }
     orders = {task: _masks(args, encoder, task) for task in SHARED}
+    digests = {task: headviz.load(target["model"], device="cpu").digest for task, target in targets.items()}
     found = []
     for share in SHARES:
         masks = {task: next(m for m in steps if m.sparsity >= share) for task, steps in orders.items()}
         matrix = headviz.transfer(masks, targets, random=RANDOM, cancel=cancel)
         found.append({"off": share, "entries": [entry.to_dict() for entry in matrix.entries]})
-    return {
-        "score": SCORE,
-        "random": RANDOM,
-        "shares": found,
-        "digests": {task: headviz.load(str(model_of(args, encoder, task, 0)), device="cpu").digest for task in SHARED},
-        "digest": headviz.load(str(model_of(args, encoder, SHARED[0], 0)), device="cpu").digest,
-    }
+    return {"score": SCORE, "random": RANDOM, "shares": found, "digests": digests, "digest": digests[SHARED[0]]}
 
 
 def _masks(args: argparse.Namespace, encoder: str, task: str) -> list[HeadMask]:
-    """Fewer and fewer heads on, in the order of the task's own model; its cell must be of the same weights."""
-    cell = json.loads((args.out / f"prune-{encoder}-{task}-0-one-importance-{SCORE}.json").read_text(encoding="utf-8"))
-    clf = headviz.load(str(model_of(args, encoder, task, 0)), device="cpu")
-    if clf.digest != cell["digest"]:
-        raise RunError(f"{cell['cell']} is of other weights than the model here: this machine rounds differently.")
-    return [HeadMask.from_hex(step["mask"], clf.num_layers, clf.num_heads) for step in cell["steps"]]
+    """Fewer and fewer heads on, in the order of the task's own model, from the run that its cell was made of."""
+    state = State.load(args.work / "runs" / f"{encoder}-{task}-0-one-importance-{SCORE}")
+    return [HeadMask.from_hex(step.mask, state.num_layers, state.num_heads) for step in state.steps]
 
 
 class Kept(dict[str, Measured]):
@@ -101,7 +94,7 @@ class Kept(dict[str, Measured]):
 
 def graded(encoder: str, task: str, args: argparse.Namespace, cancel: Cancel) -> dict[str, Any]:
     """Which score's order keeps the metric longest: the areas of ``headviz grade``."""
-    clf = headviz.load(str(model_of(args, encoder, task, 0)), device="cpu")
+    clf = headviz.load(str(model_of(args, encoder, task, 0)), device=args.device)
     data = data_of(args, task, "dev", EXAMPLES)
     kept = Kept(args.work / "boards" / f"{encoder}-{task}-{clf.digest[:16]}")
     grades = headviz.grade(clf, data, GRADED, cancel=cancel, kept=kept)

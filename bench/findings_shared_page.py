@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from findings_tables import Cells, ends, points, table, three
 from headviz.analyses.board import recorded
 from headviz.scores.catalogue import TO_PRUNE_BY
-
-Cells = list[dict[str, Any]]
 
 
 def transferred(found: Cells, trained: Cells) -> Iterator[str]:
@@ -31,12 +30,12 @@ def transferred(found: Cells, trained: Cells) -> Iterator[str]:
 
 
 def _entry(e: dict[str, Any]) -> list[str]:
-    change = _points(e["change"], e["low"], e["high"])
+    change = points(e["change"], e["low"], e["high"])
     numbers = [e["value"], e["full"], e["constant"]]
     told = f" ({e['remark']})" if e["remark"] else ""
     q = "–" if e["random_q"] is None else f"{e['random_q']:.2f}"
-    cells = [_three(v) for v in numbers]
-    return [e["source"], e["target"], cells[0] + told, *cells[1:], change, _three(e["random"]), q]
+    cells = [three(v) for v in numbers]
+    return [e["source"], e["target"], cells[0] + told, *cells[1:], change, three(e["random"]), q]
 
 
 def _told(entries: Cells) -> str:
@@ -68,7 +67,7 @@ def boards(found: Cells, trained: Cells) -> Iterator[str]:
             [
                 f"`{g['score']}`",
                 f"{g['area']:.3f} [{g['area_low']:.3f}, {g['area_high']:.3f}]".replace("-", "−"),
-                "–" if g["score"] == "random" else _ends(g["lead"], g["lead_low"], g["lead_high"]),
+                "–" if g["score"] == "random" else ends(g["lead"], g["lead_low"], g["lead_high"]),
                 _behind(g),
                 f"{g['agreement']:+.2f}".replace("-", "−") if g["agreement"] is not None else "–",
                 "–" if g["seconds"] is None else f"{g['seconds']:.3f}",
@@ -146,10 +145,10 @@ def gated(found: Cells, trained: Cells) -> Iterator[str]:
             rows = [
                 [
                     f"{one['sparsity']:.0%}",
-                    _three(base["metrics"][metric]),
-                    _three(own["metrics"][metric]),
-                    _points(*(one[k] for k in ("mean", "low", "high"))),
-                    _points(*(one["accuracy"][k] for k in ("mean", "low", "high"))),
+                    three(base["metrics"][metric]),
+                    three(own["metrics"][metric]),
+                    points(*(one[k] for k in ("mean", "low", "high"))),
+                    points(*(one["accuracy"][k] for k in ("mean", "low", "high"))),
                 ]
                 for one, own, base in zip(leads, cell["orders"][name], cell["base"], strict=True)
             ]
@@ -165,22 +164,3 @@ def _ahead(name: str, against: str, leads: list[dict[str, Any]]) -> str:
         f"In balanced accuracy `{name}` is ahead of {against} at {ahead} of {len(leads)} sparsities, behind at "
         f"{behind}; at {rest} they are not told apart."
     )
-
-
-def table(header: list[str], rows: list[list[Any]]) -> list[str]:
-    """A Markdown table, line by line."""
-    return [f"| {' | '.join(map(str, row))} |" for row in (header, ["---"] * len(header), *rows)]
-
-
-def _three(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _ends(mean: float, low: float, high: float) -> str:
-    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
-
-
-def _points(change: float | None, low: float | None, high: float | None) -> str:
-    if change is None or low is None or high is None:
-        return "–"
-    return f"{100 * change:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]".replace("-", "−")

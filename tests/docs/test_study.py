@@ -105,22 +105,71 @@ def test_one_head_is_enough_only_where_a_loss_is_excluded(study: ModuleType) -> 
     assert "| 69: – | end: 30% |" in text(study, heads_one_by_one(-0.021))
 
 
-def retrained(winning: bool) -> dict[str, Any]:
-    ticket = {
-        "sparsity": 0.3, "mean": 0.8, "sd": 0.01, "full_mean": 0.805, "full_sd": 0.004, "seeds": 3,
-        "winning": winning, "false_win_rate": 0.45,
-    }  # fmt: skip
+def retrained(seed: int, full: float, kept: float, lead: float = 0.1, predicted: int = 60) -> dict[str, Any]:
+    """A cell of one seed: a network with 30 % of the heads off, trained."""
     return {
-        "cell": "retrain-minilm-mrpc-0-igspp-taylor", "experiment": "E3", "algorithm": "igspp", "score": "taylor",
-        "metric": "accuracy", "n": 408, "tickets": [ticket],
+        "cell": f"retrain-minilm-mrpc-{seed}-isp-taylor", "experiment": "E3", "algorithm": "isp", "score": "taylor",
+        "seed": seed, "metric": "accuracy", "n": 408, "full": {"accuracy": full},
+        "steps": [{"sparsity": 0.3, "metrics": {"accuracy": kept}, "constant": {"accuracy": 0.68},
+                   "predicted": {"yes": predicted, "no": 100 - predicted}}],
+        "ahead": [{"sparsity": 0.3, "mean": lead, "low": lead - 0.05, "high": lead + 0.05}],
     }  # fmt: skip
 
 
 def test_a_ticket_is_marked_and_its_chance_of_being_false_stands_beside(study: ModuleType) -> None:
-    assert "0.800 ± 0.010 * |" in text(study, retrained(True))
-    assert "0.800 ± 0.010 |" in text(study, retrained(False))
-    assert "lets 45% of true losses\nof one sd pass with 3 seeds" in text(study, retrained(True))
-    assert "one-shot ISP ticket 84.2±0.3" in text(study, retrained(True))
+    won = [retrained(0, 0.80, 0.79), retrained(1, 0.81, 0.81), retrained(2, 0.82, 0.83)]  # .81 ≤ .81 + sd
+    said = text(study, *won)
+    assert "With all heads: 0.810 ± 0.010." in said
+    assert "| ISP, IGSPP, `taylor` | 3 | 0.810 ± 0.020 * |" in said
+    assert "It lets a true loss of one sd pass: 45% with 3 seeds." in said
+    assert "one-shot ISP ticket 84.2±0.3" in said
+    assert "80 % off): Michel (alpha 1.0) 0.773" in said
+    lost = [retrained(0, 0.80, 0.78), retrained(1, 0.81, 0.79), retrained(2, 0.82, 0.79)]
+    assert "| 0.787 ± 0.006 |" in text(study, *lost)
+
+
+def test_a_loss_of_more_than_the_margin_is_excluded_only_where_the_seeds_agree(study: ModuleType) -> None:
+    agree = [retrained(0, 0.80, 0.798), retrained(1, 0.81, 0.809), retrained(2, 0.82, 0.817)]
+    assert text(study, *agree).split("`taylor` | 3 |")[1].splitlines()[0].endswith("| 30% |")
+    apart = [retrained(0, 0.80, 0.83), retrained(1, 0.81, 0.78), retrained(2, 0.82, 0.82)]
+    assert text(study, *apart).split("`taylor` | 3 |")[1].splitlines()[0].endswith("| – |")
+
+
+def test_one_seed_is_no_ticket_and_its_interval_is_over_examples(study: ModuleType) -> None:
+    said = text(study, retrained(0, 0.8, 0.9))
+    assert "| ISP, IGSPP, `taylor` | 1 | 0.900 | – |" in said
+    assert "One seed has no sd, so it is no ticket." in said
+    assert "| ISP, IGSPP, `taylor` | 1 | +10.0 [+5.0, +15.0] |" in said
+    several = [retrained(seed, 0.8, 0.79, lead) for seed, lead in enumerate((0.1, 0.12, 0.11))]
+    assert "| ISP, IGSPP, `taylor` | 3 | +11.0 [+8.5, +13.5] |" in text(study, *several)
+
+
+def test_a_constant_answer_that_wins_is_called_one(study: ModuleType) -> None:
+    useless = [retrained(seed, 0.6, 0.68, predicted=100) for seed in range(2)]
+    said = text(study, *useless)
+    assert "0.680 ± 0.000 * (2 of 2 one class)" in said
+    assert "a network that has forgotten the task wins here" in said
+    assert "Balanced accuracy ahead of the random order" not in said
+
+
+def test_isp_reaches_the_sizes_that_the_other_algorithms_are_given(study: ModuleType) -> None:
+    from findings_papers import LAST, ROUND, shares
+    from headviz.pruning import PruningPlan
+    from headviz.pruning.sizes import listed, remaining
+
+    assert remaining(72, ROUND, LAST, last="full") == listed(72, shares("minilm")) == [22, 37, 47, 55, 60, 64]
+    plan = {"model": "m", "base": "b", "task": "mrpc", "retrain_full": False}
+    PruningPlan(algorithm="isp", step=ROUND, until=LAST, last_step="full", **plan)
+    PruningPlan(algorithm="igspf", sparsities=shares("minilm"), **plan)
+
+
+def test_every_cell_comes_after_what_it_needs(study: ModuleType) -> None:
+    """A call that does all cells in order never makes one twice; what a cell needs is planned."""
+    planned = study.cells()
+    place = {cell.name: at for at, cell in enumerate(planned)}
+    assert len(place) == len(planned)
+    late = [(c.name, need) for c in planned for need in c.needs if place[need] > place[c.name]]
+    assert late == []
 
 
 def agreement(seed: int, change: float) -> dict[str, Any]:

@@ -1,0 +1,134 @@
+"""The part of docs/study.md about networks that were pruned and then trained: E3, and E4, winning tickets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from findings_models import FOLDERS
+from findings_tables import Cells, by_model, one_class, over_seeds, points, table, three
+from headviz.pruning import ALGORITHMS
+from headviz.pruning.tickets.margin import MARGIN
+from headviz.pruning.tickets.winning import Ticket, highest_within, mean_and_sd, ticket
+from headviz.reference import published
+
+THE_SAME = {"isp": "ISP, IGSPP"}  # at the sizes of ISP's rounds
+INTRODUCTION = """\
+The pre-trained encoder without some heads, fine-tuned like the whole one. Each seed has its own fine-tuned model to
+score, sample, random order and trainings; its model with all heads is the same training without a head removed. The
+sparsities are those that ISP reaches by removing 30 % of the remaining heads at each round. There IGSPP is ISP."""
+
+
+def retrained(found: Cells, trained: Cells) -> Iterator[str]:
+    yield from [INTRODUCTION, ""]
+    for encoder, task, group in by_model(found):
+        ways: dict[tuple[str, str], Cells] = {}
+        for cell in sorted(group, key=lambda c: ([*ALGORITHMS].index(c["algorithm"]), c["score"])):
+            ways.setdefault((cell["algorithm"], cell["score"]), []).append(cell)
+        yield from _task(encoder, task, group, ways)
+
+
+def _task(encoder: str, task: str, group: Cells, ways: dict[tuple[str, str], Cells]) -> Iterator[str]:
+    metric, first = group[0]["metric"], group[0]["steps"]
+    full = {c["seed"]: c["full"][metric] for c in group if c["full"][metric] is not None}
+    floor = first[0]["constant"] and first[0]["constant"][metric]
+    known = "" if floor is None else f" One class for all answers: {floor:.3f}."
+    yield from [f"### {encoder} on {task}, trained again", ""]
+    yield from [
+        f"{metric} over {group[0]['n']:,} dev examples. With all heads: {_spread([*full.values()])}.{known}",
+        "",
+    ]
+    shares = [f"{step['sparsity']:.0%} off" for step in first]
+    rows, leads = [], []
+    for way, own in ways.items():
+        tickets = [_ticket(own, at, metric) for at in range(len(first))]
+        best = highest_within([t for t in tickets if t is not None])
+        safe = "–" if best is None else f"{best.sparsity:.0%}"
+        values = [_value(own, at, metric, won) for at, won in enumerate(tickets)]
+        rows.append([_name(*way), len(own), *values, safe])
+        if way[1] != "random":
+            leads.append([_name(*way), len(own), *(_lead(own, at) for at in range(len(first)))])
+    within = f"within {MARGIN:g} points"
+    yield from [*table(["algorithm, score", "seeds", *shares, within], rows), ""]
+    yield from _stars({len(own) for own in ways.values()})
+    if floor is not None and full and max(full.values()) <= floor:
+        yield from [
+            "No model with all heads is better than one class for all answers. So a network that has forgotten the "
+            "task wins here, and no order of heads can be told from another.",
+            "",
+        ]
+    elif leads:
+        yield from [
+            "Balanced accuracy ahead of the random order, in points: with one seed the 95 % interval over examples, "
+            "with several the mean and its t interval over seeds.",
+            "",
+            *table(["algorithm, score", "seeds", *shares], leads),
+            "",
+        ]
+    yield from _published(task)
+
+
+def _name(algorithm: str, score: str) -> str:
+    return f"{THE_SAME.get(algorithm, ALGORITHMS[algorithm].title)}, `{score}`"
+
+
+def _pairs(own: Cells, at: int, metric: str) -> list[tuple[float, float]]:
+    """By seed: the metric with all heads, and of the pruned network."""
+    both = [(c["full"][metric], c["steps"][at]["metrics"][metric]) for c in own]
+    return [(a, b) for a, b in both if a is not None and b is not None]
+
+
+def _ticket(own: Cells, at: int, metric: str) -> Ticket | None:
+    pairs = _pairs(own, at, metric)
+    if not pairs:
+        return None
+    full, pruned = zip(*pairs, strict=True)
+    return ticket(own[0]["steps"][at]["sparsity"], full, pruned, metric=metric)
+
+
+def _value(own: Cells, at: int, metric: str, won: Ticket | None) -> str:
+    values = [pruned for _, pruned in _pairs(own, at, metric)]
+    star = " *" if won is not None and won.winning else ""
+    return (_spread(values) if values else "–") + star + one_class([c["steps"][at] for c in own])
+
+
+def _spread(values: list[float]) -> str:
+    mean, sd = mean_and_sd(values)
+    return three(mean) if sd is None else f"{mean:.3f} ± {sd:.3f}"
+
+
+def _stars(seeds: set[int]) -> Iterator[str]:
+    rates = {n: ticket(0.0, [0.0] * n, [0.0] * n).false_win_rate for n in sorted(seeds)}
+    told = [f"{rate:.0%} with {n} seeds" for n, rate in rates.items() if rate is not None]
+    if told:
+        yield from [
+            "A star: a winning ticket by the thesis's criterion, the mean with all heads at most the pruned mean plus "
+            f"one sd. It lets a true loss of one sd pass: {', '.join(told)}. *Within {MARGIN:g} points*: the highest "
+            "share off up to which a larger loss is excluded (paired t test over seeds, one-sided at 5 %).",
+            "",
+        ]
+    if 1 in seeds:
+        yield from ["One seed has no sd, so it is no ticket.", ""]
+
+
+def _lead(own: Cells, at: int) -> str:
+    ahead: list[dict[str, Any]] = [c["ahead"][at] for c in own]
+    if len(ahead) == 1:
+        return points(*(ahead[0][k] for k in ("mean", "low", "high")))
+    return points(*over_seeds(np.array([one["mean"] for one in ahead])))
+
+
+def _published(task: str) -> Iterator[str]:
+    """The thesis's figures for BERT-base on this task."""
+    (tickets,), (lottery,) = published("tickets"), published("lottery")
+    for what, rows, head in (
+        ("6.2, winning tickets, %", tickets.rows, "row"),
+        ("6.4, 80 % off", lottery.rows, "method"),
+    ):
+        if FOLDERS[task] in rows[head]:
+            column = rows[head].index(FOLDERS[task])
+            printed = {name: row[column] for name, row in rows.items() if name != head and row[column]}
+            told = ", ".join(f"{name} {value}" for name, value in printed.items())
+            yield from [f"Published for BERT-base (thesis, Table {what}): {told}.", ""]

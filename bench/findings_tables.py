@@ -1,0 +1,57 @@
+"""What the parts of docs/study.md share: cells by model, tables in Markdown, numbers as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+Cells = list[dict[str, Any]]
+
+
+def where(cell: dict[str, Any]) -> tuple[str, str, int]:
+    """Encoder, task and seed of a cell, from its name."""
+    _, encoder, task, seed, *_ = cell["cell"].split("-")
+    return encoder, task, int(seed)
+
+
+def by_model(found: Cells) -> Iterator[tuple[str, str, Cells]]:
+    """Cells of one encoder and task, in order."""
+    for (encoder, task), group in groupby(sorted(found, key=where), lambda c: where(c)[:2]):
+        yield encoder, task, list(group)
+
+
+def table(header: list[str], rows: list[list[Any]]) -> list[str]:
+    """A Markdown table, line by line."""
+    return [f"| {' | '.join(map(str, row))} |" for row in (header, ["---"] * len(header), *rows)]
+
+
+def three(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def ends(mean: float, low: float, high: float) -> str:
+    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
+
+
+def points(change: float | None, low: float | None, high: float | None) -> str:
+    if change is None or low is None or high is None:
+        return "–"
+    return f"{100 * change:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]".replace("-", "−")
+
+
+def over_seeds(values: np.ndarray) -> tuple[float, float, float]:
+    """Mean over seeds and its 95 % t interval; at least two values."""
+    from scipy import stats
+
+    mean, error = float(values.mean()), float(values.std(ddof=1)) / len(values) ** 0.5
+    low, high = stats.t.interval(0.95, len(values) - 1, mean, error) if error else (mean, mean)
+    return mean, float(low), float(high)
+
+
+def one_class(steps: Cells) -> str:
+    """How many of these networks give one class as (nearly) every answer; empty for none."""
+    flat = sum(max(s["predicted"].values()) >= 0.95 * sum(s["predicted"].values()) for s in steps if s["predicted"])
+    return f" ({flat} of {len(steps)} one class)" if flat else ""
