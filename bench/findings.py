@@ -20,7 +20,7 @@ import headviz
 from findings_gates import SHIPPED, gated
 from findings_models import AGREED, PAGE, Cell, training
 from findings_orders import agreement, orders
-from findings_papers import MORE_SEEDS, SEEDS, heads_one_by_one, retraining
+from findings_papers import MORE_SEEDS, SEEDS, crossed, heads_one_by_one, retraining
 from findings_shared import board, shared
 from headviz.progress import Cancel
 from headviz.storage.writing import replace_file
@@ -32,7 +32,7 @@ def cells() -> list[Cell]:
     small = [cell for seed in range(3) for task in tasks for cell in _of_model("minilm", task, seed)]
     more = [cell for s in (3, 4) for t in AGREED for cell in (training("minilm", t, s), agreement("minilm", t, s))]
     over = [gated(SHIPPED, SHIPPED), gated("minilm", "sst2"), gated("minilm", "mrpc")]
-    over += [board("minilm", "mrpc"), board("minilm", "sst2"), shared("minilm")]
+    over += [board("minilm", "mrpc"), board("minilm", "sst2"), shared("minilm"), *crossed("minilm", "mnli")]
     again = [
         cell for s in SEEDS for t in ("mrpc", "wnli", "cola", "rte", "sst2") for cell in retraining("minilm", t, s)
     ]

@@ -16,7 +16,7 @@ from findings_models import FOLDERS, PAGE, Cell
 from findings_orders import AHEAD_IN, PRICES
 from findings_papers import KEPT_SHARE
 from findings_retrained_page import retrained
-from findings_shared_page import boards, gated, transferred
+from findings_shared_page import boards, crossed, gated, transferred
 from findings_tables import by_model, one_class, over_seeds, points, table, where
 from headviz.evaluation.significance import holm
 from headviz.pruning import ALGORITHMS
@@ -56,6 +56,7 @@ def page(found: Cells, planned: Iterable[Cell], earlier: Cells | None = None) ->
         "E1": ("E1: agreement before and after fine-tuning", _agreement),
         "E2": ("E2: heads removed without retraining", _pruned),
         "M": ("M: Michel et al., head by head", _one_by_one),
+        "X": ("M: the same heads on other examples", crossed),
         "E3": ("E3: heads removed, then trained", retrained),
         "E5": ("E5: masks given to other tasks", transferred),
         "B": ("Which score: the board", boards),

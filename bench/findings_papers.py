@@ -1,4 +1,4 @@
-"""The papers' other experiments: E3, networks pruned and retrained; M, Michel et al.'s tables."""
+"""The papers' other experiments: E3, networks pruned and retrained; M and X, Michel et al.'s tables."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ SCORED_ANEW = ("igspf", "isp")
 ROUND, LAST = 0.3, 0.88  # the share of the remaining heads that a round of ISP removes: six rounds
 THREE = (0.3, 0.5, 0.7)  # of the large encoder
 SEEDS, MORE_SEEDS = range(3), range(3, 5)  # more: where three seeds are within one sd
+HALVES = 2_000  # dev examples on which costs are compared, half against half
 KEPT_SHARE = 0.95  # of what the unpruned checkpoint has above one class for all
 
 
@@ -69,6 +70,35 @@ def heads_one_by_one(encoder: str, task: str, seed: int) -> Cell:
     compute = partial(michel, encoder=encoder, task=task, seed=seed)
     where = f"{encoder}-{task}-{seed}"
     return Cell(f"michel-{where}", "M", (f"train-{where}",), 0, 400 * size_of(encoder, task), compute)
+
+
+def crossed(encoder: str, task: str) -> list[Cell]:
+    where, compute = f"{encoder}-{task}-0", partial(cross, encoder=encoder, task=task)
+    price = HALVES / 408 * 130 * size_of(encoder, task)
+    return [training(encoder, task, 0, 1), Cell(f"cross-{where}", "X", (f"train-{where}",), 1, price, compute)]
+
+
+def cross(args: argparse.Namespace, cancel: Cancel, encoder: str, task: str) -> dict[str, Any]:
+    """One head off at a time on two halves of the dev split. A second data set cannot agree better than these do."""
+    clf, dev = (
+        headviz.load(str(model_of(args, encoder, task, 0)), device=args.device),
+        data_of(args, task, "dev", HALVES),
+    )
+    halves = [headviz.evaluator_of(clf, dev.subset(range(at, len(dev), 2))) for at in (0, 1)]
+    found = headviz.cross_dataset(*halves, cancel=cancel)
+    r, p, low, high = rounded(np.array([[found.pearson, found.p_value, found.interval_low, found.interval_high]]))[0]
+    return {
+        "n": len(dev),
+        "metric": dev.task.primary_metric,
+        "full": [half.baseline for half in (found.first, found.second)],
+        "heads": found.heads,
+        "costs": [rounded(half.values) for half in (found.first, found.second)],
+        "r": r,
+        "low": low,
+        "high": high,
+        "p_value": p,
+        "digest": clf.digest,
+    }
 
 
 def retrain(

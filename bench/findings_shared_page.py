@@ -1,4 +1,4 @@
-"""The parts of docs/study.md about masks given to other tasks (E5), the board of scores (B) and gates (G)."""
+"""Parts of docs/study.md: masks given to other tasks (E5), costs on two halves (X), the boards (B), gates (G)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from findings_tables import Cells, ends, points, table, three
 from headviz.analyses.board import recorded
+from headviz.reference import find
 from headviz.scores.catalogue import TO_PRUNE_BY
 
 
@@ -48,6 +49,24 @@ def _told(entries: Cells) -> str:
     if not better:
         return f"Of {len(judged)} masks given to another task, none is told apart from random masks."
     return f"Of {len(judged)} masks given to another task, better than random masks: {', '.join(better)}."
+
+
+def crossed(found: Cells, trained: Cells) -> Iterator[str]:
+    """How well the costs of single heads agree between two halves of the same data."""
+    yield from [
+        "Every head off alone, on two halves of the dev split: do the same heads cost something on both? Two halves of "
+        "one data set agree as well as a second data set could at best.",
+        "",
+    ]
+    rows = []
+    for cell in found:
+        _, encoder, task, _ = cell["cell"].split("-")
+        full = " and ".join(three(v) for v in cell["full"])
+        r = "–" if cell["r"] is None else ends(cell["r"], cell["low"], cell["high"])
+        rows.append([encoder, task, f"{cell['n'] // 2:,} each", full, cell["heads"], r])
+    yield from [*table(["encoder", "task", "examples", "all heads", "heads", "Pearson r of the costs"], rows), ""]
+    (printed,) = find("michel", "fig2_pearson").rows["fig2_pearson"]
+    yield from [f"Published (Fig. 2, BERT-base, MNLI matched against mismatched): r = {printed}.", ""]
 
 
 def boards(found: Cells, trained: Cells) -> Iterator[str]:

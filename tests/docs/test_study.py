@@ -172,6 +172,17 @@ def test_every_cell_comes_after_what_it_needs(study: ModuleType) -> None:
     assert late == []
 
 
+def test_costs_on_two_halves_stand_beside_the_published_correlation(study: ModuleType) -> None:
+    cell = {
+        "cell": "cross-minilm-mnli-0", "experiment": "X", "n": 2000, "full": [0.7, 0.71], "heads": 72,
+        "r": 0.4, "low": 0.19, "high": 0.58,
+    }  # fmt: skip
+    said = text(study, cell)
+    assert "| 1,000 each | 0.700 and 0.710 | 72 | +0.400 [+0.190, +0.580] |" in said
+    assert "r = 0.68." in said
+    assert "| 72 | – |" in text(study, {**cell, "r": None})
+
+
 def agreement(seed: int, change: float) -> dict[str, Any]:
     before, after = {"signed": 0.0, "absolute": 0.1}, {"signed": change, "absolute": 0.1 + change}
     return {"cell": f"agree-minilm-mrpc-{seed}", "experiment": "E1", "before": before, "after": after}
