@@ -33,3 +33,19 @@ def test_pages_alone_get_the_line(path: str, told: bool) -> None:
     assert (b"BACKEND_BASE_URL" in body) == told
     assert int(dict(sent[0]["headers"])[b"content-length"]) == len(body)
     assert body.replace(body[body.find(b"<script>") : body.find(b"</head>")] if told else b"", b"") == PAGE
+
+
+@pytest.mark.parametrize(("query", "place"), [(b"", b"./"), (b"head=4.10&off=4.10", b"./?head=4.10&off=4.10")])
+def test_the_first_pages_name_leads_to_it_with_its_view(query: bytes, place: bytes) -> None:
+    sent: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("Streamlit would call it an unknown page")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/lab/heads", "query_string": query, "headers": []}
+    asyncio.run(Addressed(app, ["compare", "heads"])(scope, None, send))
+    assert sent[0]["status"] == 307
+    assert dict(sent[0]["headers"])[b"location"] == place

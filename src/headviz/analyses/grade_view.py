@@ -102,14 +102,15 @@ def cost(found: Grades) -> Figure:
         y=areas,
         mode="markers+text",
         text=[g.score if wanted else "" for g, wanted in zip(shown, named, strict=True)],
-        textposition="bottom center",
+        # no cheaper score keeps more, so there is room on the left; the cheapest stands at the edge
+        textposition=["top right", *(["top left"] * (len(shown) - 1))],
         customdata=[g.score for g in shown],
         marker={"size": 8, "color": [CLASSES[0] if wanted else FAINT for wanted in named]},
         error_y=whisker(areas, [g.area_low for g in shown], [g.area_high for g in shown]),
         hovertemplate="%{customdata}: %{y:.3f}, %{x:.2g} s<extra></extra>",
         showlegend=False,
     )
-    fig.update_xaxes(title="CPU seconds per example", type="log")
+    fig.update_xaxes(title="CPU seconds per example", type="log", dtick=1)
     fig.update_yaxes(title="area")
     return frame(fig, 340)
 

@@ -1,7 +1,8 @@
-"""Tell the browser where the server is.
+"""Tell the browser where the server is, and where the first page is.
 
 On a page's own address, such as /compare, Streamlit's script looks for the server below that address first. Two 404s
 stand in the browser's console each time before it looks beside it. The line that this puts into the page says so.
+Streamlit serves the first page at / alone and calls its name an unknown page, so that name leads there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+FIRST = "heads"  # the page at /
 LINE = (
     '<script>{const at=location.pathname.split("/"),page=at.pop();'
     'if(%s.includes(page))window.__streamlit={...window.__streamlit,BACKEND_BASE_URL:location.origin+at.join("/")+"/"}}'
@@ -24,7 +26,7 @@ LINE = (
 
 
 class Addressed:
-    """Puts the line at the end of each page's head; everything else goes through as it is."""
+    """Puts the line at the end of each page's head and leads from /heads to /; all else goes through as it is."""
 
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], pages: Iterable[str]) -> None:
         self.app, self.pages = app, sorted(pages)
@@ -33,6 +35,12 @@ class Addressed:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "GET" or scope["path"].split("/")[-1] not in self.pages:
             await self.app(scope, receive, send)
+            return
+        if scope["path"].split("/")[-1] == FIRST:
+            query = scope.get("query_string", b"")
+            place = b"./" + (b"?" + query if query else b"")  # relative: the server may stand below a path
+            await send({"type": "http.response.start", "status": 307, "headers": [(b"location", place)]})
+            await send({"type": "http.response.body", "body": b""})
             return
         start: MutableMapping[str, Any] = {}
         parts: list[bytes] = []

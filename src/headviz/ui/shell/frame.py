@@ -13,11 +13,12 @@ from ...errors import Cancelled, OptionError, UserError
 from ...models.stand_in import StandIn
 from . import jobs, loaders, part, show, state
 from . import view_report as viewreport
+from .address import FIRST
 from .view import FIELDS, View
 
 # file in pages/ (also its address) and title, in the order of the story; the first is the start page
 PAGES = (
-    ("heads", "Heads"),
+    (FIRST, "Heads"),
     ("head", "One head"),
     ("masklab", "Mask lab"),
     ("compare", "Compare"),
