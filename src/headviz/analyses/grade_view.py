@@ -103,7 +103,7 @@ def cost(found: Grades) -> Figure:
         mode="markers+text",
         text=[g.score if wanted else "" for g, wanted in zip(shown, named, strict=True)],
         # no cheaper score keeps more, so there is room on the left; the cheapest stands at the edge
-        textposition=["top right", *(["top left"] * (len(shown) - 1))],
+        textposition=["bottom right", *(["top left"] * (len(shown) - 1))],
         customdata=[g.score for g in shown],
         marker={"size": 8, "color": [CLASSES[0] if wanted else FAINT for wanted in named]},
         error_y=whisker(areas, [g.area_low for g in shown], [g.area_high for g in shown]),
