@@ -195,6 +195,13 @@ def test_no_direction_from_one_seed_or_from_seeds_that_disagree(study: ModuleTyp
     assert "falls" in text(study, agreement(0, -0.30), agreement(1, -0.31), agreement(2, -0.29))
 
 
+def test_heads_in_the_thesiss_band_are_counted_before_and_after(study: ModuleType) -> None:
+    grids = {"before": [[0.2, 0.39, 0.4, None], [-0.3, 0.0, 0.1, 0.0]], "after": [[0.0, 0.1, 0.3, None], [0.0] * 4]}
+    said = text(study, {**agreement(0, 0.1), "grids": grids})
+    assert "minilm on mrpc 28.6 %, then 14.3 %. Published for fine-tuned BERT-base" in said
+    assert "SST-2 4.86 %" in said
+
+
 def test_what_is_missing_is_listed(study: ModuleType) -> None:
     said = text(study, trained(0))
     assert f"{len(study.cells()) - 1} cells" in said
