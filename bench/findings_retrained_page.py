@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from findings_models import FOLDERS
-from findings_tables import Cells, by_model, one_class, over_seeds, points, table, three
+from findings_tables import Cells, by_model, links, one_class, over_seeds, points, table, three
 from headviz.pruning import ALGORITHMS
 from headviz.pruning.tickets.margin import MARGIN
 from headviz.pruning.tickets.winning import Ticket, highest_within, mean_and_sd, ticket
@@ -47,7 +47,7 @@ def _task(encoder: str, task: str, group: Cells, ways: dict[tuple[str, str], Cel
         best = highest_within([t for t in tickets if t is not None])
         safe = "–" if best is None else f"{best.sparsity:.0%}"
         values = [_value(own, at, metric, won) for at, won in enumerate(tickets)]
-        rows.append([_name(*way), len(own), *values, safe])
+        rows.append([_name(*way), links(own), *values, safe])
         if way[1] != "random":
             leads.append([_name(*way), len(own), *(_lead(own, at) for at in range(len(first)))])
     within = f"within {MARGIN:g} points"

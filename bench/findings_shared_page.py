@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from findings_tables import Cells, ends, points, table, three
+from findings_tables import Cells, ends, link, points, table, three
 from headviz.analyses.board import recorded
 from headviz.reference import find
 from headviz.scores.catalogue import TO_PRUNE_BY
@@ -21,7 +21,7 @@ def transferred(found: Cells, trained: Cells) -> Iterator[str]:
                 "",
                 f"Masks of the `{cell['score']}` order of each task's model, nothing retrained. *Random* is the mean "
                 f"of {cell['random']} random masks of the same size. A mask has transferred where fewer than one in "
-                "twenty random masks does as well (q, over all entries of the table).",
+                f"twenty random masks does as well (q, over all entries of the table). {link(cell)}",
                 "",
             ]
             rows = [_entry(e) for e in at["entries"] if e["source"]]
@@ -63,7 +63,7 @@ def crossed(found: Cells, trained: Cells) -> Iterator[str]:
         _, encoder, task, _ = cell["cell"].split("-")
         full = " and ".join(three(v) for v in cell["full"])
         r = "–" if cell["r"] is None else ends(cell["r"], cell["low"], cell["high"])
-        rows.append([encoder, task, f"{cell['n'] // 2:,} each", full, cell["heads"], r])
+        rows.append([encoder, link(cell, task), f"{cell['n'] // 2:,} each", full, cell["heads"], r])
     yield from [*table(["encoder", "task", "examples", "all heads", "heads", "Pearson r of the costs"], rows), ""]
     (printed,) = find("michel", "fig2_pearson").rows["fig2_pearson"]
     yield from [f"Published (Fig. 2, BERT-base, MNLI matched against mismatched): r = {printed}.", ""]
@@ -79,7 +79,7 @@ def boards(found: Cells, trained: Cells) -> Iterator[str]:
             "",
             f"`headviz grade` on {cell['n']} dev examples: scored on one half, removed on the other, and the reverse. "
             "*Area* is under the metric while the lowest heads go first, corrected for chance; *lead* is over random "
-            "orders, *behind* the best score of the table.",
+            f"orders, *behind* the best score of the table. {link(cell)}",
             "",
         ]
         rows = [
@@ -156,7 +156,7 @@ def gated(found: Cells, trained: Cells) -> Iterator[str]:
             "",
             f"Both learn from {cell['examples']:,} training examples; the same number of heads goes at each step, and "
             f"nothing is retrained. {cell['n']:,} dev examples. In points ahead of {cell['against']}, with 95 % "
-            "intervals over examples; *balanced* is the mean over the classes.",
+            f"intervals over examples; *balanced* is the mean over the classes. {link(cell)}",
             "",
         ]
         metric = cell["metric"]

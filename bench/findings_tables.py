@@ -23,6 +23,15 @@ def by_model(found: Cells) -> Iterator[tuple[str, str, Cells]]:
         yield encoder, task, list(group)
 
 
+def link(cell: dict[str, Any], text: str = "The cell.") -> str:
+    return f"[{text}](study/{cell['cell']}.json)"
+
+
+def links(found: Cells) -> str:
+    """The cells themselves, each named by its seed."""
+    return " ".join(link(cell, str(where(cell)[2])) for cell in found)
+
+
 def table(header: list[str], rows: list[list[Any]]) -> list[str]:
     """A Markdown table, line by line."""
     return [f"| {' | '.join(map(str, row))} |" for row in (header, ["---"] * len(header), *rows)]

@@ -54,7 +54,14 @@ def pruned(score: str, seed: int, lead: float, width: float, predicted: int = 60
 
 
 def text(study: ModuleType, *found: dict[str, Any]) -> str:
-    return study.page({cell["cell"]: cell for cell in found}, study.cells())
+    """The page, with the names of its links alone."""
+    said = study.page({cell["cell"]: cell for cell in found}, study.cells())
+    return re.sub(r"\[([^]]*)\]\(study/[^)]*\.json\)", r"\1", said)
+
+
+def test_every_cell_is_a_link_away(study: ModuleType) -> None:
+    page = study.TARGET.read_text(encoding="utf-8")
+    assert sorted(set(re.findall(r"\(study/([^)]*)\.json\)", page))) == sorted(study.read())
 
 
 def test_the_document_is_what_its_files_say(study: ModuleType) -> None:
@@ -120,7 +127,7 @@ def test_a_ticket_is_marked_and_its_chance_of_being_false_stands_beside(study: M
     won = [retrained(0, 0.80, 0.79), retrained(1, 0.81, 0.81), retrained(2, 0.82, 0.83)]  # .81 ≤ .81 + sd
     said = text(study, *won)
     assert "With all heads: 0.810 ± 0.010." in said
-    assert "| ISP, IGSPP, `taylor` | 3 | 0.810 ± 0.020 * |" in said
+    assert "| ISP, IGSPP, `taylor` | 0 1 2 | 0.810 ± 0.020 * |" in said
     assert "It lets a true loss of one sd pass: 45% with 3 seeds." in said
     assert "one-shot ISP ticket 84.2±0.3" in said
     assert "80 % off): Michel (alpha 1.0) 0.773" in said
@@ -130,14 +137,14 @@ def test_a_ticket_is_marked_and_its_chance_of_being_false_stands_beside(study: M
 
 def test_a_loss_of_more_than_the_margin_is_excluded_only_where_the_seeds_agree(study: ModuleType) -> None:
     agree = [retrained(0, 0.80, 0.798), retrained(1, 0.81, 0.809), retrained(2, 0.82, 0.817)]
-    assert text(study, *agree).split("`taylor` | 3 |")[1].splitlines()[0].endswith("| 30% |")
+    assert text(study, *agree).split("`taylor` | 0 1 2 |")[1].splitlines()[0].endswith("| 30% |")
     apart = [retrained(0, 0.80, 0.83), retrained(1, 0.81, 0.78), retrained(2, 0.82, 0.82)]
-    assert text(study, *apart).split("`taylor` | 3 |")[1].splitlines()[0].endswith("| – |")
+    assert text(study, *apart).split("`taylor` | 0 1 2 |")[1].splitlines()[0].endswith("| – |")
 
 
 def test_one_seed_is_no_ticket_and_its_interval_is_over_examples(study: ModuleType) -> None:
     said = text(study, retrained(0, 0.8, 0.9))
-    assert "| ISP, IGSPP, `taylor` | 1 | 0.900 | – |" in said
+    assert "| ISP, IGSPP, `taylor` | 0 | 0.900 | – |" in said
     assert "One seed has no sd, so it is no ticket." in said
     assert "| ISP, IGSPP, `taylor` | 1 | +10.0 [+5.0, +15.0] |" in said
     several = [retrained(seed, 0.8, 0.79, lead) for seed, lead in enumerate((0.1, 0.12, 0.11))]
