@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import headviz
 from findings_models import FOLDERS, Cell, data_of, model_of, size_of
-from headviz.analyses.grading import Measured
 from headviz.heads import HeadMask
 from headviz.progress import Cancel
 from headviz.pruning import State
-from headviz.storage.writing import replace_file
 
 SHARED = ("mrpc", "rte", "wnli")  # pairs of sentences, so a mask of one can be asked of another
 SHARES = (0.3, 0.5)
@@ -78,24 +74,9 @@ def _masks(args: argparse.Namespace, encoder: str, task: str) -> list[HeadMask]:
     return [HeadMask.from_hex(step.mask, state.num_layers, state.num_heads) for step in state.steps]
 
 
-class Kept(dict[str, Measured]):
-    """What grading measured of each score, each in a file: a board that was stopped goes on with the next score."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        read = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")}
-        super().__init__({name: Measured.read(m) for name, m in read.items()})
-
-    def __setitem__(self, name: str, found: Measured) -> None:
-        super().__setitem__(name, found)
-        replace_file(self.folder / f"{name}.json", found.to_json() + "\n")
-
-
 def graded(encoder: str, task: str, args: argparse.Namespace, cancel: Cancel) -> dict[str, Any]:
     """Which score's order keeps the metric longest: the areas of ``headviz grade``."""
     clf = headviz.load(str(model_of(args, encoder, task, 0)), device=args.device)
     data = data_of(args, task, "dev", EXAMPLES)
-    kept = Kept(args.work / "boards" / f"{encoder}-{task}-{clf.digest[:16]}")
-    grades = headviz.grade(clf, data, GRADED, cancel=cancel, kept=kept)
+    grades = headviz.grade(clf, data, GRADED, cancel=cancel)  # the cache has what an earlier call measured
     return {"n": len(data), "grades": grades.to_dict(), "digest": clf.digest}

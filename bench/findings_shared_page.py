@@ -40,15 +40,23 @@ def _entry(e: dict[str, Any]) -> list[str]:
 
 
 def _told(entries: Cells) -> str:
-    """Which masks are better than random ones on the model of another task."""
-    judged = [e for e in entries if e["source"] and e["source"] != e["target"] and e["full"] is not None]
+    """Which masks are better than random ones on the model of another task, and on their own."""
+    judged = [e for e in entries if e["source"] and e["full"] is not None]
     judged = [e for e in judged if e["constant"] is None or e["full"] > e["constant"]]
-    if not judged:
+    given = [e for e in judged if e["source"] != e["target"]]
+    own = [e for e in judged if e["source"] == e["target"]]
+    if not given:
         return "No other task's model is better than one class for all, so no transfer can be told."
-    better = [f"{e['source']} → {e['target']}" for e in judged if e["random_q"] is not None and e["random_q"] < 0.05]
-    if not better:
-        return f"Of {len(judged)} masks given to another task, none is told apart from random masks."
-    return f"Of {len(judged)} masks given to another task, better than random masks: {', '.join(better)}."
+    better = [f"{e['source']} → {e['target']}" for e in given if _better(e)]
+    said = f"Of {len(given)} masks given to another task, "
+    said += f"better than random masks: {', '.join(better)}." if better else "none is told apart from random masks."
+    if own and not any(map(_better, own)):
+        said += f" On its own model none of {len(own)} is either, so these masks have little to give."
+    return said
+
+
+def _better(e: dict[str, Any]) -> bool:
+    return e["random_q"] is not None and e["random_q"] < 0.05 and e["value"] > e["random"]
 
 
 def crossed(found: Cells, trained: Cells) -> Iterator[str]:

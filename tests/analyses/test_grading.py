@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tools.demo import grades as tool
-from tools.demo.grades import Work, added, page
+from tools.demo.grades import added, page
 
 import headviz
 from headviz import HeadMask, UserError
@@ -20,6 +20,7 @@ from headviz.analyses.orders import SHARES, auroc, halves_of, precision
 from headviz.cli import main
 from headviz.demo import planted_heads
 from headviz.heads import HeadId, lowest
+from headviz.storage.store import Store
 from headviz.tasks import Dataset
 from support.analysed import learnt
 from support.graded import graded
@@ -250,22 +251,23 @@ def test_an_interrupted_grading_goes_on_with_what_it_kept(
     clf: headviz.Classifier, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = data.subset(range(60))
-    kept = Work(tmp_path)
-    grade(clf, few, ["magnitude"], kept=kept)
+    grade(clf, few, ["magnitude"], cache=Store(tmp_path))
     asked: list[str] = []
     tables = grading._tables
     monkeypatch.setattr(
-        grading, "_tables", lambda c, h, name, cancel: (asked.append(name), tables(c, h, name, cancel))[1]
+        grading, "_tables", lambda c, h, name, *more: (asked.append(name), tables(c, h, name, *more))[1]
     )
-    again = grade(clf, few, ["magnitude", "fisher"], kept=Work(tmp_path))
+    again = grade(clf, few, ["magnitude", "fisher"], cache=Store(tmp_path))
     assert asked == ["fisher"]
-    monkeypatch.undo()
-    monkeypatch.setattr(grading, "SEEDS", 3)
+    grade(clf, few.subset(range(59)), ["magnitude"], cache=Store(tmp_path))
+    assert asked == ["fisher", "magnitude", "random"]  # other examples
+    grade(clf, few, ["magnitude"], cache=False)
+    assert asked[3:] == ["magnitude", "random"]
 
     def without_time(found: Grades) -> list[Grade]:
         return [replace(g, seconds=0.0) for g in found.scores]
 
-    assert without_time(again) == without_time(grade(clf, few, ["magnitude", "fisher"]))
+    assert without_time(again) == without_time(grade(clf, few, ["magnitude", "fisher"], cache=False))
 
 
 def test_further_scores_join_a_recorded_board_only_where_nothing_else_has_changed(
@@ -320,7 +322,7 @@ def test_shapley_values_that_were_kept_are_compared_as_well(
 ) -> None:
     """They were compared only with what was measured after them in the same call."""
     few = data.subset(range(60))
-    whole = grade(clf, few, ["magnitude", "shapley"], kept=Work(tmp_path))
-    again = grade(clf, few, ["magnitude", "shapley", "random"], kept=Work(tmp_path))
+    whole = grade(clf, few, ["magnitude", "shapley"], cache=Store(tmp_path))
+    again = grade(clf, few, ["magnitude", "shapley", "random"], cache=Store(tmp_path))
     assert [g.shapley for g in again if g.score == "magnitude"] == [g.shapley for g in whole if g.score == "magnitude"]
     assert all(g.shapley is not None for g in again)

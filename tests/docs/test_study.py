@@ -251,6 +251,11 @@ def test_a_mask_has_transferred_where_random_ones_have_not(study: ModuleType) ->
     assert "+11.0 [−5.0, +1.0]" in said
     said = text(study, trained(0), shared(own, given("mrpc", "rte", 0.72, 0.4)))
     assert "Of 1 masks given to another task, none is told apart from random masks." in said
+    assert "On its own model" not in said
+    said = text(study, trained(0), shared(given("mrpc", "mrpc", 0.81, 0.3), given("mrpc", "rte", 0.72, 0.4)))
+    assert "On its own model none of 1 is either" in said
+    worse = {**other, "value": 0.6}  # told apart from random masks, because it is worse
+    assert "none is told apart" in text(study, trained(0), shared(own, worse))
     said = text(study, trained(0), shared(own, given("mrpc", "wnli", 0.56, 0.01)))
     assert "No other task's model is better than one class for all" in said
 
@@ -414,22 +419,3 @@ def test_gates_are_ahead_only_where_the_interval_excludes_zero(study: ModuleType
     said = text(study, trained(0), cell)
     assert "`gates` is ahead of iterative taylor at 1 of 3 sparsities, behind at 1; at 1 they are" in said
     assert "| 50% | 0.700 | 0.700 | +2.0 [+1.0, +3.0] | +2.0 [+1.0, +3.0] |" in said
-
-
-def test_a_board_that_was_stopped_goes_on_with_what_it_has(
-    study: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import headviz
-    from findings_shared import Kept
-    from headviz.analyses import grading
-
-    clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=48)
-    names = ["magnitude", "random"]
-    whole = headviz.grade(clf, data, names, kept=Kept(tmp_path))
-
-    def refuse(*given: Any) -> Any:
-        raise AssertionError("measured twice")
-
-    monkeypatch.setattr(grading, "_measured", refuse)
-    again = headviz.grade(clf, data, names, kept=Kept(tmp_path))
-    assert again.to_dict() == whole.to_dict()

@@ -2,7 +2,7 @@
 
 Writes `grades.json` beside the demo, which the dashboard shows as recorded, and docs/scores.md. With `--add A,B` these
 scores join the recorded ones, and with `--only-page` the page alone is written, from the grades that are there. Each
-score is kept when it is measured (`build/grades`), so that an interrupted call goes on.
+score is kept in the cache when it is measured, so that an interrupted call goes on.
 """
 
 import argparse
@@ -16,14 +16,12 @@ from headviz import __version__
 from headviz.analyses import board
 from headviz.analyses.grade_view import COLUMNS, columns_of, finding
 from headviz.analyses.grades import RANDOM, Grade
-from headviz.analyses.grading import SHAPLEY, Measured
+from headviz.analyses.grading import SHAPLEY
 from headviz.demo import DATA
 from headviz.scores.catalogue import SCORES
-from headviz.storage.writing import replace_file
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "scores.md"
-WORK = ROOT / "build" / "grades"
 LIMIT = 400
 SAME = 1e-4  # areas: another number of threads may turn an answer that is almost a tie
 INTRODUCTION = """\
@@ -57,29 +55,13 @@ not published. `gnorm`: the formula in the authors' repository (github.com/diony
 examples; their scripts (github.com/Sheridan-Stable/greedy-gnorm) take norms over batches of 128, with dropout."""
 
 
-class Work(dict[str, Measured]):
-    """What is measured, each score in a file of its own as soon as it is there."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.folder = folder
-        for path in sorted(folder.glob("*.json")):
-            super().__setitem__(path.stem, Measured.read(json.loads(path.read_text(encoding="utf-8"))))
-
-    def __setitem__(self, name: str, found: Measured) -> None:
-        super().__setitem__(name, found)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        replace_file(self.folder / f"{name}.json", found.to_json().encode())
-
-
 def measure(limit: int, scores: Sequence[str] | None) -> board.Recorded:
     """The grades on so many dev examples, half of them for each side."""
     import headviz
 
     clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=limit)
-    kept = Work(WORK / f"{clf.digest[:12]}-{data.digest[:12]}")
     with headviz.progress_bar("grading") as progress:
-        grades = headviz.grade(clf, data, scores, progress, kept=kept)
+        grades = headviz.grade(clf, data, scores, progress)
     command = f"headviz grade --model demo --task demo --limit {limit}"
     if scores is not None:
         command += f" --scores {','.join(scores)}"

@@ -7,6 +7,7 @@ left at 10 to 90 % of the heads removed, lowest first. 1 = everything, 0 = no be
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import __version__, plugins
+from ..attribution.explaining import store_for
 from ..errors import OptionError, shown
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, tracked
@@ -22,6 +25,7 @@ from ..recipes.structure import Name
 from ..results import Result
 from ..scores.catalogue import SCORES, score_named
 from ..storage.restoring import restored
+from ..storage.store import Store, make_key
 from .analysis import Analysis, Option
 from .grade_view import figure, view
 from .grades import RANDOM, Grade, Grades
@@ -29,7 +33,7 @@ from .orders import Half, auroc, halves_of, overlap, planted_in, precision, spea
 from .recipe import Recipe, found_by
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
+    from collections.abc import Mapping
 
     from ..models.classifier import Classifier
     from ..tasks import Dataset
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 ABLATION, SHAPLEY = "ablation", "shapley"
 SEEDS = 20  # orders that the random score is averaged over
 LEAST = 40  # examples
+VERSION, WORDS = 1, "measured"  # of what is kept in the cache
 TIMED = 8  # examples that a score is timed on, with nothing from the cache
 WHY_CLASSES = "areas count right answers, above those of one class for all, and translations have neither"
 MIB = "areas as in the Mechanistic Interpretability Benchmark (ICML 2025)"
@@ -51,11 +56,11 @@ def grade(
     *,
     label_order: Sequence[str] | str | None = None,
     cancel: Cancel | None = None,
-    kept: MutableMapping[str, Measured] | None = None,
+    cache: Store | bool = True,
 ) -> Grades:
     """Grade head scores on a classifier and labelled data. Without ``scores`` all that it has, but for the slow ones.
 
-    Areas are of accuracy, or of Pearson's r for a regression. ``kept`` has what was measured before on the same model
+    Areas are of accuracy, or of Pearson's r for a regression. ``cache`` has what was measured before on the same model
     and data, and gets what is measured now: an interrupted call goes on. Raises ``UserError`` for a model that is no
     better than one class for all, fewer than 40 examples, or an unknown score.
 
@@ -83,19 +88,21 @@ def grade(
         raise OptionError(f"Grading needs at least {LEAST} examples, to measure on one half and remove on the other.")
     halves = [Half(clf, half, label_order) for half in halves_of(data)]
     truth = Truth(
-        [score_heads(clf, half.data, ABLATION, label_order=label_order, cancel=cancel).values for half in halves],
+        [
+            score_heads(clf, half.data, ABLATION, label_order=label_order, cache=cache, cancel=cancel).values
+            for half in halves
+        ],
         planted_in(clf),
     )
-    found: MutableMapping[str, Measured] = {} if kept is None else kept
+    known, found = Known(store_for(cache), clf, data, label_order), {}
     for name in tracked([*names, *([RANDOM] if RANDOM not in names else [])], progress, cancel):
-        if name not in found:
-            found[name] = _measured(clf, halves, truth, name, cancel)
+        found[name] = known.get(name) or known.keep(name, _measured(clf, halves, truth, name, cache, cancel))
     base, fair = found[RANDOM], found[SHAPLEY] if SHAPLEY in names else None
     best = max((name for name in names if name != RANDOM), key=lambda name: found[name].area, default=RANDOM)
     grades = [_graded(name, found[name], base, found[best] if name != best else None, fair) for name in names]
     grades.sort(key=lambda g: -g.area)
-    known = 0 if truth.planted is None else len(truth.planted)
-    return Grades(tuple(grades), best, known, len(data), data.task.title)
+    planted = 0 if truth.planted is None else len(truth.planted)
+    return Grades(tuple(grades), best, planted, len(data), data.task.title)
 
 
 @dataclass(frozen=True)
@@ -140,8 +147,41 @@ class Measured(Result):
         return float(np.mean([spearman(mine, theirs) for mine, theirs in both]))
 
 
-def _measured(clf: Classifier, halves: Sequence[Half], truth: Truth, name: str, cancel: Cancel | None) -> Measured:
-    per_half, seconds = _tables(clf, halves, name, cancel)
+class Known:
+    """What was measured of each score on one model and data, in the cache: a grading that was stopped goes on there."""
+
+    def __init__(
+        self, store: Store | None, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None
+    ) -> None:
+        self.store = store
+        self.about = {
+            "version": [VERSION, __version__],
+            "weights": clf.digest,
+            "tokenizer": clf.tokenizer_digest,
+            "dtype": str(clf.dtype),
+            "data": data.digest,
+            "task": data.task.name,
+            "label_order": label_order if label_order is None or isinstance(label_order, str) else list(label_order),
+            "orders": SEEDS,
+        }
+
+    def get(self, name: str) -> Measured | None:
+        entry = None if self.store is None else self.store.get(self._key(name))
+        return None if entry is None else Measured.read(json.loads(entry.words[WORDS]))
+
+    def keep(self, name: str, found: Measured) -> Measured:
+        if self.store is not None:
+            self.store.put(self._key(name), {}, {WORDS: found.to_json()})
+        return found
+
+    def _key(self, name: str) -> str:
+        return make_key("grade", score=name, **self.about, **plugins.key_part("score", name))
+
+
+def _measured(
+    clf: Classifier, halves: Sequence[Half], truth: Truth, name: str, cache: Store | bool, cancel: Cancel | None
+) -> Measured:
+    per_half, seconds = _tables(clf, halves, name, cache, cancel)
     present = clf.full_mask
     curves, tops, bench, agreements, rocs, precise = [], [], [], [], [], []
     for measured, other in ((0, 1), (1, 0)):
@@ -176,7 +216,7 @@ def _measured(clf: Classifier, halves: Sequence[Half], truth: Truth, name: str, 
 
 
 def _tables(
-    clf: Classifier, halves: Sequence[Half], name: str, cancel: Cancel | None
+    clf: Classifier, halves: Sequence[Half], name: str, cache: Store | bool, cancel: Cancel | None
 ) -> tuple[list[list[NDArray]], float]:
     """The score's tables on each half, and its processor seconds per example, none of them from the cache."""
     from ..scores import score_heads
@@ -189,6 +229,7 @@ def _tables(
     score_heads(clf, halves[0].data.subset(range(TIMED)), name, cache=False, **how)
     seconds = (time.process_time() - began) / TIMED
     more: list[dict[str, Any]] = [{"seed": seed} for seed in range(SEEDS)] if name == RANDOM else [{}]
+    how["cache"] = cache
     return [[score_heads(clf, half.data, name, **how, **m).values for m in more] for half in halves], seconds
 
 

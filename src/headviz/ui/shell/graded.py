@@ -1,6 +1,7 @@
 """The grades of scores that are known of the shown model and data: the user's own, else those recorded on the demo.
 
-What the user's own say is kept until the server ends; the score tables behind them are in the store.
+What the user's own say is kept until the server ends. What they were made of is in the store, so that grading again
+takes a moment.
 """
 
 from __future__ import annotations

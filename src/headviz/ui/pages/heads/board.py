@@ -38,7 +38,8 @@ def section(view: View) -> None:
             "Grade the scores here",
             key="grade_here",
             icon=":material/leaderboard:",
-            help="All scores that this model has, but for the slow ones. It goes on while you look at other pages.",
+            help="All scores that this model has, but for the slow ones. It goes on while you look at other pages. "
+            "What was measured before is not measured again.",
             on_click=_ask,
         )
 
