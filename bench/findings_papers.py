@@ -79,7 +79,7 @@ def crossed(encoder: str, task: str) -> list[Cell]:
 
 
 def cross(args: argparse.Namespace, cancel: Cancel, encoder: str, task: str) -> dict[str, Any]:
-    """One head off at a time on two halves of the dev split. A second data set cannot agree better than these do."""
+    """One head off at a time on two halves of the dev split. A second data set of this size can hardly agree better."""
     clf, dev = (
         headviz.load(str(model_of(args, encoder, task, 0)), device=args.device),
         data_of(args, task, "dev", HALVES),

@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 
 from findings_models import FOLDERS
-from findings_tables import Cells, by_model, links, one_class, over_seeds, points, table, three
+from findings_tables import Cells, by_model, links, one_class, over_seeds, points, table, three, value_of
 from headviz.pruning import ALGORITHMS
-from headviz.pruning.tickets.margin import MARGIN
+from headviz.pruning.tickets.margin import MARGIN, false_win_rate
 from headviz.pruning.tickets.winning import Ticket, highest_within, mean_and_sd, ticket
 from headviz.reference import published
 
 THE_SAME = {"isp": "ISP, IGSPP"}  # at the sizes of ISP's rounds
 INTRODUCTION = """\
 The pre-trained encoder without some heads, fine-tuned like the whole one. Each seed has its own fine-tuned model to
-score, sample, random order and trainings; its model with all heads is the same training without a head removed. The
-sparsities are those that ISP reaches by removing 30 % of the remaining heads at each round. There IGSPP is ISP."""
+score, sample (300 examples), random order and trainings; its model with all heads is the same training without a head
+removed. On MiniLM the sparsities are those that ISP reaches by removing 30 % of the remaining heads at each round, and
+there IGSPP is ISP."""
 
 
 def retrained(found: Cells, trained: Cells) -> Iterator[str]:
@@ -32,7 +33,7 @@ def retrained(found: Cells, trained: Cells) -> Iterator[str]:
 
 def _task(encoder: str, task: str, group: Cells, ways: dict[tuple[str, str], Cells]) -> Iterator[str]:
     metric, first = group[0]["metric"], group[0]["steps"]
-    full = {c["seed"]: c["full"][metric] for c in group if c["full"][metric] is not None}
+    full = {c["seed"]: _full(c, metric) for c in group}
     floor = first[0]["constant"] and first[0]["constant"][metric]
     known = "" if floor is None else f" One class for all answers: {floor:.3f}."
     yield from [f"### {encoder} on {task}, trained again", ""]
@@ -44,7 +45,7 @@ def _task(encoder: str, task: str, group: Cells, ways: dict[tuple[str, str], Cel
     rows, leads = [], []
     for way, own in ways.items():
         tickets = [_ticket(own, at, metric) for at in range(len(first))]
-        best = highest_within([t for t in tickets if t is not None])
+        best = highest_within(tickets)
         safe = "–" if best is None else f"{best.sparsity:.0%}"
         values = [_value(own, at, metric, won) for at, won in enumerate(tickets)]
         rows.append([_name(*way), links(own), *values, safe])
@@ -61,8 +62,8 @@ def _task(encoder: str, task: str, group: Cells, ways: dict[tuple[str, str], Cel
         ]
     elif leads:
         yield from [
-            "Balanced accuracy ahead of the random order, in points: with one seed the 95 % interval over examples, "
-            "with several the mean and its t interval over seeds.",
+            "Balanced accuracy ahead of the seed's random order, in points: with one seed the 95 % interval over "
+            "examples, against this one order; with several the mean and its t interval over seeds.",
             "",
             *table(["algorithm, score", "seeds", *shares], leads),
             "",
@@ -74,24 +75,25 @@ def _name(algorithm: str, score: str) -> str:
     return f"{THE_SAME.get(algorithm, ALGORITHMS[algorithm].title)}, `{score}`"
 
 
-def _pairs(own: Cells, at: int, metric: str) -> list[tuple[float, float]]:
-    """By seed: the metric with all heads, and of the pruned network."""
-    both = [(c["full"][metric], c["steps"][at]["metrics"][metric]) for c in own]
-    return [(a, b) for a, b in both if a is not None and b is not None]
+def _full(cell: dict[str, Any], metric: str) -> float:
+    """The metric with all heads; that of one class for all answers where it is undefined, as in the pruned ones."""
+    return _known({"metrics": cell["full"], "constant": cell["steps"][0]["constant"]}, metric)
 
 
-def _ticket(own: Cells, at: int, metric: str) -> Ticket | None:
-    pairs = _pairs(own, at, metric)
-    if not pairs:
-        return None
-    full, pruned = zip(*pairs, strict=True)
+def _known(step: dict[str, Any], metric: str) -> float:
+    found = value_of(step, metric)
+    assert found is not None, f"{metric} has no value for one class"
+    return found
+
+
+def _ticket(own: Cells, at: int, metric: str) -> Ticket:
+    full, pruned = [_full(c, metric) for c in own], [_known(c["steps"][at], metric) for c in own]
     return ticket(own[0]["steps"][at]["sparsity"], full, pruned, metric=metric)
 
 
-def _value(own: Cells, at: int, metric: str, won: Ticket | None) -> str:
-    values = [pruned for _, pruned in _pairs(own, at, metric)]
-    star = " *" if won is not None and won.winning else ""
-    return (_spread(values) if values else "–") + star + one_class([c["steps"][at] for c in own])
+def _value(own: Cells, at: int, metric: str, won: Ticket) -> str:
+    steps = [c["steps"][at] for c in own]
+    return _spread([_known(s, metric) for s in steps]) + (" *" if won.winning else "") + one_class(steps)
 
 
 def _spread(values: list[float]) -> str:
@@ -100,7 +102,7 @@ def _spread(values: list[float]) -> str:
 
 
 def _stars(seeds: set[int]) -> Iterator[str]:
-    rates = {n: ticket(0.0, [0.0] * n, [0.0] * n).false_win_rate for n in sorted(seeds)}
+    rates = {n: false_win_rate(n) for n in sorted(seeds)}
     told = [f"{rate:.0%} with {n} seeds" for n, rate in rates.items() if rate is not None]
     if told:
         yield from [

@@ -16,18 +16,17 @@ def transferred(found: Cells, trained: Cells) -> Iterator[str]:
     for cell in found:
         encoder = cell["cell"].split("-")[1]
         for at in cell["shares"]:
+            rows = [e for e in at["entries"] if e["source"]]
             yield from [
-                f"### {encoder}, {at['off']:.0%} of the heads off",
+                f"### {encoder}, {rows[0]['sparsity']:.0%} of the heads off",
                 "",
-                f"Masks of the `{cell['score']}` order of each task's model, nothing retrained. *Random* is the mean "
-                f"of {cell['random']} random masks of the same size. A mask has transferred where fewer than one in "
-                f"twenty random masks does as well (q, over all entries of the table). {link(cell)}",
+                f"Masks of the `{cell['score']}` order of each task's model, nothing retrained. *Random*: the mean of "
+                f"{cell['random']} random masks of the same size, and where a further one would lie (95 %). A mask has "
+                f"transferred where it lies above that, also among all entries of the table (q). {link(cell)}",
                 "",
             ]
-            rows = [_entry(e) for e in at["entries"] if e["source"]]
             header = ["mask of", "model of", "metric", "all heads", "one class", "change, points", "random", "q"]
-            yield from [*table(header, rows), ""]
-            yield from [_told(at["entries"]), ""]
+            yield from [*table(header, [_entry(e) for e in rows]), "", _told(rows), ""]
 
 
 def _entry(e: dict[str, Any]) -> list[str]:
@@ -35,24 +34,35 @@ def _entry(e: dict[str, Any]) -> list[str]:
     numbers = [e["value"], e["full"], e["constant"]]
     told = f" ({e['remark']})" if e["remark"] else ""
     q = "–" if e["random_q"] is None else f"{e['random_q']:.2f}"
+    between = "" if e["random_low"] is None else f" [{e['random_low']:.3f}, {e['random_high']:.3f}]"
     cells = [three(v) for v in numbers]
-    return [e["source"], e["target"], cells[0] + told, *cells[1:], change, three(e["random"]), q]
+    return [e["source"], e["target"], cells[0] + told, *cells[1:], change, three(e["random"]) + between, q]
 
 
 def _told(entries: Cells) -> str:
-    """Which masks are better than random ones on the model of another task, and on their own."""
-    judged = [e for e in entries if e["source"] and e["full"] is not None]
-    judged = [e for e in judged if e["constant"] is None or e["full"] > e["constant"]]
-    given = [e for e in judged if e["source"] != e["target"]]
-    own = [e for e in judged if e["source"] == e["target"]]
-    if not given:
-        return "No other task's model is better than one class for all, so no transfer can be told."
-    better = [f"{e['source']} → {e['target']}" for e in given if _better(e)]
-    said = f"Of {len(given)} masks given to another task, "
-    said += f"better than random masks: {', '.join(better)}." if better else "none is told apart from random masks."
-    if own and not any(map(_better, own)):
-        said += f" On its own model none of {len(own)} is either, so these masks have little to give."
-    return said
+    """Which masks are better than random ones on another task's model, and where none could be."""
+    given = [e for e in entries if e["source"] != e["target"] and e["full"] is not None]
+    useless = {e["target"]: "is no better than one class" for e in given if _no_better(e)}
+    same = {
+        e["target"]: "would not be told apart from random masks"
+        for e in given
+        if e["random_high"] is None or e["full"] <= e["random_high"]
+    }
+    closed = same | useless
+    better = [f"{e['source']} → {e['target']}" for e in given if e["target"] not in closed and _better(e)]
+    judged = sum(e["target"] not in closed for e in given)
+    said = [
+        f"With all its heads, the model of {task} {why}, so no transfer to it can be told."
+        for task, why in sorted(closed.items())
+    ]
+    if judged:
+        told = f"better than random masks: {', '.join(better)}" if better else "none is told apart from random masks"
+        said.insert(0, f"Of {judged} masks given to another task, {told}.")
+    return " ".join(said)
+
+
+def _no_better(e: dict[str, Any]) -> bool:
+    return e["constant"] is not None and bool(e["full"] <= e["constant"])
 
 
 def _better(e: dict[str, Any]) -> bool:
@@ -62,8 +72,8 @@ def _better(e: dict[str, Any]) -> bool:
 def crossed(found: Cells, trained: Cells) -> Iterator[str]:
     """How well the costs of single heads agree between two halves of the same data."""
     yield from [
-        "Every head off alone, on two halves of the dev split: do the same heads cost something on both? Two halves of "
-        "one data set agree as well as a second data set could at best.",
+        "Every head off alone, on two halves of the dev split: do the same heads cost something on both? A second "
+        "data set of this size can hardly agree better; with more examples the correlation is higher.",
         "",
     ]
     rows = []

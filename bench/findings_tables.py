@@ -29,7 +29,20 @@ def link(cell: dict[str, Any], text: str = "The cell.") -> str:
 
 def links(found: Cells) -> str:
     """The cells themselves, each named by its seed."""
-    return " ".join(link(cell, str(where(cell)[2])) for cell in found)
+    return " ".join(link(cell, f"{where(cell)[2]}{'′' if cell.get('again') else ''}") for cell in found)
+
+
+def trained_again(cell: dict[str, Any], weights: dict[tuple[str, str, int], str]) -> bool:
+    """Whether a cell's model is not the one in the table of models; ``weights``: the digests of those."""
+    encoder, _, seed = where(cell)
+    own = cell.get("digests") or {where(cell)[1]: cell.get("digest")}
+    return any(weights.get((encoder, task, seed), digest) != digest for task, digest in own.items())
+
+
+def value_of(step: dict[str, Any], metric: str) -> float | None:
+    """A network's metric. Matthews is undefined where all answers are of one class: there it is that class's."""
+    found = step["metrics"][metric]
+    return found if found is not None or step["constant"] is None else step["constant"][metric]
 
 
 def table(header: list[str], rows: list[list[Any]]) -> list[str]:
@@ -46,17 +59,22 @@ def ends(mean: float, low: float, high: float) -> str:
 
 
 def points(change: float | None, low: float | None, high: float | None) -> str:
-    if change is None or low is None or high is None:
+    """In points; without an interval, the change alone."""
+    if change is None:
         return "–"
+    if low is None or high is None:
+        return f"{100 * change:+.1f}".replace("-", "−")
     return f"{100 * change:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]".replace("-", "−")
 
 
-def over_seeds(values: np.ndarray) -> tuple[float, float, float]:
-    """Mean over seeds and its 95 % t interval; at least two values."""
+def over_seeds(values: np.ndarray) -> tuple[float, float | None, float | None]:
+    """Mean over seeds and its 95 % t interval; no interval where the seeds do not differ."""
     from scipy import stats
 
     mean, error = float(values.mean()), float(values.std(ddof=1)) / len(values) ** 0.5
-    low, high = stats.t.interval(0.95, len(values) - 1, mean, error) if error else (mean, mean)
+    if error < 1e-9:
+        return mean, None, None
+    low, high = stats.t.interval(0.95, len(values) - 1, mean, error)
     return mean, float(low), float(high)
 
 

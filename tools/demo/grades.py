@@ -2,7 +2,7 @@
 
 Writes `grades.json` beside the demo, which the dashboard shows as recorded, and docs/scores.md. With `--add A,B` these
 scores join the recorded ones, and with `--only-page` the page alone is written, from the grades that are there. Each
-score is kept in the cache when it is measured, so that an interrupted call goes on.
+score is kept when it is measured (`build/grades`), so that an interrupted call goes on.
 """
 
 import argparse
@@ -19,9 +19,11 @@ from headviz.analyses.grades import RANDOM, Grade
 from headviz.analyses.grading import SHAPLEY
 from headviz.demo import DATA
 from headviz.scores.catalogue import SCORES
+from headviz.storage.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "scores.md"
+WORK = ROOT / "build" / "grades"
 LIMIT = 400
 SAME = 1e-4  # areas: another number of threads may turn an answer that is almost a tie
 INTRODUCTION = """\
@@ -61,7 +63,7 @@ def measure(limit: int, scores: Sequence[str] | None) -> board.Recorded:
 
     clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=limit)
     with headviz.progress_bar("grading") as progress:
-        grades = headviz.grade(clf, data, scores, progress)
+        grades = headviz.grade(clf, data, scores, progress, cache=Store(WORK))
     command = f"headviz grade --model demo --task demo --limit {limit}"
     if scores is not None:
         command += f" --scores {','.join(scores)}"

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__, plugins
-from ..attribution.explaining import store_for
 from ..errors import OptionError, shown
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, tracked
@@ -94,7 +93,7 @@ def grade(
         ],
         planted_in(clf),
     )
-    known, found = Known(store_for(cache), clf, data, label_order), {}
+    known, found = Known(cache, clf, data, label_order), {}
     for name in tracked([*names, *([RANDOM] if RANDOM not in names else [])], progress, cancel):
         found[name] = known.get(name) or known.keep(name, _measured(clf, halves, truth, name, cache, cancel))
     base, fair = found[RANDOM], found[SHAPLEY] if SHAPLEY in names else None
@@ -151,11 +150,16 @@ class Known:
     """What was measured of each score on one model and data, in the cache: a grading that was stopped goes on there."""
 
     def __init__(
-        self, store: Store | None, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None
+        self, store: Store | bool, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None
     ) -> None:
-        self.store = store
+        from ..attribution import explaining
+        from ..scores import whole
+        from ..scores.sweeps import SWEEPS
+
+        self.store = explaining.store_for(store)
         self.about = {
-            "version": [VERSION, __version__],
+            "version": [VERSION, explaining.VERSION, whole.VERSION, __version__],
+            "sweeps": {name: sweep.version for name, sweep in SWEEPS.items()},
             "weights": clf.digest,
             "tokenizer": clf.tokenizer_digest,
             "dtype": str(clf.dtype),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 LARGEST = 0.25  # of the cache: larger models are not stored
 WORDS = "training"
+VERSION = 2  # raise it when the same training would give another model
 
 
 def trained_once(
@@ -49,6 +50,7 @@ def trained_once(
         return training()
     key = make_key(
         "full-model",
+        version=VERSION,
         weights=clf.digest,
         tokenizer=clf.tokenizer_digest,
         train=train.digest,
