@@ -22,6 +22,11 @@ removed. On MiniLM the sparsities are those that ISP reaches by removing 30 % of
 there IGSPP is ISP."""
 
 
+CHANGE = """\
+Change against all heads, in points: with one seed the paired 95 % interval over examples, with several the mean and its
+t interval over seeds."""
+
+
 def retrained(found: Cells, trained: Cells) -> Iterator[str]:
     yield from [INTRODUCTION, ""]
     for encoder, task, group in by_model(found):
@@ -42,18 +47,21 @@ def _task(encoder: str, task: str, group: Cells, ways: dict[tuple[str, str], Cel
         "",
     ]
     shares = [f"{step['sparsity']:.0%} off" for step in first]
-    rows, leads = [], []
+    rows, changes, leads = [], [], []
     for way, own in ways.items():
         tickets = [_ticket(own, at, metric) for at in range(len(first))]
         best = highest_within(tickets)
         safe = "–" if best is None else f"{best.sparsity:.0%}"
         values = [_value(own, at, metric, won) for at, won in enumerate(tickets)]
         rows.append([_name(*way), links(own), *values, safe])
+        changes.append([_name(*way), len(own), *(_change(own, at, metric) for at in range(len(first)))])
         if way[1] != "random":
             leads.append([_name(*way), len(own), *(_lead(own, at) for at in range(len(first)))])
     within = f"within {MARGIN:g} points"
     yield from [*table(["algorithm, score", "seeds", *shares, within], rows), ""]
     yield from _stars({len(own) for own in ways.values()})
+    header = ["algorithm, score", "seeds", *shares]
+    yield from [CHANGE, "", *table(header, changes), ""]
     if floor is not None and full and max(full.values()) <= floor:
         yield from [
             "No model with all heads is better than one class for all answers. So a network that has forgotten the "
@@ -62,10 +70,9 @@ def _task(encoder: str, task: str, group: Cells, ways: dict[tuple[str, str], Cel
         ]
     elif leads:
         yield from [
-            "Balanced accuracy ahead of the seed's random order, in points: with one seed the 95 % interval over "
-            "examples, against this one order; with several the mean and its t interval over seeds.",
+            "Balanced accuracy ahead of the seed's one random order, in points, with intervals as above.",
             "",
-            *table(["algorithm, score", "seeds", *shares], leads),
+            *table(header, leads),
             "",
         ]
     yield from _published(task)
@@ -94,6 +101,16 @@ def _ticket(own: Cells, at: int, metric: str) -> Ticket:
 def _value(own: Cells, at: int, metric: str, won: Ticket) -> str:
     steps = [c["steps"][at] for c in own]
     return _spread([_known(s, metric) for s in steps]) + (" *" if won.winning else "") + one_class(steps)
+
+
+def _change(own: Cells, at: int, metric: str) -> str:
+    steps = [c["steps"][at] for c in own]
+    if len(own) == 1:
+        one = steps[0]["deltas"][metric]
+        return points(*(one[k] for k in ("delta", "low", "high")))
+    return points(
+        *over_seeds(np.array([_known(s, metric) - _full(c, metric) for c, s in zip(own, steps, strict=True)]))
+    )
 
 
 def _spread(values: list[float]) -> str:
