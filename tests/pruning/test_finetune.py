@@ -151,8 +151,11 @@ def test_accumulated_small_batches_are_one_large_batch(clf):
     one = fine_tune(still, TRAIN, dataclasses.replace(plain, batch=8), 4)
     two = fine_tune(still, TRAIN, dataclasses.replace(plain, batch=4, accumulation=2), 4)
     assert one.updates == two.updates == 6
-    for a, b in zip(one.classifier.model.parameters(), two.classifier.model.parameters(), strict=True):
-        torch.testing.assert_close(a, b, atol=2e-4, rtol=1e-3)
+    others = dict(two.classifier.model.named_parameters())
+    for name, a in one.classifier.model.named_parameters():
+        # softmax takes a key's bias out again: its gradient is nothing but rounding, which AdamW makes full steps of
+        if not name.endswith("key.bias"):
+            torch.testing.assert_close(a, others[name], atol=1e-4, rtol=1e-4, msg=name)
 
 
 def test_one_update_is_adamw_by_hand():
