@@ -29,7 +29,7 @@ from hostile.generator import cases
 from hostile.place import Place
 
 SEED = int(os.environ.get("HEADVIZ_HOSTILE_SEED", "20"))
-PATIENCE = 10  # seconds; what a case may take
+PATIENCE = 30  # seconds; what a case may take: a speed search needs six, on a busy machine more
 LINE = LONGEST + 50  # characters of a message; its escapes and "headviz: " come on top
 
 
