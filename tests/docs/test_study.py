@@ -70,6 +70,12 @@ def text(study: ModuleType, *found: dict[str, Any]) -> str:
     return re.sub(r"\[([^]]*)\]\(study/[^)]*\.json\)", r"\1", said)
 
 
+def findings(study: ModuleType) -> str:
+    """The page of findings, without its links to cells."""
+    said = " ".join((study.PAGE.parent / "findings.md").read_text(encoding="utf-8").split())
+    return re.sub(r" \(\[cell\]\(study/[^)]*\.json\)\)", "", said)
+
+
 def test_every_cell_is_a_link_away(study: ModuleType) -> None:
     page = study.TARGET.read_text(encoding="utf-8")
     assert sorted(set(re.findall(r"\(study/([^)]*)\.json\)", page))) == sorted(study.read())
@@ -385,7 +391,7 @@ def test_the_finding_about_scores_is_the_boards(study: ModuleType) -> None:
 
     cells = {name: cell for name, cell in study.read().items() if cell["experiment"] == "B"}
     of = behind(list(cells.values()))
-    said = " ".join((study.PAGE.parent / "findings.md").read_text(encoding="utf-8").split())
+    said = findings(study)
     boards = [recorded().grades.to_dict(), *(cell["grades"] for cell in cells.values())]
     assert [*cells] == ["board-minilm-mrpc-0", "board-minilm-sst2-0"]
     assert [board["best"] for board in boards] == ["attattr-max", "gates", "taylor"]
@@ -430,12 +436,32 @@ def test_the_finding_about_mpnet_is_the_cells(study: ModuleType) -> None:
         steps = [s["metrics"]["accuracy"] for s in cell["steps"] if 0.5 < s["sparsity"] < 0.6]
         told[score] = [f"{value:.3f}".lstrip("0") for value in (sum(steps) / len(steps), min(steps), max(steps))]
     full = f"{cells['train-mpnet-mrpc-0']['metrics']['accuracy']:.3f}".lstrip("0")
-    said = " ".join((study.PAGE.parent / "findings.md").read_text(encoding="utf-8").split())
+    said = findings(study)
     mean, low, high = told["random"]
     assert f"it has {full} of the answers right" in said
     assert f"off by `taylor` {told['taylor'][0]}, and by random orders {mean} on average, from {low} to {high}" in said
     page = study.TARGET.read_text(encoding="utf-8").split("### mpnet on mrpc")[1].split("\n## ")[0]
     assert "- One importance, `taylor`: not told apart from random with 39% off" in page
+
+
+def test_the_finding_about_training_again_is_the_cells(study: ModuleType) -> None:
+    cells = study.read()
+    names = [n for n in cells if n.startswith("retrain-minilm-mrpc-")]
+    assert {n.split("-")[3] for n in names} == {"0"}
+    ahead = cells["retrain-minilm-mrpc-0-one-shot-isp-taylor"]["ahead"]
+    told = [step["sparsity"] > 0.7 for step in ahead]
+    assert [step["low"] > 0 for step in ahead] == told
+    points = [f"{100 * step['mean']:.1f}" for step in ahead if step["sparsity"] > 0.7]
+    said = findings(study)
+    assert "ahead by {}, {} and {} points of balanced accuracy with 76, 83 and 89 % off".format(*points) in said
+    changes = {
+        score: [s["deltas"]["accuracy"] for s in cells[f"retrain-minilm-mrpc-0-one-shot-isp-{score}"]["steps"]]
+        for score in ("random", "taylor")
+    }
+    assert [c["high"] < 0 for c in changes["taylor"]] == told
+    lost = [f"{-100 * c['delta']:.1f}" for c in changes["taylor"] if c["high"] < 0]
+    assert f"from there on {lost[0]} to {lost[-1]} points of accuracy" in said
+    assert all(c["high"] < 0 for c in changes["random"])
 
 
 def test_the_finding_about_other_tasks_is_the_cells(study: ModuleType) -> None:
@@ -449,7 +475,7 @@ def test_the_finding_about_other_tasks_is_the_cells(study: ModuleType) -> None:
 
 def test_the_finding_about_agreement_is_the_pages(study: ModuleType) -> None:
     page = study.TARGET.read_text(encoding="utf-8")
-    said = " ".join((study.PAGE.parent / "findings.md").read_text(encoding="utf-8").split())
+    said = findings(study)
     told = re.findall(r"- minilm on (\w+), (\w+): (\S+) \[.*?\] over (\d) seeds: (.*)\.", page)
     by = {(task, kind): (change, int(seeds), what) for task, kind, change, seeds, what in told}
     assert [by[task, "signed"][1:] for task in ("mrpc", "sst2")] == [(5, "rises")] * 2
