@@ -28,6 +28,7 @@ PRICES = {
     "thesis-2024": (420.0, 3400.0),
     "thesis-2024-code": (510.0, 4500.0),
 }
+ORDERS = {"minilm": 3, "mpnet": 10}  # random orders of a model: of MPNet there is one model
 CHEAP = 600.0  # seconds up to which scoring anew comes before the rest
 AHEAD_IN = "balanced accuracy"
 KEPT = ("sparsity", "heads_off", "mask", "metrics", "intervals", "deltas", "predicted", "constant")
@@ -47,7 +48,7 @@ def orders(encoder: str, task: str, seed: int) -> list[Cell]:
             tier = 0 if at == 0 else 1 if prices[at] <= CHEAP else 2
             compute = partial(prune, encoder=encoder, task=task, seed=seed, algorithm=algorithm, choice=choice)
             needs = [f"train-{where}"] + ([] if choice == "random" else [f"prune-{where}-{algorithm}-random"])
-            price = prices[at] * size_of(encoder, task)
+            price = prices[at] * size_of(encoder, task) * (ORDERS[encoder] / 3 if choice == "random" else 1.0)
             found.append(Cell(f"prune-{where}-{algorithm}-{choice}", "E2", tuple(needs), tier, price, compute))
     return found
 
@@ -93,7 +94,7 @@ def prune(
         step=STEP,
         until=UNTIL,
         samples=SAMPLES,
-        seeds=tuple(range(3)) if choice == "random" else (seed,),
+        seeds=tuple(range(ORDERS[encoder])) if choice == "random" else (seed,),
         train_limit=LIMITS.get(task),
         device=args.device,
     )
@@ -110,6 +111,7 @@ def prune(
         "full": state.reference.metrics,
         "steps": [{"seed": s["seed"], **{k: s[k] for k in KEPT}} for s in found["steps"]],
         "ahead_in": AHEAD_IN,
+        "orders": ORDERS[encoder],
         "ahead": ahead(context, state, folder.with_name(f"{folder.name[: -len(choice)]}random")),
         "digest": state.model_digest,
     }

@@ -46,7 +46,7 @@ BY_ORDERS = """\
 Heads are scored on 300 training examples, and 7 of 72 (14 of 144) go at each step. Matthews of one class for all
 answers counts as 0."""
 AHEAD = """\
-Balanced accuracy ahead of three random orders, in points: the mean over models, with a 95 % interval over models,
+Balanced accuracy ahead of {} random orders, in points: the mean over models, with a 95 % interval over models,
 orders and examples (`bench/findings_leads.py`). It is wide where there are two models, or where the orders differ much.
 Balanced: the mean over the classes, so that one class for all is chance; in plain accuracy it would be ahead of a model
 that still tells some apart."""
@@ -209,7 +209,15 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]], full: dict[Any, 
         told = ", ".join(f"{name} {row[column]}" for name, row in thesis.rows.items() if name != "method")
         yield from [f"Published, with 70 % of BERT-base's heads off (thesis, Table 6.3): {told}.", ""]
     if leads and not useless:
-        yield from [AHEAD, "", *table(["order", "models", *shares], leads), "", *(f"- {one}" for one in said), ""]
+        count = next(_orders(c) for c in group if c["score"] == "random")
+        yield from [
+            AHEAD.format(count),
+            "",
+            *table(["order", "models", *shares], leads),
+            "",
+            *(f"- {one}" for one in said),
+            "",
+        ]
 
 
 def told(cell: dict[str, Any]) -> tuple[int, int, int]:
@@ -269,16 +277,22 @@ def _leads(
 ) -> list[tuple[float, float, float]]:
     """By place: how far these cells are ahead of the random orders on the same models."""
     random = {where(c): c for c in group if (c["algorithm"], c["score"]) == (own[0]["algorithm"], "random")}
-    if not all(c.get("ahead_in") == AHEAD_IN and where(c) in random for c in own):
+    beside = [random.get(where(c)) for c in own]
+    if not all(
+        r and c.get("ahead_in") == AHEAD_IN and _orders(c) == _orders(r) for c, r in zip(own, beside, strict=True)
+    ):
         return []
     found = []
     for at in places:
         share = own[0]["ahead"][at]["sparsity"]
-        orders = [
-            [balanced(s, task) for s in random[where(c)]["steps"] if abs(s["sparsity"] - share) < 1e-9] for c in own
-        ]
+        orders = [[balanced(s, task) for s in r["steps"] if abs(s["sparsity"] - share) < 1e-9] for r in beside if r]
         found.append(lead([c["ahead"][at] for c in own], np.array(orders), own[0]["n"]))
     return found
+
+
+def _orders(cell: dict[str, Any]) -> int:
+    """How many random orders its model had."""
+    return int(cell.get("orders", 3))
 
 
 def _verdict(ahead: list[tuple[float, float, float]], shares: list[str]) -> str:

@@ -540,6 +540,13 @@ def test_leads_of_another_measure_are_not_shown(study: ModuleType) -> None:
     assert "ahead of random" not in text(study, trained(0), random, old)
 
 
+def test_leads_over_another_number_of_orders_are_not_shown(study: ModuleType) -> None:
+    ten, many = {**pruned("taylor", 0, 0.1, 0.03), "orders": 10}, [0.69 + 0.002 * at for at in range(10)]
+    random = {**drawn(0, *many), "orders": 10}
+    assert "Balanced accuracy ahead of 10 random orders" in text(study, trained(0), random, ten)
+    assert "random orders, in points" not in text(study, trained(0), random, pruned("taylor", 0, 0.1, 0.03))
+
+
 def test_gates_are_ahead_only_where_the_interval_excludes_zero(study: ModuleType) -> None:
     def lead(low: float, high: float) -> dict[str, Any]:
         ends = {"mean": (low + high) / 2, "low": low, "high": high}
