@@ -453,7 +453,14 @@ def test_the_finding_about_training_again_is_the_cells(study: ModuleType) -> Non
     assert [step["low"] > 0 for step in ahead] == told
     points = [f"{100 * step['mean']:.1f}" for step in ahead if step["sparsity"] > 0.7]
     said = findings(study)
-    assert "ahead by {}, {} and {} points of balanced accuracy with 76, 83 and 89 % off".format(*points) in said
+    assert (
+        "ahead of a random order by {}, {} and {} points of balanced accuracy with 76, 83 and 89 % off".format(*points)
+        in said
+    )
+    thesis = cells["retrain-minilm-mrpc-0-one-shot-isp-thesis-2024"]["ahead"]
+    assert [step["low"] > 0 for step in thesis] == [False, False, False, True, True, False]
+    assert not any(step["high"] < 0 for step in thesis)
+    assert "ahead by {} and {} points with 76".format(*(f"{100 * thesis[at]['mean']:.1f}" for at in (3, 4))) in said
     changes = {
         score: [s["deltas"]["accuracy"] for s in cells[f"retrain-minilm-mrpc-0-one-shot-isp-{score}"]["steps"]]
         for score in ("random", "taylor")
