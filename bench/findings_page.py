@@ -18,7 +18,18 @@ from findings_orders import AHEAD_IN, PRICES
 from findings_papers import KEPT_SHARE
 from findings_retrained_page import retrained
 from findings_shared_page import boards, crossed, gated, transferred
-from findings_tables import by_model, links, one_class, over_seeds, points, table, trained_again, value_of, where
+from findings_tables import (
+    by_model,
+    links,
+    one_class,
+    over_seeds,
+    points,
+    seed_of,
+    table,
+    trained_again,
+    value_of,
+    where,
+)
 from headviz.evaluation.significance import holm
 from headviz.pruning import ALGORITHMS
 from headviz.pruning.tickets.margin import MARGIN
@@ -170,22 +181,21 @@ def _change(changes: np.ndarray) -> str:
 
 def _pruned(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
     yield from [BY_ORDERS, ""]
-    full = {where(c): c for c in trained}
     for encoder, task, group in by_model(found):
-        yield from _task(encoder, task, group, full)
+        yield from _task(encoder, task, group)
 
 
-def _task(encoder: str, task: str, group: list[dict[str, Any]], full: dict[Any, dict[str, Any]]) -> Iterator[str]:
+def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]:
     first = group[0]
     metric, places = first["metric"], [_place(first, share) for share in SHARES]
-    seeds = sorted({where(c)[2] for c in group})
     yield from [f"### {encoder} on {task}", ""]
-    values = ", ".join(f"{full[encoder, task, s]['metrics'][metric]:.3f}" for s in seeds)
+    full = {(where(c)[2], seed_of(c)): c["full"][metric] for c in group}
+    values = ", ".join(f"{value:.3f} ({seed})" for (_, seed), value in sorted(full.items()))
     constant = first["steps"][0]["constant"]
     known = f"; one class for all answers: {constant[metric]:.3f}" if constant and constant[metric] is not None else ""
-    yield from [f"{metric} over {first['n']:,} dev examples. All heads: {values} (seeds {seeds}){known}.", ""]
+    yield from [f"{metric} over {first['n']:,} dev examples. All heads, by seed: {values}{known}.", ""]
     floor = None if constant is None else constant[metric]
-    useless = floor is not None and all(full[where(c)]["metrics"][metric] <= floor for c in group)
+    useless = floor is not None and all(c["full"][metric] <= floor for c in group)
     if useless:
         yield from ["No model is better than one class for all, so no order can be told from another here.", ""]
     shares = [f"{first['ahead'][at]['sparsity']:.0%} off" for at in places]

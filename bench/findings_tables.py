@@ -29,7 +29,12 @@ def link(cell: dict[str, Any], text: str = "The cell.") -> str:
 
 def links(found: Cells) -> str:
     """The cells themselves, each named by its seed."""
-    return " ".join(link(cell, f"{where(cell)[2]}{'′' if cell.get('again') else ''}") for cell in found)
+    return " ".join(link(cell, seed_of(cell)) for cell in found)
+
+
+def seed_of(cell: dict[str, Any]) -> str:
+    """A model by its seed, with a prime where its weights are not those of the table of models."""
+    return f"{where(cell)[2]}{'′' if cell.get('again') else ''}"
 
 
 def trained_again(cell: dict[str, Any], weights: dict[tuple[str, str, int], str]) -> bool:

@@ -51,6 +51,7 @@ def pruned(score: str, seed: int, lead: float, width: float, predicted: int = 20
         "score": score,
         "n": 408,
         "metric": "accuracy",
+        "full": {"accuracy": 0.8},
         "steps": [{**step, "sparsity": a["sparsity"]} for a in ahead],
         "ahead_in": "balanced accuracy",
         "ahead": ahead,
@@ -151,12 +152,11 @@ def test_matthews_of_one_class_counts_as_that_class(study: ModuleType) -> None:
     lost = {**step, "metrics": {"matthews": None}}
     cells = [
         {**pruned("taylor", seed, 0.0, 0.1), "cell": f"prune-minilm-cola-{seed}-one-importance-taylor"}
-        | {"metric": "matthews", "steps": [{**one, "sparsity": s} for s in (0.3, 0.5, 0.7, 0.9)]}
+        | {"metric": "matthews", "full": {"matthews": 0.3}}
+        | {"steps": [{**one, "sparsity": s} for s in (0.3, 0.5, 0.7, 0.9)]}
         for seed, one in enumerate((step, lost))
     ]
-    models = [
-        {**trained(s), "cell": f"train-minilm-cola-{s}", "metrics": {"matthews": 0.3, "accuracy": 0.7}} for s in (0, 1)
-    ]
+    models = [{**trained(s), "cell": f"train-minilm-cola-{s}", "metrics": {"matthews": 0.3}} for s in (0, 1)]
     assert "| 0.150 (2 of 2 one class) |" in text(study, *models, *cells)
     again = [
         {**retrained(seed, 0.3, 0.3), "cell": f"retrain-minilm-cola-{seed}-isp-taylor", "metric": "matthews"}
@@ -167,14 +167,14 @@ def test_matthews_of_one_class_counts_as_that_class(study: ModuleType) -> None:
 
 
 def test_a_model_that_was_trained_once_more_is_marked(study: ModuleType) -> None:
-    cell = {**pruned("taylor", 0, 0.1, 0.03), "digest": "b"}
+    cell = {**pruned("taylor", 0, 0.1, 0.03), "digest": "b", "full": {"accuracy": 0.79}}
+    assert "All heads, by seed: 0.790 (0′);" in text(study, {**trained(0), "digest": "a"}, cell)
     assert "`taylor` | 0′ |" in text(study, {**trained(0), "digest": "a"}, cell)
     assert "`taylor` | 0 |" in text(study, {**trained(0), "digest": "b"}, cell)
 
 
 def test_no_order_is_judged_on_a_model_that_knows_nothing(study: ModuleType) -> None:
-    useless = {**trained(0), "metrics": {"accuracy": 0.68}}
-    said = text(study, useless, pruned("taylor", 0, 0.1, 0.05))
+    said = text(study, trained(0), {**pruned("taylor", 0, 0.1, 0.05), "full": {"accuracy": 0.68}})
     assert "No model is better than one class for all" in said
     assert "ahead of random" not in said
 
@@ -429,19 +429,26 @@ def test_the_finding_about_random_orders_is_the_pages(study: ModuleType) -> None
 
 
 def test_the_finding_about_mpnet_is_the_cells(study: ModuleType) -> None:
-    cells = study.read()
-    told = {}
-    for score in ("random", "taylor"):
-        cell = cells[f"prune-mpnet-mrpc-0-one-importance-{score}"]
-        steps = [s["metrics"]["accuracy"] for s in cell["steps"] if 0.5 < s["sparsity"] < 0.6]
-        told[score] = [f"{value:.3f}".lstrip("0") for value in (sum(steps) / len(steps), min(steps), max(steps))]
-    full = f"{cells['train-mpnet-mrpc-0']['metrics']['accuracy']:.3f}".lstrip("0")
-    said = findings(study)
-    mean, low, high = told["random"]
-    assert f"it has {full} of the answers right" in said
-    assert f"off by `taylor` {told['taylor'][0]}, and by random orders {mean} on average, from {low} to {high}" in said
-    page = study.TARGET.read_text(encoding="utf-8").split("### mpnet on mrpc")[1].split("\n## ")[0]
-    assert "- One importance, `taylor`: not told apart from random with 39% off" in page
+    cells, said = study.read(), findings(study)
+    random, own = (cells[f"prune-mpnet-mrpc-0-one-importance-{score}"] for score in ("random", "taylor"))
+    twin = study.read(study.EARLIER)[own["cell"]]
+
+    def accuracies(cell: dict[str, Any], off: float) -> list[str]:
+        near = [s["metrics"]["accuracy"] for s in cell["steps"] if abs(s["sparsity"] - off) < 0.01]
+        return [f"{value:.3f}".lstrip("0") for value in (sum(near) / len(near), min(near), max(near))]
+
+    mean, low, high = accuracies(random, 0.58)
+    assert len({s["seed"] for s in random["steps"]}) == 10
+    assert f"heads have {own['full']['accuracy']:.3f} of the answers right".replace("0.", ".") in said
+    assert f"`taylor` keeps {accuracies(own, 0.58)[0]}, random orders {mean} on average, from {low} to {high}." in said
+    gave, there, here = accuracies(twin, 0.58)[0], accuracies(twin, 0.78)[0], accuracies(own, 0.78)[0]
+    assert f"gave {gave} with 58 % off, and with 78 % off {there} instead of {here}" in said
+    assert own["digest"] == random["digest"] != twin["digest"]
+    leads = study._leads([own], [own, random], "mrpc", range(len(own["ahead"])))
+    ahead = [lead[0] for lead, step in zip(leads, own["ahead"], strict=True) if lead[1] > 0 and step["sparsity"] > 0.3]
+    assert [round(step["sparsity"], 2) for step in own["ahead"][3:7]] == [0.39, 0.49, 0.58, 0.68]
+    assert ahead == [lead[0] for lead in leads[3:7]]
+    assert f"from 39 to 68 % off, by {100 * min(ahead):.1f} to {100 * max(ahead):.1f} points" in said
 
 
 def test_the_finding_about_training_again_is_the_cells(study: ModuleType) -> None:
@@ -533,11 +540,11 @@ def test_a_cell_done_again_is_set_beside_its_first_value(study: ModuleType) -> N
     found = {c["cell"]: c for c in (trained(0), once(0.81, "f", "b"))}
     first = once(0.75, "f", "a")
     said = study.page(found, study.cells(), {first["cell"]: first})
-    assert "| other | 4 of 4 | 6.00 | 0 of 4 |" in said
+    assert "| other | 0.00 | 4 of 4 | 6.00 | 0 of 4 |" in said
     assert "In all, 0 of 4 values lie inside." in said
     first = once(0.79, "e", "b")
     found[first["cell"]] = once(0.8, "f", "b")
-    assert "| the same | 0 of 4 | 1.00 | 4 of 4 |" in study.page(found, study.cells(), {first["cell"]: first})
+    assert "| the same | 0.00 | 0 of 4 | 1.00 | 4 of 4 |" in study.page(found, study.cells(), {first["cell"]: first})
     assert "## Done again" not in study.page(found, study.cells(), {})
 
 
