@@ -54,7 +54,7 @@ with top:
     elif len(measured) == 2:
         show.finding(tuning.finding(measured["pre-trained"], measured["fine-tuned"], shape))
     elif beside is not None:
-        show.finding(orders.sentence(main, beside, shape.rows, abilities.carried(view)))
+        show.finding(orders.sentence(main, beside, shape.rows, abilities.carried(view), grids.growing(view)))
     else:
         show.finding(grids.finding(main, main.values, view, shape))
 part.part(part.HEAD, lambda: card.card(ready, beside, shape, view), "head")

@@ -25,7 +25,7 @@ def test_one_click_leads_from_the_first_page_to_the_flip_and_keys_lead_on(visit:
     v.go("")
     steps(v).first.click()
     v.page.get_by_text(FLIP).wait_for()
-    v.page.get_by_text("1 of 4 · Negation hangs on one head.").wait_for()
+    v.page.get_by_text("1 of 4 · Negation leans on one head.").wait_for()
     v.settle()
     v.page.keyboard.press("PageDown")
     v.page.get_by_text("2 of 4 · Word order on another.").wait_for()

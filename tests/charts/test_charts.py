@@ -8,6 +8,7 @@ import numpy as np
 
 from headviz.attribution.arcs import Arc
 from headviz.charts import answers as charts
+from headviz.charts import histograms
 from headviz.charts import maps as charts_maps
 from headviz.charts.heads import head_map
 from headviz.evaluation.comparison import Delta
@@ -148,3 +149,14 @@ def test_a_score_is_drawn_alike_whatever_it_is_called() -> None:
     (costly,), (plain,) = head_map(values, "cost-aware").data, head_map(values, "aware").data
     assert costly.colorscale == plain.colorscale
     assert (costly.reversescale, costly.zmin, costly.zmax) == (plain.reversescale, plain.zmin, plain.zmax)
+
+
+def test_two_distributions_are_counted_in_equal_bars() -> None:
+    """Each had bars of its own width: dev looked five times as frequent as train."""
+    train, dev = [20.0 + i % 50 for i in range(3000)], [30.0 + i % 40 for i in range(400)]
+    drawn = histograms.histogram([("train", train), ("dev", dev)], "tokens")
+    one, other = (trace.xbins for trace in drawn.data)
+    assert (one.start, one.size) == (other.start, other.size) == (19.5, 2)
+    assert drawn.layout.yaxis.title.text == "% of examples, in bars of 2"
+    assert histograms.histogram([("dev", [3.0, 4.0])], "tokens").layout.yaxis.title.text == "% of examples"
+    assert histograms.histogram([("dev", [])], "tokens").data

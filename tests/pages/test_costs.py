@@ -41,3 +41,17 @@ def test_costs_are_measured_without_being_asked_for(open_page: Callable[..., Any
     assert cost.table(view).samples == 12
     board = open_page("masklab", samples="8", seed="3")
     assert any("lowest by ablation" in b.label for b in board.button)
+
+
+def test_an_estimate_orders_the_heads_under_its_own_name(open_page: Callable[..., Any]) -> None:
+    """The choice said "by ablation" beside a grid of another score."""
+    import headviz
+    from headviz.ui.shell import loaders
+
+    app = open_page("masklab", samples="8", seed="4")
+    view = app.session_state["headviz"].view
+    clf = loaders.classifier(view)
+    scoring.keep(view, headviz.score_heads(clf, scoring.sample(view, clf), "taylor"))
+    app.run()
+    assert next(s for s in app.selectbox if s.label == "Score").options[0] == "by taylor until ablation is measured"
+    assert any("lowest by taylor" in b.label for b in app.button)

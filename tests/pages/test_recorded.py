@@ -44,6 +44,22 @@ def test_first_visits_are_not_empty(open_page: Callable[..., Any]) -> None:
     assert "No distillations yet" not in shown
 
 
+@pytest.mark.usefixtures("home", "recorded_runs")
+def test_a_run_of_another_model_says_so(open_page: Callable[..., Any]) -> None:
+    """Under the name of one's own model stood "Up to 50 % of the heads can go": the demo's."""
+    other = "This run is of the demo. The open model, model, has no part in its figures."
+    for page in ("runs", "distil"):
+        assert other in said(open_page(page))
+        assert "This run is of" not in said(open_page(page, **DEMO))
+
+
+@pytest.mark.usefixtures("home", "recorded_runs")
+def test_a_run_that_opens_another_model_says_so(open_page: Callable[..., Any]) -> None:
+    app = open_page("runs")
+    app.button(key="run_open").click().run()
+    assert "Open now: the demo, the run's model, no longer model." in said(app)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("home", "recorded_runs")
 def test_every_recorded_run_can_be_looked_at(open_page: Callable[..., Any]) -> None:

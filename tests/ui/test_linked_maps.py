@@ -112,5 +112,7 @@ def test_a_heads_weight_stands_beside_its_correlation_and_a_small_one_is_called_
         "L0·H0 hardly takes part in this answer: it moves 'yes' by +0.0005 and carries 0.05 % of all heads' "
         "attribution (an even share is 25 %)."
     )
-    assert "In all it moves 'yes' by +0.25, with 25 % of all heads' attribution" in said(found, HeadId(1, 1))
+    assert "In all its attribution moves 'yes' by +0.25, with 25 % of all heads' attribution" in said(
+        found, HeadId(1, 1)
+    )
     assert "contributes nothing" in said(maps([[0.0, 1.0]]), HeadId(0, 0))

@@ -56,6 +56,17 @@ def test_what_two_orders_allow_to_say(how, said: str) -> None:
     assert said in sentence(table("conductance-spearman", how(values)), table("ablation", values), None)
 
 
+def test_a_table_that_grows_decides_nothing() -> None:
+    """On 16 of 64 texts it said that agreement does not tell, on 32 that nobody can say; the interval is over heads."""
+    values = np.arange(144.0).reshape(12, 12)
+    mixed = np.random.default_rng(0).permutation(144.0 * np.ones(144) - np.arange(144)).reshape(12, 12)
+    part = replace(table("conductance-spearman", mixed), samples=16)
+    said = sentence(part, table("taylor", values), None, growing=True)
+    assert said.startswith("On 16 examples so far, agreement and taylor have rank correlation ")
+    assert "does not tell" not in said
+    assert "which heads are highest by taylor" in sentence(part, table("taylor", values), None)
+
+
 def test_costs_that_are_not_told_apart_from_nothing_are_no_order() -> None:
     """One answer of 64 lost or gained at every head: 1.6 points, and an interval over zero."""
     shape = np.where(np.arange(144).reshape(12, 12) % 3, 1.5625, -1.5625)

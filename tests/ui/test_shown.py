@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,6 +68,28 @@ def test_the_mask_lab_names_the_loss_that_is_excluded() -> None:
     assert "a loss of more than 0.8 points is excluded." in cost.sentence(
         measured(large.tolist(), 400), "L0·H1", 2.0, ("no", "yes")
     )
+
+
+@pytest.mark.parametrize(("n", "interval"), [(8, False), (31, False), (64, True)])
+def test_a_handful_of_examples_has_no_interval(n: int, interval: bool) -> None:
+    """[−78.9, +78.9] stood beside "unchanged", and the whole lost 22 points."""
+    now = (np.arange(n) % 2).tolist()
+    part = replace(measured(now, n), of=408)
+    said = cost.sentence(part, "4 heads", 2.0, ("no", "yes"))
+    assert f"on {n} of 408 examples so far" in said
+    assert ("[" in said) is interval
+    assert ("too few to say" in said) is not interval
+
+
+def test_negative_numbers_of_a_table_have_a_true_minus(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(show.st, "dataframe", lambda frame, **more: drawn.append((frame, more)))
+    monkeypatch.setattr(show, "downloads", lambda *given: None)
+    monkeypatch.setattr(show.viewreport, "note", lambda *given: None)
+    show.table(["head", "adds", "takes"], [["L0·H1", -0.1779, 0.5], ["L0·H2", 0.25, 2.0]], "key")
+    ((frame, more),) = drawn
+    assert "−0.1779" in frame.to_html()
+    assert list(more["column_config"]) == ["takes"]
 
 
 def test_slices_change_for_certain_only_after_correction_for_their_number() -> None:

@@ -14,22 +14,31 @@ from .style import frame
 def histogram(
     groups: Sequence[tuple[str, Sequence[float]]], axis: str, band: tuple[float, float] | None = None
 ) -> go.Figure:
-    """Overlaid histograms; ``band`` is marked, for example the lengths that a filter keeps."""
-    fig = go.Figure()
+    """Overlaid histograms in equal bars; ``band`` is marked, for example the lengths that a filter keeps."""
+    fig, first, width = go.Figure(), *_bars([v for _, values in groups for v in values])
     for k, (name, values) in enumerate(groups):
         fig.add_histogram(
             x=list(values),
             name=name,
             opacity=0.62,
             histnorm="percent",
+            xbins={"start": first - 0.5, "size": width},
             marker={"color": CLASSES[k % len(CLASSES)]},
             hovertemplate="%{x}: %{y:.1f} %<extra>" + name[:40] + "</extra>",
         )
     if band is not None:
         fig.add_vrect(x0=band[0], x1=band[1], fillcolor=NEUTRAL, opacity=0.18, line_width=0, layer="below")
     fig.update_xaxes(title=axis)
-    fig.update_yaxes(title="% of examples")
+    fig.update_yaxes(title="% of examples" if width == 1 else f"% of examples, in bars of {width}")
     return frame(fig, 260, barmode="overlay")
+
+
+def _bars(values: Sequence[float]) -> tuple[int, int]:
+    """Where the bars of whole numbers begin, and their width: about thirty from the least to the greatest."""
+    if not values:
+        return 0, 1
+    low, high = int(min(values)), int(max(values))
+    return low, max(1, -(-(high - low + 1) // 30))
 
 
 def value_histogram(values: np.ndarray, significant: np.ndarray, axis: str) -> go.Figure:

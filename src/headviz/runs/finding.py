@@ -69,7 +69,7 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
         low = lows[free]
         said = f"Up to {100 * free:.0f} % of the heads can go: {excluded(low, scale, margin)} (margin {margin:g})"
     if lost is not None:
-        size = "smaller loss" if free is not None and lost[0] <= free else "loss"
+        size = "loss within that margin" if free is not None and lost[0] <= free else "loss"
         said += f". A {size} is {lost[1]}"
     return f"{first}{said}. {end[0].upper()}{end[1:]}"
 

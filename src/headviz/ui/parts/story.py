@@ -52,7 +52,7 @@ def steps() -> tuple[Step, ...]:
     gone = lowest(table.values, round(SHARE * full.size), full.kept)
     return (
         Step(
-            "Negation hangs on one head",
+            "Negation leans on one head",
             f"Look at the two answers: {negation} is switched off, and the model can no longer tell what “never” says.",
             "compare",
             {

@@ -62,7 +62,7 @@ _CSS = """<style>
 .st-key-result_before, .st-key-slices_before {opacity: 0.45} /* the last result, while a new one is computed */
 [data-testid="stMetricDelta"] svg {display: none}
 button[aria-label*="Download as CSV"] {display: none} /* ours, below each table, defuses formulas */
-.stApp [data-testid="stBaseButton-primary"]:not(:disabled) * {color: light-dark(white, #10151a)}
+.stApp [data-testid^="stBaseButton-primary"]:not(:disabled) * {color: light-dark(white, #10151a)}
 [data-testid="stButtonGroup"] button {min-height: 2.5rem}
 [class*="st-key-wide"] {overflow-x: auto}
 [class*="st-key-wide28"] > * {min-width: 28rem}

@@ -152,6 +152,8 @@ def table(
         blank = [name for name in numbers if name not in written and (frame[name] == 0).mean() >= MOSTLY]
         written |= dict.fromkeys(blank, _without_zero)
     printf = {name: "%.4g" for name in numbers if name not in written} | dict(formats or {})
+    below = [name for name in printf if name in numbers and (frame[name] < 0).any()]  # these need a true minus sign
+    written |= printed({name: printf.pop(name) for name in below})
     columns = {name: st.column_config.NumberColumn(format=form) for name, form in printf.items()}
     more["column_config"] = columns | more.get("column_config", {})
     more.setdefault("height", "content" if len(rows) <= 11 else 400)
@@ -163,7 +165,7 @@ def table(
 
 def filled(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[str], list[list[Any]]]:
     """A table without the columns that no row fills."""
-    kept = [k for k in range(len(header)) if any(row[k] is not None for row in rows)]
+    kept = [k for k in range(len(header)) if any(row[k] not in (None, "") for row in rows)]
     return [header[k] for k in kept], [[row[k] for k in kept] for row in rows]
 
 

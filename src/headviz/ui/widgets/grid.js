@@ -6,6 +6,7 @@ const HATCH = "×";
 const roots = new WeakMap();
 
 const GREY = "grey: not told apart from 0";
+const EMPTY = "; empty: 0.0"; // where zeros have no number
 
 // of a cell: a value that is not told apart from 0 has the colour of 0
 function colourAt(s, i) {
@@ -190,7 +191,7 @@ function paintLegend(s, dark) {
       tick.style.left = place + "%";
     }
   }
-  if (s.greys) box.appendChild(el("span", "key", GREY));
+  if (s.greys) box.appendChild(el("span", "key", GREY + (d.blank_zeros ? EMPTY : "")));
   for (const [text, kind, off] of kinds) {
     const key = box.appendChild(el("span", "key"));
     const cell = key.appendChild(el("span", "cell"));
@@ -445,7 +446,7 @@ function svgText(s) {
       add("text", { x: left + w * place, y: y + 22, fill: ink, "font-size": 10, "text-anchor": anchor }, String(Number(v.toPrecision(3))).replace("-", "−"));
     add("text", { x: left + w + 10, y: y + 9, fill: ink, "font-size": 11 }, d.name);
   }
-  if (s.greys) add("text", { x: left + Math.min(240, width - left - 20) + 10, y: height - 4, fill: ink, "font-size": 11 }, GREY);
+  if (s.greys) add("text", { x: left + Math.min(240, width - left - 20) + 10, y: height - 4, fill: ink, "font-size": 11 }, GREY + (d.blank_zeros ? EMPTY : ""));
   let x = d.scale && d.values ? left + Math.min(240, width - left - 20) + 10 : left;
   const y = height - 26;
   if (s.carries.size) {

@@ -74,11 +74,12 @@ def _grid(grid: Grid, rows: Sequence[str]) -> None:
 
 def _table(table: Table, names: Sequence[str]) -> None:
     rows = [[_cell(value, names) for value in row] for row in table.rows]
+    columns, rows = show.filled(table.columns, rows) if rows else (table.columns, rows)
     more: dict[str, Any] = {"height": table.height} if table.height else {"height": "content"}
     if table.masks:
         more |= {"on_select": "rerun", "selection_mode": "single-row"}
     event = show.table(
-        table.columns,
+        columns,
         rows,
         table.key,
         caption=table.caption,

@@ -16,6 +16,7 @@ from ...shell.view import View
 from ..runs import actions as runactions
 from ..runs import listing as runsview
 from ..runs import take_away as runsave
+from ..runs.source import of_another_model
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
@@ -60,6 +61,7 @@ def _look(run_id: str, busy: bool) -> None:
 
     runactions.look_again()
     view = runsview.look(run_id)
+    of_another_model(view)
     runsview.state_line(view)
     found = outcome_of(view)
     if found["students"] and found["teacher"] is not None:

@@ -38,7 +38,8 @@ def said(found: Maps, chosen: HeadId) -> str:
     parts = f"{_percent(share)} of all heads' attribution (an even share is {_percent(even)})"
     if share < MINOR * even:
         return f"{chosen} hardly takes part in this answer: it {moved} and carries {parts}."
-    return f"{verdict(chosen, found.attention[chosen], found.attribution[chosen])} In all it {moved}, with {parts}."
+    told = verdict(chosen, found.attention[chosen], found.attribution[chosen])
+    return f"{told} In all its attribution {moved}, with {parts}."
 
 
 def weight(found: Maps, chosen: HeadId) -> tuple[float, float, float, float]:

@@ -62,8 +62,9 @@ def said(found: Contributions, chosen: HeadId) -> str:
     of = int(np.isfinite(found.heads[:, :, c]).sum())
     return (
         f"{chosen} itself adds {show.signed(direct)} to the score of {name} (number {rank} of {of} by size); without "
-        f"it the score loses {show.signed(lost)}. The difference, {show.signed(lost - direct)}, goes through later "
-        "layers."
+        f"it the score {'falls' if lost > 0 else 'rises'} by {show.number(abs(lost))}. The difference, "
+        f"{show.signed(lost - direct)}, goes through later layers. Attribution, above, adds up the way from padding to "
+        "this text and may have another sign: what a head did on the way is not what is lost without it at the end."
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from ....attribution.rules import order_kept
+from ....attribution.rules import KEPT, order_kept
 from ....charts.palette import scale_for
 from ....heads import HeadScores
 from ....recipes.structure import Call, Command, Each, Get, Lambda, Let, Name, Recipe
@@ -116,6 +116,12 @@ def table(view: View, weights: str = "fine-tuned") -> HeadScores | None:
     return found
 
 
+def growing(view: View) -> bool:
+    """Whether the table of the view's score is of a part of the examples, and more come."""
+    job = jobs.find(scoring.key_of(view))
+    return job is not None and job.running
+
+
 def table_beside(view: View) -> HeadScores | None:
     """The table of the second score."""
     return table(replace(view, score=view.beside))
@@ -139,7 +145,8 @@ def status(found: HeadScores, view: View, name: str = "") -> None:
         parts.append(f"another sample would share {100 * found.stability:.0f} % of the lowest fifth of heads")
     error = found.settings.get("integration_error")
     if error is not None:
-        parts.append(f"mean integration error {100 * error:.1f} %: {order_kept(error)}")
+        more = "; in Python more steps make it smaller: score_heads(…, steps=64)" if error > KEPT[-1][0] else ""
+        parts.append(f"mean integration error {100 * error:.1f} %: {order_kept(error)}{more}")
     st.caption(show.plain("  ·  ".join([*parts, *found.notes])))
 
 

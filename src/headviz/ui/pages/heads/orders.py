@@ -76,11 +76,15 @@ def examples_of(found: HeadScores) -> str:
 
 
 def sentence(
-    first: HeadScores, second: HeadScores, rows: Sequence[str] | None, carries: Mapping[HeadId, str] | None = None
+    first: HeadScores,
+    second: HeadScores,
+    rows: Sequence[str] | None,
+    carries: Mapping[HeadId, str] | None = None,
+    growing: bool = False,
 ) -> str:
     """How far the order of ``first`` agrees with that of ``second``, and where the head on top of ``second`` stands.
 
-    Costs are in points.
+    Costs are in points. While ``first`` is growing it decides nothing: the interval is over heads, not examples.
     """
     a, b = (word(t.score) for t in (first, second))
     both = np.isfinite(first.values) & np.isfinite(second.values)
@@ -98,7 +102,11 @@ def sentence(
         )
     low, high = interval(r, n)
     known = f"rank correlation {two(r)} [{two(low)}, {two(high)}] over {n} heads, 0 is chance"
-    most = "cost most" if b == "cost" else f"have the highest {b}"
+    most = "cost most" if b == "cost" else f"are highest by {b}"
+    if growing:
+        return (
+            f"On {first.samples:,} examples so far, {a} and {b} have {known}. What that tells comes with the last one."
+        )
     if low <= 0 <= high and max(-low, high) > WEAK:
         said = f"The data cannot say whether {a} tells which heads {most}: {known}"
     elif low <= 0 <= high:

@@ -78,11 +78,13 @@ def toolbar(present: HeadMask, found: HeadScores | None = None, scores: Sequence
         if scores:
             view = state.view()
             implied = replace(view, beside="").order  # where the user has chosen none
+            meanwhile = found.score if found is not None and not view.beside else implied
+            usual = implied if meanwhile == implied else f"{meanwhile} until {implied} is measured"
             state.choose(
                 "beside",
                 "Score",
                 ["", *(s for s in scores if s == view.beside or s != implied)],
-                format_func=lambda s: f"by {s or implied}",
+                format_func=lambda s: f"by {s or usual}",
                 label_visibility="collapsed",
                 width=230,
                 help="Colours the grid; Select heads switches off the lowest heads by it",

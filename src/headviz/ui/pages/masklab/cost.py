@@ -36,6 +36,8 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     mask = state.mask(clf.present)
     off = len(clf.under(mask).off) - len(clf.present.off)
     change = f"{show.points(best.delta, best.scale)} points" if best.delta else "unchanged"
+    if off and not found.whole:
+        change = f"{change} so far"
     share = 100 * off / max(1, len(clf.present.kept))
     figures: list[tuple[str, str, str, Literal["orange", "blue", "gray"]]] = [
         (best.metric, show.metric(best.masked, best.scale), change, show.tone(best.interval_low, best.interval_high)),

@@ -24,9 +24,10 @@ PAIRED = (
     "metrics. A loss or a gain is clear where the interval excludes zero."
 )
 EARLY = (
-    "A sample of the examples, the classes in proportion. The interval is wide enough for looking again as it grows; p "
-    "and the slices come with the last example."
+    "A sample of the examples, the classes in proportion, looked at again each time it has doubled. The interval is "
+    "wide enough for that; p and the slices come with the last example."
 )
+FEW = 32  # examples below which no interval is said
 
 
 def clear_slices(data: Dataset, found: Measured) -> str:
@@ -79,5 +80,8 @@ def early(found: Measured, off: str) -> str:
     """What the examples counted so far say."""
     d = found.comparison.primary
     ends = [d.interval_low, d.interval_high]
+    change = f"Without {off}: {show.points(d.delta, d.scale)} points"
+    if len(found.gold) < FEW:
+        return f"{change} {found.counted}, too few to say what it costs."
     known = "" if verdict(*ends) == "unknown" else f" [{', '.join(show.points(end, d.scale) for end in ends)}]"
-    return f"Without {off}: {show.points(d.delta, d.scale)} points{known} {found.counted}."
+    return f"{change}{known} {found.counted}."

@@ -16,6 +16,7 @@ from . import head_table as tableview
 from . import listing as runsview
 from . import steps as runsteps
 from . import sweep as sweepview
+from .source import of_another_model
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
@@ -28,6 +29,7 @@ def watch(ids: Sequence[str]) -> RunView:
     record = first.record
     st.subheader(show.plain(record.title))
     st.caption(f"{show.plain(kind_title(record.kind))}  ·  {show.plain(runsview.about(first))}")
+    of_another_model(first)
     busy = any(map(runsview.busy, views))
     st.fragment(_live, run_every=runsview.POLL if busy else None)(_seen(views), [v.record.id for v in views])
     if record.parent and frame.controls():

@@ -102,8 +102,8 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
     show.figure(
         run_curves(curves),
         "run_curves",
-        f"{metric} against the share of heads removed; dashed, {level}; dotted, one class for all. Hover for the share "
-        "that is left above it."
+        f"{metric}{_counted(sizes)} against the share of heads removed; dashed, {level}; dotted, one class for all. "
+        "Hover for the share that is left above it."
         + (
             " Thin lines are seeds, the band one standard deviation."
             if len({s.get("seed") for s in views[0].steps}) > 1
@@ -116,10 +116,18 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
         _beside(views)
 
 
+def _counted(sizes: Sequence[int | None]) -> str:
+    """On how many examples, where that is one number."""
+    (known, *more) = dict.fromkeys(sizes)
+    return "" if more or known is None else f" on {known:,} dev examples"
+
+
 def dev_size(view: RunView) -> int | None:
     """The number of examples that the run's models were evaluated on."""
     known = state_of(view)
-    return None if known is None else len(known.logits[known.reference.logits])
+    if known is not None:
+        return len(known.logits[known.reference.logits])
+    return sum((view.steps[-1].get("predicted") or {}).values()) or None if view.steps else None
 
 
 def unlike(views: Sequence[RunView], sizes: Sequence[int | None]) -> str:
