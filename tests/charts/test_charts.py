@@ -157,6 +157,6 @@ def test_two_distributions_are_counted_in_equal_bars() -> None:
     drawn = histograms.histogram([("train", train), ("dev", dev)], "tokens")
     one, other = (trace.xbins for trace in drawn.data)
     assert (one.start, one.size) == (other.start, other.size) == (19.5, 2)
-    assert drawn.layout.yaxis.title.text == "% of examples, in bars of 2"
+    assert drawn.layout.yaxis.title.text == "% of examples per 2 tokens"
     assert histograms.histogram([("dev", [3.0, 4.0])], "tokens").layout.yaxis.title.text == "% of examples"
     assert histograms.histogram([("dev", [])], "tokens").data

@@ -29,7 +29,7 @@ def histogram(
     if band is not None:
         fig.add_vrect(x0=band[0], x1=band[1], fillcolor=NEUTRAL, opacity=0.18, line_width=0, layer="below")
     fig.update_xaxes(title=axis)
-    fig.update_yaxes(title="% of examples" if width == 1 else f"% of examples, in bars of {width}")
+    fig.update_yaxes(title="% of examples" if width == 1 else f"% of examples per {width} {axis}")
     return frame(fig, 260, barmode="overlay")
 
 
