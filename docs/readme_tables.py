@@ -22,7 +22,10 @@ def commands() -> Iterator[str]:
 def scores() -> Iterator[str]:
     from headviz.scores.catalogue import SCORES, THESIS
 
-    yield "High = keep. Every score has its interval; NaN where nothing was measured."
+    yield (
+        "High = keep; NaN where nothing was measured. Means over examples have an interval; learned gates, ranks, "
+        "weights and random numbers have none."
+    )
     yield ""
     yield "| score | formula | source |"
     yield "|---|---|---|"

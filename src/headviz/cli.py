@@ -14,6 +14,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -54,6 +55,9 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         said = message if len(message) <= 400 else message[:400] + "…"
+        if message.startswith("unrecognized arguments: -"):
+            near = get_close_matches(message.split()[2].partition("=")[0], self._option_string_actions, n=1)
+            said += f". Did you mean {near[0]}?" if near else ""
         raise UserError(f"{said[0].upper()}{said[1:]}. See: {self.prog} --help")
 
     def format_help(self) -> str:

@@ -140,9 +140,10 @@ def is_one_of(name: object, valid: Container[str]) -> bool:
 
 
 def unknown_choice(kind: str, name: object, valid: Iterable[str]) -> str:
-    """One line for a misspelt name: the nearest valid one first, then all of them."""
+    """One line for a misspelt name: the nearest valid one first, then all of them. ``kind``: "option of 'taylor'"."""
     choices = list(valid)
     said = (name if isinstance(name, str) else shown(name))[:80]
     near = get_close_matches(said, choices, n=1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
-    return f"Unknown {kind} '{said}'.{hint} Choose one of: {', '.join(choices)}."
+    what, of, owner = kind.partition(" of ")
+    return f"Unknown {what} '{said}'{of}{owner}.{hint} Choose one of: {', '.join(choices)}."

@@ -43,6 +43,13 @@ def test_a_preset_that_departs_from_its_text_is_noted_before_the_run(tmp_path):
     assert start(context(tmp_path), plan(score="thesis-2024")).notes == ()
 
 
+def test_heads_chosen_on_the_examples_that_they_are_judged_on_are_noted(tmp_path):
+    """One file for both splits ran to its end without a word."""
+    data = make_data(48)
+    (note,) = start(context(tmp_path, train=data, dev=data), plan()).notes
+    assert note.startswith("48 of 48 dev examples are among the training examples, too, so heads are chosen on what ")
+
+
 def test_a_base_of_another_shape(tmp_path):
     other = tiny_folder(tmp_path / "other", layers=4, heads=2)
 

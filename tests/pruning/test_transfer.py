@@ -257,7 +257,7 @@ def spec(**changes: Any) -> dict[str, Any]:
     [
         ({}, "needs masks and targets"),
         (spec(masks={"": "fff"}), "A mask needs a name"),
-        (spec(mask={}), "Unknown field of a transfer 'mask'"),
+        (spec(mask={}), "Unknown field 'mask' of a transfer"),
         (spec(random=1.5), "random is a whole number"),
         (spec(finetune={"epoch": 1}), "Unknown fine-tuning option 'epoch'"),
         (spec(retrain=1), "retrain is true or false"),

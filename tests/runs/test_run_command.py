@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from headviz.cli import main
+from headviz.commands import run_text
 from headviz.runs import service
 from support.real_runs import folders, options
 from support.running import ended, running_steps
@@ -131,6 +132,7 @@ def test_a_real_plan_is_shown_and_run_and_saved(registry, capsys, tmp_path, real
     spec = tmp_path / "plan.json"
     spec.write_text(json.dumps(options(place, "one-importance", step=0.5, until=0.5)))
     plan = as_json(capsys, "start", "--spec", str(spec), "--plan")["plan"]
+    assert (plan["algorithm"], plan["score"], plan["task"]) == ("one-importance", "taylor", "custom")
     assert (plan["finetunings"], plan["scorings"], plan["evaluations"], plan["heads_off"]) == (0, 1, 2, [4])
     assert plan["total_seconds"] > 0
     assert not registry.path.exists()
@@ -138,7 +140,11 @@ def test_a_real_plan_is_shown_and_run_and_saved(registry, capsys, tmp_path, real
     assert (run["state"], run["algorithm"], run["score"]) == ("done", "one-importance", "taylor")
     assert [s["sparsity"] for s in run["steps"]] == [0.5]
     assert run["spec"]["digests"]["model"]
-    saved = as_json(capsys, "save", run["id"], "--out", str(tmp_path / "small"))["saved"]
+    told = as_json(capsys, "save", run["id"], "--out", str(tmp_path / "small"))
+    saved = told["saved"]
+    step = {"seed": 0, "step": 1, "sparsity": 0.5, "metrics": run["steps"][0]["metrics"]}
+    assert told["step"] == step
+    assert "seed 0, step 1: 50.0% of the heads off, accuracy " in run_text.show(told).splitlines()[0]
 
     import headviz as library
 

@@ -354,3 +354,13 @@ def test_custom_needs_files_and_columns_need_local_files() -> None:
         load_task("custom")
     with pytest.raises(TaskError, match="for local files only"):
         load_task("mnli", text_columns="a,b")
+
+
+def test_a_file_of_another_splits_name_is_noted(tmp_path: Path) -> None:
+    """A train file evaluated as dev gave .95 where dev gives .73, and nothing was said."""
+    for name in ("train", "dev", "mine"):
+        (tmp_path / f"{name}.csv").write_text("text,label\na dog,x\na cat,y\n")
+    found = load_task("custom", split="dev", data=str(tmp_path / "train.csv"), text_columns="text")
+    assert found.notes == ("train.csv is read as dev; its name says train",)
+    for name in ("dev.csv", "mine.csv", ""):
+        assert load_task("custom", split="dev", data=str(tmp_path / name), text_columns="text").notes == ()

@@ -48,7 +48,10 @@ class Half:
             self.constant = self._metric(np.full(len(self.gold), majority))
         self._none: float | None = None  # with every head off
         if not self.full[0] > self.constant[0]:
-            raise TaskError(f"'{clf.name}' is no better here than one class for all, so no order can be graded.")
+            raise TaskError(
+                f"On one half of the examples, {len(data)}, '{clf.name}' is no better than one class for all "
+                f"({self.full[0]:.3f} against {self.constant[0]:.3f}), so no order can be graded. More examples may do."
+            )
 
     def _metric(self, predictions: NDArray) -> NDArray[np.float64]:
         """[1 + draws] of accuracy or Pearson's r; the first is that of the half itself."""

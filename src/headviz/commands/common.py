@@ -6,9 +6,10 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MaskError, OptionError
+from ..errors import MaskError, OptionError, shown
 from ..evaluation.verdict import MARGIN
 from ..heads import HeadId, HeadMask, parse_heads
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
@@ -235,6 +236,11 @@ def read_mask(args: argparse.Namespace, clf: Classifier) -> HeadMask:
     mask = HeadMask.full(clf.num_layers, clf.num_heads)
     if args.mask is not None:
         files = args.mask.strip().lower().endswith(exchange.FILES)
+        if not files and Path(args.mask).suffix:
+            endings = ", ".join(exchange.FILES)
+            raise MaskError(
+                f"{shown(args.mask)} is no file of a mask: those end in {endings}. Heads (3.5,7.0) are for --off."
+            )
         read: Any = exchange.read_mask if files else HeadMask.from_hex
         mask = read(args.mask, clf.num_layers, clf.num_heads)
     elif args.off is not None:

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import INTERNAL, OptionError, RunError
@@ -92,7 +93,8 @@ def _plan(prepared: Prepared, threads: int | None) -> dict[str, Any]:
     from ..runs.calibration import estimate
 
     guess = estimate(prepared, threads or service.default_threads())
-    return {**prepared.amount.__dict__, "heads_off": list(prepared.sizes), **guess.to_dict()}
+    about = {name: prepared.spec[name] for name in ("model", "task", "algorithm", "score", "samples")}
+    return {**about, **prepared.amount.__dict__, "heads_off": list(prepared.sizes), **guess.to_dict()}
 
 
 def _after_start(args: argparse.Namespace, record: RunRecord) -> dict[str, Any] | None:
@@ -254,7 +256,11 @@ def _save_arguments(parser: argparse.ArgumentParser) -> None:
 def _save(args: argparse.Namespace) -> dict[str, Any]:
     from ..runs.saving import save_model
 
-    return {"saved": save_model(args.id, new_folder(args.out), args.seed, args.step)}
+    places = save_model(args.id, new_folder(args.out), args.seed, args.step)
+    report = json.loads(Path(places["report.json"]).read_text(encoding="utf-8"))
+    which = report["saved"]
+    step = next(s for s in report["steps"] if (s["seed"], s["step"]) == (which["seed"], which["step"]))
+    return {"saved": places, "step": {name: step[name] for name in ("seed", "step", "sparsity", "metrics")}}
 
 
 def _archive_arguments(parser: argparse.ArgumentParser) -> None:

@@ -21,12 +21,18 @@ def show(result: dict[str, Any]) -> str:
     if "report" in result:
         return f"written: {result['report']}"
     if "saved" in result:
-        return table(list(result["saved"].items()))
+        return table([("model", _saved(result["step"])), *result["saved"].items()])
     if "freed" in result:
         return f"{result['id']}: {_bytes(result['freed'])} freed"
     if "plan" in result:
         return _columns(_plan(result["plan"]))
     return _show_run(result)
+
+
+def _saved(step: dict[str, Any]) -> str:
+    """Which step's model it is, and what it is worth."""
+    name, value = next(iter(step["metrics"].items()))
+    return f"seed {step['seed']}, step {step['step']}: {step['sparsity']:.1%} of the heads off, {name} {number(value)}"
 
 
 def _show_list(runs: list[dict[str, Any]]) -> str:

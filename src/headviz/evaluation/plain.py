@@ -126,7 +126,10 @@ def batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
 
 
 def class_order(clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None = None) -> np.ndarray:
-    """For each class of the task the model's output for it, matched by name or given by the user."""
+    """For each class of the task the model's output for it, matched by name or given by the user.
+
+    Refuses data that the model was not made for: another kind of answer, or one text where it reads two.
+    """
     from ..tasks import label_map
 
     if clf.kind == TRANSLATION:
@@ -144,6 +147,7 @@ def class_order(clf: Classifier, data: Dataset, label_order: Sequence[str] | str
             f"'{clf.name}' predicts a number, but task '{data.task.name}' has classes. "
             "Choose a model with a classification head."
         )
+    clf.check_texts(data.pairs is not None)
     return label_map(clf.labels, data, label_order)
 
 

@@ -31,9 +31,10 @@ from .step_scores import parts_of, require_score
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
-    from ..tasks import SampleReport
+    from ..tasks import Dataset, SampleReport
     from .context import Context
 
+SHARED = 0.05  # of the dev examples, from which it is said that they are training examples, too
 # what must be equal for a mask found on θ* to mean the same heads of θ0
 SHAPE = tuple(
     (
@@ -170,9 +171,23 @@ def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
         from ..tasks.bleu import bleu
 
         notes.append(f"BLEU by sacrebleu: {bleu(context.dev.references, context.dev.references).signature}")
+    if shared := _shared(context.train, context.dev):
+        notes.append(shared)
     if departing := departures(plan.score):
         notes.append("\n".join(departing))
     return (*context.train.notes, *context.dev.notes, *notes)
+
+
+def _shared(train: Dataset, dev: Dataset) -> str:
+    """What is said where heads would be chosen on the examples that they are judged on."""
+    known = set(zip(train.texts, train.pairs or train.texts, strict=True))
+    count = sum(one in known for one in zip(dev.texts, dev.pairs or dev.texts, strict=True))
+    if count < SHARED * len(dev):
+        return ""
+    return (
+        f"{count:,} of {len(dev):,} dev examples are among the training examples, too, so heads are chosen on what "
+        "they are judged on: losses look smaller than they are. Give two files."
+    )
 
 
 def _share_note(report: SampleReport | None, plan: PruningPlan, seed: int) -> str:

@@ -187,7 +187,7 @@ def _content(given: str | Path) -> Any:
 
     path = outside_path(given, "the file")
     if not path.is_file():
-        raise OptionError(f"There is no file '{shown(str(path))}'.")
+        raise OptionError(f"There is no file {shown(str(path))}.")
     if path.stat().st_size > LARGEST:
         raise OptionError(f"'{path.name}' is larger than {LARGEST >> 20} MiB, which no mask or table of scores is.")
     try:

@@ -165,7 +165,15 @@ def _load_local(
     mapping = _map_local(task, table, texts, label, slice_column)
     if task.name == "custom":
         task = _define_custom(task, split, folder, path, table, mapping, regression)
-    return _dataset(task, split, table, mapping, f"file: {table.name}", published)
+    found = _dataset(task, split, table, mapping, f"file: {table.name}", published)
+    return replace(found, notes=(*found.notes, *_other_name(task, split, path)))
+
+
+def _other_name(task: Task, split: str, path: Path) -> list[str]:
+    """What is said of a file that the user named, where its name is that of another split."""
+    names = {one: _stems(task, one) for one in task.splits}
+    other = [one for one, stems in names.items() if path.stem in stems]
+    return [] if not other or split in other else [f"{path.name} is read as {split}; its name says {other[0]}"]
 
 
 def _dataset(task: Task, split: str, table: Table, mapping: Mapping, origin: str, published: bool) -> Dataset:
@@ -183,6 +191,11 @@ def _dataset(task: Task, split: str, table: Table, mapping: Mapping, origin: str
     )
 
 
+def _stems(task: Task, split: str) -> list[str]:
+    """What a split's file may be called, without its ending."""
+    return list(dict.fromkeys((task.source.splits[split][1], split, *_OTHER_STEMS.get(split, ()))))
+
+
 def find_file(task: Task, split: str, folder: Path) -> Path:
     """The split's file: by the task's published name first, then by the split's name in any readable format."""
     if folder.is_file():
@@ -190,8 +203,7 @@ def find_file(task: Task, split: str, folder: Path) -> Path:
     if not folder.is_dir():
         whose = "your own files" if task.source.own else f"the {task.title} files"
         raise TaskError(f"There is no folder or file {folder}. Give the folder with {whose} (--data).")
-    own = task.source.splits[split][1]
-    stems = dict.fromkeys((own, split, *_OTHER_STEMS.get(split, ())))
+    stems = _stems(task, split)
     folders = [folder, *([folder / task.source.local_folder] if task.source.local_folder else [])]
     for place in folders:
         for stem in stems:

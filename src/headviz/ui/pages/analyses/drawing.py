@@ -79,13 +79,7 @@ def _table(table: Table, names: Sequence[str]) -> None:
     if table.masks:
         more |= {"on_select": "rerun", "selection_mode": "single-row"}
     event = show.table(
-        columns,
-        rows,
-        table.key,
-        caption=table.caption,
-        hint=table.hint,
-        cells=show.printed(table.formats),
-        **more,
+        columns, rows, table.key, caption=table.caption, hint=table.hint, cells=show.printed(table.formats), **more
     )
     if table.masks:
         _open_mask(event, table)
