@@ -83,9 +83,9 @@ def test_evaluate_under_a_mask(capsys: pytest.CaptureFixture[str], model: Path, 
 def test_a_metric_without_a_value_is_missing_everywhere_and_says_why(
     capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path
 ) -> None:
-    rows = "".join(f"a dog sleeps .,{y}\n" for y in ("entailment", "neutral", "contradiction"))
-    (tmp_path / "dev.csv").write_text("a,y\n" + rows)
-    source = ("--task", "custom", "--data", tmp_path, "--text-columns", "a", "--label-column", "y")
+    rows = "".join(f"a dog sleeps .,a cat runs,{y}\n" for y in ("entailment", "neutral", "contradiction"))
+    (tmp_path / "dev.csv").write_text("a,b,y\n" + rows)
+    source = custom(tmp_path)
     words = ("evaluate", "--model", model, *source, "--off", "1.2,0.3", "--compare")
     found = call(capsys, *words)
     assert found["undefined"] == {"matthews": "every prediction is the same"}
