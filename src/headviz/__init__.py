@@ -155,7 +155,7 @@ def _display(way: str) -> Callable[..., Any]:
     return lambda value, **options: getattr(import_module(".notebook.display", __name__), way)(value, **options)
 
 
-shown_by(html=_display("html"), figure=_display("figure"))
+shown_by(html=_display("html"), text=_display("text"), figure=_display("figure"))
 
 
 def __getattr__(name: str) -> Any:

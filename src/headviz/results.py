@@ -43,11 +43,11 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-_shown: dict[str, Callable[..., Any]] = {}  # "html" and "figure"
+_shown: dict[str, Callable[..., Any]] = {}  # "html", "text" and "figure"
 
 
 def shown_by(**ways: Callable[..., Any]) -> None:
-    """How results become HTML and figures. The package sets this, because only its upper half knows both."""
+    """How results become HTML, text and figures. The package sets this, because only its upper half knows them."""
     _shown.update(ways)
 
 
@@ -72,6 +72,11 @@ class Shown:
 
 class Result(Shown):
     """Mixed into every frozen result dataclass."""
+
+    def __str__(self) -> str:
+        """What ``print`` shows: the sentence and the tables that a notebook shows."""
+        text: str = _shown["text"](self)
+        return text
 
     def to_dict(self) -> dict[str, Any]:
         """JSON's own types, with the derived numbers of ``extra`` added."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,23 @@ def check(html: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_html_is_small_escaped_and_asks_for_nothing(kind: str) -> None:
     check(shown()[kind]._repr_html_())
+
+
+def test_a_printed_result_is_the_text_that_a_notebook_has() -> None:
+    """``print(evaluator.compare(mask))`` wrote every field of a dataclass, arrays and all."""
+    said = str(shown()["comparison"])
+    first, _, caption, header, row = said.splitlines()[:5]
+    assert first == "accuracy changes by −10.0 points [−20.0, −1.0]."
+    assert (caption, header.split()[:4], row.split()[0]) == (
+        "Paired on the same examples.",
+        ["metric", "n", "full", "masked"],
+        "accuracy",
+    )
+    for kind in ("scores", "evaluation", "paired", "curves", "ablation"):
+        said = str(shown()[kind])
+        assert escape(said) in shown()[kind]._repr_html_()
+        assert said == said.strip()
+        assert "\n\n\n" not in said
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("data", "delta")])

@@ -254,10 +254,11 @@ def _save_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _save(args: argparse.Namespace) -> dict[str, Any]:
+    from ..pruning.outcome import REPORT
     from ..runs.saving import save_model
 
     places = save_model(args.id, new_folder(args.out), args.seed, args.step)
-    report = json.loads(Path(places["report.json"]).read_text(encoding="utf-8"))
+    report = json.loads(Path(places[REPORT]).read_text(encoding="utf-8"))
     which = report["saved"]
     step = next(s for s in report["steps"] if (s["seed"], s["step"]) == (which["seed"], which["step"]))
     return {"saved": places, "step": {name: step[name] for name in ("seed", "step", "sparsity", "metrics")}}

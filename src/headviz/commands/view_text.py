@@ -38,12 +38,11 @@ def p_text(value: float | None) -> str:
 
 def text_of(view: View) -> str:
     """What was measured, the finding, then every table; figures are drawn by ``--figure`` only."""
-    parts = [table(view.about)] if view.about else []
-    parts.append(view.finding)
+    parts = [table(view.about) if view.about else "", view.finding]
     if view.grid is not None:
         parts.append(_grid(view.grid, view.rows))
     parts += [_table(part, view.rows) for part in view.parts if isinstance(part, Table)]
-    return "\n\n".join([*parts, *filter(None, (view.warning, view.note))])
+    return "\n\n".join(filter(None, (*parts, view.warning, view.note)))
 
 
 def published_text(given: PublishedTable) -> str:
@@ -70,7 +69,7 @@ def _table(given: Table, names: tuple[str, ...]) -> str:
         for row in rows
     ]
     left = f" ({len(rows)} of {len(given.rows)})" if len(rows) < len(given.rows) else ""
-    return f"{given.caption}{left}\n" + table([given.columns, *cells])
+    return "\n".join(filter(None, (given.caption + left, table([given.columns, *cells]))))
 
 
 def cell_text(value: Any, column: str, given: Table, names: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""How each result shows itself: its view, from which HTML is made, and its figure.
+"""How each result shows itself: its view, from which HTML and text are made, and its figure.
 
 An analysis brings both in its own module. Here are those of the other results; what is not in ``_VIEWS`` shows its
 fields as a table.
@@ -14,6 +14,7 @@ import numpy as np
 from ..analyses.analysis import Grid, Table, View
 from ..analyses.catalogue import made_by
 from ..charts import numbers
+from ..commands.view_text import text_of
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, HeadScores, head_of
 from .html import html_of
@@ -38,6 +39,11 @@ LONGEST = 120  # characters of a text in a table
 def html(value: Any) -> str:
     """What ``_repr_html_`` gives."""
     return html_of(view_of(value), type(value).__name__)
+
+
+def text(value: Any) -> str:
+    """What ``print`` shows."""
+    return text_of(view_of(value))
 
 
 def figure(value: Any, **options: Any) -> Figure:
