@@ -239,6 +239,7 @@ def view(found: Dynamics) -> View:
             ),
         ),
         about=(("data", f"{about.data}, {about.n:,} examples"), ("metric", about.metric)),
+        note="Checkpoints are models on the way; the one that was saved at the end may be another.",
     )
 
 

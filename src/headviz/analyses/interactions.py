@@ -322,6 +322,7 @@ def view(found: Interactions) -> View:
         tuple(parts),
         about=(*found.subject.about(found.loss)[:2], ("loss", f"{found.loss:.4f}")),
         rows=found.subject.rows,
+        note="In loss; Backup pairs asks the same of the metric. A pair may be clear in one only.",
     )
 
 

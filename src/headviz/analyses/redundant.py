@@ -223,6 +223,9 @@ def figure(found: Redundant, most: int = 20) -> Figure:
 
 def view(found: Redundant) -> View:
     many, scale = len(found.pairs), found.subject.scale
+    note = f"In {found.subject.metric}; Interactions asks the same of the loss. A pair may be clear in one only."
+    if not many:
+        note = f"So there is nothing to draw; {found.harmless} heads have no clear cost alone. {TESTED} {note}"
     rows = [
         [
             (p.first, p.second),
@@ -256,7 +259,7 @@ def view(found: Redundant) -> View:
         parts if many else (),
         about=found.subject.about(found.baseline),
         rows=found.subject.rows,
-        note="" if many else f"So there is nothing to draw; {found.harmless} heads have no clear cost alone. {TESTED}",
+        note=note,
     )
 
 
