@@ -25,12 +25,15 @@ def again(found: Cells, earlier: Cells) -> Iterator[str]:
         "interval, which is over examples and does not cover another training.",
         "",
     ]
-    rows, inside, places = [], 0, 0
+    rows, alike, others = [], 0, []
     for new, old in pairs:
         metric, steps = new["metric"], list(zip(new["steps"], old["steps"], strict=True))
         apart = [abs(a["metrics"][metric] - b["metrics"][metric]) for a, b in steps if _known(a, b, metric)]
         held = [_inside(a, b, metric) for a, b in steps if _known(a, b, metric)]
-        inside, places = inside + sum(held), places + len(held)
+        if max(apart) > 0:
+            others.append(held)
+        else:
+            alike += len(held)
         same = sum(a["mask"] == b["mask"] for a, b in steps)
         weights = "the same" if new["digest"] == old["digest"] else "other"
         name = f"`{new['cell']}`"
@@ -39,7 +42,10 @@ def again(found: Cells, earlier: Cells) -> Iterator[str]:
         rows.append([name, weights, moved, masks, f"{100 * max(apart):.2f}", within])
     header = ["cell", "weights", "all heads, points", "same mask", "furthest apart, points", "inside"]
     yield from [*table(header, rows), ""]
-    yield from [f"In all, {inside} of {places} values lie inside.", ""]
+    told = [f"Of {len(rows)} cells, {len(rows) - len(others)} gave the same values ({alike}) once more."]
+    if others:
+        told.append(f"Of the {sum(map(len, others))} values of the rest, {sum(map(sum, others))} lie inside.")
+    yield from [" ".join(told), ""]
 
 
 def _known(a: dict[str, Any], b: dict[str, Any], metric: str) -> bool:

@@ -125,30 +125,36 @@ def _behind(grade: dict[str, Any]) -> str:
     return f"{grade['behind']:.3f} [{grade['behind_low']:.3f}, {grade['behind_high']:.3f}]".replace("-", "−")
 
 
-def behind(found: Cells) -> dict[str, list[float]]:
-    """How far each score is behind the best of every board, the demo's first; the smallest maximum comes first."""
+def behind(found: Cells) -> dict[str, list[dict[str, Any]]]:
+    """The grades that every board has, by score, the demo's board first; the smallest largest gap comes first."""
     shipped = recorded()
     assert shipped is not None, "the package came without its board"
     every = [shipped.grades.to_dict()["scores"], *(cell["grades"]["scores"] for cell in found)]
-    maps = [{g["score"]: g["behind"] or 0.0 for g in grades} for grades in every]
+    maps = [{g["score"]: g for g in grades} for grades in every]
     out = {score: [one[score] for one in maps] for score in maps[0] if all(score in one for one in maps)}
-    return dict(sorted(out.items(), key=lambda item: max(item[1])))
+    return dict(sorted(out.items(), key=lambda item: most(item[1])))
+
+
+def most(grades: Cells) -> float:
+    """How far a score is behind the best where that is most."""
+    return max(g["behind"] or 0.0 for g in grades)
 
 
 def _all_boards(found: Cells) -> Iterator[str]:
     """The scores that every board has, by how far they are behind where that is most."""
     of = behind(found)
     names = ["demo", *(" on ".join(cell["cell"].split("-")[1:3]) for cell in found)]
-    least = next(iter(of))
+    least, second, *_ = of
     yield from [
         "### Over all boards",
         "",
-        "How far each score is behind the best of its board. The demo's board is [its own](scores.md#on-the-demo).",
+        "How far each score is behind the best of its board, with 95 % over examples; – : it is the best. One model "
+        "each. The demo's board is [its own](scores.md#on-the-demo).",
         "",
-        *table(["score", *names, "most"], [[f"`{s}`", *(f"{v:.3f}" for v in [*vs, max(vs)])] for s, vs in of.items()]),
+        *table(["score", *names, "most"], [[f"`{s}`", *map(_behind, gs), f"{most(gs):.3f}"] for s, gs in of.items()]),
         "",
-        f"`{least}` is the least behind where it is furthest behind, by {max(of[least]):.3f}. Runs remove heads by "
-        f"`{TO_PRUNE_BY}` where no score is named.",
+        f"`{least}` is the least behind where it is furthest behind, by {most(of[least]):.3f}; then `{second}`, by "
+        f"{most(of[second]):.3f}. Runs remove heads by `{TO_PRUNE_BY}` where no score is named.",
         "",
     ]
 

@@ -64,10 +64,10 @@ def ends(mean: float, low: float, high: float) -> str:
 
 
 def points(change: float | None, low: float | None, high: float | None) -> str:
-    """In points; without an interval, the change alone."""
+    """In points; without an interval, or with one of no width, the change alone."""
     if change is None:
         return "–"
-    if low is None or high is None:
+    if low is None or high is None or low == high:
         return f"{100 * change:+.1f}".replace("-", "−")
     return f"{100 * change:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]".replace("-", "−")
 

@@ -32,10 +32,11 @@ def report(args: argparse.Namespace) -> None:
         "",
         "Written by `bench/pruning_study.py` from finished works; run it again to continue or to check. "
         f"Dev accuracy over {found['n']:,} examples; the fine-tuned model with all heads has {found['reference']:.3f}. "
-        "A cell is the mean over seeds with its 95 % interval (seeds and examples resampled; with three seeds such "
-        "an interval is rather too narrow); the seeds that are there stand in brackets where they are fewer than "
-        "planned. A score is *ahead* of random where the interval of the paired difference (same seeds, same "
-        "examples) lies above zero.",
+        "A cell is the mean over seeds with its 95 % interval (seeds and examples resampled); the seeds that are there "
+        "stand in brackets where they are fewer than planned. A score is *ahead* of random where the interval of the "
+        "paired difference (same seeds, same examples) lies above zero. With three seeds such an interval is too "
+        "narrow: where they differ by five points or more it holds the truth in some three of four cases (simulated). "
+        "So *ahead* is not sure where its lower end is near zero, as it is of all retrained networks.",
         "",
         *_summary(found),
         *(f"- {_in_short(*other)}" for other in others),

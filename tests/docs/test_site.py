@@ -46,7 +46,15 @@ def test_the_finding_about_planted_heads_is_the_files() -> None:
     assert models == 9
     harmful = {name: round(100 * kinds["harmful"][0]) for name, kinds in means.items()}
     assert f"in at most {max(harmful[name] for name in found)} of 100 pairs" in said
-    assert f"Shapley values in {harmful['shapley']}, `gates-causal` in {harmful['gates-causal']}" in said
+    clear = {name: kinds["harmful"] for name, kinds in means.items() if kinds["harmful"][1] > 0.5}
+    assert set(clear) == {"gates-causal", *(f"conductance-{r}" for r in ("spearman", "kendall", "pearson"))}
+    told = [harmful[f"conductance-{r}"] for r in ("spearman", "kendall", "pearson")]
+    assert f"`gates-causal` ({harmful['gates-causal']}) and the correlations" in said
+    assert "(Spearman {}, Kendall {}, Pearson {})".format(*told) in said
+    wide = {name for name, kinds in means.items() if kinds["harmful"][0] > 0.6} - set(clear)
+    assert wide == {"ablation", "gates-exact", "shapley"}
+    assert f"`ablation` ({harmful['ablation']}), `gates-exact` ({harmful['gates-exact']}) and Shapley" in said
+    assert f"Shapley values ({harmful['shapley']})" in said
 
 
 def test_links_between_documents_lead_somewhere() -> None:

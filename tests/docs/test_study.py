@@ -93,15 +93,32 @@ def test_a_lead_is_told_where_models_orders_and_examples_allow_it(study: ModuleT
     even = [drawn(seed, 0.69, 0.70, 0.71) for seed in range(3)]
     sure = [pruned("taylor", seed, 0.1 + 0.01 * seed, 0.03) for seed in range(3)]
     said = text(study, *models, *even, *sure)
-    assert "`taylor`: ahead of random with 30% off, 50% off, 70% off, 90% off." in said
+    assert "`taylor`: ahead of random with 30%, 50%, 70%, 90% off." in said
     assert "| One importance, `taylor` | 0 1 2 | 0.810 | 0.810 | 0.810 | 0.810 |" in said
     assert "one class for all answers: 0.680" in said
     apart = [pruned("taylor", 0, 0.1, 0.03), pruned("taylor", 1, 0.3, 0.03), pruned("taylor", 2, 0.02, 0.03)]
     orders = [drawn(seed, 0.5, 0.7, 0.9) for seed in range(3)]
     examples = [pruned("taylor", seed, 0.1 + 0.01 * seed, 0.12) for seed in range(3)]
     for unsure in ([*even, *apart], [*orders, *sure], [*even, *examples]):
-        assert "`taylor`: not told apart from random with 30% off, 50% off" in text(study, *models, *unsure)
+        assert "`taylor`: not told apart from random at any step." in text(study, *models, *unsure)
     assert "of random with" not in text(study, *models, *sure)  # the random orders are not there
+
+
+def test_scores_are_set_against_the_thesiss_on_the_same_models(study: ModuleType) -> None:
+    models = [trained(seed) for seed in range(3)]
+
+    def cells(score: str, *values: float) -> list[dict[str, Any]]:
+        return [{**drawn(seed, value), "cell": f"prune-minilm-mrpc-{seed}-one-importance-{score}", "score": score}
+                for seed, value in enumerate(values)]  # fmt: skip
+
+    random = [drawn(seed, 0.69, 0.70, 0.71) for seed in range(3)]
+    base = cells("thesis-2024", 0.70, 0.72, 0.69)
+    said = text(study, *models, *random, *base, *cells("gates", 0.80, 0.81, 0.79))
+    assert "- `gates`: ahead of it with 30%, 50%, 70%, 90% off." in said
+    said = text(study, *models, *random, *base, *cells("gates", 0.80, 0.60, 0.79))
+    assert "- `gates`: not told apart from it at any step." in said
+    other = [{**cell, "full": {"accuracy": 0.7}} for cell in cells("gates", 0.80, 0.81, 0.79)]  # trained again
+    assert "Ahead of the thesis's score:" not in text(study, *models, *random, *base, *other)
 
 
 def test_balanced_accuracy_follows_from_the_accuracy_and_the_counts(study: ModuleType) -> None:
@@ -386,7 +403,7 @@ def test_the_board_names_the_best_and_what_is_no_better_than_chance(study: Modul
 
 
 def test_the_finding_about_scores_is_the_boards(study: ModuleType) -> None:
-    from findings_shared_page import behind
+    from findings_shared_page import behind, most
     from headviz.analyses.board import recorded
 
     cells = {name: cell for name, cell in study.read().items() if cell["experiment"] == "B"}
@@ -396,36 +413,50 @@ def test_the_finding_about_scores_is_the_boards(study: ModuleType) -> None:
     assert [*cells] == ["board-minilm-mrpc-0", "board-minilm-sst2-0"]
     assert [board["best"] for board in boards] == ["attattr-max", "gates", "taylor"]
     assert "another winner: `attattr-max`, `taylor`, `gates`" in said
-    first, second, *_ = of
-    assert first == "gates"
+    assert list(of)[:3] == ["gates", "ranks", "gates-exact"]
     assert len(of) - ("random" in of) == 13
-    assert f"learned gates keep at most {max(of['gates']):.2f} less" in said
-    assert f"is somewhere {max(of[second]):.2f} or more behind" in said
-    assert f"`taylor` {of['taylor'][1]:.2f} and `attattr-max` {of['attattr-max'][1]:.2f}, both on MRPC" in said
+    worst = max(of["gates"], key=lambda g: g["behind"] or 0.0)
+    ends = f"{worst['behind']:.3f} [{worst['behind_low']:.3f}, {worst['behind_high']:.3f}]"
+    assert f"learned gates keep at most {ends} less" in said
+    assert f"`ranks` with {most(of['ranks']):.3f} and `gates-exact` with {most(of['gates-exact']):.3f}, both on" in said
+    assert all(of[name][1]["behind"] == most(of[name]) for name in ("ranks", "gates-exact"))
+    assert all(of[name][1]["behind_low"] <= 0 for name in ("ranks", "gates-exact"))
+    behind_on_mrpc = [f"{of[name][1]['behind']:.2f}" for name in ("taylor", "attattr-max")]
+    assert "`taylor` is {} behind and `attattr-max` {}, both on MRPC".format(*behind_on_mrpc) in said
     leads = [grade["lead_low"] for b in boards for grade in b["scores"] if grade["score"] == "conductance-spearman"]
     assert len(leads) == 3
     assert max(leads) <= 0
 
 
-def test_the_finding_about_random_orders_is_the_pages(study: ModuleType) -> None:
+def test_the_finding_about_orders_is_the_pages(study: ModuleType) -> None:
     sections = study.TARGET.read_text(encoding="utf-8").split("## E3")[0].split("### minilm on ")
     told = {part.split("\n")[0]: part for part in sections[1:]}
+    known = ("sst2", "mrpc", "cola")
 
-    def shares(task: str, order: str, side: str) -> list[str]:
+    def steps(task: str, order: str, side: str) -> list[str]:
         line = next(x for x in told[task].splitlines() if x.startswith(f"- {order}: "))
         parts = [p for p in line.rstrip(".").split(": ", 1)[1].split("; ") if p.startswith(side)]
         return [p.split("%")[0].split()[-1] for p in parts[0].split(", ")] if parts else []
 
-    known = ("sst2", "mrpc", "cola")
-    gates = [shares(task, "One importance, `gates`", "ahead") for task in known]
-    assert gates == [["58", "78"], ["58", "78"], ["39", "58", "78"]]
-    taylor = [shares(task, "One importance, `taylor`", "ahead") for task in ("sst2", "cola")]
-    assert taylor == [["58", "78"], ["39", "58"]]
-    on_mrpc = [f"{way}, `taylor`" for way in ("One importance", "Iterative")]
-    assert not any(shares("mrpc", way, "ahead") or shares("mrpc", way, "behind") for way in on_mrpc)
+    for task in known:
+        assert {"58", "78"} <= set(steps(task, "One importance, `gates`", "ahead"))
+    on = {t: (steps(t, "`taylor`", "ahead"), steps(t, "One importance, `taylor`", "ahead")) for t in known}
+    assert on["sst2"] == (["49", "58"], ["49", "58", "68", "78"])
+    assert on["cola"] == (["10", "19", "29", "39", "49", "58"], ["39", "49", "58"])
+    assert on["mrpc"] == ([], [])
+    more = [re.search(r"\| `gates` \| 3 \| .*? \| \+(\S+) \[\+", told[task]) for task in known]
+    said = findings(study)
+    assert (
+        "gates keep {}, {} and {} points of balanced accuracy more".format(*(found[1] for found in more if found))
+        in said
+    )
     own = [x for task in known for x in told[task].splitlines() if x.startswith("- ") and "`thesis-2024" in x]
+    own = [x for x in own if "random" in x]
     assert len(own) >= 10
-    assert not any(": ahead" in x or "behind" in x for x in own)
+    assert not any(": ahead" in x for x in own)
+    behind = [x for x in own if "behind random" in x]
+    assert behind == [x for x in told["sst2"].splitlines() if x.startswith("- One importance, `thesis-2024-code`")]
+    assert "behind random with 88% off" in behind[0]
 
 
 def test_the_finding_about_mpnet_is_the_cells(study: ModuleType) -> None:
@@ -541,7 +572,7 @@ def test_a_cell_done_again_is_set_beside_its_first_value(study: ModuleType) -> N
     first = once(0.75, "f", "a")
     said = study.page(found, study.cells(), {first["cell"]: first})
     assert "| other | 0.00 | 4 of 4 | 6.00 | 0 of 4 |" in said
-    assert "In all, 0 of 4 values lie inside." in said
+    assert "Of 1 cells, 0 gave the same values (0) once more. Of the 4 values of the rest, 0 lie inside." in said
     first = once(0.79, "e", "b")
     found[first["cell"]] = once(0.8, "f", "b")
     assert "| the same | 0.00 | 0 of 4 | 1.00 | 4 of 4 |" in study.page(found, study.cells(), {first["cell"]: first})
@@ -557,8 +588,8 @@ def test_leads_of_another_measure_are_not_shown(study: ModuleType) -> None:
 def test_leads_over_another_number_of_orders_are_not_shown(study: ModuleType) -> None:
     ten, many = {**pruned("taylor", 0, 0.1, 0.03), "orders": 10}, [0.69 + 0.002 * at for at in range(10)]
     random = {**drawn(0, *many), "orders": 10}
-    assert "Balanced accuracy ahead of 10 random orders" in text(study, trained(0), random, ten)
-    assert "random orders, in points" not in text(study, trained(0), random, pruned("taylor", 0, 0.1, 0.03))
+    assert "Ahead of 10 random orders:" in text(study, trained(0), random, ten)
+    assert not re.search(r"Ahead of \d", text(study, trained(0), random, pruned("taylor", 0, 0.1, 0.03)))
 
 
 def test_gates_are_ahead_only_where_the_interval_excludes_zero(study: ModuleType) -> None:
