@@ -13,7 +13,7 @@ in a translation model they run in another order, and those of the decoder once 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -62,9 +62,9 @@ def factor_of(gate: Gate) -> Tensor | None:
     return gate.factor if isinstance(gate, Filled) else gate
 
 
-def with_factor(gate: Gate, factor: Tensor) -> Gate:
-    """The gate with another factor: for derivatives by it."""
-    return Filled(factor, gate.add) if isinstance(gate, Filled) else factor
+def gate_of(factor: Tensor, stands: Tensor | None) -> Gate:
+    """factor·head + (1 − factor)·``stands``, which is what stands in the heads' place; None = nothing."""
+    return factor if stands is None else Filled(factor, (1 - factor) * stands)
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,12 @@ def gates_for(
     present: HeadMask,
     dtype: torch.dtype,
     device: torch.device,
-    fill: Sequence[Tensor] | None = None,
+    stands: Callable[[int], Tensor | None],
 ) -> tuple[Gate, ...]:
     """One gate per layer; None where the mask changes nothing, so that full heads stay bit-identical.
 
-    ``present`` says which heads the model still has: rows of a gate are its heads, in order. ``fill`` is what stands
-    in the place of heads that are off, for each layer [H, d]; None = nothing.
+    ``present`` says which heads the model still has: rows of a gate are its heads, in order. ``stands`` gives what
+    stands in the place of a layer's heads, [1, h, 1, d]; None = nothing.
     """
     if mask is None:
         return (None,) * present.num_layers
@@ -166,11 +166,7 @@ def gates_for(
             gates.append(None)
             continue
         factor = torch.tensor(row, dtype=dtype, device=device).view(1, -1, 1, 1)
-        if fill is None:
-            gates.append(factor)
-        else:
-            stands = fill[layer][list(heads)].to(dtype=dtype, device=device)
-            gates.append(Filled(factor, (1 - factor) * stands[None, :, None]))
+        gates.append(gate_of(factor, stands(layer)))
     return tuple(gates)
 
 

@@ -186,6 +186,15 @@ def test_dynamics_follow_the_checkpoints(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "logs")
 
 
+def test_dynamics_of_checkpoints_whose_classes_have_no_names(tmp_path: Path) -> None:
+    order, data = ("contradiction", "entailment", "neutral"), learnt(n=12).data
+    tiny_folder(tmp_path / "checkpoint-1", labels=("LABEL_0", "LABEL_1", "LABEL_2"))
+    values = np.arange(12.0).reshape(3, 4)
+    found = dynamics(tmp_path, data, "mine", lambda _: values, step=1.0, label_order=order)
+    wanted = evaluate(tiny_classifier(labels=order), data).metrics["accuracy"]
+    assert found.checkpoints[0].baseline == wanted
+
+
 def test_correlation_grids_and_bands() -> None:
     tuned, fresh = tiny_classifier(), [tiny_classifier(seed=s) for s in (1, 2, 3)]
     tables = {id(m): np.random.default_rng(i).uniform(-1, 1, (3, 4)) for i, m in enumerate([tuned, *fresh])}

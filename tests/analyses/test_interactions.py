@@ -9,11 +9,16 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.analyses.interactions import Interactions, _estimated, finding, interactions, view
-from headviz.attention import HeadCall
 from headviz.errors import Cancelled, OptionError, TaskError
+from headviz.evaluation.donors import Donors
 from headviz.evaluation.evaluator import Evaluator
+from headviz.evaluation.place_means import PlaceMeans
+from headviz.models.classifier import Encoding
+from headviz.models.stand_in import StandIn
 from support.analysed import learnt, twins
+from support.gated import gated
 from support.plain import evaluate
+from support.tiny import tiny_classifier, tiny_model, tiny_tokenizer
 
 FULL = HeadMask.full(3, 4)
 
@@ -55,34 +60,55 @@ def test_copies_stand_in_for_each_other(found: tuple[Evaluator, Interactions]) -
     assert sorted(order) == sorted(result.heads)
 
 
-def test_the_estimate_takes_the_logits_slope() -> None:
-    """Against differences of the logits with gates a little more and a little less open."""
-    evaluator = learnt(n=24)
-    clf, heads, step = evaluator.clf, tuple(FULL.heads()), 1e-2
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [*(("bert", kind) for kind in ("zero", "mean", "mean-by-place", "resample")), ("bart", "zero"), ("bart", "mean")],
+)
+def test_the_estimate_takes_the_logits_slope(family: str, kind: str) -> None:
+    """Against differences of the logits with gates a little more and a little less open, one text at a time."""
+    bare = learnt(n=18) if family == "bert" else Evaluator(tiny_classifier(family), learnt(n=18).data)
+    reference = learnt(n=8, seed=1).data
+    evaluator = headviz.evaluator_of(bare.clf, bare.data, ablation=kind, reference=reference)
+    clf, heads, step = evaluator.clf, bare.clf.present.kept, 1e-2
+    rows = {"mean-by-place": PlaceMeans, "resample": Donors}.get(kind)
+    donors = None if rows is None else rows(clf, reference, StandIn(kind))
     matrix = _estimated(evaluator, heads, 1000, 0, None, None)
     assert np.allclose(matrix, matrix.T, equal_nan=True)
 
     def loss_of(logits: torch.Tensor) -> float:
         return float(clf.loss(logits, torch.tensor(evaluator.gold)))
 
-    def gated(off: tuple[int, int] | None, moved: tuple[int, int] | None, by: float = 0.0) -> torch.Tensor:
-        gates = torch.ones(3, 4)
-        if off is not None:
-            gates[off] = 0
-        if moved is not None:
-            gates[moved] += by
-        batch = clf.collate(clf.encode(evaluator.data.texts, evaluator.data.pairs))
-        with torch.inference_mode():
-            return clf.forward(batch, HeadCall(tuple(gates[:, :, None, None]))).double()
+    def moved(off: tuple[int, int] | None, other: tuple[int, int] | None, by: float = 0.0) -> torch.Tensor:
+        gates = ({} if off is None else {off: 0.0}) | ({} if other is None else {other: 1.0 + by})
+        found = []
+        for text in clf.encode(evaluator.data.texts, evaluator.data.pairs):
+
+            def stands(layer: int, head: int, text: Encoding = text) -> torch.Tensor:
+                assert donors is not None
+                return donors.rows[layer][donors.places(text, 0), 8 * head : 8 * (head + 1)]
+
+            edit = gated(clf, gates, None if donors is None else stands)
+            with torch.inference_mode():
+                found.append(clf.forward(clf.collate([text]), clf.call(edit_outputs=edit)).double())
+        return torch.cat(found)
 
     def both(off: tuple[int, int], other: tuple[int, int]) -> float:
-        slope = (gated(off, other, step) - gated(off, other, -step)) / (2 * step)
-        return loss_of(gated(off, None) - slope)
+        slope = (moved(off, other, step) - moved(off, other, -step)) / (2 * step)
+        return loss_of(moved(off, None) - slope)
 
     for a, b in (((0, 1), (2, 3)), ((1, 0), (1, 2))):
-        alone = loss_of(gated(a, None)) + loss_of(gated(b, None)) - loss_of(gated(None, None))
+        alone = loss_of(moved(a, None)) + loss_of(moved(b, None)) - loss_of(moved(None, None))
         expected = alone - (both(a, b) + both(b, a)) / 2
         assert matrix[heads.index(a), heads.index(b)] == pytest.approx(expected, abs=3e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_model_in_half_precision(dtype: torch.dtype) -> None:
+    evaluator = learnt(n=24)
+    wanted = _estimated(evaluator, tuple(FULL.heads()), 1000, 0, None, None)
+    half = Evaluator(headviz.wrap(tiny_model().to(dtype), tiny_tokenizer()), evaluator.data)
+    found = _estimated(half, tuple(FULL.heads()), 1000, 0, None, None)
+    assert np.nanmax(np.abs(found - wanted)) < 0.2 * np.nanmax(np.abs(wanted))
 
 
 def test_it_keeps_to_its_time_and_can_be_stopped() -> None:

@@ -11,7 +11,7 @@ from headviz import UserError
 from headviz.attribution.contributions import waterfall
 from headviz.models.families import FAMILIES
 from support.marks import all_in_ci
-from support.tiny import tiny_classifier, tiny_model
+from support.tiny import tiny_classifier, tiny_model, tiny_tokenizer
 
 TEXT, PAIR = "a dog sleeps .", "the red cat sees two birds in the garden"
 POST_NORM = tuple(name for name, family in FAMILIES.items() if family.post_norm is not None)
@@ -98,6 +98,19 @@ def test_what_a_head_reads_and_writes(family: str) -> None:
         np.testing.assert_allclose(one.attention, call.probs[h[0]][0, h[1]].numpy(), atol=1e-5)
     with pytest.raises(UserError, match=r"Head 0\.1 is off"):
         headviz.head_reading(clf, TEXT, PAIR, "0.1", mask=mask)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_its_weights_in_float32(dtype: torch.dtype) -> None:
+    half, full = (headviz.wrap(tiny_model().to(dtype).to(to), tiny_tokenizer()) for to in (dtype, torch.float32))
+    found, wanted = (headviz.contributions(clf, TEXT, PAIR) for clf in (half, full))
+    np.testing.assert_array_equal(found.heads, wanted.heads)
+    np.testing.assert_array_equal(found.ablation, wanted.ablation)
+    np.testing.assert_allclose(found.total, found.logits, atol=1e-5)
+    np.testing.assert_allclose(found.logits, half.logits(half.collate(half.encode([TEXT], [PAIR])))[0], atol=0.05)
+    one, other = (headviz.head_reading(clf, TEXT, PAIR, "1.2") for clf in (half, full))
+    np.testing.assert_array_equal(one.scores, other.scores)
+    assert half.dtype == dtype
 
 
 def test_families_that_are_no_such_sum_say_so() -> None:

@@ -134,6 +134,28 @@ def test_texts_of_other_lengths_meet_at_their_common_words(family: str) -> None:
     np.testing.assert_allclose(found.whole, whole, atol=2e-5)
 
 
+@pytest.mark.parametrize("family", ["bert", "mpnet", "albert", "modernbert"])
+@pytest.mark.parametrize("alignment", [{0: 3}, {0: 0, 1: 4}, {0: 4, 2: 0, 5: 5}])
+def test_a_first_token_that_takes_another_token_s_values(family: str, alignment: dict[int, int]) -> None:
+    """The fast stages have the first tokens alone of the last layer, and gave the donor's first."""
+    clf, model = tiny_classifier(family), tiny_model(family, attn_implementation="eager")
+    both = [HeadId(1, 0), HeadId(clf.num_layers - 1, 2)]
+    found = headviz.patch(clf, A, LONGER, alignment=alignment, sets=[both])
+    at, there = list(found.positions), [found.alignment[i] for i in found.positions]
+    grid, whole = oracle(clf, model, A, LONGER, at, there)
+    np.testing.assert_allclose(found.logits, grid, atol=2e-5)
+    np.testing.assert_allclose(found.whole, whole, atol=2e-5)
+    one, other = (clf.collate(clf.encode([t[0]], [t[1]])) for t in (A, LONGER))
+    given, size = outputs_of(clf, model, other), clf.head_size
+    values = {tuple(h): given[h.layer][there, h.head * size : (h.head + 1) * size] for h in both}
+    with torch.no_grad(), changed(clf, model, values, at):
+        logits = model(**one).logits[0].numpy()
+    a, b = int(found.from_logits.argmax()), int(found.to_logits.argmax())
+    lead = (lambda v: v[..., b]) if a == b else (lambda v: v[..., b] - v[..., a])
+    start, end = lead(found.from_logits), lead(found.to_logits)
+    np.testing.assert_allclose(found.together, [(lead(logits) - start) / (end - start)], rtol=1e-2, atol=1e-3)
+
+
 @pytest.mark.parametrize("family", FAMILY_NAMES)
 def test_a_text_patched_with_itself_is_the_same_bit_for_bit(family: str) -> None:
     clf = tiny_classifier(family)

@@ -12,7 +12,7 @@ from headviz import UserError
 from headviz.attribution.token_curves import counts_of
 from headviz.attribution.token_explanations import METHODS
 from headviz.models.families import FAMILIES
-from support.tiny import tiny_classifier, tiny_model
+from support.tiny import tiny_classifier, tiny_model, tiny_tokenizer
 
 TEXT, PAIR = "a dog sleeps .", "the red cat sees two birds"
 POST_NORM = tuple(name for name, family in FAMILIES.items() if family.post_norm is not None)
@@ -120,6 +120,16 @@ def test_relevance_and_constants_sum_to_the_logit(family: str) -> None:
         logits = clf.logits(clf.collate(clf.encode([TEXT], [PAIR])), mask)[0]
         assert found.values[0].sum() + found.constants == pytest.approx(float(logits.max()), abs=1e-4)
         assert found.target == int(logits.argmax())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_has_every_method(dtype: torch.dtype) -> None:
+    half, full = (headviz.wrap(tiny_model().to(dtype).to(to), tiny_tokenizer()) for to in (dtype, torch.float32))
+    found, wanted = (headviz.token_explanations(clf, TEXT, PAIR, target=0, orders=1) for clf in (half, full))
+    assert found.methods == tuple(METHODS)
+    for name in ("rollout", "value-norm", "attnlrp"):
+        at = found.methods.index(name)
+        np.testing.assert_array_equal(found.values[at], wanted.values[at])
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra"])

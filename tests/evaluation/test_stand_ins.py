@@ -8,6 +8,7 @@ import torch
 
 import headviz
 from headviz import HeadMask, UserError
+from headviz.evaluation import constants
 from headviz.evaluation.constants import _losses
 from headviz.evaluation.donors import Donors
 from headviz.evaluation.evaluator import Evaluator
@@ -21,7 +22,7 @@ from headviz.models.stand_in import StandIn
 from headviz.pruning.plan import PruningPlan
 from headviz.tasks.catalogue import get_task
 from support.marks import KINDS_OF_CLASSIFIERS, all_in_ci
-from support.tiny import PRUNABLE, tiny_classifier, tiny_model
+from support.tiny import PRUNABLE, tiny_classifier, tiny_model, tiny_tokenizer
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator
 
 FAMILY_NAMES = ("bert", "distilbert", "modernbert", "albert")
@@ -255,9 +256,46 @@ def test_a_constant_is_seeded_and_no_worse_than_the_mean() -> None:
     assert one.digest == same.digest != other.digest
     gold = headviz.evaluate(clf, REFERENCE).gold
     assert gold is not None
-    before, behind = (_losses(clf, REFERENCE, gold, c.fill.values, None, None) for c in (mean, one))
+    before, behind = (_losses(clf, REFERENCE, gold, c.fill.values, None, None, None) for c in (mean, one))
     assert (behind <= before + 1e-7).all()
     assert (behind < before - 1e-4).any()
+
+
+def test_constants_of_a_model_whose_classes_have_no_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "STEPS", 1)
+    order = ("contradiction", "entailment", "neutral")
+    named, plain = tiny_classifier(labels=order), tiny_classifier(labels=("LABEL_0", "LABEL_1", "LABEL_2"))
+    mask, how = plain.full_mask.without(OFF), {"ablation": "constant", "reference": REFERENCE}
+    wanted = headviz.evaluate(named, DATA, mask, **how).logits
+    assert not np.array_equal(wanted, headviz.evaluate(named, DATA, mask, ablation="mean", reference=REFERENCE).logits)
+    found = headviz.evaluate(plain, DATA, mask, label_order=order, **how).logits
+    np.testing.assert_array_equal(found, wanted)
+    small = headviz.prune(plain, mask, label_order=order, **how)
+    np.testing.assert_allclose(headviz.evaluate(small, DATA, label_order=order).logits, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bert", "bart"])
+def test_a_constant_is_learned_in_the_place_of_its_own_head(family: str) -> None:
+    """An encoder-decoder model runs its rows in another order than they are numbered in."""
+    clf, gold = tiny_classifier(family), np.arange(4) % 3
+    means, texts = mean_outputs(clf, REFERENCE), clf.encode(REFERENCE.texts, REFERENCE.pairs)
+    wanted = _losses(clf, REFERENCE, gold, means, None, None, None)
+    for row in range(clf.num_layers):
+        kept = list(clf.present.kept_in(row))
+        for at, head in enumerate(kept):
+            found = constants._loss(clf, texts, gold, row, np.full(4, at), means[row][kept]) / 4
+            assert float(found) == pytest.approx(wanted[row, head], abs=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_constants_of_a_model_in_half_precision(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "STEPS", 1)
+    half, full = (headviz.wrap(tiny_model().to(dtype).to(to), tiny_tokenizer()) for to in (dtype, torch.float32))
+    start = mean_outputs(full, REFERENCE)
+    wanted, found = (constants._descend(clf, REFERENCE, np.arange(4) % 3, start, 0, None, None) for clf in (full, half))
+    for one, other, mean in zip(found, wanted, start, strict=True):
+        moved = (other - mean).abs().max()
+        assert 0 < (one - other).abs().max() < 0.1 * moved
 
 
 def test_states_and_names_never_mix() -> None:

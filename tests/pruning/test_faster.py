@@ -22,9 +22,10 @@ from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.repair import moments, refit
 from headviz.pruning.repair.streams import text_layers
 from headviz.pruning.repair.tune import scale_heads
+from support.gated import gated
 from support.pruning_plans import make_data
 from support.timed import Clock
-from support.tiny import tiny_classifier, tiny_folder
+from support.tiny import tiny_classifier, tiny_folder, tiny_model
 
 DATA = make_data(24)
 
@@ -43,18 +44,19 @@ def clf():
 # importance ---------------------------------------------------------------------------------------
 
 
-def test_gradients_are_those_of_gates_one_example_at_a_time(clf):
+@pytest.mark.parametrize("kind", ["zero", "mean"])
+def test_gradients_are_those_of_gates_one_example_at_a_time(clf, kind):
     data = DATA.subset(range(6))
+    clf = headviz.standing_in(clf, kind, data)
     found = gate_gradients(clf, data)
     for i, e in enumerate(clf.encode(data.texts, data.pairs)):
         gates = [torch.ones(n, requires_grad=True) for n in neurons(clf)]
-        heads = tuple(torch.ones(1, 4, 1, 1, requires_grad=True) for _ in range(3))
+        heads = tuple(torch.ones(4, requires_grad=True) for _ in range(3))
         hooks = [
             outer_map(clf, layer).register_forward_pre_hook(lambda m, args, g=gate: (args[0] * g,))
             for layer, gate in enumerate(gates)
         ]
-        call = clf.call()
-        call.gates = heads
+        call = clf.call(edit_outputs=gated(clf, {h: heads[h.layer][h.head] for h in clf.present.kept}))
         with torch.enable_grad():
             loss = torch.nn.functional.cross_entropy(
                 clf.forward(clf.collate([e]), call), torch.tensor([int(data.labels[i])])
@@ -72,6 +74,13 @@ def test_gradients_do_not_depend_on_order_or_padding(clf):
     one, other = gate_gradients(clf, DATA), gate_gradients(clf, DATA.subset(order))
     np.testing.assert_allclose(one.heads[order], other.heads, atol=1e-6)
     np.testing.assert_allclose(one.neurons[1][order], other.neurons[1], atol=1e-5)
+
+
+def test_gradients_of_a_model_in_bfloat16(clf):
+    half = headviz.wrap(tiny_model().bfloat16(), clf.tokenizer)
+    found, wanted = (gate_gradients(one, DATA) for one in (half, clf))
+    for a, b in zip((found.heads, *found.neurons), (wanted.heads, *wanted.neurons), strict=True):
+        np.testing.assert_allclose(a, b, atol=0.05 * np.abs(b).max())
 
 
 # sizes --------------------------------------------------------------------------------------------

@@ -9,35 +9,32 @@ import headviz
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
 from headviz.evaluation.evaluator import Evaluator
+from headviz.evaluation.stand_ins import standing_in
 from headviz.scores import score_heads
 from headviz.scores.gate_scores import gate_gradients
+from support.gated import gated
 from support.scored_data import made
 from support.tiny import tiny_classifier
 
 
-def derivatives(clf, data, order=None):
-    """∂Loss/∂ξ of every example by central differences of the gates, in float64."""
+def derivatives(clf, data, mask=None):
+    """∂Loss/∂ξ of every example by central differences of the gates, in float64; NaN for heads that are off."""
     clf.model.double()
-    out = np.zeros((len(data), clf.num_layers, clf.num_heads))
+    out = np.full((len(data), clf.num_layers, clf.num_heads), np.nan)
     h = 1e-5
     for n in range(len(data)):
         batch = clf.collate(clf.encode([data.texts[n]], [data.pairs[n]]))
-        for layer in range(clf.num_layers):
-            for head in range(clf.num_heads):
-                losses = []
-                for xi in (1 + h, 1 - h):
-                    gate = torch.ones(1, clf.num_heads, 1, 1, dtype=torch.float64)
-                    gate[0, head] = xi
-                    call = clf.call()
-                    call.gates = tuple(gate if i == layer else None for i in range(clf.num_layers))
-                    with torch.no_grad():
-                        logits = clf.forward(batch, call)
-                    if clf.is_regression:
-                        losses.append(float((logits[0, 0] - data.labels[n]) ** 2))
-                    else:
-                        gold = torch.tensor([int(data.labels[n])])
-                        losses.append(float(torch.nn.functional.cross_entropy(logits, gold)))
-                out[n, layer, head] = (losses[0] - losses[1]) / (2 * h)
+        for head in clf.under(mask).kept:
+            losses = []
+            for xi in (1 + h, 1 - h):
+                with torch.no_grad():
+                    logits = clf.forward(batch, clf.call(mask, edit_outputs=gated(clf, {head: xi})))
+                if clf.is_regression:
+                    losses.append(float((logits[0, 0] - data.labels[n]) ** 2))
+                else:
+                    gold = torch.tensor([int(data.labels[n])])
+                    losses.append(float(torch.nn.functional.cross_entropy(logits, gold)))
+            out[n, head.layer, head.head] = (losses[0] - losses[1]) / (2 * h)
     return out
 
 
@@ -61,6 +58,43 @@ def test_taylor_and_fisher_by_finite_differences():
     assert (taylor(abs_level="token", layer_norm=False) >= taylor(layer_norm=False) - 1e-6).all()
     fisher = score_heads(clf, data, "fisher", cache=False)
     np.testing.assert_allclose(fisher.values, (d**2).sum(axis=0), rtol=2e-3)
+
+
+MASK = HeadMask.full(3, 4).without([(0, 1), (1, 0), (1, 3)])
+
+
+@pytest.mark.parametrize("mask", [None, MASK])
+@pytest.mark.parametrize("kind", ["mean", "constant"])
+def test_a_gate_leads_to_what_stands_in_the_heads_place(kind, mask):
+    """Also under a mask, whose heads have no derivative: something stands in their place."""
+    data, reference = made(4), made(6, seed=1)
+    fill = standing_in(tiny_classifier("bert"), kind, reference).fill
+    clf = tiny_classifier("bert").filled(fill)
+    d = derivatives(tiny_classifier("bert").filled(fill), data, mask)
+    how = {"mask": mask, "layer_norm": False, "cache": False}
+    signed = score_heads(clf, data, "taylor", abs_level="signed", **how).values
+    np.testing.assert_allclose(signed, d.mean(axis=0), rtol=1e-3, atol=1e-5)
+    taylor = score_heads(clf, data, "taylor", **how).values
+    np.testing.assert_allclose(taylor, np.abs(d).mean(axis=0), rtol=1e-3)
+    fisher = score_heads(clf, data, "fisher", mask=mask, cache=False).values
+    np.testing.assert_allclose(fisher, (d**2).sum(axis=0), rtol=2e-3, atol=1e-7)
+    plain = score_heads(clf.filled(None), data, "taylor", **how).values
+    assert (np.abs(taylor / plain - 1)[MASK.array()] > 0.05).sum() > 5
+    if mask is None:
+        np.testing.assert_allclose(gate_gradients(clf, data), d, rtol=1e-3, atol=1e-5)  # what the mask search reads
+
+
+def test_removed_heads_leave_their_vectors_in_a_bias_and_the_others_derivatives():
+    """What is masked and what is removed for real have the same scores; a gate of the latter leads to zero again."""
+    data, clf = made(4), standing_in(tiny_classifier("bert"), "mean", made(6, seed=1))
+    small = headviz.prune(clf, MASK)
+    for name in ("taylor", "fisher"):
+        masked = score_heads(clf, data, name, mask=MASK, cache=False).values
+        np.testing.assert_allclose(score_heads(small, data, name, cache=False).values, masked, rtol=1e-3, atol=1e-6)
+    bare = small.filled(None)
+    found = score_heads(bare, data, "taylor", layer_norm=False, cache=False).values
+    other = headviz.prune(clf, MASK).filled(None)
+    np.testing.assert_allclose(found, np.abs(derivatives(other, data)).mean(axis=0), rtol=1e-3)
 
 
 def test_a_regression_uses_its_squared_error():
@@ -104,8 +138,9 @@ def test_the_output_matrix_knows_the_same_derivative(family):
         np.testing.assert_allclose(signed[layer], by_head, rtol=1e-3, atol=1e-4)
 
 
-def test_token_level_is_the_sum_of_the_tokens_absolute_parts():
-    clf, data = tiny_classifier("bert"), made(3)
+@pytest.mark.parametrize("kind", ["zero", "mean"])
+def test_token_level_is_the_sum_of_the_tokens_absolute_parts(kind):
+    clf, data = standing_in(tiny_classifier("bert"), kind, made(6, seed=1)), made(3)
     token = score_heads(clf, data, "taylor", abs_level="token", layer_norm=False, cache=False).values
     slow = np.zeros((3, 4))
     for n in range(3):
@@ -117,8 +152,9 @@ def test_token_level_is_the_sum_of_the_tokens_absolute_parts():
             loss = torch.nn.functional.cross_entropy(logits, torch.tensor([int(data.labels[n])]))
         for layer, (o, g) in enumerate(zip(call.outputs, torch.autograd.grad(loss, call.outputs), strict=True)):
             for head in range(4):
+                vector = 0 if clf.fill is None else clf.fill.values[layer][head]
                 for t in range(o.shape[2]):
-                    slow[layer, head] += abs(float((o.detach()[0, head, t] * g[0, head, t]).sum())) / 3
+                    slow[layer, head] += abs(float(((o.detach()[0, head, t] - vector) * g[0, head, t]).sum())) / 3
     np.testing.assert_allclose(token, slow, rtol=1e-3)
 
 
@@ -146,6 +182,14 @@ def test_ablation_of_another_metric_and_order_of_classes(metric, by_hand):
     data = made(40, task="mrpc")
     s = score_heads(clf, data, "ablation", metric=metric, cache=False)
     np.testing.assert_allclose(s.values, brute(clf, data, by_hand, np.array([1, 0])), atol=1e-12)
+
+
+def test_ablation_of_a_model_whose_classes_have_no_names():
+    order = ("contradiction", "entailment", "neutral")
+    named, plain = tiny_classifier(labels=order), tiny_classifier(labels=("LABEL_0", "LABEL_1", "LABEL_2"))
+    found = score_heads(plain, made(), "ablation", label_order=order, cache=False)
+    np.testing.assert_array_equal(found.values, score_heads(named, made(), "ablation", cache=False).values)
+    assert (found.values != 0).any()
 
 
 @pytest.mark.slow

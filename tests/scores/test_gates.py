@@ -9,6 +9,7 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError
+from headviz.evaluation.stand_ins import standing_in
 from headviz.scores import learned, score_heads
 from headviz.scores import whole as whole_module
 from headviz.scores.gate_scores import causal_roles, learn_count
@@ -18,6 +19,7 @@ from headviz.scores.learned import (
     falling_count,
     hard_concrete,
     hash_of,
+    loss_under,
     rising_price,
     soft_subset,
 )
@@ -25,6 +27,7 @@ from headviz.scores.measures import Given
 from headviz.scores.options import CausalOptions
 from headviz.scores.scoring import Scoring
 from headviz.tasks import TASKS, Dataset
+from support.gated import gated
 from support.marks import all_in_ci
 from support.scored_data import made
 from support.tiny import tiny_classifier
@@ -32,6 +35,7 @@ from support.tiny_translation import SOURCES, TARGETS, tiny_translator
 
 NAMES = ("gates", "gates-hard", "gates-exact", "gates-causal")
 QUICK = {"steps": 8, "batch": 6, "cache": False}
+SENTENCES = Dataset(TASKS["custom-translation"], "dev", texts=tuple(SOURCES), pairs=tuple(TARGETS))
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +48,11 @@ def data():
     return made(20)
 
 
-def test_gates_under_a_rising_price_by_hand(clf, data):
-    """The same with torch's own Adam and one example at a time, gates put into the model call directly."""
+@pytest.mark.parametrize("kind", ["zero", "mean"])
+def test_gates_under_a_rising_price_by_hand(clf, data, kind):
+    """The same with torch's own Adam and one example at a time, gates written out."""
     steps, batch, price = 5, 4, 3.0
+    clf = standing_in(clf, kind, made(6, seed=1))
     found = score_heads(clf, data, "gates", steps=steps, batch=batch, price=price, rate=0.2, cache=False).values
     whole = Scoring(clf, data, "gates", cache=False).ready()
     z = torch.full((3, 4), OPEN, requires_grad=True)
@@ -55,8 +61,7 @@ def test_gates_under_a_rising_price_by_hand(clf, data):
         gates = torch.sigmoid(z)
         loss = price * step / steps * gates.mean()
         for i in drawn_examples(20, batch, 0, step):
-            call = clf.call(None)
-            call.gates = tuple(row.view(1, -1, 1, 1) for row in gates)
+            call = clf.call(edit_outputs=gated(clf, {h: gates[h] for h in clf.present.kept}))
             with torch.enable_grad():
                 logits = clf.forward(clf.collate([whole.encodings[i]]), call)
             loss = loss + torch.nn.functional.cross_entropy(logits, torch.tensor([whole.gold[i]])) / batch
@@ -65,6 +70,34 @@ def test_gates_under_a_rising_price_by_hand(clf, data):
         adam.step()
         total += gates.detach()
     np.testing.assert_allclose(found, total / steps, atol=2e-5)
+
+
+@pytest.mark.parametrize("kind", ["zero", "mean"])
+@pytest.mark.parametrize("translates", [False, True])
+def test_learning_sees_the_model_that_is_evaluated(clf, data, kind, translates):
+    """Closed gates are heads that are off, and those of a mask are off from the start."""
+    clf, data = (tiny_translator(), SENTENCES) if translates else (clf, data)
+    clf = standing_in(clf, kind, data)
+    mask = clf.full_mask.without([(0, 1), (1, 0), (2, 2)])
+    for under in (None, mask):
+        whole = Scoring(clf, data, "gates", mask=under, cache=False).ready()
+        n = len(whole.heads)
+        batch = clf.labelled(whole.encodings, None if whole.gold is None else whole.gold.tolist())
+        labels = batch.pop("labels")
+        some = np.random.default_rng(0).integers(0, 2, n)
+        for gates in (np.ones(n), np.zeros(n), some):
+            off = [head for head, gate in zip(whole.heads, gates, strict=True) if not gate]
+            slow = clf.loss(clf.logits(batch, clf.under(under).without(off)), labels)
+            with torch.no_grad():
+                found = loss_under(whole, range(len(data)), whole.heads, torch.tensor(gates, dtype=torch.float32))
+            assert float(found) == pytest.approx(float(slow), rel=1e-5), (under, gates)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_way_of_learning_closes_gates_to_what_stands_there(clf, data, name):
+    zero = score_heads(clf, data, name, **QUICK).values
+    mean = score_heads(standing_in(clf, "mean", data), data, name, **QUICK).values
+    assert np.abs(zero - mean).max() > 1e-3
 
 
 def test_hard_concrete_gates_by_hand(clf, data):
@@ -238,9 +271,8 @@ def test_other_options_begin_anew_with_the_same_checkpoint(clf, data, tmp_path, 
 @pytest.mark.parametrize("name", NAMES)
 def test_translation_models_have_them(name):
     clf = tiny_translator()
-    data = Dataset(TASKS["custom-translation"], "dev", texts=tuple(SOURCES), pairs=tuple(TARGETS))
     mask = HeadMask.full(clf.num_layers, clf.num_heads).without([(0, 1)])
-    found = score_heads(clf, data, name, mask=mask, steps=4, batch=2, cache=False).values
+    found = score_heads(clf, SENTENCES, name, mask=mask, steps=4, batch=2, cache=False).values
     assert np.isnan(found[0, 1])
     assert np.isfinite(found).sum() == clf.num_layers * clf.num_heads - 1
     assert np.ptp(found[np.isfinite(found)]) > 0

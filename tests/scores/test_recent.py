@@ -8,6 +8,7 @@ from torch.nn import functional as F
 import headviz
 from headviz import HeadMask
 from headviz.errors import OptionError
+from headviz.evaluation.stand_ins import standing_in
 from headviz.scores import gim, score_heads
 from headviz.scores.catalogue import RANKED, names_for
 from headviz.scores.options import RanksOptions
@@ -76,12 +77,14 @@ def gim_of_bert(clf, batch, gold, temperature):
         logits = clf.model.classifier(base.pooler(x))
         loss = F.cross_entropy(logits, torch.tensor([gold]))
     grads = torch.autograd.grad(loss, outputs)
-    return logits, np.stack([(o * g).sum(dim=(0, 2, 3)).detach().numpy() for o, g in zip(outputs, grads, strict=True)])
+    stands = [0] * 3 if clf.fill is None else [rows[:, None] for rows in clf.fill.values]
+    parts = [(o - v) * g for o, v, g in zip(outputs, stands, grads, strict=True)]
+    return logits, np.stack([part.sum(dim=(0, 2, 3)).detach().numpy() for part in parts])
 
 
-@pytest.mark.parametrize("temperature", [2.0, 5.0])
-def test_gim_is_the_derivative_of_bert_written_out_with_its_changed_gradients(clf, data, temperature):
-    slow = []
+@pytest.mark.parametrize(("temperature", "kind"), [(2.0, "zero"), (5.0, "zero"), (2.0, "mean")])
+def test_gim_is_the_derivative_of_bert_written_out_with_its_changed_gradients(clf, data, temperature, kind):
+    clf, slow = standing_in(clf, kind, made(6, seed=1)), []
     for n in range(len(data)):
         batch = encoded(clf, data, n)
         logits, one = gim_of_bert(clf, batch, int(data.labels[n]), temperature)
@@ -91,10 +94,11 @@ def test_gim_is_the_derivative_of_bert_written_out_with_its_changed_gradients(cl
     np.testing.assert_allclose(found, np.mean(slow, axis=0), rtol=1e-3, atol=1e-7)
 
 
-@pytest.mark.parametrize("translates", [False, True])
-def test_without_its_changes_gim_is_taylor(clf, data, translates, monkeypatch):
+@pytest.mark.parametrize(("translates", "kind"), [(False, "zero"), (True, "zero"), (True, "mean")])
+def test_without_its_changes_gim_is_taylor(clf, data, translates, kind, monkeypatch):
     """Of sentences, too; so what is changed is only the backward pass."""
     clf, data = (tiny_translator(), SENTENCES) if translates else (clf, data)
+    clf = standing_in(clf, kind, data)
     plain = score_heads(clf, data, "taylor", layer_norm=False, cache=False).values
     changed = score_heads(clf, data, "gim", cache=False).values
     assert not np.allclose(plain, changed, rtol=0.05)
@@ -124,8 +128,9 @@ def test_a_norm_that_gim_does_not_know_is_refused_by_name(data):
 # HIES ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.3])
-def test_hies_is_its_formula(clf, data, alpha):
+@pytest.mark.parametrize(("alpha", "kind"), [(0.0, "zero"), (0.3, "zero"), (0.3, "mean")])
+def test_hies_is_its_formula(clf, data, alpha, kind):
+    clf = standing_in(clf, kind, made(6, seed=1))
     importance, spread = np.zeros((3, 4)), np.zeros((3, 4))
     importance += score_heads(clf, data, "taylor", layer_norm=False, cache=False).values
     for n in range(len(data)):

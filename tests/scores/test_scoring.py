@@ -1,5 +1,6 @@
 """Every score of the table: invariances, what is kept, what is continued."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -15,7 +16,8 @@ from scipy import stats
 import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, MaskError, OptionError, TaskError
-from headviz.scores import PRESETS, SCORES, score_heads, score_progressive, shapley
+from headviz.evaluation.stand_ins import standing_in
+from headviz.scores import PRESETS, SCORES, chunk, score_heads, score_progressive, shapley
 from headviz.scores import sweeps as sweeps_module
 from headviz.storage.store import Store
 from support.scored_data import made
@@ -217,6 +219,26 @@ def test_one_sweep_serves_every_conductance_score(clf, data, tmp_path, monkeypat
         score_heads(clf, data, "taylor", abs_level=level, cache=store)
     score_heads(clf, data, "fisher", cache=store)
     assert seen() == [12, 0, 12] + [0] * (len(sweeps_module.SWEEPS) - 3)
+
+
+def test_only_what_goes_by_gates_with_something_in_the_heads_place_has_another_key(clf, data, monkeypatch):
+    """Values from when such gates led to zero are not read again; all others still are."""
+    names = ("taylor", "hies", "gim", "gates", "ablation", "gnorm", "conductance-spearman")
+    filled = standing_in(clf, "mean", data)
+
+    def keys():
+        found = {}
+        for model, name in itertools.product((clf, filled), names):
+            scoring = headviz.scores.scoring.Scoring(model, data, name, cache=False)
+            whole, collector = scoring.whole, scoring.collector
+            found[model is filled, name] = collector.order if whole is None else whole.key(name, scoring.options, {})
+        return found
+
+    before = keys()
+    monkeypatch.setattr(chunk, "FILLED", chunk.FILLED + 1)
+    changed = {which for which, key in keys().items() if key != before[which]}
+    assert changed == {(True, name) for name in ("taylor", "hies", "gim", "gates")}
+    assert not any(before[True, name] == before[False, name] for name in names)
 
 
 def test_equal_examples_are_computed_once_and_count_twice(clf, monkeypatch):

@@ -7,9 +7,11 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import OptionError, TaskError
+from headviz.evaluation.stand_ins import standing_in
 from headviz.scores import score_heads
 from headviz.scores.gradients import sentence_losses
 from headviz.tasks import TASKS, Dataset
+from support.gated import gated
 from support.tiny import tiny_classifier
 from support.tiny_translation import HEADS, ROWS, SOURCES, TARGETS, TRANSLATION_NAMES, sentence_tokenizer, tiny_seq2seq
 
@@ -22,25 +24,21 @@ def exact(family: str = "marian", **options: object) -> headviz.Classifier:
     return headviz.wrap(tiny_seq2seq(family, **options).double(), sentence_tokenizer())
 
 
-def losses(clf: headviz.Classifier, row: int, head: int, factor: float) -> np.ndarray:
-    """Each sentence's loss with one head's output multiplied by a factor; one sentence at a time."""
+def losses(clf: headviz.Classifier, row: int, head: int, gate: float) -> np.ndarray:
+    """Each sentence's loss with one head turned down or up by a gate; one sentence at a time."""
     out = []
     for encoding in clf.encode(SOURCES, TARGETS):
         batch = clf.collate([encoding])
-        call = clf.call(MASK)
-        gates = [torch.ones(1, HEADS, 1, 1, dtype=torch.float64) if g is None else g.clone() for g in call.gates]
-        gates[row][0, head] *= factor
-        call.gates = tuple(gates)
         with torch.inference_mode():
-            logits = clf.forward(batch, call)
+            logits = clf.forward(batch, clf.call(MASK, edit_outputs=gated(clf, {(row, head): gate})))
         labels = batch["labels"][0]
         out.append(torch.nn.functional.cross_entropy(logits[0], labels).item())
     return np.array(out)
 
 
-@pytest.mark.parametrize("family", TRANSLATION_NAMES)
-def test_taylor_is_the_derivative_by_finite_differences(family: str) -> None:
-    clf = exact(family)
+@pytest.mark.parametrize(("family", "kind"), [*((name, "zero") for name in TRANSLATION_NAMES), ("marian", "mean")])
+def test_taylor_is_the_derivative_by_finite_differences(family: str, kind: str) -> None:
+    clf = standing_in(exact(family), kind, DATA)
     found = score_heads(clf, DATA, "taylor", mask=MASK, layer_norm=False, cache=False)
     signed = score_heads(clf, DATA, "taylor", mask=MASK, layer_norm=False, abs_level="signed", cache=False)
     fisher = score_heads(clf, DATA, "fisher", mask=MASK, cache=False)

@@ -7,7 +7,7 @@ as in Runs: the share that is left of what the unpruned checkpoint has above one
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,10 +94,13 @@ def dynamics(
     metric: str | None = None,
     evaluator: Callable[[Dataset, Classifier], MaskEvaluator] | None = None,
     load: Callable[[Path], Classifier] | None = None,
+    label_order: Sequence[str] | str | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Dynamics:
     """One pruning curve per checkpoint in ``folder``. ``score`` is only the name that ``scorer`` goes by.
+
+    ``label_order`` is as in ``evaluate``; an ``evaluator`` of your own has its own.
 
     >>> import headviz
     >>> folder, data = headviz.demo_folder("checkpoints"), headviz.load_task("demo", limit=4)
@@ -115,7 +118,7 @@ def dynamics(
     found = []
     for place in tracked(places, progress, cancel):
         clf: Any = load(place) if load is not None else load_model(place)
-        own = evaluator(data, clf) if evaluator is not None else evaluator_of(clf, data)
+        own = evaluator(data, clf) if evaluator is not None else evaluator_of(clf, data, label_order=label_order)
         table = scorer(own)
         curves = pruning_curves(own, {score: table}, step=step, metric=metric, cancel=cancel)
         points = curves.curves[0].points

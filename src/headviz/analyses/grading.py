@@ -153,7 +153,7 @@ class Known:
         self, store: Store | bool, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None
     ) -> None:
         from ..attribution import explaining
-        from ..scores import whole
+        from ..scores import chunk, whole
         from ..scores.sweeps import SWEEPS
 
         self.store = explaining.store_for(store)
@@ -167,6 +167,7 @@ class Known:
             "task": data.task.name,
             "label_order": label_order if label_order is None or isinstance(label_order, str) else list(label_order),
             "orders": SEEDS,
+            **chunk.filled_part(clf),
         }
 
     def get(self, name: str) -> Measured | None:

@@ -171,10 +171,10 @@ def _estimated(
     assert gold is not None
     encodings = clf.encode(data.texts, data.pairs)
     rows, columns = np.array(heads).T
-    whole = _loss_of(clf, _sloped(clf, encodings, None)[0], gold)
+    whole = _loss_of(clf, _sloped(evaluator, encodings, None)[0], gold)
     alone, both = [], []
     for head in tracked(heads, progress, cancel):
-        logits, slopes = _sloped(clf, encodings, head)
+        logits, slopes = _sloped(evaluator, encodings, head)
         alone.append(_loss_of(clf, logits, gold))
         both.append(_loss_of(clf, logits[:, None] - slopes[:, rows, columns], gold[:, None]).mean(axis=0))
     single = np.mean(alone, axis=1)
@@ -184,24 +184,24 @@ def _estimated(
     return np.asarray(found)
 
 
-def _sloped(clf: Classifier, encodings: Sequence[Encoding], off: HeadId | None) -> tuple[NDArray, NDArray]:
+def _sloped(evaluator: Evaluator, encodings: Sequence[Encoding], off: HeadId | None) -> tuple[NDArray, NDArray]:
     """Logits [N, C] without a head, and their derivatives [N, L, H, C] by every head's gate."""
     import torch
 
-    from ..attention import HeadCall
+    from ..attention import HeadCall, gate_of
 
-    logits, slopes = [], []
+    clf, logits, slopes = evaluator.clf, [], []
     for begin in range(0, len(encodings), BATCH):
-        batch = clf.collate(encodings[begin : begin + BATCH])
-        size = len(encodings[begin : begin + BATCH])
-        gates = [torch.ones(size, h, 1, 1, device=clf.device, requires_grad=True) for h in clf.heads_per_layer]
+        texts = encodings[begin : begin + BATCH]
+        batch, stands, size = clf.collate(texts), evaluator.stands(texts), len(texts)
+        gates = [torch.ones(size, h, 1, 1).to(clf.device, clf.dtype).requires_grad_() for h in clf.heads_per_layer]
         passed: list[torch.Tensor] = list(gates)
         if off is not None:
             kept = torch.ones_like(gates[off.layer])
             kept[:, clf.present.kept_in(off.layer).index(off.head)] = 0
             passed[off.layer] = gates[off.layer] * kept
         with torch.enable_grad():
-            out = clf.forward(batch, HeadCall(tuple(passed)))
+            out = clf.forward(batch, HeadCall(tuple(map(gate_of, passed, stands)), order=clf.order))
             each = [torch.autograd.grad(out[:, c].sum(), gates, retain_graph=True) for c in range(out.shape[1])]
         found = np.zeros((size, clf.num_layers, clf.num_heads, out.shape[1]))
         for c, grads in enumerate(each):
@@ -225,9 +225,8 @@ def _loss_of(clf: Classifier, logits: NDArray, gold: NDArray) -> NDArray[np.floa
 def _losses(evaluator: Evaluator, off: tuple[HeadId, ...]) -> NDArray[np.float64]:
     """The loss of every example with these heads off."""
     logits = evaluator.evaluate(evaluator.clf.present.without(off), keep=False).logits.astype(np.float64)
-    gold = evaluator.gold
-    assert gold is not None
-    return _loss_of(evaluator.clf, logits, gold)
+    assert evaluator.gold is not None
+    return _loss_of(evaluator.clf, logits, evaluator.gold)
 
 
 def _rows(

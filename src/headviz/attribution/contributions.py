@@ -79,7 +79,8 @@ def contributions(
 ) -> Contributions:
     """The direct contribution of every head to the class scores of one text, beside what ablation says.
 
-    Raises ``ModelError`` for families whose states are not such a sum (pre-norm layers, translation models).
+    A model in half precision is computed in float32: its own rounding would be larger than many parts. Raises
+    ``ModelError`` for families whose states are not such a sum (pre-norm layers, translation models).
 
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
@@ -91,7 +92,7 @@ def contributions(
     heads = np.full((clf.num_layers, clf.num_heads, clf.num_labels), np.nan)
     for layer, values in enumerate(found.heads):
         heads[layer, list(clf.present.kept_in(layer))] = values
-    without = without_each(clf, encoding, whole, progress, cancel)
+    without = without_each(found.stages.clf, encoding, whole, progress, cancel)
     return Contributions(
         heads,
         np.array(found.feed_forward),
@@ -117,7 +118,7 @@ def parts_of(clf: Classifier, text: str, pair: str | None, mask: HeadMask | None
         )
     (encoding,) = encode(clf, [text], None if pair is None else [pair])
     whole = clf.under(mask)
-    return Parts(clf, encoding, whole), encoding, whole
+    return Parts(clf.in_float32(), encoding, whole), encoding, whole
 
 
 class Parts:

@@ -40,6 +40,7 @@ class Flow:
                 f"{clf.title} does not answer from the first token's state behind layers of BERT's kind, so what flows "
                 "to the answer cannot be followed. Integrated gradients work."
             )
+        clf = clf.in_float32()
         stages = stages_for(clf, torch.float64)
         assert isinstance(stages, PostNormStages)
         self.stages, self.gates = stages, clf.gates(mask)

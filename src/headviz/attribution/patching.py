@@ -89,11 +89,11 @@ def patch(
     wanted = None if target is None else resolve_target(clf, target, None)
     present = clf.under(mask)
     joined = [_checked_set(heads, present) for heads in sets]
-    run = run_of(clf, one, other, present)
+    swap = Swap.of(chosen, alignment_)
+    run = run_of(clf, one, other, present, swap)
     start, end = run.answer(), run.donor_answer()
     a, b = int(start.argmax()), int(end.argmax())
     measured = Measured(wanted, None, clf.labels) if isinstance(wanted, int) else Measured.between(a, b, clf.labels)
-    swap = Swap.of(chosen, alignment_)
     grid = np.full((clf.num_layers, clf.num_heads, len(start)), np.nan, dtype=np.float32)
     for layer in tracked(range(clf.num_layers), progress, cancel):
         heads = present.kept_in(layer)

@@ -48,9 +48,10 @@ class Run(Protocol):
         ...
 
 
-def run_of(clf: Classifier, text: Encoding, donor: Encoding, mask: HeadMask) -> Run:
-    stages = stages_for(clf)
-    return Staged(clf, stages, text, donor, mask) if stages.splits else Whole(clf, text, donor, mask)
+def run_of(clf: Classifier, text: Encoding, donor: Encoding, mask: HeadMask, swap: Swap) -> Run:
+    """The fastest run for this swap: of the last layer the stages have the first tokens alone."""
+    stages, first = stages_for(clf), dict(zip(swap.here, swap.there, strict=True)).get(0, 0)
+    return Staged(clf, stages, text, donor, mask) if stages.splits and first == 0 else Whole(clf, text, donor, mask)
 
 
 class Staged:
@@ -121,7 +122,7 @@ class Staged:
 
     def _swapped(self, layer: int, context: Tensor, swap: Swap) -> Tensor:
         donor = self.donor_contexts[layer]
-        if context.shape[0] < self.length:  # first tokens alone
+        if context.shape[0] < self.length:  # first tokens alone, which belong together
             return donor.clone() if 0 in swap.here else context
         out = context.clone()
         out[list(swap.here)] = donor[list(swap.there)]
@@ -129,7 +130,7 @@ class Staged:
 
 
 class Whole:
-    """By whole passes of the model, for families without fast stages."""
+    """By whole passes of the model, for families without fast stages, and first tokens that take another's values."""
 
     def __init__(self, clf: Classifier, text: Encoding, donor: Encoding, mask: HeadMask) -> None:
         self.clf, self.text, self.mask = clf, text, mask

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..attention import Filled, HeadCall
+from ..attention import Gate, HeadCall, gate_of
 from ..errors import ModelError, TaskError
 from ..heads import CLASSIFICATION
 from ..models.base import TransformerModel
@@ -61,8 +61,8 @@ def learn(
     done = clf.num_layers * STEPS
     some = np.sort(np.random.default_rng(seed).permutation(len(reference))[:CHECKED])
     checked = reference.subset(some), gold[some]
-    before = _losses(clf, *checked, start, after(progress, done, total), cancel)
-    behind = _losses(clf, *checked, found, after(progress, done + heads, total), cancel)
+    before = _losses(clf, *checked, start, label_order, after(progress, done, total), cancel)
+    behind = _losses(clf, *checked, found, label_order, after(progress, done + heads, total), cancel)
     better = torch.from_numpy(behind < before)
     return [torch.where(better[i, :, None], new, old) for i, (new, old) in enumerate(zip(found, start, strict=True))]
 
@@ -105,12 +105,12 @@ def _descend(
 def _loss(clf: Classifier, texts: list, gold: np.ndarray, layer: int, off: np.ndarray, free: Tensor) -> Tensor:
     """The summed loss of texts of which each has one head of the layer off, with its vector in its place."""
     one = torch.nn.functional.one_hot(torch.from_numpy(off), len(free)).to(free)[:, :, None, None]  # [B, h, 1, 1]
-    gates = [None] * clf.num_layers
-    gates[layer] = Filled(1 - one, one * free[None, :, None])  # type: ignore[call-overload]
+    gates: list[Gate] = [None] * clf.num_layers
+    gates[layer] = gate_of((1 - one).to(clf.dtype), free[None, :, None].to(clf.dtype))
     with torch.enable_grad(), FastLinear():
         batch = clf.labelled(texts, gold.tolist())
         labels = batch.pop("labels")
-        return clf.loss(clf.forward(batch, HeadCall(tuple(gates))), labels) * len(texts)
+        return clf.loss(clf.forward(batch, HeadCall(tuple(gates), order=clf.order)), labels) * len(texts)
 
 
 def _losses(
@@ -118,12 +118,13 @@ def _losses(
     reference: Dataset,
     gold: np.ndarray,
     values: Sequence[Tensor],
+    label_order: Sequence[str] | str | None,
     progress: Progress | None,
     cancel: Cancel | None,
 ) -> np.ndarray:
     """[L, H] the mean loss with each head alone off; NaN where there is none."""
     fill = Fill(CONSTANT, tuple(values), len(reference), reference.digest)
-    evaluator = Evaluator(clf.filled(fill), reference)
+    evaluator = Evaluator(clf.filled(fill), reference, label_order=label_order)
     dtype = torch.float32 if clf.is_regression else torch.long
     labels = torch.as_tensor(gold, dtype=dtype)
     out = np.full((clf.num_layers, clf.num_heads), np.nan)

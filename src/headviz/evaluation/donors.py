@@ -55,6 +55,13 @@ class TextRows(ABC):
         index = torch.tensor(at, device=self.rows[0].device)
         return [self._filled(gate, layer, stages, chunk, index) for layer, gate in enumerate(gates)]
 
+    def padded(self, texts: Sequence[Encoding], draw: int, size: int) -> list[Tensor]:
+        """Per layer [B, h, T, d], d = ``size``, for a batch padded on the right; padding has the last token's."""
+        at = [self.places(text, draw) for text in texts]
+        longest = max(map(len, at))
+        index = torch.tensor([own + own[-1:] * (longest - len(own)) for own in at], device=self.rows[0].device)
+        return [rows[index].unflatten(2, (rows.shape[1] // size, size)).transpose(1, 2) for rows in self.rows]
+
     def _filled(self, gate: Gate, layer: int, stages: Stages, chunk: Chunk, index: Tensor) -> Gate:
         factor = factor_of(gate)
         if factor is None:

@@ -39,7 +39,7 @@ from .precision import Agreement, dtype_of
 from .state_cache import Name, Slot, State, StateCache, plan
 
 if TYPE_CHECKING:
-    from ..models.classifier import Classifier
+    from ..models.classifier import Classifier, Encoding
     from ..tasks import Dataset
 
 Off = tuple[HeadId, ...]
@@ -129,6 +129,12 @@ class Evaluator(MaskEvaluator):
             **stands_in(self.clf, self._donors),
         )
 
+    def stands(self, texts: Sequence[Encoding]) -> list[torch.Tensor | None]:
+        """What stands in the heads' place: by layer [1, h, 1, d] or for each text [B, h, T, d]; None = nothing."""
+        if self._donors is None:
+            return [self.clf.stands(layer) for layer in range(self.clf.num_layers)]
+        return [*self._donors.padded(texts, self._draw, self.clf.head_size)]
+
     def each_draw(self) -> Iterator[Evaluator]:
         for draw in range(1 if self._donors is None else self._donors.draws):
             one = copy.copy(self)  # shares what is kept
@@ -200,9 +206,7 @@ class Evaluator(MaskEvaluator):
 
     def agreement(self, mask: HeadMask | None = None) -> Agreement:
         """Measured against float32 under the same mask; one evaluation in float32."""
-        own, clf = self.evaluate(mask), self.clf
-        if clf.dtype != torch.float32:
-            clf = replace(clf, model=copy.deepcopy(clf.model).float())
+        own, clf = self.evaluate(mask), self.clf.in_float32()
         options = replace(self.options, budget=0, precision="float32")
         exact = Evaluator(clf, self.data, options, label_order=self.label_order, donors=self._donors).evaluate(mask)
         same = int((own.predictions == exact.predictions).sum())

@@ -207,8 +207,14 @@ class TransformerModel(Network, ABC):
         return RunOrder(tuple(self.stacks[ENCODER]), tuple(row for pair in pairs for row in pair))
 
     def gates(self, mask: HeadMask | None) -> tuple[Gate, ...]:
-        fill = None if self.fill is None else self.fill.values
-        return gates_for(mask, self.present, self.dtype, self.device, fill)
+        return gates_for(mask, self.present, self.dtype, self.device, self.stands)
+
+    def stands(self, row: int) -> Tensor | None:
+        """What stands in the place of a row's heads, [1, h, 1, d]; None = nothing."""
+        if self.fill is None:
+            return None
+        vectors = self.fill.values[row][list(self.present.kept_in(row))]
+        return vectors.to(dtype=self.dtype, device=self.device)[None, :, None]
 
     def call(self, mask: HeadMask | None = None, kernel: Kernel = "sdpa", **asked: Unpack[Asked]) -> HeadCall:
         """A fresh ``HeadCall`` for one forward pass, or one translated batch, under a mask."""

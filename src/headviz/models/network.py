@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
@@ -88,6 +89,10 @@ class Network(ABC):
     def filled(self, fill: Fill | None) -> Self:
         """The same model with something else in the place of heads that are off."""
         return replace(self, fill=fill)
+
+    def in_float32(self) -> Self:
+        """The same weights, computed in float32."""
+        return self if self.dtype == torch.float32 else replace(self, model=copy.deepcopy(self.model).float())
 
     @cached_property
     def tokenizer_digest(self) -> str:

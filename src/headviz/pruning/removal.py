@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from ..evaluation.stand_ins import standing_in
@@ -24,6 +25,7 @@ def prune(
     *,
     ablation: str | StandIn = ZERO,
     reference: Dataset | None = None,
+    label_order: Sequence[str] | str | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> M:
@@ -34,7 +36,8 @@ def prune(
     a ``ModelError``.
 
     With ``ablation`` "mean" or "constant", what stands in the removed heads' place becomes a bias of W_O; it is
-    measured on ``reference``, a sample of examples. "resample" is refused: it has another vector for every text.
+    measured on ``reference``, a sample of examples; a constant follows ``label_order``, as in ``evaluate``. "resample"
+    is refused: it has another vector for every text.
 
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
@@ -47,5 +50,5 @@ def prune(
     if chosen.kind == ZERO:
         return pruning.prune(clf, mask)
     pruning.require_prunable(clf)
-    filled = standing_in(clf, chosen, reference, progress=progress, cancel=cancel)
+    filled = standing_in(clf, chosen, reference, label_order=label_order, progress=progress, cancel=cancel)
     return pruning.prune(filled, mask).filled(clf.fill)

@@ -12,10 +12,17 @@ from ..heads import HeadMask
 from ..progress import Cancel
 
 if TYPE_CHECKING:
+    from ..models.base import TransformerModel
     from ..models.classifier import Classifier, Encoding
     from ..tasks import Dataset
 
 Tables = dict[str, np.ndarray]
+FILLED = 1  # raise it when a model with something in its heads' place would have other values by gates
+
+
+def filled_part(clf: TransformerModel) -> dict[str, int]:
+    """What cache keys of values by gates hold besides, for such a model."""
+    return {} if clf.fill is None else {"filled": FILLED}
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,7 @@ class Chunk:
     options: Any
     budget: int
     cancel: Cancel | None = None
+    label_order: Sequence[str] | str | None = None
 
     def part(self, which: slice) -> Chunk:
         index = range(len(self.encodings))[which]
@@ -56,3 +64,4 @@ class Sweep:
     uses_gold: bool = False
     sentences: Run | None = None  # what runs in place of ``run`` on sentences to translate
     window: int = 64  # examples among which those of similar length are put together
+    by_gates: bool = False  # whether the tables hold derivatives by the heads' gates

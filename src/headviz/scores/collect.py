@@ -16,7 +16,7 @@ import numpy as np
 from ..heads import HeadMask
 from ..progress import Cancel, Progress, tracked
 from ..storage.store import Entry, Store, make_key
-from .chunk import Chunk, Tables
+from .chunk import Chunk, Tables, filled_part
 from .spare_core import room_for_statistics
 from .sweeps import SWEEPS
 
@@ -44,9 +44,10 @@ class Collector:
         store: Store | None,
         budget: int,
         more: Mapping[str, str] | None = None,  # what the keys must hold besides
+        label_order: Sequence[str] | str | None = None,
     ) -> None:
         self.sweep = SWEEPS[sweep]
-        self.chunk = Chunk(clf, mask, encodings, targets, gold, data, options, budget)
+        self.chunk = Chunk(clf, mask, encodings, targets, gold, data, options, budget, label_order=label_order)
         self.store = store
         self.rows: Tables = {}
         self.done = np.zeros(len(data), dtype=bool)
@@ -68,6 +69,8 @@ class Collector:
         reference = e.target  # of a sentence to translate
         if reference is not None:
             settings = {**settings, "reference": reference}
+        if self.sweep.by_gates:
+            settings = {**settings, **filled_part(c.clf)}
         return make_key(
             "values",
             sweep=sweep,

@@ -118,7 +118,7 @@ def shares(clf: Any) -> dict[int, Any]:
 
 
 def texts(chunk: Chunk) -> list[Callable[[], Tables]]:
-    """For each example: "signed", the product of each head's output with the changed gradient."""
+    """For each example: "signed", the derivative by each head's gate along the changed backward pass."""
     parts = gradients.of_texts(chunk, chunk.clf.call(chunk.mask, "eager", keep_outputs=True), changed(chunk))
     return gradients.per_example(chunk, {"signed": [part.sum(dim=-1) for part in parts]})
 

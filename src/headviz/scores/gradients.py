@@ -2,7 +2,7 @@
 
 The loss is the one that the model is trained with, as transformers computes it: the cross-entropy of the gold label,
 the squared error (ŷ − y)² of a regression, or the mean negative log-likelihood of a reference's tokens. Taylor, Fisher
-and the Fisher mask search all start from these derivatives.
+and the Fisher mask search all start from these derivatives. The gate is ξ·head + (1 − ξ)·what stands in its place.
 
 Shapes: B examples of a chunk, h heads present in a layer, T tokens, Q queries of a translation's row (source or target
 tokens).
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..attention import HeadCall, factor_of, with_factor
+from ..attention import HeadCall, factor_of, gate_of
 from ..attribution.integration import Walk, gradients
 from ..models.fast.linear import FastLinear
 from ..models.translator import NO_TOKEN
@@ -72,8 +72,13 @@ def of_texts(
         else:
             lost = loss(logits)
         grads = gradients(lost, call.outputs)
-    # ξ multiplies the output, so its derivative is their product
-    return [(o.detach() * g).sum(dim=-1).cpu().double() for o, g in zip(call.outputs, grads, strict=True)]
+    return [(m * g).sum(dim=-1).cpu().double() for m, g in zip(moves(clf, call.outputs), grads, strict=True)]
+
+
+def moves(clf: Any, outputs: Sequence[Tensor]) -> list[Tensor]:
+    """What a gate moves in each layer's outputs: with the outputs' own derivative, this gives that by the gate."""
+    stands = map(clf.stands, range(len(outputs)))
+    return [o.detach() if v is None else o.detach() - v for o, v in zip(outputs, stands, strict=True)]
 
 
 def summed_loss(logits: Tensor, gold: np.ndarray, regression: bool) -> Tensor:
@@ -113,5 +118,5 @@ def _free_gates(clf: Any, batch: dict[str, Tensor], call: HeadCall) -> list[Tens
         start = torch.ones(shape, dtype=clf.dtype, device=clf.device)
         factor = factor_of(gate)
         free.append((start if factor is None else start * factor).requires_grad_(True))
-    call.gates = tuple(map(with_factor, call.gates, free))
+    call.gates = tuple(gate_of(factor, clf.stands(row)) for row, factor in enumerate(free))
     return free

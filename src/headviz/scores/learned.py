@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..attention import Gate, HeadCall
+from ..attention import Gate, gate_of
 from ..heads import HeadId
 from ..models.fast.linear import FastLinear
 from ..progress import stop_if
@@ -168,24 +168,25 @@ def _update(
 
 
 def loss_under(whole: Whole, rows: Sequence[int], heads: Sequence[HeadId], gates: Tensor) -> Tensor:
-    """The mean training loss of some examples, each of these heads multiplied by its gate [n]."""
+    """The mean training loss of some examples, with these heads' gates [n]."""
     clf = whole.clf
     gold = None if whole.gold is None else [whole.gold[i].item() for i in rows]
     batch = clf.labelled([whole.encodings[i] for i in rows], gold)
     labels = batch.pop("labels")
     call = clf.call(whole.mask)
-    call.gates = gates_of(whole, heads, gates, call)
+    call.gates = gates_of(whole, heads, gates)
     return clf.loss(clf.forward(batch, call).float(), labels)
 
 
-def gates_of(whole: Whole, heads: Sequence[HeadId], gates: Tensor, call: HeadCall) -> tuple[Gate, ...]:
+def gates_of(whole: Whole, heads: Sequence[HeadId], gates: Tensor) -> tuple[Gate, ...]:
     """One gate for each row: these heads' own, those of the mask for all others."""
     clf = whole.clf
     table = torch.tensor(whole.mask.array(), dtype=clf.dtype, device=clf.device)  # [L, H]
     index = torch.tensor([h.layer * clf.num_heads + h.head for h in heads], device=clf.device)
     table = table.flatten().scatter(0, index, gates.to(clf.device, clf.dtype)).view_as(table)
     rows = [list(clf.present.kept_in(row)) for row in range(clf.num_layers)]
-    return tuple(table[row, own].view(1, -1, 1, 1) if own else None for row, own in enumerate(rows))
+    factors = [table[row, own].view(1, -1, 1, 1) if own else None for row, own in enumerate(rows)]
+    return tuple(None if f is None else gate_of(f, clf.stands(row)) for row, f in enumerate(factors))
 
 
 def drawn_examples(examples: int, batch: int, seed: int, update: int) -> list[int]:

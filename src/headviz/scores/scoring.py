@@ -180,7 +180,18 @@ class Scoring:
         assert self.score.needs is not None
         own = plugins.key_part("score", self.score.name)
         self.collector = Collector(
-            clf, data, self.score.needs, self.options, self.mask, encodings, targets, gold, self.store, budget, own
+            clf,
+            data,
+            self.score.needs,
+            self.options,
+            self.mask,
+            encodings,
+            targets,
+            gold,
+            self.store,
+            budget,
+            own,
+            label_order,
         )
 
     def grow(self) -> Iterator[int]:

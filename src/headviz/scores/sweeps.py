@@ -129,7 +129,7 @@ def _by_tokens(chunk: Chunk) -> Iterator[slice]:
 def _ablation(chunk: Chunk) -> list[Callable[[], Tables]]:
     """Logits of each example with all heads, and without each of them."""
     clf, mask = chunk.clf, chunk.mask
-    model = Evaluator(clf, chunk.data, EvaluatorOptions(budget=chunk.budget))
+    model = Evaluator(clf, chunk.data, EvaluatorOptions(budget=chunk.budget), label_order=chunk.label_order)
     full = model.evaluate(mask, cancel=chunk.cancel).logits
     without = np.full((len(full), clf.num_layers, clf.num_heads, full.shape[1]), np.nan, np.float32)
     for head in mask.kept:
@@ -145,9 +145,15 @@ SWEEPS: dict[str, Sweep] = {
     "conductance": Sweep(1, _conductance, _by_nodes, _path, uses_target=True),
     "attattr": Sweep(1, _attattr, _by_nodes, _integration, uses_target=True),
     "gates": Sweep(
-        1, gradients.gates, _by_tokens, lambda options: {}, uses_gold=True, sentences=gradients.sentence_gates
+        1,
+        gradients.gates,
+        _by_tokens,
+        lambda options: {},
+        uses_gold=True,
+        sentences=gradients.sentence_gates,
+        by_gates=True,
     ),
-    "entropy": Sweep(1, attention_entropy.sweep, _by_tokens, lambda options: {}, uses_gold=True),
+    "entropy": Sweep(1, attention_entropy.sweep, _by_tokens, lambda options: {}, uses_gold=True, by_gates=True),
     "changed gates": Sweep(
         1,
         gim.texts,
@@ -155,6 +161,7 @@ SWEEPS: dict[str, Sweep] = {
         lambda options: {"temperature": options.temperature},
         uses_gold=True,
         sentences=gim.sentences,
+        by_gates=True,
     ),
     "weights": Sweep(1, weight_gradients.sweep, _by_tokens, lambda options: {}),
     "ablation": Sweep(1, _ablation, _all_at_once, lambda options: {}, window=256, sentences=translation.ablation),

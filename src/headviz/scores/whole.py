@@ -20,6 +20,7 @@ from ..progress import Cancel, Progress
 from ..storage.files import pack, unpack
 from ..storage.store import Store, make_key
 from ..storage.writing import replace_file
+from .chunk import filled_part
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
@@ -65,6 +66,7 @@ class Whole:
             dtype=str(clf.dtype),
             mask=self.mask.hex,
             task=self.data.task.name,
+            **filled_part(clf),
             **more,
         )
 

@@ -20,7 +20,7 @@ from ...evaluation.plain import batches, encode_data
 from ...models.fast.linear import FastLinear
 from ...models.feed_forward import neurons, outer_map
 from ...progress import tracked
-from ...scores.gradients import summed_loss
+from ...scores.gradients import moves, summed_loss
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -74,9 +74,10 @@ def gate_gradients(
             every = [*call.outputs, *inputs.seen]
             slopes = gradients(summed_loss(logits, gold[index], clf.is_regression), every)
         # a gate multiplies its value, so the derivative by it is the value times its own derivative
-        parts = [(value.detach() * slope).cpu() for value, slope in zip(every, slopes, strict=True)]
+        moved = [*moves(clf, call.outputs), *(value.detach() for value in inputs.seen)]
+        parts = [(value * slope).cpu() for value, slope in zip(moved, slopes, strict=True)]
         for layer in range(clf.num_layers):
             kept = list(clf.present.kept_in(layer))
             heads[np.ix_(index, [layer], kept)] = parts[layer].sum(dim=(2, 3)).double().numpy()[:, None]
-            found[layer][index] = parts[clf.num_layers + layer].sum(dim=1).numpy()
+            found[layer][index] = parts[clf.num_layers + layer].sum(dim=1).float().numpy()
     return Gradients(heads, found)

@@ -140,7 +140,7 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
     if not (folder / "pruned").is_dir():
         jobs.forget(("save", str(folder), *asked[:3]))
         st.rerun()
-    st.success(f"Saved in {show.plain(str(folder))}: {', '.join(saved)}.", icon=":material/check:")
+    st.success(show.plain(f"Saved in {folder}: {', '.join(saved)}."), icon=":material/check:")
     with st.container(horizontal=True):
         st.button("Use as the current model", key="run_use", on_click=use, args=(str(folder / "pruned"),))
         st.button(
