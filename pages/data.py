@@ -20,6 +20,7 @@ with left:
     try:
         clf = loaders.model(view)
         source.card(clf)
+        source.named(view)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
 with right:
@@ -33,7 +34,7 @@ with right:
     try:
         data = loaders.dataset(view)
         if clf is not None and (said := loaders.mismatch(clf, data)):
-            source.misfit(view, said)
+            source.misfit(view, clf, data, said)
         source.data_card(data)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")

@@ -360,3 +360,24 @@ def test_a_near_miss_of_a_built_in_name_is_answered_with_all_near_ones(monkeypat
         headviz.load("demo-translat")
     with pytest.raises(ModelError, match=r"of that name\.$"):
         headviz.load("something-else-entirely")
+
+
+def test_outputs_without_names_are_named_by_the_user(tmp_path: Path) -> None:
+    """Most published checkpoints call their classes LABEL_0, LABEL_1."""
+    folder = tiny_folder(tmp_path / "m", labels=("LABEL_0", "LABEL_1", "LABEL_2"))
+    names = ("no", "maybe", "yes")
+    load = headviz.load
+    bare, named = load(folder, device="cpu"), load(folder, device="cpu", class_names=names)
+    assert named.labels == names
+    assert named.digest == bare.digest  # the weights are the same
+    named.save(tmp_path / "saved")
+    assert load(tmp_path / "saved", device="cpu").labels == names
+    for wrong, said in (
+        (names[:2], "names 2 classes, but .* has 3 outputs"),
+        (("no", "no", "yes"), "different names"),
+        ("no,maybe,yes", "different names"),
+    ):
+        with pytest.raises(ModelError, match=said):
+            load(folder, device="cpu", class_names=wrong)
+    with pytest.raises(ModelError, match="no classes to name"):
+        load("demo-translation", device="cpu", class_names=names)

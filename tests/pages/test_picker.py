@@ -41,3 +41,33 @@ def test_the_invented_language_is_explained(open_page: Callable[..., Any]) -> No
     app = open_page("compare", **{**DEMO, "model": "demo-translation", "task": "demo-translation"})
     (said,) = [c for c in app.caption if "Veshan" in c.value]
     assert "rebag teacher" in said.help
+
+
+def test_outputs_without_names_are_named_on_the_page(open_page: Callable[..., Any], studio_folder: Path) -> None:
+    """Most published models have LABEL_0, LABEL_1, …; the page could only name a flag of the command line."""
+    import json
+    import shutil
+
+    folder = studio_folder / "numbered"
+    shutil.copytree(studio_folder / "model", folder, dirs_exist_ok=True)
+    config = json.loads((folder / "config.json").read_text())
+    names = [config["id2label"][str(i)] for i in range(3)]
+    (folder / "config.json").write_text(
+        json.dumps(config | {"id2label": {str(i): f"LABEL_{i}" for i in range(3)}, "label2id": {}})
+    )
+    app = open_page("data", model=str(folder))
+    app.selectbox(key="name_0").select(names[1]).run()
+    assert app.button(key="use_names").disabled  # one class twice
+    for i, name in enumerate(names):
+        app.selectbox(key=f"name_{i}").select(name)
+    app.run().button(key="use_names").click().run()
+    assert app.session_state["headviz"].view.class_names == tuple(names)
+    assert not app.warning
+    here = {"off": "0.1", "model": str(folder)}
+    own, numbered = open_page("masklab", off="0.1"), open_page("masklab", **here, classes=",".join(names))
+    assert [m.value for m in own.metric] == [m.value for m in numbered.metric] != []
+    turned = open_page("masklab", **here, classes=",".join(names[1:] + names[:1]))
+    assert [m.value for m in turned.metric] != [m.value for m in own.metric]
+    assert any(f"class_names=('{names[0]}'" in c.value for c in numbered.code)
+    app.button(key="own_names").click().run()
+    assert app.session_state["headviz"].view.classes == ""

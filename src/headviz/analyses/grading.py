@@ -153,6 +153,7 @@ class Known:
         self, store: Store | bool, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None
     ) -> None:
         from ..attribution import explaining
+        from ..evaluation.plain import class_order
         from ..scores import chunk, whole
         from ..scores.sweeps import SWEEPS
 
@@ -165,7 +166,7 @@ class Known:
             "dtype": str(clf.dtype),
             "data": data.digest,
             "task": data.task.name,
-            "label_order": label_order if label_order is None or isinstance(label_order, str) else list(label_order),
+            "classes": class_order(clf, data, label_order).tolist(),
             "orders": SEEDS,
             **chunk.filled_part(clf),
         }

@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import dataclasses
 import re
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 import torch
 
-from ..errors import ModelError, unknown_choice
+from ..errors import ModelError, shown, unknown_choice
+from ..heads import CLASSIFICATION
 from ..storage.paths import kind_at, outside_path
 from .classifier import Classifier
 from .families import family_of
@@ -44,6 +46,7 @@ class LoadOptions(TypedDict, total=False):
     device: str | torch.device
     dtype: str | torch.dtype | None
     seed: int
+    class_names: tuple[str, ...] | None
 
 
 @overload
@@ -67,6 +70,7 @@ def load(
     fresh_labels: tuple[str, ...] | None = None,
     masked_lm: bool = False,
     seed: int = 0,
+    class_names: tuple[str, ...] | None = None,
 ) -> AnyModel:
     """Load a model: ``"demo"``, ``"demo-translation"``, a hub id, or a folder (transformers' or headviz's own).
 
@@ -76,6 +80,7 @@ def load(
     ``device="auto"`` takes CUDA, MPS, CPU in that order. ``dtype=None`` computes in float32, whatever
     the file holds. ``fresh_labels`` puts a new classification head with these classes on the model, drawn with
     ``seed``, for fine-tuning a pre-trained encoder. ``masked_lm=True`` loads the masked-language head instead.
+    ``class_names`` says what the model's outputs mean, in their order, where its own names are only LABEL_0, LABEL_1.
     Pickle files and code from a repository are never used. What cannot be loaded is a ``ModelError``.
 
     >>> import headviz
@@ -85,7 +90,7 @@ def load(
     """
     folder = locate(name, revision)
     if is_rnn(folder):
-        return _recurrent(folder, name, device, dtype, fresh_labels is not None or masked_lm)
+        return _recurrent(folder, name, device, dtype, fresh_labels is not None or masked_lm or class_names is not None)
     if not (folder / CONFIG).exists():
         raise ModelError(f"'{name}' has no {CONFIG}: it is not a model folder. {models_inside(folder, name)}")
     _refuse_unsupported(read_json(folder / CONFIG, name), name)
@@ -115,9 +120,24 @@ def load(
         model = load_plain(folder, name, raw, fresh_labels, kind, seed)
         present = full_grid(model.config)
     forget_pruned_heads(model.config)
+    if class_names is not None:
+        _name_classes(model.config, class_names, kind, name)
     _refuse_nan(model, name)
     model = model.to(device=where, dtype=precision)
     return wrapped(model, tokenizer, present, str(name), kind)
+
+
+def _name_classes(config: Any, names: Sequence[str], kind: str, name: object) -> None:
+    """Put the user's names for the outputs into the configuration of a model that was just read."""
+    count = int(config.num_labels)
+    if kind != CLASSIFICATION or count < 2:
+        raise ModelError(f"'{name}' has no classes to name.")
+    if isinstance(names, str) or not all(isinstance(one, str) and one for one in names) or len(set(names)) < len(names):
+        raise ModelError(f"class_names are different names, such as ('no', 'yes'), not {shown(names)}.")
+    if len(names) != count:
+        raise ModelError(f"class_names names {len(names)} classes, but '{name}' has {count} outputs.")
+    config.id2label = dict(enumerate(names))
+    config.label2id = {one: i for i, one in enumerate(names)}
 
 
 def _recurrent(

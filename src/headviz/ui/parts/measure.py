@@ -49,8 +49,8 @@ class Measured:
 
 
 def key_of(clf: TransformerModel, data: Dataset, *more: object) -> tuple[object, ...]:
-    """The key of a computation: weights, precision, device, data, and ``more``."""
-    return (clf.digest, str(clf.dtype), str(clf.device), data.digest, *more)
+    """The key of a computation: model, device, data, and ``more``."""
+    return (*loaders.identity(clf), str(clf.device), data.digest, *more)
 
 
 def measured(

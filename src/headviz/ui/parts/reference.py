@@ -51,6 +51,6 @@ def filled(clf: M) -> M | None:
 
         return standing_in(clf, now, loaders.reference(view, now), progress=progress, cancel=cancel)
 
-    key = (clf.digest, str(clf.dtype), str(clf.device), "reference", now, source)
+    key = (*loaders.identity(clf), str(clf.device), "reference", now, source)
     found: M | None = jobs.need(key, "Measuring what stands in a head's place", work)
     return found

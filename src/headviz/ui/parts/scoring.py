@@ -26,7 +26,7 @@ FRESH_HEADS = 5  # fresh classifiers put on the pre-trained encoder; their grids
 
 def key_of(view: View, score: str = "", weights: str = "fine-tuned") -> tuple[Any, ...]:
     """The key of a score's job, made from the view alone: it is known before the model is loaded."""
-    model = (view.model, view.revision, view.device, view.dtype)
+    model = (view.model, view.revision, view.device, view.dtype, view.classes)
     data = (view.task, view.data, view.columns, view.label)
     base = view.base if weights != "fine-tuned" else ""
     return ("score", score or view.score, weights, base, *model, *data, view.samples, view.seed)

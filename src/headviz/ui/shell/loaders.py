@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
@@ -94,18 +94,23 @@ def model(view: View) -> TransformerModel:
     if "imports" not in _settled:
         with st.spinner("Loading torch and transformers, once after the start …"):
             settle()
-    asked = (model_name(view.model), view.revision, view.device, view.dtype)
+    asked = (model_name(view.model), view.revision, view.device, view.dtype, view.class_names)
     if asked in _models:
         return _models.get(asked, lambda: _model(*asked))
     with st.spinner("Loading the model …", show_time=True):
         return _models.get(asked, lambda: _model(*asked))
 
 
-def _model(name: str, revision: str, device: str, dtype: str) -> TransformerModel:
+def _model(name: str, revision: str, device: str, dtype: str, names: tuple[str, ...] | None) -> TransformerModel:
     import headviz
 
-    found: Any = headviz.load(name, revision=revision or None, device=device, dtype=dtype or None)
+    found: Any = headviz.load(name, revision=revision or None, device=device, dtype=dtype or None, class_names=names)
     return found
+
+
+def identity(clf: Model) -> tuple[object, ...]:
+    """What results of a model are kept under: its weights and precision, and what its classes are called."""
+    return (clf.digest, str(clf.dtype), clf.classes)
 
 
 def put_away() -> str:
@@ -154,7 +159,10 @@ def shape(view: View) -> Shape:
     """Grid and labels of the model. It is loaded only if there is no local configuration."""
     name = model_name(view.model)
     folder = _folder(name)
-    return _shape_of_folder(str(folder)) if folder else _shape_of_model(model(view))
+    if folder is None:
+        return _shape_of_model(model(view))
+    found = _shape_of_folder(str(folder))
+    return found if view.class_names is None else replace(found, labels=view.class_names)
 
 
 def _folder(name: str) -> Path | None:
@@ -277,7 +285,7 @@ def evaluator(clf: Classifier, data: Dataset, place: tuple[StandIn, View] | None
     measured on the view's training examples; ``told`` are progress and cancel of measuring it."""
     from ...evaluation.dispatch import evaluator_of
 
-    key = (clf.digest, str(clf.dtype), str(clf.device), data.digest)
+    key = (*identity(clf), str(clf.device), data.digest)
     if place is None or place[0].kind == ZERO:
         return _evaluators.get(key, lambda: evaluator_of(clf, data))
     stand_in, view = place

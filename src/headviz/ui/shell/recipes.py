@@ -17,7 +17,7 @@ TEXT_ONLY = ("limit", "limit-seed")  # of the reported data, not of the training
 
 def load(view: View) -> Let:
     device = "" if view.device == "auto" else view.device
-    given = {"revision": view.revision, "device": device, "dtype": view.dtype}
+    given = {"revision": view.revision, "device": device, "dtype": view.dtype, "class_names": view.class_names}
     return Let("clf", Call("headviz.load", (view.model,), {k: v for k, v in given.items() if v}))
 
 
@@ -48,6 +48,7 @@ def data_given(view: View) -> Options:
         ("text-columns", view.columns),
         ("label-column", view.label),
         ("slice-column", view.groups),
+        ("label-order", view.classes),
     )
 
 

@@ -107,8 +107,13 @@ def published() -> dict[str, View]:
 
 
 def update(**changes: Any) -> None:
-    """Change the view. A new mask enters the history; a chosen example replaces an empty text."""
+    """Change the view. A new mask enters the history; a chosen example replaces an empty text.
+
+    Another model has its own names for its classes.
+    """
     now = session()
+    if changes.get("model", now.view.model) != now.view.model:
+        changes.setdefault("classes", "")
     if "example" in changes:
         changes.setdefault("blank", False)
     history = now.history.push(changes["mask"]) if "mask" in changes else now.history

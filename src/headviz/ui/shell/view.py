@@ -30,6 +30,7 @@ class View:
     revision: str = ""
     device: str = "auto"
     dtype: str = ""
+    classes: str = ""  # what the model's outputs mean, in their order, "a,b"; empty = as its configuration says
     task: str = "demo"
     data: str = ""  # a local folder, or the id of an upload
     columns: str = ""  # mapped text columns, "a,b"
@@ -99,7 +100,12 @@ class View:
     def source(self) -> tuple[object, ...]:
         """Which weights and examples are shown."""
         data = (self.task, self.data, self.columns, self.label, self.groups, self.limit, self.seed)
-        return (self.model, self.revision, self.dtype, *data)
+        return (self.model, self.revision, self.dtype, self.classes, *data)
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """The names of the model's outputs; None where it keeps its own."""
+        return tuple(name.strip() for name in self.classes.split(",")) if self.classes else None
 
     @property
     def on_demo(self) -> bool:
@@ -128,7 +134,7 @@ def defaults(model: str) -> dict[str, Any]:
     return {**FIELDS, "task": TASKS_OF.get(model, FIELDS["task"])}
 
 
-_SOURCE = "model revision device dtype task data columns label groups limit seed mask story "
+_SOURCE = "model revision device dtype classes task data columns label groups limit seed mask story "
 _TEXT = "example a b blank "
 _SCORE = "score beside samples weights base numbers "
 # The fields that a page depends on; a link to it leaves out the others. A page that is not listed keeps all.

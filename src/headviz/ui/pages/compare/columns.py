@@ -131,7 +131,7 @@ def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
     texts = (shown.text, shown.pair)
     found = []
     for column in given:
-        key = (column.clf.digest, str(clf.dtype), "tokens", *texts, column.mask.hex)
+        key = (*loaders.identity(column.clf), "tokens", *texts, column.mask.hex)
         one = jobs.need(key, f"Attributing tokens: {column.name}", partial(_tokens, column, shown))
         if one is None:
             return

@@ -52,7 +52,11 @@ def _rows(spec: dict[str, Any]) -> tuple[str, ...] | None:
 
 
 def _view_of(spec: dict[str, Any]) -> View:
-    return View(model=str(spec["model"]), revision=str(spec.get("revision") or ""))
+    return View(
+        model=str(spec["model"]),
+        revision=str(spec.get("revision") or ""),
+        classes=",".join(spec.get("label_order") or ()),
+    )
 
 
 def carried(spec: dict[str, Any]) -> dict[HeadId, str]:

@@ -14,7 +14,7 @@ from . import plans
 if TYPE_CHECKING:
     from ....runs.reading import RunView
 
-ABOUT = ("model", "revision", "task", "data", "text_columns", "label_column")
+ABOUT = ("model", "revision", "task", "data", "text_columns", "label_column", "label_order")
 
 
 def of_another_model(view: RunView) -> None:
@@ -55,6 +55,7 @@ def look_at(spec: dict[str, Any], **changes: Any) -> None:
             data=str(spec.get("data") or ""),
             columns=",".join(spec.get("text_columns") or ()),
             label=str(spec.get("label_column") or ""),
+            classes=",".join(spec.get("label_order") or ()),
             **{"groups": "", "example": 0, "a": "", "b": "", "slice": ""},
         )
         state.forget_mask()
