@@ -3,8 +3,8 @@
 import streamlit as st
 
 from headviz.errors import UserError
+from headviz.ui.pages.data import class_names, picker, source
 from headviz.ui.pages.data import finetuning as tuned
-from headviz.ui.pages.data import picker, source
 from headviz.ui.parts import abilities
 from headviz.ui.shell import frame, loaders, memory, show, state
 
@@ -20,7 +20,7 @@ with left:
     try:
         clf = loaders.model(view)
         source.card(clf)
-        source.named(view)
+        class_names.named(view)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")
 with right:
@@ -34,7 +34,7 @@ with right:
     try:
         data = loaders.dataset(view)
         if clf is not None and (said := loaders.mismatch(clf, data)):
-            source.misfit(view, clf, data, said)
+            class_names.misfit(view, clf, data, said)
         source.data_card(data)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")

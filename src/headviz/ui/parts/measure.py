@@ -12,7 +12,7 @@ import streamlit as st
 
 from ...heads import HeadMask
 from ...models.stand_in import StandIn
-from ..shell import jobs, loaders
+from ..shell import jobs, loaders, memo
 from ..shell.view import View
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Measured:
 
 def key_of(clf: TransformerModel, data: Dataset, *more: object) -> tuple[object, ...]:
     """The key of a computation: model, device, data, and ``more``."""
-    return (*loaders.identity(clf), str(clf.device), data.digest, *more)
+    return (*memo.identity(clf), str(clf.device), data.digest, *more)
 
 
 def measured(

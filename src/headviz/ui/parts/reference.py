@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import OptionError
 from ...models.stand_in import ZERO, StandIn
-from ..shell import jobs, loaders, state
+from ..shell import jobs, loaders, memo, state
 from ..shell.view import View
 
 if TYPE_CHECKING:
@@ -51,6 +51,6 @@ def filled(clf: M) -> M | None:
 
         return standing_in(clf, now, loaders.reference(view, now), progress=progress, cancel=cancel)
 
-    key = (*loaders.identity(clf), str(clf.device), "reference", now, source)
+    key = (*memo.identity(clf), str(clf.device), "reference", now, source)
     found: M | None = jobs.need(key, "Measuring what stands in a head's place", work)
     return found

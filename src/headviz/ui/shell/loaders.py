@@ -26,7 +26,7 @@ from ...models.stand_in import ZERO, StandIn
 from ...scores.catalogue import names_for
 from ...storage.home import home
 from ...storage.paths import outside_path
-from .memo import Memo
+from .memo import Memo, identity
 from .uploads import is_gone, naming
 from .uploads import uploads as uploads
 from .view import View
@@ -106,11 +106,6 @@ def _model(name: str, revision: str, device: str, dtype: str, names: tuple[str, 
 
     found: Any = headviz.load(name, revision=revision or None, device=device, dtype=dtype or None, class_names=names)
     return found
-
-
-def identity(clf: Model) -> tuple[object, ...]:
-    """What results of a model are kept under: its weights and precision, and what its classes are called."""
-    return (clf.digest, str(clf.dtype), clf.classes)
 
 
 def put_away() -> str:

@@ -1,11 +1,14 @@
-"""A bounded cache of values that all sessions share; safe to use from any thread."""
+"""A bounded cache of values that all sessions share, safe to use from any thread, and what a model is known by in it."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from ...models.base import Model
 
 V = TypeVar("V")
 _here = threading.local()
@@ -58,3 +61,8 @@ class Memo(Generic[V]):
             for _ in range(gone):
                 self._values.popitem(last=False)
         return gone
+
+
+def identity(clf: Model) -> tuple[object, ...]:
+    """What results of a model are kept under: its weights and precision, and what its classes are called."""
+    return (clf.digest, str(clf.dtype), clf.classes)

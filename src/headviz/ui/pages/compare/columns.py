@@ -17,7 +17,7 @@ from ...parts import first_mask as firstmask
 from ...parts import remarks, texts
 from ...parts.answers import NEAR, doubt
 from ...parts.texts import Text
-from ...shell import jobs, loaders, show, state
+from ...shell import jobs, loaders, memo, show, state
 from ..masklab.wording import heads_said
 from . import attention_shift as moved
 from . import many_texts as many
@@ -131,7 +131,7 @@ def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
     texts = (shown.text, shown.pair)
     found = []
     for column in given:
-        key = (*loaders.identity(column.clf), "tokens", *texts, column.mask.hex)
+        key = (*memo.identity(column.clf), "tokens", *texts, column.mask.hex)
         one = jobs.need(key, f"Attributing tokens: {column.name}", partial(_tokens, column, shown))
         if one is None:
             return

@@ -11,7 +11,7 @@ import streamlit as st
 from ....charts import maps as charts_maps
 from ....charts import parts as charts_parts
 from ...parts.texts import EMPTY, Text
-from ...shell import jobs, loaders, show, state
+from ...shell import jobs, memo, show, state
 
 if TYPE_CHECKING:
     from ....attribution.token_explanations import TokenExplanations
@@ -30,7 +30,7 @@ def section(clf: Classifier, shown: Text) -> None:
 
         return token_explanations(clf, shown.text, shown.pair, mask=mask, progress=progress, cancel=cancel)
 
-    key = (*loaders.identity(clf), "explanations", shown.text, shown.pair, mask.hex)
+    key = (*memo.identity(clf), "explanations", shown.text, shown.pair, mask.hex)
     found = jobs.need(key, "Explaining the answer", work)
     if found is None:
         return

@@ -12,7 +12,7 @@ import streamlit as st
 from ....errors import TaskError, UserError
 from ....evaluation.verdict import undecided
 from ....heads import HeadId
-from ...shell import jobs, loaders, show, state
+from ...shell import jobs, memo, show, state
 from ...widgets.grid import Look
 from .patching import EFFECT, percent
 
@@ -49,7 +49,7 @@ def section(clf: Classifier, demo: bool) -> None:
 
             return patch_pairs(clf, texts, positions=where, mask=mask, progress=progress, cancel=cancel)
 
-        key = (*loaders.identity(clf), "patch pairs", tuple(texts), mask.hex, where)
+        key = (*memo.identity(clf), "patch pairs", tuple(texts), mask.hex, where)
         found = jobs.need(key, f"Patching every head over {len(texts)} pairs", work)
         if found is not None:
             _draw(clf, found)

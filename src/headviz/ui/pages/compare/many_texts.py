@@ -13,7 +13,7 @@ import streamlit as st
 from ....errors import UserError
 from ....progress import stop_if
 from ...parts import remarks
-from ...shell import jobs, loaders, show
+from ...shell import jobs, memo, show
 from .answering import Column, answer
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def section(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
         if not lines:
             _complain(wrong)
             return
-        key = ("many", tuple(lines), paired, *((*loaders.identity(c.clf), c.mask.hex) for c in given))
+        key = ("many", tuple(lines), paired, *((*memo.identity(c.clf), c.mask.hex) for c in given))
         found = jobs.need(key, "Answering", partial(_answers, lines, paired, given))
         if found is None:
             return

@@ -13,7 +13,7 @@ from ....charts.numbers import percent
 from ....charts.palette import scale_for
 from ....heads import HeadId
 from ...parts.texts import EMPTY, Text
-from ...shell import jobs, loaders, show, state
+from ...shell import jobs, memo, show, state
 from ...shell.view import LONGEST_TEXT
 from ...widgets.grid import Look
 from . import paths
@@ -75,7 +75,7 @@ def given(clf: Classifier, shown: Text) -> Given | None:
     one, other = (shown.text if shown.pair is None else (shown.text, shown.pair)), donor
     if st.session_state.get("patch_turned"):
         one, other = other, one
-    memory = (*loaders.identity(clf), "patch", one, other, state.mask(clf.present).hex, view.positions)
+    memory = (*memo.identity(clf), "patch", one, other, state.mask(clf.present).hex, view.positions)
     return Given(one, other, memory, st.session_state.get("patch_alignment_of", {}).get(memory))
 
 

@@ -12,7 +12,7 @@ from ....heads import HeadMask
 from ....recipes.structure import Call, Command, Name, Recipe
 from ...parts import first_mask as firstmask
 from ...parts.texts import Text
-from ...shell import jobs, loaders, recipes, show, state
+from ...shell import jobs, memo, recipes, show, state
 from ...shell.view import View
 from .answering import masks
 
@@ -33,7 +33,7 @@ def translations(clf: Translator, text: str, under: Sequence[HeadMask]) -> list[
             progress(done, len(under))
         return out
 
-    key = (*loaders.identity(clf), "translations", text, tuple(m.hex for m in under))
+    key = (*memo.identity(clf), "translations", text, tuple(m.hex for m in under))
     return jobs.need(key, "Translating", work)
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from ....heads import HeadId, HeadMask
 from ...parts.texts import Text
-from ...shell import jobs, loaders, show, state
+from ...shell import jobs, memo, show, state
 
 if TYPE_CHECKING:
     from ....attribution.which_head import Moved, Restored
@@ -31,7 +31,7 @@ def section(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
     if not flipped and abs(float(found[0][best] - found[1][best])) <= MOVED:
         st.caption("The mask does not change this answer. Change a word, or switch off more heads.")
         return
-    key = (*loaders.identity(clf), "which", shown.text, shown.pair, mask.hex)
+    key = (*memo.identity(clf), "which", shown.text, shown.pair, mask.hex)
     question = "Which head did it?" if flipped else "Which head moves it most?"
     if not state.view().present and st.button(question, type="primary", key="which", icon=":material/search:"):
         st.session_state["which_asked"] = key

@@ -16,7 +16,7 @@ from ....heads import HeadId, HeadMask
 from ....recipes.structure import Call, Command, Item, Let, Name, Recipe, Shown
 from ...parts import abilities, answers, reference
 from ...parts.texts import Text
-from ...shell import jobs, loaders, memory, recipes, show, state
+from ...shell import jobs, memo, memory, recipes, show, state
 from ...shell import view_report as viewreport
 from ...shell.view import LIMITS, View
 from ...widgets.grid import Look
@@ -39,7 +39,7 @@ def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | Non
 
     gold = view.target == "gold"
     key = (
-        *loaders.identity(clf),
+        *memo.identity(clf),
         "maps",
         shown.text,
         shown.pair,

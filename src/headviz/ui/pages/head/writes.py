@@ -11,7 +11,7 @@ from ....charts import maps as charts_maps
 from ....charts import parts as charts_parts
 from ....heads import HeadId, HeadMask
 from ...parts.texts import Text
-from ...shell import jobs, loaders, show, state
+from ...shell import jobs, memo, show, state
 
 if TYPE_CHECKING:
     from ....attribution.contributions import Contributions
@@ -32,7 +32,7 @@ def section(clf: Classifier, shown: Text, chosen: HeadId) -> None:
     from ....attribution.contributions import contributions
 
     mask = state.mask(clf.present)
-    key = (*loaders.identity(clf), "contributions", shown.text, shown.pair, mask.hex)
+    key = (*memo.identity(clf), "contributions", shown.text, shown.pair, mask.hex)
     found = jobs.need(
         key,
         "Taking the score apart",
