@@ -1,4 +1,4 @@
-"""A bounded cache of values that all sessions share, safe to use from any thread, and what a model is known by in it."""
+"""A bounded cache of values that all sessions share, safe to use from any thread, and a model's name in it."""
 
 from __future__ import annotations
 
