@@ -14,7 +14,7 @@ from headviz.scores import score_heads
 from headviz.scores.gate_scores import gate_gradients
 from support.gated import gated
 from support.scored_data import made
-from support.tiny import tiny_classifier
+from support.tiny import tiny_classifier, tiny_model, tiny_tokenizer
 
 
 def derivatives(clf, data, mask=None):
@@ -210,15 +210,23 @@ def test_ablation_has_the_intervals_of_every_other_comparison(metric):
 def test_ablation_by_matthews_has_an_interval():
     clf, data = tiny_classifier("bert", labels=("unacceptable", "acceptable"), seed=3), made(60, task="cola")
     s = score_heads(clf, data, "ablation", cache=False)
-    known = np.isfinite(s.values)  # without some heads every answer is the same: no correlation
-    assert known.any()
-    by_hand = brute(clf, data, matthews_corrcoef, np.arange(2))
-    np.testing.assert_allclose(s.values[known], by_hand[known], atol=1e-12)
-    changed = known & (s.values != 0)
+    np.testing.assert_allclose(s.values, brute(clf, data, matthews_corrcoef, np.arange(2)), atol=1e-12)
+    lost = np.isnan(s.interval_low)  # without these every answer is the same, which counts as no correlation
+    assert lost.any()
+    changed = ~lost & (s.values != 0)
     assert changed.any()
     assert (s.stderr[changed] > 0).all()
     assert (s.interval_low[changed] < s.interval_high[changed]).all()
-    assert np.isnan(s.stderr[~known]).all()
+
+
+def test_ablation_by_matthews_of_one_answer_for_all_is_0():
+    """An iterative run on CoLA ended where the masked model gave one class: no head could be measured."""
+    model = tiny_model(labels=("unacceptable", "acceptable"))
+    with torch.no_grad():
+        model.classifier.bias[0] += 100
+    found = score_heads(headviz.wrap(model, tiny_tokenizer()), made(20, task="cola"), "ablation", cache=False)
+    assert (found.values == 0).all()
+    assert np.isnan(found.interval_low).all()
 
 
 def test_ablation_of_a_regression():

@@ -54,7 +54,8 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
     """metric(full) − metric(full without the head): positive = the head helps.
 
     The intervals are those of every other comparison on the same examples (``evaluation.comparison``); draws of the
-    examples give the standard errors, and how stable the ranking is.
+    examples give the standard errors, and how stable the ranking is. A correlation of one answer for all has no
+    value: it counts as 0, without an interval, so that a head is not unmeasured because all is lost without it.
     """
     name = check_metric(data, metric)
     if name == "bleu":
@@ -72,7 +73,7 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
     found = deltas(Answers(gold, whole, classes), list(answers.values()), name, tested=not data.is_regression)
     values, low, high = (np.full(shape, np.nan) for _ in range(3))
     for where, delta in zip(answers, found, strict=True):
-        values[where] = delta.full - delta.masked
+        values[where] = _or_none(delta.full, name) - _or_none(delta.masked, name)
         low[where], high[where] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
     if name == "accuracy":
         per = np.full((len(gold), *shape), np.nan)
@@ -83,19 +84,24 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
     def resample(counts: Counts) -> NDArray:
         of = _class_metric if name in CLASS_METRICS else _correlation
         out = np.full((len(counts), *shape), np.nan)
-        base = of(name, counts, gold, whole, classes)
+        base = _or_none(of(name, counts, gold, whole, classes), name)
         for where, said in answers.items():
-            out[:, where[0], where[1]] = base - of(name, counts, gold, said, classes)
+            out[:, where[0], where[1]] = base - _or_none(of(name, counts, gold, said, classes), name)
         return out
 
     if len(gold) < 2:
         unknown = np.full(shape, np.nan)
         return Summary(values, unknown, low, high, np.zeros(shape, np.int64))
     drawn = resample(draw(len(gold), resamples=_RESAMPLES if name in CLASS_METRICS else _RESAMPLES // 5))
-    known = measured & np.isfinite(values)  # Matthews of constant answers, say, is undefined
+    known = measured & np.isfinite(values)  # F1 without any of class 1, say, is undefined
     stderr = np.full(shape, np.nan)
     stderr[known] = np.nanstd(drawn[:, known], axis=0, ddof=1)
     return Summary(values, stderr, low, high, np.zeros(shape, np.int64), len(gold), resample)
+
+
+def _or_none(value: Any, name: str) -> Any:
+    """A metric, or 0 where it is a correlation without a value: of answers that do not depend on the text."""
+    return np.where(np.isnan(value), 0.0, value) if name in ("matthews", *_CORRELATIONS) else value
 
 
 def _class_metric(name: str, counts: Counts, gold: NDArray, said: NDArray, classes: int) -> NDArray:
