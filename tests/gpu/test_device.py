@@ -105,6 +105,22 @@ def test_evaluate_of_other_families(both: Both, family: str) -> None:
         np.testing.assert_allclose(found[1], found[0], **CLOSE)
 
 
+def test_what_one_answer_is_made_of(both: Both) -> None:
+    here, there = both()
+    parts, reading, explained = (
+        [make(clf) for clf in (here, there)]
+        for make in (
+            lambda clf: headviz.contributions(clf, TEXTS[0], PAIRS[0], mask=MASK),
+            lambda clf: headviz.head_reading(clf, TEXTS[0], PAIRS[0], (1, 1), mask=MASK),
+            lambda clf: headviz.token_explanations(clf, TEXTS[0], PAIRS[0]),
+        )
+    )
+    np.testing.assert_allclose(parts[1].heads, parts[0].heads, **CLOSE)
+    np.testing.assert_allclose(reading[1].scores, reading[0].scores, **CLOSE)
+    assert explained[1].methods == explained[0].methods
+    np.testing.assert_allclose(explained[1].values, explained[0].values, **CLOSE)
+
+
 @pytest.mark.parametrize("score", SCORES)
 def test_scores(both: Both, score: str) -> None:
     here, there = both()

@@ -148,12 +148,12 @@ class Parts:
         self.weights: list[Tensor] = []
         for one in reversed(passed):
             heads, feed_forward, own, weights = one.back(weights)
-            self.heads.insert(0, heads.numpy())
-            self.feed_forward.insert(0, feed_forward.numpy())
+            self.heads.insert(0, heads.cpu().numpy())
+            self.feed_forward.insert(0, feed_forward.cpu().numpy())
             self.weights.insert(0, weights)
             biases = biases + own
-        self.embedding = (start @ weights).numpy()
-        self.biases = biases.numpy()
+        self.embedding = (start @ weights).cpu().numpy()
+        self.biases = biases.cpu().numpy()
         total = sum(np.nansum(h, axis=0) for h in self.heads) + sum(self.feed_forward) + self.embedding + self.biases
         if np.abs(total - self.logits).max() > EXACT * (1 + np.abs(self.logits).max()):
             raise ModelError(

@@ -66,7 +66,7 @@ class Flow:
             for (_, value), grad in zip(self._constants, found, strict=True)
             if grad is not None
         )
-        values = (self.start * own).sum(dim=1).detach().numpy()
+        values = (self.start * own).sum(dim=1).detach().cpu().numpy()
         logit = float(logits[target])
         if abs(values.sum() + constants - logit) > EXACT * (1 + abs(logit)):
             raise ModelError(
@@ -153,11 +153,11 @@ def _halved(factor: Tensor) -> Tensor:
 
 def _rolled(maps: list[Tensor], length: int) -> np.ndarray:
     """The first token's row of the product of all layers, each half itself and half its map with rows of sum 1."""
-    row = torch.zeros(length, dtype=torch.float64)
+    row = torch.zeros(length, dtype=torch.float64, device=maps[0].device)
     row[0] = 1.0
     for one in reversed(maps):
         total = one.sum(dim=1, keepdim=True)
         if bool((total > 0).all()):  # a layer without heads passes on what it reads
             row = row / 2 + row @ (one / total) / 2
-    found: np.ndarray = row.numpy()
+    found: np.ndarray = row.cpu().numpy()
     return found

@@ -60,5 +60,5 @@ def frozen_read_out(stages: PostNormStages, state: Tensor, at_zero: bool = False
         grads = [torch.autograd.grad(logits[1, c], rows, retain_graph=True)[0][1] for c in range(logits.shape[1])]
         weights = torch.stack(grads, dim=1).double()
     rest = logits[0].detach().double()
-    own = stages.read_out(state, Chunk((0,), (Group(0, 1, 1, 1, 0),)))[0].double().numpy()
+    own = stages.read_out(state, Chunk((0,), (Group(0, 1, 1, 1, 0),)))[0].double().cpu().numpy()
     return weights, rest, own

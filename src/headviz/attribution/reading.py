@@ -61,10 +61,10 @@ def head_reading(
     carried = value @ out  # [T, D]
     return Reading(
         at,
-        match.float().numpy(),
-        attention.float().numpy(),
-        (attention * carried.norm(dim=1)).float().numpy(),
-        (attention[0][:, None] * (carried @ parts.weights[at.layer])).numpy(),
+        match.float().cpu().numpy(),
+        attention.float().cpu().numpy(),
+        (attention * carried.norm(dim=1)).float().cpu().numpy(),
+        (attention[0][:, None] * (carried @ parts.weights[at.layer])).cpu().numpy(),
         tuple(clf.tokens(encoding)),
         clf.labels,
     )
