@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ....models.named import NAMED
+from ....tasks.labels import match_names
 from ...shell import frame, show, state
 from ...shell.view import FIELDS, View
 
@@ -25,7 +26,8 @@ def misfit(view: View, clf: Model, data: Dataset, said: str) -> None:
         return
     st.warning(show.plain(f"Model and data do not match. {said}"), icon=":material/warning:")
     own, names = clf.classes or (), data.label_names
-    if not data.is_regression and 2 <= len(names) == len(own) and frame.controls():
+    unnamed = not data.is_regression and 2 <= len(names) == len(own) and match_names(names, own) is None
+    if unnamed and "," not in "".join(names) and frame.controls():
         _name_classes(own, names)
 
 
