@@ -444,6 +444,8 @@ def test_the_finding_about_orders_is_the_pages(study: ModuleType) -> None:
     assert on["sst2"] == (["49", "58"], ["49", "58", "68", "78"])
     assert on["cola"] == (["10", "19", "29", "39", "49", "58"], ["39", "49", "58"])
     assert on["mrpc"] == ([], [])
+    gates = [steps(t, "`gates`", "ahead") for t in known]
+    assert gates == [["58"], ["58", "68", "78", "88"], ["10", "19", "29", "39", "49", "58", "68", "78"]]
     more = [re.search(r"\| `gates` \| 3 \| .*? \| \+(\S+) \[\+", told[task]) for task in known]
     said = findings(study)
     assert (

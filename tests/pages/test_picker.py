@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,18 +45,21 @@ def test_the_invented_language_is_explained(open_page: Callable[..., Any]) -> No
     assert "rebag teacher" in said.help
 
 
+def numbered(studio_folder: Path) -> Path:
+    """The studio's model, and a copy beside it, with classes that are only numbers."""
+    for name in ("numbered", "copy"):
+        folder = studio_folder / name
+        shutil.copytree(studio_folder / "model", folder, dirs_exist_ok=True)
+        config = json.loads((folder / "config.json").read_text())
+        config |= {"id2label": {str(i): f"LABEL_{i}" for i in range(3)}, "label2id": {}}
+        (folder / "config.json").write_text(json.dumps(config))
+    return studio_folder / "numbered"
+
+
 def test_outputs_without_names_are_named_on_the_page(open_page: Callable[..., Any], studio_folder: Path) -> None:
     """Most published models have LABEL_0, LABEL_1, …; the page could only name a flag of the command line."""
-    import json
-    import shutil
-
-    folder = studio_folder / "numbered"
-    shutil.copytree(studio_folder / "model", folder, dirs_exist_ok=True)
-    config = json.loads((folder / "config.json").read_text())
-    names = [config["id2label"][str(i)] for i in range(3)]
-    (folder / "config.json").write_text(
-        json.dumps(config | {"id2label": {str(i): f"LABEL_{i}" for i in range(3)}, "label2id": {}})
-    )
+    folder = numbered(studio_folder)
+    names = [json.loads((studio_folder / "model" / "config.json").read_text())["id2label"][str(i)] for i in range(3)]
     app = open_page("data", model=str(folder))
     app.selectbox(key="name_0").select(names[1]).run()
     assert app.button(key="use_names").disabled  # one class twice
@@ -64,10 +69,30 @@ def test_outputs_without_names_are_named_on_the_page(open_page: Callable[..., An
     assert app.session_state["headviz"].view.class_names == tuple(names)
     assert not app.warning
     here = {"off": "0.1", "model": str(folder)}
-    own, numbered = open_page("masklab", off="0.1"), open_page("masklab", **here, classes=",".join(names))
-    assert [m.value for m in own.metric] == [m.value for m in numbered.metric] != []
+    own, named = open_page("masklab", off="0.1"), open_page("masklab", **here, classes=",".join(names))
+    assert [m.value for m in own.metric] == [m.value for m in named.metric] != []
     turned = open_page("masklab", **here, classes=",".join(names[1:] + names[:1]))
     assert [m.value for m in turned.metric] != [m.value for m in own.metric]
-    assert any(f"class_names=('{names[0]}'" in c.value for c in numbered.code)
+    assert any(f"class_names=('{names[0]}'" in c.value for c in named.code)
     app.button(key="own_names").click().run()
     assert app.session_state["headviz"].view.classes == ""
+
+
+def test_names_stay_with_their_model(
+    open_page: Callable[..., Any], studio_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The menu and Compare took the names along to a model that has its own; a copy without names keeps them."""
+    from headviz.ui.pages.data import picker
+
+    folder = numbered(studio_folder)
+    names = ("neutral", "entailment", "contradiction")
+    named = {"model": str(folder), "classes": ",".join(names)}
+    assert not open_page("compare", **named, other=str(folder.with_name("copy"))).error
+    (refused,) = open_page("compare", **named, other=str(folder.with_name("model"))).error
+    assert "has the classes" in refused.value
+    asked: list[Any] = []
+    monkeypatch.setattr(picker, "try_model", lambda view, wanted: asked.append(wanted))
+    app = open_page("data", **named)
+    assert app.session_state["headviz"].view.class_names == names
+    menu(app).set_value("demo").run()
+    assert [(view.model, view.classes) for view in asked] == [("demo", "")]

@@ -6,7 +6,7 @@ No streamlit here: reading and writing an address are pure and tested as such.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlencode
@@ -106,6 +106,10 @@ class View:
     def class_names(self) -> tuple[str, ...] | None:
         """The names of the model's outputs; None where it keeps its own."""
         return tuple(name.strip() for name in self.classes.split(",")) if self.classes else None
+
+    def of_model(self, model: str) -> View:
+        """The same of another model, which has its own revision and names for its classes."""
+        return self if model == self.model else replace(self, model=model, revision="", classes="")
 
     @property
     def on_demo(self) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ....errors import ModelError, UserError
+from ....tasks.labels import is_generic
 from ...shell import loaders, show, state
 from ...shell.view import View
 
@@ -19,7 +20,10 @@ def load(view: View, like: Classifier) -> Classifier | None:
     """The view's second model, or None. It must answer with the same classes."""
     if not view.other:
         return None
-    clf = loaders.classifier(replace(view, model=view.other, revision=""))
+    other = view.of_model(view.other)
+    if is_generic(loaders.shape(other).labels):  # a pruned copy, say, whose outputs mean the same
+        other = replace(other, classes=view.classes)
+    clf = loaders.classifier(other)
     if clf.labels != like.labels:
         raise ModelError(
             f"'{view.other}' has the classes {', '.join(clf.labels)}; '{like.name}' has {', '.join(like.labels)}. "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import streamlit as st
 
 from ...shell import loaders
@@ -32,7 +30,7 @@ def picker(view: View) -> None:
         help="Shipped models, models used lately, and folders with a model below the allowed folders",
     )
     if chosen != view.model:
-        try_model(view, replace(view, model=chosen, revision=""))
+        try_model(view, view.of_model(chosen))
 
 
 @st.cache_data(ttl=30, show_spinner=False)

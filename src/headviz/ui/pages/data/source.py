@@ -70,9 +70,7 @@ def model_form(view: View) -> None:
             sent = st.form_submit_button("Load", type="primary")
     if sent:
         wanted = replace(
-            view,
-            model=name.strip(),
-            classes=view.classes if name.strip() == view.model else "",
+            view.of_model(name.strip()),
             revision=revision.strip(),
             device=device,
             dtype="" if dtype == "float32" else dtype,
