@@ -460,8 +460,9 @@ def test_a_run_over_tls(tmp_path, certificates, registry, monkeypatch):
         cluster.start()
         assert cluster.address.startswith("tls://")
         monkeypatch.setenv("HEADVIZ_DASK", cluster.address)
-        without = on_cluster(**spec)
-        assert "needs certificates" in ended(without.id).error
+        without = ended(on_cluster(**spec).id)
+        assert "needs certificates" in without.error
+        until(lambda: not without.worker.alive(), what="the end of the process")  # or it starts the next run as it is
         for name, path in made.items():
             monkeypatch.setenv(f"HEADVIZ_DASK_{name.upper()}", path)
         run = on_cluster(**spec)
