@@ -200,6 +200,9 @@ def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:
     )
     (line,) = figure(found).layout.shapes
     assert line.x0 == pytest.approx(0.5)
+    assert finding(Grades((good, equal), "taylor", 0, 100, "some data")).endswith(
+        "not told from fisher. Every score graded is shown to be better than random orders."
+    )
     assert "not shown to be better" in finding(Grades((unclear, worse), "kurtosis", 0, 100, "some data"))
 
 

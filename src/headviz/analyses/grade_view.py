@@ -130,7 +130,9 @@ def finding(found: Grades) -> str:
     said += "10 to 90 % of the heads removed"
     same = [name for name in found.equals if name != RANDOM]
     said += f", not told from {', '.join(same)}" if same else ""
-    return f"{said}. Not shown to be better than random orders: {', '.join(found.untold) or 'none'}."
+    if not found.untold:
+        return f"{said}. Every score graded is shown to be better than random orders."
+    return f"{said}. Not shown to be better than random orders: {', '.join(found.untold)}."
 
 
 def columns_of(found: Grades) -> tuple[str, ...]:
