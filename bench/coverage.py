@@ -24,9 +24,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
-from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, consistent, correlation_interval
+from headviz.evaluation.intervals import (
+    SLOPES,
+    accuracy_intervals,
+    class_intervals,
+    consistent,
+    correlation_interval,
+    ranks,
+)
 from headviz.evaluation.resampling import class_swap_p, regression_swap_p
 from headviz.evaluation.significance import mcnemar
 
@@ -105,7 +112,9 @@ def class_cells(metric: str, runs: int, done: set[str], tested: bool = False) ->
 
 
 def drawn_scores(rng: np.random.Generator, n: int, r: float, rate: float, kind: str) -> tuple[NDArray, ...]:
-    """Gold values and a model's answers before and after; a share of them is exchanged, shifted, or all are noisier."""
+    """Gold values and a model's answers before and after: a share of them is exchanged or shifted, those of the highest
+    gold values fall below all others, or all are noisier.
+    """
     gold = rng.normal(size=n)
     before = r * gold + np.sqrt(1 - r * r) * rng.normal(size=n)
     change = rng.random(n) < rate
@@ -113,26 +122,30 @@ def drawn_scores(rng: np.random.Generator, n: int, r: float, rate: float, kind: 
         return gold, before, np.where(change, rng.normal(size=n), before)
     if kind == "shifted":
         return gold, before, np.where(change, before - 2, before)
+    if kind == "fallen":
+        return gold, before, np.where(gold > norm.ppf(1 - rate), gold - 6, before)
     return gold, before, before + 3 * rate * rng.normal(size=n)
 
 
-def correlation_cells(runs: int, done: set[str], tested: bool = False) -> Iterator[dict[str, Any]]:
-    """Pearson's r; the population's difference is that of a million examples."""
-    for r, rate, kind in itertools.product((0.3, 0.6, 0.9), RATES, ("exchanged", "shifted", "noisier")):
+def correlation_cells(metric: str, runs: int, done: set[str], tested: bool = False) -> Iterator[dict[str, Any]]:
+    """Pearson's or Spearman's; the population's difference is that of a million examples."""
+    ranked = metric == "spearman"
+    for r, rate, kind in itertools.product((0.3, 0.6, 0.9), RATES, ("exchanged", "shifted", "fallen", "noisier")):
         told = {"r": r, "kind": kind}
-        if all(key_of("pearson", n, rate, told) in done for n in SIZES):
+        if all(key_of(metric, n, rate, told) in done for n in SIZES):
             continue
         gold, before, after = drawn_scores(np.random.default_rng(0), 1_000_000, r, rate, kind)
+        gold, before, after = (ranks(x) if ranked else x for x in (gold, before, after))
         truth = float(np.corrcoef(gold, after)[0, 1] - np.corrcoef(gold, before)[0, 1])
         for n in SIZES:
-            if (key := key_of("pearson", n, rate, told)) in done:
+            if (key := key_of(metric, n, rate, told)) in done:
                 continue
             rng = np.random.default_rng(zlib.crc32(key.encode()))
             drawn = [drawn_scores(rng, n, r, rate, kind) for _ in range(runs)]
-            low, high = np.array([correlation_interval(*one) for one in drawn]).T
+            low, high = np.array([correlation_interval(*one, ranked=ranked) for one in drawn]).T
             if tested:
-                low, high = widened(low, high, lambda i, drawn=drawn: regression_swap_p(*drawn[i], "pearson"))
-            yield cell("pearson", n, rate, told, low, high, truth)
+                low, high = widened(low, high, lambda i, drawn=drawn: regression_swap_p(*drawn[i], metric))
+            yield cell(metric, n, rate, told, low, high, truth)
 
 
 def key_of(metric: str, n: int, rate: float, told: dict[str, Any]) -> str:
@@ -196,18 +209,20 @@ def read(out: Path | None, runs: int, tested: bool) -> list[dict[str, Any]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=4000, help="data sets for each cell (a fifth for correlations)")
-    parser.add_argument("--metrics", default="accuracy,f1,matthews,pearson")
+    parser.add_argument("--metrics", default="accuracy,f1,matthews,pearson,spearman")
     parser.add_argument("--tested", action="store_true", help="widen all intervals as the product does (slow)")
     parser.add_argument("--out", type=Path, help="keep every cell in this file, one JSON line each")
     given = parser.parse_args()
     cells = read(given.out, given.runs, given.tested)
     done = {c["key"] for c in cells}
     for metric in given.metrics.split(","):
-        some = {
-            "accuracy": lambda: accuracy_cells(done),
-            "pearson": lambda: correlation_cells(given.runs // 5, done, given.tested),
-        }.get(metric, lambda metric=metric: class_cells(metric, given.runs, done, given.tested))
-        for one in some():
+        if metric == "accuracy":
+            some = accuracy_cells(done)
+        elif metric in SLOPES:
+            some = class_cells(metric, given.runs, done, given.tested)
+        else:
+            some = correlation_cells(metric, given.runs // 5, done, given.tested)
+        for one in some:
             cells.append(one)
             if given.out:
                 with given.out.open("a", encoding="utf-8") as file:

@@ -16,7 +16,7 @@ from headviz.analyses import board, grading
 from headviz.analyses.grade_view import cost, curves, figure, finding, view
 from headviz.analyses.grades import Grade, Grades
 from headviz.analyses.grading import grade
-from headviz.analyses.orders import SHARES, auroc, halves_of, precision
+from headviz.analyses.orders import SHARES, Half, auroc, halves_of, precision
 from headviz.cli import main
 from headviz.demo import planted_heads
 from headviz.heads import HeadId, lowest
@@ -62,7 +62,11 @@ def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Datas
         left.append([(m - floor) / (full - floor) for m in metrics[1:-1]])
         areas.append(np.mean(left[-1]))
         f = [(m - metrics[-1]) / (full - metrics[-1]) for m in metrics]
-        trapezoids = [[(a + b) / 2 * 0.1 for a, b in pairwise(x)] for x in (f, [abs(1 - v) for v in f])]
+        steps = [(more - less) / 12 for less, more in pairwise(counts)]  # 1, 1, 2, … of 12 heads
+        trapezoids = [
+            [step * (a + b) / 2 for step, (a, b) in zip(steps, pairwise(x), strict=True)]
+            for x in (f, [abs(1 - v) for v in f])
+        ]
         benchmark.append([sum(t) for t in trapezoids])
     (one,) = [g for g in found.scores if g.score == name]
     assert one.area == pytest.approx(np.mean(areas), abs=1e-9)
@@ -84,6 +88,14 @@ def test_the_exact_order_beats_its_reverse_and_random_is_its_own_baseline(
     assert found["random"].stability is None  # its two halves see no data, so they agree for nothing
     assert 0 <= found["ablation"].stability <= 1
     assert found["ablation"].auroc is None
+
+
+def test_the_halves_are_drawn_apart(clf: headviz.Classifier, data: Dataset) -> None:
+    """With one draw for both, an example of one half came with its like of the other, and intervals were off."""
+    first, second = (Half(clf, half, number=number) for number, half in enumerate(halves_of(data)))
+    assert first.weights.shape == second.weights.shape
+    together = np.corrcoef(first.weights[1:].ravel(), second.weights[1:].ravel())[0, 1]
+    assert abs(together) < 0.01
 
 
 def test_auroc_by_hand() -> None:

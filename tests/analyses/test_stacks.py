@@ -158,3 +158,12 @@ def test_a_classifier_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     tiny_folder(tmp_path / "m")
     assert main(["stacks", "--model", str(tmp_path / "m"), "--task", "demo-translation"]) == 2
     assert "has one stack of heads" in capsys.readouterr().err
+
+
+def test_a_head_without_a_score_is_the_last_of_its_own_stack(evaluator: TranslationEvaluator) -> None:
+    scores = np.arange(ROWS * HEADS, dtype=float).reshape(ROWS, HEADS)
+    scores[0, 1] = np.nan
+    encoder = stack_curves(evaluator, scores, step=0.5).curves[0]
+    off = [{(h.layer, h.head) for h in point.mask.off} for point in encoder.points]
+    assert off[-1] == {(row, head) for row in range(2) for head in range(HEADS)}
+    assert (0, 1) not in off[-2]

@@ -1,5 +1,6 @@
 """Explanations of tokens against literal computations on plain transformers, their sums, curves and refusals."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -178,6 +179,19 @@ def test_curves_equal_passes_of_the_model_with_padding_in_the_words_place() -> N
             assert rise[k] == pytest.approx(answer(order[count:]), abs=1e-5)
     assert found.shares[0] == 0
     assert found.shares[-1] == 1
+
+
+def test_areas_are_over_the_words_that_are_gone() -> None:
+    """Of 17 words a tenth is rounded to 2, 1, 2, … words, so the points are not evenly spaced."""
+    clf = tiny_classifier()
+    found = headviz.token_explanations(clf, " ".join(["the cat sees"] * 5), "a dog", methods=["rollout"], orders=1)
+    words = [round(17 * share) for share in found.shares]
+    assert len({b - a for a, b in pairwise(words)}) > 1
+    by_hand = sum(
+        (b - a) / 17 * (first + second) / 2
+        for (a, b), (first, second) in zip(pairwise(words), pairwise(found.deletion[0]), strict=True)
+    )
+    assert found.areas()["rollout"]["deletion"] == pytest.approx(by_hand, rel=1e-12)
 
 
 def test_disagreement_is_a_rank_correlation_over_words() -> None:

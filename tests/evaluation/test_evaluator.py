@@ -23,6 +23,7 @@ from headviz.models.layer_removal import trim
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from support.plain import evaluate
+from support.scored_data import made
 from support.tiny import PRUNABLE, WORDS, tiny_classifier
 from support.together import together
 
@@ -319,3 +320,17 @@ def test_models_without_some_feed_forward_blocks_and_layers(family: str) -> None
     for off in ([], [(1, 2)], [(2, 0), (0, 1)]):
         mask = HeadMask.full(3, 4).without(off)
         np.testing.assert_allclose(evaluator.evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)
+
+
+def test_a_regression_without_heads_has_no_correlation() -> None:
+    """Its answers differ in the last bits, by the batch, and so by the length of a text."""
+    clf = tiny_classifier(labels=("score",), layers=2)
+    data = made(39, seed=3, task="stsb")
+    lengths = np.array([len(e) for e in clf.encode(data.texts, data.pairs)], dtype=float)
+    data = Dataset(data.task, "dev", data.texts, data.pairs, lengths)
+    none = clf.full_mask.inverted()
+    assert np.ptp(headviz.evaluate(clf, data, mask=none).logits) > 0
+    assert np.isnan(list(headviz.evaluate(clf, data, mask=none).metrics.values())).all()
+    compared = Evaluator(clf, data).compare(none).primary
+    assert np.isnan([compared.masked, compared.interval_low, compared.p_value]).all()
+    assert compared.undefined == "under the mask, every prediction is the same"

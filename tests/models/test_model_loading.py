@@ -381,3 +381,19 @@ def test_outputs_without_names_are_named_by_the_user(tmp_path: Path) -> None:
             load(folder, device="cpu", class_names=wrong)
     with pytest.raises(ModelError, match="no classes to name"):
         load("demo-translation", device="cpu", class_names=names)
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [("multi_label_classification", "says yes or no to each of its classes"), ("regression", "gives several numbers")],
+)
+def test_several_answers_for_a_text_are_refused(folder: Path, problem: str, said: str) -> None:
+    """Taken for one answer, they would be evaluated by the wrong rule, in silence."""
+    edit_config(folder, problem_type=problem)
+    with pytest.raises(ModelError, match=said):
+        headviz.load(folder, device="cpu")
+    with pytest.raises(ModelError, match=said):
+        headviz.wrap(tiny_model(problem_type=problem), tiny_tokenizer())
+    assert headviz.load(folder, device="cpu", fresh_labels=("no", "yes")).labels == ("no", "yes")
+    edit_config(folder, problem_type="single_label_classification")
+    assert headviz.load(folder, device="cpu").num_labels == 3

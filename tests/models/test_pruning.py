@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -211,6 +212,20 @@ def test_flops_are_those_that_torch_counts(family: str, tmp_path: Path) -> None:
     clf = headviz.load(tiny_folder(tmp_path / "m", family), device="cpu")
     clf = headviz.prune(clf, MASKS["uneven"]) if clf.family.prunable else clf
     assert clf.cost(length=17).flops == _layer_flops(clf, torch.full((1, 17), 7))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{}, {"share_att_key": False}, {"share_att_key": False, "pos_att_type": ["c2p"]}, {"position_buckets": -1}],
+    ids=["shared", "own", "one kind", "no buckets"],
+)
+def test_products_with_positions_are_counted(config: dict[str, Any]) -> None:
+    """They shrink with the heads: without them the ceiling of a speed-up is too low."""
+    clf = tiny_classifier("deberta-v2", **config)
+    small = headviz.prune(clf, MASKS["uneven"])
+    ids = torch.full((1, 17), 7)
+    assert clf.cost(length=17).flops == _layer_flops(clf, ids)
+    assert clf.cost(MASKS["uneven"], 17).flops == small.cost(length=17).flops == _layer_flops(small, ids)
 
 
 def _layer_flops(clf: headviz.Classifier, ids: torch.Tensor) -> int:

@@ -133,3 +133,15 @@ def test_predicted_undoes_the_models_order() -> None:
     assert predicted(logits, mapping).tolist() == [0, 1, OTHER, OTHER]
     assert predicted(logits[:0], mapping).shape == (0,)
     assert predicted(np.array([[1.5], [2.5]], dtype=np.float32), np.array([0]), True).tolist() == [1.5, 2.5]
+
+
+def test_numbers_that_differ_by_rounding_alone_are_one() -> None:
+    def answers(*numbers: float) -> list[float]:
+        return predicted(np.array(numbers, dtype=np.float32)[:, None], np.array([0]), True).tolist()
+
+    noise = answers(0.46400001, 0.46400007, 0.46399995)
+    assert noise == [noise[0]] * 3
+    assert len(set(answers(0.464, 0.4641, 0.463))) == 3
+    assert len(set(answers(1990, 1990.5))) == 2
+    assert np.isnan(answers(1.0, float("nan"))).tolist() == [False, True]
+    assert answers() == []

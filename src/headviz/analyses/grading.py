@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 ABLATION, SHAPLEY = "ablation", "shapley"
 SEEDS = 20  # orders that the random score is averaged over
 LEAST = 40  # examples
-VERSION, WORDS = 1, "measured"  # of what is kept in the cache
+VERSION, WORDS = 2, "measured"  # of what is kept in the cache
 TIMED = 8  # examples that a score is timed on, with nothing from the cache
 WHY_CLASSES = "areas count right answers, above those of one class for all, and translations have neither"
 MIB = "areas as in the Mechanistic Interpretability Benchmark (ICML 2025)"
@@ -85,7 +85,7 @@ def grade(
         raise OptionError("Name at least one score to grade.")
     if len(data) < LEAST:
         raise OptionError(f"Grading needs at least {LEAST} examples, to measure on one half and remove on the other.")
-    halves = [Half(clf, half, label_order) for half in halves_of(data)]
+    halves = [Half(clf, half, label_order, number) for number, half in enumerate(halves_of(data))]
     truth = Truth(
         [
             score_heads(clf, half.data, ABLATION, label_order=label_order, cache=cache, cancel=cancel).values

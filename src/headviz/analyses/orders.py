@@ -30,15 +30,18 @@ def halves_of(data: Dataset) -> tuple[Dataset, Dataset]:
 
 
 class Half:
-    """One half: predictions under masks, resampled with the same draws for all scores."""
+    """One half: predictions under masks, resampled with the same draws for all scores, and with others in each half."""
 
-    def __init__(self, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None = None) -> None:
+    def __init__(
+        self, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None = None, number: int = 0
+    ) -> None:
         from ..evaluation.dispatch import evaluator_of
 
         self.data, self.label_order = data, label_order
         self.evaluator = evaluator_of(clf, data, label_order=label_order)
         self.gold = np.asarray(self.evaluator.data.gold)
-        self.weights = np.random.default_rng(0).multinomial(len(data), np.full(len(data), 1 / len(data)), DRAWS)
+        rng = np.random.default_rng([0, number])
+        self.weights = rng.multinomial(len(data), np.full(len(data), 1 / len(data)), DRAWS)
         self.weights = np.concatenate([np.ones((1, len(data)), dtype=self.weights.dtype), self.weights])
         self.regression = clf.is_regression
         self.full = self._metric(self.evaluator.predictions(clf.full_mask))
@@ -59,7 +62,7 @@ class Half:
         if not self.regression:
             accuracy: NDArray[np.float64] = w @ (predictions == self.gold) / n
             return accuracy
-        x, y = predictions.astype(float), self.gold.astype(float)
+        x, y = (z - z.mean() for z in (predictions.astype(float), self.gold.astype(float)))
         ex, ey = w @ x / n, w @ y / n
         spread = (w @ (x * x) / n - ex**2).clip(0) * (w @ (y * y) / n - ey**2).clip(0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -89,7 +92,8 @@ class Half:
         none, full = self._none, float(self.full[0])
         if full == none:
             return float("nan"), float("nan")
-        kept = np.array([0.0, *(1 - np.array(SHARES[::-1])), 1.0])
+        heads = len(present.kept)
+        kept = np.array([0.0, *(1 - round(share * heads) / heads for share in SHARES[::-1]), 1.0])
         f = (np.array([none, *curve[::-1, 0], full]) - none) / (full - none)
         return float(np.trapezoid(f, kept)), float(np.trapezoid(np.abs(1 - f), kept))
 

@@ -130,7 +130,8 @@ def stack_curves(
         # heads of other stacks rank above all of this one, and the curve ends where they would begin
         above = float(np.nanmax(scores)) + 1 if np.isfinite(scores).any() else 1.0
         own = np.full(np.shape(scores), above)
-        own[rows.start : rows.stop] = np.asarray(scores)[rows.start : rows.stop]
+        mine = np.asarray(scores, dtype=float)[rows.start : rows.stop]
+        own[rows.start : rows.stop] = np.where(np.isnan(mine), above - 0.5, mine)  # without a score: last of its stack
         size = sum(h.layer in rows for h in present.kept)
         if size:
             found = pruning_curves(

@@ -61,8 +61,7 @@ def _values(walk: Walk, there: np.ndarray, target: int, progress: Progress | Non
     return np.concatenate(found).astype(np.float64)
 
 
-def area(curve: np.ndarray) -> np.ndarray:
-    """The mean height of curves [..., K + 1] over the share of words."""
-    counts = np.linspace(0, 1, curve.shape[-1])
-    found: np.ndarray = np.trapezoid(curve, counts, axis=-1)
+def area(curve: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """The mean height of curves [..., K + 1] over the shares of words [K + 1], which rounding spaces unevenly."""
+    found: np.ndarray = np.trapezoid(curve, shares, axis=-1)
     return found

@@ -138,8 +138,8 @@ class TokenExplanations(Result):
         }
         out: dict[str, dict[str, float]] = {name: {} for name in self.methods}
         for kind, (own, random) in given.items():
-            drawn = area(random)
-            for name, value in zip(self.methods, area(own), strict=True):
+            drawn = area(random, self.shares)
+            for name, value in zip(self.methods, area(own, self.shares), strict=True):
                 better = drawn > value if kind == "deletion" else drawn < value
                 out[name] |= {kind: float(value), f"{kind}_beats": float(better.mean())}
         return out

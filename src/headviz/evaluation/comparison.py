@@ -211,10 +211,8 @@ def _sampled(
         low, high = class_intervals(joint, metric, level)
         p = p if seed is None else rs.class_swap_p(joint, metric, seed)
     elif not np.isnan(value - full):
-        from scipy.stats import rankdata  # scipy.stats takes a second to load, and few metrics need it
-
-        rows = [rankdata(x) if metric == "spearman" else x for x in (answers.gold, answers.full, masked)]
-        low, high = map(np.asarray, correlation_interval(rows[0], rows[1], rows[2], level))
+        ends = correlation_interval(answers.gold, answers.full, masked, level, ranked=metric == "spearman")
+        low, high = map(np.asarray, ends)
         p = p if seed is None else rs.regression_swap_p(answers.gold, answers.full, masked, metric, seed)
     low, high = consistent(low, high, p, level)
     return Delta(

@@ -81,15 +81,21 @@ def class_intervals(joint: NDArray, metric: str, level: float = LEVEL) -> Ends:
     return np.maximum(low, -most), np.minimum(high, most)
 
 
-def correlation_interval(gold: NDArray, full: NDArray, masked: NDArray, level: float = LEVEL) -> Interval:
-    """Ends of the difference of two Pearson correlations; give ranks for Spearman's. NaN where one is undefined."""
+def correlation_interval(
+    gold: NDArray, full: NDArray, masked: NDArray, level: float = LEVEL, *, ranked: bool = False
+) -> Interval:
+    """Ends of the difference of two Pearson correlations, or of two of Spearman's. NaN where one is undefined."""
     if len(gold) < 3 or any(np.ptp(x) == 0 for x in (gold, full, masked)):
         return Interval(np.nan, np.nan)
-    g, f, m = ((x - x.mean()) / x.std() for x in (gold, full, masked))
+    given = (ranks(x) if ranked else x for x in (gold, full, masked))
+    g, f, m = ((x - x.mean()) / x.std() for x in given)
     before, after = float((g * f).mean()), float((g * m).mean())
 
     def influence(r: float, x: NDArray) -> Floats:
-        return g * x - r * (g**2 + x**2) / 2
+        found: Floats = g * x - r * (g**2 + x**2) / 2
+        if ranked:  # one example more moves the ranks of all below it
+            found = found + _moved(g, x) + _moved(x, g) - r * (_moved(g, g) + _moved(x, x))
+        return found - found.mean()
 
     # an example that gets another one's answer: expected over all others, whose answers have mean 0 and variance 1
     cubed, to_the_fourth = float((f**3).mean()), float((f**4).mean())
@@ -103,6 +109,26 @@ def correlation_interval(gold: NDArray, full: NDArray, masked: NDArray, level: f
     wide = float(scipy.special.stdtrit(3 + 0.4 * carried, (1 + level) / 2))
     half = wide * np.sqrt(second + EXCHANGED * _added(level) * of_exchange) / n
     return Interval(max(-2.0, after - before - half), min(2.0, after - before + half))
+
+
+def ranks(values: NDArray) -> Floats:
+    """From 1 for the lowest; equal ones share the mean of their places."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    found: Floats = (np.cumsum(count) - (count - 1) / 2)[place]
+    return found
+
+
+def _moved(of: NDArray, weights: NDArray) -> Floats:
+    """How much the mean of weights · ranks rises with an example at each place; both are of mean 0, variance 1.
+
+    An example lifts the ranks above its own by one, and those equal to it by half.
+    """
+    values, place, count = np.unique(of, return_inverse=True, return_counts=True)
+    own = np.bincount(place, weights, len(values))
+    above = np.cumsum(own[::-1])[::-1] - own / 2
+    spread = (np.cumsum(count) - (count - 1) / 2)[place].std()  # of the ranks, of which ``of`` are the standard ones
+    found: Floats = above[place] / spread
+    return found
 
 
 def _added(level: float) -> float:

@@ -41,6 +41,7 @@ def cost(clf: Network, mask: HeadMask | None = None, length: int = 128) -> Cost:
                 total -= matrix.weight.numel() - left + (matrix.weight.shape[part.dim] - size) * biased
         width = len(under.kept_in(layer)) * clf.head_size
         flops += 2 * length * length * width * 2  # scores and the weighted sum
+        flops += clf.family.position_flops(clf.model.config, length, width)
     flops += _feed_forward_flops(clf, length)
     total -= removed_parameters(clf, under)
     return Cost(total, flops, length)

@@ -85,12 +85,27 @@ def forget_pruned_heads(config: Any) -> None:
 
 def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str) -> Classifier | Translator:
     """Our class around it, with headviz's attention inside."""
+    if kind == CLASSIFICATION and int(model.config.num_labels) > 1:
+        _one_answer(model.config.problem_type, name)
     own = family_of(model.config.model_type).own_attention
     if own is not None:
         put_in(model, own)
     if kind == TRANSLATION:
         return Translator(model, tokenizer, present, name)
     return Classifier(model, tokenizer, present, name, kind)
+
+
+def _one_answer(problem: str | None, name: str) -> None:
+    """Refuse a model that gives a text several answers at once."""
+    several = {
+        "multi_label_classification": "says yes or no to each of its classes",
+        "regression": "gives several numbers for a text",
+    }
+    if problem in several:
+        raise ModelError(
+            f"'{name}' {several[problem]} (problem_type '{problem}'), and headviz takes one answer for a text. If its "
+            'classes do exclude each other, write "problem_type": "single_label_classification" into its config.json.'
+        )
 
 
 def use_our_attention(model: Any) -> None:

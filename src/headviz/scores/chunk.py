@@ -65,3 +65,4 @@ class Sweep:
     sentences: Run | None = None  # what runs in place of ``run`` on sentences to translate
     window: int = 64  # examples among which those of similar length are put together
     by_gates: bool = False  # whether the tables hold derivatives by the heads' gates
+    spare_core: bool = False  # whether its statistics take long enough to be worth a core

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -132,14 +133,15 @@ class Collector:
         self.done[index] = True
 
     def _compute(self, keys: list[str], progress: Progress | None, cancel: Cancel | None) -> None:
-        """Chunks of similar length; statistics in a second thread, so that both cores have work."""
+        """Chunks of similar length; statistics in a second thread, beside the next chunk."""
         if not keys:
             return
         keys = sorted(keys, key=lambda key: (len(self.chunk.encodings[self._twins[key][0]]), key))
         chunk = self._chunk([self._twins[key][0] for key in keys], cancel)
         run = (self.sweep.sentences if chunk.data.is_translation else None) or self.sweep.run
         waiting: list[tuple[list[str], Future[list[Tables]]]] = []
-        with room_for_statistics(), ThreadPoolExecutor(1, "headviz-statistics") as pool:
+        room = room_for_statistics() if self.sweep.spare_core else nullcontext()
+        with room, ThreadPoolExecutor(1, "headviz-statistics") as pool:
             try:
                 for part in tracked(self.sweep.split(chunk), cancel=cancel):
                     rest = run(chunk.part(part))

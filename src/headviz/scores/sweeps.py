@@ -142,7 +142,7 @@ def _all_at_once(chunk: Chunk) -> Iterator[slice]:
 
 
 SWEEPS: dict[str, Sweep] = {
-    "conductance": Sweep(1, _conductance, _by_nodes, _path, uses_target=True),
+    "conductance": Sweep(1, _conductance, _by_nodes, _path, uses_target=True, spare_core=True),
     "attattr": Sweep(1, _attattr, _by_nodes, _integration, uses_target=True),
     "gates": Sweep(
         1,

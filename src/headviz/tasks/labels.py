@@ -38,6 +38,7 @@ SYNONYMS = (
     ("equivalent", "paraphrase", "is_paraphrase"),
     ("not_equivalent", "non_equivalent", "not_paraphrase", "non_paraphrase", "not_a_paraphrase", "no_paraphrase"),
 )
+ROUNDING = 1e-5  # of the largest number, or of 1: spread of a regression's answers that says nothing
 
 
 def _plain(name: str) -> str:
@@ -170,11 +171,14 @@ def _too_many(names: Sequence[str], model_labels: Sequence[str], data: Dataset) 
 def predicted(logits: np.ndarray, mapping: np.ndarray, is_regression: bool = False) -> np.ndarray:
     """The task's class (or number) for each row of the model's logits [n, C].
 
-    -1, which is never right, for a class that the task does not have and for a row that is not finite.
+    -1, which is never right, for a class that the task does not have and for a row that is not finite. Numbers of a
+    regression that differ by rounding alone are one number: with all heads off, its last bits follow the batch.
     """
     logits = np.asarray(logits)
     if is_regression:
-        return logits.reshape(len(logits), -1)[:, 0].astype(np.float64)
+        said: np.ndarray = (logits[:, 0] if logits.ndim > 1 else logits).astype(np.float64)
+        one = len(said) > 0 and np.ptp(said) <= ROUNDING * max(1.0, float(np.abs(said).max()))
+        return np.full_like(said, said[0]) if one else said
     back = np.full(logits.shape[1], OTHER, dtype=np.int64)
     back[mapping] = np.arange(len(mapping))
     classes = back[logits.argmax(axis=1)] if len(logits) else np.zeros(0, dtype=np.int64)

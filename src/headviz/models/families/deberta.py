@@ -65,6 +65,18 @@ def _layer(base: Any, layer: int, rows: Tensor, call: HeadCall) -> Tensor:
     return encoder.conv(rows, out, ones) if layer == 0 and encoder.conv is not None else out
 
 
+def _position_flops(config: Any, length: int, width: int) -> int:
+    """Projecting the table of distances, and its products with queries and keys: as much less as heads are removed."""
+    if not config.relative_attention:
+        return 0
+    most = config.max_relative_positions if config.max_relative_positions > 0 else config.max_position_embeddings
+    distances = 2 * (config.position_buckets if config.position_buckets > 0 else most)
+    kinds = sum(kind in config.pos_att_type for kind in ("c2p", "p2c"))
+    # matrices shared with the content project both; those of its own were counted over the tokens
+    projected = 2 * distances if config.share_att_key else kinds * (distances - length)
+    return 2 * width * (projected * config.hidden_size + kinds * distances * length)
+
+
 def _read_out(model: Any, groups: Sequence[Tensor]) -> Tensor:
     logits: Tensor = model.classifier(model.pooler(torch.cat([rows[:, :1] for rows in groups])))
     return logits
@@ -85,6 +97,7 @@ DEBERTA_V2 = Family(
     layers={ENCODER: bert_layers()},
     embeddings="embeddings",
     own_layers=OwnLayers(_layer, _read_out),
+    position_flops=_position_flops,
     own_attention=_Attention,
     tiny={
         "relative_attention": True,

@@ -100,6 +100,11 @@ def usual_size(config: Any) -> int:
     return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
 
 
+def no_positions(config: Any, length: int, width: int) -> int:
+    """FLOPs of an attention's products with positions: none, as in most families."""
+    return 0
+
+
 @dataclass(frozen=True)
 class Family:
     """What headviz knows of one ``model_type``.
@@ -117,6 +122,7 @@ class Family:
     grid: Callable[[Any], tuple[int, int]] = usual_grid  # configuration -> layers, heads (one stack only)
     head_size: Callable[[Any], int] = usual_size
     place: Callable[[Any, int], dict[str, int]] = by_number  # (configuration, layer) -> placeholders of paths
+    position_flops: Callable[[Any, int, int], int] = no_positions  # configuration, tokens, entries of a row's heads
     own_attention: type | None = None  # puts headviz's attention into modules that never call transformers' interface
     forward: Forward | None = None  # where a pass of the model's own cannot be had from embeddings
     position_offset: bool = False  # positions start behind the padding index, which costs two places
