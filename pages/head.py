@@ -39,7 +39,7 @@ def draw() -> None:
             relation.section(found, chosen)
     if found is not None:
         writes.section(clf, shown, chosen)
-    frame.recipe(*onehead.recipe(now, clf, shown, chosen, found))
+    frame.recipe(*onehead.recipe(now, clf, shown, chosen))
 
 
 view = frame.begin()

@@ -203,13 +203,8 @@ def _part(progress: jobs.Progress, number: int, done: int, total: int) -> None:
     progress(number * total + done, FRESH_HEADS * total)
 
 
-def tips(view: View) -> dict[str, list[list[str]]]:
-    """Tooltip lines for the grid: value, interval and rank."""
-    found = scores(view)
-    return {} if found is None else tip_tables(found)
-
-
 def tip_tables(found: HeadScores) -> dict[str, list[list[str]]]:
+    """Tooltip lines for the grid: value, interval and rank."""
     ranks = {h: i for i, h in enumerate(found.ranked(), 1)}
     layers, heads = found.values.shape
     grid = [[HeadId(i, j) for j in range(heads)] for i in range(layers)]
