@@ -43,5 +43,5 @@ def draw() -> None:
 
 
 view = frame.begin()
-if frame.explains_classes(view, "Attribution"):
+if frame.explains_classes(view):
     draw()

@@ -199,7 +199,6 @@ def _read(present: HeadMask) -> None:
 def grid(
     present: HeadMask,
     found: HeadScores | None = None,
-    width: float = 36,
     rows: Sequence[str] | None = None,
     following: Ablation | None = None,
 ) -> None:
@@ -243,7 +242,7 @@ def grid(
                 blank_zeros=costs,
                 digits=1 if costs else None,
                 large=view.present,
-                width=width,
+                width=36,
                 file="headviz-mask",
             ),
             on_edit=edited,
