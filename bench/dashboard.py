@@ -25,9 +25,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.support.server import serve
+from tests.support.server import IDLE, serve
 
-IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 AIMS = {"first page": 2.5, "page open": 1.0, "head click": 0.15, "mask toggle": 0.35}
 WATCH = """window.watch = (selector, text) => {
   const seen = () => [...document.querySelectorAll(selector)].some((node) => node.textContent.includes(text));

@@ -1,6 +1,6 @@
 """How long does a toggle take on the demo model, and what bounds it?
 
-    python -m bench.demo_toggles.py [--examples 500] [--toggles 100] [--threads 2] [--random]
+    python -m bench.demo_toggles [--examples 500] [--toggles 100] [--threads 2] [--random]
 
 Three ways of toggling: one random head off the full model; a walk, in which every toggle builds on the last mask;
 and a walk that returns to masks seen before. Times are given as shares of one full evaluation (of the evaluator

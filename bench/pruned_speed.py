@@ -1,6 +1,6 @@
 """Is a really pruned model as much faster as arithmetic allows? BERT-base size, half of the heads removed.
 
-    python -m bench.pruned_speed.py [--batches 1,4,16] [--length 128] [--remove 0.5] [--threads 2]
+    python -m bench.pruned_speed [--batches 1,4,16] [--length 128] [--remove 0.5] [--threads 2]
 
 Prints examples per second, the measured ratio, the ratio of FLOPs (the ceiling), and the one as a share of the other.
 """

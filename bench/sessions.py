@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from tests.support.server import serve
+from tests.support.server import IDLE, serve
 
-IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 ERRORS = "[data-testid=stException], [data-testid=stAlertContentError]"
 PAGES = ("masklab", "", "compare", "head")
 CLICKS = 6  # in the Mask lab, each time it is open

@@ -27,7 +27,7 @@ if classifies:
     answers, patched, explained = state.tabs(["Answers", "Patching", "Explanations"], "compare_tabs")
     with answers:
         if answers.open:
-            other = others.chooser(view, clf) if frame.controls() else others.load(view, clf)
+            other = others.chooser(clf) if frame.controls() else others.load(view, clf)
             compare.section(clf, data, shown, compare.columns(clf, other))
     with patched:
         if patched.open:

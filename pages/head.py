@@ -39,9 +39,9 @@ def draw() -> None:
             relation.section(found, chosen)
     if found is not None:
         writes.section(clf, shown, chosen)
-    frame.recipe(*onehead.recipe(now, clf, shown, chosen, found))
+    frame.recipe(*onehead.recipe(now, clf, shown, chosen))
 
 
 view = frame.begin()
-if frame.explains_classes(view, "Attribution"):
+if frame.explains_classes(view):
     draw()

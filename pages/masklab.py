@@ -53,4 +53,4 @@ if found is not None:
         two_masks.section(clf, data)
     cost.details(clf, data, found)
     measure.ahead(clf, data, found.mask, reference.place())
-frame.recipe(*cost.recipe(view, clf, found))
+frame.recipe(*cost.recipe(view, clf))

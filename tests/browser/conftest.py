@@ -12,9 +12,8 @@ from urllib.parse import parse_qs, urlencode, urlparse
 
 import pytest
 
-from support.server import serve
+from support.server import IDLE, serve
 
-IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 PATIENCE = 90_000  # milliseconds; a loaded machine answers late, and lateness is measured elsewhere
 SCREEN = {"width": 1280, "height": 900}

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from distillation.test_partition import copied
 from headviz.distillation.conditional import Prior
 from headviz.distillation.iterates import FileIterates, MemoryIterates, save_iterate
 from headviz.distillation.options import PosteriorOptions
@@ -119,14 +120,14 @@ def test_the_covariance_keeps_every_variance():
 def test_a_diagonal_covariance_copies():
     mean, its = drawn()
     prior = Prior(Posterior(mean, MemoryIterates(its), DIAGONAL), partition())
-    copied = partition().copied(mean)
+    kept = copied(partition(), mean)
     for name, m in prior.mean().items():
-        assert torch.equal(m, copied[name])
+        assert torch.equal(m, kept[name])
     assert prior.moved == 0.0
     # full shrinkage is the same covariance by the other way
     same = Prior(Posterior(mean, MemoryIterates(its), PosteriorOptions(shrinkage=1.0)), partition())
     for name, m in same.mean().items():
-        assert torch.equal(m, copied[name])
+        assert torch.equal(m, kept[name])
 
 
 def test_correlated_weights_move_and_lose_variance():

@@ -20,6 +20,11 @@ def logits(clf):
     return clf.logits(clf.collate(clf.encode(TEXTS, PAIRS)))
 
 
+def copied(partition, weights):
+    """The student's weights as the teacher has them."""
+    return {name: piece.take(weights[piece.name]) for name, piece in partition.kept.items()}
+
+
 def zeroed(clf, partition):
     return dataclasses.replace(clf, model=zeroed_model(clf.model, partition))
 
@@ -102,9 +107,9 @@ def test_every_weight_has_one_role_and_the_student_holds_the_kept_ones(family, t
     assert sum(counts.values()) == sum(p.numel() for p in teacher.values())
     assert counts["kept"] == sum(p.numel() for p in found.student.model.parameters())
     assert min(counts["useless"], counts["zeroed"]) > 0
-    copied = partition.copied(teacher)
+    own = copied(partition, teacher)
     for name, p in found.student.model.named_parameters():
-        assert torch.equal(p, copied[name]), name
+        assert torch.equal(p, own[name]), name
 
 
 @pytest.mark.parametrize("by", ["", "-v", "-qkv"])

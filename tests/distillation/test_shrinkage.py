@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from distillation.test_conditional import SHAPES, dense, partition
+from distillation.test_partition import copied
 from headviz.distillation.conditional import FAR, Prior, supported
 from headviz.distillation.iterates import MemoryIterates
 from headviz.distillation.options import PosteriorOptions
@@ -95,7 +96,7 @@ def test_a_supported_shrinkage_is_declined_where_it_moves_the_mean_too_far() -> 
     assert prior.posterior.shrinkage == 1
     assert prior.moved == 0
     for name, weights in prior.mean().items():
-        assert torch.equal(weights, part.copied(mean)[name])
+        assert torch.equal(weights, copied(part, mean)[name])
     assert f"With shrinkage {found.shrinkage:g}" in prior.notes[0]
     assert f"{alone.moved:.2g} times" in prior.notes[0]
     assert "the conditional mean is the copied weights" in prior.notes[0]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from distillation.test_partition import copied
 from headviz.distillation.classifying import Classifying
 from headviz.distillation.conditional import Prior
 from headviz.distillation.curves import Point, band, merged, steps_to
@@ -118,14 +119,14 @@ def test_starts_are_what_they_are_called():
         name: dict(start_weights(student, problem, METHODS[name], prior, 1).named_parameters())
         for name in ("random", "copy", "conditional")
     }
-    copied = prior.partition.copied(dict(clf.model.named_parameters()))
-    assert all(torch.equal(w, copied[n]) for n, w in weights["copy"].items())
+    kept = copied(prior.partition, dict(clf.model.named_parameters()))
+    assert all(torch.equal(w, kept[n]) for n, w in weights["copy"].items())
     mean = prior.mean()
     assert all(torch.equal(w, mean[n]) for n, w in weights["conditional"].items())
     assert prior.moved > 0
     for name, w in weights["random"].items():
         if w.numel() and w.ndim > 1:
-            assert not torch.allclose(w, copied[name]), name
+            assert not torch.allclose(w, kept[name]), name
         elif "LayerNorm.weight" in name:
             assert bool((w == 1).all())
     again = dict(start_weights(student, problem, METHODS["random"], prior, 1).named_parameters())

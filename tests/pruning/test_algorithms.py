@@ -12,7 +12,7 @@ from headviz.pruning import ALGORITHMS, run_plan
 from headviz.pruning.finetune.training import fine_tune
 from support.marks import all_in_ci
 from support.plain import evaluate
-from support.pruning_plans import QUICK, by_hash, context, plan
+from support.pruning_plans import QUICK, by_hash, context, plan, without_times
 
 SIX = ("one-importance", "iterative", "igspf", "igspp", "isp", "one-shot-isp")
 
@@ -126,7 +126,7 @@ def test_equal_seeds_give_equal_runs_and_other_seeds_others(name, tmp_path):
     runs = []
     for i, seeds in enumerate([(0,), (0,), (1,)]):
         *_, state = run_plan(plan(name, seeds=seeds), context(tmp_path / str(i)))
-        runs.append(state.without_times())
+        runs.append(without_times(state))
     assert runs[0] == runs[1]
     assert runs[0]["records"][-1]["logits"] != runs[2]["records"][-1]["logits"]
 

@@ -10,7 +10,7 @@ from headviz.pruning.context import base_of
 from headviz.pruning.finetune.curve import Diverged
 from headviz.pruning.finetune.recipe import examples_of, recipe_of
 from headviz.tasks import Dataset, get_task
-from support.pruning_plans import by_hash, context, make_data, plan
+from support.pruning_plans import by_hash, context, make_data, plan, without_times
 from support.tiny import tiny_classifier, tiny_folder
 
 
@@ -198,7 +198,7 @@ def test_everything_is_opened_from_names(tmp_path):
     assert [r.heads_off for r in state.steps] == [6]
     again = open_context(p, tmp_path / "run")
     *_, same = run_plan(p, again, start(again, p))
-    assert same.without_times() == state.without_times()
+    assert without_times(same) == without_times(state)
 
 
 def test_a_models_own_recipe_is_its_default(tmp_path):

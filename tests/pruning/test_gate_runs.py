@@ -9,7 +9,7 @@ from headviz.pruning import State, run_plan
 from headviz.scores import score_heads
 from headviz.scores import whole as whole_module
 from support.marks import all_in_ci
-from support.pruning_plans import context, plan
+from support.pruning_plans import context, plan, without_times
 from support.translation_plans import context as translation_context
 from support.translation_plans import plan as translation_plan
 
@@ -49,7 +49,7 @@ def test_exactly_so_many_heads_are_off_and_a_layer_may_be_spared(tmp_path):
 def test_stopped_in_the_middle_of_a_learning_it_goes_on_to_the_same_bits(name, tmp_path, monkeypatch):
     monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
     p = of(name, step=0.4, until=0.7)
-    expected = whole(tmp_path / "whole", p).without_times()
+    expected = without_times(whole(tmp_path / "whole", p))
     tries, learned = 0, []
     while True:
         c = context(tmp_path / "again", score=None)
@@ -64,7 +64,7 @@ def test_stopped_in_the_middle_of_a_learning_it_goes_on_to_the_same_bits(name, t
             learned += c.folder.glob("training/*/score.safetensors")
     assert tries >= 2
     assert learned  # a stop was in the middle of a learning
-    assert State.load(c.folder).without_times() == expected
+    assert without_times(State.load(c.folder)) == expected
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from headviz.pruning import (
     start,
 )
 from support.marks import all_in_ci
-from support.pruning_plans import by_hash, context, plan
+from support.pruning_plans import by_hash, context, plan, without_times
 
 SHORT = {"step": 0.4, "until": 0.7, "seeds": (0,)}
 TWO = {**SHORT, "seeds": (0, 2), "retrain_full": False}
@@ -28,7 +28,7 @@ LATEST = [("igspp", 18), ("one-shot-isp", 18), ("iterative", 4)]  # the last mom
 
 def whole(folder, p):
     *_, state = run_plan(p, context(folder))
-    return state.without_times()
+    return without_times(state)
 
 
 @pytest.mark.slow
@@ -47,7 +47,7 @@ def test_resumed_after_every_step(name, tmp_path):
         advance(c, p, state).save(c.folder)
         steps += 1
     assert steps == len(state.sizes) + 1
-    assert state.without_times() == expected
+    assert without_times(state) == expected
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_cancelled_at_random_moments(name, latest, tmp_path):
         except Cancelled:
             tries += 1
     assert tries >= 2
-    assert State.load(c.folder).without_times() == expected
+    assert without_times(State.load(c.folder)) == expected
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_works_in_any_order_and_with_contexts_of_their_own(name, tmp_path):
         work = chance.choice(ready(p, state))
         fresh = context(tmp_path / "pieces")  # each piece with a context of its own
         state = absorb(p, State.from_bytes(state.to_bytes()), perform(fresh, p, state, work))
-    found = state.without_times()
+    found = without_times(state)
     assert found == expected
 
 
@@ -121,7 +121,7 @@ def test_a_lost_or_damaged_model_is_trained_again(tmp_path):
     c = context(tmp_path / "again")
     while not is_done(state):
         state = advance(c, p, state)
-    assert state.without_times() == expected
+    assert without_times(state) == expected
 
 
 def test_a_damaged_state_is_passed_over_for_the_one_before(tmp_path):

@@ -13,7 +13,7 @@ from headviz.pruning.driver import measure_part, score_parts
 from headviz.pruning.state import ScorePart
 from headviz.scores import parts as parts_module
 from support.marks import all_in_ci
-from support.pruning_plans import context, make_data, plan
+from support.pruning_plans import context, make_data, plan, without_times
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def test_every_algorithm_in_parts_equals_itself_in_one_go(name, tmp_path):
     fixed = ALGORITHMS[name].only_score is not None  # measured whole
     p = plan(name, **options, **({} if fixed else {"score": "taylor"}))
     found, split = in_parts(subject(tmp_path, "parts"), p, seed=3)
-    assert found.without_times() == whole(subject(tmp_path, "whole"), p).without_times()
+    assert without_times(found) == without_times(whole(subject(tmp_path, "whole"), p))
     # two seeds; those that score again do so at each of two steps, isp at each of its rounds
     once = {"one-importance": 2, "one-shot-isp": 2}
     assert split == (0 if fixed else once.get(name, 2 * len(found.sizes)))

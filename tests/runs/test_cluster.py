@@ -27,6 +27,7 @@ from headviz.storage.store import default_store
 from support import forked
 from support.forked import Forked
 from support.plugin_files import SCORE, nothing_stays, written
+from support.pruning_plans import without_times
 from support.real_runs import folders, options
 from support.running import ended, essence, running_steps, until
 
@@ -373,7 +374,7 @@ def test_the_examples_of_a_scoring_are_split_over_both_workers_and_one_may_die(c
     assert essence(run.id) == essence(local.id)
     states = [State.load(registry.folder / r.id / "results") for r in (run, local)]
     assert states[0].score_parts == (4,)
-    assert states[0].without_times() == states[1].without_times()
+    assert without_times(states[0]) == without_times(states[1])
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import headviz
-from headviz.pruning import ALGORITHMS, FinetuneOptions, PruningPlan
+from headviz.pruning import ALGORITHMS, FinetuneOptions, PruningPlan, State
 from headviz.pruning.context import Context
 from headviz.tasks import Dataset, get_task
 
@@ -80,3 +80,11 @@ def plan(algorithm: str = "one-importance", **options: Any) -> PruningPlan:
         "device": "cpu",
     }
     return PruningPlan(algorithm=algorithm, **{**settings, **options})
+
+
+def without_times(state: State) -> dict[str, Any]:
+    """A state without its seconds: equal for equal runs."""
+    out = state.to_dict()
+    for entry in (out["reference"], *out["choices"], *out["records"]):
+        entry.pop("seconds")
+    return out

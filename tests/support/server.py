@@ -17,6 +17,7 @@ from tools.container_steps import free_port
 from .forked import Forked, Nursery, module
 
 ROOT = Path(__file__).resolve().parents[2]
+IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"  # a page that is drawn
 PATIENCE = 120  # seconds until the server answers; a loaded machine needs many
 
 

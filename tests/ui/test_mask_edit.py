@@ -72,23 +72,23 @@ def test_places_outside_the_grid_are_refused(bad: object) -> None:
 
 def test_lowest_k_counts_from_the_full_model() -> None:
     values = [[float(4 * layer + h) for h in range(4)] for layer in range(3)]
-    mask = maskedit.off_to_count(FULL.without([(2, 3)]), values, 3, FULL)
+    mask = maskedit.off_to_count(values, 3, FULL)
     assert mask.off == (HeadId(0, 0), HeadId(0, 1), HeadId(0, 2))
 
 
 def test_lowest_k_leaves_removed_heads_alone() -> None:
     values = [[float(4 * layer + h) for h in range(4)] for layer in range(3)]
     present = FULL.without([(0, 0), (0, 1)])
-    assert maskedit.off_to_count(FULL, values, 2, present).off == (HeadId(0, 2), HeadId(0, 3))
+    assert maskedit.off_to_count(values, 2, present).off == (HeadId(0, 2), HeadId(0, 3))
     with pytest.raises(MaskError, match="10"):
-        maskedit.off_to_count(FULL, values, 11, present)
+        maskedit.off_to_count(values, 11, present)
 
 
 def test_the_lowest_of_equal_heads_are_drawn_and_said() -> None:
     values = np.zeros((3, 4))
     values[2, 3], values[2, 2], values[2, 1] = -1.0, 5.0, np.nan
-    picked = maskedit.off_to_count(FULL, values, 4, FULL)
-    assert picked == maskedit.off_to_count(FULL, values, 4, FULL)
+    picked = maskedit.off_to_count(values, 4, FULL)
+    assert picked == maskedit.off_to_count(values, 4, FULL)
     assert HeadId(2, 3) in picked.off
     assert not {HeadId(2, 2), HeadId(2, 1)} & set(picked.off)
     assert set(picked.off) != {HeadId(2, 3), HeadId(0, 0), HeadId(0, 1), HeadId(0, 2)}
@@ -98,7 +98,7 @@ def test_the_lowest_of_equal_heads_are_drawn_and_said() -> None:
 
 def test_random_is_exact_seeded_and_among_those_there() -> None:
     present = FULL.without([(1, 1)])
-    one, same, other = (maskedit.off_at_random(FULL, 5, present, seed) for seed in (1, 1, 2))
+    one, same, other = (maskedit.off_at_random(5, present, seed) for seed in (1, 1, 2))
     assert one == same != other
     assert len(one.off) == 5
     assert HeadId(1, 1) not in one.off

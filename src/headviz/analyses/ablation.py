@@ -246,18 +246,18 @@ def view(found: Ablation) -> View:
                 height=300,
             ),
         ),
-        grid=cost_grid(found, "ablation_grid"),
+        grid=cost_grid(found),
         about=about.about(found.baseline),
         rows=about.rows,
     )
 
 
-def cost_grid(found: Ablation, key: str) -> Grid:
+def cost_grid(found: Ablation) -> Grid:
     """The cost of every head in points, significant ones marked."""
     about, scale = found.subject, found.subject.scale
     ends = zip(found.interval_low, found.interval_high, strict=True)
     return Grid(
-        key,
+        "ablation_grid",
         found.base,
         scale * found.values,
         f"cost: points of {about.metric} lost",

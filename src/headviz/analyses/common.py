@@ -100,7 +100,6 @@ def predict_all(
     masks: Sequence[HeadMask],
     *,
     reference: HeadMask | None = None,
-    keep: bool = False,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> tuple[Answers, list[NDArray]]:
@@ -111,7 +110,7 @@ def predict_all(
     answers = evaluator.answers(reference, cancel=cancel)
     tell(1, total)
     predictions = [
-        evaluator.predictions(mask, keep=keep, cancel=cancel)
+        evaluator.predictions(mask, keep=False, cancel=cancel)
         for mask in tracked(masks, after(progress, 1, total), cancel)
     ]
     return answers, predictions
@@ -123,14 +122,11 @@ def sweep(
     metric: str,
     *,
     reference: HeadMask | None = None,
-    keep: bool = False,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> tuple[Answers, list[Delta]]:
     """Every mask against the reference, on the same examples."""
-    answers, predictions = predict_all(
-        evaluator, masks, reference=reference, keep=keep, progress=progress, cancel=cancel
-    )
+    answers, predictions = predict_all(evaluator, masks, reference=reference, progress=progress, cancel=cancel)
     return answers, deltas(answers, predictions, metric)
 
 

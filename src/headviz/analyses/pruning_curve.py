@@ -106,7 +106,7 @@ def pruning_curves(
             )
     plans = {name: _masks(present, values, step, until, keep_per_layer) for name, values in orders.items()}
     masks = [mask for plan in plans.values() for mask in plan]
-    answers, said = predict_all(evaluator, masks, keep=False, progress=progress, cancel=cancel)
+    answers, said = predict_all(evaluator, masks, progress=progress, cancel=cancel)
     baseline = measure(answers, answers.full, about.metric)
     constant = constant_of(evaluator, about.metric)
     labels = evaluator.data.label_names

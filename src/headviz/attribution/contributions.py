@@ -212,9 +212,9 @@ class _Norm:
         return scaled - scaled.mean(dim=0)
 
 
-def waterfall(found: Contributions, target: int | None = None) -> list[tuple[str, float]]:
-    """The parts of one score in order, heads summed over each layer, from the embedding to the biases."""
-    c = found.predicted if target is None else target
+def waterfall(found: Contributions) -> list[tuple[str, float]]:
+    """The parts of the predicted class's score in order, from the embedding to the biases; heads summed by layer."""
+    c = found.predicted
     parts = [("embedding", float(found.embedding[c]))]
     for layer in range(len(found.heads)):
         parts.append((f"L{layer} heads", float(np.nansum(found.heads[layer, :, c]))))

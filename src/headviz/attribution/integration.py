@@ -254,13 +254,13 @@ def points_bytes(clf: Classifier, length: int, steps: int) -> int:
     return (steps + 1) * maps_bytes(clf, length)
 
 
-def peak_bytes(clf: Classifier, length: int, budget: int = BUDGET) -> int:
+def peak_bytes(clf: Classifier, length: int) -> int:
     """About what explaining one text of so many tokens takes at its most, besides the model."""
     kept = 7 * maps_bytes(clf, length)  # sums, strides, the maps that are handed out, and what the C library holds
     row = _row_bytes(clf, length)
-    if points_bytes(clf, length, DEFAULT_STEPS) <= room_for(budget):
-        kept += min(points_bytes(clf, length, ENOUGH), 2 * room_for(budget))
-    return kept + row * max(1, min(budget // 2 // row, TOKENS_AT_ONCE // length))
+    if points_bytes(clf, length, DEFAULT_STEPS) <= room_for(BUDGET):
+        kept += min(points_bytes(clf, length, ENOUGH), 2 * room_for(BUDGET))
+    return kept + row * max(1, min(BUDGET // 2 // row, TOKENS_AT_ONCE // length))
 
 
 def room_for(budget: int) -> int:

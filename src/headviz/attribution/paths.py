@@ -37,6 +37,7 @@ Into = Literal["answer", "queries", "keys", "values"]
 ANSWER: Into = "answer"
 INPUTS: tuple[Into, ...] = ("queries", "keys", "values")
 LOT = 4096  # tokens of one batch
+RECEIVERS, DEPTH = 4, 2  # heads that are asked what reaches them, and how many times
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ def paths(
     pairs: Sequence[tuple[Text, Text]],
     *,
     positions: str = ALL,
-    receivers: int = 4,
-    depth: int = 2,
+    receivers: int = RECEIVERS,
+    depth: int = DEPTH,
     edges: int = 20,
     alignment: Mapping[int, int] | None = None,
     mask: HeadMask | None = None,
@@ -144,10 +145,10 @@ def paths(
     return Paths(tuple(kept), len(used), same, small, positions, sum(pair.texts for pair in used))
 
 
-def texts_at_most(mask: HeadMask, pairs: int, receivers: int = 4, depth: int = 2) -> int:
-    """How many texts ``paths`` passes through the model at most, with these heads on."""
+def texts_at_most(mask: HeadMask, pairs: int) -> int:
+    """How many texts ``paths`` passes through the model at most, with these heads on and its defaults."""
     heads = len(mask.kept)
-    return pairs * (2 + heads + depth * heads * (1 + len(INPUTS) * receivers))
+    return pairs * (2 + heads + DEPTH * heads * (1 + len(INPUTS) * RECEIVERS))
 
 
 class _Pair:

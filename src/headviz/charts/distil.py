@@ -22,11 +22,7 @@ LOOKS = {
 
 
 def learning_curves(
-    students: Sequence[Mapping[str, Any]],
-    teacher: float | None,
-    metric: str,
-    constant: float | None = None,
-    height: int = 400,
+    students: Sequence[Mapping[str, Any]], teacher: float | None, metric: str, constant: float | None = None
 ) -> go.Figure:
     """``students`` as ``distillation.run_state.outcome`` gives them; ``constant``: what one class for all reaches."""
     fig = go.Figure()
@@ -62,4 +58,4 @@ def learning_curves(
         constant_line(fig, constant)
     fig.update_xaxes(title="training steps", rangemode="tozero")
     fig.update_yaxes(title=metric)
-    return frame(fig, height)
+    return frame(fig, 400)

@@ -84,7 +84,7 @@ def thumbnails(maps: np.ndarray) -> tuple[np.ndarray, int]:
     return np.take_along_axis(blocks, strongest, axis=-1)[..., 0], block
 
 
-def layer(maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | None, columns: int = 6) -> go.Figure:
+def layer(maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | None) -> go.Figure:
     """All heads of a layer as small maps [H, Q, K] on one scale; the chosen one is named in bold.
 
     The scale is logarithmic away from zero, or one strong connection would leave all others white. Signed maps have
@@ -92,6 +92,7 @@ def layer(maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | No
     """
     from plotly.subplots import make_subplots
 
+    columns = 6
     rows = -(-len(names) // columns)
     totals = [f" Σ {np.abs(m).sum():.2g}" if signed else "" for m in maps]
     called = [safe(n) + total for n, total in zip(names, totals, strict=True)]
@@ -130,14 +131,13 @@ def layer(maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | No
     return fig
 
 
-def steps(
-    panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str], name: str, signed: bool, columns: int = 5
-) -> go.Figure:
+def steps(panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str], name: str, signed: bool) -> go.Figure:
     """Small maps (title, [T, T]) on one colour scale. A text instead of a map is shown in its place."""
     from plotly.subplots import make_subplots
 
     values = [float(v) for _, m in panels if not isinstance(m, str) for v in m.ravel()]
     scale = scale_for(values, signed=signed)
+    columns = 5
     rows = -(-len(panels) // columns)
     titles = [title for title, _ in panels]
     fig = make_subplots(

@@ -14,9 +14,7 @@ NAMES = {"both": "heads and neurons", "heads": "heads only"}
 _SHADES = {"both": MODELS[0], "heads": MODELS[1]}
 
 
-def kept_against_speed(
-    steps: Sequence[Mapping[str, Any]], metric: str, baseline: float | None, height: int = 360
-) -> go.Figure:
+def kept_against_speed(steps: Sequence[Mapping[str, Any]], metric: str, baseline: float | None) -> go.Figure:
     """One line for each way of removing, with the intervals of speed and of the change. ``steps`` are a run's."""
     fig = go.Figure()
     for remove, name in NAMES.items():
@@ -57,7 +55,7 @@ def kept_against_speed(
         )
     fig.update_xaxes(title="times as fast, measured", zeroline=False)
     fig.update_yaxes(title=safe(metric), zeroline=False)
-    return frame(fig, height)
+    return frame(fig, 360)
 
 
 def _end(change: Mapping[str, Any], end: str) -> float:

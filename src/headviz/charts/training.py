@@ -12,7 +12,7 @@ from .palette import MODELS, NEUTRAL
 from .style import frame, safe
 
 
-def learning_curve(points: Sequence[Mapping[str, Any]], metric: str, height: int = 320) -> go.Figure:
+def learning_curve(points: Sequence[Mapping[str, Any]], metric: str) -> go.Figure:
     """A training's loss by update (left) and a dev metric after each epoch (right)."""
     fig = make_subplots(specs=[[{"secondary_y": True}]])
     losses = [(p["step"], p["loss"]) for p in points if p.get("loss") is not None]
@@ -41,4 +41,4 @@ def learning_curve(points: Sequence[Mapping[str, Any]], metric: str, height: int
     fig.update_xaxes(title="updates", zeroline=False)
     fig.update_yaxes(title="loss", rangemode="tozero", secondary_y=False)
     fig.update_yaxes(title=safe(metric), showgrid=False, secondary_y=True)
-    return frame(fig, height)
+    return frame(fig, 320)

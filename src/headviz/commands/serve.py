@@ -20,11 +20,11 @@ from urllib.request import urlopen
 from .. import plugins
 from ..errors import OptionError, UserError, unknown_choice
 from ..models.named import NAMED
+from ..storage.home import ROOTS
 from ..storage.paths import outside_path
 from ..tasks import TASKS
 from .number_types import short, whole
 
-ROOTS = "HEADVIZ_ROOTS"  # folders that the dashboard may read
 EVERYWHERE = ("0.0.0.0", "::")  # every address of this machine
 
 

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError, RunError
+from ..evaluation.verdict import MARGIN
 from ..storage.paths import kind_at, outside_path
 from .common import table, warn
 from .number_types import share
@@ -25,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--retrained-at", type=share, default=0.8, metavar="S", help="sparsity of the table with retraining (0.8)"
     )
     parser.add_argument(
-        "--margin", type=float, default=2.0, metavar="POINTS", help="loss that would matter, for the test beside (2)"
+        "--margin",
+        type=float,
+        default=MARGIN,
+        metavar="POINTS",
+        help=f"loss that would matter, for the test beside ({MARGIN:g})",
     )
 
 

@@ -121,11 +121,6 @@ class Coverage:
     unknown: tuple[str, ...]
     rare: tuple[str, ...]
 
-    @property
-    def inside(self) -> bool:
-        """Whether every word is known well."""
-        return not self.unknown and not self.rare
-
 
 @cache
 def _word_counts() -> dict[str, int]:

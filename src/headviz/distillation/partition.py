@@ -75,10 +75,6 @@ class Partition:
         shape = self.shapes[piece.name]
         return shape.numel() if piece.index is None else shape.numel() // max(1, shape[piece.dim]) * len(piece.index)
 
-    def copied(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The student's weights as the teacher has them."""
-        return {name: piece.take(weights[piece.name]).clone() for name, piece in self.kept.items()}
-
 
 @dataclass(frozen=True, eq=False)
 class Removed:

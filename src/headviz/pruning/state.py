@@ -9,8 +9,7 @@ Everything is JSON except the logits (safetensors; ``to_bytes`` puts both into o
 trained (folders written by ``Classifier.save``, below the context's folder).
 
 If ``advance`` is cancelled or killed, the state is unchanged, and a training continues from its last checkpoint in the
-context's folder. A continued run equals an uninterrupted one bit for bit, except for ``seconds``
-(``State.without_times`` leaves those out).
+context's folder. A continued run equals an uninterrupted one bit for bit, except for ``seconds``.
 
 To run pieces elsewhere: ``ready(plan, state)`` lists the works that can be done now, in any order and at the same
 time; ``perform(context, plan, state, work, …)`` does one and changes nothing; ``absorb(plan, state, done)`` adds its
@@ -189,13 +188,6 @@ class State:
         out["records"] = [dataclasses.asdict(r) for r in self.records]
         plain: dict[str, Any] = json.loads(json.dumps(out, allow_nan=False))
         return plain
-
-    def without_times(self) -> dict[str, Any]:
-        """``to_dict`` without seconds: equal for equal runs."""
-        out = self.to_dict()
-        for entry in (out["reference"], *out["choices"], *out["records"]):
-            entry.pop("seconds")
-        return out
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any], logits: Mapping[str, np.ndarray] | None = None) -> State:

@@ -131,7 +131,8 @@ def _cell(value: Any, column: str = "") -> str:
     return f"{value:,}".replace("-", "−") if isinstance(value, int) else str(value)
 
 
-def _grid(mask: HeadMask, size: int = 8) -> str:
+def _grid(mask: HeadMask) -> str:
+    size = 8  # pixels of a head
     square = f'width="{size - 1}" height="{size - 1}"'
     squares = "".join(
         f'<rect class="{"on" if kept else "off"}" x="{h * size}" y="{layer * size}" {square}/>'

@@ -14,18 +14,18 @@ from .service import family, this_user
 from .states import ENDED, RESUMABLE
 
 
-def used(run_id: str, registry: Registry | None = None) -> int:
+def used(run_id: str) -> int:
     """Bytes that a run keeps on disk, a sweep with all its runs: what deleting it frees."""
-    registry = registry or Registry()
+    registry = Registry()
     return sum(RunFiles(r.id, registry.folder).size() for r in family(registry, registry.get(run_id)))
 
 
-def archive(run_id: str, user: str | None = None, *, registry: Registry | None = None, back: bool = False) -> int:
+def archive(run_id: str, user: str | None = None, *, back: bool = False) -> int:
     """Archive a run and delete the checkpoints of a finished one; steps, log and results stay.
 
     Returns the bytes freed. ``back`` takes it out of the archive again.
     """
-    registry = registry or Registry()
+    registry = Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "archive")
     members = _ended(registry, record, "archived")
@@ -43,9 +43,9 @@ def archive(run_id: str, user: str | None = None, *, registry: Registry | None =
     return freed
 
 
-def delete(run_id: str, user: str | None = None, *, registry: Registry | None = None) -> int:
+def delete(run_id: str, user: str | None = None) -> int:
     """Delete a run with its folder: steps, log, checkpoints, models. Returns the bytes freed. Cannot be undone."""
-    registry = registry or Registry()
+    registry = Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "delete")
     members = _ended(registry, record, "deleted")

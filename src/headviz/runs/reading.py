@@ -116,7 +116,7 @@ class RunView(Shown):
         return out
 
 
-def show(run_id: str, *, log_lines: int = 30, registry: Registry | None = None) -> RunView:
+def show(run_id: str, *, log_lines: int = 30) -> RunView:
     """One run, with its steps and the end of its log.
 
     >>> from headviz.runs import reading, service
@@ -125,13 +125,13 @@ def show(run_id: str, *, log_lines: int = 30, registry: Registry | None = None) 
     >>> found.state, found.share_done
     ('done', 1.0)
     """
-    registry = registry or Registry()
+    registry = Registry()
     record = look(registry, run_id)
     children = registry.records(parent=record.id) if record.kind == SWEEP else []
     return _view(registry, record, log_lines, tuple(_view(registry, look(registry, c.id), 0) for c in children))
 
 
-def overview(*, archived: bool | None = False, registry: Registry | None = None) -> list[RunView]:
+def overview(*, archived: bool | None = False) -> list[RunView]:
     """Every run, newest first, without logs; a sweep's runs are its children. Also starts what is waiting.
 
     >>> from headviz.runs import reading, service
@@ -139,7 +139,7 @@ def overview(*, archived: bool | None = False, registry: Registry | None = None)
     >>> reading.overview()[0].record.id == run.id
     True
     """
-    registry = registry or Registry()
+    registry = Registry()
     records = look_at_all(registry, archived=archived)
     children: dict[str, list[RunRecord]] = {}
     for record in records:

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 CHUNK = 4 * 2**20  # bytes between two looks at the cancel flag
 
 
-def open_run(run_id: str, registry: Registry | None = None) -> tuple[Context, PruningPlan, State]:
+def open_run(run_id: str) -> tuple[Context, PruningPlan, State]:
     """Models, data, plan and state of a pruning run by its id; a ``RunError`` before its first step."""
     from ..pruning.context import open_context
     from .jobs.prune import make, state_of
 
-    registry = registry or Registry()
+    registry = Registry()
     record = look(registry, run_id)
     if record.kind != PRUNE:
         raise RunError(f"Run {record.id} is of kind '{record.kind}': only pruning runs have pruned models.")
@@ -40,9 +40,7 @@ def open_run(run_id: str, registry: Registry | None = None) -> tuple[Context, Pr
     return open_context(plan, RunFiles(record.id, registry.folder).results), plan, state
 
 
-def save_model(
-    run_id: str, out: Path, seed: int | None = None, step: int | None = None, registry: Registry | None = None
-) -> dict[str, str]:
+def save_model(run_id: str, out: Path, seed: int | None = None, step: int | None = None) -> dict[str, str]:
     """Write a step's really pruned model, its masked export, the report and the curve; their places.
 
     By default the last step of the first seed. Loads the run's model and data.
@@ -50,7 +48,7 @@ def save_model(
     from ..pruning.outcome import write_outcome
 
     out = new_folder(out)
-    context, plan, state = open_run(run_id, registry)
+    context, plan, state = open_run(run_id)
     if not state.steps:
         raise RunError(f"Run {run_id} has no pruned model yet. Wait for its first step.")
     return write_outcome(context, plan, state, out, seed, step)
@@ -64,14 +62,13 @@ def zip_model(
     *,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
-    registry: Registry | None = None,
 ) -> Path:
     """What ``save_model`` writes, as one zip file that holds a folder of the same name. ``progress`` counts bytes."""
     with disk_errors(out.parent):
         out.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(prefix=".saving-", dir=out.parent) as temporary:
             place = Path(temporary) / out.stem
-            save_model(run_id, place, seed, step, registry)
+            save_model(run_id, place, seed, step)
             part = Path(temporary) / "part.zip"
             pack_folder(place, part, progress, cancel)
             refuse_special(out)

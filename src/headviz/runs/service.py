@@ -91,7 +91,6 @@ def start(
     executor: str = LOCAL,
     device: str = "cpu",
     threads: int | None = None,
-    registry: Registry | None = None,
 ) -> RunRecord:
     """Record a run and start it, or let it wait its turn. Without an owner it is the user's of this process.
 
@@ -100,7 +99,7 @@ def start(
     >>> service.wait_for(run.id).state
     'done'
     """
-    registry = registry or Registry()
+    registry = Registry()
     record = new_record(kind, spec, title=title, owner=owner, executor=executor, device=device, threads=threads)
     if record.executor == DASK:
         from .address import cluster_address
@@ -112,9 +111,7 @@ def start(
     return registry.get(record.id)
 
 
-def cancel(
-    run_id: str, user: str | None = None, *, wait: float = CANCEL_WAIT, registry: Registry | None = None
-) -> RunRecord:
+def cancel(run_id: str, user: str | None = None, *, wait: float = CANCEL_WAIT) -> RunRecord:
     """Ask a run to stop and wait for it a little. Finished steps stay; a sweep stops with all its runs.
 
     >>> from headviz.runs import service
@@ -123,7 +120,7 @@ def cancel(
     >>> service.wait_for(run.id).state
     'cancelled'
     """
-    registry = registry or Registry()
+    registry = Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "cancel")
     members = [m for m in family(registry, record) if m.state not in ENDED]
@@ -148,7 +145,7 @@ def _ask(registry: Registry, record: RunRecord, who: str) -> None:
             brief.apply(record.id, CANCEL, words=f"by {who}")
 
 
-def resume(run_id: str, user: str | None = None, *, registry: Registry | None = None) -> RunRecord:
+def resume(run_id: str, user: str | None = None) -> RunRecord:
     """Continue a cancelled, failed or lost run from its last step; for a sweep all such runs of it.
 
     >>> from headviz.runs import service
@@ -157,7 +154,7 @@ def resume(run_id: str, user: str | None = None, *, registry: Registry | None = 
     >>> service.wait_for(service.resume(run.id).id).state
     'done'
     """
-    registry = registry or Registry()
+    registry = Registry()
     record = look(registry, run_id)
     check_owner(record, this_user() if user is None else user, "resume")
     if record.executor == CARRIED and record.parent:
@@ -182,11 +179,7 @@ def _again(registry: Registry, record: RunRecord) -> None:
 
 
 def wait_for(
-    run_id: str,
-    *,
-    watch: Callable[[RunRecord], None] | None = None,
-    timeout: float | None = None,
-    registry: Registry | None = None,
+    run_id: str, *, watch: Callable[[RunRecord], None] | None = None, timeout: float | None = None
 ) -> RunRecord:
     """Wait until a run has ended. Interrupting the wait does not stop the run.
 
@@ -195,7 +188,7 @@ def wait_for(
     >>> service.wait_for(run.id, timeout=60).state
     'done'
     """
-    registry = registry or Registry()
+    registry = Registry()
     begun = monotonic()
     while True:
         record = look(registry, run_id)

@@ -78,12 +78,12 @@ def _scores_of(algorithm: str, scores: Sequence[str]) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """What a sweep would do. Seconds are estimates, None without a calibration."""
+    """What a sweep would do. Seconds are estimates."""
 
     runs: int
     amount: Amount
-    serial_seconds: float | None  # one run after the other
-    seconds: float | None  # with as many at once as this machine or cluster takes
+    serial_seconds: float  # one run after the other
+    seconds: float  # with as many at once as this machine or cluster takes
     at_once: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,7 +102,6 @@ def plan_of(
     prepared: Sequence[Prepared],
     threads: int,
     workers: int | None = None,
-    calibrate: bool = True,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> SweepPlan:
@@ -116,8 +115,6 @@ def plan_of(
     for p in prepared[1:]:
         whole += p.amount
     at_once = min(len(prepared), workers or room(prepared[0].device))
-    if not calibrate:
-        return SweepPlan(len(prepared), whole, None, None, at_once)
     measured: dict[tuple[Any, ...], Any] = {}
     seconds = []
     for p in tracked(prepared, progress, cancel):
@@ -153,13 +150,12 @@ def start_sweep(
     owner: str | None = None,
     executor: str = LOCAL,
     threads: int | None = None,
-    registry: Registry | None = None,
 ) -> RunRecord:
     """Record a parent and its runs, all or none, and start as many as there is room for.
 
     On this machine each run is a process of its own; for a cluster one process works on all of them.
     """
-    registry = registry or Registry()
+    registry = Registry()
     about: dict[str, Any] = {"owner": owner, "threads": threads}
     if executor == DASK:
         from .address import cluster_address

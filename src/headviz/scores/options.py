@@ -188,15 +188,10 @@ class PriceOptions(HardOptions):
 
 
 @dataclass(frozen=True)
-class CausalOptions(GateOptions):
+class CausalOptions(HardOptions):
     """How hard gates are pressed to open and to close."""
 
     price: float = option(0.5, "pressure on the gates' logits, in units of the loss")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.price < 1e6:
-            raise OptionError(f"price is a number above 0 and below a million, not {self.price}.")
 
 
 @dataclass(frozen=True)

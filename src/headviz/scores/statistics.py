@@ -12,7 +12,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-LEVEL = 0.95
+from ..evaluation.significance import LEVEL
+
 RESAMPLES = 200
 ROLE = "role/"  # begins a role's name among the tables
 BOTTOM = 0.2  # share of heads whose membership tells how stable a ranking is

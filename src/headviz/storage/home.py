@@ -7,6 +7,7 @@ from pathlib import Path
 from .paths import outside_path
 
 VARIABLE = "HEADVIZ_HOME"
+ROOTS = "HEADVIZ_ROOTS"  # folders that the dashboard may read, separated like PATH
 
 
 def home() -> Path:

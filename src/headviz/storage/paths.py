@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import OptionError
 
+OUT = "--out"  # the option that names a new file or folder
 LONGEST_NAME = 255  # bytes in one part of a path, on every usual file system
 LONGEST_PATH = 4096  # bytes in the whole path
 
@@ -65,7 +66,7 @@ def kind_at(path: Path, what: str = "the path") -> str:
     return "folder" if stat.S_ISDIR(mode) else "other"
 
 
-def out_file(given: Any, example: str, option: str = "--out") -> Path:
+def out_file(given: Any, example: str, option: str = OUT) -> Path:
     """Where a new file may be written: an existing folder, and in it nothing or a plain file of this name."""
     path = outside_path(given, option)
     found = kind_at(path, option)
@@ -78,18 +79,18 @@ def out_file(given: Any, example: str, option: str = "--out") -> Path:
     return path
 
 
-def new_folder(given: Any, option: str = "--out") -> Path:
+def new_folder(given: Any) -> Path:
     """Where a new folder may be made: nothing is there, or an empty folder."""
-    path = outside_path(given, option)
-    found = kind_at(path, option)
+    path = outside_path(given, OUT)
+    found = kind_at(path, OUT)
     if not found:
-        _writable(next((p for p in path.absolute().parents if p.exists()), path), path, option)
+        _writable(next((p for p in path.absolute().parents if p.exists()), path), path, OUT)
         return path
     try:
         if found == "folder" and not any(path.iterdir()):
             return path
     except OSError as error:
-        raise _refused(option, path, f"cannot be read ({error.strerror})") from error
+        raise _refused(OUT, path, f"cannot be read ({error.strerror})") from error
     raise OptionError(f"'{path}' exists and is not an empty folder. Choose another name or remove it first.")
 
 

@@ -65,13 +65,13 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     return Score(float(found.score), str(metric.get_signature()))
 
 
-def counts(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = DETOKENISED) -> np.ndarray:
+def counts(hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
     """What BLEU needs of each sentence, int64 [N, 10]: matches and totals by order, both lengths.
 
     Sums of rows give the corpus score of those sentences (``bleu_of``).
     """
     _check(hypotheses, references)
-    metric = _metric(tokenize)
+    metric = _metric(DETOKENISED)
     rows = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         one = metric.corpus_score([hypothesis], [[reference]])

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from .lexicon import Adjective, Adverb, Name, Noun, Verb
 
-TENSES = ("past", "present", "future", "perfect")
 SUBJECT, OBJECT = "subject", "object"
 
 

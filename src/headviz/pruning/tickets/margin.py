@@ -16,10 +16,9 @@ import scipy
 
 from ...errors import OptionError
 from ...evaluation.significance import LEVEL
+from ...evaluation.verdict import MARGIN as MARGIN
 from ...results import Result
 from ...tasks import points_in
-
-MARGIN = 2.0  # points
 
 
 @dataclass(frozen=True)

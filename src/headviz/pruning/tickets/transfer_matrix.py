@@ -22,7 +22,6 @@ from ...evaluation.verdict import verdict
 from ...results import Result
 from ...tasks import points_in
 from ..measure import none
-from .margin import MARGIN
 from .transfer import FULL, Cell
 from .winning import Ticket, mean_and_sd, ticket, universal
 
@@ -98,7 +97,7 @@ class Matrix(Result):
         return next((e for e in self.entries if (e.source, e.target) == (source, target)), None)
 
 
-def matrix(cells: Sequence[Cell], margin: float = MARGIN, metrics: Mapping[str, str] | None = None) -> Matrix:
+def matrix(cells: Sequence[Cell], metrics: Mapping[str, str] | None = None) -> Matrix:
     """The table of some cells; with several seeds also the criterion of tickets and a test with a margin in points.
 
     ``metrics`` names the metric of each target for cells that do not, where one comes in points of its own (BLEU).
@@ -137,7 +136,7 @@ def matrix(cells: Sequence[Cell], margin: float = MARGIN, metrics: Mapping[str, 
             mean[i, j], spread = mean_and_sd(list(values.values()))
             sd[i, j] = np.nan if spread is None else spread
             if retrained and whole:
-                one = ticket(own[0].sparsity, list(whole.values()), list(values.values()), margin, name)
+                one = ticket(own[0].sparsity, list(whole.values()), list(values.values()), metric=name)
                 won[source][target] = one if list(whole) == list(values) else replace(one, within=None)
     rows = _tested([entries[s, t] for s in sources for t in targets if (s, t) in entries])
     return Matrix(sources, targets, mean, sd, full, won, rows, tuple(drawn), retrained)

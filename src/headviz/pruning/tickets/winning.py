@@ -73,7 +73,7 @@ def ticket(
     return Ticket(sparsity, mean, sd, full_mean, full_sd, len(pruned), verdict, false_win_rate(len(pruned)), test)
 
 
-def tickets(state: State, metric: str | None = None, margin: float = MARGIN) -> list[Ticket]:
+def tickets(state: State, margin: float = MARGIN) -> list[Ticket]:
     """One ticket per sparsity that every seed has reached; an ``OptionError`` if the run did not retrain."""
     name = str(state.plan["algorithm"])
     if not retrains(name):
@@ -81,7 +81,7 @@ def tickets(state: State, metric: str | None = None, margin: float = MARGIN) -> 
         raise OptionError(f"'{name}' does not retrain, so it has no winning tickets. Those that do: {retrain}.")
     if not state.plan["retrain_full"]:
         raise OptionError("This run did not train the full model (retrain_full), which tickets are compared with.")
-    metric = metric or next(iter(state.reference.metrics))
+    metric = next(iter(state.reference.metrics))
     seeds = state.plan["seeds"]
     full = [_metric(state, seed, 0, metric) for seed in seeds]
     if any(v is None for v in full):

@@ -40,8 +40,8 @@ def suggestion(present: HeadMask, kind: str | None) -> tuple[str, HeadMask]:
         label = f"Switch off the {count} lowest by {found.score}"
         if tie := maskedit.tie_at(found.values, count, present):
             label += f" ({tie.rstrip('.')})"
-        return label, maskedit.off_to_count(present, found.values, count, present)
-    return f"Switch off {count} heads at random", maskedit.off_at_random(present, count, present, seed=0)
+        return label, maskedit.off_to_count(found.values, count, present)
+    return f"Switch off {count} heads at random", maskedit.off_at_random(count, present, seed=0)
 
 
 def _them(heads: list[HeadId]) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import TaskError
 from ...heads import HeadId, HeadMask, HeadScores
+from ...progress import part
 from ...scores.catalogue import SCORES
 from ...tasks.catalogue import get_task
 from ..shell import jobs, loaders, show
@@ -190,8 +191,8 @@ def _pre_trained(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
         tables = []
         for seed in range(FRESH_HEADS):
             fresh = headviz.load(name, device=view.device, dtype=view.dtype or None, fresh_labels=clf.labels, seed=seed)
-            part = partial(_part, progress, seed)
-            tables.append(headviz.score_heads(fresh, data, view.score, progress=part, cancel=cancel))
+            told = part(progress, seed, FRESH_HEADS)
+            tables.append(headviz.score_heads(fresh, data, view.score, progress=told, cancel=cancel))
             if 1 < len(tables) < FRESH_HEADS:  # one table alone has no interval
                 jobs.offer(key, averaged(tables))
         return averaged(tables)
@@ -199,17 +200,8 @@ def _pre_trained(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
     return work
 
 
-def _part(progress: jobs.Progress, number: int, done: int, total: int) -> None:
-    progress(number * total + done, FRESH_HEADS * total)
-
-
-def tips(view: View) -> dict[str, list[list[str]]]:
-    """Tooltip lines for the grid: value, interval and rank."""
-    found = scores(view)
-    return {} if found is None else tip_tables(found)
-
-
 def tip_tables(found: HeadScores) -> dict[str, list[list[str]]]:
+    """Tooltip lines for the grid: value, interval and rank."""
     ranks = {h: i for i, h in enumerate(found.ranked(), 1)}
     layers, heads = found.values.shape
     grid = [[HeadId(i, j) for j in range(heads)] for i in range(layers)]

@@ -8,14 +8,10 @@ Streamlit serves the first page at / alone and calls its name an unknown page, s
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from collections.abc import Iterable
 
 from starlette.middleware import Middleware
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 FIRST = "heads"  # the page at /
 LINE = (
@@ -28,7 +24,7 @@ LINE = (
 class Addressed:
     """Puts the line at the end of each page's head and leads from /heads to /; all else goes through as it is."""
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], pages: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, pages: Iterable[str]) -> None:
         self.app, self.pages = app, sorted(pages)
         self.line = (LINE % json.dumps(self.pages)).encode()
 
@@ -42,10 +38,10 @@ class Addressed:
             await send({"type": "http.response.start", "status": 307, "headers": [(b"location", place)]})
             await send({"type": "http.response.body", "body": b""})
             return
-        start: MutableMapping[str, Any] = {}
+        start: Message = {}
         parts: list[bytes] = []
 
-        async def send_addressed(message: MutableMapping[str, Any]) -> None:
+        async def send_addressed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 start.update(message)
                 return

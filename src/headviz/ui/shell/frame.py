@@ -253,12 +253,12 @@ def examples_said(limit: int, size: int | None) -> str:
     return f"{size:,} dev examples" if size == limit else f"all {size:,} dev examples"
 
 
-def explains_classes(view: View, what: str) -> bool:
+def explains_classes(view: View) -> bool:
     """Whether this page can show the view's model. For a translation model it shows links to other pages."""
     if loaders.shape(view).labels:
         return True
     st.info(
-        f"{show.plain(what)} explains the class that a model predicts, and a translation has none. For a translation "
+        "Attribution explains the class that a model predicts, and a translation has none. For a translation "
         "model use these pages:",
         icon=":material/translate:",
     )

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config, net_util
 from streamlit.runtime.scriptrunner import get_script_run_ctx
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 # A dashboard that ``headviz.show`` started stands in a page of a notebook on this machine.
 NOTEBOOKS = " http://localhost:* http://127.0.0.1:* vscode-webview:"
@@ -63,7 +58,7 @@ def _unknown() -> None:
 class Guard:
     """Refuses requests for a host that ``server.allowedHosts`` does not list; adds the headers to what is sent."""
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,7 +70,7 @@ class Guard:
             await _refuse(send)
             return
 
-        async def send_guarded(message: MutableMapping[str, Any]) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), *HEADERS]
             await send(message)

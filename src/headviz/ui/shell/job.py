@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from .turns import Turn
 
 T = TypeVar("T")
-Progress = Callable[[int, int], None]
-Cancel = Callable[[], bool]
 
 KEPT = "kept"  # stands among those who want a job that goes on when nobody looks
 

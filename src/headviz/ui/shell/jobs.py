@@ -18,9 +18,10 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from ...errors import Cancelled, UserError
+from ...progress import Cancel, Progress
 from . import state
 from .freed import give_back
-from .job import KEPT, Cancel, Job, Progress
+from .job import KEPT, Job
 from .markdown import plain
 from .turns import Turn
 from .uploads import about

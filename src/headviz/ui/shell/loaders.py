@@ -24,7 +24,7 @@ from ...models.folder_check import check_config, labels_of, read_json
 from ...models.named import NAMED
 from ...models.stand_in import ZERO, StandIn
 from ...scores.catalogue import names_for
-from ...storage.home import home
+from ...storage.home import ROOTS, home
 from ...storage.paths import outside_path
 from .memo import Memo, identity
 from .uploads import is_gone, naming
@@ -44,7 +44,6 @@ _datasets: Memo[Dataset] = Memo(DATASETS)
 _evaluators: Memo[Evaluator] = Memo(EVALUATORS)
 _costs: Memo[Cost] = Memo(64)
 
-ROOTS = "HEADVIZ_ROOTS"  # folders that the dashboard may read, separated like PATH
 STACKS = ("encoder", "cross", "decoder")  # of a translation model, in the order of the grid's rows
 
 

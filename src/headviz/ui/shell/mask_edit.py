@@ -61,7 +61,7 @@ def from_indices(indices: Iterable[Any], num_layers: int, num_heads: int) -> Hea
     return HeadMask(num_layers, num_heads, tuple(heads))
 
 
-def off_to_count(mask: HeadMask, values: Any, count: int, present: HeadMask) -> HeadMask:
+def off_to_count(values: Any, count: int, present: HeadMask) -> HeadMask:
     """Exactly ``count`` of the present heads off: those with the lowest scores, from the full model.
 
     Where the cut falls among heads with the same value, those that go are drawn (always the same ones): by place, they
@@ -70,7 +70,7 @@ def off_to_count(mask: HeadMask, values: Any, count: int, present: HeadMask) -> 
     there = present.kept
     if not 0 <= count <= len(there):
         raise MaskError(f"{count} heads cannot be off: the model has {len(there)}.")
-    return HeadMask.full(mask.num_layers, mask.num_heads).without(lowest(_ties_drawn(values), count, there))
+    return HeadMask.full(present.num_layers, present.num_heads).without(lowest(_ties_drawn(values), count, there))
 
 
 def _ties_drawn(values: Any) -> NDArray[np.float64]:
@@ -92,7 +92,7 @@ def tie_at(values: Any, count: int, present: HeadMask) -> str:
     return f"{count - below} of the {count} are drawn from {same} heads with the same value."
 
 
-def off_at_random(mask: HeadMask, count: int, present: HeadMask, seed: int = 0) -> HeadMask:
+def off_at_random(count: int, present: HeadMask, seed: int) -> HeadMask:
     """Exactly ``count`` of the present heads off, drawn with ``seed``."""
     if not 0 <= count <= len(present.kept):
         raise MaskError(f"{count} heads cannot be off: the model has {len(present.kept)}.")

@@ -24,6 +24,7 @@ def uploads() -> dict[str, Path]:
     return {p.name: p for p in sorted(base.iterdir()) if p.is_dir()} if base.is_dir() else {}
 
 
+FORMATS = ("csv", "tsv", "jsonl", "parquet")
 _NAMES = {"dev": ".name", "train": ".train-name"}  # beside the tables
 
 
@@ -96,7 +97,7 @@ def keep_upload(content: bytes, kind: str, called: str = "", train: Table | None
     """Store an uploaded table as the dev split of an own task, and ``train`` as its train split; gives its id."""
     tables = {"dev": Table(content, kind, called)} | ({} if train is None else {"train": train})
     for table in tables.values():
-        if table.kind not in ("csv", "tsv", "jsonl", "parquet"):
+        if table.kind not in FORMATS:
             raise TaskError(f"'{table.kind[:20]}' files cannot be read. Upload csv, tsv, jsonl or parquet.")
     digest = hashlib.sha256(kind.encode() + content)
     if train is not None:

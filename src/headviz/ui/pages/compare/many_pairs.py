@@ -13,6 +13,7 @@ from ....errors import TaskError, UserError
 from ....evaluation.verdict import undecided
 from ....heads import HeadId
 from ...shell import jobs, memo, show, state
+from ...shell.uploads import FORMATS
 from ...widgets.grid import Look
 from .patching import EFFECT, percent
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from ....attribution.patching_set import PatchingSet
     from ....models.classifier import Classifier
 
-KINDS = ("csv", "tsv", "jsonl", "parquet")
 MOST = 200  # pairs
 DRAWN = 12  # of the demo's generator
 FORMAT = (
@@ -57,7 +57,7 @@ def section(clf: Classifier, demo: bool) -> None:
 
 def _texts(demo: bool) -> list[tuple[Given, Given]] | None:
     """The pairs that are asked for; None while nothing is."""
-    sent = st.file_uploader("A table of pairs", type=list(KINDS), key="pairs_file", help=FORMAT)
+    sent = st.file_uploader("A table of pairs", type=list(FORMATS), key="pairs_file", help=FORMAT)
     if sent is not None:
         found = read_pairs(sent.getvalue(), sent.name.rsplit(".", 1)[-1].lower())
         if len(found) > MOST:
@@ -82,8 +82,8 @@ def read_pairs(content: bytes, kind: str) -> list[tuple[Given, Given]]:
     from ....storage.writing import replace_file
     from ....tasks.readers import read_table
 
-    if kind not in KINDS:
-        raise TaskError(f"'{kind[:20]}' files cannot be read. Upload {', '.join(KINDS)}.")
+    if kind not in FORMATS:
+        raise TaskError(f"'{kind[:20]}' files cannot be read. Upload {', '.join(FORMATS)}.")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"pairs.{kind}"
         replace_file(path, content)

@@ -32,7 +32,7 @@ def load(view: View, like: Classifier) -> Classifier | None:
     return clf
 
 
-def chooser(view: View, like: Classifier) -> Classifier | None:
+def chooser(like: Classifier) -> Classifier | None:
     """A field for the second model. An error appears beside it, and the page goes on without that model."""
     with st.popover("Another model"):
         state.text(

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("float32", "bfloat16")
-KINDS = ("csv", "tsv", "jsonl", "parquet")
 
 
 def card(clf: Classifier) -> None:
@@ -180,7 +179,7 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
     """A form to upload a table: it is read, the user names its columns, and it is stored under its digest."""
     import pandas as pd
 
-    sent = st.file_uploader("A table with texts and labels, to measure on", type=list(KINDS), key="upload")
+    sent = st.file_uploader("A table with texts and labels, to measure on", type=list(uploads.FORMATS), key="upload")
     if sent is None:
         st.caption(
             "csv, tsv, jsonl or parquet, with one or two text columns and a label column. It stays on this machine."
@@ -188,7 +187,7 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
         return
     further = st.file_uploader(
         "Table to train on (optional)",
-        type=list(KINDS),
+        type=list(uploads.FORMATS),
         key="upload_train",
         help="It needs the same columns. Head scores are computed on it; pruning runs and fine-tuning need it. Without "
         "it, head scores are computed on the table above.",

@@ -233,7 +233,7 @@ def _caption(name: str, chosen: HeadId, found: Maps, part: bool) -> str:
     return f"Which connections speak for (blue) or against (orange) '{found.target_label}'."
 
 
-def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId, found: Maps | None = None) -> tuple[str, str]:
+def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[str, str]:
     """The maps from the library and from the command line."""
     mask = state.mask(clf.present)
     changed: dict[str, Any] = {

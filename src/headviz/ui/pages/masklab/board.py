@@ -60,7 +60,7 @@ def toolbar(present: HeadMask, found: HeadScores | None = None, scores: Sequence
             key="all_on",
         )
         with st.popover("Select heads"):
-            _many(present, mask, found)
+            _many(present, found)
         with st.popover("Saved masks"):
             _saved(present, mask)
         with st.popover("Import mask"):
@@ -96,7 +96,7 @@ def _json(mask: HeadMask, view: View) -> str:
     return mask_json(mask, model=view.model, digest=loaders.model(view).digest, ablation=view.ablation)
 
 
-def _many(present: HeadMask, mask: HeadMask, found: HeadScores | None) -> None:
+def _many(present: HeadMask, found: HeadScores | None) -> None:
     count = state.number("count", "Heads to switch off", 0, len(present.kept))
     if found is None:
         _no_scores()
@@ -108,11 +108,9 @@ def _many(present: HeadMask, mask: HeadMask, found: HeadScores | None) -> None:
         help=show.plain("" if values is None else maskedit.tie_at(values, count, present)) or None,
         width="stretch",
         on_click=_lowest,
-        args=(present, mask, values, count),
+        args=(present, values, count),
     )
-    st.button(
-        f"{count} at random, a new draw", key="random", width="stretch", on_click=_random, args=(present, mask, count)
-    )
+    st.button(f"{count} at random, a new draw", key="random", width="stretch", on_click=_random, args=(present, count))
 
 
 def _no_scores() -> None:
@@ -120,12 +118,12 @@ def _no_scores() -> None:
     st.page_link("pages/heads.py", label="Compute it on Heads", icon=":material/grid_view:")
 
 
-def _lowest(present: HeadMask, mask: HeadMask, values: Any, count: int) -> None:
-    state.set_mask(maskedit.off_to_count(mask, values, count, present))
+def _lowest(present: HeadMask, values: Any, count: int) -> None:
+    state.set_mask(maskedit.off_to_count(values, count, present))
 
 
-def _random(present: HeadMask, mask: HeadMask, count: int) -> None:
-    state.set_mask(maskedit.off_at_random(mask, count, present, seed=len(state.session().history.past)))
+def _random(present: HeadMask, count: int) -> None:
+    state.set_mask(maskedit.off_at_random(count, present, seed=len(state.session().history.past)))
 
 
 def _saved(present: HeadMask, mask: HeadMask) -> None:
@@ -201,7 +199,6 @@ def _read(present: HeadMask) -> None:
 def grid(
     present: HeadMask,
     found: HeadScores | None = None,
-    width: float = 36,
     rows: Sequence[str] | None = None,
     following: Ablation | None = None,
 ) -> None:
@@ -245,7 +242,7 @@ def grid(
                 blank_zeros=costs,
                 digits=1 if costs else None,
                 large=view.present,
-                width=width,
+                width=36,
                 file="headviz-mask",
             ),
             on_edit=edited,

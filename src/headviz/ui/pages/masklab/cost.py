@@ -258,7 +258,7 @@ def details(clf: Classifier, data: Dataset, found: Measured) -> None:
     left, right = st.columns([7, 4], gap="large")
     if not nothing:
         with left:
-            _flipped(clf, data, found)
+            _flipped(data, found)
     with left if nothing else right:
         st.subheader("Confusion")
         show.figure(
@@ -269,7 +269,7 @@ def details(clf: Classifier, data: Dataset, found: Measured) -> None:
         )
 
 
-def _flipped(clf: Classifier, data: Dataset, found: Measured) -> None:
+def _flipped(data: Dataset, found: Measured) -> None:
     flips = found.comparison.flips
     assert flips is not None
     st.subheader(show.plain(flipped_title(len(flips.worse), len(flips.better), len(flips.other))))
@@ -336,7 +336,7 @@ def flipped_rows(data: Dataset, found: Measured, places: Sequence[tuple[str, int
     return rows
 
 
-def recipe(view: View, clf: Classifier, found: Measured | None) -> tuple[str, str]:
+def recipe(view: View, clf: Classifier) -> tuple[str, str]:
     """The evaluation of this mask as a library call and as a command."""
     mask = state.mask(clf.present)
     stand_in = reference.chosen() if mask.off else StandIn()

@@ -121,11 +121,10 @@ def _show(found: Planned) -> None:
     plan = found.plan
     once = f", {plan.at_once} at a time" if plan.at_once > 1 else ", one after the other"
     training = f"{plan.amount.finetunings:,} fine-tunings" if plan.amount.finetunings else "no training"
-    if plan.seconds is not None:
-        st.markdown(
-            f"About **{runsview.span(plan.seconds)}** on this machine{once}: {plan.runs} runs, "
-            f"{plan.amount.scorings:,} scorings, {training}, {plan.amount.evaluations:,} evaluations."
-        )
+    st.markdown(
+        f"About **{runsview.span(plan.seconds)}** on this machine{once}: {plan.runs} runs, "
+        f"{plan.amount.scorings:,} scorings, {training}, {plan.amount.evaluations:,} evaluations."
+    )
     show.table(
         ["task", "algorithm", "score", "runs", "steps", "scorings", "fine-tunings"],
         found.rows,
