@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -40,21 +41,34 @@ def test_one_thread_stays_one_also_after_an_error():
 
 
 @pytest.mark.parametrize(
-    ("name", "score", "threads"),
-    [("gates", "taylor", 3), ("attattr", "attattr-max", 3), ("conductance", "conductance-pearson", 2)],
+    ("score", "hidden", "given", "used"),
+    [
+        ("taylor", 32, 3, 3),
+        ("attattr-max", 32, 3, 3),
+        ("conductance-pearson", 32, 3, 2),
+        ("conductance-pearson", 256, 3, 3),
+        ("conductance-pearson", 256, 4, 3),
+    ],
 )
-def test_only_where_statistics_take_long(name: str, score: str, threads: int, monkeypatch: pytest.MonkeyPatch):
+def test_a_core_is_spared_where_that_is_faster(
+    score: str, hidden: int, given: int, used: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Elsewhere the thread that is left out would be missed: on two cores half of the speed."""
-    seen, before, sweep = set(), torch.get_num_threads(), SWEEPS[name]
+    seen, before = set(), torch.get_num_threads()
+    name = {"taylor": "gates", "attattr-max": "attattr"}.get(score, "conductance")
+    sweep = SWEEPS[name]
 
     def run(chunk):
         seen.add(torch.get_num_threads())
         return sweep.run(chunk)
 
     monkeypatch.setitem(SWEEPS, name, replace(sweep, run=run))
-    torch.set_num_threads(3)
+    clf = tiny_classifier(hidden=hidden, layers=1)
+    torch.set_num_threads(given)
     try:
-        headviz.score_heads(tiny_classifier(), made(6), score, cache=False)
+        values = headviz.score_heads(clf, made(6), score, cache=False).values
+        torch.set_num_threads(1)
+        np.testing.assert_allclose(values, headviz.score_heads(clf, made(6), score, cache=False).values, atol=1e-4)
     finally:
         torch.set_num_threads(before)
-    assert seen == {threads}
+    assert seen == {used, 1}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from ..heads import HeadMask
 from ..progress import Cancel, Progress, tracked
 from ..storage.store import Entry, Store, make_key
 from .chunk import Chunk, Tables, filled_part
-from .spare_core import room_for_statistics
+from .spare_core import can_spare_core, room_for_statistics
 from .sweeps import SWEEPS
 
 if TYPE_CHECKING:
@@ -133,24 +132,28 @@ class Collector:
         self.done[index] = True
 
     def _compute(self, keys: list[str], progress: Progress | None, cancel: Cancel | None) -> None:
-        """Chunks of similar length; statistics in a second thread, beside the next chunk."""
+        """Chunks of similar length; statistics beside the next chunk, in a thread, where a core can be spared."""
         if not keys:
             return
         keys = sorted(keys, key=lambda key: (len(self.chunk.encodings[self._twins[key][0]]), key))
         chunk = self._chunk([self._twins[key][0] for key in keys], cancel)
         run = (self.sweep.sentences if chunk.data.is_translation else None) or self.sweep.run
+        parts = tracked(self.sweep.split(chunk), cancel=cancel)
+        if not (self.sweep.spare_core and can_spare_core(chunk.clf)):
+            for part in parts:
+                self._keep(keys[part], _finish(run(chunk.part(part))), progress)
+            return
         waiting: list[tuple[list[str], Future[list[Tables]]]] = []
-        room = room_for_statistics() if self.sweep.spare_core else nullcontext()
-        with room, ThreadPoolExecutor(1, "headviz-statistics") as pool:
+        with room_for_statistics(), ThreadPoolExecutor(1, "headviz-statistics") as pool:
             try:
-                for part in tracked(self.sweep.split(chunk), cancel=cancel):
-                    rest = run(chunk.part(part))
-                    waiting.append((keys[part], pool.submit(_finish, rest)))
+                for part in parts:
+                    waiting.append((keys[part], pool.submit(_finish, run(chunk.part(part)))))
                     while len(waiting) > _AHEAD:
-                        self._keep(*waiting.pop(0), progress)
+                        done, future = waiting.pop(0)
+                        self._keep(done, future.result(), progress)
             finally:  # what was computed is kept, also when it is cancelled
-                for part_keys, future in waiting:
-                    self._keep(part_keys, future, progress)
+                for done, future in waiting:
+                    self._keep(done, future.result(), progress)
 
     def _chunk(self, index: list[int], cancel: Cancel | None) -> Chunk:
         c = self.chunk
@@ -163,9 +166,8 @@ class Collector:
             cancel=cancel,
         )
 
-    def _keep(self, keys: list[str], future: Future[list[Tables]], progress: Progress | None) -> None:
+    def _keep(self, keys: list[str], tables: list[Tables], progress: Progress | None) -> None:
         """One transaction per chunk: after a crash, whole chunks are there or missing."""
-        tables = future.result()
         if self.store is not None:
             self.store.put_many((k, Entry(t)) for k, t in zip(keys, tables, strict=True))
         for key, table in zip(keys, tables, strict=True):
