@@ -1,8 +1,9 @@
 """What two changes cost together beyond the sum of what each costs alone, with its interval and p.
 
 excess = m(first) + m(second) − m(neither off) − m(both off), on the same examples; above 0, one stands in for the
-other. For accuracy it is the mean of a number from −2 to 2 per example, with one example of 1 and one of −1 added, as
-in ``intervals``. For other metrics its spread comes from a bootstrap of the examples. Both ends and p are normal.
+other. For accuracy it is the mean of a number from −2 to 2 per example, with one example added in each direction, as in
+``intervals``, of the largest size seen. For other metrics its spread comes from a bootstrap of the examples. Both ends
+and p are normal.
 
 Shapes: N examples, R resamples.
 """
@@ -42,7 +43,8 @@ def excess(
         right = [(said == answers.gold).astype(float) for said in (first, second, answers.full, both)]
         each = right[0] + right[1] - right[2] - right[3]
         value, n = float(each.mean()), len(each)
-        padded = np.concatenate([each, [1.0, -1.0]])
+        most = max(1.0, float(np.abs(each).max(initial=0.0)))
+        padded = np.concatenate([each, [most, -most]])
         centre, spread = float(padded.mean()), float(padded.std() / np.sqrt(n + 2))
     else:
         value = centre = _of(answers, first, second, both, metric)
