@@ -31,8 +31,8 @@ from findings_tables import (
     where,
 )
 from headviz.evaluation.significance import holm
+from headviz.evaluation.verdict import MARGIN
 from headviz.pruning import ALGORITHMS
-from headviz.pruning.tickets.margin import MARGIN
 from headviz.reference import find, published
 
 TARGET = PAGE.with_suffix(".md")

@@ -9,8 +9,9 @@ import numpy as np
 
 from findings_models import FOLDERS
 from findings_tables import Cells, by_model, links, one_class, over_seeds, points, table, three, value_of
+from headviz.evaluation.verdict import MARGIN
 from headviz.pruning import ALGORITHMS
-from headviz.pruning.tickets.margin import MARGIN, false_win_rate
+from headviz.pruning.tickets.margin import false_win_rate
 from headviz.pruning.tickets.winning import Ticket, highest_within, mean_and_sd, ticket
 from headviz.reference import published
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RunError
+from ..evaluation.verdict import MARGIN
 from ..heads import HeadMask
 from ..models.pruning import prune
 from ..storage.tables import to_csv
@@ -18,7 +19,7 @@ from .plan import PruningPlan
 from .repair.apply import repaired
 from .repair.kinds import NOTHING
 from .state import State, StepRecord
-from .tickets.margin import MARGIN, caveat, margin_words
+from .tickets.margin import caveat, margin_words
 from .tickets.winning import highest, mean_and_sd, tickets
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ import scipy
 
 from ...errors import OptionError
 from ...evaluation.significance import LEVEL
-from ...evaluation.verdict import MARGIN as MARGIN
 from ...results import Result
 from ...tasks import points_in
 

@@ -14,12 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...evaluation.verdict import MARGIN
 from ...reference import published
 from ...results import Result
 from ...tasks import points_in
 from ..algorithms import retrains, thesis_row
 from ..state import State, StepRecord
-from .margin import MARGIN, caveat, margin_words
+from .margin import caveat, margin_words
 from .winning import comparable, kind, mean_and_sd, one_class, score_of, ticket_rows
 
 # task -> column of the published table

@@ -21,11 +21,12 @@ import numpy as np
 
 from ...errors import OptionError
 from ...evaluation.constant import remark
+from ...evaluation.verdict import MARGIN
 from ...reference import find
 from ...results import Result
 from ..algorithms import ALGORITHMS, retrains, thesis_row
 from ..state import State, StepRecord
-from .margin import MARGIN, MarginTest, false_win_rate, margin_test
+from .margin import MarginTest, false_win_rate, margin_test
 
 # task -> its column in the thesis's Table 6.2
 PUBLISHED_TASKS = ("qnli", "qqp", "mrpc", "wnli", "rte", "sst2", "cola")

@@ -25,8 +25,8 @@ def retrains(view: RunView) -> bool:
 
 def tickets(views: Sequence[RunView]) -> None:
     """The highest share of heads removed at which a retrained model is as good as the full one, and published ones."""
+    from ....evaluation.verdict import MARGIN
     from ....pruning.algorithms import ALGORITHMS
-    from ....pruning.tickets.margin import MARGIN
     from ....pruning.tickets.seeds_together import together
     from ....pruning.tickets.thesis_tables import table_62
 
