@@ -12,6 +12,7 @@ from headviz.analyses.analysis import Analysis, Option, Table, View
 from headviz.analyses.catalogue import ANALYSES
 from headviz.cli import main
 from headviz.commands.analyse import named
+from headviz.heads import lowest
 from headviz.results import Result
 from support.command import call, mistake
 from support.custom_files import custom, write_custom
@@ -202,3 +203,25 @@ def test_an_analysis_from_outside_has_a_command_with_its_options(
     assert call(capsys, *words) == {"analysis": "count", "heads": 24}
     assert main(words) == 0
     assert capsys.readouterr().out.split() == ["24", "heads.", "All", "of", "them.", "heads", "24"]
+
+
+@pytest.mark.slow
+def test_the_exact_order_of_checkpoints_is_that_of_the_metric_asked_for(
+    capsys: pytest.CaptureFixture[str], place: Path
+) -> None:
+    """It was that of the task's first metric, whatever was asked."""
+    asked = ["analyse", "dynamics", *common(place, model=False), "--checkpoints", str(place / "run")]
+    found = call(capsys, *asked, "--score", "oracle", "--step", "0.25", "--metric", "matthews")
+    one = found["checkpoints"][0]
+    single = [
+        "ablate",
+        *common(place, model=False),
+        "--model",
+        str(place / "run" / one["name"]),
+        "--metric",
+        "matthews",
+    ]
+    values = np.array(call(capsys, *single)["values"])
+    full = HeadMask.full(*values.shape)
+    first = full.without(lowest(values, round(full.size / 4), full.kept))
+    assert one["curves"]["curves"][0]["points"][1]["mask"] == first.hex

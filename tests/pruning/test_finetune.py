@@ -38,7 +38,7 @@ def pruned(clf):
 
 @pytest.mark.slow
 def test_it_learns(clf):
-    options = FinetuneOptions(epochs=12, batch=8, learning_rate=3e-3, evaluate_epochs=True)
+    options = FinetuneOptions(epochs=20, batch=8, learning_rate=3e-3, evaluate_epochs=True)
     trained = fine_tune(clf, make_data(96), options, dev=DEV)
     assert evaluate(trained.classifier, make_data(96)).metrics["accuracy"] > 0.8
     losses = [p.loss for p in trained.curve if p.loss is not None]
@@ -188,8 +188,26 @@ def test_the_learning_rate_follows_its_schedule(clf):
     assert rates[:3] == sorted(rates[:3])
     assert rates[6:] == sorted(rates[6:], reverse=True)
     assert rates[-1] < 3e-4
+    half = 1e-3 * (1 + np.cos(np.pi * np.arange(1, 6) / 6)) / 2  # half a cosine
+    assert rates[7:] == pytest.approx(half)
     constant = fine_tune(clf, TRAIN, dataclasses.replace(O, schedule="constant"))
     assert {p.learning_rate for p in constant.curve} == {1e-3}
+
+
+def test_a_plateau_needs_room():
+    with pytest.raises(OptionError, match="no room"):
+        FinetuneOptions(schedule="plateau", warmup=0.7, fall=0.6)
+    FinetuneOptions(warmup=0.9)  # of other schedules the fall says nothing
+
+
+def test_looking_at_dev_changes_no_dropout():
+    """It drew one random number, and all updates that followed were others."""
+    loose = tiny_classifier(hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2)
+    blind, looked = (
+        fine_tune(loose, TRAIN, dataclasses.replace(O, evaluate_epochs=look), 3, dev=DEV).classifier
+        for look in (False, True)
+    )
+    assert blind.digest == looked.digest
 
 
 def test_early_stopping_keeps_the_best_epoch(clf):

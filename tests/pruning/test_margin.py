@@ -12,6 +12,7 @@ from headviz.pruning import run_plan
 from headviz.pruning.tickets.margin import caveat, false_win_rate, margin_test
 from headviz.pruning.tickets.thesis_tables import table_62
 from headviz.pruning.tickets.winning import Ticket, highest_within, ticket, wins
+from headviz.reports.steps import _margin
 from support.marks import all_in_ci
 from support.pruning_plans import context, plan
 
@@ -98,3 +99,9 @@ def _tickets(state, margin):
     from headviz.pruning.tickets.winning import tickets
 
     return tickets(state, margin=margin)
+
+
+def test_the_loss_that_is_excluded_is_rounded_up():
+    """ "1.9" said that a loss of 1.905 is excluded, and it was not."""
+    found = [{"within": {"excludes": 1.9069, "within": True}}, {"within": {"excludes": 2.04, "within": False}}]
+    assert [_margin(t["within"]) for t in found] == [("2.0", "yes"), ("2.1", "no")]

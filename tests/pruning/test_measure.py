@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from headviz.evaluation.comparison import Answers, deltas
 from headviz.pruning.measure import agreement, interval, measured
+from headviz.tasks import Dataset, get_task, predicted
 from support.metrics import metric_of_rows
 from support.pruning_plans import make_data
 
@@ -59,3 +61,26 @@ def test_agreement_of_a_regression_is_a_correlation():
     a = np.array([1.0, 2.0, 4.0])
     assert agreement(a, 2 * a + 1, is_regression=True) == pytest.approx(1)
     assert agreement(a, np.ones(3), is_regression=True) is None
+
+
+@pytest.mark.parametrize("name", ["accuracy", "f1", "matthews"])
+def test_an_answer_that_is_none_of_the_classes_is_a_wrong_one(name):
+    """A model with more outputs than the task has classes; its steps had no interval and no change."""
+    rng = np.random.default_rng(3)
+    data = Dataset(get_task("sst2"), "dev", tuple("a" for _ in range(60)), None, rng.integers(0, 2, 60))
+    logits, reference = (rng.normal(size=(60, 3)).astype(np.float32) for _ in range(2))
+    order = np.array([0, 1])
+    mine, theirs = predicted(logits, order), predicted(reference, order)
+    assert (mine < 0).any()
+    value = metric_of_rows(name, data.gold[None], mine[None])[0]
+    found = measured(data, order, {name: value}, logits, reference)
+    low, high = found.intervals[name]
+    assert low < value < high
+    one = deltas(Answers(data.gold, theirs, 2), [mine], name)[0]
+    assert found.deltas[name] == {
+        "delta": one.delta,
+        "low": one.interval_low,
+        "high": one.interval_high,
+        "p": one.p_value,
+    }
+    assert not math.isnan(one.interval_low)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from headviz.pruning import ALGORITHMS, State
 from headviz.pruning.faster import latency, search
 from headviz.runs import reading, service
 from headviz.runs.jobs import faster
+from headviz.runs.jobs.loaded import JobSpec
 from headviz.runs.kinds import KINDS, make_job
 from headviz.runs.protocol import Tools
 from support.marks import all_in_ci
@@ -356,3 +358,26 @@ def test_a_deleted_model_folder_is_named(place, registry):
     after = ended(run.id)
     assert after.state == "failed"
     assert "There is no folder" in after.error
+
+
+def test_a_recipe_says_how_many_examples_its_training_takes(place, tmp_path, monkeypatch):
+    """`headviz finetune` and pruning runs took them; a run of this kind took its updates alone."""
+    model = shutil.copytree(place["base"], tmp_path / "m")
+    (model / "recipe.json").write_text('{"finetune": {"epochs": 1.0, "batch": 4}, "examples": 24}')
+    asked: list[int | None] = []
+    whole = JobSpec.dataset
+
+    def dataset(self, split, limit=None):
+        asked.append(limit)
+        return whole(self, split, limit)
+
+    monkeypatch.setattr(JobSpec, "dataset", dataset)
+    recipe = {"model": str(model), "task": "demo", "device": "cpu", "dev_limit": 20}
+    for spec, limit in (
+        (recipe, 24),
+        ({**recipe, "train_limit": 30}, 30),
+        ({**recipe, "train_limit": 40, "finetune": {"batch": 8}}, 40),
+        ({**spec_of("finetune", place), "model": str(model), "finetune": None}, None),  # data of one's own: all
+    ):
+        make_job("finetune", spec).prepared()
+        assert asked[-2] == limit

@@ -150,7 +150,7 @@ def run(given: Given) -> Dynamics:
 
     def scorer(evaluator: MaskEvaluator) -> NDArray:
         if score == ORACLE:
-            return ablate(evaluator, cancel=given.cancel).values
+            return ablate(evaluator, metric=given.option("metric"), cancel=given.cancel).values
         table: NDArray = given.score(evaluator.clf, score, given.sample(evaluator.clf))
         return table
 

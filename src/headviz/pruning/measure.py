@@ -46,11 +46,9 @@ def measured(
     if data.labels is None:
         return found
     answers = Answers(data.gold, theirs, classes)
-    usable = data.is_regression or bool((mine >= 0).all() and (theirs >= 0).all())
     for name in metrics:
-        found.intervals[name] = interval(data.gold, mine, name, classes) if usable else (None, None)
-        if usable:
-            found.deltas[name] = _plain(deltas(answers, [mine], name)[0])
+        found.intervals[name] = interval(data.gold, mine, name, classes)
+        found.deltas[name] = _plain(deltas(answers, [mine], name)[0])
     return found
 
 
@@ -96,7 +94,8 @@ def interval(
     rng, n = np.random.default_rng(seed), len(gold)
     if classes:
         counts = confusion(gold, mine, classes)
-        drawn = rng.multinomial(n, counts.ravel() / n, size=RESAMPLES).reshape(-1, classes, classes)
+        counts = np.pad(counts, ((0, counts.shape[1] - classes), (0, 0)))  # no example is gold for none of the classes
+        drawn = rng.multinomial(n, counts.ravel() / n, size=RESAMPLES).reshape(-1, *counts.shape)
         values = resampling.CLASS_METRICS[metric](drawn)
     else:
         rows = rng.integers(0, n, size=(RESAMPLES, n))

@@ -68,7 +68,7 @@ class FinetuneOptions:
     weight_decay: float = 0.0
     warmup: float = 0.0  # share of all steps
     schedule: str = "linear"
-    fall: float = 0.25  # share of all steps over which a plateau ends linearly
+    fall: float = 0.25  # share of all steps over which a plateau falls to zero, by half a cosine
     max_grad_norm: float = 1.0
     accumulation: int = 1  # batches per update
     precision: str = "float32"  # bfloat16 and float16 train with autocast; weights stay float32
@@ -84,6 +84,8 @@ class FinetuneOptions:
         number(self.epsilon, "epsilon", 0, 1, above=True)
         share(self.warmup, "warmup")
         share(self.fall, "fall")
+        if self.schedule == "plateau" and self.warmup + self.fall > 1:
+            raise OptionError(f"A plateau has no room between a warmup of {self.warmup:g} and a fall of {self.fall:g}.")
         share(self.beta2, "beta2")
         whole(self.accumulation, "accumulation", 1)
         number(self.max_grad_norm, "max_grad_norm", 0, LARGEST_RATE, above=True)

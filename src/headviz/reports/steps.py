@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..charts import numbers
+from ..evaluation.verdict import points_up
 from ..runs import baselines
 from ..runs.record import PRUNE
 from ..tasks import points_in
@@ -114,7 +115,7 @@ def _margin(test: Mapping[str, Any] | None) -> tuple[str, str]:
     """The loss that is excluded, and whether it is within the margin; a dash with too few seeds."""
     if test is None or test["within"] is None:
         return "–", "not known"
-    return f"{test['excludes']:.1f}", "yes" if test["within"] else "no"
+    return points_up(test["excludes"]), "yes" if test["within"] else "no"
 
 
 def training(options: Mapping[str, Any]) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LARGEST = 0.25  # of the cache: larger models are not stored
 WORDS = "training"
-VERSION = 2  # raise it when the same training would give another model
+VERSION = 3  # raise it when the same training would give another model
 
 
 def trained_once(

@@ -61,6 +61,11 @@ def trainer_for(
                 raise Diverged(divergence(step, total, options), learning_curve(self.state.log_history, None))
             return (loss, {"logits": logits}) if return_outputs else loss
 
+        def evaluate(self, *args: Any, **how: Any) -> Any:
+            # its data loader draws a seed, which would change the dropout of all updates that follow
+            with torch.random.fork_rng([clf.device] if clf.device.type == "cuda" else []):
+                return super().evaluate(*args, **how)
+
     def collate(batch: list[tuple[Any, Any]]) -> dict[str, torch.Tensor]:
         return clf.labelled([e for e, _ in batch], [y for _, y in batch])
 

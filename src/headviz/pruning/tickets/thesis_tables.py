@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...evaluation.verdict import MARGIN
+from ...evaluation.verdict import MARGIN, points_up
 from ...reference import published
 from ...results import Result
 from ...tasks import points_in
@@ -67,7 +67,7 @@ def table_62(states: Sequence[State], margin: float = MARGIN) -> Layout:
                 full.seeds,
                 rate(full.false_win_rate),
                 percent(safe.sparsity if safe else None),
-                "–" if excludes is None else f"{excludes:.1f}",
+                "–" if excludes is None else points_up(excludes),
                 r.remark,
                 percent(r.published[0]),
                 *r.published[1:],

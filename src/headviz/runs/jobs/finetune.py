@@ -114,10 +114,12 @@ class FinetuneJob(RunJob):
 
     def prepared(self) -> tuple[Classifier, Dataset, Dataset, FinetuneOptions]:
         """Model, train and dev data, and the options of the training."""
-        from ...pruning.finetune.recipe import recipe_of
+        from ...pruning.finetune.recipe import examples_of, recipe_of
 
-        spec = self.spec
-        train, dev = spec.dataset("train", spec.train_limit), spec.dataset("dev", spec.dev_limit)
+        spec, limit = self.spec, self.spec.train_limit
+        if spec.finetune is None and limit is None and spec.data is None:
+            limit = examples_of(spec.model)  # the recipe's, as its options
+        train, dev = spec.dataset("train", limit), spec.dataset("dev", spec.dev_limit)
         options = recipe_of(spec.model) if spec.finetune is None else FinetuneOptions.from_dict(dict(spec.finetune))
         return self._model(train), train, dev, options or FinetuneOptions()
 
