@@ -12,8 +12,8 @@ from headviz.scores.catalogue import TO_PRUNE_BY
 
 TOGETHER = ("978c1d54", "a06c7cca")  # models whose boards were made before the halves were drawn apart
 DRAWN_TOGETHER = """The intervals of this board are of 24 November, when the examples of both halves were drawn \
-together; on the demo's board those of areas are now 0.94 to 1.29 times as wide, those of leads 0.81 to 1.21 times. The \
-areas are as they would be now."""
+together; on the demo's board those of areas are now 0.94 to 1.29 times as wide, those of leads 0.81 to 1.21 times. \
+The areas are as they would be now."""
 
 
 def transferred(found: Cells, trained: Cells) -> Iterator[str]:
