@@ -59,6 +59,8 @@ def test_every_algorithm_in_parts_equals_itself_in_one_go(name, tmp_path):
     if name == "iterative":
         options["repair"] = "bias"  # the model that is scored is then made anew at each step
     fixed = ALGORITHMS[name].only_score is not None  # measured whole
+    if name.startswith("gates"):
+        options["score_options"] = {"steps": 20}
     p = plan(name, **options, **({} if fixed else {"score": "taylor"}))
     found, split = in_parts(subject(tmp_path, "parts"), p, seed=3)
     assert without_times(found) == without_times(whole(subject(tmp_path, "whole"), p))
