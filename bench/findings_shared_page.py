@@ -10,10 +10,6 @@ from headviz.analyses.board import recorded
 from headviz.reference import find
 from headviz.scores.catalogue import TO_PRUNE_BY
 
-DRAWN_TOGETHER = """The intervals of this board are of 24 November, when the examples of both halves were drawn \
-together; on the demo's board those of areas are now 0.94 to 1.29 times as wide, those of leads 0.81 to 1.21 times. \
-The areas are as they would be now."""
-
 
 def transferred(found: Cells, trained: Cells) -> Iterator[str]:
     """What each task's model keeps under the masks of all, beside random masks."""
@@ -117,9 +113,7 @@ def boards(found: Cells, trained: Cells) -> Iterator[str]:
         ]
         header = ["score", "area", "lead", "behind", "agreement with single ablation", "seconds per example"]
         yield from [*table(header, rows), ""]
-        before = "device" not in cell.get("made_by", {"device": ""})  # newer boards say what they were made on
-        drawn = f" {DRAWN_TOGETHER}" if before else ""
-        yield from [_best(grades) + drawn, ""]
+        yield from [_best(grades), ""]
     if found:
         yield from _all_boards(found)
 
