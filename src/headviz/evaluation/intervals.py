@@ -24,6 +24,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from .resampling import ranks
 from .significance import LEVEL, Interval
 
 EXTRA = 0.75  # examples added to each cell of changed answers
@@ -111,23 +112,15 @@ def correlation_interval(
     return Interval(max(-2.0, after - before - half), min(2.0, after - before + half))
 
 
-def ranks(values: NDArray) -> Floats:
-    """From 1 for the lowest; equal ones share the mean of their places."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    found: Floats = (np.cumsum(count) - (count - 1) / 2)[place]
-    return found
-
-
 def _moved(of: NDArray, weights: NDArray) -> Floats:
     """How much the mean of weights · ranks rises with an example at each place; both are of mean 0, variance 1.
 
     An example lifts the ranks above its own by one, and those equal to it by half.
     """
-    values, place, count = np.unique(of, return_inverse=True, return_counts=True)
+    values, place = np.unique(of, return_inverse=True)
     own = np.bincount(place, weights, len(values))
     above = np.cumsum(own[::-1])[::-1] - own / 2
-    spread = (np.cumsum(count) - (count - 1) / 2)[place].std()  # of the ranks, of which ``of`` are the standard ones
-    found: Floats = above[place] / spread
+    found: Floats = above[place] / ranks(of).std()
     return found
 
 

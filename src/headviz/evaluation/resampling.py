@@ -92,7 +92,7 @@ def pearson(gold: NDArray, predicted: NDArray) -> float:
     return float(_weighted_r(np.ones((1, len(gold))), gold.astype(float), predicted.astype(float))[0])
 
 
-def _ranks(values: NDArray) -> Floats:
+def ranks(values: NDArray) -> Floats:
     """Average ranks along the last axis."""
     from scipy.stats import rankdata
 
@@ -101,7 +101,7 @@ def _ranks(values: NDArray) -> Floats:
 
 def spearman(gold: NDArray, predicted: NDArray) -> float:
     """Spearman's rank correlation with average ranks; NaN where a side is constant."""
-    return pearson(_ranks(gold), _ranks(predicted))
+    return pearson(ranks(gold), ranks(predicted))
 
 
 REGRESSION_METRICS: dict[str, Callable[[NDArray, NDArray], float]] = {"pearson": pearson, "spearman": spearman}
@@ -113,10 +113,10 @@ def regression_swap_p(gold: NDArray, full: NDArray, masked: NDArray, metric: str
         return float("nan") if np.isnan(REGRESSION_METRICS[metric](gold, full)) else 1.0
     rng, n = np.random.default_rng(seed), len(gold)
     even = np.ones((1, n))
-    gold = _ranks(gold) if metric == "spearman" else gold.astype(float)
+    gold = ranks(gold) if metric == "spearman" else gold.astype(float)
 
     def r(values: NDArray) -> Floats:
-        return _weighted_r(even, gold, _ranks(values) if metric == "spearman" else values)
+        return _weighted_r(even, gold, ranks(values) if metric == "spearman" else values)
 
     observed = float((r(masked[None]) - r(full[None]))[0])
     deltas = []
