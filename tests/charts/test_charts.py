@@ -99,7 +99,7 @@ def test_the_graph_of_paths_draws_each_edge_with_its_sign_and_names_each_head_on
     fig = paths_figure(edges, 3, 4)
     lines = {t.hovertemplate: t.line for t in fig.data if t.mode == "lines" and t.hovertemplate}
     strong = lines["2.1 → answer: +0.500<extra></extra>"]
-    weak = lines["0.3 → 2.1 keys: -0.250 [-0.300, -0.200]<extra></extra>"]
+    weak = lines["0.3 → 2.1 keys: −0.250 [−0.300, −0.200]<extra></extra>"]
     assert strong.width > weak.width
     assert strong.color != weak.color
     assert [t.name for t in fig.data if t.showlegend is not False] == ["into keys", "into answer"]

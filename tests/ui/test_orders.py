@@ -73,7 +73,7 @@ def test_costs_that_are_not_told_apart_from_nothing_are_no_order() -> None:
     noise = replace(table("ablation", shape), interval_low=shape - 3, interval_high=shape + 3, samples=64)
     agreement = table("conductance-spearman", np.arange(144.0).reshape(12, 12))
     said = sentence(agreement, noise, None)
-    assert said.startswith("On 64 training examples no head's cost can be told from 0; of 144 heads tested at once, ")
+    assert said.startswith("On 64 training examples no head's cost can be told from 0 with all 144 tested at once; ")
     assert "96 share the highest, 1.6 points. More examples (Options) can tell smaller costs from 0." in said
     assert cost.grey(noise).all()
     assert cost.grey(agreement) is None
@@ -89,7 +89,7 @@ def test_costs_that_are_not_told_apart_from_nothing_are_no_order() -> None:
     wide = replace(one_head, interval_low=high - 8.5, interval_high=high + 8.5)
     assert wide.interval_low[3, 5] > 0
     assert costs(wide, None).startswith(
-        "On 64 training examples no head's cost can be told from 0; of 144 heads tested at once, L3"
+        "On 64 training examples no head's cost can be told from 0 with all 144 tested at once; L3"
     )
 
 

@@ -155,3 +155,20 @@ def test_every_kind_of_run_has_a_title() -> None:
 
     assert all(kind.title and kind_title(name) == kind.title for name, kind in KINDS.items())
     assert (kind_title(SWEEP), kind_title("of a later version")) == ("Sweep", "of a later version")
+
+
+def test_a_long_word_below_the_rows_that_the_browser_measures_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It showed "conductance-spearma" in row 18 of the board of scores."""
+    drawn: list[dict[str, Any]] = []
+    monkeypatch.setattr(show.st, "dataframe", lambda frame, **more: drawn.append(more["column_config"]))
+    monkeypatch.setattr(show, "downloads", lambda *given: None)
+    monkeypatch.setattr(show.viewreport, "note", lambda *given: None)
+    rows = [["taylor", 1, "a sentence " * number] for number in range(1, 13)]
+    show.table(["score", "n", "text"], rows, "short")
+    rows[11][0] = "conductance-spearman"
+    show.table(["score", "n", "text"], rows, "long")
+    assert "score" not in drawn[0]
+    assert drawn[1]["score"]["width"] >= 7 * len("conductance-spearman")
+    assert "text" not in drawn[1]
+    show.table(["score", "n", "text"], rows[2:], "seen")
+    assert "score" not in drawn[2]

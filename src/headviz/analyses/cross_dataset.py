@@ -125,10 +125,8 @@ def figure(found: CrossDataset) -> Figure:
     )
     said = "no correlation: one of the tables is constant"
     if np.isfinite(found.pearson):
-        said = (
-            f"r = {found.pearson:.2f} [{found.interval_low:.2f}, {found.interval_high:.2f}], "
-            f"p {p_cell(found.p_value)}, {found.heads} heads"
-        )
+        r = f"r = {found.pearson:.2f} [{found.interval_low:.2f}, {found.interval_high:.2f}]".replace("-", "−")
+        said = f"{r}, p {p_cell(found.p_value)}, {found.heads} heads"
     note(fig, said)
     fig.update_xaxes(title=f"cost on {a.subject.data}, points", zeroline=True)
     fig.update_yaxes(title=f"cost on {b.subject.data}, points", zeroline=True)

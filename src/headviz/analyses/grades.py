@@ -44,7 +44,7 @@ class Grade(Result):
         """How far behind the best, with the paired interval; None for the best."""
         if self.behind is None:
             return None
-        return f"{self.behind:.3f} [{self.behind_low:.3f}, {self.behind_high:.3f}]"
+        return f"{self.behind:.3f} [{self.behind_low:.3f}, {self.behind_high:.3f}]".replace("-", "−")
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,10 @@ def marked_map(
     """
     rows, columns = [safe(r) for r in rows], [safe(c) for c in columns]
     tables = zip(values, low, high, strict=True)
-    said = [[f"{c:+.2f} points [{a:+.1f}, {b:+.1f}]" for c, a, b in zip(*row, strict=True)] for row in tables]
+    said = [
+        [f"{c:+.2f} points [{a:+.1f}, {b:+.1f}]".replace("-", "−") for c, a, b in zip(*row, strict=True)]
+        for row in tables
+    ]
     scale = scale_for([float(v) for v in values.ravel()], signed=True)
     fig = go.Figure(
         go.Heatmap(

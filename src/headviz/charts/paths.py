@@ -31,9 +31,7 @@ def paths_figure(edges: Sequence[Edge], layers: int, heads: int) -> go.Figure:
         x1, y1 = _place(edge.receiver, layers, heads)
         colour = BETTER if edge.effect > 0 else WORSE
         line = {"color": colour, "width": 1 + WIDEST * abs(edge.effect) / largest, "dash": DASHES[edge.into]}
-        hover = f"{way(edge)}: {edge.effect:+.3f}"
-        if edge.low == edge.low:
-            hover += f" [{edge.low:+.3f}, {edge.high:+.3f}]"
+        said = f"{edge.effect:+.3f}" + (f" [{edge.low:+.3f}, {edge.high:+.3f}]" if edge.low == edge.low else "")
         steps = [i / 20 for i in range(21)]  # points to point at
         fig.add_scatter(
             x=[x0 + t * (x1 - x0) + SIDE[edge.into] for t in steps],
@@ -41,7 +39,7 @@ def paths_figure(edges: Sequence[Edge], layers: int, heads: int) -> go.Figure:
             mode="lines",
             line=line,
             opacity=0.8,
-            hovertemplate=hover + "<extra></extra>",
+            hovertemplate=f"{way(edge)}: {said}<extra></extra>".replace("-", "−"),
             showlegend=False,
         )
         named.add(edge.into)

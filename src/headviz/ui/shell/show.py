@@ -155,12 +155,24 @@ def table(
     below = [name for name in printf if name in numbers and (frame[name] < 0).any()]  # these need a true minus sign
     written |= printed({name: printf.pop(name) for name in below})
     columns = {name: st.column_config.NumberColumn(format=form) for name, form in printf.items()}
+    columns |= {name: st.column_config.Column(width=width) for name, width in _late_widths(header, rows).items()}
     more["column_config"] = columns | more.get("column_config", {})
     more.setdefault("height", "content" if len(rows) <= 11 else 400)
     drawn = frame.style.format(written) if written else frame
     event = st.dataframe(drawn, hide_index=True, key=key, placeholder="–", **more)
     downloads(header, rows, key, caption, record, hint)
     return event
+
+
+def _late_widths(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, int]:
+    """Pixels of the columns whose longest word comes after the rows that the browser measures, and would be cut off."""
+    found = {}
+    for name, column in zip(header, zip(*rows, strict=True), strict=True) if len(rows) > MEASURED else ():
+        lengths = [len(word) for word in column if isinstance(word, str)]
+        longest = max(lengths, default=0)
+        if len(lengths) == len(rows) and max(lengths[:MEASURED]) < longest <= LONGEST:
+            found[name] = int(LETTER * longest) + PADDING
+    return found
 
 
 def filled(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[str], list[list[Any]]]:
@@ -178,6 +190,8 @@ def printed(formats: Mapping[str, str]) -> dict[str, Callable[[Any], str]]:
     return {name: one(form) for name, form in formats.items()}
 
 
+MEASURED = 10  # rows that a column's width is made for
+LETTER, PADDING, LONGEST = 7.5, 18, 30  # pixels of a letter and beside the text; letters up to which a text is a word
 WIDE, MOSTLY = 8, 0.5  # columns of numbers from which a table is wide; share of zeros that are left blank
 
 

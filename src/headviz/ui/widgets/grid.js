@@ -5,10 +5,10 @@
 const HATCH = "×";
 const roots = new WeakMap();
 
-const GREY = "grey: not told apart from 0";
+const GREY = "grey: its interval includes 0";
 const EMPTY = "; empty: 0.0"; // where zeros have no number
 
-// of a cell: a value that is not told apart from 0 has the colour of 0
+// of a cell: a value whose own interval includes 0 has the colour of 0
 function colourAt(s, i) {
   return colourOf(s.data.scale, s.grey.has(i) ? 0 : s.data.values[i], s.dark);
 }
@@ -113,7 +113,7 @@ function paint(s) {
     const gone = removed.has(i), missing = !gone && d.values !== null && value === null;
     const carries = s.carries.get(i), marked = marks.has(i);
     const state = gone ? "removed from the model" : off ? "off" : d.mode === "toggle" ? "on" : "";
-    const spoken = value === null ? (missing ? "not measured" : "") : d.name + " " + value.toPrecision(3) + (s.grey.has(i) && value !== 0 ? ", not told apart from 0" : "");
+    const spoken = value === null ? (missing ? "not measured" : "") : d.name + " " + value.toPrecision(3) + (s.grey.has(i) && value !== 0 ? ", its interval includes 0" : "");
     const label = [headName(s, i), spoken, carries ? "carries " + carries : "", state].filter(Boolean).join(", ");
     const c = gone || missing || d.values === null ? null : colourAt(s, i), size = off ? 1 : sizeOf(s, i);
     const text = gone || missing || value === null ? "" : numbers ? short(value, d.digits, d.blank_zeros) : value < 0 ? "−" : "";

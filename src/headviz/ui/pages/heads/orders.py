@@ -65,8 +65,8 @@ def costs(found: HeadScores, rows: Sequence[str] | None) -> str:
         else "One head off (Analyses) takes all."
     )
     has = f"{name} has the highest" if same == 1 else f"{same} share the highest"
-    highest = f"; of {known} heads tested at once, {has}, {points}" if value > 0 else ""
-    return f"{where} no head's cost can be told from 0{highest}. {more}"
+    highest = f"; {has}, {points}" if value > 0 else ""
+    return f"{where} no head's cost can be told from 0 with all {known} tested at once{highest}. {more}"
 
 
 def examples_of(found: HeadScores) -> str:
