@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from headviz.analyses.catalogue import ANALYSES
 from headviz.analyses.common import Subject
 from headviz.analyses.correlation import correlation_grids, in_band
 from headviz.analyses.correlation import finding as correlation_finding
+from headviz.analyses.curves import told
 from headviz.analyses.dynamics import dynamics, find_checkpoints
 from headviz.analyses.pruning_curve import (
     Curve,
@@ -101,9 +103,23 @@ def test_few_examples_never_let_all_heads_go() -> None:
     """It said "100 % of the heads can go without a clear loss" where each interval spanned zero."""
     said = finding(made([(s / 10, 0.834, -0.43, 0.43) for s in range(1, 11)], n=7))
     assert said == (
-        "At no step of these orders is a loss of more than 2 points excluded: at 10 % a loss of more than 43.0 points "
-        "is excluded, but not one of 2."
+        "At the first step, 10 %, the order of taylor: a loss of more than 43.0 points is excluded, but not one of 2."
     )
+
+
+def test_the_sentence_is_of_the_order_that_leaves_the_smallest_loss_possible() -> None:
+    """It took the first order on a tie, and said "at no step" where a later step did exclude the loss."""
+    tight = made([(0.1, 0.832, -0.013, 0.009), (0.5, 0.83, -0.015, 0.01)]).curves[0]
+    wide = replace(made([(0.1, 0.832, -0.013, 0.009), (0.5, 0.83, -0.019, -0.002)]).curves[0], name="gates")
+    said = told([wide, tight], 100, 2.0)
+    assert said.startswith("50 % of the heads can go in the order of taylor: a loss of more than 1.5 points is ")
+    assert "As many can in the order of gates." in said
+    assert "A loss within that margin is clear from 50 % on" in told([wide], 100, 2.0)
+    open_first = [(0.1, 0.82, -0.025, 0.01), (0.2, 0.83, -0.012, 0.01), (0.3, 0.83, -0.008, 0.01)]
+    worse = replace(made([(0.1, 0.81, -0.06, 0.01)]).curves[0], name="gates")
+    said = told([worse, made(open_first).curves[0]], 100, 2.0)
+    least = "At the first step, 10 %, the order of taylor loses least: a loss of more than 2.5 points is excluded, but "
+    assert said == f"{least}not one of 2."
 
 
 def test_one_class_for_all_answers_is_said_first_and_its_level_is_drawn() -> None:

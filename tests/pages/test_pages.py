@@ -291,7 +291,7 @@ def test_one_head_shows_what_it_reads_and_writes(open_page: Callable[..., Any]) 
     assert not app.exception
     said = texts(app).replace("\\", "")
     assert "L4·H10 itself adds" in said
-    assert "goes through later layers." in said
+    assert "goes through what comes after it." in said
     assert "What it writes (OV)" in said
 
 

@@ -29,7 +29,11 @@ def test_a_share_can_go_only_where_the_loss_is_excluded() -> None:
         "50 % on. Accuracy is 0.600 at 50 % (−30.0 points)."
     )
     assert finding([FINE], "accuracy", margin=0.5).startswith(
-        "No step excludes a loss of more than 0.5 points (at 25 % a loss of more than 1.0 points is excluded)"
+        "At the first step, 25 %, a loss of more than 1.0 points is excluded, but not one of 0.5. "
+    )
+    later = finding([step(0.25, 0.9, 0.0, -0.073, 0.01), step(0.5, 0.9, 0.0, -0.012, 0.01)], "accuracy", margin=5)
+    assert later.startswith(
+        "At the first step, 25 %, a loss of more than 7.3 points is excluded, but not one of 5. Acc"
     )
 
 
@@ -50,13 +54,13 @@ def test_an_interval_that_spans_zero_is_not_called_free() -> None:
     """The sentence was "Up to 75 % of the heads are gone without a clear loss of accuracy", of 50 examples."""
     steps = [step(s, 0.8, -0.02, -0.09, 0.05) for s in (0.25, 0.5, 0.75)]
     said = finding(steps, "accuracy")
-    assert said.startswith("No step excludes a loss of more than 2 points (at 25 % a loss of more than 9.0 points is")
+    assert said.startswith("At the first step, 25 %, a loss of more than 9.0 points is excluded, but not one of 2.")
     assert "without a clear loss" not in said
 
 
 def test_every_seed_must_exclude_the_loss() -> None:
     other = {**step(0.25, 0.88, -0.02, -0.05, 0.01), "seed": 1}
-    assert finding([FINE, other], "accuracy").startswith("No step excludes a loss of more than 2 points")
+    assert finding([FINE, other], "accuracy").startswith("At the first step, 25 %, a loss of more than 5.0 points is")
 
 
 def test_one_class_is_said_before_anything_else() -> None:

@@ -71,7 +71,7 @@ def test_one_bad_line_does_not_cost_the_others_their_answers() -> None:
     assert np.isnan(found.values[0][1]).all()
     assert len(found.wrong) == 1
     assert found.wrong[0].startswith("Text 2: ")
-    _, rows, _ = many.many_rows(lines, True, given, found.values, clf.labels)
+    _, rows, _ = many.many_rows(lines, True, given * 2, found.values * 2, clf.labels)
     assert [row[-1] for row in rows] == ["same", "not answered", "same"]
 
 
@@ -105,6 +105,8 @@ def test_rows_say_the_answer_its_probability_and_the_change() -> None:
     assert changed == 1
     assert header == ["text", "full model", "mask", "change"]
     assert rows == [["a", "no 0.90", "yes 0.70", "no → yes"], ["b", "yes 0.80", "yes 0.90", "same"]]
+    alone = many.many_rows([("a", ""), ("b", "")], False, columns[:1], values[:1], LABELS)
+    assert alone == (["text", "full model"], [["a", "no 0.90"], ["b", "yes 0.80"]], 0)
 
 
 def test_a_class_whose_name_has_an_arrow_is_no_change() -> None:

@@ -80,12 +80,21 @@ def test_costs_that_are_not_told_apart_from_nothing_are_no_order() -> None:
     high = shape.copy()
     high[3, 5] = 9
     one_head = replace(noise, values=high, interval_low=high - 3, interval_high=high + 3)
-    one = "On 64 training examples 1 of 144 heads clearly costs something (q < 0.05); L3·H5 costs most: 9 points."
+    one = "On 64 training examples 1 of 144 heads clearly costs something (q < 0.05): L3·H5, 9.0 points."
     assert costs(one_head, None) == one
     assert sentence(agreement, one_head, None) == f"{one} Too few for an order."
     trained = costs(replace(one_head, settings={"split": "train"}), None)
     assert trained == one
     assert costs(replace(one_head, settings={"split": "dev"}), None).startswith("On 64 dev examples 1 of")
+    unsure = high.copy()
+    unsure[2, 2] = 11  # costs more, but its own interval includes 0
+    low = np.where(unsure == 11, -1, unsure - 3)
+    assert costs(replace(one_head, values=unsure, interval_low=low), None) == one
+    unsure[3, 6] = 9
+    two = replace(one_head, values=unsure, interval_low=np.where(unsure == 11, -1, unsure - 3))
+    assert costs(two, None).endswith(
+        "2 of 144 heads clearly cost something (q < 0.05); of these 2 cost most: 9.0 points."
+    )
     wide = replace(one_head, interval_low=high - 8.5, interval_high=high + 8.5)
     assert wide.interval_low[3, 5] > 0
     assert costs(wide, None).startswith(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,61 @@ def test_words_that_stand_twice_are_told_apart_by_place() -> None:
     found = TokenExplanations(**{**blank, **known, "values": values, "target_label": "neutral"})
     assert said(found).endswith("2 different words come first.")
     assert said(replace(found, values=values[[0, 0]])).endswith("all put the same word first.")
+
+
+def test_an_explained_answer_near_chance_is_said_to_be_so() -> None:
+    """The page explained "contradiction" at 0.34 without a word, on an axis that a change of .03 filled."""
+    from headviz.charts.parts import token_curves
+    from headviz.heads import HeadMask
+    from headviz.ui.pages.compare.explanations import about
+
+    mask = HeadMask.full(12, 12).without([(4, 10), (8, 6)])
+    found: Any = SimpleNamespace(target=2, target_label="contradiction", mask=mask)
+    assert about(found, [0.33, 0.33, 0.34]) == (
+        "Explained: contradiction, probability 0.34, 2 heads off; near chance (0.33 each): the model does not know."
+    )
+    found.mask = HeadMask.full(12, 12)
+    assert about(found, [0.05, 0.05, 0.9]) == "Explained: contradiction, probability 0.90."
+    flat = np.full((2, 3), 0.34)
+    curves = token_curves(["a", "b"], [0, 0.5, 1], [("gone", flat, flat)], "probability of contradiction")
+    assert list(curves.layout.yaxis.autorangeoptions.include) == pytest.approx([0.24, 0.44])
+    assert (
+        token_curves(["a"], [0, 0.5, 1], [("gone", flat, flat)], "the number").layout.yaxis.autorangeoptions.include
+        is None
+    )
+
+
+def test_no_head_moves_the_answer_unless_it_does_among_all() -> None:
+    """It said "0 of 72 heads move the answer. L5·H9 moves it most"."""
+    from headviz.attribution.patching_set import PatchingSet
+    from headviz.ui.pages.compare.many_pairs import said
+
+    mean = np.array([[0.1, 0.4]])
+    found = PatchingSet(mean, mean - 0.2, mean + 0.2, mean, np.array([[0.6, 0.08]]), 3, 0, 1, "all", np.empty((3, 0)))
+    assert said(found) == (
+        "No head is shown to move the answer with all 2 tested at once (q < .05). L0·H1 has the largest effect: +40 % "
+        "of the way [+20 %, +60 %], over 3 pairs; 1 left out, whose answers hardly differ."
+    )
+    sure = replace(found, q_value=np.array([[0.6, 0.01]]), small=0)
+    assert said(sure).startswith("1 of 2 heads moves the answer (q < .05). L0·H1 has the largest effect: +40 %")
+
+
+def test_the_worst_layer_is_named_only_where_it_loses() -> None:
+    """It said "Layer 0 loses most (0.0 points)", and "(+0.5 points)"."""
+    from headviz.analyses.all_but_one import AllButOne, BestHead, finding
+    from headviz.analyses.common import Subject
+
+    about = Subject("m", "d", "mrpc", "dev", "x", 100, "accuracy", "float32")
+    rows = tuple(BestHead(i, 0, d, d - 0.025, d + 0.025, 0.5, 0.5) for i, d in enumerate((0.0, 0.001)))
+    found = AllButOne(about, "same", about, 0.8, np.zeros((2, 2)), rows)
+    first = "In none of 2 layers is one head shown to be enough: a loss of more than 2 points is possible in each. "
+    assert finding(found) == f"{first}No layer loses anything on these examples."
+    lost = replace(found, rows=(replace(rows[0], delta=-0.1, interval_low=-0.1541, interval_high=-0.05), rows[1]))
+    assert finding(lost) == f"{first}Layer 0 loses most: −10.0 points [−15.5, −5.0]."
+    one = replace(lost, rows=(lost.rows[0], replace(rows[1], interval_low=-0.01)))
+    assert finding(one).startswith(
+        "In 1 of 2 layers one head is enough: a loss of more than 2 points is excluded. Layer 0"
+    )
 
 
 LABELS = ("entailment", "neutral", "contradiction")

@@ -16,7 +16,7 @@ pytest.importorskip("streamlit")
 from headviz.evaluation.comparison import Answers, compare
 from headviz.heads import HeadId, HeadMask
 from headviz.ui.pages.compare import translations as retranslate
-from headviz.ui.pages.masklab import cost, wording
+from headviz.ui.pages.masklab import cost, stand_ins, wording
 from headviz.ui.parts.measure import Measured
 from headviz.ui.shell import loaders, show
 
@@ -30,6 +30,63 @@ def test_points_go_by_the_metric_s_unit() -> None:
     assert (show.metric(0.5, 100), show.metric(97.5, 1)) == ("0.500", "97.50")
     cell = show.printed({"cost": "%+.1f"})["cost"]
     assert [cell(v) for v in (-2.0, 3.25, float("nan"))] == ["−2.0", "+3.2", "–"]
+
+
+def test_an_interval_is_rounded_outward_wherever_it_is_written() -> None:
+    """A sentence said [−10.3, −0.6], and the table below it −10.2 and −0.7."""
+    assert show.interval(-0.1024, -0.0065, 100) == "[−10.3, −0.6]"
+    assert (show.low_end(-10.24), show.high_end(-0.65)) == ("−10.3", "−0.6")
+    assert (show.low_end(0.04), show.high_end(-0.04)) == ("0.0", "0.0")
+    assert (show.low_end(None), show.high_end(float("nan"))) == ("–", "–")
+
+
+def test_what_stands_in_a_heads_place_matters_only_where_two_are_told_apart() -> None:
+    """It said "it matters which" of changes whose intervals overlap: paired, and of several, none differed clearly."""
+    zero, mean, other = (np.arange(200) % 2 for _ in range(3))
+    zero[:18] = 1 - zero[:18]
+    mean[12:24] = 1 - mean[12:24]
+    near = {"nothing": measured(zero.tolist(), 200), "mean": measured(mean.tolist(), 200)}
+    said = stand_ins.dependence(near, 2)
+    assert said.startswith(
+        "Between −9.0 and −6.0 points with these 2 in the heads' place; no two of them are told apart"
+    )
+    other[:60] = 1 - other[:60]
+    far = stand_ins.dependence({**near, "another": measured(other.tolist(), 200)}, 2)
+    assert far == (
+        "Between −30.0 and −6.0 points with these 3 in the heads' place: it matters which. Told apart (Holm), most "
+        "clearly: mean; another."
+    )
+    same = stand_ins.dependence({"nothing": near["nothing"], "mean": near["nothing"]}, 2)
+    assert same == "The change is −9.0 points, whatever stands in the heads' place."
+    assert stand_ins._title("mean:64") == "its mean (64 examples)"
+
+
+def test_the_best_of_many_heads_is_not_called_sure_by_its_own_interval() -> None:
+    """It said "any loss is excluded" above "none is a clear gain"."""
+    values = np.array([[-0.045, 0.01], [0.02, np.nan]])
+    table: Any = SimpleNamespace(
+        values=values,
+        interval_high=values + 0.04,
+        subject=SimpleNamespace(scale=100.0),
+        significant=lambda: np.zeros((2, 2), dtype=bool),
+    )
+    end = "It is the best of 3: expect a little less on new examples."
+    said = cost.cheapest(table, HeadId(0, 0), "L0·H0", 2.0)
+    alone = "its own interval excludes a loss, but not with all 3 tested at once"
+    assert said == f"Next cheapest: **L0·H0**, +4.5 points; {alone}. {end}"
+    table.interval_high = values + 0.06
+    assert "+4.5 points; a loss of more than 1.5 points is excluded." in cost.cheapest(
+        table, HeadId(0, 0), "L0·H0", 2.0
+    )
+    table.significant = lambda: np.isfinite(values)
+    assert cost.cheapest(table, HeadId(0, 0), "L0·H0", 2.0) == f"Next cheapest: **L0·H0**, +4.5 points. {end}"
+
+
+def test_three_heads_are_named_with_one_and() -> None:
+    heads = [HeadId(0, 1), HeadId(2, 3), HeadId(3, 4)]
+    said = [wording.heads_said(heads[:n], None) for n in range(4)]
+    assert said == ["", "L0·H1", "L0·H1 and L2·H3", "L0·H1, L2·H3 and L3·H4"]
+    assert wording.heads_said([*heads, HeadId(4, 4)], None) == "4 heads"
 
 
 def test_columns_that_no_row_fills_are_left_out() -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..charts.numbers import interval, number, points
 from ..charts.numbers import metric as metric_text
-from ..charts.numbers import number, points
 from ..evaluation.comparison import measure
 from ..evaluation.intervals import consistent, interval_of_mean
 from ..evaluation.significance import benjamini_hochberg, holm
@@ -267,10 +267,7 @@ def cost_grid(found: Ablation) -> Grid:
         undecided(found.interval_low, found.interval_high),
         {
             "cost, points": [[points(float(v), scale) for v in row] for row in found.values],
-            "95 %": [
-                [f"[{points(a, scale)}, {points(b, scale)}]" for a, b in zip(low, high, strict=True)]
-                for low, high in ends
-            ],
+            "95 %": [[interval(a, b, scale) for a, b in zip(low, high, strict=True)] for low, high in ends],
             "q": [[number(float(v)) for v in row] for row in found.q_value],
         },
         COST,

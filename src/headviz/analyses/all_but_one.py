@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..charts.numbers import points
+from ..charts.numbers import interval, points
 from ..errors import OptionError
 from ..evaluation.comparison import deltas, measure
 from ..evaluation.constant import remark_on
@@ -189,20 +189,24 @@ def finding(found: AllButOne) -> str:
     worst = min(found.rows, key=lambda r: r.delta, default=None)
     if worst is None:
         return "No layer of this model has heads."
-    scale = found.subject.scale
+    scale, layer = found.subject.scale, _layer(found, worst)
     enough = sum(within(r.interval_low, found.margin / scale) for r in found.rows)
-    layer = _layer(found, worst)
-    return (
-        f"{flat(found)}In {enough} of {len(found.rows)} layers one head is enough, by an equivalence margin of "
-        f"{found.margin:g} points: a greater loss is excluded. {layer[0].upper()}{layer[1:]} loses most "
-        f"({points(worst.delta, scale)} points)."
-    )
+    lost = "No layer loses anything on these examples."
+    if worst.delta < 0:
+        known = worst.interval_low == worst.interval_low
+        ends = f" {interval(worst.interval_low, worst.interval_high, scale)}" if known else ""
+        lost = f"{layer[0].upper()}{layer[1:]} loses most: {points(worst.delta, scale)} points{ends}."
+    where, excluded = f"{len(found.rows)} layers", f"a loss of more than {found.margin:g} points"
+    said = f"In {enough} of {where} one head is enough: {excluded} is excluded."
+    if not enough:
+        said = f"In none of {where} is one head shown to be enough: {excluded} is possible in each."
+    return f"{flat(found)}{said} {lost}"
 
 
 def flat(found: AllButOne) -> str:
     """In which layers one head gives (nearly) the same answer to everything; a sentence with its blank, or nothing."""
     told = [r for r in found.rows if r.remark]
-    more = f" The like holds for {len(told) - 1} more layers." if len(told) > 1 else ""
+    more = f" The like holds for {len(told) - 1} more layer{'s' if len(told) > 2 else ''}." if len(told) > 1 else ""
     return f"With one head in {_layer(found, told[0])}: {told[0].remark}{more} " if told else ""
 
 

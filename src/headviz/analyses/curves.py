@@ -63,7 +63,7 @@ class Curve(Result):
 
 def told(curves: Sequence[Curve], scale: float, margin: float) -> str:
     """First what hides a loss, then how far nothing beyond the margin can be lost, then where a loss is clear."""
-    best = max(curves, key=lambda c: c.free)
+    best = max(curves, key=_goes)
     said = flat(best)
     if best.free > 0:
         last = best.kept[-1]
@@ -71,17 +71,30 @@ def told(curves: Sequence[Curve], scale: float, margin: float) -> str:
             f"{100 * best.free:.0f} % of the heads can go in the order of {best.name}: "
             f"{excluded(last.interval_low, scale, margin)} (margin {margin:g})."
         )
-    else:
-        said += f"At no step of these orders is a loss of more than {margin:g} points excluded"
-        first = next((p for p in best.points if p.delta == p.delta and p.mask != best.points[0].mask), None)
-        low = None if first is None else first.interval_low
-        said += "" if first is None else f": at {100 * first.sparsity:.0f} % {excluded(low, scale, margin)}"
-        said += "."
+        if even := [c.name for c in curves if c.free == best.free and c is not best]:
+            said += f" As many can in the order of {' and of '.join(even)}."
+    elif (first := _first(best)) is not None:
+        least = " loses least" if len(curves) > 1 else ""
+        said += f"At the first step, {100 * first.sparsity:.0f} %, the order of {best.name}"
+        said += f"{least}: {excluded(first.interval_low, scale, margin)}."
     if best.lost is not None:
         beside = f" ({points_text(best.lost.delta, scale)} points)"
         lost = clear_from([(p.sparsity, [(p.interval_low, p.interval_high)]) for p in best.points], beside)
-        said += "" if lost is None else f" A loss is {lost[1]}."
+        size = "loss within that margin" if best.lost.sparsity <= best.free else "loss"
+        said += "" if lost is None else f" A {size} is {lost[1]}."
     return said + beats_random(curves)
+
+
+def _goes(curve: Curve) -> tuple[float, float]:
+    """How good an order is: how many heads can go, then how small the loss is that is still possible there."""
+    last = curve.kept[-1] if curve.free > 0 else _first(curve)
+    low = float("nan") if last is None else last.interval_low
+    return curve.free, low if low == low else float("-inf")
+
+
+def _first(curve: Curve) -> CurvePoint | None:
+    """The first step with heads off whose change is known."""
+    return next((p for p in curve.points if p.delta == p.delta and p.mask != curve.points[0].mask), None)
 
 
 def beats_random(curves: Sequence[Curve]) -> str:

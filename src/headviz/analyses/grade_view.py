@@ -16,8 +16,8 @@ KEPT = "What is kept of what the model knows: 1 = everything, 0 = one class for 
 CURVES = "What is kept with ever more heads removed, the lowest first. Dotted: random orders; grey: the other scores."
 COST = "The area against the time that a score takes. A name stands where no cheaper score keeps more."
 MEASURED = """Measured on one half of the data, removed on the other, both ways. Behind the best: paired on the same \
-examples, 95 %. CPR, CMD: areas of the Mechanistic Interpretability Benchmark. AUROC, precision: against the heads \
-whose part is known."""
+examples, 95 %. CPR, CMD: areas of the Mechanistic Interpretability Benchmark."""
+PLANTED = " AUROC, precision: against the heads whose part is known."
 FIRST = 5  # curves that have a colour: more cannot be told apart
 LEAST_SECONDS = 1e-5  # the axis is logarithmic
 
@@ -143,7 +143,7 @@ def columns_of(found: Grades) -> tuple[str, ...]:
 def view(found: Grades) -> View:
     columns = columns_of(found)
     rows = [[getattr(g, COLUMNS[c]) for c in columns] for g in found.scores]
-    truth = f"{found.planted} heads with a known part" if found.planted else "no head's part is known: AUROC is empty"
+    truth = f"{found.planted} heads with a known part" if found.planted else "no head's part is known"
     formats = {c: "%.3f" for c in columns if c not in TEXTS} | {columns[-1]: "%.4f"}
     pictures = [Picture("grades", lambda: figure(found), KEPT)]
     if any(g.curve for g in found):
@@ -152,6 +152,6 @@ def view(found: Grades) -> View:
         pictures.append(Picture("grades_cost", lambda: cost(found), COST))
     return View(
         finding(found),
-        (*pictures, Table("grades_table", columns, rows, MEASURED, formats)),
+        (*pictures, Table("grades_table", columns, rows, MEASURED + (PLANTED if found.planted else ""), formats)),
         about=(("data", f"{found.data}, {found.n:,} examples"), ("truth", truth)),
     )

@@ -288,6 +288,7 @@ def view(found: Speed) -> View:
     scatter = max(sd / mean for r in found.rows for mean, sd in ((r.full, r.full_sd), (r.pruned, r.pruned_sd)))
     rates = ("full, ex/s", "sd", "pruned, ex/s", "sd pruned")
     ratios = ("ratio", "95 % low", "95 % high")
+    threads = "1 thread" if found.threads == 1 else f"{found.threads} threads"
     return View(
         finding(found),
         (
@@ -313,7 +314,7 @@ def view(found: Speed) -> View:
                 dict.fromkeys(rates, "%.1f") | dict.fromkeys(ratios, "%.2f"),
             ),
         ),
-        about=(("model", found.model), ("device", f"{found.device}, {found.threads} threads")),
+        about=(("model", found.model), ("device", f"{found.device}, {threads}")),
         warning=f"These timings scatter by up to {100 * scatter:.0f} %: the machine did other work meanwhile. "
         "Run it again when it is quiet before quoting a ratio."
         if scatter > SCATTER

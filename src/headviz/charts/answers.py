@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
+from .numbers import interval, points
 from .palette import BETTER, MODELS, NEUTRAL, WORSE, scale_for
 from .style import FAINT, ROW, frame, safe, tone, whisker
 
@@ -54,9 +55,9 @@ def slices(deltas: Sequence[Delta], metric: str, constant: float | None = None) 
         name="masked",
         marker={"size": 10, "color": [tone(d.interval_low, d.interval_high) for d in order]},
         error_x=_whiskers(order),
-        customdata=[[d.scale * v for v in (d.delta, d.interval_low, d.interval_high)] + [d.n] for d in order],
-        hovertemplate="%{y}<br>masked %{x:.3f}<br>change %{customdata[0]:+.1f} points "
-        "[%{customdata[1]:+.1f}, %{customdata[2]:+.1f}]<br>%{customdata[3]} examples<extra></extra>",
+        customdata=[[points(d.delta, d.scale), interval(d.interval_low, d.interval_high, d.scale), d.n] for d in order],
+        hovertemplate="%{y}<br>masked %{x:.3f}<br>change %{customdata[0]} points %{customdata[1]}"
+        "<br>%{customdata[2]} examples<extra></extra>",
     )
     fig.update_xaxes(title=metric, range=[-0.02, 1.02] if _shares(order) else None)
     fig.update_yaxes(categoryorder="array", categoryarray=names)

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ..evaluation.verdict import undecided
+from .numbers import interval
 from .palette import NEUTRAL, either_scale, scale_for
 from .style import FAINT, ROW, frame, note, safe, whisker
 
@@ -58,7 +59,7 @@ def marked_map(
     rows, columns = [safe(r) for r in rows], [safe(c) for c in columns]
     tables = zip(values, low, high, strict=True)
     said = [
-        [f"{c:+.2f} points [{a:+.1f}, {b:+.1f}]".replace("-", "−") for c, a, b in zip(*row, strict=True)]
+        [f"{c:+.2f}".replace("-", "−") + f" points {interval(a, b, 1)}" for c, a, b in zip(*row, strict=True)]
         for row in tables
     ]
     scale = scale_for([float(v) for v in values.ravel()], signed=True)

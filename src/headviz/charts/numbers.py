@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..evaluation.verdict import outward
+
 
 def number(value: float | None, digits: int = 3) -> str:
     """Three significant digits with a true minus sign."""
@@ -19,11 +21,26 @@ def signed(value: float | None, digits: int = 3) -> str:
     return f"+{text}" if value is not None and value == value and value > 0 else text
 
 
-def points(value: float | None, scale: float) -> str:
+def points(value: float | None, scale: float = 1.0) -> str:
     """A difference in points; ``scale`` is what one unit of the metric has of them (``points_in``)."""
     if value is None or value != value:
         return "–"
     return f"{scale * value:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0").replace("-", "−")
+
+
+def interval(low: float, high: float, scale: float) -> str:
+    """The interval of a difference in points, rounded outward so that it still covers: ``[−1.3, +0.2]``."""
+    return f"[{low_end(low, scale)}, {high_end(high, scale)}]"
+
+
+def low_end(value: float | None, scale: float = 1.0) -> str:
+    """The lower end of an interval in points, rounded down."""
+    return points(value if value is None else outward(value, value, scale)[0], scale)
+
+
+def high_end(value: float | None, scale: float = 1.0) -> str:
+    """The upper end of an interval in points, rounded up."""
+    return points(value if value is None else outward(value, value, scale)[1], scale)
 
 
 def percent(share: float) -> str:

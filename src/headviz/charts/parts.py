@@ -12,6 +12,8 @@ from plotly.subplots import make_subplots
 from .palette import BETTER, MODELS, NEUTRAL, WORSE
 from .style import ROW, band, frame, safe
 
+LEAST = 0.2  # of an axis of probabilities
+
 
 def waterfall(parts: Sequence[tuple[str, float]], total: str) -> go.Figure:
     """Each part from where the one before it ended, top down, to the score."""
@@ -60,6 +62,10 @@ def token_curves(
             )
     fig.update_xaxes(tickformat=".0%", zeroline=False)
     fig.update_yaxes(title=safe(measured), col=1)
+    if measured.startswith("probability"):  # a change of .03 must not fill the figure
+        drawn = np.concatenate([np.ravel(values) for _, *both in sides for values in both])
+        middle = float(drawn.max() + drawn.min()) / 2
+        fig.update_yaxes(autorangeoptions={"include": [middle - LEAST / 2, middle + LEAST / 2]})
     fig.update_annotations(font_size=12)
     framed = frame(fig, 400, top=40)
     return framed.update_layout(legend={"y": -0.14, "yanchor": "top"})

@@ -64,7 +64,7 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
         return first + end[:-1] + (f"; {TOO_FEW}." if known_change else ".")
     if free is None:
         share, low = next(iter(lows.items()))
-        said = f"No step excludes a loss of more than {margin:g} points (at {100 * share:.0f} % {excluded(low, scale)})"
+        said = f"At the first step, {100 * share:.0f} %, {excluded(low, scale, margin)}"
     else:
         low = lows[free]
         said = f"Up to {100 * free:.0f} % of the heads can go: {excluded(low, scale, margin)} (margin {margin:g})"

@@ -43,6 +43,11 @@ def colours(found: HeadScores) -> Scale:
     return scale_of_losses(values) if found.score == COST else scale_for(values, signed=correlates(found.score) or None)
 
 
+def called(found: HeadScores) -> str:
+    """A score at the foot of its grid; a cost with the examples that it was measured on."""
+    return f"cost, points, on {scoring.examples_of(found)}" if found.score == COST else found.score
+
+
 def grey(found: HeadScores) -> Any:
     """The heads whose cost is not told apart from 0, as a table; None for a score that is no cost."""
     return undecided(found.interval_low, found.interval_high) if found.score == COST else None

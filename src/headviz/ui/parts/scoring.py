@@ -217,6 +217,15 @@ def value_tips(found: HeadScores) -> dict[str, list[list[str]]]:
     return {found.score: [[show.signed(v) for v in row] for row in found.values.tolist()]}
 
 
+SPLITS = {"train": "training"}  # what a split is called before "examples"
+
+
+def examples_of(found: HeadScores) -> str:
+    """What a table was measured on, where it says so: ``64 training examples``."""
+    split = found.settings.get("split")
+    return f"{found.samples:,} {SPLITS.get(split, split)} examples" if split else f"{found.samples:,} examples"
+
+
 RANKED = "All measured heads, the highest first."
 
 

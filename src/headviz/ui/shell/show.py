@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
+from ...charts.numbers import high_end as high_end
+from ...charts.numbers import interval as interval
 from ...charts.numbers import less as less
+from ...charts.numbers import low_end as low_end
 from ...charts.numbers import metric as metric
 from ...charts.numbers import number as number
 from ...charts.numbers import p_cell as p_cell

@@ -26,6 +26,7 @@ LEGIBLE = (
     (34, "48"),
     (60, "64"),
 )  # up to so many tokens -> the least width in rem that names them
+LEAST = 0.005  # share of the attention that moves, below which it reads 0 %
 
 
 def width_for(tokens: int) -> str:
@@ -40,7 +41,9 @@ def section(clf: Classifier, shown: Text) -> None:
     mask = state.mask(clf.present)
     values = attention_shift(clf, shown.text, shown.pair, mask)
     chosen = state.head(clf.present)
-    if np.isfinite(values).any():
+    if not np.nanmax(values, initial=0.0) >= LEAST:
+        st.markdown("**No other head's attention moves: what is off changes only what later layers look at.**")
+    else:
         top = HeadId(*(int(i) for i in np.unravel_index(np.nanargmax(values), values.shape)))
         moved_most = f"{100 * values[top]:.0f} % of it is elsewhere under the mask"
         st.markdown(f"**Attention moves most in {show.plain(str(top))}: {moved_most}.**")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,8 +10,10 @@ import streamlit as st
 
 from ....charts import maps as charts_maps
 from ....charts import parts as charts_parts
+from ...parts.answers import doubt
 from ...parts.texts import EMPTY, Text
 from ...shell import jobs, memo, show, state
+from .answering import answer
 
 if TYPE_CHECKING:
     from ....attribution.token_explanations import TokenExplanations
@@ -35,6 +37,9 @@ def section(clf: Classifier, shown: Text) -> None:
     if found is None:
         return
     show.finding(said(found))
+    if not clf.is_regression:
+        pairs = None if shown.pair is None else [shown.pair]
+        st.caption(show.plain(about(found, answer(clf, [shown.text], pairs, mask)[0].tolist())))
     for name, why in found.refused.items():
         st.info(show.plain(f"{_title(name)}: {why}"))
     _words(found)
@@ -63,6 +68,14 @@ def said(found: TokenExplanations) -> str:
     low, high = (_digits(2)(float(v)) for v in (pairs.min(), pairs.max()))
     between = low if len(pairs) == 1 else f"from {low} to {high}"
     return f"The methods' rank correlation over words is {between}; {top}."
+
+
+def about(found: TokenExplanations, probabilities: Sequence[float]) -> str:
+    """Which answer is explained, how sure the model is of it, and under which mask."""
+    off = f", {len(found.mask.off)} heads off" if found.mask.off else ""
+    unsure = doubt(probabilities)
+    sure = f"; {unsure}" if unsure else ""
+    return f"Explained: {found.target_label}, probability {probabilities[found.target]:.2f}{off}{sure}."
 
 
 def _digits(places: int) -> Callable[[float], str]:

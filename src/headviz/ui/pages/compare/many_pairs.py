@@ -96,10 +96,14 @@ def said(found: PatchingSet) -> str:
     ends = f"[{percent(found.interval_low[top])}, {percent(found.interval_high[top])}]"
     left = found.same_answer + found.small
     out = f"; {left} left out, whose answers hardly differ" if left else ""
-    return (
-        f"{sure} of {int(np.isfinite(found.mean).sum())} heads move the answer (q < .05). {top} moves it "
-        f"most: {percent(found.mean[top])} of the way {ends}, over {found.n} pairs{out}."
-    )
+    of, most = int(np.isfinite(found.mean).sum()), f"{percent(found.mean[top])} of the way {ends}, over {found.n} pairs"
+    if not sure:
+        return (
+            f"No head is shown to move the answer with all {of} tested at once (q < .05). {top} has the largest "
+            f"effect: {most}{out}."
+        )
+    verb = "moves" if sure == 1 else "move"
+    return f"{sure} of {of} heads {verb} the answer (q < .05). {top} has the largest effect: {most}{out}."
 
 
 def _draw(clf: Classifier, found: PatchingSet) -> None:

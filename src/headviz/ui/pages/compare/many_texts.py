@@ -60,7 +60,8 @@ def section(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
         for remark in found.remarks:
             st.info(show.plain(remark))
         header, rows, changed = many_rows(lines, paired, given, found.values, clf.labels)
-        said = "" if clf.is_regression else f"{changed} of {len(rows)} answers change."
+        answered = sum(not any(np.isnan(p[i]).any() for p in found.values) for i in range(len(lines)))
+        said = f"{changed} of {answered} answers change." if len(given) > 1 and not clf.is_regression else ""
         show.table(header, rows, "compare_many", caption=said)
 
 
@@ -143,7 +144,7 @@ def many_rows(
 ) -> tuple[list[str], list[list[object]], int]:
     """The header, one row per text, and how many answers change.
 
-    A row has every column's answer, and what changed against the first column.
+    A row has every column's answer and, beside others, what changed against the first column.
     """
     header = ["text", *(["pair"] if paired else []), *(c.name for c in given), "change"]
     rows: list[list[object]] = []
@@ -163,4 +164,6 @@ def many_rows(
         other = [x for x in best[1:] if x != best[0]]
         changed += bool(other)
         rows.append([*texts, *cells, f"{best[0]} → {other[0]}" if other else "same"])
+    if len(given) == 1:  # nothing to compare with
+        return header[:-1], [row[:-1] for row in rows], 0
     return header, rows, changed

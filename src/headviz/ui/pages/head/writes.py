@@ -63,8 +63,9 @@ def said(found: Contributions, chosen: HeadId) -> str:
     return (
         f"{chosen} itself adds {show.signed(direct)} to the score of {name} (number {rank} of {of} by size); without "
         f"it the score {'falls' if lost > 0 else 'rises'} by {show.number(abs(lost))}. The difference, "
-        f"{show.signed(lost - direct)}, goes through later layers. Attribution, above, adds up the way from padding to "
-        "this text and may have another sign: what a head did on the way is not what is lost without it at the end."
+        f"{show.signed(lost - direct)}, goes through what comes after it. Attribution, above, adds up the way from "
+        "padding to this text and may have another sign: what a head did on the way is not what is lost without it at "
+        "the end."
     )
 
 

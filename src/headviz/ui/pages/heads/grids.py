@@ -19,7 +19,6 @@ from ...shell.loaders import Shape
 from ...shell.view import COST, View
 from ...widgets.grid import Look
 from . import difference as tuning
-from . import orders
 from .bands import TITLES
 
 WEIGHTS = ("fine-tuned", "pre-trained", "difference")
@@ -154,7 +153,7 @@ def measured_on(found: HeadScores, view: View) -> str:
     """On how many examples, and why not on as many as are asked for."""
     if not found.samples:
         return "no examples needed"
-    said = f"measured on {found.samples:,} {orders.examples_of(found)}"
+    said = f"measured on {scoring.examples_of(found)}"
     if found.samples <= view.samples:
         return said
     why = "a table that comes with headviz" if scoring.is_shipped(found, view) else "a table computed before"
@@ -191,10 +190,7 @@ def one(key: str, found: HeadScores | None, other: HeadScores | None, title: str
 
 def grid(key: str, found: HeadScores | None, tips: Any, look: Look, shape: Shape, view: View) -> None:
     """A grid of the page; all of them show the same chosen head."""
-    score = "heads" if found is None else found.score
-    name = (
-        score if found is None or score != COST else f"cost, points, on {found.samples:,} {orders.examples_of(found)}"
-    )
+    name, score = ("heads", "heads") if found is None else (cost.called(found), found.score)
     part.clickable(
         lambda: show.head_grid(
             key,

@@ -12,6 +12,7 @@ from ....evaluation.significance import benjamini_hochberg
 from ....heads import HeadId, HeadScores
 from ....scores.catalogue import correlates
 from ....scores.correlation import spearman
+from ...parts import scoring
 from ...parts.cost import ENOUGH
 from ...shell import show
 from ...shell.view import COST
@@ -21,7 +22,6 @@ CLOSE = 0.7  # rank correlation from which two orders count as nearly the same
 WEAK = 0.3  # and below which one is of no use for the other
 SIGNIFICANT = 0.05  # false discovery rate
 Z = 1.96
-SPLITS = {"train": "training"}  # what a split is called before "examples"
 
 
 def word(score: str) -> str:
@@ -50,15 +50,18 @@ def clear(found: HeadScores) -> NDArray[np.bool_]:
 
 def costs(found: HeadScores, rows: Sequence[str] | None) -> str:
     """What the costs alone say, in points: how many heads cost something, and which one most."""
-    known, count = int(np.isfinite(found.values).sum()), int(clear(found).sum())
-    top = found.ranked()[0] if known else None
-    where, value = f"On {found.samples:,} {examples_of(found)}", 0.0 if top is None else float(found.values[top])
-    name, points = "" if top is None else show.head_name(top, rows), f"{show.number(value, 2)} points"
-    same = int((found.values == value).sum())
+    known, sure = int(np.isfinite(found.values).sum()), clear(found)
+    count = int(sure.sum())
+    among = np.where(sure, found.values, np.nan) if count else found.values
+    top = next((h for h in found.ranked() if among[h] == among[h]), None)
+    where, value = f"On {scoring.examples_of(found)}", 0.0 if top is None else float(among[top])
+    name, points = "" if top is None else show.head_name(top, rows), f"{value:.1f} points"
+    same = int((among == value).sum())
     if count:
-        costing = f"clearly cost{'s' if count == 1 else ''} something (q < 0.05)"
-        most = f"{name} costs most" if same == 1 else f"{same} of them cost most"
-        return f"{where} {count} of {known} heads {costing}; {most}: {points}."
+        if count == 1:
+            return f"{where} 1 of {known} heads clearly costs something (q < 0.05): {name}, {points}."
+        most = f"{name} costs most" if same == 1 else f"{same} cost most"
+        return f"{where} {count} of {known} heads clearly cost something (q < 0.05); of these {most}: {points}."
     more = (
         "More examples (Options) can tell smaller costs from 0."
         if found.samples < ENOUGH
@@ -67,12 +70,6 @@ def costs(found: HeadScores, rows: Sequence[str] | None) -> str:
     has = f"{name} has the highest" if same == 1 else f"{same} share the highest"
     highest = f"; {has}, {points}" if value > 0 else ""
     return f"{where} no head's cost can be told from 0 with all {known} tested at once{highest}. {more}"
-
-
-def examples_of(found: HeadScores) -> str:
-    """What examples a table was measured on: those of which split, where it says so."""
-    split = found.settings.get("split")
-    return f"{SPLITS.get(split, split)} examples" if split else "examples"
 
 
 def sentence(
@@ -122,7 +119,7 @@ def sentence(
         return f"{said}."
     named = f"; carries {carries[top]}" if carries and top in carries else ""
     value = float(second.values[top])
-    much = f"{show.number(value, 2)} points" if second.score == COST else show.signed(value)
+    much = f"{value:.1f} points" if second.score == COST else show.signed(value)
     highest = "the costliest" if b == "cost" else f"the highest by {b}"
     return (
         f"{said}. {show.head_name(top, rows)}, {highest} ({much}{named}), is number {place.index(top) + 1} of "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -123,7 +124,7 @@ def _lowest(present: HeadMask, values: Any, count: int) -> None:
 
 
 def _random(present: HeadMask, count: int) -> None:
-    state.set_mask(maskedit.off_at_random(count, present, seed=len(state.session().history.past)))
+    state.set_mask(maskedit.off_at_random(count, present, seed=secrets.randbits(32)))
 
 
 def _saved(present: HeadMask, mask: HeadMask) -> None:
@@ -212,7 +213,7 @@ def grid(
     tips, name, scale, grey = {}, "heads", None, None
     if shown is not None:
         values, tips, scale, grey = shown.values, scoring.tip_tables(shown), cost.colours(shown), cost.grey(shown)
-        name = f"cost, points, on {shown.samples:,} examples" if costs else shown.score
+        name = cost.called(shown)
     if following is not None:
         values, costs = following.subject.scale * following.values, True
         scale, name = scale_of_losses([float(v) for v in values.ravel()]), "cost of one more head, points"
@@ -257,7 +258,7 @@ def _cost_tips(found: Ablation) -> dict[str, list[list[str]]]:
     scale = found.subject.scale
 
     def ends(low: float, high: float) -> str:
-        return "–" if low != low else f"[{show.points(low, scale)}, {show.points(high, scale)}]"
+        return "–" if low != low else show.interval(low, high, scale)
 
     pairs = zip(found.interval_low.tolist(), found.interval_high.tolist(), strict=True)
     return {

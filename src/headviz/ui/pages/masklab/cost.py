@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import streamlit as st
 
 from ....charts import answers
-from ....evaluation.verdict import TOO_FEW, excluded, outward, verdict
+from ....evaluation.verdict import TOO_FEW, excluded, verdict
 from ....heads import HeadId, HeadMask
 from ....models.stand_in import StandIn
 from ....recipes.structure import Call, Command, Get, Name, Recipe
@@ -19,7 +20,7 @@ from ...shell import frame, jobs, loaders, recipes, show, state
 from ...shell import view_report as viewreport
 from ...shell.view import View
 from . import stand_ins
-from .wording import DELTA, EARLY, PAIRED, alike, clear_slices, early, heads_said, slices_said
+from .wording import CHANGE, DELTA, EARLY, PAIRED, alike, clear_slices, early, heads_said, slices_said
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
@@ -87,14 +88,14 @@ def _metrics(found: Measured, drawn: bool) -> None:
         for d in changes
     ]
     header = ["metric", "full", "masked", "change", "95 % low", "95 % high", "p"]
-    of = {"full": "%.3f", "masked": "%.3f", "change": "%+.1f", "95 % low": "%+.1f", "95 % high": "%+.1f"}
+    of = {"full": "%.3f", "masked": "%.3f"}
     if any(d.scale == 1 for d in changes):  # BLEU and the like are points themselves
-        of |= {"full": "%.4g", "masked": "%.4g"}
+        of = {"full": "%.4g", "masked": "%.4g"}
     caption = "Change of every metric on the same examples, in points."
     if not drawn:
         viewreport.note("table", (header, rows), caption)
         return
-    show.table(header, rows, "mask_metrics", caption=caption, formats=of)
+    show.table(header, rows, "mask_metrics", caption=caption, formats=of, cells=CHANGE)
 
 
 def _second(found: Measured) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
@@ -131,9 +132,8 @@ def sentence(found: Measured, off: str, margin: float, labels: Sequence[str]) ->
     change, known = f"{show.points(d.delta, d.scale)} points", verdict(*_ends(d))
     if known == "unknown":
         return f"{first}Without {off}: {change}; {TOO_FEW}."
-    low, high = (show.points(end, d.scale) for end in outward(*_ends(d), d.scale))
     firm = {"loss": "a clear loss", "gain": "a clear gain"}.get(known, excluded(d.interval_low, d.scale, margin))
-    return f"{first}Without {off}: {change} [{low}, {high}], {show.p_text(d.p_value)}: {firm}."
+    return f"{first}Without {off}: {change} {show.interval(*_ends(d), d.scale)}, {show.p_text(d.p_value)}: {firm}."
 
 
 def by_slice(clf: Classifier, data: Dataset, found: Measured) -> None:
@@ -188,19 +188,9 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     if not ranked:
         st.caption("All heads are off.")
         return
-    cost, best = min(ranked)
-    rows = loaders.rows_of(clf)
+    best, rows = min(ranked)[1], loaders.rows_of(clf)
     name = show.head_name(best, rows)
-    low = float(-table.interval_high[best])
-    chance = "" if table.significant()[best] else f"; {excluded(low, table.subject.scale, state.view().margin)}"
-    _hint(
-        f"Next cheapest: **{name}**, {show.points(-cost, table.subject.scale)} points{chance}. It is the best of "
-        f"{len(ranked)}: expect a little less on new examples.",
-        f"Switch {name} off",
-        "take_hint",
-        clf,
-        [best],
-    )
+    _hint(cheapest(table, best, name, state.view().margin), f"Switch {name} off", "take_hint", clf, [best])
     hurts = table.harmful()
     if not hurts:
         st.caption(
@@ -214,6 +204,21 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
         "take_harmful",
         clf,
         hurts,
+    )
+
+
+def cheapest(table: Ablation, best: HeadId, name: str, margin: float) -> str:
+    """What the head costs whose removal costs least; it was chosen among all, so its own interval is not enough."""
+    tried, scale, low = int(np.isfinite(table.values).sum()), table.subject.scale, float(-table.interval_high[best])
+    known = f"; {excluded(low, scale, margin)}"
+    if table.significant()[best]:
+        known = ""
+    elif low > 0:
+        known = f"; its own interval excludes a loss, but not with all {tried} tested at once"
+    change = show.points(-float(table.values[best]), scale)
+    return (
+        f"Next cheapest: **{name}**, {change} points{known}. It is the best of {tried}: expect a little less on new "
+        "examples."
     )
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING
 
+import numpy as np
 import streamlit as st
 
+from ....evaluation.significance import LEVEL, holm
 from ....models.stand_in import ABLATIONS, BY_PLACE, CONSTANT, MEAN, RESAMPLE, ZERO, StandIn
+from ....progress import Cancel, Progress, tracked
 from ...parts import measure
 from ...parts.reference import chosen
-from ...shell import frame, show, state
+from ...shell import frame, jobs, show, state
+from .wording import CHANGE
 
 if TYPE_CHECKING:
-    from ....evaluation.comparison import Delta
     from ....models.classifier import Classifier
     from ....tasks import Dataset
     from ...parts.measure import Measured
@@ -34,11 +40,17 @@ def choose(classifies: bool) -> None:
         "ablation",
         "What stands in a head's place",
         options,
-        format_func=lambda text: TITLES.get(text, text),
+        format_func=_title,
         width=260,
         help="A head that is off has an output all the same. Zero is not what the model saw in training; the mean, "
         "another example's output or a learned vector answer the same question against another reference",
     )
+
+
+def _title(text: str) -> str:
+    """A choice in words; a link may say on how many examples it is measured."""
+    choice = StandIn.of(text)
+    return TITLES[choice.kind] + ("" if text in ABLATIONS else f" ({choice.examples} examples)")
 
 
 def said() -> str:
@@ -58,36 +70,55 @@ def how_much(clf: Classifier, data: Dataset, found: Measured) -> None:
         return
     now = chosen()
     kinds = [k for k in clf.ablations if k in (ZERO, MEAN, BY_PLACE, RESAMPLE, now.kind)]
-    rows: list[tuple[str, Delta]] = []
+    rows: dict[str, Measured] = {}
     for kind in kinds:
-        one = measure.measured(clf, data, found.mask, (StandIn(kind, now.examples), state.view()))
-        if one is None:
+        choice = StandIn(kind, now.examples)
+        one = measure.measured(clf, data, found.mask, (choice, state.view()))
+        if one is None or not one.whole:
             return
-        rows.append((kind, one.comparison.primary))
-    show.finding(dependence([delta for _, delta in rows]))
+        rows[f"{TITLES[kind]}, first of {choice.draws} draws" if kind == RESAMPLE else TITLES[kind]] = one
+    key = measure.key_of(clf, data, "stand-ins", found.mask.hex, now.examples, *kinds)
+    classes = 0 if data.is_regression else len(data.label_names)
+    said = jobs.need(key, "Comparing them", partial(dependence, rows, classes))
+    if said is None:
+        return
+    show.finding(said)
     show.table(
         ["in the heads' place", "masked", "change", "95 % low", "95 % high"],
         [
-            [TITLES[kind], d.masked, *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high))]
-            for kind, d in rows
+            [name, d.masked, *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high))]
+            for name, d in ((name, one.comparison.primary) for name, one in rows.items())
         ],
         "mask_stand_ins",
         caption="The same mask with each thing in the heads' place; change in points.",
-        formats={"masked": "%.3f", **dict.fromkeys(("change", "95 % low", "95 % high"), "%+.1f")},
+        formats={"masked": "%.3f"},
+        cells=CHANGE,
     )
     if CONSTANT in clf.ablations and CONSTANT not in kinds:
         st.caption("A learned vector takes longer; choose it above to see it here too.")
 
 
-def dependence(found: list[Delta]) -> str:
-    """How far the change of the metric moves with what stands in the heads' place."""
-    changes = sorted(d.scale * d.delta for d in found)
-    scale = found[0].scale
-    low, high = (show.points(v / scale, scale) for v in (changes[0], changes[-1]))
-    if changes[-1] - changes[0] < 0.05:
+def dependence(
+    found: Mapping[str, Measured], classes: int, progress: Progress | None = None, cancel: Cancel | None = None
+) -> str:
+    """How far the change moves with what stands in the heads' place, and whether two of them differ for certain.
+
+    Every two are compared on the same examples; Holm's correction is for the number of pairs.
+    """
+    from ....evaluation.comparison import Answers, deltas
+
+    of = [one.comparison.primary for one in found.values()]
+    scale, changes = of[0].scale, sorted(d.delta for d in of)
+    low, high = (show.points(v, scale) for v in (changes[0], changes[-1]))
+    if scale * (changes[-1] - changes[0]) < 0.05:
         return f"The change is {low} points, whatever stands in the heads' place."
+    pairs, p = list(combinations(found.items(), 2)), []
+    for (_, one), (_, other) in tracked(pairs, progress, cancel):
+        p.append(deltas(Answers(one.gold, one.masked, classes), [other.masked], of[0].metric)[0].p_value)
+    likely = holm(p)
     said = f"Between {low} and {high} points with these {len(found)} in the heads' place"
-    least, most = min(d.delta for d in found), max(d.delta for d in found)
-    if all(d.interval_low <= least and most <= d.interval_high for d in found):
-        return f"{said}; each interval holds all of them, so it is not shown to matter which."
-    return f"{said}: it matters which."
+    surest = int(np.argmin(np.nan_to_num(likely, nan=1.0)))
+    if not likely[surest] < 1 - LEVEL:
+        return f"{said}; no two of them are told apart on the same examples (Holm), so it is not shown to matter which."
+    (first, _), (second, _) = pairs[surest]
+    return f"{said}: it matters which. Told apart (Holm), most clearly: {first}; {second}."

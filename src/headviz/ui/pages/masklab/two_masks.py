@@ -13,6 +13,7 @@ from ...parts import reference
 from ...parts.measure import key_of
 from ...shell import jobs, loaders, show, state
 from . import stand_ins
+from .wording import CHANGE
 
 if TYPE_CHECKING:
     from ....evaluation.comparison import Comparison
@@ -72,13 +73,13 @@ def _show(found: Comparison, a: str, b: str) -> None:
         for name, d in changes
     ]
     header = ["examples", "n", "A", "B", "B − A", "95 % low", "95 % high", "p"]
-    of = {"A": "%.3f", "B": "%.3f", "B − A": "%+.1f", "95 % low": "%+.1f", "95 % high": "%+.1f"}
     show.table(
         header,
         rows,
         "two_masks_table",
         caption=f"{found.primary.metric} under both masks on the same examples; differences in points, paired.",
-        formats=of,
+        formats={"A": "%.3f", "B": "%.3f"},
+        cells=CHANGE,
     )
 
 
@@ -90,6 +91,6 @@ def sentence(found: Comparison, a: str, b: str) -> str:
     known = verdict(d.interval_low, d.interval_high)
     if known in ("loss", "gain"):
         better = "A" if known == "loss" else "B"
-        low, high = (show.points(v, d.scale) for v in (d.interval_low, d.interval_high))
-        return f"{better} leaves more: {values}; B − A is {change} [{low}, {high}]."
+        ends = show.interval(d.interval_low, d.interval_high, d.scale)
+        return f"{better} leaves more: {values}; B − A is {change} {ends}."
     return f"The data cannot tell A from B: {values}; B − A is {change}."

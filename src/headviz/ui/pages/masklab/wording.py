@@ -61,11 +61,15 @@ def slices_said(data: Dataset, found: Measured) -> str:
     return f" No {kind} changes for certain (Holm)." if found.comparison.slices else ""
 
 
+CHANGE = dict.fromkeys(("change", "B − A"), show.points) | {"95 % low": show.low_end, "95 % high": show.high_end}
 NAMED = 3  # heads or slices that a sentence names
 
 
 def heads_said(off: Sequence[HeadId], rows: Sequence[str] | None) -> str:
-    return f"{len(off)} heads" if len(off) > NAMED else " and ".join(show.head_name(h, rows) for h in off)
+    if len(off) > NAMED:
+        return f"{len(off)} heads"
+    names = [show.head_name(h, rows) for h in off]
+    return " and ".join([", ".join(names[:-1]), *names[-1:]] if len(names) > 1 else names)
 
 
 def alike(found: Measured, labels: Sequence[str]) -> str:
@@ -79,9 +83,9 @@ def alike(found: Measured, labels: Sequence[str]) -> str:
 def early(found: Measured, off: str) -> str:
     """What the examples counted so far say."""
     d = found.comparison.primary
-    ends = [d.interval_low, d.interval_high]
+    ends = d.interval_low, d.interval_high
     change = f"Without {off}: {show.points(d.delta, d.scale)} points"
     if len(found.gold) < FEW:
         return f"{change} {found.counted}, too few to say what it costs."
-    known = "" if verdict(*ends) == "unknown" else f" [{', '.join(show.points(end, d.scale) for end in ends)}]"
+    known = "" if verdict(*ends) == "unknown" else f" {show.interval(*ends, d.scale)}"
     return f"{change}{known} {found.counted}."

@@ -147,9 +147,13 @@ def detail(view: RunView) -> None:
             ]
         )
     digits = dict.fromkeys(("speed", "low", "high"), "%.2f") | {metric: "%.3f"}
-    digits |= dict.fromkeys(("change, points", "change low", "change high"), "%+.1f")
     show.table(
-        header, rows, "faster_table", caption="Speed by interleaved pairs of passes of both models.", formats=digits
+        header,
+        rows,
+        "faster_table",
+        caption="Speed by interleaved pairs of passes of both models.",
+        formats=digits,
+        cells={"change, points": show.points, "change low": show.low_end, "change high": show.high_end},
     )
     _take(view, steps)
 

@@ -106,8 +106,7 @@ def table(view: RunView, names: Sequence[str]) -> None:
     against = (
         f"the change of {names[0]} is against the full θ0 retrained with the same seed; the next column is against θ*"
         if anew
-        else f"the change of {names[0]} is against the unpruned model, with its 95 % interval "
-        "(sentences round a bound up)"
+        else f"the change of {names[0]} is against the unpruned model, with its 95 % interval"
     )
     show.table(header, body, "run_steps", cells=digits(header), caption=f"Every model of the run; {against}.")
 
@@ -115,13 +114,10 @@ def table(view: RunView, names: Sequence[str]) -> None:
 def digits(header: Sequence[str]) -> dict[str, Callable[[Any], str]]:
     """How the columns of numbers are written. The CSV has every digit."""
     words = ("model", "seed", "mask", "task", "algorithm", "score", "metric", "seeds", "missing")
-    signed = ("change, points", "from θ*, points", "low", "high")
+    changes = {"low": show.low_end, "high": show.high_end}
+    changes |= dict.fromkeys(("change, points", "from θ*, points"), show.points)
     plain = ("heads removed, %", "seconds")
-    return {
-        h: (lambda v: show.points(v, 1)) if h in signed else _fixed(1) if h in plain else _fixed(3)
-        for h in header
-        if h not in words
-    }
+    return {h: changes[h] if h in changes else _fixed(1 if h in plain else 3) for h in header if h not in words}
 
 
 def _fixed(places: int) -> Callable[[Any], str]:

@@ -64,7 +64,8 @@ def _caption(found: Matrix) -> str:
 def _digits(found: Matrix) -> dict[str, Any]:
     scale = found.entries[0].scale if found.entries else 100.0
     percent = dict.fromkeys(("heads off %", "kept %"), "%.1f")
-    signed = dict.fromkeys(("change points", "low", "high"), "%+.1f")
+    signed = {"change points": show.points, "low": show.low_end, "high": show.high_end}
     names = ("value", "every head on", "random masks", "random low", "random high")
     likely = dict.fromkeys(("random q",), "%.3f")
-    return show.printed({**percent, **signed, **likely, **dict.fromkeys(names, "%.2f" if scale == 1 else "%.3f")})
+    plain = dict.fromkeys(names, "%.2f" if scale == 1 else "%.3f")
+    return signed | show.printed({**percent, **likely, **plain})
