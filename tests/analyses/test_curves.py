@@ -16,7 +16,7 @@ from headviz.analyses.catalogue import ANALYSES
 from headviz.analyses.common import Subject
 from headviz.analyses.correlation import correlation_grids, in_band
 from headviz.analyses.correlation import finding as correlation_finding
-from headviz.analyses.curves import told
+from headviz.analyses.curves import ORACLE_NAME, told
 from headviz.analyses.dynamics import dynamics, find_checkpoints
 from headviz.analyses.pruning_curve import (
     Curve,
@@ -113,12 +113,19 @@ def test_the_sentence_is_of_the_order_that_leaves_the_smallest_loss_possible() -
     wide = replace(made([(0.1, 0.832, -0.013, 0.009), (0.5, 0.83, -0.019, -0.002)]).curves[0], name="gates")
     said = told([wide, tight], 100, 2.0)
     assert said.startswith("50 % of the heads can go in the order of taylor: a loss of more than 1.5 points is ")
-    assert "As many can in the order of gates." in said
-    assert "A loss within that margin is clear from 50 % on" in told([wide], 100, 2.0)
+    assert (
+        "As many can in the order of gates. It is the best of 2 orders: expect a little less on new examples." in said
+    )
+    seen = replace(tight, name=ORACLE_NAME)
+    assert told([wide, seen], 100, 2.0).startswith("50 % of the heads can go in the order of gates: ")
+    assert "This order has seen the answers: fewer can go on new examples." in told([seen], 100, 2.0)
+    assert told([wide], 100, 2.0).endswith("A loss is clear from 50 % on (−0.4 points), at first within that margin.")
     open_first = [(0.1, 0.82, -0.025, 0.01), (0.2, 0.83, -0.012, 0.01), (0.3, 0.83, -0.008, 0.01)]
     worse = replace(made([(0.1, 0.81, -0.06, 0.01)]).curves[0], name="gates")
     said = told([worse, made(open_first).curves[0]], 100, 2.0)
-    least = "At the first step, 10 %, the order of taylor loses least: a loss of more than 2.5 points is excluded, but "
+    least = (
+        "At the first step, 10 %, the order of taylor excludes most: a loss of more than 2.5 points is excluded, but "
+    )
     assert said == f"{least}not one of 2."
 
 

@@ -208,7 +208,7 @@ def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:
     assert finding(found) == (
         "On this model use taylor: it keeps 0.8 of what the model knows, on average over 10 to 90 % of the heads "
         "removed, not told from fisher. "
-        "Not shown to be better than random orders: kurtosis, magnitude."
+        "Not shown to be better than random orders: kurtosis. Worse than random orders: magnitude."
     )
     (line,) = figure(found).layout.shapes
     assert line.x0 == pytest.approx(0.5)

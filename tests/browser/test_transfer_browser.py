@@ -50,7 +50,7 @@ def test_masks_are_given_to_each_other_s_models(
         measure.click()
     figure.locator(".js-plotly-plot").wait_for()
     v.settle()
-    assert page.get_by_text("Of 2 masks given to another model").count() == 1
+    assert page.get_by_text("Of 2 pairs of a mask and another model").count() == 1
     assert figure.locator(".ytick text").all_text_contents() == [
         "every head on",
         "custom, near",

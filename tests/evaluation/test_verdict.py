@@ -138,3 +138,8 @@ def test_an_interval_is_rounded_outward_and_so_agrees_with_its_bound() -> None:
         if low < 0:
             assert f"{-100 * ends[0]:.1f}" == points_up(-100 * low)
     assert outward(-0.02, 0.02, 100) == pytest.approx((-0.02, 0.02))
+
+
+def test_no_loss_is_written_without_a_sign() -> None:
+    """A winning ticket's loss stood there as -0.0."""
+    assert [points_up(v) for v in (0.0, -0.0, 0.04)] == ["0.0", "0.0", "0.1"]

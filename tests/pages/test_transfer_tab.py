@@ -84,7 +84,7 @@ def test_masks_of_two_runs_on_both_models(
             assert row["value"] == pytest.approx(expected)
             assert row["every head on"] == 1.0
             assert row["kept %"] == pytest.approx(100 * (expected - floor) / (1 - floor))
-    assert "Of 2 masks given to another model" in said(app)
+    assert "Of 2 pairs of a mask and another model" in said(app)
     # the printed Python and the printed command give the same
     python, command = [c.value for c in app.code][-2:]
     names: dict[str, Any] = {}

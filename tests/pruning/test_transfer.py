@@ -231,18 +231,18 @@ def test_the_sentences_follow_the_figures():
     """Each against figures that contradict it."""
     said = finding(matrix(table()))
     assert said == (
-        "Of 2 masks given to another model, 1 loses at most 2 points: a on b (at most 1.5). "
+        "Of 2 pairs of a mask and another model, 1 is shown to lose at most 2 points: a on b (at most 1.5). "
         "1 of 2 is better than random masks of as many heads: a on b."
     )
     assert "none is shown to lose at most 1 points; nearest is a on b" in finding(matrix(table()), margin=1)
     wide = matrix(table(random=(0.3, 0.45, 0.6, 0.75, 0.9)))
-    assert "None is told apart from random masks of as many heads" in finding(wide)
+    assert "None is shown to be better than random masks of as many heads" in finding(wide)
     assert finding(matrix([c for c in table() if c.draw is None])).endswith("a on b (at most 1.5). ")
     assert "no spread" in finding(matrix(table(random=(0.6, 0.6, 0.6))))
     assert "nothing is transferred" in finding(matrix([c for c in table() if "b" not in (c.source, c.target)]))
-    assert "Of 4 masks given to another model" in finding(matrix(table()), {"a": "c", "b": "c"})
+    assert "Of 4 pairs of a mask and another model" in finding(matrix(table()), {"a": "c", "b": "c"})
     one = [dataclasses.replace(c, remark="All 40 answers are “x”." if c.source == "b" else "") for c in table()]
-    assert finding(matrix(one)).startswith("b on a: All 40 answers are “x”. Of 2 masks")
+    assert finding(matrix(one)).startswith("b on a: All 40 answers are “x”. Of 2 pairs")
 
 
 # the spec -------------------------------------------------------------------------------------------

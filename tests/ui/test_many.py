@@ -152,7 +152,7 @@ def test_a_heads_sentence_says_what_its_strongest_connections_carry() -> None:
     ("values", "before", "said"),
     [
         ([0.9, 0.06, 0.04], None, ""),
-        ([0.49, 0.41, 0.10], None, "uncertain: no class reaches 0.50"),
+        ([0.49, 0.41, 0.10], None, "uncertain: no class reaches one half"),
         ([0.40, 0.35, 0.25], None, "near chance (0.33 each): the model does not know"),
         ([0.40, 0.35, 0.25], [0.9, 0.06, 0.04], "near chance (0.33 each): the model no longer knows"),
         ([0.40, 0.35, 0.25], [0.45, 0.35, 0.2], "near chance (0.33 each): the model does not know"),

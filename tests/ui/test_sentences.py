@@ -79,8 +79,8 @@ def test_the_worst_layer_is_named_only_where_it_loses() -> None:
 
     about = Subject("m", "d", "mrpc", "dev", "x", 100, "accuracy", "float32")
     rows = tuple(BestHead(i, 0, d, d - 0.025, d + 0.025, 0.5, 0.5) for i, d in enumerate((0.0, 0.001)))
-    found = AllButOne(about, "same", about, 0.8, np.zeros((2, 2)), rows)
-    first = "In none of 2 layers is one head shown to be enough: a loss of more than 2 points is possible in each. "
+    found = AllButOne(about, "other", about, 0.8, np.zeros((2, 2)), rows)
+    first = "One head is shown to be enough in none of 2 layers: a loss of more than 2 points is possible. "
     assert finding(found) == f"{first}No layer loses anything on these examples."
     lost = replace(found, rows=(replace(rows[0], delta=-0.1, interval_low=-0.1541, interval_high=-0.05), rows[1]))
     assert finding(lost) == f"{first}Layer 0 loses most: −10.0 points [−15.5, −5.0]."
@@ -285,3 +285,36 @@ def test_a_speed_above_arithmetic_is_refused() -> None:
     assert "Refused as noise, because above that: batch 4 (×1.50)." in told(1.2, 1.5)
     assert told(1.6, 1.5).startswith("No speed can be told")
     assert told(1.02).startswith("No change of speed is clear")
+
+
+def test_distil_says_which_start_reaches_more() -> None:
+    """It said "the intervals overlap" where random weights lay above, and "nothing learnt" of .60 beside .34."""
+    from headviz.ui.pages.distil.results import finding
+
+    def student(init: str, at: float, low: float, high: float) -> dict[str, Any]:
+        ends = {"interval_low": {"accuracy": low}, "interval_high": {"accuracy": high}}
+        return {"init": init, "title": init, "metrics": {"accuracy": at}, **ends, "curve": [{"step": 100}]}
+
+    teacher = {"constant": {"accuracy": 0.34}}
+    found = {"teacher": teacher, "students": [student("random", 0.8, 0.78, 0.82), student("copy", 0.6, 0.58, 0.62)]}
+    assert finding(found, "accuracy").startswith("After 100 training steps random weights reach more than a start from")
+    wide = {"teacher": teacher, "students": [student("random", 0.6, 0.3, 0.9), student("copy", 0.7, 0.5, 0.9)]}
+    assert "0.6 from random weights, not told apart from one class for all)" in finding(wide, "accuracy")
+    low = {"teacher": teacher, "students": [student("random", 0.33, 0.3, 0.36), student("copy", 0.7, 0.5, 0.9)]}
+    assert "no more than one class for all: nothing learnt in these steps" in finding(low, "accuracy")
+
+
+def test_a_layer_without_a_value_hides_no_loss() -> None:
+    from headviz.analyses.all_but_one import AllButOne, BestHead, finding
+    from headviz.analyses.common import Subject
+
+    about, nan = Subject("m", "d", "cola", "dev", "x", 100, "matthews", "float32"), float("nan")
+    rows = (BestHead(0, 0, nan, nan, nan, nan, nan), BestHead(1, 0, -0.3, -0.35, -0.25, 0.0, 0.0))
+    said = finding(AllButOne(about, "other", about, 0.5, np.zeros((2, 2)), rows))
+    assert "Layer 1 loses most: −30.0 points [−35.0, −25.0]. In 1 more the metric has no value." in said
+    assert finding(AllButOne(about, "other", about, 0.5, np.zeros((2, 2)), rows[:1])).endswith("one head in a layer.")
+    same = finding(AllButOne(about, "same", about, 0.5, np.zeros((2, 2)), rows[1:]))
+    assert same.startswith(
+        "One head is shown to be enough in none of 1 layer: a loss of more than 2 points is possible."
+    )
+    assert same.endswith("The heads were chosen on these very examples, which flatters.")

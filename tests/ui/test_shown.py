@@ -229,3 +229,21 @@ def test_a_long_word_below_the_rows_that_the_browser_measures_is_not_cut_off(mon
     assert "text" not in drawn[1]
     show.table(["score", "n", "text"], rows[2:], "seen")
     assert "score" not in drawn[2]
+
+
+def test_a_share_is_never_minus_nothing() -> None:
+    from headviz.charts.numbers import percent
+
+    assert [percent(v) for v in (-0.001, 0.001, 0.1, -0.256, float("nan"))] == ["0 %", "0 %", "+10 %", "−26 %", "–"]
+
+
+def test_two_masks_with_an_undefined_metric_say_why() -> None:
+    """It said "The data cannot tell A from B: matthews – under A …; B − A is – points."."""
+    from headviz.ui.pages.masklab import two_masks
+
+    gold = np.arange(10) % 2
+    found = compare(Answers(gold, gold, 2), np.zeros(10, dtype=int), ["matthews"])
+    if not found.primary.undefined:
+        pytest.skip("defined as 0 here")
+    said = two_masks.sentence(found, "one", "two")
+    assert said == f"The change of matthews from A (one) to B (two) is not defined: {found.primary.undefined}."

@@ -186,20 +186,26 @@ def figure(found: AllButOne) -> Figure:
 
 
 def finding(found: AllButOne) -> str:
-    worst = min(found.rows, key=lambda r: r.delta, default=None)
-    if worst is None:
+    if not found.rows:
         return "No layer of this model has heads."
+    known = [r for r in found.rows if r.delta == r.delta]
+    worst = min(known, key=lambda r: r.delta, default=None)
+    if worst is None:
+        return f"{flat(found)}{found.subject.metric} has no value with one head in a layer."
     scale, layer = found.subject.scale, _layer(found, worst)
     enough = sum(within(r.interval_low, found.margin / scale) for r in found.rows)
     lost = "No layer loses anything on these examples."
-    if worst.delta < 0:
-        known = worst.interval_low == worst.interval_low
-        ends = f" {interval(worst.interval_low, worst.interval_high, scale)}" if known else ""
+    if scale * worst.delta <= -0.05:  # what is written as 0.0 is no loss
+        ends_known = worst.interval_low == worst.interval_low
+        ends = f" {interval(worst.interval_low, worst.interval_high, scale)}" if ends_known else ""
         lost = f"{layer[0].upper()}{layer[1:]} loses most: {points(worst.delta, scale)} points{ends}."
-    where, excluded = f"{len(found.rows)} layers", f"a loss of more than {found.margin:g} points"
-    said = f"In {enough} of {where} one head is enough: {excluded} is excluded."
+    of, loss = f"of {len(known)} layer{'' if len(known) == 1 else 's'}", f"a loss of more than {found.margin:g} points"
+    said = f"In {enough} {of} one head is enough: {loss} is excluded."
     if not enough:
-        said = f"In none of {where} is one head shown to be enough: {excluded} is possible in each."
+        said = f"One head is shown to be enough in none {of}: {loss} is possible."
+    missing = len(found.rows) - len(known)
+    lost += f" In {missing} more the metric has no value." if missing else ""
+    lost += " The heads were chosen on these very examples, which flatters." if found.select == "same" else ""
     return f"{flat(found)}{said} {lost}"
 
 

@@ -253,17 +253,18 @@ def finding(found: BySlice) -> str:
         more = f" The like holds for {len(flat) - 1} more." if len(flat) > 1 else ""
         first = f"On {flat[0].name}: {flat[0].remark}{more} "
     if not hit:
-        sizes = [k.n for k in found.slices]
+        sizes = sorted({k.n for k in found.slices})
+        some = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"
         return (
             f"{first}No kind of examples clearly loses something when one head is off (q < {SIGNIFICANT:g}); with "
-            f"{min(sizes)} to {max(sizes)} examples of a kind, only large costs can be told from chance."
+            f"{some} examples of a kind, smaller costs cannot be told from chance."
         )
     said = (
         f"{first}{len(hit)} of {len(found.slices)} kinds of examples "
         f"lose{'s' if len(hit) == 1 else ''} something when one head is off (q < {SIGNIFICANT:g})"
     )
-    most = found.slices[0]
-    if most.head is None:
+    most = max((k for k in hit if k.head and k.q_value < SIGNIFICANT), key=lambda k: k.cost, default=None)
+    if most is None or most.head is None:
         return f"{said}."
     name = head_name(most.head, found.subject.rows)
     said += f"; {most.name} most, without {name}: {points(-most.cost, scale)} points"
@@ -295,8 +296,8 @@ def view(found: BySlice) -> View:
             Picture(
                 "by_slice_map",
                 lambda: figure(found),
-                f"Points of {about.metric} that each kind of examples loses without a head: every kind's costliest, "
-                "and others with a clear cost (rings: q < 0.05).",
+                f"Points of {about.metric} that each kind of examples loses without a head: the costliest of each kind "
+                "(of the 24 that lose most), and others with a clear cost (rings: q < 0.05).",
                 r"c_{h,k} = m_k(\text{full}) - m_k(\text{full without } h)",
                 "m over the examples of kind k alone. q: Benjamini-Hochberg over all heads and kinds; intervals: "
                 "paired on the same examples, 95 %.",

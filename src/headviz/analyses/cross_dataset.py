@@ -125,7 +125,8 @@ def figure(found: CrossDataset) -> Figure:
     )
     said = "no correlation: one of the tables is constant"
     if np.isfinite(found.pearson):
-        r = f"r = {found.pearson:.2f} [{found.interval_low:.2f}, {found.interval_high:.2f}]".replace("-", "−")
+        known = f" [{found.interval_low:.2f}, {found.interval_high:.2f}]" if np.isfinite(found.interval_low) else ""
+        r = f"r = {found.pearson:.2f}{known}".replace("-", "−")
         said = f"{r}, p {p_cell(found.p_value)}, {found.heads} heads"
     note(fig, said)
     fig.update_xaxes(title=f"cost on {a.subject.data}, points", zeroline=True)
@@ -141,9 +142,14 @@ def view(found: CrossDataset) -> View:
         for i, j in np.argwhere(np.isfinite(found.first.values))
     ]
     rows.sort(key=lambda r: -r[1])
-    return View(
+    said = (
         f"Costs on both data sets correlate with r = {number(found.pearson)} "
-        f"[{number(found.interval_low)}, {number(found.interval_high)}], {p_text(found.p_value)}.",
+        f"[{number(found.interval_low)}, {number(found.interval_high)}], {p_text(found.p_value)}."
+    )
+    if not np.isfinite(found.pearson):
+        said = "Whether the costs agree cannot be told: on one of the data sets all heads cost the same."
+    return View(
+        said,
         (
             Picture(
                 "cross_scatter",

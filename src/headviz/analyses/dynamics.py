@@ -209,7 +209,8 @@ def finding(found: Dynamics) -> str:
         return f"{c.name} with {100 * c.spare:.0f} % of the heads off{sure}"
 
     of = "what they have above one class for all" if _corrected(found) else "their metric"
-    return f"{flat(last.curves.curves[0])}Checkpoints keep {100 * KEPT:.0f} % of {of}: {spares(first)}, {spares(last)}."
+    told = ", ".join(spares(c) for c in ((first, last) if first is not last else (first,)))
+    return f"{flat(last.curves.curves[0])}Checkpoints keep {100 * KEPT:.0f} % of {of}: {told}."
 
 
 def view(found: Dynamics) -> View:

@@ -132,7 +132,10 @@ def finding(found: Grades) -> str:
     said += f", not told from {', '.join(same)}" if same else ""
     if not found.untold:
         return f"{said}. Every score graded is shown to be better than random orders."
-    return f"{said}. Not shown to be better than random orders: {', '.join(found.untold)}."
+    worse = [g.score for g in found.scores if g.lead_high < 0]
+    open_ = [name for name in found.untold if name not in worse]
+    said += f". Not shown to be better than random orders: {', '.join(open_)}" if open_ else ""
+    return f"{said}. Worse than random orders: {', '.join(worse)}." if worse else f"{said}."
 
 
 def columns_of(found: Grades) -> tuple[str, ...]:

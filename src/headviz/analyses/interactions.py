@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from .given import Given
 
 SAMPLES, SECONDS, BATCH = 64, 60.0, 16
-NORMAL = 1.959963984540054  # half of a 95 % interval, in standard errors
 
 
 @dataclass(frozen=True)
@@ -236,12 +235,17 @@ def _rows(
     from scipy import stats
 
     means = np.array([each.mean() for each in found.values()])
+    n = max((len(each) for each in found.values()), default=0)
     errors = np.array([each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else np.nan for each in found.values()])
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = np.where(errors > 0, 2 * stats.norm.sf(np.abs(means) / errors), np.where(means == 0, 1.0, np.nan))
+        p = np.where(errors > 0, 2 * stats.t.sf(np.abs(means) / errors, n - 1), np.where(means == 0, 1.0, np.nan))
+    # chosen by estimates on these examples, so those not computed count as tested, too
+    others = np.ones(len(heads) * (len(heads) - 1) // 2 - len(p))
+    q_values = benjamini_hochberg(np.concatenate([p, others]))[: len(p)].tolist()
+    wide = float(stats.t.ppf(0.975, n - 1)) if n > 1 else np.nan
     rows = [
-        Interaction(heads[i], heads[j], m, m - NORMAL * e, m + NORMAL * e, q, float(estimates[i, j]))
-        for (i, j), m, e, q in zip(found, means.tolist(), errors.tolist(), benjamini_hochberg(p).tolist(), strict=True)
+        Interaction(heads[i], heads[j], m, m - wide * e, m + wide * e, q, float(estimates[i, j]))
+        for (i, j), m, e, q in zip(found, means.tolist(), errors.tolist(), q_values, strict=True)
     ]
     return tuple(sorted(rows, key=lambda r: (-abs(r.value), r.first, r.second)))
 
@@ -279,7 +283,8 @@ def finding(found: Interactions) -> str:
 
 
 def view(found: Interactions) -> View:
-    agree = ""
+    agree, every = "", len(found.heads) * (len(found.heads) - 1) // 2
+    known = "All values are exact." if len(found.pairs) == every else "Most values are estimates."
     if len(found.pairs) > 2:
         pairs = np.array([(p.estimate, p.value) for p in found.pairs]).T
         rank = signed(float(spearman(*pairs[:, None])[0]), 2)
@@ -292,7 +297,7 @@ def view(found: Interactions) -> View:
             "interactions_matrix",
             lambda: figure(found),
             "Orange: one stands in for the other, so both together cost more than the sum. Blue: they need each other, "
-            f"so the second costs less once the first is gone. Most values are estimates.{agree}",
+            f"so the second costs less once the first is gone. {known}{agree}",
             r"-[\ell(\emptyset) - \ell(i) - \ell(j) + \ell(i, j)]",
             f"Estimates on {found.samples} examples; the strongest pairs exactly, on {found.subject.n:,}.",
             wide="48",
@@ -301,7 +306,7 @@ def view(found: Interactions) -> View:
             "interactions_pairs",
             ("pair", "interaction", *ENDS, "q", "estimate"),
             rows,
-            "The pairs computed exactly, in loss; q: Benjamini-Hochberg over them.",
+            "The pairs computed exactly, in loss; q: Benjamini-Hochberg over all pairs, those not computed included.",
             four,
             shortened=12,
             height=320,

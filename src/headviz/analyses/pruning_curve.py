@@ -43,7 +43,7 @@ from .analysis import (
     in_points,
 )
 from .common import ORACLE, Subject, check_score, constant_of, predict_all, subject
-from .curves import Curve, CurvePoint, told
+from .curves import ORACLE_NAME, Curve, CurvePoint, told
 from .recipe import EVALUATOR, Recipe, found_by, scored_by
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from .given import Given
 
 
-ORACLE_NAME = "single ablations on the evaluation data"
 RANDOM = "random"  # the order that the others must beat
 
 

@@ -268,7 +268,7 @@ def figure(found: Roles) -> Figure:
 
 
 def view(found: Roles) -> View:
-    layers, heads = found.share.shape[:2]
+    heads = int(np.isfinite(found.share).any(axis=2).sum())
     best = sorted(found.first().items(), key=lambda one: one[1].baseline - one[1].share)
     rare = [name for name, n in zip(found.relations, found.examples, strict=True) if n < LEAST]
     clear = [head for head, role in best if role.share >= 0.5]
@@ -280,7 +280,8 @@ def view(found: Roles) -> View:
             f"by chance {100 * role.baseline:.0f} %. "
         )
     return View(
-        f"{first}{len(clear)} of {layers * heads} heads spend at least half of it on one relation.",
+        f"{first}{len(clear)} of {heads} heads {'spends' if len(clear) == 1 else 'spend'} at least half of the words' "
+        "attention on the relation in which they stand out.",
         (
             Picture(
                 "roles",

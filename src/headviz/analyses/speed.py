@@ -262,7 +262,7 @@ def _colour(row: SpeedRow, found: Speed) -> str:
 
 def _noise(row: SpeedRow, found: Speed) -> bool:
     """Whether a ratio is above what arithmetic allows, and so tells of the machine and not of the models."""
-    return row.ratio > found.ceiling
+    return row.ratio_low > found.ceiling if row.ratio_low == row.ratio_low else row.ratio > found.ceiling
 
 
 def finding(found: Speed) -> str:

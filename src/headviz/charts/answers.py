@@ -15,6 +15,8 @@ from .style import FAINT, ROW, frame, safe, tone, whisker
 if TYPE_CHECKING:
     from ..evaluation.comparison import Delta
 
+CORRELATIONS = ("matthews", "pearson", "spearman")  # metrics that may be negative
+
 
 def slices(deltas: Sequence[Delta], metric: str, constant: float | None = None) -> go.Figure:
     """One line per slice: the full model, the masked one, the interval of the change. Dotted: one class for all."""
@@ -72,7 +74,10 @@ def _whiskers(deltas: Sequence[Delta]) -> dict[str, Any]:
 
 
 def _shares(deltas: Sequence[Delta]) -> bool:
-    return all(0 <= v <= 1 for d in deltas for v in (d.full, d.masked) if v == v)
+    """Whether the metric lies between 0 and 1; one that may be negative is known by its name."""
+    return not any(d.metric in CORRELATIONS for d in deltas) and all(
+        0 <= v <= 1 for d in deltas for v in (d.full, d.masked) if v == v
+    )
 
 
 def metric_bars(metrics: Mapping[str, float], constant: Mapping[str, float | None]) -> go.Figure:

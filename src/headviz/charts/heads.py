@@ -59,7 +59,10 @@ def marked_map(
     rows, columns = [safe(r) for r in rows], [safe(c) for c in columns]
     tables = zip(values, low, high, strict=True)
     said = [
-        [f"{c:+.2f}".replace("-", "−") + f" points {interval(a, b, 1)}" for c, a, b in zip(*row, strict=True)]
+        [
+            "–" if c != c else f"{c:+.2f} points ".replace("-", "−") + interval(a, b, 1)
+            for c, a, b in zip(*row, strict=True)
+        ]
         for row in tables
     ]
     scale = scale_for([float(v) for v in values.ravel()], signed=True)
@@ -105,7 +108,8 @@ def head_map(values: np.ndarray, name: str, low: np.ndarray | None = None, high:
     """A value for every head [L, H], with its interval on hover; not measured stays empty."""
     ends = None
     if low is not None and high is not None:
-        ends = [[f" [{a:.3g}, {b:.3g}]" for a, b in zip(*row, strict=True)] for row in zip(low, high, strict=True)]
+        both = zip(low, high, strict=True)
+        ends = [["" if a != a else f" [{a:.3g}, {b:.3g}]" for a, b in zip(*row, strict=True)] for row in both]
     scale = scale_for([float(v) for v in values.ravel()])
     fig = go.Figure(
         go.Heatmap(

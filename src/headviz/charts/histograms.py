@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from .palette import CLASSES, NEUTRAL, WORSE
+from .palette import BETTER, CLASSES, NEUTRAL, WORSE
 from .style import frame
 
 
@@ -45,7 +45,14 @@ def value_histogram(values: np.ndarray, significant: np.ndarray, axis: str) -> g
     """How many heads have which value, the significant ones apart; zero is marked."""
     known = np.isfinite(values)
     fig = go.Figure()
-    for name, mask, colour in (("not significant", ~significant, NEUTRAL), ("significant", significant, WORSE)):
+    groups = (
+        ("not significant", ~significant, NEUTRAL),
+        ("significant", significant & ~(values < 0), WORSE),
+        ("significant, below 0", significant & (values < 0), BETTER),
+    )
+    for name, mask, colour in groups:
+        if name != "significant" and not (known & mask).any():
+            continue
         fig.add_histogram(
             x=values[known & mask],
             name=name,

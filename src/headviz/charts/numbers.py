@@ -45,7 +45,10 @@ def high_end(value: float | None, scale: float = 1.0) -> str:
 
 def percent(share: float) -> str:
     """A share with its sign, in whole percent."""
-    return f"{100 * share:+.0f} %".replace("-", "−")
+    if share != share:
+        return "–"
+    whole = round(100 * share)
+    return f"{whole:+d} %".replace("-", "−") if whole else "0 %"
 
 
 def less(now: int, before: int) -> str:

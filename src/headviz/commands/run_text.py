@@ -95,7 +95,17 @@ def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -
         name = (NAMES[role(s)],) if prunes else ()
         seed = (s["seed"] if own else "–",) if seeds else ()
         change = (_change(s, names[0]),) if prunes else ()
-        rows.append([*name, *seed, f"{s['sparsity']:.1%}", *metrics, *change, f"{s['seconds']:.1f}", s["mask"] or ""])
+        rows.append(
+            [
+                *name,
+                *seed,
+                "–" if s.get("sparsity") is None else f"{s['sparsity']:.1%}",
+                *metrics,
+                *change,
+                f"{s['seconds']:.1f}",
+                s["mask"] or "",
+            ]
+        )
     return rows
 
 

@@ -54,9 +54,12 @@ class Chosen:
                 "copied weights."
             )
         if self.shrinkage == 1:
+            known = f"The iterates' correlations are not shown to foretell anything ({found}, at least "
+            known += f"{100 * self.low:.2g} %)"
+            few = "There are too few iterates to tell whether their correlations foretell anything"
             return (
-                f"The iterates' correlations foretell nothing ({found}, at least {100 * self.low:.2g} %), so the "
-                "covariance is taken as diagonal and the conditional mean is the copied weights."
+                f"{few if self.foretold == self.low == 0 else known}, so the covariance is taken as diagonal and the "
+                "conditional mean is the copied weights."
             )
         return f"Shrinkage {self.shrinkage:g}: the iterates' correlations foretell {found}."
 

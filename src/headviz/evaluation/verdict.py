@@ -90,7 +90,7 @@ def clear_from(
 
 def points_up(loss: float) -> str:
     """A bound with one decimal, rounded up so that it stays a bound."""
-    return f"{np.ceil(10 * loss - 1e-9) / 10:.1f}"
+    return f"{max(0.0, float(np.ceil(10 * loss - 1e-9))) / 10:.1f}"
 
 
 def outward(low: float, high: float, scale: float) -> tuple[float, float]:

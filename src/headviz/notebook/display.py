@@ -104,10 +104,11 @@ def _scores(scores: HeadScores) -> View:
         )
         for head in chosen
     ]
-    caption = "The highest and the lowest heads, with 95 % intervals over examples."
+    known = "with 95 % intervals over examples" if np.isfinite(scores.interval_low).any() else "which have no intervals"
+    caption = f"The highest and the lowest heads, {known}."
     table = Table("ranked", ("rank", "head", "score", "low", "high"), rows, caption)
     grid = Grid("scores", scores.mask, scores.values, scores.score, "High = keep. Hollow = not measured.", form="%.3g")
-    said = f"{scores.score} over {scores.samples:,} examples"
+    said = f"{scores.score} over {scores.samples:,} examples" if scores.samples else f"{scores.score}, of no examples"
     if scores.stability == scores.stability:
         said += f"; {100 * scores.stability:.0f} % of the lowest fifth would be named by another sample of this size"
     return View(said + ".", (table,), grid, note=" ".join(scores.notes))
@@ -233,8 +234,8 @@ def _delta(found: Delta) -> View:
 def _change(found: Delta) -> str:
     if found.undefined:
         return found.undefined
-    low, high = (numbers.points(v, found.scale) for v in (found.interval_low, found.interval_high))
-    return f"{found.metric} changes by {numbers.points(found.delta, found.scale)} points [{low}, {high}]."
+    ends = numbers.interval(found.interval_low, found.interval_high, found.scale)
+    return f"{found.metric} changes by {numbers.points(found.delta, found.scale)} points {ends}."
 
 
 def _comparison(found: Comparison) -> View:
@@ -254,9 +255,9 @@ def _paired(found: Paired) -> View:
     from ..tasks import points_in
 
     scale = points_in(found.metric)
-    low, high = numbers.points(found.low, scale), numbers.points(found.high, scale)
     said = (
-        f"{found.metric} changes by {numbers.points(found.difference, scale)} points [{low}, {high}], "
+        f"{found.metric} changes by {numbers.points(found.difference, scale)} points "
+        f"{numbers.interval(found.low, found.high, scale)}, "
         f"{numbers.p_text(found.p)}, over {found.n:,} examples: {found.worse:,} worse, {found.better:,} better."
     )
     return View(said)

@@ -128,6 +128,8 @@ def figure(view: RunView) -> tuple[str, Any, str] | None:
     run = view.to_dict()
     if run["kind"] in report_heads.KINDS:
         return report_heads.figure_of(run)
+    if run["kind"] in ("faster", "distill"):  # whose steps are models side by side, no course of one
+        return None
     runs = [c.to_dict() for c in view.children] or [run]
     curves = [c for c in (curve_of(r) for r in runs) if c is not None]
     if not curves:

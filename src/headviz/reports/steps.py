@@ -148,8 +148,10 @@ def _with_interval(step: Mapping[str, Any], name: str) -> str | None:
 
 
 def _points_with_interval(change: Mapping[str, Any], metric: str) -> str | None:
-    shown, low, high = (points(change.get(k), metric) for k in ("delta", "low", "high"))
-    return shown if shown is None or low is None else f"{shown} [{low}, {high}]"
+    shown, low, high = points(change.get("delta"), metric), change.get("low"), change.get("high")
+    if shown is None or low is None or high is None:
+        return shown
+    return f"{shown} {numbers.interval(low, high, points_in(metric))}"
 
 
 def _metrics(steps: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -69,8 +69,9 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
         low = lows[free]
         said = f"Up to {100 * free:.0f} % of the heads can go: {excluded(low, scale, margin)} (margin {margin:g})"
     if lost is not None:
-        size = "loss within that margin" if free is not None and lost[0] <= free else "loss"
-        said += f". A {size} is {lost[1]}"
+        said += (
+            f". A loss is {lost[1]}{', at first within that margin' if free is not None and lost[0] <= free else ''}"
+        )
     return f"{first}{said}. {end[0].upper()}{end[1:]}"
 
 

@@ -134,7 +134,7 @@ class Search:
         """Of all turns the one nearest to the target; an ``OptionError`` if it is too slow."""
         found = min(turns, key=lambda turn: _miss(turn.speed, target))
         if found.speed.speedup * (1 + TOLERANCE) < target:
-            raise self._out_of_reach(target, found.speed.speedup)
+            raise self._out_of_reach(target, found.speed.speedup, "the nearest shape that was found is")
         return self.shape(found.sizes), found.speed
 
     def shape(self, sizes: Sequence[int]) -> Shape:
@@ -162,11 +162,12 @@ class Search:
     def _neurons(self, layer: int) -> np.ndarray:
         return self.gradients.neurons[layer].astype(np.float64)
 
-    def _out_of_reach(self, target: float, most: float) -> OptionError:
+    def _out_of_reach(self, target: float, most: float, nearest: str = "") -> OptionError:
         what = "any head" if self.remove == HEADS_ONLY else "any head or neuron"
+        what = nearest or f"without {what} this model is"
         least = math.floor(100 * most) / 100
         return OptionError(
-            f"{target:g}× is out of reach: without {what} this model is {least:.2f}× as fast here (batch "
+            f"{target:g}× is out of reach: {what} {least:.2f}× as fast here (batch "
             f"{self.table.batch}, {self.table.length} tokens). Ask for less, or for a larger batch or length."
         )
 

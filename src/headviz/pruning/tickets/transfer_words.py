@@ -34,7 +34,7 @@ def _one_class(others: Sequence[Entry]) -> str:
 def _losses(others: Sequence[Entry], margin: float, retrained: bool) -> str:
     """Which masks lose at most the margin on other targets, and what that excludes."""
     tested = [e for e in others if e.low is not None]
-    count = f"{len(others)} mask{'s' if len(others) > 1 else ''} given to another model"
+    count = f"{len(others)} pair{'s' if len(others) > 1 else ''} of a mask and another model"
     if not tested:
         why = "one seed has no spread" if retrained else "no change has an interval"
         return f"Of {count}, none can be told to keep the metric: {why}. "
@@ -47,9 +47,8 @@ def _losses(others: Sequence[Entry], margin: float, retrained: bool) -> str:
         )
     kept.sort(key=lambda e: possible_loss(e.low or 0.0) * e.scale)
     told = ", ".join(f"{named(e)} (at most {points_up(e.scale * possible_loss(e.low or 0.0))})" for e in kept[:NAMED])
-    return (
-        f"Of {count}, {len(kept)} lose{'s' if len(kept) == 1 else ''} at most {margin:g} points: {told}{_more(kept)}. "
-    )
+    are = "is" if len(kept) == 1 else "are"
+    return f"Of {count}, {len(kept)} {are} shown to lose at most {margin:g} points: {told}{_more(kept)}. "
 
 
 def _against_random(others: Sequence[Entry]) -> str:
@@ -59,7 +58,7 @@ def _against_random(others: Sequence[Entry]) -> str:
         return "" if all(e.random is None for e in others) else "The random masks have no spread to judge by."
     ahead = [e for e in tested if e.ahead]
     if not ahead:
-        return "None is told apart from random masks of as many heads, so none is shown to have transferred."
+        return "None is shown to be better than random masks of as many heads, so none is shown to have transferred."
     ahead.sort(key=lambda e: e.random_p or 0.0)
     told = ", ".join(named(e) for e in ahead[:NAMED])
     verb = "is" if len(ahead) == 1 else "are"

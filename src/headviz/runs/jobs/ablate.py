@@ -142,7 +142,7 @@ class AblationJob(RunJob):
             for head, full, masked, interval_low, interval_high, p_value in found["rows"]:
                 at = int(layer), head
                 values[at], p[at] = full - masked, p_value
-                low[at], high[at] = -interval_high, -interval_low
+                low[at], high[at] = 0.0 - interval_high, 0.0 - interval_low
         seconds = state["seconds"] + sum(f["seconds"] for f in state["layers"].values())
         table = Ablation(
             Subject(**state["about"]), base, state["baseline"], values, low, high, p, benjamini_hochberg(p), seconds

@@ -14,4 +14,4 @@ def doubt(probabilities: Sequence[float], *, before: Sequence[float] | None = No
     if best < chance + NEAR:
         again = "no longer knows" if before is not None and not doubt(before) else "does not know"
         return f"near chance ({chance:.2f} each): the model {again}"
-    return "uncertain: no class reaches 0.50" if best < SURE else ""
+    return "uncertain: no class reaches one half" if best < SURE else ""

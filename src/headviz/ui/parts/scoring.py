@@ -109,11 +109,6 @@ def from_plain(e: dict[str, Any]) -> HeadScores:
     )
 
 
-def lengths_of(clf: TransformerModel, data: Dataset) -> list[int]:
-    """The tokens of each example."""
-    return [len(e) for e in clf.encode(list(data.texts), None if data.pairs is None else list(data.pairs))]
-
-
 def sample(view: View, clf: TransformerModel) -> Dataset:
     """The examples that scores are computed on: balanced, of usual length, from train if there is a train split."""
     import headviz
@@ -124,7 +119,7 @@ def sample(view: View, clf: TransformerModel) -> Dataset:
         if wrong.code != "no-split":
             raise
         source = loaders.dataset(view)
-    lengths = lengths_of(clf, source) if counts_tokens(view) else None
+    lengths = clf.tokenizer if counts_tokens(view) else None
     return headviz.sample(source, min(view.samples, len(source)), seed=view.seed, lengths=lengths)
 
 

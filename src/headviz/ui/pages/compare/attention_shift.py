@@ -42,7 +42,9 @@ def section(clf: Classifier, shown: Text) -> None:
     values = attention_shift(clf, shown.text, shown.pair, mask)
     chosen = state.head(clf.present)
     if not np.nanmax(values, initial=0.0) >= LEAST:
-        st.markdown("**No other head's attention moves: what is off changes only what later layers look at.**")
+        st.markdown(
+            f"**{'No remaining head moves its attention by 0.5 % or more' if mask.kept else 'No head is left'}.**"
+        )
     else:
         top = HeadId(*(int(i) for i in np.unravel_index(np.nanargmax(values), values.shape)))
         moved_most = f"{100 * values[top]:.0f} % of it is elsewhere under the mask"

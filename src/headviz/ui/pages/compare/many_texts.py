@@ -61,7 +61,11 @@ def section(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
             st.info(show.plain(remark))
         header, rows, changed = many_rows(lines, paired, given, found.values, clf.labels)
         answered = sum(not any(np.isnan(p[i]).any() for p in found.values) for i in range(len(lines)))
-        said = f"{changed} of {answered} answers change." if len(given) > 1 and not clf.is_regression else ""
+        said = (
+            f"{changed} of {answered} answers change{'s' if changed == 1 else ''}."
+            if len(given) > 1 and not clf.is_regression
+            else ""
+        )
         show.table(header, rows, "compare_many", caption=said)
 
 
@@ -69,7 +73,7 @@ def _complain(wrong: Sequence[str]) -> None:
     for text in wrong[:3]:
         st.warning(show.plain(text))
     if len(wrong) > 3:
-        st.caption(f"{len(wrong) - 3} more lines cannot be used.")
+        st.caption("1 more line cannot be used." if len(wrong) == 4 else f"{len(wrong) - 3} more lines cannot be used.")
 
 
 def _answers(

@@ -123,16 +123,15 @@ def said(found: Patching) -> str:
         return "Both texts have the same value of what is measured, so no head can move it."
     at = np.unravel_index(int(np.nanargmax(np.abs(found.effect))), found.effect.shape)
     top = HeadId(int(at[0]), int(at[1]))
-    way = (
-        f"from {found.from_label} to {found.to_label}"
-        if found.from_label != found.to_label
-        else f"of the score of {found.to_label}"
-    )
+    way, what = f"from {found.from_label} to {found.to_label}", "the answer"
+    if found.from_label == found.to_label:
+        way, what = "to the donor's", f"the score of {found.to_label}"
     much = percent(found.effect[top])
-    moves = f"{top} alone moves the answer {much} of the way {way}"
+    moves = f"{top} alone moves {what} {much} of the way {way}"
     if abs(found.effect[top]) < LITTLE:
-        moves = f"No head alone moves the answer far: {top} most, {much} of the way {way}"
-    return f"{moves}; {len(found.positions)} of {len(found.tokens)} tokens take the donor's values."
+        moves = f"No head alone moves {what} far: {top} most, {much} of the way {way}"
+    takes = "takes" if len(found.positions) == 1 else "take"
+    return f"{moves}; {len(found.positions)} of {len(found.tokens)} tokens {takes} the donor's values."
 
 
 def _grid(clf: Classifier, found: Patching) -> None:

@@ -95,7 +95,7 @@ def _shown(clf: Classifier, found: Paths) -> None:
     )
     rows = [[way(e), e.effect, *([e.low, e.high] if found.n > 1 else [])] for e in found.edges]
     header = ["path", "share of the way", *(["95 % low", "95 % high"] if found.n > 1 else [])]
-    show.table(header, rows, "path_table", cells=dict.fromkeys(header[1:], "{:+.3f}".format))
+    show.table(header, rows, "path_table", cells=show.printed(dict.fromkeys(header[1:], "%+.3f")))
 
 
 def said(found: Paths) -> str:
@@ -104,9 +104,11 @@ def said(found: Paths) -> str:
     from ....charts.paths import way
 
     first = found.edges[0]
-    where = "for this pair" if found.n == 1 else f"on average over {found.n} pairs"
+    left = found.same_answer + found.small
+    alone = "for the one pair whose answer moves" if left else "for this pair"
+    where = alone if found.n == 1 else f"on average over {found.n} pairs"
     text = f"The strongest path is {way(first)}: alone it moves the answer {percent(first.effect)} of the way {where}"
     if found.n > 1 and first.low <= 0 <= first.high:
         text += f", and its interval [{percent(first.low)}, {percent(first.high)}] does not exclude none"
-    left = found.same_answer + found.small
-    return f"{text}." + (f" {left} pairs are left out, since their answer hardly moves." if left else "")
+    are = "pair is" if left == 1 else "pairs are"
+    return f"{text}." + (f" {left} {are} left out, since the answer hardly moves." if left else "")

@@ -33,7 +33,7 @@ def _answers(view: View, clf: Classifier, shown: Text) -> Recipe:
     logits = Call("clf.logits", (Name("batch"), Name("mask")))
     lines = (
         Let("batch", Call("clf.collate", (Call("clf.encode", texts),))),
-        Call("print", (Name("clf.labels"), Call(Get(logits, "softmax"), (-1,)))),
+        Call("print", (logits,) if clf.is_regression else (Name("clf.labels"), Call(Get(logits, "softmax"), (-1,)))),
     )
     return _recipe(view, clf, lines, ("conductance",), (*_text("text", _one(shown)), ("out", "maps.npz")))
 

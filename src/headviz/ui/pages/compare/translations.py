@@ -11,6 +11,7 @@ import streamlit as st
 from ....heads import HeadMask
 from ....recipes.structure import Call, Command, Name, Recipe
 from ...parts import first_mask as firstmask
+from ...parts import reference
 from ...parts.texts import Text
 from ...shell import jobs, memo, recipes, show, state
 from ...shell.view import View
@@ -62,7 +63,8 @@ def section(clf: Translator, shown: Text) -> None:
             st.markdown("#### " + marked(found[0], text))
             if text != found[0]:
                 changed = sum(new for _, new in words(found[0], text))
-                st.caption(f"{changed} word{'' if changed == 1 else 's'} changed, marked in orange and underlined")
+                marks = f"{changed} word{'' if changed == 1 else 's'} changed, marked in orange and underlined"
+                st.caption(marks if changed else "no new word: words are left out or stand elsewhere")
             elif name != given[0][0]:
                 st.caption("the same translation")
     if not shown.own and shown.pair:
@@ -85,8 +87,8 @@ def recipe(view: View, clf: Translator, shown: Text) -> tuple[str, str]:
     lines = (
         recipes.HEADVIZ,
         recipes.load(view),
+        *recipes.model_filled(view, reference.of_model(mask))[0],
         recipes.mask_of(mask),
         Call("print", (Call("headviz.translate", (Name("clf"), [shown.text], Name("mask"))),)),
     )
-    options = (*recipes.model_given(view), *recipes.data_given(view), *recipes.mask_given(mask))
-    return Recipe(lines, Command(("evaluate",), options)).written()
+    return Recipe(lines, Command(("evaluate",))).written()[0], ""  # no command translates one sentence

@@ -12,6 +12,7 @@ from ....charts import histograms
 from ....errors import TaskError, UserError
 from ....models.named import NAMED
 from ....recipes.structure import Call, Command, Get, Name, Recipe
+from ...parts import scoring
 from ...shell import jobs, loaders, numbers, recipes, show, state, uploads
 from ...shell.view import View, defaults
 
@@ -302,7 +303,7 @@ def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
     if found is None:
         return
     groups, report, lacking = found
-    band = None if report is None else report.band
+    band = None if report is None or report.unit != "tokens" else report.band
     show.figure(
         histograms.histogram(groups, "tokens", band),
         "lengths",
@@ -327,7 +328,9 @@ def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str,
         return (groups, None, str(wrong))  # a task may have no training data; the lengths of dev are still shown
     counted = [len(e) for e in encode_data(clf, train)]
     groups.insert(0, (f"train ({len(train):,})", [float(n) for n in counted]))
-    return groups, sample(train, view.samples, seed=view.seed, lengths=counted).report, ""
+    lengths = clf.tokenizer if scoring.counts_tokens(view) else None
+    drawn = sample(train, view.samples, seed=view.seed, lengths=lengths).report
+    return groups, drawn, ""
 
 
 def recipe(view: View) -> tuple[str, str]:

@@ -117,12 +117,16 @@ def finding(found: dict[str, Any], metric: str) -> str:
         said = f"After {steps} with one seed nobody can tell whether a start from the teacher helps"
     elif low > high:
         said = f"After {steps} a start from the teacher helps: the intervals do not overlap"
+    elif base["interval_low"][metric] > best["interval_high"][metric]:
+        said = f"After {steps} random weights reach more than a start from the teacher: the intervals do not overlap"
     else:
         said = f"After {steps} it is not clear whether a start from the teacher helps: the intervals overlap"
     title, reached, without = best["title"], best["metrics"][metric], base["metrics"][metric]
     level, least = (found["teacher"].get("constant") or {}).get(metric), base["interval_low"][metric]
     at_chance = level is not None and least is not None and least <= level
-    chance = ", no more than one class for all: nothing learnt in these steps" if at_chance else ""
+    chance = ", not told apart from one class for all" if at_chance else ""
+    if at_chance and without is not None and without <= level:
+        chance = ", no more than one class for all: nothing learnt in these steps"
     numbers = f"{show.number(reached)} from {title}, {show.number(without)} from random weights{chance}"
     return f"{said} ({metric} {numbers})."
 

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import streamlit as st
 
 from ....attribution.arcs import PARTS, positions, strongest
@@ -178,10 +179,13 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
             values = layer[chosen.head]
             lines = strongest(values, view.mass / 100)
             figure, wide = charts_maps.arcs(lines, queries, keys, signed=signed), ""
+            total = float(np.abs(np.nan_to_num(values)).sum())
+            held = 100 * sum(abs(line.value) for line in lines) / total if total else 0.0
+            many = "strongest connection" if len(lines) == 1 else f"{len(lines)} strongest connections"
             caption = (
                 "Point at a token to see its connections alone. "
-                f"The {len(lines)} strongest connections, from query to key. Together they carry at most {view.mass} % "
-                f"of the {name}." + (" Blue speaks for the class, orange against it." if signed else "")
+                f"The {many}, from query to key: {held:.0f} % of the {name} shown."
+                + (" Blue speaks for the class, orange against it." if signed else "")
             )
         else:
             names = [str(HeadId(chosen.layer, h)) for h in range(found.mask.num_heads)]
@@ -259,6 +263,7 @@ def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[st
         ("text", shown.text),
         ("text-pair", shown.pair),
         *changed.items(),
+        ("label", shown.label if view.target == "gold" else None),
         *recipes.mask_given(mask),
         *told,
         ("out", "maps.npz"),

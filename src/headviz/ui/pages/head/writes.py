@@ -60,9 +60,10 @@ def said(found: Contributions, chosen: HeadId) -> str:
         return f"{chosen} is off: it adds nothing to the score of {name}."
     rank = 1 + int((np.abs(found.heads[:, :, c]) > abs(direct)).sum())
     of = int(np.isfinite(found.heads[:, :, c]).sum())
+    change = f"{'falls' if lost > 0 else 'rises'} by {show.number(abs(lost))}" if lost else "stays as it is"
     return (
         f"{chosen} itself adds {show.signed(direct)} to the score of {name} (number {rank} of {of} by size); without "
-        f"it the score {'falls' if lost > 0 else 'rises'} by {show.number(abs(lost))}. The difference, "
+        f"it the score {change}. The difference, "
         f"{show.signed(lost - direct)}, goes through what comes after it. Attribution, above, adds up the way from "
         "padding to this text and may have another sign: what a head did on the way is not what is lost without it at "
         "the end."

@@ -231,8 +231,12 @@ def finding(found: HeadScores, values: np.ndarray, view: View, shape: Shape) -> 
     best, last = (
         f"{show.head_name(h, shape.rows)} ({show.signed(float(found.values[h]))})" for h in (ranked[0], ranked[-1])
     )
+    if known.min() == known.max():
+        return f"Every head has the same {view.score}: {show.signed(float(known[0]))}."
     if not correlates(view.score):
         return f"Highest {view.score}: {best}; lowest: {last}."
+    if known.max() < 0:
+        return f"Every head contributes least where it looks most. Highest is {best}, lowest {last}."
     weak = 100 * float((np.abs(known) < WEAK).mean())
     how = "rarely" if weak >= 80 else "often does not" if weak >= 50 else "often"
     tells = "tell" if how == "often does not" else "tells"

@@ -60,7 +60,9 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     names = heads_said([h for h in found.mask.off if h not in clf.present.off], loaders.rows_of(clf))
     said = sentence(found, names, state.view().margin, data.label_names)
     if off and (first := clear_slices(data, found)):
-        said = f"Without {names}: {first}. All examples together: {said.split(f'Without {names}: ')[-1]}"
+        remark, _, rest = said.partition(f"Without {names}: ")
+        all_together = f"All examples together: {rest}" if rest else said
+        said = f"{remark if rest else ''}Without {names}: {first}. {all_together}"
     elif off and found.whole:
         said += slices_said(data, found)
     show.finding(said + (stand_ins.said() if off else ""))
@@ -186,7 +188,8 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
         st.rerun()
     ranked = [(float(table.values[h]), h) for h in table.base.kept if table.values[h] == table.values[h]]
     if not ranked:
-        st.caption("All heads are off.")
+        undefined = f"{table.subject.metric} has no value for these answers, so what one more head costs has none."
+        st.caption("All heads are off." if not table.base.kept else show.plain(undefined))
         return
     best, rows = min(ranked)[1], loaders.rows_of(clf)
     name = show.head_name(best, rows)
@@ -216,10 +219,10 @@ def cheapest(table: Ablation, best: HeadId, name: str, margin: float) -> str:
     elif low > 0:
         known = f"; its own interval excludes a loss, but not with all {tried} tested at once"
     change = show.points(-float(table.values[best]), scale)
-    return (
-        f"Next cheapest: **{name}**, {change} points{known}. It is the best of {tried}: expect a little less on new "
-        "examples."
-    )
+    same = int((table.values == table.values[best]).sum())
+    even = f" ({same} heads cost the same)" if same > 1 else ""
+    chosen = f" It is the best of {tried}: expect a little less on new examples." if tried > 1 else ""
+    return f"Next cheapest: **{name}**{even}, {change} points{known}.{chosen}"
 
 
 def following(present: HeadMask) -> Ablation | None:

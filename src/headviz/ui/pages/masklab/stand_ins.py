@@ -108,7 +108,9 @@ def dependence(
     from ....evaluation.comparison import Answers, deltas
 
     of = [one.comparison.primary for one in found.values()]
-    scale, changes = of[0].scale, sorted(d.delta for d in of)
+    scale, changes = of[0].scale, sorted(d.delta for d in of if d.delta == d.delta)
+    if len(changes) < len(of):
+        return f"The change of {of[0].metric} is not defined with {len(of) - len(changes)} of these {len(of)}."
     low, high = (show.points(v, scale) for v in (changes[0], changes[-1]))
     if scale * (changes[-1] - changes[0]) < 0.05:
         return f"The change is {low} points, whatever stands in the heads' place."

@@ -86,6 +86,8 @@ def _show(found: Comparison, a: str, b: str) -> None:
 def sentence(found: Comparison, a: str, b: str) -> str:
     """Which of the two masks leaves more, as far as the data can tell."""
     d = found.primary
+    if d.undefined:
+        return f"The change of {d.metric} from A ({a}) to B ({b}) is not defined: {d.undefined}."
     values = f"{d.metric} {show.metric(d.full, d.scale)} under A ({a}), {show.metric(d.masked, d.scale)} under B ({b})"
     change = f"{show.points(d.delta, d.scale)} points"
     known = verdict(d.interval_low, d.interval_high)

@@ -42,7 +42,8 @@ def clear_slices(data: Dataset, found: Measured) -> str:
         f"{d.name} {show.metric(d.full, d.scale)} → {show.metric(d.masked, d.scale)}{_chance(d)}" for d in sure[:NAMED]
     )
     rest = len(sure) - NAMED
-    end = f"{rest} more change for certain" if rest > 0 else f"no other {kind} changes for certain"
+    more = f"{rest} more change{'s' if rest == 1 else ''} for certain"
+    end = more if rest > 0 else f"no other {kind} changes for certain"
     return f"{named}; {end} (Holm)"
 
 

@@ -167,7 +167,9 @@ def _said(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
     level.sort(key=lambda s: -(s["metrics"].get(metric) or 0.0))
     first, rest = level[0], level[1:]
     what = (
-        "The fastest model" if first is fastest else "Of the fastest models, whose speeds are not told apart, the best"
+        "Of the fastest models, whose speeds are not told apart, the one that keeps most"
+        if rest
+        else "The fastest model"
     )
     low, high = (show.number(first[k]) for k in ("speedup_low", "speedup_high"))
     said = f"{what} (removed: {NAMES[first['remove']]}) is {show.number(first['speedup'])}× as fast [{low}, {high}]"
@@ -180,8 +182,8 @@ def _said(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
 
 def _change(step: dict[str, Any], scale: float) -> str:
     change = step["change"]
-    low, high = (show.points(change.get(k), scale) for k in ("low", "high"))
-    return f"{show.points(change.get('difference'), scale)} points [{low}, {high}]"
+    ends = f"[{show.low_end(change.get('low'), scale)}, {show.high_end(change.get('high'), scale)}]"
+    return f"{show.points(change.get('difference'), scale)} points {ends}"
 
 
 def _take(view: RunView, steps: list[dict[str, Any]]) -> None:

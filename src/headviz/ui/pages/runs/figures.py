@@ -37,7 +37,7 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
     scale = points_in(metric)
     note = f"Against {baselines.WORDS[which]}."
     if low is not None:
-        note += f" 95 % interval of the change: {show.points(low, scale)} to {show.points(high, scale)} points"
+        note += f" 95 % interval of the change: {show.low_end(low, scale)} to {show.high_end(high, scale)} points"
     elif delta is not None:
         note += " With one seed nobody knows how much two trainings differ by chance."
     changed = "" if delta is None else (f"{show.points(delta, scale)} points" if delta else "unchanged")
