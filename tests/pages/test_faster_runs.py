@@ -93,9 +93,9 @@ def test_of_models_that_are_as_fast_the_one_that_keeps_most_is_named_first() -> 
 
     slow, kept, lost = step("both", 1.5, 0.98, -0.01), step("both", 1.95, 0.88, -0.11), step("heads", 1.96, 0.57, -0.42)
     assert _said([slow, kept, lost], "accuracy", 100) == (
-        "Of the fastest models, whose speeds are not told apart, the best (removed: heads and neurons) is 1.95× as "
-        "fast [1.85, 2.05]; accuracy changes by −11.0 points [−13.0, −9.0]. Beside it, heads only 1.96×: −42.0 points "
-        "[−44.0, −40.0]."
+        "Of the fastest models, whose speeds are not told apart, the one that keeps most (removed: heads and neurons) "
+        "is 1.95× as fast [1.85, 2.05]; accuracy changes by −11.0 points [−13.0, −9.0]. Beside it, heads only 1.96×: "
+        "−42.0 points [−44.0, −40.0]."
     )
     assert _said([slow, {**lost, "speedup_low": 1.8}], "accuracy", 100).startswith(
         "The fastest model (removed: heads only) is 1.96× as fast"

@@ -71,15 +71,15 @@ def test_the_best_of_many_heads_is_not_called_sure_by_its_own_interval() -> None
         significant=lambda: np.zeros((2, 2), dtype=bool),
     )
     end = "It is the best of 3: expect a little less on new examples."
-    said = cost.cheapest(table, HeadId(0, 0), "L0·H0", 2.0)
+    said = wording.cheapest(table, HeadId(0, 0), "L0·H0", 2.0)
     alone = "its own interval excludes a loss, but not with all 3 tested at once"
     assert said == f"Next cheapest: **L0·H0**, +4.5 points; {alone}. {end}"
     table.interval_high = values + 0.06
-    assert "+4.5 points; a loss of more than 1.5 points is excluded." in cost.cheapest(
+    assert "+4.5 points; a loss of more than 1.5 points is excluded." in wording.cheapest(
         table, HeadId(0, 0), "L0·H0", 2.0
     )
     table.significant = lambda: np.isfinite(values)
-    assert cost.cheapest(table, HeadId(0, 0), "L0·H0", 2.0) == f"Next cheapest: **L0·H0**, +4.5 points. {end}"
+    assert wording.cheapest(table, HeadId(0, 0), "L0·H0", 2.0) == f"Next cheapest: **L0·H0**, +4.5 points. {end}"
 
 
 def test_three_heads_are_named_with_one_and() -> None:

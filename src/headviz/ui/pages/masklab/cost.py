@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import streamlit as st
 
 from ....charts import answers
@@ -20,7 +19,7 @@ from ...shell import frame, jobs, loaders, recipes, show, state
 from ...shell import view_report as viewreport
 from ...shell.view import View
 from . import stand_ins
-from .wording import CHANGE, DELTA, EARLY, PAIRED, alike, clear_slices, early, heads_said, slices_said
+from .wording import CHANGE, DELTA, EARLY, PAIRED, alike, cheapest, clear_slices, early, heads_said, slices_said
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
@@ -208,21 +207,6 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
         clf,
         hurts,
     )
-
-
-def cheapest(table: Ablation, best: HeadId, name: str, margin: float) -> str:
-    """What the head costs whose removal costs least; it was chosen among all, so its own interval is not enough."""
-    tried, scale, low = int(np.isfinite(table.values).sum()), table.subject.scale, float(-table.interval_high[best])
-    known = f"; {excluded(low, scale, margin)}"
-    if table.significant()[best]:
-        known = ""
-    elif low > 0:
-        known = f"; its own interval excludes a loss, but not with all {tried} tested at once"
-    change = show.points(-float(table.values[best]), scale)
-    same = int((table.values == table.values[best]).sum())
-    even = f" ({same} heads cost the same)" if same > 1 else ""
-    chosen = f" It is the best of {tried}: expect a little less on new examples." if tried > 1 else ""
-    return f"Next cheapest: **{name}**{even}, {change} points{known}.{chosen}"
 
 
 def following(present: HeadMask) -> Ablation | None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ....evaluation.constant import remark_on
 from ....evaluation.growing import ENOUGH
 from ....evaluation.significance import LEVEL, holm
-from ....evaluation.verdict import clear, verdict
+from ....evaluation.verdict import clear, excluded, verdict
 from ...shell import show
 
 if TYPE_CHECKING:
+    from ....analyses.ablation import Ablation
     from ....evaluation.comparison import Delta
     from ....heads import HeadId
     from ....tasks import Dataset
@@ -90,3 +93,18 @@ def early(found: Measured, off: str) -> str:
         return f"{change} {found.counted}, too few to say what it costs."
     known = "" if verdict(*ends) == "unknown" else f" {show.interval(*ends, d.scale)}"
     return f"{change}{known} {found.counted}."
+
+
+def cheapest(table: Ablation, best: HeadId, name: str, margin: float) -> str:
+    """What the head costs whose removal costs least; it was chosen among all, so its own interval is not enough."""
+    tried, scale, low = int(np.isfinite(table.values).sum()), table.subject.scale, float(-table.interval_high[best])
+    known = f"; {excluded(low, scale, margin)}"
+    if table.significant()[best]:
+        known = ""
+    elif low > 0:
+        known = f"; its own interval excludes a loss, but not with all {tried} tested at once"
+    change = show.points(-float(table.values[best]), scale)
+    same = int((table.values == table.values[best]).sum())
+    even = f" ({same} heads cost the same)" if same > 1 else ""
+    chosen = f" It is the best of {tried}: expect a little less on new examples." if tried > 1 else ""
+    return f"Next cheapest: **{name}**{even}, {change} points{known}.{chosen}"

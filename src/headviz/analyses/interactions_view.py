@@ -1,0 +1,88 @@
+"""How interactions of heads are shown: one sentence, the matrix, the exact pairs and the groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..charts.numbers import number, signed
+from ..scores.correlation import spearman
+from .analysis import ENDS, Picture, Table, View
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from .interactions import Interactions
+
+
+def figure(found: Interactions) -> Figure:
+    """The matrix, with heads that stand in for each other side by side."""
+    from ..charts.heads import pair_map
+
+    order = found.order()
+    return pair_map(found.matrix[np.ix_(order, order)], [str(found.heads[i]) for i in order], "interaction, loss")
+
+
+def finding(found: Interactions) -> str:
+    """What the exact pairs show."""
+    clear, heads = [p for p in found.pairs if p.clear], len(found.heads)
+    said = f"Of the {len(found.pairs):,} pairs of heads computed exactly (of {heads * (heads - 1) // 2:,}), "
+    if not clear:
+        return f"{said}none clearly interacts."
+    backs = sum(p.value < 0 for p in clear)
+    stand, need = (
+        f"{n or 'none'} clearly {verb}{'s' * (n < 2)}" for n, verb in ((backs, "stand"), (len(clear) - backs, "need"))
+    )
+    said += f"{stand} in for each other, {need} each other."
+    first = clear[0]
+    much = f"{number(abs(first.value))} of loss {'less' if first.value > 0 else 'more'}"
+    return f"{said} Strongest: {first.first} and {first.second} cost {much} together than the sum of each alone."
+
+
+def view(found: Interactions) -> View:
+    agree, every = "", len(found.heads) * (len(found.heads) - 1) // 2
+    known = "All values are exact." if len(found.pairs) == every else "Most values are estimates."
+    if len(found.pairs) > 2:
+        pairs = np.array([(p.estimate, p.value) for p in found.pairs]).T
+        rank = signed(float(spearman(*pairs[:, None])[0]), 2)
+        agree = f" In the table below, the rank correlation of estimates and exact values is {rank}."
+    rows = [[(p.first, p.second), p.value, p.low, p.high, p.q, p.estimate] for p in found.pairs]
+    groups = [[", ".join(map(str, group)), len(group)] for group in found.groups]
+    four = dict.fromkeys(("interaction", *ENDS, "estimate"), "%+.4f")
+    parts: list[Picture | Table] = [
+        Picture(
+            "interactions_matrix",
+            lambda: figure(found),
+            "Orange: one stands in for the other, so both together cost more than the sum. Blue: they need each other, "
+            f"so the second costs less once the first is gone. {known}{agree}",
+            r"-[\ell(\emptyset) - \ell(i) - \ell(j) + \ell(i, j)]",
+            f"Estimates on {found.samples} examples; the strongest pairs exactly, on {found.subject.n:,}.",
+            wide="48",
+        ),
+        Table(
+            "interactions_pairs",
+            ("pair", "interaction", *ENDS, "q", "estimate"),
+            rows,
+            "The pairs computed exactly, in loss; q: Benjamini-Hochberg over all pairs, those not computed included.",
+            four,
+            shortened=12,
+            height=320,
+        ),
+    ]
+    if groups:
+        parts.append(
+            Table(
+                "interactions_groups",
+                ("heads", "how many"),
+                groups,
+                "Heads joined by pairs that stand in for each other.",
+            )
+        )
+    return View(
+        finding(found),
+        tuple(parts),
+        about=(*found.subject.about(found.loss)[:2], ("loss", f"{found.loss:.4f}")),
+        rows=found.subject.rows,
+        note="In loss; Backup pairs asks the same of the metric. A pair may be clear in one only.",
+    )
