@@ -143,3 +143,10 @@ def test_an_interval_is_rounded_outward_and_so_agrees_with_its_bound() -> None:
 def test_no_loss_is_written_without_a_sign() -> None:
     """A winning ticket's loss stood there as -0.0."""
     assert [points_up(v) for v in (0.0, -0.0, 0.04)] == ["0.0", "0.0", "0.1"]
+
+
+def test_answers_of_a_class_that_is_not_golds_are_remarked_however_even_gold_is() -> None:
+    """All gold labels of one class, all answers of the other: nothing was said."""
+    gold = np.zeros(60, dtype=np.int64)
+    assert remark_on(1 - gold, gold, ("no", "yes")) == "All 60 answers are “yes”."
+    assert remark_on(gold, gold, ("no", "yes")) == ""

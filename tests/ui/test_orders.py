@@ -188,3 +188,18 @@ def test_kind_by_kind_names_the_heads_of_other_models() -> None:
     abilities.remember(view, found)
     assert abilities.carried(view) == {HeadId(1, 2): "number, tense", HeadId(0, 1): "number"}
     assert abilities.carried(replace(view, limit=7)) == {}
+
+
+def test_heads_of_one_value_share_their_places() -> None:
+    """99 of the demo's heads cost exactly 0.0, and one of them was said to be number 76."""
+    values = np.zeros((12, 12))
+    values[0, :3] = (3.0, 2.0, 2.0)
+    found = table("ablation", values)
+    assert [scoring.rank(found, HeadId(0, i)) for i in range(4)] == [
+        "1 of 144",
+        "2 to 3 of 144",
+        "2 to 3 of 144",
+        "4 to 144 of 144",
+    ]
+    values[5, 5] = np.nan
+    assert scoring.rank(table("ablation", values), HeadId(5, 5)) == "–"

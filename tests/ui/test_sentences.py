@@ -318,3 +318,22 @@ def test_a_layer_without_a_value_hides_no_loss() -> None:
         "One head is shown to be enough in none of 1 layer: a loss of more than 2 points is possible."
     )
     assert same.endswith("The heads were chosen on these very examples, which flatters.")
+
+
+def test_one_example_across_a_run_says_which_models_were_looked_at() -> None:
+    """It said "removed at 90 %; the answer stays entailment" of ten models of which two were there."""
+    from headviz.runs.step_maps import StepMap, StepMaps
+    from headviz.ui.pages.runs.step_maps import story
+
+    def at(step: int, state: str, *probabilities: float) -> StepMap:
+        return StepMap(step, step / 10, state, probabilities=probabilities)
+
+    head, labels = HeadId(3, 5), ("entailment", "neutral")
+    whole = StepMaps(head, (), labels, "entailment", (at(0, "there", 0.9, 0.1), at(1, "removed", 0.8, 0.2)))
+    assert story(whole) == "L3·H5 is removed at 10 %; the answer stays entailment."
+    some = replace(whole, steps=(whole.steps[0], at(5, "not kept"), at(9, "removed", 0.9, 0.1)))
+    assert story(some) == "L3·H5 is removed by 90 %; in the 2 models looked at the answer stays entailment."
+    turns = [at(i, "there", *((0.9, 0.1) if i % 2 else (0.1, 0.9))) for i in range(7)]
+    assert story(replace(whole, steps=tuple(turns))).endswith(
+        "entailment from 30 %, neutral from 40 % and turns again later."
+    )

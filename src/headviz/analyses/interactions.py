@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +18,10 @@ from ..errors import OptionError, TaskError, shown
 from ..evaluation.significance import benjamini_hochberg
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, after, stop_if, tracked
-from ..results import Result
 from ..tasks import sample
 from .analysis import Analysis, Option
-from .common import SIGNIFICANT, Subject, subject
-from .interactions_view import figure, view
+from .common import subject
+from .pairs import Interaction, Interactions, figure, view
 from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
@@ -33,63 +30,6 @@ if TYPE_CHECKING:
     from .given import Given
 
 SAMPLES, SECONDS, BATCH = 64, 60.0, 16
-
-
-@dataclass(frozen=True)
-class Interaction(Result):
-    """One pair, exactly: the mean over examples, its interval, and q over the pairs that were computed."""
-
-    first: HeadId
-    second: HeadId
-    value: float  # below 0: one stands in for the other
-    low: float
-    high: float
-    q: float
-    estimate: float
-
-    @property
-    def clear(self) -> bool:
-        return self.q <= SIGNIFICANT and (self.high < 0 or self.low > 0)
-
-
-@dataclass(frozen=True, eq=False)
-class Interactions(Result):
-    """``matrix`` [H, H] over ``heads``: exact values of ``pairs``, estimates elsewhere, NaN on the diagonal."""
-
-    subject: Subject
-    loss: float  # of the whole model
-    samples: int  # examples of the estimates
-    heads: tuple[HeadId, ...]
-    matrix: NDArray[np.float64]
-    pairs: tuple[Interaction, ...]  # the strongest first
-    seconds: float
-
-    @cached_property
-    def groups(self) -> tuple[tuple[HeadId, ...], ...]:
-        """Heads that are joined by pairs that clearly stand in for each other, the largest group first."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
-
-        place = {head: i for i, head in enumerate(self.heads)}
-        joined = [(place[p.first], place[p.second]) for p in self.pairs if p.clear and p.value < 0]
-        rows, columns = np.array(joined, int).reshape(-1, 2).T
-        size = (len(self.heads), len(self.heads))
-        _, of = connected_components(coo_array((np.ones(len(rows)), (rows, columns)), shape=size), directed=False)
-        found = [tuple(h for h, one in zip(self.heads, of, strict=True) if one == g) for g in range(max(of) + 1)]
-        return tuple(sorted((g for g in found if len(g) > 1), key=lambda g: (-len(g), g)))
-
-    def order(self) -> list[int]:
-        """The heads so that those with like interactions stand side by side."""
-        from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
-        from scipy.spatial.distance import squareform
-
-        near = np.maximum(0.0, -np.nan_to_num(self.matrix))
-        if len(self.heads) < 3 or near.max() == 0:
-            return list(range(len(self.heads)))
-        far = near.max() - near
-        np.fill_diagonal(far, 0.0)
-        distances = squareform(far, checks=False)
-        return [int(i) for i in leaves_list(optimal_leaf_ordering(linkage(distances, "average"), distances))]
 
 
 def interactions(

@@ -58,7 +58,7 @@ class SpeedRow(Result):
 
 @dataclass(frozen=True)
 class Speed(Result):
-    """``ceiling`` is the ratio of the matrix products' FLOPs: what no implementation can beat by removing heads."""
+    """``ceiling`` is the ratio of the matrix products' FLOPs: they alone cannot be faster than that."""
 
     model: str
     mask: HeadMask
@@ -272,8 +272,8 @@ def finding(found: Speed) -> str:
     refused = [f"batch {r.batch} (×{r.ratio:.2f})" for r in found.rows if _noise(r, found)]
     if not true:
         return (
-            f"No speed can be told: every timing says more than the ×{found.ceiling:.2f} that arithmetic allows, so "
-            f"it is noise of the machine ({heads})."
+            f"No speed can be told: every timing says more than the ×{found.ceiling:.2f} that arithmetic allows, so it "
+            f"is noise of the machine, or of what is no product of matrices ({heads})."
         )
     at = max(true, key=lambda r: r.batch)
     said = f"×{at.ratio:.2f} [{at.ratio_low:.2f}, {at.ratio_high:.2f}] at batch {at.batch}"
@@ -300,7 +300,8 @@ def view(found: Speed) -> View:
                 "Right: the ratio with its 95 % interval over the pairs; grey is not told apart from 1, a cross is "
                 "above what arithmetic allows.",
                 r"\text{ceiling} = \text{FLOPs}(\text{full}) / \text{FLOPs}(\text{pruned})",
-                "The ceiling is the ratio of the matrix products' FLOPs: removing heads alone cannot beat it.",
+                "The ceiling is the ratio of the matrix products' FLOPs: they alone cannot "
+                "beat it; softmax and copies shrink with the heads, too.",
                 "40",
             ),
             Table(

@@ -42,7 +42,10 @@ def remark(predicted: Mapping[str, int] | None, majority: float | None = None) -
 
 def remark_on(predictions: NDArray, gold: NDArray, labels: Sequence[str]) -> str:
     """The same of arrays of class numbers."""
-    majority = np.bincount(gold.astype(np.int64)).max() / len(gold) if len(gold) else None
+    gold_counts = np.bincount(gold.astype(np.int64)) if len(gold) else None
+    majority = None if gold_counts is None else gold_counts.max() / len(gold)
+    if gold_counts is not None and not (predictions == gold_counts.argmax()).mean() >= NEARLY:
+        majority = None  # nearly all answers of another class are worth a remark
     return remark(counts(predictions, labels), majority)
 
 

@@ -97,16 +97,17 @@ def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:
     flat = any(t.get("remark") for t in found)
     header += ("answers",) if flat else ()
     words = {True: "yes", False: "no", None: "not known: one seed"}
+    failed = next((i for i, t in enumerate(found) if t["within"] is not None and t["within"]["within"] is False), None)
     rows: list[Sequence[Any]] = [
         [
             f"{100 * t['sparsity']:.1f} %",
             *(value(t[k], metric) for k in ("mean", "sd", "full_mean", "full_sd")),
             t["seeds"],
             words[t["winning"]],
-            *(_margin(t["within"]) if tests else ()),
+            *(() if not tests else ("–", "not tested") if failed is not None and i > failed else _margin(t["within"])),
             *((t.get("remark"),) if flat else ()),
         ]
-        for t in found
+        for i, t in enumerate(found)
     ]
     return header, rows
 

@@ -197,15 +197,23 @@ def _pre_trained(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
 
 def tip_tables(found: HeadScores) -> dict[str, list[list[str]]]:
     """Tooltip lines for the grid: value, interval and rank."""
-    ranks = {h: i for i, h in enumerate(found.ranked(), 1)}
     layers, heads = found.values.shape
     grid = [[HeadId(i, j) for j in range(heads)] for i in range(layers)]
-    total = len(ranks)
     return {
         **value_tips(found),
         "95 %": [[interval(found, h) for h in row] for row in grid],
-        "rank": [[f"{ranks[h]} of {total}" if h in ranks else "–" for h in row] for row in grid],
+        "rank": [[rank(found, h) for h in row] for row in grid],
     }
+
+
+def rank(found: HeadScores, head: HeadId) -> str:
+    """A head's place among all, the highest first; heads of one value share their places."""
+    values, own = found.values, found.values[head]
+    if own != own:
+        return "–"
+    first, same = 1 + int((values > own).sum()), int((values == own).sum())
+    place = f"{first}" if same == 1 else f"{first} to {first + same - 1}"
+    return f"{place} of {int(np.isfinite(values).sum())}"
 
 
 def value_tips(found: HeadScores) -> dict[str, list[list[str]]]:

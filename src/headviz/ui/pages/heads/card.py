@@ -55,12 +55,12 @@ def card(ready: dict[str, HeadScores], beside: HeadScores | None, shape: Shape, 
 
 
 def _value(head: HeadId, found: HeadScores) -> str:
-    ranked, word = found.ranked(), orders.word(found.score)
-    if head not in ranked:
+    word = orders.word(found.score)
+    if found.values[head] != found.values[head]:
         return f"{word} not measured"
     unit = " points" if found.score == COST else ""
     value = f"{show.signed(float(found.values[head]))}{unit} {scoring.interval(found, head)}"
-    return f"{word} {value}, rank {ranked.index(head) + 1} of {len(ranked)}"
+    return f"{word} {value}, rank {scoring.rank(found, head)}"
 
 
 def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:

@@ -114,16 +114,17 @@ def sentence(
         said = f"{a.capitalize()} tells only in part which heads {most}: {known}"
     else:
         said = f"{a.capitalize()} tells which heads {most}: {known}"
-    top, place = second.ranked()[0], first.ranked()
-    if top not in place:
+    top = second.ranked()[0]
+    if not np.isfinite(first.values[top]):
         return f"{said}."
     named = f"; carries {carries[top]}" if carries and top in carries else ""
     value = float(second.values[top])
     much = f"{value:.1f} points" if second.score == COST else show.signed(value)
-    highest = "the costliest" if b == "cost" else f"the highest by {b}"
+    same = int((second.values == value).sum())
+    highest = "costliest" if b == "cost" else f"highest by {b}"
+    highest = f"the {highest}" if same == 1 else f"one of {same} {highest}"
     return (
-        f"{said}. {show.head_name(top, rows)}, {highest} ({much}{named}), is number {place.index(top) + 1} of "
-        f"{len(place)} by {a}."
+        f"{said}. {show.head_name(top, rows)}, {highest} ({much}{named}), is number {scoring.rank(first, top)} by {a}."
     )
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
-from ....charts.palette import scale_for
+from ....charts.palette import Scale, scale_of_losses
 from ....errors import UserError
 from ....heads import HeadId, HeadMask, HeadScores
-from ....scores.catalogue import DEFAULT, SCORES, correlates
-from ....tasks import points_in
-from ...parts import abilities, published, scoring
+from ....scores.catalogue import DEFAULT, SCORES
+from ....tasks import get_task, points_in
+from ...parts import abilities, cost, published, scoring
 from ...parts.measure import key_of
 from ...shell import frame, jobs, loaders, show, state
 from ...shell.view import View
@@ -65,9 +65,9 @@ def carried(spec: dict[str, Any]) -> dict[HeadId, str]:
     return abilities.carried(View(**place))
 
 
-def _grid(values: np.ndarray, present: HeadMask, rows: tuple[str, ...] | None, name: str, **more: Any) -> None:
-    known = [float(v) for v in values.ravel() if v == v]
-    signed = correlates(name) or None
+def _grid(
+    values: np.ndarray, present: HeadMask, rows: tuple[str, ...] | None, name: str, colours: Scale, **more: Any
+) -> None:
     show.head_grid(
         "run_grid",
         present,
@@ -75,9 +75,7 @@ def _grid(values: np.ndarray, present: HeadMask, rows: tuple[str, ...] | None, n
         selected=state.head(present),
         rows=rows,
         on_select=state.select,
-        look=Look(
-            name=name, scale=scale_for(known, signed=signed), numbers=state.view().numbers, width=36, file="headviz-run"
-        ),
+        look=Look(name=name, scale=colours, numbers=state.view().numbers, width=36, file="headviz-run"),
         **more,
     )
 
@@ -97,7 +95,16 @@ def _score(view: RunView) -> None:
         )
     left, right = st.columns([5, 4], gap="large")
     with left:
-        _grid(found.values, found.mask, rows, found.score, tips=scoring.tip_tables(found), carries=carried(spec))
+        shown = cost.in_points(found)
+        _grid(
+            shown.values,
+            found.mask,
+            rows,
+            cost.called(found),
+            cost.colours(shown),
+            tips=scoring.tip_tables(shown),
+            carries=carried(spec),
+        )
         show.note(f"{found.score} of every head: layers down, heads across.", saves=False)
         examples = f"measured on {found.samples:,} examples" if found.samples else "no examples needed"
         st.caption(show.plain("  ·  ".join([examples, *found.notes])))
@@ -153,11 +160,13 @@ def _so_far(view: RunView) -> None:
     """The layers that are done."""
     shape = loaders.shape(_view_of(view.record.spec))
     values = np.full((shape.present.num_layers, shape.present.num_heads), np.nan)
-    scale = points_in(str(view.record.spec.get("metric") or "accuracy"))
+    spec = view.record.spec
+    scale = points_in(str(spec.get("metric") or get_task(str(spec["task"])).primary_metric))
     for step in view.steps:
-        for head, cost in step["costs"]:
-            values[int(step["layer"]), int(head)] = scale * cost
-    _grid(values, shape.present, shape.rows, "cost, points")
+        for head, lost in step["costs"]:
+            values[int(step["layer"]), int(head)] = scale * lost
+    colours = scale_of_losses([float(v) for v in values.ravel() if v == v])
+    _grid(values, shape.present, shape.rows, "cost, points", colours)
     show.note("What the model loses without each head, for the heads measured so far.", saves=False)
 
 

@@ -113,16 +113,22 @@ def _compute(view: RunView, opened: Any, head: HeadId, shown: Text, seed: int, s
 
 def story(found: StepMaps) -> str:
     """When the head is removed, and how the answer changes."""
-    gone = next((s for s in found.steps if s.state == "removed"), None)
-    fate = f"{found.head} is removed at {100 * gone.sparsity:.0f} %" if gone else f"{found.head} is never removed"
+    at = next((i for i, s in enumerate(found.steps) if s.state == "removed"), None)
+    fate = f"{found.head} is never removed"
+    if at is not None:
+        before, gone = found.steps[at - 1] if at else None, found.steps[at]
+        known = before is not None and before.state == "there" and before.step == gone.step - 1
+        fate = f"{found.head} is removed {'at' if known else 'by'} {100 * gone.sparsity:.0f} %"
     answers = [(s.sparsity, found.labels[int(np.argmax(s.probabilities))]) for s in found.steps if s.probabilities]
     if len(found.labels) < 2 or not answers:
         return f"{fate}."
+    where = "the answer" if len(answers) == len(found.steps) else f"in the {len(answers)} models looked at the answer"
     turns = [(x, b) for (_, a), (x, b) in pairwise(answers) if a != b]
     if not turns:
-        return f"{fate}; the answer stays {answers[0][1]}."
+        return f"{fate}; {where} stays {answers[0][1]}."
     changes = ", ".join(f"{b} from {100 * x:.0f} %" for x, b in turns[:4])
-    return f"{fate}; the answer {answers[0][1]} becomes {changes}."
+    changes += " and turns again later" if len(turns) > 4 else ""
+    return f"{fate}; {where} {answers[0][1]} becomes {changes}."
 
 
 def _panels(found: StepMaps, name: str) -> go.Figure:

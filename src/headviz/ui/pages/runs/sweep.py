@@ -95,10 +95,13 @@ def finding(rows: Sequence[Row], children: Sequence[RunView] = ()) -> str:
     share = min(common, key=lambda s: abs(s - 0.5))
     at = [r for r in here if round(r.sparsity, 3) == share]
     best, worst = max(at, key=lambda r: r.mean or 0), min(at, key=lambda r: r.mean or 0)
+    where = f"With {100 * share:.0f} % of the heads removed"
+    where = f"{task}: {where.lower()}" if len({r.task for r in rows}) > 1 else where
     if best.mean == worst.mean:
-        return f"With {100 * share:.0f} % of the heads removed, all reach the same {metric}: {_spread(best)}."
+        return f"{where}, all reach the same {metric}: {_spread(best)}."
+    even = [_named(r) for r in at if r.mean == best.mean]
     return (
-        f"With {100 * share:.0f} % of the heads removed, {_named(best)} reaches the highest {metric}: {_spread(best)}. "
+        f"{where}, {' and '.join(even)} reach{'es' if len(even) == 1 else ''} the highest {metric}: {_spread(best)}. "
         f"Lowest is {_named(worst)}: {_spread(worst)}.{_untold(at, best, children)}"
     )
 
