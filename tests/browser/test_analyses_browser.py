@@ -19,7 +19,7 @@ LONG = 240_000  # milliseconds that an analysis may take on a busy machine
 SAID = {
     "ablation": "heads cost",
     "by-slice": "when one head is off",
-    "all-but-one": "one head is enough",
+    "all-but-one": "is shown to be enough",
     "pruning-curves": "a loss of more than",
     "speed": "arithmetic allows",
     "harmful": "do harm",
@@ -57,7 +57,7 @@ def test_a_kind_of_examples_leads_to_its_head_in_the_mask_lab(visit: Open) -> No
     v = visit()
     for _ in range(2):  # and once more after coming back
         page = run(v, "by-slice", {}, limit="130")
-        page.get_by_text("examples of a kind, only large costs").wait_for()
+        page.get_by_text("examples of a kind, smaller costs").wait_for()
         page.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position={"x": 16, "y": 52})
         page.wait_for_url(lambda url: "/masklab" in url)
         assert "mask" in parse_qs(urlparse(page.url).query)

@@ -74,7 +74,9 @@ def test_a_run_shows_what_each_speed_keeps(
     assert button(app, "faster_use") is not None
     assert main(["run", "show", run]) == 0
     assert main(["run", "report", run, "--out", str(tmp_path / "run.html")]) == 0
-    assert "heads" in (tmp_path / "run.html").read_text(encoding="utf-8")
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert "accuracy" in page
+    assert "Metric against heads pruned" not in page  # models side by side are no curve
 
 
 def test_of_models_that_are_as_fast_the_one_that_keeps_most_is_named_first() -> None:

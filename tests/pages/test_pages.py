@@ -330,8 +330,8 @@ def test_compare_patches_a_donor_into_the_text(open_page: Callable[..., Any]) ->
     app = open_page("compare", a="a dog sleeps", b="the cat runs", **given)
     assert not app.exception
     said = texts(app).replace("\\", "")
-    assert "alone moves the answer" in said
-    assert "tokens take the donor's values" in said
+    assert "alone moves the " in said
+    assert "the donor's values" in said
     assert {k: app.query_params[k] for k in given} == given
     app = app.button(key="paths").click().run()
     assert not app.exception
