@@ -296,8 +296,8 @@ def view(found: BySlice) -> View:
             Picture(
                 "by_slice_map",
                 lambda: figure(found),
-                f"Points of {about.metric} that each kind of examples loses without a head: the costliest of each kind "
-                "(of the 24 that lose most), and others with a clear cost (rings: q < 0.05).",
+                f"Points of {about.metric} that each kind of examples loses without a head: the costliest of each kind, "
+                "then others with a clear cost (rings: q < 0.05), 24 heads at most.",
                 r"c_{h,k} = m_k(\text{full}) - m_k(\text{full without } h)",
                 "m over the examples of kind k alone. q: Benjamini-Hochberg over all heads and kinds; intervals: "
                 "paired on the same examples, 95 %.",

@@ -125,8 +125,8 @@ def figure(found: CrossDataset) -> Figure:
     )
     said = "no correlation: one of the tables is constant"
     if np.isfinite(found.pearson):
-        known = f" [{found.interval_low:.2f}, {found.interval_high:.2f}]" if np.isfinite(found.interval_low) else ""
-        r = f"r = {found.pearson:.2f}{known}".replace("-", "−")
+        ends_of_r = f" [{found.interval_low:.2f}, {found.interval_high:.2f}]" if np.isfinite(found.interval_low) else ""
+        r = f"r = {found.pearson:.2f}{ends_of_r}".replace("-", "−")
         said = f"{r}, p {p_cell(found.p_value)}, {found.heads} heads"
     note(fig, said)
     fig.update_xaxes(title=f"cost on {a.subject.data}, points", zeroline=True)

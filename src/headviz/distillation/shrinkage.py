@@ -30,7 +30,7 @@ SURE = 0.95  # one-sided
 @dataclass(frozen=True)
 class Chosen:
     """``foretold``: the share of the left-out rows' squared length that the others foretell, at the best shrinkage
-    below 1. ``low`` is its one-sided 95 % limit. Where ``low`` is not above 0, ``shrinkage`` is 1.
+    below 1. ``low`` is its one-sided 95 % limit. Where ``low`` is not above 0, ``shrinkage`` is 1. NaN: too few.
 
     ``declined`` is a shrinkage that was supported, but moved the conditional mean too far: ``moved`` times the copied
     weights' length. ``shrinkage`` is then 1, too (``conditional.supported``).
@@ -54,13 +54,11 @@ class Chosen:
                 "copied weights."
             )
         if self.shrinkage == 1:
-            known = f"The iterates' correlations are not shown to foretell anything ({found}, at least "
-            known += f"{100 * self.low:.2g} %)"
-            few = "There are too few iterates to tell whether their correlations foretell anything"
-            return (
-                f"{few if self.foretold == self.low == 0 else known}, so the covariance is taken as diagonal and the "
-                "conditional mean is the copied weights."
-            )
+            why = "There are too few iterates to tell whether their correlations foretell anything"
+            if self.foretold == self.foretold:
+                low = f"{100 * self.low:.2g} %"
+                why = f"The iterates' correlations are not shown to foretell anything ({found}, at least {low})"
+            return f"{why}, so the covariance is taken as diagonal and the conditional mean is the copied weights."
         return f"Shrinkage {self.shrinkage:g}: the iterates' correlations foretell {found}."
 
 
@@ -68,7 +66,7 @@ def chosen(iterates: Iterates, partition: Partition, options: PosteriorOptions, 
     """The shrinkage for these iterates. ``independent`` says that they are trainings of their own."""
     kept, zeroed = _rows(iterates, partition, independent)
     if len(kept) < LEAST:
-        return Chosen(1.0, 0.0, 0.0)
+        return Chosen(1.0, float("nan"), float("nan"))
     gains = torch.stack([_gains(kept, zeroed, k, options.floor) for k in range(len(kept))])  # [rows, GRID]
     best = int(gains.mean(0).argmax())
     mine = gains[:, best]

@@ -108,7 +108,9 @@ def _scores(scores: HeadScores) -> View:
     caption = f"The highest and the lowest heads, {known}."
     table = Table("ranked", ("rank", "head", "score", "low", "high"), rows, caption)
     grid = Grid("scores", scores.mask, scores.values, scores.score, "High = keep. Hollow = not measured.", form="%.3g")
-    said = f"{scores.score} over {scores.samples:,} examples" if scores.samples else f"{scores.score}, of no examples"
+    said = f"{scores.score} over {scores.samples:,} examples"
+    if not scores.samples:
+        said = f"{scores.score}, which needs no examples"
     if scores.stability == scores.stability:
         said += f"; {100 * scores.stability:.0f} % of the lowest fifth would be named by another sample of this size"
     return View(said + ".", (table,), grid, note=" ".join(scores.notes))

@@ -320,17 +320,23 @@ def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
 def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str, list[float]]], Any, str]:
     from ....evaluation.plain import encode_data
     from ....tasks import sample
+    from ....tasks.sampling import text_lengths
 
-    groups = [(f"dev ({len(dev):,})", [float(len(e)) for e in encode_data(clf, dev)])]
+    in_tokens = scoring.counts_tokens(view)
+
+    def counted(data: Dataset) -> list[int]:
+        """As scores count them; those of sentences to translate are drawn by their words."""
+        return text_lengths(data, clf.tokenizer).tolist() if in_tokens else [len(e) for e in encode_data(clf, data)]
+
+    groups = [(f"dev ({len(dev):,})", [float(n) for n in counted(dev)])]
     try:
         train = loaders.train(view)
     except UserError as wrong:
         return (groups, None, str(wrong))  # a task may have no training data; the lengths of dev are still shown
-    counted = [len(e) for e in encode_data(clf, train)]
-    groups.insert(0, (f"train ({len(train):,})", [float(n) for n in counted]))
-    lengths = clf.tokenizer if scoring.counts_tokens(view) else None
-    drawn = sample(train, view.samples, seed=view.seed, lengths=lengths).report
-    return groups, drawn, ""
+    lengths = counted(train)
+    groups.insert(0, (f"train ({len(train):,})", [float(n) for n in lengths]))
+    drawn = sample(train, view.samples, seed=view.seed, lengths=lengths if in_tokens else None)
+    return groups, drawn.report, ""
 
 
 def recipe(view: View) -> tuple[str, str]:
