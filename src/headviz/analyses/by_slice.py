@@ -296,7 +296,7 @@ def view(found: BySlice) -> View:
             Picture(
                 "by_slice_map",
                 lambda: figure(found),
-                f"Points of {about.metric} that each kind of examples loses without a head: the costliest of each kind, "
+                f"Points of {about.metric} that each kind of examples loses without a head: each kind's costliest, "
                 "then others with a clear cost (rings: q < 0.05), 24 heads at most.",
                 r"c_{h,k} = m_k(\text{full}) - m_k(\text{full without } h)",
                 "m over the examples of kind k alone. q: Benjamini-Hochberg over all heads and kinds; intervals: "
