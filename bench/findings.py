@@ -2,6 +2,7 @@
 
     python bench/findings.py --encoder minilm=FOLDER --encoder mpnet=FOLDER --data GLUE --work cache/findings --plan
     python bench/findings.py …  --minutes 60          # does what is missing; stop it whenever you like
+    python bench/findings.py …  & python bench/findings.py …   # share the work, on many cores or a GPU (--device cuda)
     python bench/findings_page.py                     # writes docs/study.md from docs/study/*.json
 
 Encoders are folders with pre-trained weights. GLUE is a folder with a folder for each task (MRPC, SST-2, …). Trained
@@ -12,9 +13,11 @@ import argparse
 import json
 import platform
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import torch
+from filelock import FileLock, Timeout
 
 import headviz
 from findings_gates import SHIPPED, gated
@@ -56,17 +59,29 @@ def _of_model(encoder: str, task: str, seed: int) -> list[Cell]:
 def run(args: argparse.Namespace) -> None:
     """Do what is missing. What a cell needs and an earlier call left elsewhere is made again, without its file."""
     until = time.monotonic() + 60 * args.minutes
-    for folder in (args.work / "made", args.out):
+    for folder in (args.work / "made", args.work / "taken", args.out):
         folder.mkdir(parents=True, exist_ok=True)
     planned = {cell.name: cell for cell in cells()}
-    for cell in planned.values():
-        if _file(args, cell.name).exists() or not _asked(args, cell):
-            continue
+
+    def follow(cell: Cell) -> bool:
+        """Whether something was computed: the cell, or what it needs. What another process is at is left to it."""
+        computed = False
         for name in (*cell.needs, cell.name):
-            if time.monotonic() > until:
-                return
-            if name == cell.name or not _made(args, name).exists():
-                write(args, planned[name], lambda: time.monotonic() > until + 60 * args.grace)
+            lock = FileLock(args.work / "taken" / name)
+            with suppress(Timeout), lock.acquire(timeout=0):
+                if not _there(args, cell, name) and time.monotonic() < until:
+                    write(args, planned[name], lambda: time.monotonic() > until + 60 * args.grace)
+                    computed = True
+            if not _there(args, cell, name):
+                break
+        return computed
+
+    while left := [c for c in _asked(args) if not _file(args, c.name).exists()]:
+        computed = [follow(cell) for cell in left]
+        if time.monotonic() > until:
+            return
+        if not any(computed):  # other processes are at all that is left
+            time.sleep(1)
 
 
 def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
@@ -95,19 +110,26 @@ def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
             "threads": torch.get_num_threads(),
             "machine": platform.machine(),
             "device": args.device,
+            "products": torch.get_float32_matmul_precision(),
         },
     }
     replace_file(path, json.dumps(found, indent=1, allow_nan=False) + "\n")
 
 
-def _asked(args: argparse.Namespace, cell: Cell) -> bool:
-    return cell.name.split("-")[1] in (SHIPPED, *args.encoder) and (
-        not args.only or any(part in cell.name for part in args.only)
-    )
+def _asked(args: argparse.Namespace) -> list[Cell]:
+    """The cells to do, in the order of the parts of names that were asked for."""
+    able = [cell for cell in cells() if cell.name.split("-")[1] in (SHIPPED, *args.encoder)]
+    found = {cell.name: cell for part in args.only or ("",) for cell in able if part in cell.name}
+    return list(found.values())
+
+
+def _there(args: argparse.Namespace, cell: Cell, name: str) -> bool:
+    """Of the cell itself its file; of what it needs, what lies in the work folder."""
+    return (_file if name == cell.name else _made)(args, name).exists()
 
 
 def show_plan(args: argparse.Namespace) -> None:
-    left = [c for c in cells() if not _file(args, c.name).exists() and _asked(args, c)]
+    left = [c for c in _asked(args) if not _file(args, c.name).exists()]
     for cell in left:
         print(f"{cell.name:60} {cell.price / 60:8.1f} min")
     print(f"{len(left)} cells are missing: some {sum(c.price for c in left) / 3600:.1f} hours of one processor.")
@@ -135,15 +157,18 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with MRPC, SST-2, … in it")
     parser.add_argument("--work", type=Path, default=Path("cache/findings"), help="models and states; continues there")
     parser.add_argument("--out", type=Path, default=PAGE, help="where the JSON files go")
-    parser.add_argument("--only", action="append", metavar="PART", help="cells with this in their names; several times")
+    parser.add_argument("--only", action="append", metavar="PART", help="cells with this in their names, in this order")
     parser.add_argument("--threads", type=int, default=1, help="1 gives the same weights on every number of cores")
     parser.add_argument("--device", default="cpu", help="where to compute; another device rounds otherwise")
+    parser.add_argument("--tf32", action="store_true", help="on a GPU: products by its fast units, 10 bits of 23")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--grace", type=float, default=10, help="minutes that a begun cell may go on")
     parser.add_argument("--plan", action="store_true", help="say what is missing and what it takes; compute nothing")
     args = parser.parse_args()
     args.encoder = dict(args.encoder)
     torch.set_num_threads(args.threads)
+    if args.tf32:
+        torch.set_float32_matmul_precision("high")
     show_plan(args) if args.plan else run(args)
 
 

@@ -10,10 +10,9 @@ from findings_tables import table
 Cells = dict[str, dict[str, Any]]
 
 
-def again(found: Cells, earlier: Cells) -> Iterator[str]:
-    """Beside each pruned cell its earlier twin: how many masks are equal, and how far the metric is apart."""
-    twins = [(found[name], old) for name, old in sorted(earlier.items()) if name in found]
-    pairs = [(new, old) for new, old in twins if "steps" in new]
+def again(found: Cells, twins: Cells) -> Iterator[str]:
+    """Beside each pruned cell its twin: how many masks are equal, and how far the metric is apart."""
+    pairs = [(found[t["cell"]], t) for t in twins.values() if "steps" in t and t["cell"] in found]
     if not pairs:
         return
     yield from [
@@ -42,7 +41,7 @@ def again(found: Cells, earlier: Cells) -> Iterator[str]:
         rows.append([name, weights, moved, masks, f"{100 * max(apart):.2f}", within])
     header = ["cell", "weights", "all heads, points", "same mask", "furthest apart, points", "inside"]
     yield from [*table(header, rows), ""]
-    told = [f"Of {len(rows)} cells, {len(rows) - len(others)} gave the same values ({alike}) once more."]
+    told = [f"Of {len(rows)} second computations, {len(rows) - len(others)} gave the same values ({alike})."]
     if others:
         told.append(f"Of the {sum(map(len, others))} values of the rest, {sum(map(sum, others))} lie inside.")
     yield from [" ".join(told), ""]

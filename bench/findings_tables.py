@@ -33,15 +33,29 @@ def links(found: Cells) -> str:
 
 
 def seed_of(cell: dict[str, Any]) -> str:
-    """A model by its seed, with a prime where its weights are not those of the table of models."""
-    return f"{where(cell)[2]}{'′' if cell.get('again') else ''}"
+    """A model by its seed, with primes where its weights are not those of the table of models."""
+    return f"{where(cell)[2]}{'′' * cell.get('again', 0)}"
 
 
-def trained_again(cell: dict[str, Any], weights: dict[tuple[str, str, int], str]) -> bool:
-    """Whether a cell's model is not the one in the table of models; ``weights``: the digests of those."""
-    encoder, _, seed = where(cell)
-    own = cell.get("digests") or {where(cell)[1]: cell.get("digest")}
-    return any(weights.get((encoder, task, seed), digest) != digest for task, digest in own.items())
+def weights_of(cell: dict[str, Any]) -> dict[tuple[str, str, int], str | None]:
+    """The digests of the models that a cell is about."""
+    encoder, own, seed = where(cell)
+    return {(encoder, task, seed): d for task, d in (cell.get("digests") or {own: cell.get("digest")}).items()}
+
+
+def trainings(found: Cells) -> dict[tuple[str, str, int], list[str]]:
+    """By model, the digests of its trainings, that of the table of models first."""
+    known: dict[tuple[str, str, int], list[str]] = {}
+    for cell in sorted(found, key=lambda c: (c["experiment"] != "training", c["cell"])):
+        for model, digest in weights_of(cell).items():
+            if digest is not None and digest not in known.setdefault(model, []):
+                known[model].append(digest)
+    return known
+
+
+def primes(cell: dict[str, Any], known: dict[tuple[str, str, int], list[str]]) -> int:
+    """How many trainings of a cell's model come before its own; ``known`` from ``trainings``."""
+    return max((known[model].index(digest) for model, digest in weights_of(cell).items() if digest), default=0)
 
 
 def value_of(step: dict[str, Any], metric: str) -> float | None:
