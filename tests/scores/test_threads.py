@@ -1,13 +1,17 @@
 """The number of torch threads is lent, not taken."""
 
+import threading
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 import headviz
-from headviz.scores.spare_core import room_for_statistics
+from headviz.scores import collect, sweeps
+from headviz.scores.spare_core import room_for_statistics, statistics_at_once
 from headviz.scores.sweeps import SWEEPS
 from support.scored_data import made
 from support.tiny import tiny_classifier
@@ -72,3 +76,37 @@ def test_a_core_is_spared_where_that_is_faster(
     finally:
         torch.set_num_threads(before)
     assert seen == {used, 1}
+
+
+def test_statistics_side_by_side_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As beside a GPU: there all cores are free for them."""
+    clf, seen = tiny_classifier(hidden=32, layers=2), set()
+    one = headviz.score_heads(clf, made(12), "conductance-spearman", cache=False).values
+    sweep, correlate = SWEEPS["conductance"], sweeps.correlate
+
+    def slow(maps, kept):
+        seen.add(threading.current_thread().name)
+        until = time.monotonic() + 10
+        while len(seen) < 3 and time.monotonic() < until:  # so that one of them does not do it all
+            time.sleep(0.01)
+        return correlate(maps, kept)
+
+    monkeypatch.setattr(sweeps, "correlate", slow)
+    monkeypatch.setitem(
+        SWEEPS, "conductance", replace(sweep, split=lambda c: (slice(i, i + 1) for i in range(len(c.encodings))))
+    )
+    monkeypatch.setattr(collect, "statistics_at_once", lambda clf: 3)
+    np.testing.assert_allclose(
+        headviz.score_heads(clf, made(12), "conductance-spearman", cache=False).values, one, atol=1e-4
+    )
+    assert len(seen) == 3
+
+
+def test_beside_a_gpu_statistics_have_the_cores_that_torch_leaves() -> None:
+    clf, before = tiny_classifier(), torch.get_num_threads()
+    gpu = SimpleNamespace(device=torch.device("cuda"))
+    torch.set_num_threads(3)
+    try:
+        assert [statistics_at_once(one) for one in (clf, gpu)] == [1, 3]
+    finally:
+        torch.set_num_threads(before)

@@ -2,7 +2,8 @@
 
 With as many torch threads as cores, the statistics would take a core from one of them, and at the end of every small
 matrix product all the others would wait for it. Of two or three cores a wide model's passes need all, and its
-statistics wait: 4 % of the time on MPNet.
+statistics wait: 4 % of the time on MPNet. Where a GPU has the passes, the statistics have all cores: one was too slow
+for it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 FEW = range(2, 4)  # threads of which none can be spared
 WIDE = 256  # entries of a layer's heads from which on the passes take most of the time
+MOST = 8  # statistics at once beside a GPU
 _lock = threading.Lock()
 _users = 0
 _before = 1
@@ -28,6 +30,11 @@ def can_spare_core(clf: Classifier) -> bool:
     """Whether the model's passes lose less by one thread fewer than by waiting for the statistics."""
     narrow = clf.num_heads * clf.head_size < WIDE
     return narrow or clf.device.type != "cpu" or torch.get_num_threads() not in FEW
+
+
+def statistics_at_once(clf: Classifier) -> int:
+    """How many examples' statistics are computed side by side."""
+    return 1 if clf.device.type == "cpu" else min(MOST, torch.get_num_threads())
 
 
 @contextmanager
