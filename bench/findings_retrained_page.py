@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from findings_models import FOLDERS
+from findings_orders import AGAINST
 from findings_tables import Cells, by_model, links, one_class, over_seeds, points, table, three, value_of
 from headviz.evaluation.verdict import MARGIN
 from headviz.pruning import ALGORITHMS
@@ -48,7 +49,7 @@ def _task(encoder: str, task: str, group: Cells, ways: dict[tuple[str, str], Cel
         "",
     ]
     shares = [f"{step['sparsity']:.0%} off" for step in first]
-    rows, changes, leads = [], [], []
+    rows, changes, leads, against = [], [], [], []
     for way, own in ways.items():
         tickets = [_ticket(own, at, metric) for at in range(len(first))]
         best = highest_within(tickets)
@@ -57,7 +58,12 @@ def _task(encoder: str, task: str, group: Cells, ways: dict[tuple[str, str], Cel
         rows.append([_name(*way), links(own), *values, safe])
         changes.append([_name(*way), len(own), *(_change(own, at, metric) for at in range(len(first)))])
         if way[1] != "random":
-            leads.append([_name(*way), len(own), *(_lead(own, at) for at in range(len(first)))])
+            leads.append([_name(*way), len(own), *_leads([_ahead(c) for c in own], own)])
+            base = {c["digest"]: c for c in ways.get((way[0], AGAINST), []) if way[1] != AGAINST and "digest" in c}
+            both = [c for c in own if c.get("digest") in base]
+            if both:
+                than = [_ahead(c) - _ahead(base[c["digest"]]) for c in both]
+                against.append([_name(*way), len(both), *_leads(than)])
     within = f"within {MARGIN:g} points"
     yield from [*table(["algorithm, score", "seeds", *shares, within], rows), ""]
     yield from _stars({len(own) for own in ways.values()})
@@ -71,11 +77,19 @@ def _task(encoder: str, task: str, group: Cells, ways: dict[tuple[str, str], Cel
         ]
     elif leads:
         yield from [
-            "Balanced accuracy ahead of the seed's one random order, in points, with intervals as above.",
+            "Balanced accuracy ahead of the seed's one random order, in points, with intervals as above. Each is for "
+            "one size; the last column is the mean of all sizes, one number for each seed.",
             "",
-            *table(header, leads),
+            *table([*header, "all sizes"], leads),
             "",
         ]
+        if against:
+            yield from [
+                f"Ahead of the thesis's score (`{AGAINST}`) on the same models, by seed:",
+                "",
+                *table([*header, "all sizes"], against),
+                "",
+            ]
     yield from _published(task)
 
 
@@ -133,11 +147,20 @@ def _stars(seeds: set[int]) -> Iterator[str]:
         yield from ["One seed has no sd, so it is no ticket.", ""]
 
 
-def _lead(own: Cells, at: int) -> str:
-    ahead: list[dict[str, Any]] = [c["ahead"][at] for c in own]
-    if len(ahead) == 1:
-        return points(*(ahead[0][k] for k in ("mean", "low", "high")))
-    return points(*over_seeds(np.array([one["mean"] for one in ahead])))
+def _ahead(cell: dict[str, Any]) -> np.ndarray:
+    return np.array([at["mean"] for at in cell["ahead"]])
+
+
+def _leads(ahead: list[np.ndarray], own: Cells | None = None) -> Iterator[str]:
+    """By size, and of all sizes. With one seed the interval is over examples, where ``own`` has one."""
+    for at in range(len(ahead[0])):
+        if len(ahead) == 1:
+            one = own[0]["ahead"][at] if own else {"mean": ahead[0][at]}
+            yield points(*(one.get(k) for k in ("mean", "low", "high")))
+        else:
+            yield points(*over_seeds(np.array([a[at] for a in ahead])))
+    means = np.array([a.mean() for a in ahead])
+    yield points(float(means[0]), None, None) if len(ahead) == 1 else points(*over_seeds(means))
 
 
 def _published(task: str) -> Iterator[str]:

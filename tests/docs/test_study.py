@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,16 +13,6 @@ import pytest
 from filelock import FileLock
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
-
-
-@pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    monkeypatch.syspath_prepend(str(BENCH))
-    import findings_page
-
-    yield findings_page
-    for name in [n for n in sys.modules if n.startswith(("findings", "study_"))]:
-        sys.modules.pop(name, None)
 
 
 def trained(seed: int) -> dict[str, Any]:
@@ -73,15 +62,10 @@ def text(study: ModuleType, *found: dict[str, Any]) -> str:
     return re.sub(r"\[([^]]*)\]\(study/[^)]*\.json\)", r"\1", said)
 
 
-def findings(study: ModuleType) -> str:
-    """The page of findings, without its links to cells."""
-    said = " ".join((study.PAGE.parent / "findings.md").read_text(encoding="utf-8").split())
-    return re.sub(r" \(\[cell\]\(study/[^)]*\.json\)\)", "", said)
-
-
 def test_every_cell_is_a_link_away(study: ModuleType) -> None:
     page = study.TARGET.read_text(encoding="utf-8")
-    assert sorted(set(re.findall(r"\(study/([^)]*)\.json\)", page))) == sorted(study.read())
+    twins = [f"twins/{name}" for name, cell in study.read(study.TWINS).items() if "steps" in cell]
+    assert sorted(set(re.findall(r"\(study/([^)]*)\.json\)", page))) == sorted([*study.read(), *twins])
 
 
 def test_the_document_is_what_its_files_say(study: ModuleType) -> None:
@@ -398,181 +382,6 @@ def test_the_board_names_the_best_and_what_is_no_better_than_chance(study: Modul
     assert "The largest area has `fisher`; not told apart from it: `taylor`." in said
     assert "Not told apart from random orders: `magnitude`. Worse than random orders: `ablation`." in said
     assert "| `random` | 0.690 [0.680, 0.700] | – |" in said
-
-
-def test_the_finding_about_scores_is_the_boards(study: ModuleType) -> None:
-    from findings_shared_page import behind, most
-    from headviz.analyses.board import recorded
-
-    cells = {name: cell for name, cell in study.read().items() if cell["experiment"] == "B"}
-    of = behind(list(cells.values()))
-    said = findings(study)
-    boards = [recorded().grades.to_dict(), *(cell["grades"] for cell in cells.values())]
-    assert [*cells] == ["board-minilm-mrpc-0", "board-minilm-sst2-0"]
-    assert [board["best"] for board in boards] == ["attattr-max", "gates", "taylor"]
-    assert "another winner: `attattr-max`, `taylor`, `gates`" in said
-    assert list(of)[:3] == ["gates", "ranks", "gates-exact"]
-    assert len(of) - ("random" in of) == 13
-    worst = max(of["gates"], key=lambda g: g["behind"] or 0.0)
-    ends = f"{worst['behind']:.3f} [{worst['behind_low']:.3f}, {worst['behind_high']:.3f}]"
-    assert f"learned gates keep at most {ends} less" in said
-    assert f"`ranks` with {most(of['ranks']):.3f} and `gates-exact` with {most(of['gates-exact']):.3f}, both on" in said
-    assert all(of[name][1]["behind"] == most(of[name]) for name in ("ranks", "gates-exact"))
-    assert all(of[name][1]["behind_low"] <= 0 for name in ("ranks", "gates-exact"))
-    behind_on_mrpc = [f"{of[name][1]['behind']:.2f}" for name in ("taylor", "attattr-max")]
-    assert "`taylor` is {} behind and `attattr-max` {}, both on MRPC".format(*behind_on_mrpc) in said
-    leads = [grade["lead_low"] for b in boards for grade in b["scores"] if grade["score"] == "conductance-spearman"]
-    assert len(leads) == 3
-    assert max(leads) <= 0
-
-
-def test_the_finding_about_orders_is_the_pages(study: ModuleType) -> None:
-    sections = study.TARGET.read_text(encoding="utf-8").split("## E3")[0].split("### minilm on ")
-    told = {part.split("\n")[0]: part for part in sections[1:]}
-    known = ("sst2", "mrpc", "cola")
-
-    def steps(task: str, order: str, side: str) -> list[str]:
-        line = next(x for x in told[task].splitlines() if x.startswith(f"- {order}: "))
-        parts = [p for p in line.rstrip(".").split(": ", 1)[1].split("; ") if p.startswith(side)]
-        return [p.split("%")[0].split()[-1] for p in parts[0].split(", ")] if parts else []
-
-    for task in known:
-        assert {"58", "78"} <= set(steps(task, "One importance, `gates`", "ahead"))
-    on = {t: (steps(t, "`taylor`", "ahead"), steps(t, "One importance, `taylor`", "ahead")) for t in known}
-    assert on["sst2"] == (["49", "58"], ["49", "58", "68", "78"])
-    assert on["cola"] == (["10", "19", "29", "39", "49", "58"], ["39", "49", "58"])
-    assert on["mrpc"] == ([], [])
-    gates = [steps(t, "`gates`", "ahead") for t in known]
-    assert gates == [["58"], ["58", "68", "78", "88"], ["10", "19", "29", "39", "49", "58", "68", "78"]]
-    more = [re.search(r"\| `gates` \| 3 \| .*? \| \+(\S+) \[\+", told[task]) for task in known]
-    said = findings(study)
-    assert (
-        "gates keep {}, {} and {} points of balanced accuracy more".format(*(found[1] for found in more if found))
-        in said
-    )
-    own = [x for task in known for x in told[task].splitlines() if x.startswith("- ") and "`thesis-2024" in x]
-    own = [x for x in own if "random" in x]
-    assert len(own) >= 10
-    assert not any(": ahead" in x for x in own)
-    behind = [x for x in own if "behind random" in x]
-    assert behind == [x for x in told["sst2"].splitlines() if x.startswith("- One importance, `thesis-2024-code`")]
-    assert "behind random with 88% off" in behind[0]
-
-
-def test_the_finding_about_mpnet_is_the_cells(study: ModuleType) -> None:
-    cells, said = study.read(), findings(study)
-    random, own, gates, thesis, ablation = (
-        cells[f"prune-mpnet-mrpc-0-one-importance-{score}"]
-        for score in ("random", "taylor", "gates", "thesis-2024", "ablation")
-    )
-    twins = [t for t in study.read(study.TWINS).values() if t["cell"] == own["cell"]]
-
-    def accuracies(cell: dict[str, Any], off: float) -> list[str]:
-        near = [s["metrics"]["accuracy"] for s in cell["steps"] if abs(s["sparsity"] - off) < 0.01]
-        return [f"{value:.3f}".lstrip("0") for value in (sum(near) / len(near), min(near), max(near))]
-
-    def leads(cell: dict[str, Any], task: str = "mrpc") -> dict[int, tuple[float, float, float]]:
-        beside = {**cell, "of random": cells[f"prune-mpnet-{task}-0-one-importance-random"]}
-        found = study._leads([beside], task, range(len(cell["ahead"])))
-        return {round(100 * at["sparsity"]): lead for at, lead in zip(cell["ahead"], found, strict=True)}
-
-    def ahead(of: dict[int, tuple[float, float, float]]) -> dict[int, float]:
-        return {share: mean for share, (mean, low, _) in of.items() if low > 0}
-
-    mean, low, high = accuracies(random, 0.58)
-    assert len({s["seed"] for s in random["steps"]}) == 10
-    assert f"heads have {own['full']['accuracy']:.3f} of the answers right".replace("0.", ".") in said
-    assert f"gates keep {accuracies(gates, 0.58)[0]}, `taylor` {accuracies(own, 0.58)[0]}, " in said
-    assert f"random orders {mean} on average, from {low} to {high}." in said
-    of_gates, of_taylor = ahead(leads(gates)), ahead(leads(own))
-    assert [*of_gates] == [29, 39, 49, 58, 68, 78, 88]
-    assert f"29 to 88 % off, by {100 * min(of_gates.values()):.1f} to {100 * max(of_gates.values()):.1f} points" in said
-    assert len(of_taylor) == 6
-    assert f"six of eleven, by {100 * min(of_taylor.values()):.1f} to {100 * max(of_taylor.values()):.1f}." in said
-    assert [*ahead(leads(thesis))] == [29, 58]
-    assert [share for share, (_, _, top) in leads(thesis).items() if top < 0] == [68]
-    assert all(max(s["predicted"].values()) >= 0.95 * 408 for s in thesis["steps"] if s["sparsity"] > 0.7)
-    assert [share for share, (_, _, top) in leads(ablation).items() if top < 0] == [10, 19, 29, 39, 49, 58, 68]
-    first, third = sorted(twins, key=lambda t: accuracies(t, 0.78)[0])
-    gave = [accuracies(t, off)[0] for off in (0.58, 0.78) for t in (first, third)]
-    told = f"gave `taylor` {gave[0]} and {gave[1]} with 58 % off, and with 78 % {gave[2]} and {gave[3]} instead of "
-    assert told + accuracies(own, 0.78)[0] in re.sub(r" \(\[cell\].*?\)\)", "", said)
-    assert len({c["digest"] for c in (own, random, gates, thesis, ablation)}) == 1
-    assert own["digest"] not in {t["digest"] for t in twins}
-    rte = cells["prune-mpnet-rte-0-one-importance-gates"]
-    assert f"all heads have {rte['full']['accuracy']:.3f}".replace("0.", ".") in said
-    assert [*ahead(leads(rte, "rte"))] == [39, 49, 58]
-
-
-def test_the_finding_about_training_again_is_the_cells(study: ModuleType) -> None:
-    from findings_tables import over_seeds
-
-    cells, said = study.read(), findings(study)
-    of = {
-        score: [cells[f"retrain-minilm-mrpc-{seed}-one-shot-isp-{score}"] for seed in range(3)]
-        for score in ("random", "taylor", "thesis-2024")
-    }
-    shares = [round(100 * step["sparsity"]) for step in of["taylor"][0]["steps"]]
-    assert shares == [31, 51, 65, 76, 83, 89]
-
-    def ahead(score: str) -> list[tuple[float, float, float]]:
-        return [over_seeds(np.array([c["ahead"][at]["mean"] for c in of[score]])) for at in range(6)]
-
-    def changes(score: str) -> list[tuple[float, float, float]]:
-        def change(cell: dict[str, Any], at: int) -> float:
-            return float(cell["steps"][at]["metrics"]["accuracy"] - cell["full"]["accuracy"])
-
-        return [over_seeds(np.array([change(c, at) for c in of[score]])) for at in range(6)]
-
-    assert [low > 0 for _, low, _ in ahead("taylor")] == [share > 70 for share in shares]
-    points = [f"{100 * mean:.1f}" for mean, low, _ in ahead("taylor") if low > 0]
-    assert "by {}, {} and {} points of balanced accuracy with 76, 83 and 89 % off".format(*points) in said
-    assert all(low < 0 < high for _, low, high in ahead("thesis-2024"))
-    assert all(high > 0 for _, _, high in changes("taylor"))
-    assert min(low for _, low, _ in changes("taylor")) < -0.15
-    assert [high < 0 for _, _, high in changes("thesis-2024")] == [share > 70 for share in shares]
-    lost = [f"{-100 * mean:.1f}" for mean, _, high in changes("thesis-2024") if high < 0]
-    assert f"loses {lost[0]} to {lost[-1]} points of accuracy from 76 % on" in said
-
-
-def test_the_finding_about_other_tasks_is_the_cells(study: ModuleType) -> None:
-    page = study.TARGET.read_text(encoding="utf-8").split("## E5")[1].split("\n## ")[0]
-    assert page.count("With all its heads, the model of mrpc would not be told apart from random masks") == 2
-    assert page.count("With all its heads, the model of rte would not be told apart from random masks") == 2
-    assert page.count("the model of wnli is no better than one class") == 2
-    assert "39% of the heads off" in page
-    assert "58% of the heads off" in page
-
-
-def test_the_finding_about_agreement_is_the_pages(study: ModuleType) -> None:
-    page = study.TARGET.read_text(encoding="utf-8")
-    said = findings(study)
-    found = re.findall(r"- (\w+) on (\w+), (\w+): (\S+) \[.*?\] over (\d) seeds: (.*)\.", page)
-    assert {int(seeds) for *_, seeds, _ in found} == {5}
-    what = {(encoder, task, kind): told for encoder, task, kind, _, _, told in found}
-    size = {(encoder, task, kind): change[1:] for encoder, task, kind, change, _, _ in found}
-    apart, tasks = "no direction is told apart", ("mrpc", "sst2", "cola")
-    assert [what["minilm", task, "signed"] for task in tasks] == ["rises", "rises", apart]
-    assert [what["minilm", task, "absolute"] for task in tasks] == ["falls"] * 3
-    assert [what["mpnet", task, "signed"] for task in tasks] == ["rises"] * 3
-    assert [what["mpnet", task, "absolute"] for task in tasks] == [apart, apart, "falls"]
-    one, two = (size["minilm", task, "signed"] for task in ("mrpc", "sst2"))
-    assert f"on MiniLM by {one} on MRPC and {two} on SST-2, on CoLA" in said
-    assert "on MPNet by {}, {} and {}.".format(*(size["mpnet", task, "signed"] for task in tasks)) in said
-    falls = [size["minilm", task, "absolute"] for task in tasks]
-    assert "falls on all three, by {}, {} and {}; ".format(*falls) in said
-    assert f"falls on CoLA, by {size['mpnet', 'cola', 'absolute']}, " in said
-
-
-def test_the_finding_about_single_heads_is_the_cells(study: ModuleType) -> None:
-    cells = {name: cell for name, cell in study.read().items() if cell["experiment"] == "M"}
-    of = {t: [c for n, c in cells.items() if f"-{t}-" in n] for t in ("mrpc", "sst2", "cola")}
-    assert [len(found) for found in of.values()] == [3, 3, 3]
-    assert {study.told(c)[1] for c in of["mrpc"]} == {2, 3}
-    assert not any(study.told(c)[1] or study.told(c)[2] for t in ("sst2", "cola") for c in of[t])
-    worst = [max(v for row in c["cost"] for v in row if v is not None) for c in of["mrpc"]]
-    assert [f"{100 * f(worst):.0f}" for f in (min, max)] == ["11", "15"]
-    assert {c["heads"] for c in cells.values()} == {72}
 
 
 def test_one_class_for_all_is_not_ahead_of_a_model_that_tells_some_apart(study: ModuleType) -> None:

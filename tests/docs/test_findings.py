@@ -1,0 +1,254 @@
+"""Every figure in docs/findings.md that comes from the study is that of the study's cells and pages."""
+
+from __future__ import annotations
+
+import re
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+
+def findings(study: ModuleType) -> str:
+    """The page of findings, without its links to cells."""
+    said = " ".join((study.PAGE.parent / "findings.md").read_text(encoding="utf-8").split())
+    return re.sub(r" \(\[cell\]\(study/[^)]*\.json\)\)", "", said)
+
+
+def test_the_finding_about_scores_is_the_boards(study: ModuleType) -> None:
+    from findings_shared_page import behind, most
+    from headviz.analyses.board import recorded
+
+    cells = {name: cell for name, cell in study.read().items() if cell["experiment"] == "B"}
+    of = behind(list(cells.values()))
+    said = findings(study)
+    boards = [recorded().grades.to_dict(), *(cell["grades"] for cell in cells.values())]
+    assert [*cells] == ["board-minilm-mrpc-0", "board-minilm-sst2-0"]
+    assert [board["best"] for board in boards] == ["attattr-max", "gates", "taylor"]
+    assert "another winner: `attattr-max`, `taylor`, `gates`" in said
+    assert list(of)[:3] == ["gates", "ranks", "gates-exact"]
+    assert len(of) - ("random" in of) == 13
+    worst = max(of["gates"], key=lambda g: g["behind"] or 0.0)
+    ends = f"{worst['behind']:.3f} [{worst['behind_low']:.3f}, {worst['behind_high']:.3f}]"
+    assert f"learned gates keep at most {ends} less" in said
+    assert f"`ranks` with {most(of['ranks']):.3f} and `gates-exact` with {most(of['gates-exact']):.3f}, both on" in said
+    assert all(of[name][1]["behind"] == most(of[name]) for name in ("ranks", "gates-exact"))
+    assert all(of[name][1]["behind_low"] <= 0 for name in ("ranks", "gates-exact"))
+    behind_on_mrpc = [f"{of[name][1]['behind']:.2f}" for name in ("taylor", "attattr-max")]
+    assert "`taylor` is {} behind and `attattr-max` {}, both on MRPC".format(*behind_on_mrpc) in said
+    leads = [grade["lead_low"] for b in boards for grade in b["scores"] if grade["score"] == "conductance-spearman"]
+    assert len(leads) == 3
+    assert max(leads) <= 0
+
+
+def test_the_finding_about_orders_is_the_pages(study: ModuleType) -> None:
+    sections = study.TARGET.read_text(encoding="utf-8").split("## E3")[0].split("### minilm on ")
+    told = {part.split("\n")[0]: part for part in sections[1:]}
+    known = ("sst2", "mrpc", "cola")
+
+    def steps(task: str, order: str, side: str) -> list[str]:
+        line = next(x for x in told[task].splitlines() if x.startswith(f"- {order}: "))
+        parts = [p for p in line.rstrip(".").split(": ", 1)[1].split("; ") if p.startswith(side)]
+        return [p.split("%")[0].split()[-1] for p in parts[0].split(", ")] if parts else []
+
+    for task in known:
+        assert {"58", "78"} <= set(steps(task, "One importance, `gates`", "ahead"))
+    on = {t: (steps(t, "`taylor`", "ahead"), steps(t, "One importance, `taylor`", "ahead")) for t in known}
+    assert on["sst2"] == (["49", "58"], ["49", "58", "68", "78"])
+    assert on["cola"] == (["10", "19", "29", "39", "49", "58"], ["39", "49", "58"])
+    assert on["mrpc"] == ([], [])
+    gates = [steps(t, "`gates`", "ahead") for t in known]
+    assert gates == [["58"], ["58", "68", "78", "88"], ["10", "19", "29", "39", "49", "58", "68", "78"]]
+    more = [re.search(r"\| `gates` \| 0 1 2 \| .*? \| \+(\S+) \[\+", told[task]) for task in known]
+    said = findings(study)
+    assert (
+        "gates keep {}, {} and {} points of balanced accuracy more".format(*(found[1] for found in more if found))
+        in said
+    )
+    whole: dict[tuple[str, str], list[tuple[float, ...]]] = {}
+    for task in known:
+        part = told[task].split("over the whole range:")[1].split("Ahead of the thesis's")[0]
+        for score, *columns in re.findall(r"\| `(\S+)` \| (.*?) \| (.*?) \| (.*?) \|", part):
+            ends = [re.findall(r"[+−][\d.]+", column) for column in columns]
+            whole[task, score] = [tuple(float(v.replace("−", "-")) for v in one) for one in ends]
+    over = {score: [whole[task, score][0] for task in known] for score in ("gates", "taylor", "thesis-2024")}
+    assert all(low > 0 for _, low, _ in over["gates"])
+    assert "gates are ahead of the random orders by {}, {} and {} points".format(*(f[0] for f in over["gates"])) in said
+    assert [low > 0 for _, low, _ in over["taylor"]] == [True, False, True]
+    assert f"`taylor` by {over['taylor'][0][0]} on SST-2 and {over['taylor'][2][0]} on CoLA" in said
+    assert not any(low > 0 for _, low, _ in over["thesis-2024"])
+    assert [high < 0 for *_, high in over["thesis-2024"]] == [False, False, True]
+    anew = [whole[task, score][2] for task in known for score in over if whole[task, score][2]]
+    assert len(anew) == 7
+    assert all(low < 0 < high for _, low, high in anew)
+    most = "from −{:.1f} to +{:.1f} points of balanced accuracy over the whole range"
+    assert most.format(-min(a[0] for a in anew), max(a[0] for a in anew)) in said
+    own = [x for task in known for x in told[task].splitlines() if x.startswith("- ") and "`thesis-2024" in x]
+    own = [x for x in own if "random" in x]
+    assert len(own) >= 10
+    assert not any(": ahead" in x for x in own)
+    behind = [x for x in own if "behind random" in x]
+    assert behind == [x for x in told["sst2"].splitlines() if x.startswith("- One importance, `thesis-2024-code`")]
+    assert "behind random with 88% off" in behind[0]
+
+
+def test_the_finding_about_mpnet_is_the_cells(study: ModuleType) -> None:
+    from scipy.stats import norm, t
+
+    from findings_leads import balanced
+
+    cells, said = study.read(), findings(study)
+    random, own, gates, thesis, ablation = (
+        cells[f"prune-mpnet-mrpc-0-one-importance-{score}"]
+        for score in ("random", "taylor", "gates", "thesis-2024", "ablation")
+    )
+    twins = [t for t in study.read(study.TWINS).values() if t["cell"] == own["cell"]]
+
+    def accuracies(cell: dict[str, Any], off: float) -> list[str]:
+        near = [s["metrics"]["accuracy"] for s in cell["steps"] if abs(s["sparsity"] - off) < 0.01]
+        return [f"{value:.3f}".lstrip("0") for value in (sum(near) / len(near), min(near), max(near))]
+
+    def leads(cell: dict[str, Any], task: str = "mrpc") -> dict[int, tuple[float, float, float]]:
+        beside = {**cell, "of random": cells[f"prune-mpnet-{task}-0-one-importance-random"]}
+        found = study._leads([beside], task, range(len(cell["ahead"])))
+        return {round(100 * at["sparsity"]): lead for at, lead in zip(cell["ahead"], found, strict=True)}
+
+    def ahead(of: dict[int, tuple[float, float, float]]) -> dict[int, float]:
+        return {share: mean for share, (mean, low, _) in of.items() if low > 0}
+
+    def sure(cell: dict[str, Any]) -> list[int]:
+        """Ahead at all these steps at once, by the formula of ``lead`` for one model."""
+        found = []
+        for at in cell["ahead"]:
+            near = [s for s in random["steps"] if abs(s["sparsity"] - at["sparsity"]) < 1e-9]
+            orders = np.array([balanced(s, "mrpc") for s in near])
+            count, whole = len(orders), ((at["high"] - at["low"]) / (2 * norm.ppf(0.975))) ** 2
+            inside = max(0.0, whole - orders.var(ddof=1) * (count - 1) / count**2)
+            level = 1 - 0.025 / len(cell["ahead"])
+            parts = (
+                t.ppf(level, count - 1) ** 2 * orders.var(ddof=1) / count,
+                t.ppf(level, cell["n"] - 1) ** 2 * inside,
+            )
+            if at["mean"] > sum(parts) ** 0.5:
+                found.append(round(100 * at["sparsity"]))
+        return found
+
+    mean, low, high = accuracies(random, 0.58)
+    assert len({s["seed"] for s in random["steps"]}) == 10
+    assert f"heads have {own['full']['accuracy']:.3f} of the answers right".replace("0.", ".") in said
+    assert f"gates keep {accuracies(gates, 0.58)[0]}, `taylor` {accuracies(own, 0.58)[0]}, " in said
+    assert f"random orders {mean} on average, from {low} to {high}." in said
+    of_gates, of_taylor = ahead(leads(gates)), ahead(leads(own))
+    assert [*of_gates] == [29, 39, 49, 58, 68, 78, 88]
+    assert f"29 to 88 % off, by {100 * min(of_gates.values()):.1f} to {100 * max(of_gates.values()):.1f} points" in said
+    assert len(of_taylor) == 6
+    assert [*ahead(leads(thesis))] == [29, 58]
+    assert [share for share, (_, _, top) in leads(thesis).items() if top < 0] == [68]
+    assert all(max(s["predicted"].values()) >= 0.95 * 408 for s in thesis["steps"] if s["sparsity"] > 0.7)
+    assert [share for share, (_, _, top) in leads(ablation).items() if top < 0] == [10, 19, 29, 39, 49, 58, 68]
+    assert f"with 78 % off by {100 * of_taylor[78]:.1f};" in said
+    anew = cells["prune-mpnet-mrpc-0-iterative-taylor"]
+    assert anew["steps"][0]["seed"] == 0
+    assert len(ahead(leads(anew))) == 8
+    assert [sure(gates), sure(own), sure(thesis)] == [[49, 58, 68, 78, 88], [68, 78, 88], []]
+    first, third = sorted(twins, key=lambda t: accuracies(t, 0.78)[0])
+    gave = [accuracies(t, off)[0] for off in (0.58, 0.78) for t in (first, third)]
+    told = f"gave `taylor` {gave[0]} and {gave[1]} with 58 % off, and with 78 % {gave[2]} and {gave[3]} instead of "
+    assert told + accuracies(own, 0.78)[0] in re.sub(r" \(\[cell\].*?\)\)", "", said)
+    assert len({c["digest"] for c in (own, random, gates, thesis, ablation)}) == 1
+    assert own["digest"] not in {t["digest"] for t in twins}
+    rte = cells["prune-mpnet-rte-0-one-importance-gates"]
+    assert f"all heads have {rte['full']['accuracy']:.3f}".replace("0.", ".") in said
+    assert [*ahead(leads(rte, "rte"))] == [39, 49, 58]
+
+
+def test_the_finding_about_training_again_is_the_cells(study: ModuleType) -> None:
+    from findings_tables import over_seeds
+
+    cells, said = study.read(), findings(study)
+    of = {
+        score: [cells[f"retrain-minilm-mrpc-{seed}-one-shot-isp-{score}"] for seed in range(3)]
+        for score in ("random", "taylor", "thesis-2024")
+    }
+    shares = [round(100 * step["sparsity"]) for step in of["taylor"][0]["steps"]]
+    assert shares == [31, 51, 65, 76, 83, 89]
+
+    def ahead(score: str) -> list[tuple[float, float, float]]:
+        return [over_seeds(np.array([c["ahead"][at]["mean"] for c in of[score]])) for at in range(6)]
+
+    def changes(score: str) -> list[tuple[float, float, float]]:
+        def change(cell: dict[str, Any], at: int) -> float:
+            return float(cell["steps"][at]["metrics"]["accuracy"] - cell["full"]["accuracy"])
+
+        return [over_seeds(np.array([change(c, at) for c in of[score]])) for at in range(6)]
+
+    assert [low > 0 for _, low, _ in ahead("taylor")] == [share > 70 for share in shares]
+    points = [f"{100 * mean:.1f}" for mean, low, _ in ahead("taylor") if low > 0]
+    assert "by {}, {} and {} points of balanced accuracy with 76, 83 and 89 % off".format(*points) in said
+    assert all(low < 0 < high for _, low, high in ahead("thesis-2024"))
+    assert all(high > 0 for _, _, high in changes("taylor"))
+    less = [f"{-100 * mean:.1f}" for mean, _, _ in changes("taylor")]
+    assert (
+        f"`taylor` loses {min(less)} to {max(less)} points of accuracy, told apart from 0 over the seeds at no" in said
+    )
+    assert [high < 0 for _, _, high in changes("thesis-2024")] == [share > 70 for share in shares]
+    lost = [f"{-100 * mean:.1f}" for mean, _, high in changes("thesis-2024") if high < 0]
+    assert f"loses {lost[0]} to {lost[-1]} from 76 % on" in said
+    of_all = {score: np.array([np.mean([a["mean"] for a in c["ahead"]]) for c in of[score]]) for score in of}
+
+    def ends(values: np.ndarray) -> str:
+        mean, low, high = (100 * v for v in over_seeds(values))
+        return f"{mean:.1f} [{low:.1f}, {high:.1f}]"
+
+    taylor, thesis = of_all["taylor"], of_all["thesis-2024"]
+    assert f"ahead by {ends(thesis)}, `taylor` by {ends(taylor)}, and `taylor` of the thesis's score by " in said
+    assert f"thesis's score by {ends(taylor - thesis)}." in said
+    assert len({c["digest"] for seed in zip(*of.values(), strict=True) for c in seed}) == 3
+    wnli = [c for name, c in cells.items() if name.startswith("retrain-minilm-wnli-")]
+    full = {c["seed"]: c["full"]["accuracy"] for c in wnli}
+    assert f"({sum(full.values()) / len(full):.3f} in the mean of three".replace("0.", ".") in said
+    assert {round(s["constant"]["accuracy"], 3) for c in wnli for s in c["steps"]} == {0.563}
+    assert all(value < 0.563 for value in full.values())
+
+
+def test_the_finding_about_other_tasks_is_the_cells(study: ModuleType) -> None:
+    page = study.TARGET.read_text(encoding="utf-8").split("## E5")[1].split("\n## ")[0]
+    assert page.count("With all its heads, the model of mrpc would not be told apart from random masks") == 2
+    assert page.count("With all its heads, the model of rte would not be told apart from random masks") == 2
+    assert page.count("the model of wnli is no better than one class") == 2
+    assert "39% of the heads off" in page
+    assert "58% of the heads off" in page
+
+
+def test_the_finding_about_agreement_is_the_pages(study: ModuleType) -> None:
+    page = study.TARGET.read_text(encoding="utf-8")
+    said = findings(study)
+    found = re.findall(r"- (\w+) on (\w+), (\w+): (\S+) \[.*?\] over (\d) seeds: (.*)\.", page)
+    assert {int(seeds) for *_, seeds, _ in found} == {5}
+    what = {(encoder, task, kind): told for encoder, task, kind, _, _, told in found}
+    size = {(encoder, task, kind): change[1:] for encoder, task, kind, change, _, _ in found}
+    apart, tasks = "no direction is told apart", ("mrpc", "sst2", "cola")
+    assert [what["minilm", task, "signed"] for task in tasks] == ["rises", "rises", apart]
+    assert [what["minilm", task, "absolute"] for task in tasks] == ["falls"] * 3
+    assert [what["mpnet", task, "signed"] for task in tasks] == ["rises"] * 3
+    assert [what["mpnet", task, "absolute"] for task in tasks] == [apart, apart, "falls"]
+    one, two = (size["minilm", task, "signed"] for task in ("mrpc", "sst2"))
+    assert f"on MiniLM by {one} on MRPC and {two} on SST-2, on CoLA" in said
+    assert (
+        "on MPNet by {} (MRPC), {} (SST-2) and {} (CoLA).".format(*(size["mpnet", task, "signed"] for task in tasks))
+        in said
+    )
+    falls = [size["minilm", task, "absolute"] for task in tasks]
+    assert "falls on all three, by {}, {} and {}; ".format(*falls) in said
+    assert f"falls on CoLA, by {size['mpnet', 'cola', 'absolute']}, " in said
+
+
+def test_the_finding_about_single_heads_is_the_cells(study: ModuleType) -> None:
+    cells = {name: cell for name, cell in study.read().items() if cell["experiment"] == "M"}
+    of = {t: [c for n, c in cells.items() if f"-{t}-" in n] for t in ("mrpc", "sst2", "cola")}
+    assert [len(found) for found in of.values()] == [3, 3, 3]
+    assert {study.told(c)[1] for c in of["mrpc"]} == {2, 3}
+    assert not any(study.told(c)[1] or study.told(c)[2] for t in ("sst2", "cola") for c in of[t])
+    worst = [max(v for row in c["cost"] for v in row if v is not None) for c in of["mrpc"]]
+    assert [f"{100 * f(worst):.0f}" for f in (min, max)] == ["11", "15"]
+    assert {c["heads"] for c in cells.values()} == {72}
