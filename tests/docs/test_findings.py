@@ -22,23 +22,37 @@ def test_the_finding_about_scores_is_the_boards(study: ModuleType) -> None:
     cells = {name: cell for name, cell in study.read().items() if cell["experiment"] == "B"}
     of = behind(list(cells.values()))
     said = findings(study)
-    boards = [recorded().grades.to_dict(), *(cell["grades"] for cell in cells.values())]
-    assert [*cells] == ["board-minilm-mrpc-0", "board-minilm-sst2-0"]
-    assert [board["best"] for board in boards] == ["attattr-max", "gates", "taylor"]
-    assert "another winner: `attattr-max`, `taylor`, `gates`" in said
-    assert list(of)[:3] == ["gates", "ranks", "gates-exact"]
+    demo, mrpc, sst2, mpnet = boards = [recorded().grades.to_dict(), *(cell["grades"] for cell in cells.values())]
+    assert [*cells] == ["board-minilm-mrpc-0", "board-minilm-sst2-0", "board-mpnet-mrpc-0"]
+    assert [board["best"] for board in (demo, sst2, mrpc, mpnet)] == ["attattr-max", "taylor", "gates", "gates"]
+    assert "The best of each board is `attattr-max`, `taylor`, `gates` and `gates`." in said
+    assert [name for name in of if name != "random"][:4] == ["gates", "gates-exact", "taylor", "gim"]
     assert len(of) - ("random" in of) == 13
-    worst = max(of["gates"], key=lambda g: g["behind"] or 0.0)
-    ends = f"{worst['behind']:.3f} [{worst['behind_low']:.3f}, {worst['behind_high']:.3f}]"
-    assert f"learned gates keep at most {ends} less" in said
-    assert f"`ranks` with {most(of['ranks']):.3f} and `gates-exact` with {most(of['gates-exact']):.3f}, both on" in said
-    assert all(of[name][1]["behind"] == most(of[name]) for name in ("ranks", "gates-exact"))
-    assert all(of[name][1]["behind_low"] <= 0 for name in ("ranks", "gates-exact"))
-    behind_on_mrpc = [f"{of[name][1]['behind']:.2f}" for name in ("taylor", "attattr-max")]
-    assert "`taylor` is {} behind and `attattr-max` {}, both on MRPC".format(*behind_on_mrpc) in said
-    leads = [grade["lead_low"] for b in boards for grade in b["scores"] if grade["score"] == "conductance-spearman"]
-    assert len(leads) == 3
-    assert max(leads) <= 0
+
+    def grade(board: dict[str, Any], score: str) -> dict[str, Any]:
+        return next(g for g in board["scores"] if g["score"] == score)
+
+    assert f"learned gates keep at most {most(of['gates']):.3f} less of what" in said
+    tops = [f"{grade(board, 'gates')['behind_high']:.3f}" for board in (demo, sst2)]
+    assert "(95 %: up to {} on the demo, {} on MiniLM and SST-2)".format(*tops) in said
+    assert f"`gates-exact` with {most(of['gates-exact']):.3f}, not told apart" in said
+    assert all(grade(board, "gates-exact")["behind_low"] <= 0 for board in (mrpc, mpnet))
+    one, two, three = grade(mpnet, "taylor"), grade(mpnet, "gim"), grade(mrpc, "attattr-max")
+    assert [one["behind"], two["behind"], three["behind"]] == [most(of[n]) for n in ("taylor", "gim", "attattr-max")]
+    ends = f"{one['behind']:.3f} [{one['behind_low']:.3f}, {one['behind_high']:.3f}]"
+    assert (
+        f"`taylor` by {ends} and `gim` by {two['behind']:.3f} on MPNet, `attattr-max` by {three['behind']:.3f} on"
+        in said
+    )
+    areas = [grade(mpnet, name) for name in ("gates", "taylor", "random")]
+    kept = f"{areas[0]['area']:.3f} [{areas[0]['area_low']:.3f}, {areas[0]['area_high']:.3f}]"
+    assert f"gates keep {kept} of what the model knows, `taylor` {areas[1]['area']:.3f}, random" in said
+    assert f"random orders {areas[2]['area']:.3f};" in said
+    others = [g for g in mpnet["scores"] if g["score"] != "random"]
+    assert [sum(g["lead_low"] <= 0 for g in others), sum(g["lead_high"] < 0 for g in others)] == [8, 6]
+    thesis = [grade(board, "conductance-spearman") for board in boards]
+    assert all(g["lead_low"] <= 0 for g in thesis)
+    assert [g["lead_high"] < 0 for g in thesis] == [False, False, False, True]
 
 
 def test_the_finding_about_orders_is_the_pages(study: ModuleType) -> None:
