@@ -50,6 +50,10 @@ def test_the_finding_about_scores_is_the_boards(study: ModuleType) -> None:
     assert f"random orders {areas[2]['area']:.3f};" in said
     others = [g for g in mpnet["scores"] if g["score"] != "random"]
     assert [sum(g["lead_low"] <= 0 for g in others), sum(g["lead_high"] < 0 for g in others)] == [8, 6]
+    guide = " ".join((study.PAGE.parent / "howto.md").read_text(encoding="utf-8").split())
+    assert f"about a hundredth of the time, and was up to {most(of['taylor']):.2f} behind" in guide
+    times = [grade(board, "gates")["seconds"] / grade(board, "taylor")["seconds"] for board in boards[1:]]
+    assert 60 < min(times) < max(times) < 150
     thesis = [grade(board, "conductance-spearman") for board in boards]
     assert all(g["lead_low"] <= 0 for g in thesis)
     assert [g["lead_high"] < 0 for g in thesis] == [False, False, False, True]
