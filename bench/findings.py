@@ -11,9 +11,9 @@ models and states of runs stay in the work folder; the JSON files hold figures o
 
 import argparse
 import json
+import os
 import platform
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -68,24 +68,26 @@ def run(args: argparse.Namespace) -> None:
         computed = False
         for name in (*cell.needs, cell.name):
             lock = FileLock(args.work / "taken" / name)
-            with suppress(Timeout), lock.acquire(timeout=0):
+            try:
+                taken = lock.acquire(timeout=0)
+            except Timeout:
+                return computed
+            with taken:
                 if not _there(args, cell, name) and time.monotonic() < until:
                     write(args, planned[name], lambda: time.monotonic() > until + 60 * args.grace)
                     computed = True
             if not _there(args, cell, name):
-                break
+                return computed
         return computed
 
-    while left := [c for c in _asked(args) if not _file(args, c.name).exists()]:
-        computed = [follow(cell) for cell in left]
-        if time.monotonic() > until:
-            return
-        if not any(computed):  # other processes are at all that is left
+    while (left := [c for c in _asked(args) if not _file(args, c.name).exists()]) and time.monotonic() < until:
+        if not any(follow(cell) for cell in left):  # other processes are at all that is left
             time.sleep(1)
 
 
 def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
-    """Compute a cell. A file that is there stays, and must be of the same weights."""
+    """Compute a cell. A file that is there stays; if it is of other weights, this one's is a twin of it."""
+    _made(args, cell.name).unlink(missing_ok=True)
     began, cpu = time.perf_counter(), time.process_time()
     print(f"{cell.name} …", flush=True)
     found = cell.compute(args, cancel)
@@ -93,10 +95,11 @@ def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
     replace_file(_made(args, cell.name), "")
     path = _file(args, cell.name)
     if path.exists():
-        there = json.loads(path.read_text(encoding="utf-8"))
-        if there["digest"] != found["digest"]:
-            print(f"{cell.name}: other weights than in {path.name}; this machine rounds differently", flush=True)
-        return
+        if json.loads(path.read_text(encoding="utf-8"))["digest"] == found["digest"]:
+            return
+        path = args.out / "twins" / f"{cell.name}-{found['digest'][:8]}.json"
+        path.parent.mkdir(exist_ok=True)
+        print(f"{cell.name}: other weights than in its file; this one is {path}", flush=True)
     found = {
         "cell": cell.name,
         "experiment": cell.experiment,
@@ -109,7 +112,7 @@ def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
             "torch": torch.__version__,
             "threads": torch.get_num_threads(),
             "machine": platform.machine(),
-            "device": args.device,
+            "device": torch.cuda.get_device_name() if args.device.startswith("cuda") else args.device,
             "products": torch.get_float32_matmul_precision(),
         },
     }
@@ -169,6 +172,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     if args.tf32:
         torch.set_float32_matmul_precision("high")
+        os.environ["HEADVIZ_HOME"] = str(args.work / "tf32")  # a cache of its own: its keys do not tell the two apart
     show_plan(args) if args.plan else run(args)
 
 

@@ -18,28 +18,28 @@ def again(found: Cells, twins: Cells) -> Iterator[str]:
     yield from [
         "## Done again",
         "",
-        "These cells were computed twice, on other days and processors, each time from the fine-tuning on; the names "
-        "lead to the other computation. *Other* weights may differ in the last bits only, but training can carry such "
-        "a difference far, and a GPU draws other dropout: *all heads* says how far the two models are apart before a "
-        "head goes. *Inside*: the value in the cell lies in the other computation's 95 % interval, which is over "
-        "examples and does not cover another training. Random orders are the same by their seeds.",
+        "These cells were computed more than once, on other days and processors, each time from the fine-tuning on; "
+        "the names lead to the other computation. *Other* weights may differ in the last bits only, but training can "
+        "carry such a difference far, and a GPU draws other dropout: *all heads* says how far the two models are "
+        "apart before a head goes. *Inside*: the value in the cell lies in the other computation's 95 % interval, "
+        "which is over examples and does not cover another training. Random orders are the same by their seeds.",
         "",
     ]
     rows, alike, others = [], 0, []
-    for twin, new, old in pairs:
-        metric, steps = new["metric"], list(zip(new["steps"], old["steps"], strict=True))
-        apart = [abs((value_of(a, metric) or 0.0) - (value_of(b, metric) or 0.0)) for a, b in steps]
+    for twin, own, other in pairs:
+        metric, steps = own["metric"], list(zip(own["steps"], other["steps"], strict=True))
+        apart = [abs(_value(a, metric) - _value(b, metric)) for a, b in steps]
         held = [_inside(a, b, metric) for a, b in steps if None not in b["intervals"][metric]]
         if max(apart) > 0:
             others.append(held)
         else:
-            alike += len(held)
+            alike += len(apart)
         same = sum(a["mask"] == b["mask"] for a, b in steps)
-        weights = "the same" if new["digest"] == old["digest"] else "other"
-        name = f"[{new['cell']}](study/twins/{twin}.json)"
-        moved = f"{100 * abs(new['full'][metric] - old['full'][metric]):.2f}"
+        weights = "the same" if own["digest"] == other["digest"] else "other"
+        name = f"[{own['cell']}](study/twins/{twin}.json)"
+        moved = f"{100 * abs(own['full'][metric] - other['full'][metric]):.2f}"
         masks, within = f"{same} of {len(steps)}", f"{sum(held)} of {len(held)}"
-        if new["score"] == "random":
+        if own["score"] == "random":
             masks = "–"
         rows.append([name, weights, moved, masks, f"{100 * max(apart):.2f}", within])
     header = ["cell", "weights", "all heads, points", "same mask", "furthest apart, points", "inside"]
@@ -50,7 +50,12 @@ def again(found: Cells, twins: Cells) -> Iterator[str]:
     yield from [" ".join(told), ""]
 
 
-def _inside(new: dict[str, Any], old: dict[str, Any], metric: str) -> bool:
-    low, high = old["intervals"][metric]
-    value = value_of(new, metric)
-    return value is not None and bool(low <= value <= high)
+def _value(step: dict[str, Any], metric: str) -> float:
+    found = value_of(step, metric)
+    assert found is not None, f"{metric} has no value for one class"
+    return found
+
+
+def _inside(own: dict[str, Any], other: dict[str, Any], metric: str) -> bool:
+    low, high = other["intervals"][metric]
+    return bool(low <= _value(own, metric) <= high)

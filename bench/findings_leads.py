@@ -34,7 +34,7 @@ def balanced(step: dict[str, Any], task: str) -> float:
     return float((right_of_one / of_one + (right - right_of_one) / of_other) / 2)
 
 
-def lead(ahead: list[dict[str, float]], orders: np.ndarray, n: int) -> tuple[float, float, float]:
+def lead(ahead: list[dict[str, float]], orders: np.ndarray, n: int, level: float = LEVEL) -> tuple[float, float, float]:
     """Mean over models, with an interval over models, orders and examples; each part with the freedom that it has.
 
     ``ahead``: one model's lead each, as its cell has it. ``orders`` [models, orders]: balanced accuracy of the random
@@ -50,8 +50,13 @@ def lead(ahead: list[dict[str, float]], orders: np.ndarray, n: int) -> tuple[flo
     ]
     if models > 1:
         parts.append((float(np.var(means, ddof=1)) / models, models - 1))
-    half = float(sum(t.ppf((1 + LEVEL) / 2, freedom) ** 2 * part for part, freedom in parts)) ** 0.5
+    half = float(sum(t.ppf((1 + level) / 2, freedom) ** 2 * part for part, freedom in parts)) ** 0.5
     return float(means.mean()), float(means.mean()) - half, float(means.mean()) + half
+
+
+def lead_of_means(means: list[float], orders: np.ndarray, n: int) -> tuple[float, float, float]:
+    """The same of one number for each model, on these examples: an interval over models and orders."""
+    return lead([{"mean": mean, "low": mean, "high": mean} for mean in means], orders, n)
 
 
 def simulate(of_orders: float, draws: int = 400, seed: int = 0) -> tuple[float, float]:

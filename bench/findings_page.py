@@ -12,7 +12,7 @@ import numpy as np
 
 from findings import cells
 from findings_again import again
-from findings_leads import balanced, lead
+from findings_leads import balanced, lead, lead_of_means
 from findings_models import FOLDERS, PAGE, Cell
 from findings_orders import AGAINST, AHEAD_IN, PRICES
 from findings_papers import KEPT_SHARE
@@ -42,7 +42,8 @@ Cells = dict[str, dict[str, Any]]
 ALPHA = 0.05
 SPARED = ("MNLI", "SST-2", "CoLA", "MRPC")  # the columns of Michel et al.'s shares
 BAND = (0.2, 0.4)  # of the thesis, 6.5.2
-FEW = 3  # models below which no interval over models is told
+FEW = 3  # models below which the range is not told, nor what is ahead of the thesis's score
+INNER = (0.05, 0.9)  # the steps of the range, 10 to 88 % off
 SHARES = (0.3, 0.5, 0.7, 0.9)  # the columns of a table: the first step at least so far
 INTRODUCTION = """\
 # The thesis and Michel et al. on real weights
@@ -73,7 +74,8 @@ them together.
 - Ahead of the thesis's score (`{AGAINST}`), on the same models, scored once: no random order is in it. The t interval
   is over models, on these dev examples.
 - Over the whole range: the mean of the steps from 10 to 88 % off, one number for each model, so nothing is chosen among
-  steps. Its t interval is over models, on the same random orders and dev examples.
+  steps. Its interval is over models and random orders, on these dev examples. What scoring anew adds is by seed, also
+  where the primes differ: then it is of two trainings. Its t interval is over seeds.
 
 Each cell is compared with random orders on its own weights; where its seed has primes, these may lie in `study/twins`.
 Rows with other primes are of other trainings: compare their leads, not their values."""
@@ -113,7 +115,7 @@ def page(found: Cells, planned: Iterable[Cell], twins: Cells | None = None) -> s
     found = {
         name: {
             **c,
-            "again": primes(c, known),
+            "primes": primes(c, known),
             "of random": ways.get(_way(c, score="random")),
             "of thesis": ways.get(_way(c, algorithm="one-importance", score=AGAINST)),
         }
@@ -247,7 +249,7 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
         told = ", ".join(f"{name} {row[column]}" for name, row in thesis.rows.items() if name != "method")
         yield from [f"Published, with 70 % of BERT-base's heads off (thesis, Table 6.3): {told}.", ""]
     if leads and not useless:
-        count = next(_orders(c) for c in group if c["score"] == "random")
+        count = next(_orders(c) for c in group if _comparable(c))
         yield from [
             f"Ahead of {count} random orders:",
             "",
@@ -262,29 +264,38 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
 
 def _over_the_range(group: list[dict[str, Any]]) -> Iterator[str]:
     """One number for each model and order, and what scoring anew at each step adds to it, by seed."""
-
-    def by_seed(algorithm: str, choice: str) -> dict[int, float]:
-        own = [c for c in group if (c["algorithm"], c["score"]) == (algorithm, choice) and _comparable(c)]
-        return {where(c)[2]: float(np.mean([a["mean"] for a in c["ahead"] if _inner(a)])) for c in own}
-
     rows = []
     for choice in PRICES:
-        once, anew = by_seed("one-importance", choice), by_seed("iterative", choice)
-        more = [anew[seed] - once[seed] for seed in sorted(once.keys() & anew.keys())]
-        if choice != "random" and max(len(once), len(anew)) >= FEW:
-            rows.append([f"`{choice}`", *(_mean(list(found)) for found in (once.values(), anew.values(), more))])
+        of = [c for c in group if c["score"] == choice != "random" and _comparable(c)]
+        once, anew = ([c for c in of if c["algorithm"] == way] for way in ("one-importance", "iterative"))
+        before, after = ({where(c)[2]: _range(c) for c in own} for own in (once, anew))
+        more = np.array([after[seed] - before[seed] for seed in sorted(before.keys() & after.keys())])
+        if max(len(once), len(anew)) >= FEW:
+            added = points(*over_seeds(more)) if len(more) >= FEW else "–"
+            rows.append([f"`{choice}`", *(_of_range(own) for own in (once, anew)), added])
     if rows:
-        header = ["score", "One importance", "Iterative", "Iterative − One importance, by seed"]
+        header = ["score", "One importance", "Iterative", "what scoring anew adds"]
         yield from ["Ahead of random orders over the whole range:", "", *table(header, rows), ""]
 
 
-def _inner(step: dict[str, Any]) -> bool:
-    """A step at which some heads are off and not nearly all."""
-    return bool(SHARES[0] / 4 < step["sparsity"] < SHARES[-1])
+def _range(cell: dict[str, Any]) -> float:
+    low, high = INNER
+    return float(np.mean([a["mean"] for a in cell["ahead"] if low < a["sparsity"] < high]))
 
 
-def _mean(values: list[float]) -> str:
-    return points(*over_seeds(np.array(values))) if len(values) >= FEW else "–"
+def _of_range(own: list[dict[str, Any]]) -> str:
+    """The mean over models of ``_range``, with its interval."""
+    if len(own) < FEW:
+        return "–"
+    low, high = INNER
+    orders = []
+    for cell in own:
+        by_order: dict[int, list[float]] = {}
+        for step in cell["of random"]["steps"]:
+            if low < step["sparsity"] < high:
+                by_order.setdefault(step["seed"], []).append(balanced(step, where(cell)[1]))
+        orders.append([float(np.mean(values)) for values in by_order.values()])
+    return points(*lead_of_means([_range(c) for c in own], np.array(orders), own[0]["n"]))
 
 
 def _seeds(cells: list[dict[str, Any]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from findings_tables import Cells, ends, link, points, table, three
+from findings_tables import Cells, ends, link, points, seed_of, table, three
 from headviz.analyses.board import recorded
 from headviz.reference import find
 from headviz.scores.catalogue import TO_PRUNE_BY
@@ -22,7 +22,8 @@ def transferred(found: Cells, trained: Cells) -> Iterator[str]:
                 "",
                 f"Masks of the `{cell['score']}` order of each task's model, nothing retrained. *Random*: the mean of "
                 f"{cell['random']} random masks of the same size, and where a further one would lie (95 %). A mask has "
-                f"transferred where it lies above that, also among all entries of the table (q). {link(cell)}",
+                "transferred where it lies above that, also among all entries of the table (q). "
+                f"Models {seed_of(cell)}. {link(cell)}",
                 "",
             ]
             header = ["mask of", "model of", "metric", "all heads", "one class", "change, points", "random", "q"]
@@ -97,7 +98,7 @@ def boards(found: Cells, trained: Cells) -> Iterator[str]:
             "",
             f"`headviz grade` on {cell['n']} dev examples: scored on one half, removed on the other, and the reverse. "
             "*Area* is under the metric while the lowest heads go first, corrected for chance; *lead* is over random "
-            f"orders, *behind* the best score of the table. {link(cell)}",
+            f"orders, *behind* the best score of the table. Model {seed_of(cell)}. {link(cell)}",
             "",
         ]
         rows = [

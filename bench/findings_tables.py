@@ -34,7 +34,7 @@ def links(found: Cells) -> str:
 
 def seed_of(cell: dict[str, Any]) -> str:
     """A model by its seed, with primes where its weights are not those of the table of models."""
-    return f"{where(cell)[2]}{'′' * cell.get('again', 0)}"
+    return f"{where(cell)[2]}{'′' * cell.get('primes', 0)}"
 
 
 def weights_of(cell: dict[str, Any]) -> dict[tuple[str, str, int], str | None]:

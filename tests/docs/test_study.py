@@ -52,7 +52,7 @@ def pruned(score: str, seed: int, lead: float, width: float, predicted: int = 20
 def drawn(seed: int, *accuracies: float) -> dict[str, Any]:
     """The cell of the random orders of one model."""
     cell = pruned("random", seed, 0.0, 0.0)
-    steps = [{**s, "metrics": {"accuracy": a}} for s in cell["steps"] for a in accuracies]
+    steps = [{**s, "metrics": {"accuracy": a}, "seed": i} for s in cell["steps"] for i, a in enumerate(accuracies)]
     return {**cell, "steps": steps}
 
 
@@ -170,6 +170,43 @@ def test_a_model_that_was_trained_once_more_is_marked(study: ModuleType) -> None
     assert "All heads, by seed: 0.790 (0′);" in text(study, {**trained(0), "digest": "a"}, cell)
     assert "`taylor` | 0′ |" in text(study, {**trained(0), "digest": "a"}, cell)
     assert "`taylor` | 0 |" in text(study, {**trained(0), "digest": "b"}, cell)
+    third = {**pruned("gates", 0, 0.1, 0.03), "digest": "c", "full": {"accuracy": 0.77}}
+    assert "All heads, by seed: 0.770 (0′), 0.790 (0′′);" in text(study, {**trained(0), "digest": "a"}, cell, third)
+
+
+def test_orders_are_compared_with_random_ones_of_the_same_weights(study: ModuleType) -> None:
+    models = [{**trained(seed), "digest": f"a{seed}"} for seed in range(3)]
+    own = [{**pruned("taylor", seed, 0.1 + 0.01 * seed, 0.03), "digest": f"b{seed}"} for seed in range(3)]
+    random = [drawn(seed, 0.69, 0.70, 0.71) for seed in range(3)]
+    here = [{**cell, "digest": f"a{seed}"} for seed, cell in enumerate(random)]
+    there = [{**cell, "digest": f"b{seed}"} for seed, cell in enumerate(random)]
+    found = {c["cell"]: c for c in (*models, *own, *here)}
+    assert "Ahead of 3 random orders:" not in study.page(found, study.cells())
+    for cell in here + there:
+        cell["steps"] = [{**s, "mask": "f", "intervals": {"accuracy": [0.6, 0.8]}} for s in cell["steps"]]
+    said = study.page(found, study.cells(), {f"{c['cell']}-twin": c for c in there})
+    assert "| One importance, `taylor` | 0′ 1′ 2′ | +11.0" in said
+
+
+def test_over_the_range_steps_are_averaged_before_models(study: ModuleType) -> None:
+    models = [trained(seed) for seed in range(3)]
+    random = [drawn(seed, 0.69, 0.70, 0.71) for seed in range(3)]
+    own = [pruned("taylor", seed, 0.1 + 0.01 * seed, 0.03) for seed in range(3)]
+    anew = [
+        {**pruned("taylor", seed, 0.13 + 0.01 * seed, 0.03), "algorithm": "iterative"}
+        | {"cell": f"prune-minilm-mrpc-{seed}-iterative-taylor"}
+        for seed in range(3)
+    ]
+    also = [{**c, "algorithm": "iterative", "cell": c["cell"].replace("one-importance", "iterative")} for c in random]
+    said = text(study, *models, *random, *own, *anew, *also)
+    part = said.split("over the whole range:")[1].split("\n\n")[1]
+    ((mean, low, high), (again, *_), (added, *_)) = (
+        [float(v.replace("−", "-")) for v in re.findall(r"[+−][\d.]+", column)]
+        for column in part.splitlines()[-1].split("|")[2:5]
+    )
+    assert (mean, again, added) == (11.0, 14.0, 3.0)
+    assert low < 11 - 2.4 < 11 + 2.4 < high  # wider than over the models alone
+    assert "over the whole range:" not in text(study, *models[:2], *random[:2], *own[:2])
 
 
 def test_no_order_is_judged_on_a_model_that_knows_nothing(study: ModuleType) -> None:

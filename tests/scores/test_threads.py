@@ -3,6 +3,7 @@
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,8 +12,9 @@ import torch
 
 import headviz
 from headviz.scores import collect, sweeps
-from headviz.scores.spare_core import room_for_statistics, statistics_at_once
+from headviz.scores.spare_core import MOST, room_for_statistics, statistics_at_once
 from headviz.scores.sweeps import SWEEPS
+from headviz.storage.store import Store
 from support.scored_data import made
 from support.tiny import tiny_classifier
 
@@ -78,10 +80,11 @@ def test_a_core_is_spared_where_that_is_faster(
     assert seen == {used, 1}
 
 
-def test_statistics_side_by_side_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statistics_side_by_side_are_each_examples_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As beside a GPU: there all cores are free for them."""
-    clf, seen = tiny_classifier(hidden=32, layers=2), set()
-    one = headviz.score_heads(clf, made(12), "conductance-spearman", cache=False).values
+    clf, seen, data = tiny_classifier(hidden=32, layers=2), set(), made(12)
+    singles = [data.subset([i]) for i in range(len(data))]
+    alone = [headviz.score_heads(clf, one, "conductance-spearman", cache=False).values for one in singles]
     sweep, correlate = SWEEPS["conductance"], sweeps.correlate
 
     def slow(maps, kept):
@@ -95,18 +98,25 @@ def test_statistics_side_by_side_are_the_same(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(
         SWEEPS, "conductance", replace(sweep, split=lambda c: (slice(i, i + 1) for i in range(len(c.encodings))))
     )
-    monkeypatch.setattr(collect, "statistics_at_once", lambda clf: 3)
-    np.testing.assert_allclose(
-        headviz.score_heads(clf, made(12), "conductance-spearman", cache=False).values, one, atol=1e-4
-    )
+    monkeypatch.setattr(collect, "statistics_at_once", lambda *given: 3)
+    store = Store(tmp_path)
+    headviz.score_heads(clf, data, "conductance-spearman", cache=store)
     assert len(seen) == 3
+    monkeypatch.setattr(sweeps, "correlate", None)  # from here on all is in the cache
+    for one, values in zip(singles, alone, strict=True):
+        found = headviz.score_heads(clf, one, "conductance-spearman", cache=store).values
+        np.testing.assert_allclose(found, values, atol=1e-4)
+    assert len({values.tobytes() for values in alone}) > 6
 
 
-def test_beside_a_gpu_statistics_have_the_cores_that_torch_leaves() -> None:
+def test_beside_a_gpu_statistics_have_the_cores_that_torch_may_use_and_the_memory_allows() -> None:
     clf, before = tiny_classifier(), torch.get_num_threads()
     gpu = SimpleNamespace(device=torch.device("cuda"))
     torch.set_num_threads(3)
     try:
-        assert [statistics_at_once(one) for one in (clf, gpu)] == [1, 3]
+        assert [statistics_at_once(one, 1, 1000) for one in (clf, gpu)] == [1, 3]
+        assert [statistics_at_once(gpu, size, 1000) for size in (400, 2000)] == [2, 1]
+        torch.set_num_threads(64)
+        assert statistics_at_once(gpu, 1, 1000) == MOST
     finally:
         torch.set_num_threads(before)

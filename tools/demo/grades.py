@@ -37,8 +37,8 @@ left, averaged over 10 to 90 % of the heads off: 1 = everything, 0 = nothing. `s
 takes minutes. Translation models are not graded: areas count right answers, above those of one class for all, and
 translations have neither.
 
-The table below is one model's. On MiniLM, fine-tuned on SST-2 and on MRPC, and on MPNet (MRPC) the orders are others:
-over all four `gates` did best in its worst case. [The boards side by side](study.md#over-all-boards)
+The table below is one model's. On MiniLM, fine-tuned on SST-2 and on MRPC, and on MPNet, fine-tuned on MRPC, the orders
+are others. Over the four boards `gates` did best in its worst case. [They stand side by side](study.md#over-all-boards)
 
 ## On the demo"""
 COLUMNS_READ = """\

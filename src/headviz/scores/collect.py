@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..attribution.integration import maps_bytes
 from ..heads import HeadMask
 from ..progress import Cancel, Progress, tracked
 from ..storage.store import Entry, Store, make_key
@@ -144,7 +145,8 @@ class Collector:
                 self._keep(keys[part], _finish(run(chunk.part(part))), progress)
             return
         waiting: list[tuple[list[str], Future[list[Tables]]]] = []
-        workers = statistics_at_once(chunk.clf)
+        longest = max(len(e) for e in chunk.encodings)
+        workers = statistics_at_once(chunk.clf, maps_bytes(chunk.clf, longest), chunk.budget)
         with room_for_statistics(), ThreadPoolExecutor(workers, "headviz-statistics") as pool:
             try:
                 for part in parts:

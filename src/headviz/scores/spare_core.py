@@ -2,8 +2,8 @@
 
 With as many torch threads as cores, the statistics would take a core from one of them, and at the end of every small
 matrix product all the others would wait for it. Of two or three cores a wide model's passes need all, and its
-statistics wait: 4 % of the time on MPNet. Where a GPU has the passes, the statistics have all cores: one was too slow
-for it.
+statistics wait: 4 % of the time on MPNet. Beside a GPU one core was too slow for them: there they have as many as torch
+may use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FEW = range(2, 4)  # threads of which none can be spared
 WIDE = 256  # entries of a layer's heads from which on the passes take most of the time
-MOST = 8  # statistics at once beside a GPU
+MOST = 8  # chunks whose statistics are computed at once beside a GPU
 _lock = threading.Lock()
 _users = 0
 _before = 1
@@ -32,9 +32,11 @@ def can_spare_core(clf: Classifier) -> bool:
     return narrow or clf.device.type != "cpu" or torch.get_num_threads() not in FEW
 
 
-def statistics_at_once(clf: Classifier) -> int:
-    """How many examples' statistics are computed side by side."""
-    return 1 if clf.device.type == "cpu" else min(MOST, torch.get_num_threads())
+def statistics_at_once(clf: Classifier, chunk_bytes: int, budget: int) -> int:
+    """Of how many chunks the statistics are computed side by side; the maps of all of them are held."""
+    if clf.device.type == "cpu":
+        return 1
+    return max(1, min(MOST, torch.get_num_threads(), budget // max(chunk_bytes, 1)))
 
 
 @contextmanager
