@@ -56,9 +56,9 @@ fine-tuned for three epochs (SST-2 on 16,000 examples). Metrics are of the whole
 seeds, which lead to the cells. A seed with primes (0′, 0′′) was trained once more, on another processor, so its weights
 are not those of the first table: processors differ in rounding, and a GPU draws other dropout besides.
 
-Each cell says in `made_by` where it was computed. `"device": "cuda"` is one NVIDIA H200, which trained and computed
-with products in TF32: that keeps 10 of 23 bits. With one of these models, MPNet on MRPC, computing in TF32 changed no
-answer of 408, no logit by more than 0.0053, and no head's correlation by more than 0.0005 (`bench/tf32.py`)."""
+A cell that has `"device": "cuda"` in its `made_by` is of one NVIDIA H200, which trained and computed with products in
+TF32: that keeps 10 of 23 bits. With one of these models, MPNet on MRPC, computing in TF32 changed no answer of 408, no
+logit by more than 0.0053, and no head's correlation by more than 0.0005 (`bench/tf32.py`). All others are of processors."""
 
 BY_ORDERS = f"""\
 Heads are scored on 300 training examples, and 7 of 72 (14 of 144) go at each step. Matthews of one class for all
