@@ -58,7 +58,8 @@ are not those of the first table: processors differ in rounding, and a GPU draws
 
 A cell that has `"device": "cuda"` in its `made_by` is of one NVIDIA H200, which trained and computed with products in
 TF32: that keeps 10 of 23 bits. With one of these models, MPNet on MRPC, computing in TF32 changed no answer of 408, no
-logit by more than 0.0053, and no head's correlation by more than 0.0005 (`bench/tf32.py`). All others are of processors."""
+logit by more than 0.0053, and no head's correlation by more than 0.0005 (`bench/tf32.py`). The others are of
+processors."""
 
 BY_ORDERS = f"""\
 Heads are scored on 300 training examples, and 7 of 72 (14 of 144) go at each step. Matthews of one class for all
