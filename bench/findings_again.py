@@ -1,4 +1,4 @@
-"""The part of docs/study.md about cells that were computed twice, each from the training on."""
+"""The part of docs/study.md about cells that were computed more than once, each from the training on."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ python bench/findings_page.py          # writes docs/study.md
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +12,15 @@ import numpy as np
 
 from findings import cells
 from findings_again import again
-from findings_leads import balanced, lead, lead_of_means
-from findings_models import FOLDERS, PAGE, Cell
-from findings_orders import AGAINST, AHEAD_IN, PRICES
+from findings_models import PAGE, Cell
+from findings_orders import AGAINST
 from findings_papers import KEPT_SHARE
+from findings_pruned_page import pruned
 from findings_retrained_page import retrained
 from findings_shared_page import boards, crossed, gated, transferred
-from findings_tables import (
-    by_model,
-    links,
-    one_class,
-    over_seeds,
-    points,
-    primes,
-    seed_of,
-    table,
-    trainings,
-    value_of,
-    where,
-)
+from findings_tables import by_model, links, over_seeds, primes, table, trainings, where
 from headviz.evaluation.significance import holm
 from headviz.evaluation.verdict import MARGIN
-from headviz.pruning import ALGORITHMS
 from headviz.reference import find, published
 
 TARGET = PAGE.with_suffix(".md")
@@ -42,9 +29,6 @@ Cells = dict[str, dict[str, Any]]
 ALPHA = 0.05
 SPARED = ("MNLI", "SST-2", "CoLA", "MRPC")  # the columns of Michel et al.'s shares
 BAND = (0.2, 0.4)  # of the thesis, 6.5.2
-FEW = 3  # models below which the range is not told, nor what is ahead of the thesis's score
-INNER = (0.05, 0.9)  # the steps of the range, 10 to 88 % off
-SHARES = (0.3, 0.5, 0.7, 0.9)  # the columns of a table: the first step at least so far
 INTRODUCTION = """\
 # The thesis and Michel et al. on real weights
 
@@ -61,25 +45,6 @@ TF32: that keeps 10 of 23 bits. With one of these models, MPNet on MRPC, computi
 logit by more than 0.0053, and no head's correlation by more than 0.0005 (`bench/tf32.py`). The others are of
 processors."""
 
-BY_ORDERS = f"""\
-Heads are scored on 300 training examples, and 7 of 72 (14 of 144) go at each step. Matthews of one class for all
-answers counts as 0. Tables have four of the steps, the sentences below them all.
-
-*Ahead* is in points of balanced accuracy, the mean over the classes: there one class for all is chance, and in plain
-accuracy it would be ahead of a model that still tells some apart. Each 95 % interval is for one step, not for all of
-them together.
-
-- Ahead of random orders: the mean over models, with an interval over models, orders and examples
-  (`bench/findings_leads.py`); with one model it is about that model alone. The orders are the same for every score,
-  model and task. With three models the interval is wide: *not told apart* does not mean equal.
-- Ahead of the thesis's score (`{AGAINST}`), on the same models, scored once: no random order is in it. The t interval
-  is over models, on these dev examples.
-- Over the whole range: the mean of the steps from 10 to 88 % off, one number for each model, so nothing is chosen among
-  steps. Its interval is over models and random orders, on these dev examples. What scoring anew adds is by seed, also
-  where the primes differ: then it is of two trainings. Its t interval is over seeds.
-
-Each cell is compared with random orders on its own weights; where its seed has primes, these may lie in `study/twins`.
-Rows with other primes are of other trainings: compare their leads, not their values."""
 NOT_PLANNED = """\
 Not planned, and why: the true token as the source of E1, and masks from a masked-language model (E5), because neither
 encoder comes with the head for it; masks given to other tasks on MPNet; more than two tasks for the board of scores.
@@ -103,7 +68,7 @@ def page(found: Cells, planned: Iterable[Cell], twins: Cells | None = None) -> s
     sections = {
         "training": ("The models", _models),
         "E1": ("E1: agreement before and after fine-tuning", _agreement),
-        "E2": ("E2: heads removed without retraining", _pruned),
+        "E2": ("E2: heads removed without retraining", pruned),
         "M": ("M: Michel et al., head by head", _one_by_one),
         "X": ("M: the same heads on other examples", crossed),
         "E3": ("E3: heads removed, then trained", retrained),
@@ -207,118 +172,6 @@ def _change(changes: np.ndarray) -> str:
     return f"{_signed(mean)} [{_signed(low)}, {_signed(high)}] over {len(changes)} seeds: {what}."
 
 
-def _pruned(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
-    yield from [BY_ORDERS, ""]
-    for encoder, task, group in by_model(found):
-        yield from _task(encoder, task, group)
-
-
-def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]:
-    first = group[0]
-    metric, places = first["metric"], [_place(first, share) for share in SHARES]
-    yield from [f"### {encoder} on {task}", ""]
-    full = {(where(c)[2], seed_of(c)): c["full"][metric] for c in group}
-    values = ", ".join(f"{value:.3f} ({seed})" for (_, seed), value in sorted(full.items()))
-    constant = first["steps"][0]["constant"]
-    known = f"; one class for all answers: {constant[metric]:.3f}" if constant and constant[metric] is not None else ""
-    yield from [f"{metric} over {first['n']:,} dev examples. All heads, by seed: {values}{known}.", ""]
-    floor = None if constant is None else constant[metric]
-    useless = floor is not None and all(c["full"][metric] <= floor for c in group)
-    if useless:
-        yield from ["No model is better than one class for all, so no order can be told from another here.", ""]
-    every = range(len(first["ahead"]))
-    steps = [f"{one['sparsity']:.0%}" for one in first["ahead"]]
-    shares = [f"{steps[at]} off" for at in places]
-    rows, leads, said = [], [], []
-    for algorithm in ("one-importance", "iterative"):
-        for choice in PRICES:
-            own = [c for c in group if (c["algorithm"], c["score"]) == (algorithm, choice)]
-            if not own:
-                continue
-            name = f"{ALGORITHMS[algorithm].title}, `{choice}`"
-            rows.append([name, links(own), *(_cell(own, at, metric) for at in places)])
-            if choice != "random":
-                beside = [c for c in own if _comparable(c)]
-                ahead = _leads(beside, task, every)
-                if ahead:
-                    leads.append([name, _seeds(beside), *(points(*ahead[at]) for at in places)])
-                    said.append(f"{name}: {_verdict(ahead, steps, 'random')}")
-    yield from [*table(["order", "models", *shares], rows), ""]
-    (thesis,) = published("pruned")
-    if FOLDERS[task] in thesis.rows["method"]:
-        column = thesis.rows["method"].index(FOLDERS[task])
-        told = ", ".join(f"{name} {row[column]}" for name, row in thesis.rows.items() if name != "method")
-        yield from [f"Published, with 70 % of BERT-base's heads off (thesis, Table 6.3): {told}.", ""]
-    if leads and not useless:
-        count = next(_orders(c) for c in group if _comparable(c))
-        yield from [
-            f"Ahead of {count} random orders:",
-            "",
-            *table(["order", "models", *shares], leads),
-            "",
-            *(f"- {one}" for one in said),
-            "",
-        ]
-        yield from _over_the_range(group)
-        yield from _beside(group, task, places, steps)
-
-
-def _over_the_range(group: list[dict[str, Any]]) -> Iterator[str]:
-    """One number for each model and order, and what scoring anew at each step adds to it, by seed."""
-    rows = []
-    for choice in PRICES:
-        of = [c for c in group if c["score"] == choice != "random" and _comparable(c)]
-        once, anew = ([c for c in of if c["algorithm"] == way] for way in ("one-importance", "iterative"))
-        before, after = ({where(c)[2]: _range(c) for c in own} for own in (once, anew))
-        more = np.array([after[seed] - before[seed] for seed in sorted(before.keys() & after.keys())])
-        if max(len(once), len(anew)) >= FEW:
-            added = points(*over_seeds(more)) if len(more) >= FEW else "–"
-            rows.append([f"`{choice}`", *(_of_range(own) for own in (once, anew)), added])
-    if rows:
-        header = ["score", "One importance", "Iterative", "what scoring anew adds"]
-        yield from ["Ahead of random orders over the whole range:", "", *table(header, rows), ""]
-
-
-def _range(cell: dict[str, Any]) -> float:
-    low, high = INNER
-    return float(np.mean([a["mean"] for a in cell["ahead"] if low < a["sparsity"] < high]))
-
-
-def _of_range(own: list[dict[str, Any]]) -> str:
-    """The mean over models of ``_range``, with its interval."""
-    if len(own) < FEW:
-        return "–"
-    low, high = INNER
-    orders = []
-    for cell in own:
-        by_order: dict[int, list[float]] = {}
-        for step in cell["of random"]["steps"]:
-            if low < step["sparsity"] < high:
-                by_order.setdefault(step["seed"], []).append(balanced(step, where(cell)[1]))
-        orders.append([float(np.mean(values)) for values in by_order.values()])
-    return points(*lead_of_means([_range(c) for c in own], np.array(orders), own[0]["n"]))
-
-
-def _seeds(cells: list[dict[str, Any]]) -> str:
-    return " ".join(seed_of(cell) for cell in cells)
-
-
-def _beside(group: list[dict[str, Any]], task: str, places: list[int], steps: list[str]) -> Iterator[str]:
-    """Every score against the thesis's, model by model."""
-    rows, said = [], []
-    for score in PRICES:
-        own = [c for c in group if (c["algorithm"], c["score"]) == ("one-importance", score) and c["of thesis"]]
-        if len(own) < FEW or score in ("random", AGAINST):
-            continue
-        both = [[np.array([balanced(s, task) for s in of["steps"]]) for of in (c, c["of thesis"])] for c in own]
-        ahead = [over_seeds(at) for at in np.array([one - base for one, base in both]).T]
-        rows.append([f"`{score}`", _seeds(own), *(points(*ahead[at]) for at in places)])
-        said.append(f"- `{score}`: {_verdict(ahead, steps, 'it')}")
-    if rows:
-        header = ["score", "models", *(f"{steps[at]} off" for at in places)]
-        yield from ["Ahead of the thesis's score:", "", *table(header, rows), "", *said, ""]
-
-
 def told(cell: dict[str, Any]) -> tuple[int, int, int]:
     """Heads whose loss is told: each tested for itself, and all together; and heads it is better without."""
     cost, p = (np.array([v for row in cell[k] for v in row if v is not None]) for k in ("cost", "p_value"))
@@ -356,60 +209,10 @@ def _one_by_one(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> I
         yield from [f"Published (Figs. 3 and 6, BERT-base), without noticeable loss: {printed}.", ""]
 
 
-def _place(cell: dict[str, Any], share: float) -> int:
-    """The first step at which at least so many heads are off, by place."""
-    reached = [i for i, one in enumerate(cell["ahead"]) if one["sparsity"] >= share - 1e-9]
-    return reached[0] if reached else len(cell["ahead"]) - 1
-
-
-def _cell(own: list[dict[str, Any]], at: int, metric: str) -> str:
-    """Mean over models and, for random, over orders. A star where nearly all answers are one class."""
-    steps = [s for c in own for s in c["steps"] if abs(s["sparsity"] - c["ahead"][at]["sparsity"]) < 1e-9]
-    values = [v for s in steps if (v := value_of(s, metric)) is not None]
-    if not values:
-        return "–"
-    return f"{np.mean(values):.3f}" + one_class(steps)
-
-
 def _way(cell: dict[str, Any], **other: str) -> tuple[Any, ...]:
     """Which heads are removed from which weights; ``other`` asks for what stands beside it on the same weights."""
     own = {"algorithm": cell.get("algorithm"), "score": cell.get("score"), **other}
     return cell["experiment"], *where(cell), cell.get("digest"), *own.values()
-
-
-def _comparable(cell: dict[str, Any]) -> bool:
-    """Whether the random orders of the same model are there, and were compared in the same measure."""
-    random = cell["of random"]
-    return bool(random and cell.get("ahead_in") == AHEAD_IN and _orders(cell) == _orders(random))
-
-
-def _leads(own: list[dict[str, Any]], task: str, places: Sequence[int]) -> list[tuple[float, float, float]]:
-    """By place: how far these cells are ahead of the random orders on the same models."""
-    found = []
-    for at in places if own else ():
-        share = own[0]["ahead"][at]["sparsity"]
-        orders = [
-            [balanced(s, task) for s in c["of random"]["steps"] if abs(s["sparsity"] - share) < 1e-9] for c in own
-        ]
-        found.append(lead([c["ahead"][at] for c in own], np.array(orders), own[0]["n"]))
-    return found
-
-
-def _orders(cell: dict[str, Any]) -> int:
-    """How many random orders its model had."""
-    return int(cell.get("orders", 3))
-
-
-def _verdict(ahead: Sequence[tuple[float, float | None, float | None]], steps: list[str], other: str) -> str:
-    """At which steps the interval lies on one side of zero."""
-    parts: dict[str, list[str]] = {f"ahead of {other}": [], f"behind {other}": []}
-    for (_, low, high), step in zip(ahead, steps, strict=True):
-        for what, is_so in zip(parts, (low is not None and low > 0, high is not None and high < 0), strict=True):
-            parts[what] += [step] * is_so
-    told = [f"{what} with {', '.join(where)} off" for what, where in parts.items() if where]
-    if sum(map(len, parts.values())) < len(steps):
-        told.append(f"not told apart from {other} at {'the other steps' if told else 'any step'}")
-    return "; ".join(told) + "."
 
 
 def _signed(value: float) -> str:

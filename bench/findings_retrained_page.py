@@ -59,7 +59,7 @@ def _task(encoder: str, task: str, group: Cells, ways: dict[tuple[str, str], Cel
         changes.append([_name(*way), len(own), *(_change(own, at, metric) for at in range(len(first)))])
         if way[1] != "random":
             leads.append([_name(*way), len(own), *_leads([_ahead(c) for c in own], own)])
-            base = {c["digest"]: c for c in ways.get((way[0], AGAINST), []) if way[1] != AGAINST and "digest" in c}
+            base = {c["digest"]: c for c in ways.get((way[0], AGAINST), []) if way[1] != AGAINST}
             both = [c for c in own if c.get("digest") in base]
             if both:
                 than = [_ahead(c) - _ahead(base[c["digest"]]) for c in both]

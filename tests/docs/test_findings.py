@@ -114,6 +114,7 @@ def test_the_finding_about_orders_is_the_pages(study: ModuleType) -> None:
 
 def test_the_finding_about_mpnet_is_the_cells(study: ModuleType) -> None:
     from findings_leads import balanced, lead
+    from findings_pruned_page import leads_of
 
     cells, said = study.read(), findings(study)
     random, own, gates, thesis, ablation = (
@@ -128,7 +129,7 @@ def test_the_finding_about_mpnet_is_the_cells(study: ModuleType) -> None:
 
     def leads(cell: dict[str, Any], task: str = "mrpc") -> dict[int, tuple[float, float, float]]:
         beside = {**cell, "of random": cells[f"prune-mpnet-{task}-0-one-importance-random"]}
-        found = study._leads([beside], task, range(len(cell["ahead"])))
+        found = leads_of([beside], task, range(len(cell["ahead"])))
         return {round(100 * at["sparsity"]): lead for at, lead in zip(cell["ahead"], found, strict=True)}
 
     def ahead(of: dict[int, tuple[float, float, float]]) -> dict[int, float]:

@@ -279,6 +279,20 @@ def test_one_seed_is_no_ticket_and_its_interval_is_over_examples(study: ModuleTy
     assert "| ISP, IGSPP, `taylor` | 3 | +10.0 |" in text(study, *equal)  # no spread, no interval
 
 
+def test_retrained_scores_are_set_against_the_thesiss_on_the_same_models(study: ModuleType) -> None:
+    own = [{**retrained(seed, 0.8, 0.79, lead), "digest": f"a{seed}"} for seed, lead in enumerate((0.1, 0.12, 0.11))]
+    thesis = [
+        {**retrained(seed, 0.8, 0.78, 0.07), "digest": f"a{seed}", "score": "thesis-2024"}
+        | {"cell": f"retrain-minilm-mrpc-{seed}-isp-thesis-2024"}
+        for seed in range(3)
+    ]
+    told = text(study, *own, *thesis).split("Ahead of the thesis's score (`thesis-2024`) on the same models, by seed:")
+    assert "| ISP, IGSPP, `taylor` | 3 | +4.0 [+1.5, +6.5] | +4.0 [+1.5, +6.5] |" in told[1].split("\n\n")[1]
+    assert "`thesis-2024` |" not in told[1].split("\n\n")[1]
+    other = [{**cell, "digest": "b"} for cell in thesis]  # trained again
+    assert "Ahead of the thesis's score" not in text(study, *own, *other)
+
+
 def test_a_constant_answer_that_wins_is_called_one(study: ModuleType) -> None:
     useless = [retrained(seed, 0.6, 0.68, predicted=100) for seed in range(2)]
     said = text(study, *useless)
