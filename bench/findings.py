@@ -11,7 +11,6 @@ models and states of runs stay in the work folder; the JSON files hold figures o
 
 import argparse
 import json
-import os
 import platform
 import time
 from pathlib import Path
@@ -172,7 +171,6 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     if args.tf32:
         torch.set_float32_matmul_precision("high")
-        os.environ["HEADVIZ_HOME"] = str(args.work / "tf32")  # a cache of its own: its keys do not tell the two apart
     show_plan(args) if args.plan else run(args)
 
 

@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 
 from headviz.errors import OptionError
 from headviz.storage.store import Entry, Store, StoreWarning, limit_from_environment, make_key
@@ -53,6 +54,19 @@ def test_keys_depend_on_every_part():
     assert make_key("maps", **parts) == make_key("maps", **dict(reversed(parts.items())))
     others = [{**parts, "weights": "ac"}, {**parts, "tokens": [12]}, {**parts, "steps": 9}, {**parts, "steps": "8"}]
     assert len({make_key("maps", **p) for p in [parts, *others]} | {make_key("score", **parts)}) == 6
+
+
+def test_keys_tell_products_of_shorter_numbers_apart():
+    full = make_key("maps", steps=8)
+    keys = []
+    try:
+        for precision in ("high", "medium", "highest"):
+            torch.set_float32_matmul_precision(precision)
+            keys.append(make_key("maps", steps=8))
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert keys[2] == full
+    assert len(set(keys)) == 3
 
 
 def test_folder_is_private_and_files_too(store):

@@ -58,8 +58,18 @@ def make_key(kind: str, **parts: object) -> str:
     """
     if plugins.salt():
         parts["plugins"] = plugins.salt()
+    if _rounded():
+        parts["rounded"] = _rounded()
     text = json.dumps(parts, sort_keys=True, ensure_ascii=True, allow_nan=True, separators=(",", ":"))
     return f"{kind}:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _rounded() -> dict[str, str]:
+    """The shorter numbers that PyTorch was told to multiply float32 matrices in, such as TF32; none as it comes."""
+    import torch  # commands that only look into the cache go without it
+
+    asked = {"gpu": torch.backends.cuda.matmul.fp32_precision, "processor": torch.backends.mkldnn.matmul.fp32_precision}
+    return {where: numbers for where, numbers in asked.items() if numbers not in ("none", "ieee")}
 
 
 @dataclass(frozen=True)
