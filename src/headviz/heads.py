@@ -230,12 +230,6 @@ class HeadMask(Shown):
         off = self.off_in(layer)
         return tuple(h for h in range(self.num_heads) if h not in off)
 
-    def first_difference(self, other: HeadMask) -> int | None:
-        """The first layer in which two masks differ; None when they are equal."""
-        self.check_grid(other)
-        changed = set(self.off) ^ set(other.off)
-        return min(h.layer for h in changed) if changed else None
-
     def _checked(self, heads: Heads) -> set[HeadId]:
         found = set(map(head_of, _listed(heads)))
         for h in found:
