@@ -28,6 +28,7 @@ GRADED = (
     "hies",
     "ranks",
     "ablation",
+    "ablation-loss",
     "taylor",
     "conductance-spearman",
     "random",

@@ -234,3 +234,43 @@ def test_ablation_of_a_regression():
     s = score_heads(clf, data, "ablation", metric="spearman", cache=False)
     assert np.isfinite(s.values).all()
     assert (s.stderr > 0).any()
+
+
+@pytest.mark.parametrize(("labels", "task", "order"), [
+    (("entailment", "neutral", "contradiction"), "demo", (0, 1, 2)),
+    (("equivalent", "not_equivalent"), "mrpc", (1, 0)),  # the other way round than the task
+    (("score",), "stsb", None),
+])  # fmt: skip
+def test_ablation_in_loss_is_the_loss_gained(labels, task, order):
+    """One evaluation for each head, and PyTorch's own loss."""
+    clf, data = tiny_classifier("bert", labels=labels), made(12, task=task)
+    mask = HeadMask.full(3, 4).without([(1, 2)])
+
+    def losses(mask):
+        logits = torch.tensor(headviz.evaluate(clf, data, mask).logits).double()
+        if order is None:
+            return torch.nn.functional.mse_loss(logits[:, 0], torch.tensor(data.labels), reduction="none").numpy()
+        gold = torch.tensor(np.array(order)[data.labels])
+        return torch.nn.functional.cross_entropy(logits, gold, reduction="none").numpy()
+
+    found = score_heads(clf, data, "ablation-loss", mask=mask, cache=False)
+    for head in mask.kept:
+        gained = losses(mask.without([head])) - losses(mask)
+        where = head.layer, head.head
+        assert found.values[where] == pytest.approx(gained.mean(), abs=1e-6)
+        assert found.stderr[where] == pytest.approx(gained.std(ddof=1) / np.sqrt(12), abs=1e-6)
+    assert np.isnan(found.values[1, 2])
+    assert (np.abs(found.values[mask.array()]) > 1e-6).all()
+
+
+def test_ablation_in_loss_reads_what_ablation_has_measured(tmp_path):
+    from headviz.storage.store import Store
+
+    clf, data, store = tiny_classifier("bert"), made(12), Store(tmp_path)
+    score_heads(clf, data, "ablation", cache=store)
+    entries = store.usage().entries
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(clf), "forward", None)
+        again = score_heads(clf, data, "ablation-loss", cache=store)
+    assert store.usage().entries == entries
+    np.testing.assert_array_equal(again.values, score_heads(clf, data, "ablation-loss", cache=False).values)

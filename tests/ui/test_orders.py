@@ -77,6 +77,10 @@ def test_costs_that_are_not_told_apart_from_nothing_are_no_order() -> None:
     assert "96 share the highest, 1.6 points. More examples (Options) can tell smaller costs from 0." in said
     assert cost.grey(noise).all()
     assert cost.grey(agreement) is None
+    in_loss = replace(noise, score="ablation-loss", interval_low=shape - 1)
+    assert (cost.grey(in_loss) == (shape < 0)).all()
+    assert cost.colours(in_loss).loss
+    assert not cost.colours(agreement).loss
     high = shape.copy()
     high[3, 5] = 9
     one_head = replace(noise, values=high, interval_low=high - 3, interval_high=high + 3)

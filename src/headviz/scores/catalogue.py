@@ -25,6 +25,7 @@ from .options import (
     RandomOptions,
     RanksOptions,
     ShapleyOptions,
+    StandInOptions,
     TaylorOptions,
 )
 from .score import SAMPLE, Score
@@ -137,6 +138,20 @@ _ENTRIES = (
         tex=r"m(\text{full}) - m(\text{full without } h)",
     ),
     Score(
+        name="ablation-loss",
+        title="Ablation, in loss",
+        meaning="How much larger the loss is when a head is switched off: seen before an answer changes.",
+        formula="mean over examples of Loss(without the head) − Loss(full)",
+        source="baseline: what first-order scores estimate, measured",
+        measure="measures:ablation_loss",
+        needs="ablation",
+        options=StandInOptions,
+        caution="one head at a time; a head that makes wrong answers surer costs less than nothing, so orders by it "
+        "begin with such heads",
+        tex=r"\tfrac1n \sum_x \mathrm{Loss}(x; \text{without } h) - \mathrm{Loss}(x)",
+        classes_only="takes the loss of the class that is right",
+    ),
+    Score(
         name="fisher",
         title="Fisher",
         meaning="How strongly the loss reacts to a head, squared and added up over the examples.",
@@ -225,8 +240,8 @@ _ENTRIES = (
 )
 # in the order of the recorded board of grades, best first; what it has not graded comes last
 _GRADED = (
-    "attattr-max shapley ranks gim gates-exact conductance-max gates gates-hard gnorm magnitude fisher ablation hies "
-    "taylor conductance-pearson gates-causal random conductance-spearman conductance-kendall"
+    "attattr-max shapley ranks gim gates-exact conductance-max gates gates-hard gnorm magnitude ablation-loss fisher "
+    "ablation hies taylor conductance-pearson gates-causal random conductance-spearman conductance-kendall"
 ).split()
 SCORES: dict[str, Score] = {s.name: s for s in sorted(_ENTRIES, key=lambda s: (*_GRADED, s.name).index(s.name))}
 

@@ -21,10 +21,11 @@ from .options import (
     ConductanceOptions,
     NoOptions,
     RandomOptions,
+    StandInOptions,
     TaylorOptions,
 )
 from .statistics import Summary, exact, layer_normed, mean, total
-from .task_loss import cost_of_ablation
+from .task_loss import cost_in_loss, cost_of_ablation
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -106,6 +107,11 @@ def gim(given: Given, options: ChangedOptions) -> Summary:
 
 def ablation(given: Given, options: AblationOptions) -> Summary:
     return cost_of_ablation(given.rows, given.data, given.order, options.metric)
+
+
+def ablation_loss(given: Given, options: StandInOptions) -> Summary:
+    assert given.order is not None
+    return mean(cost_in_loss(given.rows, given.data, given.order))
 
 
 def magnitude(given: Given, options: NoOptions) -> Summary:

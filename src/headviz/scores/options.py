@@ -140,14 +140,20 @@ class RanksOptions:
 
 
 @dataclass(frozen=True)
-class AblationOptions:
-    """Which measure of the task is lost."""
+class StandInOptions:
+    """What is measured in place of the head that is switched off."""
 
-    metric: str | None = option(None, "a metric of the task; none = its first")
     ablation: str = option(ZERO, "what stands in the head's place, measured on the sample", (ZERO, MEAN, CONSTANT))
 
     def __post_init__(self) -> None:
         _check_choices(self)
+
+
+@dataclass(frozen=True)
+class AblationOptions(StandInOptions):
+    """Which measure of the task is lost."""
+
+    metric: str | None = option(None, "a metric of the task; none = its first")
 
 
 @dataclass(frozen=True)

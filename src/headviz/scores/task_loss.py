@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 
 from ..errors import OptionError, is_one_of, unknown_choice
 from ..evaluation.comparison import Answers, deltas
@@ -20,7 +21,7 @@ from ..progress import Cancel
 from ..tasks import predicted
 from .chunk import Tables
 from .correlation import pearson, spearman
-from .options import AblationOptions, ShapleyOptions
+from .options import AblationOptions, ShapleyOptions, StandInOptions
 from .statistics import Counts, Summary, draw, mean
 from .translation import cost_in_bleu
 
@@ -45,7 +46,7 @@ def ready(clf: Any, options: Any, data: Dataset, label_order: Sequence[str] | st
     """The model of a score: with what stands in a head's place, if the options say so. Checks the metric first."""
     if isinstance(options, AblationOptions | ShapleyOptions):
         check_metric(data, options.metric)
-    if not isinstance(options, AblationOptions):
+    if not isinstance(options, StandInOptions):
         return clf
     return standing_in(clf, options.ablation, data, label_order=label_order, cancel=cancel)
 
@@ -97,6 +98,18 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
     stderr = np.full(shape, np.nan)
     stderr[known] = np.nanstd(drawn[:, known], axis=0, ddof=1)
     return Summary(values, stderr, low, high, np.zeros(shape, np.int64), len(gold), resample)
+
+
+def cost_in_loss(rows: Tables, data: Dataset, order: NDArray) -> NDArray:
+    """[n, L, H] loss without the head − loss with all: cross-entropy of the gold class, or the squared error."""
+    full, without = (rows[name].astype(np.float64) for name in ("full", "without"))  # [n, C], [n, L, H, C]
+    here = np.arange(len(full))
+    if data.is_regression:
+        wrong = np.square(without[..., 0] - data.gold[:, None, None])
+        return wrong - np.square(full[:, 0] - data.gold)[:, None, None]
+    gold = order[data.gold]
+    with_all = log_softmax(full, axis=-1)[here, gold]
+    return with_all[:, None, None] - log_softmax(without, axis=-1)[here, :, :, gold]
 
 
 def _or_none(value: Any, name: str) -> Any:

@@ -68,7 +68,8 @@ def _rounded() -> dict[str, str]:
     """The shorter numbers that PyTorch was told to multiply float32 matrices in, such as TF32; none as it comes."""
     import torch  # commands that only look into the cache go without it
 
-    asked = {"gpu": torch.backends.cuda.matmul.fp32_precision, "processor": torch.backends.mkldnn.matmul.fp32_precision}
+    gpu, processor = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    asked = {"gpu": gpu.fp32_precision, "processor": processor.fp32_precision}
     return {where: numbers for where, numbers in asked.items() if numbers not in ("none", "ieee")}
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ...heads import HeadScores
 
 ENOUGH = 256  # examples that costs are measured on without being asked for
+LOSSES = (COST, "ablation-loss")  # scores above 0 where something is lost without the head
 MEANWHILE = "taylor"  # an estimate of the cost that takes one pass forth and back
 
 
@@ -38,9 +39,11 @@ def in_points(found: HeadScores) -> HeadScores:
 
 
 def colours(found: HeadScores) -> Scale:
-    """The colours of a score: a cost is a loss."""
+    """The colours of a score."""
     values = [float(v) for v in found.values.ravel()]
-    return scale_of_losses(values) if found.score == COST else scale_for(values, signed=correlates(found.score) or None)
+    return (
+        scale_of_losses(values) if found.score in LOSSES else scale_for(values, signed=correlates(found.score) or None)
+    )
 
 
 def called(found: HeadScores) -> str:
@@ -49,8 +52,8 @@ def called(found: HeadScores) -> str:
 
 
 def grey(found: HeadScores) -> Any:
-    """The heads whose cost is not told apart from 0, as a table; None for a score that is no cost."""
-    return undecided(found.interval_low, found.interval_high) if found.score == COST else None
+    """The heads without which nothing is told to be lost, as a table; None for a score that is no loss."""
+    return undecided(found.interval_low, found.interval_high) if found.score in LOSSES else None
 
 
 def ordering(view: View) -> HeadScores | None:

@@ -1,0 +1,23 @@
+"""The page of scores: written from the recorded grades and the catalogue."""
+
+from __future__ import annotations
+
+import json
+
+from tools.demo import grades
+
+from headviz.analyses import board
+from headviz.demo import DATA
+from headviz.scores import SCORES
+
+
+def recorded() -> board.Recorded:
+    return board.read(json.loads((DATA / board.FILE).read_text(encoding="utf-8")))
+
+
+def test_the_page_is_what_the_recorded_grades_and_the_catalogue_say() -> None:
+    assert grades.PAGE.read_text(encoding="utf-8") == "\n".join(grades.page(recorded())) + "\n"
+
+
+def test_every_score_is_graded() -> None:
+    assert {g.score for g in recorded().grades} == set(SCORES)
