@@ -99,7 +99,7 @@ def test_the_finding_about_orders_is_the_pages(study: ModuleType) -> None:
     assert [bool(ends) and ends[1] > 0 for ends in again.values()] == [True, False, False]
     assert f"(measured anew at each step it is, on SST-2, by {again['sst2'][0]})" in said
     anew = [whole[task, score][2] for task in known for score in over if whole[task, score][2]]
-    assert len(anew) == 7
+    assert len(anew) == len(known) * len(over) == 9
     assert all(low < 0 < high for _, low, high in anew)
     most = "from −{:.1f} to +{:.1f} points of balanced accuracy over the whole range"
     assert most.format(-min(a[0] for a in anew), max(a[0] for a in anew)) in said
