@@ -75,6 +75,9 @@ def test_costs_that_are_not_told_apart_from_nothing_are_no_order() -> None:
     said = sentence(agreement, noise, None)
     assert said.startswith("On 64 training examples no head's cost can be told from 0 with all 144 tested at once; ")
     assert "96 share the highest, 1.6 points. More examples (Options) can tell smaller costs from 0." in said
+    assert said.endswith("The loss moves before an answer does: choose ablation-loss for the second grid.")
+    translating = replace(noise, settings={**noise.settings, "task": "demo-translation"})
+    assert sentence(agreement, translating, None).endswith("can tell smaller costs from 0.")
     assert cost.grey(noise).all()
     assert cost.grey(agreement) is None
     in_loss = replace(noise, score="ablation-loss", interval_low=shape - 1)

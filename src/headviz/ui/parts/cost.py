@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ...heads import HeadScores
 
 ENOUGH = 256  # examples that costs are measured on without being asked for
-LOSSES = (COST, "ablation-loss")  # scores above 0 where something is lost without the head
+IN_LOSS = "ablation-loss"
+LOSSES = (COST, IN_LOSS)  # scores above 0 where something is lost without the head
 MEANWHILE = "taylor"  # an estimate of the cost that takes one pass forth and back
 
 

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from ....evaluation.significance import benjamini_hochberg
 from ....heads import HeadId, HeadScores
-from ....scores.catalogue import correlates
+from ....scores.catalogue import correlates, names_for
 from ....scores.correlation import spearman
+from ....tasks import TASKS
 from ...parts import scoring
-from ...parts.cost import ENOUGH
+from ...parts.cost import ENOUGH, IN_LOSS
 from ...shell import show
 from ...shell.view import COST
 
@@ -69,7 +70,14 @@ def costs(found: HeadScores, rows: Sequence[str] | None) -> str:
     )
     has = f"{name} has the highest" if same == 1 else f"{same} share the highest"
     highest = f"; {has}, {points}" if value > 0 else ""
-    return f"{where} no head's cost can be told from 0 with all {known} tested at once{highest}. {more}"
+    early = f" The loss moves before an answer does: choose {IN_LOSS} for the second grid." if _has_loss(found) else ""
+    return f"{where} no head's cost can be told from 0 with all {known} tested at once{highest}. {more}{early}"
+
+
+def _has_loss(found: HeadScores) -> bool:
+    """Whether a table's model has the score ``ablation-loss``, too."""
+    task = TASKS.get(str(found.settings.get("task")))
+    return task is not None and IN_LOSS in names_for(task.kind)
 
 
 def sentence(
