@@ -46,15 +46,16 @@ if right is not None:
         grids.one("heads_beside", beside, main, grids.title_of(beside, view.beside or COST), shape, view)
         working = st.container()
 with top:
-    if main is None and beside is not None and beside.score == COST:
-        show.finding(orders.costs(beside, shape.rows))
+    if main is None and beside is not None and beside.score in cost.LOSSES:
+        show.finding(orders.costs(beside, shape.rows, grids.hint(view, shape)))
     elif main is None:
         none = f"No scores yet: {view.score} has not been computed for this model and task."
         st.info(show.plain(none), icon=":material/info:")
     elif len(measured) == 2:
         show.finding(tuning.finding(measured["pre-trained"], measured["fine-tuned"], shape))
     elif beside is not None:
-        show.finding(orders.sentence(main, beside, shape.rows, abilities.carried(view), grids.growing(view)))
+        carried, growing = abilities.carried(view), grids.growing(view)
+        show.finding(orders.sentence(main, beside, shape.rows, carried, growing, grids.hint(view, shape)))
     else:
         show.finding(grids.finding(main, main.values, view, shape))
 part.part(part.HEAD, lambda: card.card(ready, beside, shape, view), "head")

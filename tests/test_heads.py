@@ -76,12 +76,6 @@ def test_sparsity_is_the_share_of_heads_that_are_off() -> None:
     assert HeadMask.full(2, 4).sparsity == 0
 
 
-def test_first_difference_is_the_lowest_changed_layer() -> None:
-    full = HeadMask.full(4, 4)
-    assert full.first_difference(full) is None
-    assert full.without([(3, 0), (2, 1)]).first_difference(full.without([(3, 0)])) == 2
-
-
 @pytest.mark.parametrize("bad", [(12, 0), (0, 12), (-1, 0)])
 def test_a_head_that_does_not_exist(bad: tuple[int, int]) -> None:
     with pytest.raises(MaskError, match=r"does not exist: layers are 0 to 11, heads 0 to 11"):

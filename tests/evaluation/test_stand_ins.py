@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.special import log_softmax
 
 import headviz
 from headviz import HeadMask, UserError
@@ -323,6 +324,14 @@ def test_ablation_costs_by_reference() -> None:
     score = headviz.score_heads(clf, DATA, "ablation", ablation="mean", cache=False)
     own = headviz.ablate(evaluator, ablation="mean", reference=DATA)
     np.testing.assert_allclose(score.values, own.values)
+    full, without = (
+        headviz.evaluate(clf, DATA, mask, ablation="mean", reference=DATA).logits.astype(float)
+        for mask in (clf.full_mask, clf.full_mask.without([(1, 2)]))
+    )
+    here = np.arange(len(DATA)), DATA.labels
+    loss = headviz.score_heads(clf, DATA, "ablation-loss", ablation="mean", cache=False)
+    gained = log_softmax(full, axis=1)[here] - log_softmax(without, axis=1)[here]
+    assert loss.values[1, 2] == pytest.approx(gained.mean(), abs=1e-6)
 
 
 def test_a_patched_or_explained_model_keeps_its_fill() -> None:

@@ -274,3 +274,28 @@ def test_ablation_in_loss_reads_what_ablation_has_measured(tmp_path):
         again = score_heads(clf, data, "ablation-loss", cache=store)
     assert store.usage().entries == entries
     np.testing.assert_array_equal(again.values, score_heads(clf, data, "ablation-loss", cache=False).values)
+
+
+def test_ablation_in_loss_of_a_model_whose_classes_have_no_names():
+    order = ("contradiction", "entailment", "neutral")
+    named, plain = tiny_classifier(labels=order), tiny_classifier(labels=("LABEL_0", "LABEL_1", "LABEL_2"))
+    found = score_heads(plain, made(), "ablation-loss", label_order=order, cache=False)
+    np.testing.assert_array_equal(found.values, score_heads(named, made(), "ablation-loss", cache=False).values)
+
+
+@pytest.mark.filterwarnings("error")
+def test_ablation_in_loss_leaves_out_answers_that_are_not_finite():
+    from headviz.scores.task_loss import cost_in_loss
+
+    data, draw = made(3), np.random.default_rng(0)
+    rows = {"full": draw.normal(size=(3, 3)), "without": draw.normal(size=(3, 2, 2, 3))}
+    sound = cost_in_loss(rows, data, np.arange(3))
+    rows["without"][0, 0, 1] = np.inf
+    rows["without"][1, 1, 0] = np.nan
+    rows["full"][2, 0] = -np.inf
+    found = cost_in_loss(rows, data, np.arange(3))
+    lost = np.isnan(found)
+    assert lost[0, 0, 1]
+    assert lost[1, 1, 0]
+    assert not lost[:2].all(axis=(1, 2)).any()
+    np.testing.assert_array_equal(found[:2][~lost[:2]], sound[:2][~lost[:2]])

@@ -260,7 +260,7 @@ def test_a_translation_model_has_the_members_that_it_can_have():
 # every kind of model ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["hies", "gnorm"])
+@pytest.mark.parametrize("name", ["hies", "gnorm", "ablation-loss"])
 def test_what_only_a_classifier_has_is_refused_by_name(name):
     assert name not in names_for("translation")
     with pytest.raises(OptionError, match=f"'{name}'.*a translation model has none"):

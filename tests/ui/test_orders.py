@@ -75,15 +75,15 @@ def test_costs_that_are_not_told_apart_from_nothing_are_no_order() -> None:
     said = sentence(agreement, noise, None)
     assert said.startswith("On 64 training examples no head's cost can be told from 0 with all 144 tested at once; ")
     assert "96 share the highest, 1.6 points. More examples (Options) can tell smaller costs from 0." in said
-    assert said.endswith("The loss moves before an answer does: choose ablation-loss for the second grid.")
-    translating = replace(noise, settings={**noise.settings, "task": "demo-translation"})
-    assert sentence(agreement, translating, None).endswith("can tell smaller costs from 0.")
+    assert said.endswith("can tell smaller costs from 0.")
+    assert sentence(agreement, noise, None, hint="Look there.") == f"{said} Look there."
     assert cost.grey(noise).all()
     assert cost.grey(agreement) is None
     in_loss = replace(noise, score="ablation-loss", interval_low=shape - 1)
     assert (cost.grey(in_loss) == (shape < 0)).all()
     assert cost.colours(in_loss).loss
     assert not cost.colours(agreement).loss
+    assert "; 96 share the highest, 1.562 of loss. More examples" in costs(replace(noise, score="ablation-loss"), None)
     high = shape.copy()
     high[3, 5] = 9
     one_head = replace(noise, values=high, interval_low=high - 3, interval_high=high + 3)
@@ -168,6 +168,8 @@ def test_the_users_choice_orders_the_heads_else_the_graded_best_else_cost() -> N
     assert View(score="taylor").order == "taylor"
     assert View(score="taylor", beside="fisher").order == "fisher"
     assert from_address(to_address(View(beside="fisher")))[0].order == "fisher"
+    assert View(score="ablation-loss", beside="ablation-loss").order == best  # it shows costs and orders nothing
+    assert View(score="taylor", beside="ablation-loss").order == "taylor"
     assert cost.ordering(View()).score == best
     assert cost.ordering(View(model="another")) is None
 

@@ -140,15 +140,14 @@ _ENTRIES = (
     Score(
         name="ablation-loss",
         title="Ablation, in loss",
-        meaning="How much larger the loss is when a head is switched off: seen before an answer changes.",
+        meaning="How much larger the loss is without a head. It changes before an answer does.",
         formula="mean over examples of Loss(without the head) − Loss(full)",
         source="baseline: what first-order scores estimate, measured",
         measure="measures:ablation_loss",
         needs="ablation",
         options=StandInOptions,
-        caution="one head at a time; a head that makes wrong answers surer costs less than nothing, so orders by it "
-        "begin with such heads",
-        tex=r"\tfrac1n \sum_x \mathrm{Loss}(x; \text{without } h) - \mathrm{Loss}(x)",
+        caution="one head at a time; heads with a cost below 0 come first, and removing many of them may cost much",
+        tex=r"\tfrac1n \sum_x \big( \mathrm{Loss}(x; \text{without } h) - \mathrm{Loss}(x) \big)",
         classes_only="takes the loss of the class that is right",
     ),
     Score(

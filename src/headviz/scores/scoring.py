@@ -303,10 +303,8 @@ class Scoring:
             notes.append(f"the score is undefined on these examples for {_number(missing, 'head')}")
         if undefined.any():
             heads = int((undefined > 0).sum())
-            notes.append(
-                f"a correlation is undefined where a map is constant: at most {undefined.max()} of {samples} examples, "
-                f"in {_number(heads, 'head')}"
-            )
+            why = "a correlation is undefined where a map is constant" if self.score.correlation else "no finite value"
+            notes.append(f"{why}: at most {undefined.max()} of {samples} examples, in {_number(heads, 'head')}")
         if self.unlike:
             notes.append(self.unlike)
         if getattr(self.options, "code", False):

@@ -101,15 +101,22 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
 
 
 def cost_in_loss(rows: Tables, data: Dataset, order: NDArray) -> NDArray:
-    """[n, L, H] loss without the head − loss with all: cross-entropy of the gold class, or the squared error."""
-    full, without = (rows[name].astype(np.float64) for name in ("full", "without"))  # [n, C], [n, L, H, C]
-    here = np.arange(len(full))
-    if data.is_regression:
-        wrong = np.square(without[..., 0] - data.gold[:, None, None])
-        return wrong - np.square(full[:, 0] - data.gold)[:, None, None]
-    gold = order[data.gold]
-    with_all = log_softmax(full, axis=-1)[here, gold]
-    return with_all[:, None, None] - log_softmax(without, axis=-1)[here, :, :, gold]
+    """[n, L, H] loss without the head − loss with all: cross-entropy of the gold class, or the squared error.
+
+    NaN where an answer is not finite.
+    """
+    without = rows["without"].astype(np.float64)  # [n, L, H, C]
+    full = rows["full"].astype(np.float64)[:, None, None]  # [n, 1, 1, C]
+
+    def loss(logits: NDArray) -> NDArray:
+        if data.is_regression:
+            return np.square(logits[..., 0] - data.gold[:, None, None])
+        gold = order[data.gold][:, None, None, None]
+        return -np.take_along_axis(log_softmax(logits, axis=-1), gold, axis=-1)[..., 0]
+
+    with np.errstate(invalid="ignore"):
+        gained: NDArray = loss(without) - loss(full)
+    return np.where(np.isfinite(gained), gained, np.nan)
 
 
 def _or_none(value: Any, name: str) -> Any:

@@ -58,15 +58,15 @@ def make_key(kind: str, **parts: object) -> str:
     """
     if plugins.salt():
         parts["plugins"] = plugins.salt()
-    if _rounded():
-        parts["rounded"] = _rounded()
+    if rounded := _rounded():
+        parts["rounded"] = rounded
     text = json.dumps(parts, sort_keys=True, ensure_ascii=True, allow_nan=True, separators=(",", ":"))
     return f"{kind}:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _rounded() -> dict[str, str]:
     """The shorter numbers that PyTorch was told to multiply float32 matrices in, such as TF32; none as it comes."""
-    import torch  # commands that only look into the cache go without it
+    import torch  # what only looks into the cache makes no key and goes without it
 
     gpu, processor = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     asked = {"gpu": gpu.fp32_precision, "processor": processor.fp32_precision}

@@ -9,14 +9,13 @@ from ...charts.palette import Scale, scale_for, scale_of_losses
 from ...evaluation.verdict import undecided
 from ...scores.catalogue import TO_PRUNE_BY, correlates
 from ..shell import jobs, loaders
-from ..shell.view import COST, View
+from ..shell.view import COST, IN_LOSS, View
 from . import scoring
 
 if TYPE_CHECKING:
     from ...heads import HeadScores
 
 ENOUGH = 256  # examples that costs are measured on without being asked for
-IN_LOSS = "ablation-loss"
 LOSSES = (COST, IN_LOSS)  # scores above 0 where something is lost without the head
 MEANWHILE = "taylor"  # an estimate of the cost that takes one pass forth and back
 
@@ -53,7 +52,7 @@ def called(found: HeadScores) -> str:
 
 
 def grey(found: HeadScores) -> Any:
-    """The heads without which nothing is told to be lost, as a table; None for a score that is no loss."""
+    """The heads whose cost is not told apart from 0, as a table; None for a score that is no cost."""
     return undecided(found.interval_low, found.interval_high) if found.score in LOSSES else None
 
 

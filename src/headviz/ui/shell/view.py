@@ -17,6 +17,7 @@ from ...scores.catalogue import DEFAULT
 from . import graded
 
 COST = "ablation"  # the score that says what each head costs
+IN_LOSS = "ablation-loss"  # the same in loss: to look at, no order to remove heads by
 LONGEST_TEXT = 1500  # characters of a text that an address carries; longer ones stay in the session
 LONG = "long"  # the query parameter that names the texts which stayed behind
 _TEXTS = {"a": "first", "b": "second"}
@@ -87,8 +88,10 @@ class View:
     @property
     def told_order(self) -> str | None:
         """The score to remove heads by: the user's choice, else the best of the grades; None without either."""
-        if self.beside or self.score != DEFAULT:
-            return self.beside or self.score
+        if self.beside not in ("", IN_LOSS):
+            return self.beside
+        if self.score not in (DEFAULT, IN_LOSS):
+            return self.score
         return graded.best(self.source, self.on_demo)
 
     @property

@@ -16,7 +16,7 @@ from ....scores.catalogue import SCORES, correlates
 from ...parts import abilities, cost, scoring
 from ...shell import graded, jobs, part, recipes, show, state
 from ...shell.loaders import Shape
-from ...shell.view import COST, View
+from ...shell.view import COST, IN_LOSS, View
 from ...widgets.grid import Look
 from . import difference as tuning
 from .bands import TITLES
@@ -82,7 +82,7 @@ def choose_beside(view: View, shape: Shape) -> None:
         width=270,
         label_visibility="collapsed",
         format_func=lambda s: told.get(s, s),
-        help="It also orders the heads in the Mask lab and in runs",
+        help=f"It also orders the heads in the Mask lab and in runs; {IN_LOSS} orders nothing, it shows costs",
     )
 
 
@@ -218,6 +218,13 @@ def title_of(found: HeadScores | None, wanted: str) -> str:
     if correlates(wanted):
         return "Agreement: does it contribute where it looks?"
     return SCORES[wanted].title
+
+
+def hint(view: View, shape: Shape) -> str:
+    """Where a cost may show that no answer shows; empty where it is shown already or nothing can be chosen."""
+    if view.present or view.beside not in ("", COST) or view.score == IN_LOSS or IN_LOSS not in shape.scores:
+        return ""
+    return f"The loss may move before an answer does: choose {IN_LOSS} for the second grid."
 
 
 def finding(found: HeadScores, values: np.ndarray, view: View, shape: Shape) -> str:

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from ....evaluation.significance import benjamini_hochberg
 from ....heads import HeadId, HeadScores
-from ....scores.catalogue import correlates, names_for
+from ....scores.catalogue import correlates
 from ....scores.correlation import spearman
-from ....tasks import TASKS
 from ...parts import scoring
-from ...parts.cost import ENOUGH, IN_LOSS
+from ...parts.cost import ENOUGH, LOSSES
 from ...shell import show
 from ...shell.view import COST
 
@@ -49,14 +48,14 @@ def clear(found: HeadScores) -> NDArray[np.bool_]:
     return (benjamini_hochberg(p) < SIGNIFICANT) & (found.interval_low > 0)
 
 
-def costs(found: HeadScores, rows: Sequence[str] | None) -> str:
-    """What the costs alone say, in points: how many heads cost something, and which one most."""
+def costs(found: HeadScores, rows: Sequence[str] | None, hint: str = "") -> str:
+    """What the costs alone say: how many heads cost something, and which one most. ``hint`` is said where none does."""
     known, sure = int(np.isfinite(found.values).sum()), clear(found)
     count = int(sure.sum())
     among = np.where(sure, found.values, np.nan) if count else found.values
     top = next((h for h in found.ranked() if among[h] == among[h]), None)
     where, value = f"On {scoring.examples_of(found)}", 0.0 if top is None else float(among[top])
-    name, points = "" if top is None else show.head_name(top, rows), f"{value:.1f} points"
+    name, points = "" if top is None else show.head_name(top, rows), much(found, value)
     same = int((among == value).sum())
     if count:
         if count == 1:
@@ -70,14 +69,15 @@ def costs(found: HeadScores, rows: Sequence[str] | None) -> str:
     )
     has = f"{name} has the highest" if same == 1 else f"{same} share the highest"
     highest = f"; {has}, {points}" if value > 0 else ""
-    early = f" The loss moves before an answer does: choose {IN_LOSS} for the second grid." if _has_loss(found) else ""
-    return f"{where} no head's cost can be told from 0 with all {known} tested at once{highest}. {more}{early}"
+    said = f"{where} no head's cost can be told from 0 with all {known} tested at once{highest}. {more}"
+    return f"{said} {hint}" if hint else said
 
 
-def _has_loss(found: HeadScores) -> bool:
-    """Whether a table's model has the score ``ablation-loss``, too."""
-    task = TASKS.get(str(found.settings.get("task")))
-    return task is not None and IN_LOSS in names_for(task.kind)
+def much(found: HeadScores, value: float) -> str:
+    """A value in a sentence."""
+    if found.score == COST:
+        return f"{value:.1f} points"
+    return f"{value:.3f} of loss" if found.score in LOSSES else show.signed(value)
 
 
 def sentence(
@@ -86,6 +86,7 @@ def sentence(
     rows: Sequence[str] | None,
     carries: Mapping[HeadId, str] | None = None,
     growing: bool = False,
+    hint: str = "",
 ) -> str:
     """How far the order of ``first`` agrees with that of ``second``, and where the head on top of ``second`` stands.
 
@@ -96,8 +97,8 @@ def sentence(
     n = int(both.sum())
     if first.score == second.score:
         return f"Both grids show {first.score}."
-    if second.score == COST and clear(second).sum() < FEW:
-        return costs(second, rows) + (" Too few for an order." if clear(second).any() else "")
+    if second.score in LOSSES and clear(second).sum() < FEW:
+        return costs(second, rows, hint) + (" Too few for an order." if clear(second).any() else "")
     if n < FEW:
         return f"Too few heads have both values to compare {a} with {b}."
     r = float(spearman(first.values[both][None], second.values[both][None])[0])
@@ -127,13 +128,11 @@ def sentence(
         return f"{said}."
     named = f"; carries {carries[top]}" if carries and top in carries else ""
     value = float(second.values[top])
-    much = f"{value:.1f} points" if second.score == COST else show.signed(value)
     same = int((second.values == value).sum())
     highest = "costliest" if b == "cost" else f"highest by {b}"
     highest = f"the {highest}" if same == 1 else f"one of {same} {highest}"
-    return (
-        f"{said}. {show.head_name(top, rows)}, {highest} ({much}{named}), is number {scoring.rank(first, top)} by {a}."
-    )
+    which = f"{show.head_name(top, rows)}, {highest} ({much(second, value)}{named})"
+    return f"{said}. {which}, is number {scoring.rank(first, top)} by {a}."
 
 
 def two(value: float) -> str:
