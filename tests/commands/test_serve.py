@@ -15,11 +15,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
+from tools.container_steps import free_port
 
 from headviz import cli
 from headviz.commands import serve
 from headviz.commands.serve import check_place
 from headviz.errors import OptionError
+from support.server import wait_until_healthy
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -105,6 +107,21 @@ def test_a_server_does_not_outlive_its_command(monkeypatch: pytest.MonkeyPatch, 
         cli.main(["serve", "--headless"])
     assert started[0].wait(10) != 0
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_files_where_the_user_stands_are_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file click.py in the folder ended the server before it began."""
+    for name in ("click", "random", "streamlit", "headviz"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('this file was imported')", encoding="utf-8")
+    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "home"))
+    command, environment = serve.server("127.0.0.1", free_port(), [], headless=True)
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        wait_until_healthy(f"http://127.0.0.1:{command[command.index('--server.port') + 1]}", process, tmp_path / "log")
+    finally:
+        process.terminate()
+        process.wait(20)
 
 
 @pytest.mark.parametrize(("address", "hidden"), [("0.0.0.0", True), ("::", True), ("127.0.0.1", False)])

@@ -94,7 +94,8 @@ def run(args: argparse.Namespace) -> None:
 def server(address: str, port: int, folders: Sequence[str], *, headless: bool) -> tuple[list[str], dict[str, str]]:
     """The command that starts a dashboard which may also read these folders, and its environment."""
     command = [
-        *(sys.executable, "-m", "streamlit", "run", str(app_file())),
+        # -P: a file such as random.py where the user stands must not take the place of a module
+        *(sys.executable, "-P", "-m", "streamlit", "run", str(app_file())),
         *("--server.address", address, "--server.port", str(port)),
         *("--browser.gatherUsageStats", "false"),
         *(("--server.headless", "true") if headless else ()),
