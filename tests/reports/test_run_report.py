@@ -254,6 +254,24 @@ def test_a_training_is_drawn_as_its_learning_curve(view: RunView) -> None:
     assert "Learning curve" not in run_html(unfinished)
 
 
+def test_models_side_by_side_are_named(view: RunView) -> None:
+    """A distillation's teacher and students stood in rows that nothing told apart."""
+    taught = [{**step(i, 0.5, 0.9), "name": name, "parameters": 7} for i, name in enumerate(("teacher", "decoder-0"))]
+    view = replace(view, record=replace(view.record, kind="distill"), steps=tuple(taught), baseline=())
+    assert [r["model"] for r in csv.DictReader(io.StringIO(run_csv(view)))] == ["teacher", "decoder-0"]
+    assert "decoder-0" in run_html(view)
+    faster = {**step(1, 0.5, 0.9), "target": 2.0, "remove": "both", "speedup": 1.93, "parameters": [10, 6]}
+    out_of_reach = {"target": 5.0, "remove": "heads", "metrics": {}, "speedup": None, "note": "no", "seconds": 1.0}
+    view = replace(view, record=replace(view.record, kind="faster"), steps=(faster, out_of_reach))
+    first, second = csv.DictReader(io.StringIO(run_csv(view)))
+    assert first["model"] == "2× as fast (removed: heads and neurons)"
+    assert (first["speedup"], first["parameters"]) == ("1.93", "6")
+    assert second["model"] == "5× as fast (removed: heads only)"
+    assert second["speedup"] == ""
+    assert "5× as fast" in run_html(view)
+    assert "5× as fast" in run_tex(view).replace(r"$\times$", "×")
+
+
 @pytest.mark.parametrize("kind", ["score", "ablation", "finetune"])
 def test_a_run_without_an_outcome_is_written_down_all_the_same(view: RunView, kind: str) -> None:
     view = replace(view, record=replace(view.record, kind=kind), steps=(), baseline=(), outcome={})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..charts import numbers
+from ..charts import numbers, speed
 from ..evaluation.verdict import points_up
 from ..runs import baselines
 from ..runs.record import PRUNE
@@ -22,29 +22,44 @@ def table(view: RunView, full: bool) -> Table:
     steps = [*baselines.distinct(view.baseline), *view.steps]
     names = _metrics(steps)
     prunes, several = view.record.kind == PRUNE, _several(steps)
-    wide = [n for n in ("heads_off", "agreement", "parameters", "flops") if any(n in s for s in steps)]
-    header: tuple[str, ...] = (*(("model",) if prunes else ()), *(("seed",) if several else ()), "sparsity", *names)
+    wide = [n for n in ("heads_off", "agreement", "parameters", "flops", "speedup") if any(n in s for s in steps)]
+    named = [_model(s, prunes) for s in steps]
+    header: tuple[str, ...] = (*(("model",) if any(named) else ()), *(("seed",) if several else ()), "sparsity", *names)
     if prunes:
         header += (*(f"change of {n}" for n in names), "against")
     header += (*wide, "seconds")
     if full:
         header += ("mask", *(f"{n} {end}" for n in names for end in ("low", "high")))
     rows: list[Sequence[Any]] = []
-    for s in steps:
+    for s, name in zip(steps, named, strict=True):
         row = [
-            *((baselines.NAMES[baselines.role(s)],) if prunes else ()),
+            *((name,) if any(named) else ()),
             *((_seed(s),) if several else ()),
             s.get("sparsity"),
             *(s["metrics"].get(n) for n in names),
         ]
         if prunes:
             row += [*(_change(s, n).get("delta") for n in names), baselines.NAMES.get(s.get("against", ""))]
-        row += [*(s.get(n) for n in wide), s.get("seconds")]
+        row += [*(_last(s.get(n)) for n in wide), s.get("seconds")]
         if full:
             bounds = s.get("intervals") or {}
             row += [s.get("mask"), *(v for n in names for v in (bounds.get(n) or (None, None)))]
         rows.append(row)
     return header, rows
+
+
+def _model(step: Mapping[str, Any], prunes: bool) -> str:
+    """What a row's model is called; empty in a run of one model."""
+    if prunes:
+        return baselines.NAMES[baselines.role(step)]
+    if "target" in step:  # of a run that makes models faster
+        return f"{step['target']:g}× as fast (removed: {speed.NAMES[step['remove']]})"
+    return str(step.get("name", ""))
+
+
+def _last(value: Any) -> Any:
+    """What is left, where a run notes a number before and after."""
+    return value[-1] if isinstance(value, list | tuple) else value
 
 
 def for_people(view: RunView) -> Table:
