@@ -41,6 +41,18 @@ def test_costs_are_measured_without_being_asked_for(open_page: Callable[..., Any
     assert cost.table(view).samples == 12
     board = open_page("masklab", samples="8", seed="3")
     assert any("lowest by ablation" in b.label for b in board.button)
+    # costs in loss are read from the same answers, so they need no click
+    in_loss = scoring.key_of(replace(view, samples=8), "ablation-loss")
+    assert jobs.find(in_loss) is None
+    open_page("heads", samples="8", seed="3", beside="ablation-loss")
+    assert jobs.find(in_loss) is not None
+    assert jobs.find(in_loss).finished.wait(120)
+    assert not jobs.find(in_loss).error
+    beside = open_page("heads", samples="8", seed="3", beside="ablation-loss")
+    assert not beside.exception
+    assert not [b for b in beside.button if b.key == "compute_fine-tuned_ablation-loss"]
+    open_page("heads", samples="16", seed="3", beside="ablation-loss")
+    assert jobs.find(scoring.key_of(replace(view, samples=16), "ablation-loss")) is None
 
 
 def test_an_estimate_orders_the_heads_under_its_own_name(open_page: Callable[..., Any]) -> None:

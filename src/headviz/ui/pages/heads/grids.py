@@ -122,8 +122,13 @@ def growing(view: View) -> bool:
 
 
 def table_beside(view: View) -> HeadScores | None:
-    """The table of the second score."""
-    return table(replace(view, score=view.beside))
+    """The table of the second score. Costs in loss need no click where those in points were measured: they are read
+    from the same answers."""
+    second, points = replace(view, score=view.beside), scoring.scores(view, COST)
+    known = points is not None and points.samples >= view.samples and not scoring.is_shipped(points, view)
+    if known and view.beside == IN_LOSS and not view.present:
+        return scoring.compute(second)
+    return table(second)
 
 
 def _ask(key: tuple[Any, ...]) -> None:
