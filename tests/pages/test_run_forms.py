@@ -47,8 +47,9 @@ def test_every_option_that_a_score_declares_has_a_field(plain_form: Callable[...
 
     from headviz.scores.catalogue import SCORES
 
+    app = plain_form()
     for name, score in SCORES.items():
-        app = plain_form(beside=name)
+        app = field(app.selectbox, "new_score_None").set_value(name).run()
         assert not app.exception
         drawn = {str(e.key) for kind in (app.selectbox, app.number_input, app.toggle, app.text_input) for e in kind}
         wanted = {f"new_option_{name}_{f.name}" for f in fields(score.options) if f.name != "seed"}
