@@ -34,13 +34,13 @@ from headviz.distillation.students import train
 from headviz.distillation.teacher_updates import teacher_updates
 from headviz.errors import UserError
 from headviz.models.recurrent import RnnTranslator
+from pictures import Curve, Panel, draw
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 LOSS = "training loss"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 INITS = ("random", "copy", "conditional", "variational", "kd")
-COLOURS = {"random": "#8a8f98", "copy": "#c4651f", "conditional": "#0b7285", "variational": "#7b4fa3", "kd": "#3f7d3a"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -392,61 +392,20 @@ def points(student: dict[str, Any], metric: str) -> Points:
     return [point for point in found if point[1] is not None]
 
 
-def picture(found: dict[str, Any], metric: str, width: int = 720, height: int = 380) -> str:
-    """Curves as plain SVG: mean over seeds, interval as a band, the teacher as a dashed line."""
-    left, right, top, bottom = 52, 150, 16, 40
+def picture(found: dict[str, Any], metric: str) -> str:
+    """Curves of the students: mean over seeds with its interval, and each name with its end; the teacher is a level."""
+    curves = []
+    for student in found["students"]:
+        steps, means, lows, highs = zip(*points(student, metric), strict=True)
+        known = all(low is not None and high is not None for low, high in zip(lows, highs, strict=True))
+        ends = [*zip(lows, highs, strict=True)] if known else []
+        curves.append(Curve(f"{student['init']} {means[-1]:.3g}", steps, means, ends, stroke=student["init"]))
     last = found["students"][0]["curve"][-1]["step"]
     teacher = found["teacher"]["metrics"].get(metric)  # it has no training loss here
-    values = [p[1] for s in found["students"] for p in points(s, metric)] + ([] if teacher is None else [teacher])
-    best, least = max(values) * 1.04, 0.0
-
-    def x(step: float) -> float:
-        return left + (width - left - right) * step / last
-
-    def y(value: float) -> float:
-        value = min(max(value, least), best)
-        return top + (height - top - bottom) * (1 - (value - least) / (best - least))
-
-    ticks = [best / 1.04 * i / 4 for i in range(5)]
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        'font-family="Helvetica, Arial, sans-serif" font-size="12">',
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-    ]
-    for t in ticks:
-        out.append(f'<line x1="{left}" x2="{width - right}" y1="{y(t):.1f}" y2="{y(t):.1f}" stroke="#e6e8eb"/>')
-        out.append(f'<text x="{left - 6}" y="{y(t) + 4:.1f}" text-anchor="end" fill="#555">{t:.3g}</text>')
-    for i in range(5):
-        out.append(
-            f'<text x="{x(last * i / 4):.1f}" y="{height - 20}" text-anchor="middle" fill="#555">{last * i // 4}</text>'
-        )
-    out.append(
-        f'<text x="{(left + width - right) / 2}" y="{height - 4}" text-anchor="middle" '
-        'fill="#333">training steps</text>'
-    )
-    out.append(f'<text x="{left - 44}" y="{top - 4}" fill="#333">{metric}</text>')
-    labels = []
-    if teacher is not None:
-        out.append(
-            f'<line x1="{left}" x2="{width - right}" y1="{y(teacher):.1f}" y2="{y(teacher):.1f}" '
-            'stroke="#333" stroke-dasharray="5 4"/>'
-        )
-        labels.append((y(teacher), f"teacher {teacher:.3g}", "#333"))
-    for s in found["students"]:
-        colour = COLOURS[s["init"]]
-        curve = points(s, metric)
-        if all(low is not None and high is not None for _, _, low, high in curve):
-            up = " ".join(f"{x(step):.1f},{y(high):.1f}" for step, _, _, high in curve)
-            down = " ".join(f"{x(step):.1f},{y(low):.1f}" for step, _, low, _ in reversed(curve))
-            out.append(f'<polygon points="{up} {down}" fill="{colour}" opacity="0.14"/>')
-        line = " ".join(f"{x(step):.1f},{y(mean):.1f}" for step, mean, _, _ in curve)
-        out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        labels.append((y(curve[-1][1]), f"{s['init']} {curve[-1][1]:.3g}", colour))
-    at = 0.0
-    for height_at, text, colour in sorted(labels):
-        at = max(at + 14, height_at + 4)  # labels of near curves stand below each other
-        out.append(f'<text x="{width - right + 8}" y="{at:.1f}" fill="{colour}">{text}</text>')
-    return "\n".join([*out, "</svg>", ""])
+    levels = [] if teacher is None else [(teacher, f"teacher {teacher:.3g}")]
+    ticks = [last * i // 4 for i in range(5)]
+    panel = Panel(f"{metric} by training steps", curves, ticks, levels, tell="{:,}".format, holds=(0,))
+    return draw([panel], f"{metric} of each student by training steps, with its value at the end")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from findings_again import again
 from findings_models import PAGE, Cell
 from findings_orders import AGAINST
 from findings_papers import KEPT_SHARE
+from findings_pictures import pictures, with_pictures
 from findings_pruned_page import pruned
 from findings_retrained_page import retrained
 from findings_shared_page import boards, crossed, gated, transferred
@@ -64,7 +65,12 @@ While it is fine-tuned: updates, and the share of the heads that can go, in the 
 
 def page(found: Cells, planned: Iterable[Cell], twins: Cells | None = None) -> str:
     """The document. ``found`` has the cells that are there, by name; ``twins`` those that were computed once more."""
-    lines = [INTRODUCTION, ""]
+    return document(found, planned, twins)[0]
+
+
+def document(found: Cells, planned: Iterable[Cell], twins: Cells | None = None) -> tuple[str, dict[str, str]]:
+    """The document and its pictures, by name."""
+    lines, drawings = [INTRODUCTION, ""], {}
     sections = {
         "training": ("The models", _models),
         "E1": ("E1: agreement before and after fine-tuning", _agreement),
@@ -90,16 +96,18 @@ def page(found: Cells, planned: Iterable[Cell], twins: Cells | None = None) -> s
     kinds = {name: [c for c in found.values() if c["experiment"] == name] for name in sections}
     for name, (title, write) in sections.items():
         told = write(kinds[name], kinds["training"]) if kinds[name] else ["No cell is there yet.", ""]
-        lines += [f"## {title}", "", *told]
+        drawn = [*pictures(name, kinds[name])]
+        lines += with_pictures([f"## {title}", "", *told], drawn)
+        drawings |= {called: svg for _, called, svg in drawn}
     lines += again(found, twins)
     missing = [cell for cell in planned if cell.name not in found]
     hours = sum(cell.price for cell in missing) / 3600
     lines += ["## Missing", ""]
     if not missing:
-        return "\n".join([*lines, "Nothing: every planned cell is there.", "", NOT_PLANNED, ""])
+        return "\n".join([*lines, "Nothing: every planned cell is there.", "", NOT_PLANNED, ""]), drawings
     lines += [f"{len(missing)} cells, some {hours:.0f} hours of one processor. The next:", ""]
     lines += [f"- `{cell.name}`" for cell in missing[:6]]
-    return "\n".join([*lines, "", NOT_PLANNED, ""])
+    return "\n".join([*lines, "", NOT_PLANNED, ""]), drawings
 
 
 def _models(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
@@ -116,7 +124,7 @@ def _models(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Itera
 
 def _agreement(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
     yield "Spearman of attention and attribution, mean over heads, on the same examples."
-    yield from ["Before: the encoder with a fresh class head of the same seed.", ""]
+    yield from ["Before: the encoder with a fresh class head of the same seed. Pictures: one line for each seed.", ""]
     rows, said = [], []
     for encoder, task, group in by_model(found):
         for cell in group:
@@ -226,5 +234,8 @@ def read(folder: Path = PAGE) -> Cells:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(page(read(), cells(), read(TWINS)), encoding="utf-8")
-    print(f"{TARGET} written")
+    text, drawn = document(read(), cells(), read(TWINS))
+    TARGET.write_text(text, encoding="utf-8")
+    for name, svg in drawn.items():
+        (PAGE / f"{name}.svg").write_text(svg, encoding="utf-8")
+    print(f"{TARGET} and {len(drawn)} pictures written")

@@ -10,7 +10,19 @@ import numpy as np
 from findings_leads import balanced, lead, lead_of_means
 from findings_models import FOLDERS
 from findings_orders import AGAINST, AHEAD_IN, PRICES
-from findings_tables import by_model, links, one_class, over_seeds, points, seed_of, table, value_of, where
+from findings_tables import (
+    by_model,
+    floor_of,
+    links,
+    no_better,
+    one_class,
+    over_seeds,
+    points,
+    seed_of,
+    table,
+    value_of,
+    where,
+)
 from headviz.pruning import ALGORITHMS
 from headviz.reference import published
 
@@ -19,7 +31,9 @@ INNER = (0.05, 0.9)  # the steps of the range, 10 to 88 % off
 SHARES = (0.3, 0.5, 0.7, 0.9)  # the columns of a table: the first step at least so far
 BY_ORDERS = f"""\
 Heads are scored on 300 training examples, and 7 of 72 (14 of 144) go at each step. Matthews of one class for all
-answers counts as 0. Tables have four of the steps, the sentences below them all.
+answers counts as 0. Tables have four of the steps, the sentences below them all. Pictures are of heads scored once, the
+mean over the models; the grey band goes from the lowest to the highest of the random orders, and a dot stands where the
+lead is told apart from zero, at this step alone.
 
 *Ahead* is in points of balanced accuracy, the mean over the classes: there one class for all is chance, and in plain
 accuracy it would be ahead of a model that still tells some apart. Each 95 % interval is for one step, not for all of
@@ -50,12 +64,10 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
     yield from [f"### {encoder} on {task}", ""]
     full = {(where(c)[2], seed_of(c)): c["full"][metric] for c in group}
     values = ", ".join(f"{value:.3f} ({seed})" for (_, seed), value in sorted(full.items()))
-    constant = first["steps"][0]["constant"]
-    known = f"; one class for all answers: {constant[metric]:.3f}" if constant and constant[metric] is not None else ""
+    floor = floor_of(first)
+    known = "" if floor is None else f"; one class for all answers: {floor:.3f}"
     yield from [f"{metric} over {first['n']:,} dev examples. All heads, by seed: {values}{known}.", ""]
-    floor = None if constant is None else constant[metric]
-    useless = floor is not None and all(c["full"][metric] <= floor for c in group)
-    if useless:
+    if no_better(group):
         yield from ["No model is better than one class for all, so no order can be told from another here.", ""]
     every = range(len(first["ahead"]))
     steps = [f"{one['sparsity']:.0%}" for one in first["ahead"]]
@@ -69,7 +81,7 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
             name = f"{ALGORITHMS[algorithm].title}, `{choice}`"
             rows.append([name, links(own), *(_cell(own, at, metric) for at in places)])
             if choice != "random":
-                beside = [c for c in own if _comparable(c)]
+                beside = [c for c in own if comparable(c)]
                 ahead = leads_of(beside, task, every)
                 if ahead:
                     leads.append([name, _seeds(beside), *(points(*ahead[at]) for at in places)])
@@ -80,8 +92,8 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
         column = thesis.rows["method"].index(FOLDERS[task])
         told = ", ".join(f"{name} {row[column]}" for name, row in thesis.rows.items() if name != "method")
         yield from [f"Published, with 70 % of BERT-base's heads off (thesis, Table 6.3): {told}.", ""]
-    if leads and not useless:
-        count = next(_orders(c) for c in group if _comparable(c))
+    if leads and not no_better(group):
+        count = next(_orders(c) for c in group if comparable(c))
         yield from [
             f"Ahead of {count} random orders:",
             "",
@@ -98,7 +110,7 @@ def _over_the_range(group: list[dict[str, Any]]) -> Iterator[str]:
     """One number for each model and order, and what scoring anew at each step adds to it, by seed."""
     rows = []
     for choice in PRICES:
-        of = [c for c in group if c["score"] == choice != "random" and _comparable(c)]
+        of = [c for c in group if c["score"] == choice != "random" and comparable(c)]
         once, anew = ([c for c in of if c["algorithm"] == way] for way in ("one-importance", "iterative"))
         before, after = ({where(c)[2]: _range(c) for c in own} for own in (once, anew))
         more = np.array([after[seed] - before[seed] for seed in sorted(before.keys() & after.keys())])
@@ -150,7 +162,7 @@ def _beside(group: list[dict[str, Any]], task: str, places: list[int], steps: li
         yield from ["Ahead of the thesis's score:", "", *table(header, rows), "", *said, ""]
 
 
-def _comparable(cell: dict[str, Any]) -> bool:
+def comparable(cell: dict[str, Any]) -> bool:
     """Whether the random orders of the same model are there, and were compared in the same measure."""
     random = cell["of random"]
     return bool(random and cell.get("ahead_in") == AHEAD_IN and _orders(cell) == _orders(random))

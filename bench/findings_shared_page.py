@@ -150,7 +150,8 @@ def _all_boards(found: Cells) -> Iterator[str]:
         "### Over all boards",
         "",
         "How far each score is behind the best of its board, with 95 % over examples; – : it is the best. One model "
-        "each. The demo's board is [its own](scores.md#on-the-demo).",
+        "each. The demo's board is [its own](scores.md#on-the-demo). Pictures: what five of the scores keep above "
+        "chance while the lowest heads go first; 1 is what the model has with all heads.",
         "",
         *table(["score", *names, "most"], [[f"`{s}`", *map(_behind, gs), f"{most(gs):.3f}"] for s, gs in of.items()]),
         "",

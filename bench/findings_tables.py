@@ -64,6 +64,25 @@ def value_of(step: dict[str, Any], metric: str) -> float | None:
     return found if found is not None or step["constant"] is None else step["constant"][metric]
 
 
+def full_of(cell: dict[str, Any], metric: str) -> float:
+    """The metric with all heads; that of one class for all answers where it is undefined, as in the pruned ones."""
+    found = value_of({"metrics": cell["full"], "constant": cell["steps"][0]["constant"]}, metric)
+    assert found is not None, f"{metric} has no value for one class"
+    return found
+
+
+def floor_of(cell: dict[str, Any]) -> float | None:
+    """The cell's metric with one class for all answers."""
+    constant = cell["steps"][0]["constant"]
+    return None if constant is None else constant[cell["metric"]]
+
+
+def no_better(group: Cells) -> bool:
+    """Whether no model with all heads is better than one class for all answers."""
+    floor = floor_of(group[0])
+    return floor is not None and all(full_of(c, c["metric"]) <= floor for c in group)
+
+
 def table(header: list[str], rows: list[list[Any]]) -> list[str]:
     """A Markdown table, line by line."""
     return [f"| {' | '.join(map(str, row))} |" for row in (header, ["---"] * len(header), *rows)]

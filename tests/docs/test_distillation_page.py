@@ -27,6 +27,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     assert spec.loader is not None
     module = module_from_spec(spec)
     monkeypatch.setitem(sys.modules, spec.name, module)
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
     spec.loader.exec_module(module)
     return module
 
@@ -157,6 +158,16 @@ def test_training_losses_are_drawn_where_there_are_some(bench: ModuleType) -> No
     assert "copy 2" in drawn
     assert "teacher" not in drawn
     assert bench.points(found["students"][0], bench.LOSS) == [(5, 4.0, None, None), (10, 2.0, None, None)]
+
+
+def test_the_pictures_are_what_the_files_say(bench: ModuleType) -> None:
+    shown = re.findall(r"\((distillation-[^)]*\.svg)\)", TEXT)
+    assert sorted(shown) == sorted(path.name for path in DOCS.glob("distillation-*.svg"))
+    for name in shown:
+        part = name.removeprefix("distillation-").removesuffix(".svg").removesuffix("-loss")
+        record = json.loads((DOCS / f"distillation-{part}.json").read_text(encoding="utf-8"))
+        metric = bench.LOSS if name.endswith("-loss.svg") else bench.PARTS[part].metric
+        assert (DOCS / name).read_text(encoding="utf-8") == bench.picture(record, metric)
 
 
 def moved(part: str) -> float:
