@@ -19,7 +19,7 @@ GRADED = ("gates", "taylor", "ablation", "conductance-spearman", "random")
 THESIS = {AGAINST: "thesis", "conductance-spearman": "thesis"}  # strokes
 TASKS = {"mrpc": "gates", "sst2": "taylor", "cola": "thesis"}  # strokes
 SHARES = (0, 0.25, 0.5, 0.75, 1)
-LEAD = "points ahead of random orders"
+LEAD = "points ahead of random"
 MARKED = "A dot: told apart from random orders at this step alone."
 Pictures = Iterator[tuple[str, str]]
 
@@ -122,7 +122,7 @@ def _retrained(encoder: str, task: str, group: Cells) -> Pictures:
 
 def _lead(where: str, leads: list[Curve]) -> str:
     said = f"{where}: {LEAD}, in balanced accuracy, by the share of heads off. {MARKED}"
-    return draw([Panel(LEAD, leads, SHARES)], said)
+    return draw([Panel(f"{where.split(',')[0]}: {LEAD}", leads, SHARES)], said)
 
 
 def _agreement(encoder: str, found: Cells) -> Pictures:

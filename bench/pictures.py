@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 GREY = "#777"
-WIDTH, HEIGHT = 276, 190  # of a plot, without what is around it
+WIDTH, HEIGHT = 264, 182  # of a plot, without what is around it
 LEFT, TOP, BELOW, GAP = 44, 30, 26, 22
 ROW = 18  # of the names of curves
 # by name: colours that differ for people who see few, dashes that differ without colours
@@ -118,7 +118,7 @@ def _names(strokes: dict[str, str], wide: float) -> tuple[list[str], int]:
     for name, stroke in strokes.items():
         colour, dashes = STROKES[stroke]
         look = f'stroke="{colour}" stroke-width="2"{_dashed(dashes)}'
-        size = 44 + 6.8 * len(name)
+        size = 42 + 6.5 * len(name)
         if x and LEFT + x + size > wide:
             x, row = 0.0, row + 1
         y = ROW * row
