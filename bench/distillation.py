@@ -404,7 +404,7 @@ def picture(found: dict[str, Any], metric: str) -> str:
     teacher = found["teacher"]["metrics"].get(metric)  # it has no training loss here
     levels = [] if teacher is None else [(teacher, f"teacher {teacher:.3g}")]
     ticks = [last * i // 4 for i in range(5)]
-    panel = Panel(f"{metric} by training steps", curves, ticks, levels, tell="{:,}".format, holds=(0,))
+    panel = Panel(metric, curves, ticks, "training steps", levels, tell="{:,}".format, holds=(0,))
     return draw([panel], f"{metric} of each student by training steps, with its value at the end")
 
 

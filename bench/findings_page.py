@@ -96,9 +96,9 @@ def document(found: Cells, planned: Iterable[Cell], twins: Cells | None = None) 
     kinds = {name: [c for c in found.values() if c["experiment"] == name] for name in sections}
     for name, (title, write) in sections.items():
         told = write(kinds[name], kinds["training"]) if kinds[name] else ["No cell is there yet.", ""]
-        drawn = [*pictures(name, kinds[name])]
+        drawn = pictures(name, kinds[name])
         lines += with_pictures([f"## {title}", "", *told], drawn)
-        drawings |= {called: svg for _, called, svg in drawn}
+        drawings |= {called: svg for of in drawn.values() for called, _, svg in of}
     lines += again(found, twins)
     missing = [cell for cell in planned if cell.name not in found]
     hours = sum(cell.price for cell in missing) / 3600

@@ -2,178 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from findings_orders import AGAINST
 from findings_pruned_page import comparable, leads_of
-from findings_retrained_page import ahead
-from findings_tables import Cells, by_model, floor_of, full_of, no_better, over_seeds, value_of
+from findings_retrained_page import ahead, full_by_seed
+from findings_tables import Cells, by_model, by_order, floor_of, full_of, known, no_better, over_seeds, told_apart
 from headviz.analyses.board import recorded
 from pictures import Curve, Panel, draw
 
 SHOWN = ("gates", "taylor", "ablation", "shapley", AGAINST, "random")
 GRADED = ("gates", "taylor", "ablation", "conductance-spearman", "random")
-THESIS = {AGAINST: "thesis", "conductance-spearman": "thesis"}  # strokes
-TASKS = {"mrpc": "gates", "sst2": "taylor", "cola": "thesis"}  # strokes
-SHARES = (0, 0.25, 0.5, 0.75, 1)
+OFF = ((0, 0.25, 0.5, 0.75, 1), "heads off")
 LEAD = "points ahead of random"
-MARKED = "A dot: told apart from random orders at this step alone."
-Pictures = Iterator[tuple[str, str]]
+Drawn = tuple[str, str, str]  # the picture's name, what it says, the drawing
 
 
-def pictures(experiment: str, found: Cells) -> Iterator[tuple[str, str, str]]:
-    """The heading that a picture stands under, its name, and its drawing."""
+def pictures(experiment: str, found: Cells) -> dict[str, list[Drawn]]:
+    """The pictures of an experiment, by the heading that they stand under."""
+    if not found:
+        return {}
+    if experiment == "B":
+        return {"### Over all boards": [*_boards(found)]}
+    models = [*by_model(found)]
     if experiment == "E1":
-        for encoder in sorted({encoder for encoder, _, _ in by_model(found)}):
-            yield from (("## E1", *picture) for picture in _agreement(encoder, found))
-    elif experiment == "E2":
-        for encoder, task, group in by_model(found):
-            yield from ((f"### {encoder} on {task}", *picture) for picture in _pruned(encoder, task, group))
-    elif experiment == "E3":
-        for encoder, task, group in by_model(found):
-            yield from ((f"### {encoder} on {task}", *picture) for picture in _retrained(encoder, task, group))
-    elif experiment == "B" and found:
-        yield from (("### Over all boards", *picture) for picture in _boards(found))
+        encoders = dict.fromkeys(encoder for encoder, _, _ in models)
+        return {"## E1": [picture for encoder in encoders for picture in _agreement(encoder, models)]}
+    draws: dict[str, Callable[[str, Cells], Iterator[Drawn]]] = {"E2": _pruned, "E3": _retrained}
+    if experiment not in draws:
+        return {}
+    return {
+        f"### {encoder} on {task}": [*draws[experiment](f"{encoder} on {task}", of)] for encoder, task, of in models
+    }
 
 
-def with_pictures(lines: list[str], drawn: list[tuple[str, str, str]]) -> list[str]:
+def with_pictures(lines: list[str], drawn: dict[str, list[Drawn]]) -> list[str]:
     """The lines of a section; under each heading its pictures, side by side where there is room."""
     out = []
     for line in lines:
         out.append(line)
-        names = [name for heading, name, _ in drawn if line.startswith(heading)]
-        if names:
-            out += ["", " ".join(f"![{name.replace('-', ' ')}](study/{name}.svg)" for name in names)]
+        shown = [picture for heading, of in drawn.items() if line.startswith(heading) for picture in of]
+        if shown:
+            out += ["", *(f"![{said}](study/{name}.svg)" for name, said, _ in shown)]
     return out
 
 
-def _pruned(encoder: str, task: str, group: Cells) -> Pictures:
+def _picture(name: str, panel: Panel, more: str = "") -> Drawn:
+    said = f"{panel.title}, by {panel.across}." if panel.across else f"{panel.title}."
+    said = f"{said} {more}".strip()
+    return name.replace(" on ", "-"), said, draw([panel], said)
+
+
+def _pruned(where: str, group: Cells) -> Iterator[Drawn]:
     """What is kept, and how far that is ahead of random orders; heads scored once."""
     kept, leads = [], []
-    metric = group[0]["metric"]
+    metric, task = group[0]["metric"], where.split()[-1]
     for score in SHOWN:
         own = [c for c in group if (c["algorithm"], c["score"]) == ("one-importance", score)]
         if not own:
             continue
-        shares = sorted({s["sparsity"] for s in own[0]["steps"]})
-        ends = [_over_orders(own, share, metric) for share in shares] if score == "random" else []
         full = float(np.mean([full_of(c, metric) for c in own]))
-        values = [_mean(own, share, metric) for share in shares]
-        band = [(full, full), *ends] if ends else []
-        kept.append(Curve(score, [0, *shares], [full, *values], band, stroke=THESIS.get(score, "")))
+        orders = by_order(own, lambda step: known(step, metric))  # of a score that is not random, one for each seed
+        shares = [0.0, *orders]
+        means = [full, *(float(np.mean([v for of in at.values() for v in of])) for at in orders.values())]
+        each = [[float(np.mean(of)) for of in at.values()] for at in orders.values()]
+        band = [(full, full), *((min(of), max(of)) for of in each)] if score == "random" else []
+        kept.append(Curve(score, shares, means, band))
         beside = [c for c in own if score != "random" and comparable(c)]
         if beside:
-            found = leads_of(beside, task, range(len(beside[0]["ahead"])))
-            sure = [low > 0 or high < 0 for _, low, high in found]
-            points = [100 * mean for mean, _, _ in found]
-            places = [a["sparsity"] for a in beside[0]["ahead"]]
-            leads.append(Curve(score, places, points, sure=sure, stroke=THESIS.get(score, "")))
-    where = f"{encoder} on {task}, nothing retrained"
+            told = leads_of(beside, task, range(len(beside[0]["ahead"])))
+            places = [at["sparsity"] for at in beside[0]["ahead"]]
+            sure = [told_apart(low, high) for _, low, high in told]
+            leads.append(Curve(score, places, [100 * mean for mean, _, _ in told], sure=sure))
     if kept:
-        panel = Panel(f"{encoder} on {task}, scored once: {metric}", kept, SHARES, _floor(group))
-        yield (
-            f"prune-{encoder}-{task}",
-            draw([panel], f"{where}: {metric} by the share of heads off. Band: all orders."),
-        )
+        panel = Panel(f"{where}: {metric}", kept, *OFF, _floor(group))
+        yield _picture(f"prune-{where}", panel, "Heads scored once, nothing retrained.")
     if leads and not no_better(group):
-        panel = Panel(LEAD, leads, SHARES)
-        yield (
-            f"prune-{encoder}-{task}-lead",
-            draw([panel], f"{where}: {LEAD}, balanced accuracy by the share of heads off. {MARKED}"),
-        )
+        panel = Panel(f"{where}: {LEAD}", leads, *OFF)
+        yield _picture(f"prune-{where}-lead", panel, "Balanced accuracy. A dot: told apart at this step alone.")
 
 
-def _retrained(encoder: str, task: str, group: Cells) -> Pictures:
+def _retrained(where: str, group: Cells) -> Iterator[Drawn]:
     """What one-shot pruning keeps after training, by the score."""
     kept, leads = [], []
     metric = group[0]["metric"]
-    ways = {s: [c for c in group if (c["algorithm"], c["score"]) == ("one-shot-isp", s)] for s in SHOWN}
-    for score, own in ways.items():
+    for score in SHOWN:
+        own = [c for c in group if (c["algorithm"], c["score"]) == ("one-shot-isp", score)]
         if len(own) < 2:
             continue
         shares = [s["sparsity"] for s in own[0]["steps"]]
-        values = np.array([[value_of(s, metric) for s in c["steps"]] for c in own], float)
+        values = np.array([[known(s, metric) for s in c["steps"]] for c in own])
         middle, spread = values.mean(axis=0), values.std(axis=0, ddof=1)
-        band = [*zip(middle - spread, middle + spread, strict=True)]
-        kept.append(Curve(score, shares, [*middle], band, stroke=THESIS.get(score, "")))
+        kept.append(Curve(score, shares, [*middle], [*zip(middle - spread, middle + spread, strict=True)]))
         if score != "random":
             told = [over_seeds(at) for at in np.array([ahead(c) for c in own]).T]
-            sure = [low is not None and high is not None and (low > 0 or high < 0) for _, low, high in told]
-            leads.append(
-                Curve(score, shares, [100 * mean for mean, _, _ in told], sure=sure, stroke=THESIS.get(score, ""))
-            )
+            sure = [told_apart(low, high) for _, low, high in told]
+            leads.append(Curve(score, shares, [100 * mean for mean, _, _ in told], sure=sure))
     if not kept:
         return
-    full = [full_of(c, metric) for c in {c["seed"]: c for own in ways.values() for c in own}.values()]
-    levels = [(float(np.mean(full)), "all heads"), *_floor(group)]
-    where = f"{encoder} on {task}, trained again"
-    panel = Panel(f"{where}: {metric}", kept, SHARES, levels)
-    yield f"retrain-{encoder}-{task}", draw([panel], f"{panel.title} by the share of heads off. Bands: one sd.")
+    full = float(np.mean([*full_by_seed(group).values()]))
+    panel = Panel(f"{where}, retrained: {metric}", kept, *OFF, [(full, "all heads"), *_floor(group)])
+    yield _picture(f"retrain-{where}", panel, "One-shot ISP; bands: one sd.")
     if leads and not no_better(group):
-        panel = Panel(LEAD, leads, SHARES)
-        yield (
-            f"retrain-{encoder}-{task}-lead",
-            draw([panel], f"{where}: {LEAD}, balanced accuracy by the share of heads off. {MARKED}"),
+        panel = Panel(f"{where}, retrained: points ahead", leads, *OFF)
+        yield _picture(
+            f"retrain-{where}-lead",
+            panel,
+            "Balanced accuracy, of the seed's random order. A dot: told apart at this size alone.",
         )
 
 
-def _lead(where: str, leads: list[Curve]) -> str:
-    said = f"{where}: {LEAD}, in balanced accuracy, by the share of heads off. {MARKED}"
-    return draw([Panel(f"{where.split(',')[0]}: {LEAD}", leads, SHARES)], said)
-
-
-def _agreement(encoder: str, found: Cells) -> Pictures:
+def _agreement(encoder: str, models: list[tuple[str, str, Cells]]) -> Iterator[Drawn]:
     """From before to after fine-tuning, a line for each seed."""
-    for kind in ("signed", "absolute"):
+    for kind, what in (("signed", "mean correlation"), ("absolute", "mean |correlation|")):
         curves = [
-            Curve(task, [0, 1], [cell[side][kind] for side in ("before", "after")], stroke=TASKS[task])
-            for own, task, group in by_model(found)
+            Curve(task, [0, 1], [cell[side][kind] for side in ("before", "after")])
+            for own, task, group in models
             for cell in group
             if own == encoder
         ]
-        title = f"{encoder}: mean correlation, {kind}"
-        panel = Panel(title, curves, (0, 1), tell=lambda at: "after" if at else "before")
-        said = f"{title}, before and after fine-tuning. One line for each seed."
-        yield f"agree-{encoder}-{kind}", draw([panel], said)
+        every = [cell[side][kind] for _, _, of in models for cell in of for side in ("before", "after")]
+        panel = Panel(
+            f"{encoder}: {what}", curves, (0, 1), tell=lambda at: "after" if at else "before", holds=[*every, 0.0]
+        )
+        yield _picture(f"agree-{encoder}-{kind}", panel, "Before and after fine-tuning, one line for each seed.")
 
 
-def _boards(found: Cells) -> Pictures:
+def _boards(found: Cells) -> Iterator[Drawn]:
     shipped = recorded()
     assert shipped is not None, "the package came without its board"
-    yield "board-demo", _board("the demo", shipped.grades.to_dict()["scores"])
+    boards = {"demo": ("the demo", shipped.grades.to_dict()["scores"])}
     for cell in found:
         _, encoder, task, _ = cell["cell"].split("-")
-        yield f"board-{encoder}-{task}", _board(f"{encoder} on {task}", cell["grades"]["scores"])
-
-
-def _board(title: str, grades: list[dict[str, Any]]) -> str:
-    curves = [
-        Curve(g["score"], [0, *(at / 10 for at in range(1, 10))], [1, *g["curve"]], stroke=THESIS.get(g["score"], ""))
-        for score in GRADED
-        for g in grades
-        if g["score"] == score and g.get("curve")
+        boards[f"{encoder} on {task}"] = (f"{encoder} on {task}", cell["grades"]["scores"])
+    every = [
+        value for _, grades in boards.values() for g in grades if g["score"] in GRADED for value in g.get("curve", ())
     ]
-    panel = Panel(f"{title}: of what it knows, kept", curves, SHARES, [(0, "chance")])
-    return draw([panel], f"{title}: what is kept above chance, by the share of heads off, for five of the scores.")
-
-
-def _mean(own: Cells, share: float, metric: str) -> float:
-    """Over models and, for random, over orders."""
-    return float(np.mean([value_of(s, metric) for c in own for s in c["steps"] if abs(s["sparsity"] - share) < 1e-9]))
-
-
-def _over_orders(own: Cells, share: float, metric: str) -> tuple[float, float]:
-    """The lowest and the highest of the random orders, each of them a mean over models."""
-    by_order: dict[int, list[float]] = {}
-    for step in (s for c in own for s in c["steps"] if abs(s["sparsity"] - share) < 1e-9):
-        value = value_of(step, metric)
-        assert value is not None
-        by_order.setdefault(step["seed"], []).append(value)
-    means = [float(np.mean(values)) for values in by_order.values()]
-    return min(means), max(means)
+    for name, (title, grades) in boards.items():
+        curves = [
+            Curve(score, [0, *(at / 10 for at in range(1, 10))], [1, *g["curve"]])
+            for score in GRADED
+            for g in grades
+            if g["score"] == score and g.get("curve")
+        ]
+        panel = Panel(f"{title}: knowledge kept", curves, *OFF, holds=[0, 1, *every])
+        yield _picture(f"board-{name}", panel, "Four scores and random orders; 0: one class for all.")
 
 
 def _floor(group: Cells) -> list[tuple[float, str]]:

@@ -12,14 +12,18 @@ from findings_models import FOLDERS
 from findings_orders import AGAINST, AHEAD_IN, PRICES
 from findings_tables import (
     by_model,
+    by_order,
     floor_of,
+    full_of,
     links,
     no_better,
     one_class,
     over_seeds,
     points,
     seed_of,
+    steps_at,
     table,
+    told_apart,
     value_of,
     where,
 )
@@ -32,8 +36,9 @@ SHARES = (0.3, 0.5, 0.7, 0.9)  # the columns of a table: the first step at least
 BY_ORDERS = f"""\
 Heads are scored on 300 training examples, and 7 of 72 (14 of 144) go at each step. Matthews of one class for all
 answers counts as 0. Tables have four of the steps, the sentences below them all. Pictures are of heads scored once, the
-mean over the models; the grey band goes from the lowest to the highest of the random orders, and a dot stands where the
-lead is told apart from zero, at this step alone.
+mean over the models; the grey band goes from the lowest to the highest of the random orders, each the mean over the
+models. A dot stands where the lead is told apart from zero, at this step alone. A curve begins at its own models with
+all heads; where these have other primes than those of the random orders, compare leads.
 
 *Ahead* is in points of balanced accuracy, the mean over the classes: there one class for all is chance, and in plain
 accuracy it would be ahead of a model that still tells some apart. Each 95 % interval is for one step, not for all of
@@ -62,7 +67,7 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
     first = group[0]
     metric, places = first["metric"], [_place(first, share) for share in SHARES]
     yield from [f"### {encoder} on {task}", ""]
-    full = {(where(c)[2], seed_of(c)): c["full"][metric] for c in group}
+    full = {(where(c)[2], seed_of(c)): full_of(c, metric) for c in group}
     values = ", ".join(f"{value:.3f} ({seed})" for (_, seed), value in sorted(full.items()))
     floor = floor_of(first)
     known = "" if floor is None else f"; one class for all answers: {floor:.3f}"
@@ -131,14 +136,12 @@ def _of_range(own: list[dict[str, Any]]) -> str:
     """The mean over models of ``_range``, with its interval."""
     if len(own) < FEW:
         return "–"
-    low, high = INNER
+    (low, high), (_, task, _) = INNER, where(own[0])
     orders = []
     for cell in own:
-        by_order: dict[int, list[float]] = {}
-        for step in cell["of random"]["steps"]:
-            if low < step["sparsity"] < high:
-                by_order.setdefault(step["seed"], []).append(balanced(step, where(cell)[1]))
-        orders.append([float(np.mean(values)) for values in by_order.values()])
+        of = by_order([cell["of random"]], lambda step: balanced(step, task))
+        inner = [at for share, at in of.items() if low < share < high]
+        orders.append([float(np.mean([at[seed] for at in inner])) for seed in inner[0]])
     return points(*lead_of_means([_range(c) for c in own], np.array(orders), own[0]["n"]))
 
 
@@ -173,9 +176,7 @@ def leads_of(own: list[dict[str, Any]], task: str, places: Sequence[int]) -> lis
     found = []
     for at in places if own else ():
         share = own[0]["ahead"][at]["sparsity"]
-        orders = [
-            [balanced(s, task) for s in c["of random"]["steps"] if abs(s["sparsity"] - share) < 1e-9] for c in own
-        ]
+        orders = [[balanced(s, task) for s in steps_at([c["of random"]], share)] for c in own]
         found.append(lead([c["ahead"][at] for c in own], np.array(orders), own[0]["n"]))
     return found
 
@@ -188,9 +189,9 @@ def _orders(cell: dict[str, Any]) -> int:
 def _verdict(ahead: Sequence[tuple[float, float | None, float | None]], steps: list[str], other: str) -> str:
     """At which steps the interval lies on one side of zero."""
     parts: dict[str, list[str]] = {f"ahead of {other}": [], f"behind {other}": []}
-    for (_, low, high), step in zip(ahead, steps, strict=True):
-        for what, is_so in zip(parts, (low is not None and low > 0, high is not None and high < 0), strict=True):
-            parts[what] += [step] * is_so
+    for (mean, low, high), step in zip(ahead, steps, strict=True):
+        if told_apart(low, high):
+            parts[f"{'ahead of' if mean > 0 else 'behind'} {other}"].append(step)
     told = [f"{what} with {', '.join(where)} off" for what, where in parts.items() if where]
     if sum(map(len, parts.values())) < len(steps):
         told.append(f"not told apart from {other} at {'the other steps' if told else 'any step'}")
@@ -205,7 +206,7 @@ def _place(cell: dict[str, Any], share: float) -> int:
 
 def _cell(own: list[dict[str, Any]], at: int, metric: str) -> str:
     """Mean over models and, for random, over orders. A star where nearly all answers are one class."""
-    steps = [s for c in own for s in c["steps"] if abs(s["sparsity"] - c["ahead"][at]["sparsity"]) < 1e-9]
+    steps = [s for c in own for s in steps_at([c], c["ahead"][at]["sparsity"])]
     values = [v for s in steps if (v := value_of(s, metric)) is not None]
     if not values:
         return "–"

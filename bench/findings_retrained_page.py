@@ -14,6 +14,7 @@ from findings_tables import (
     by_model,
     floor_of,
     full_of,
+    known,
     links,
     no_better,
     one_class,
@@ -21,7 +22,6 @@ from findings_tables import (
     points,
     table,
     three,
-    value_of,
 )
 from headviz.evaluation.verdict import MARGIN
 from headviz.pruning import ALGORITHMS
@@ -54,7 +54,7 @@ def retrained(found: Cells, trained: Cells) -> Iterator[str]:
 
 def _task(encoder: str, task: str, group: Cells, ways: dict[tuple[str, str], Cells]) -> Iterator[str]:
     metric, first = group[0]["metric"], group[0]["steps"]
-    full = {c["seed"]: full_of(c, metric) for c in group}
+    full = full_by_seed(group)
     floor = floor_of(group[0])
     known = "" if floor is None else f" One class for all answers: {floor:.3f}."
     yield from [f"### {encoder} on {task}, trained again", ""]
@@ -111,20 +111,19 @@ def _name(algorithm: str, score: str) -> str:
     return f"{THE_SAME.get(algorithm, ALGORITHMS[algorithm].title)}, `{score}`"
 
 
-def _known(step: dict[str, Any], metric: str) -> float:
-    found = value_of(step, metric)
-    assert found is not None, f"{metric} has no value for one class"
-    return found
+def full_by_seed(group: Cells) -> dict[int, float]:
+    """The metric of the models with all heads."""
+    return {c["seed"]: full_of(c, c["metric"]) for c in group}
 
 
 def _ticket(own: Cells, at: int, metric: str) -> Ticket:
-    full, pruned = [full_of(c, metric) for c in own], [_known(c["steps"][at], metric) for c in own]
+    full, pruned = [full_of(c, metric) for c in own], [known(c["steps"][at], metric) for c in own]
     return ticket(own[0]["steps"][at]["sparsity"], full, pruned, metric=metric)
 
 
 def _value(own: Cells, at: int, metric: str, won: Ticket) -> str:
     steps = [c["steps"][at] for c in own]
-    return _spread([_known(s, metric) for s in steps]) + (" *" if won.winning else "") + one_class(steps)
+    return _spread([known(s, metric) for s in steps]) + (" *" if won.winning else "") + one_class(steps)
 
 
 def _change(own: Cells, at: int, metric: str) -> str:
@@ -133,7 +132,7 @@ def _change(own: Cells, at: int, metric: str) -> str:
         one = steps[0]["deltas"][metric]
         return points(*(one[k] for k in ("delta", "low", "high")))
     return points(
-        *over_seeds(np.array([_known(s, metric) - full_of(c, metric) for c, s in zip(own, steps, strict=True)]))
+        *over_seeds(np.array([known(s, metric) - full_of(c, metric) for c, s in zip(own, steps, strict=True)]))
     )
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+from scipy import stats
+
 from findings_tables import Cells, ends, link, points, seed_of, table, three
 from headviz.analyses.board import recorded
 from headviz.reference import find
 from headviz.scores.catalogue import TO_PRUNE_BY
+
+COSTLIEST = (1, 4)  # heads that the correlation of costs is told without
 
 
 def transferred(found: Cells, trained: Cells) -> Iterator[str]:
@@ -82,10 +87,23 @@ def crossed(found: Cells, trained: Cells) -> Iterator[str]:
         _, encoder, task, _ = cell["cell"].split("-")
         full = " and ".join(three(v) for v in cell["full"])
         r = "–" if cell["r"] is None else ends(cell["r"], cell["low"], cell["high"])
-        rows.append([encoder, link(cell, task), f"{cell['n'] // 2:,} each", full, cell["heads"], r])
-    yield from [*table(["encoder", "task", "examples", "all heads", "heads", "Pearson r of the costs"], rows), ""]
+        rows.append([encoder, link(cell, task), f"{cell['n'] // 2:,} each", full, cell["heads"], r, *_without(cell)])
+    header = ["encoder", "task", "examples", "all heads", "heads", "Pearson r of the costs", "Spearman"]
+    header += [f"r without the {n} costliest" for n in COSTLIEST]
+    yield from [*table(header, rows), ""]
     (printed,) = find("michel", "fig2_pearson").rows["fig2_pearson"]
     yield from [f"Published (Fig. 2, BERT-base, MNLI matched against mismatched): r = {printed}.", ""]
+
+
+def _without(cell: dict[str, Any]) -> list[str]:
+    """The rank correlation of the costs, and their correlation without the heads that cost most on both halves."""
+    one, other = (np.array(half, float).ravel() for half in cell["costs"])
+    known = np.isfinite(one) & np.isfinite(other)
+    order = np.argsort(-(one + other)[known], kind="stable")
+    one, other = one[known][order], other[known][order]
+    values = [stats.spearmanr(one, other).statistic]
+    values += [stats.pearsonr(one[n:], other[n:]).statistic for n in COSTLIEST]
+    return [f"{value:+.2f}".replace("-", "−") for value in values]
 
 
 def boards(found: Cells, trained: Cells) -> Iterator[str]:
@@ -150,8 +168,8 @@ def _all_boards(found: Cells) -> Iterator[str]:
         "### Over all boards",
         "",
         "How far each score is behind the best of its board, with 95 % over examples; – : it is the best. One model "
-        "each. The demo's board is [its own](scores.md#on-the-demo). Pictures: what five of the scores keep above "
-        "chance while the lowest heads go first; 1 is what the model has with all heads.",
+        "each. The demo's board is [its own](scores.md#on-the-demo). Pictures: what four of the scores and random "
+        "orders keep above one class for all; 1 is what the model has with all heads.",
         "",
         *table(["score", *names, "most"], [[f"`{s}`", *map(_behind, gs), f"{most(gs):.3f}"] for s, gs in of.items()]),
         "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -64,17 +64,41 @@ def value_of(step: dict[str, Any], metric: str) -> float | None:
     return found if found is not None or step["constant"] is None else step["constant"][metric]
 
 
-def full_of(cell: dict[str, Any], metric: str) -> float:
-    """The metric with all heads; that of one class for all answers where it is undefined, as in the pruned ones."""
-    found = value_of({"metrics": cell["full"], "constant": cell["steps"][0]["constant"]}, metric)
+def known(step: dict[str, Any], metric: str) -> float:
+    """The same where it has to have a value."""
+    found = value_of(step, metric)
     assert found is not None, f"{metric} has no value for one class"
     return found
+
+
+def full_of(cell: dict[str, Any], metric: str) -> float:
+    """The metric with all heads; that of one class for all answers where it is undefined, as in the pruned ones."""
+    return known({"metrics": cell["full"], "constant": cell["steps"][0]["constant"]}, metric)
 
 
 def floor_of(cell: dict[str, Any]) -> float | None:
     """The cell's metric with one class for all answers."""
     constant = cell["steps"][0]["constant"]
     return None if constant is None else constant[cell["metric"]]
+
+
+def steps_at(found: Cells, share: float) -> Cells:
+    """The steps of these cells with so many heads off."""
+    return [s for c in found for s in c["steps"] if abs(s["sparsity"] - share) < 1e-9]
+
+
+def by_order(found: Cells, value: Callable[[dict[str, Any]], float]) -> dict[float, dict[int, list[float]]]:
+    """By share off and by the order's seed: the values of these cells' steps, model by model."""
+    out: dict[float, dict[int, list[float]]] = {}
+    for share in sorted({s["sparsity"] for c in found for s in c["steps"]}):
+        for step in steps_at(found, share):
+            out.setdefault(share, {}).setdefault(step.get("seed", 0), []).append(value(step))
+    return out
+
+
+def told_apart(low: float | None, high: float | None) -> bool:
+    """Whether an interval lies on one side of zero; one of no width does not tell."""
+    return low is not None and high is not None and (low > 0 or high < 0)
 
 
 def no_better(group: Cells) -> bool:

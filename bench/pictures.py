@@ -5,29 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import ceil, floor
 
-GREY = "#777"
 WIDTH, HEIGHT = 264, 182  # of a plot, without what is around it
-LEFT, TOP, BELOW, GAP = 44, 30, 26, 22
-ROW = 18  # of the names of curves
-# by name: colours that differ for people who see few, dashes that differ without colours
+LEFT, TOP, BELOW, GAP = 44, 30, 40, 22
+ROW = 18  # of the names below
+LEVEL = ("var(--level)", "5 2")
+NEAR = 0.04  # of a step: what a curve may stick out
+LEAST = 0.01  # between the lowest and the highest step
+THESIS = ("#d97706", "6 3 2 3")
+# colours of at least 3:1 on both pages, and dashes for those who see few colours
 STROKES = {
-    "random": ("#888888", "2 3"),
+    "random": ("#868686", "2 3"),
     "gates": ("#0d9488", ""),
-    "taylor": ("#2563eb", "8 3"),
-    "thesis": ("#d97706", "6 3 2 3"),
+    "taylor": ("#3b74e8", "8 3"),
+    "thesis-2024": THESIS,
+    "conductance-spearman": THESIS,
     "ablation": ("#a855f7", "3 3"),
     "shapley": ("#db2777", "10 2 2 2"),
     "copy": ("#c4651f", ""),
-    "conditional": ("#0b7285", "8 3"),
-    "variational": ("#7b4fa3", "6 3 2 3"),
-    "kd": ("#3f7d3a", "3 3"),
+    "conditional": ("#0b84a0", "8 3"),
+    "variational": ("#8b5fb8", "6 3 2 3"),
+    "kd": ("#3f8d3a", "3 3"),
+    "mrpc": ("#b45309", ""),
+    "sst2": ("#7c6fe0", "8 3"),
+    "cola": ("#c0406f", "6 3 2 3"),
 }
+STYLE = (
+    "<style>svg{--text:#4a4a4a;--page:#fff;--line:#dcdcdc;--level:#6b6b6b}"
+    "@media(prefers-color-scheme:dark){svg{--text:#cfd2d8;--page:#1e2129;--line:#3a3e48;--level:#9aa0aa}}</style>"
+)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Places with values; a band where they have ends, a filled mark where ``sure`` says so."""
+    """Places with values; a band where they have ends, a dot where ``sure`` says so."""
 
     name: str
     xs: Sequence[float]
@@ -39,19 +51,21 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot. ``levels`` are dashed lines with their words."""
+    """One plot. ``levels`` are dashed lines with their names."""
 
     title: str
     curves: Sequence[Curve]
     ticks: Sequence[float]
+    across: str = ""  # what the ticks count
     levels: Sequence[tuple[float, str]] = ()
-    tell: Callable[[float], str] = "{:.0%}".format  # how a place is written
+    tell: Callable[[float], str] = "{:.0%}".format  # how a tick is written
     holds: Sequence[float] = ()  # values inside the plot, besides those of its curves
 
 
 def draw(panels: Sequence[Panel], said: str, columns: int = 1) -> str:
     """The panels side by side, with the names of their curves below; ``said`` is for those who do not see it."""
-    strokes = {curve.name: curve.stroke or curve.name for panel in panels for curve in panel.curves}
+    strokes = {curve.name: STROKES[curve.stroke or curve.name] for panel in panels for curve in panel.curves}
+    strokes |= {name: LEVEL for panel in panels for _, name in panel.levels}
     wide = (LEFT + WIDTH + GAP) * columns
     high = (TOP + HEIGHT + BELOW) * -(-len(panels) // columns)
     parts = []
@@ -61,19 +75,18 @@ def draw(panels: Sequence[Panel], said: str, columns: int = 1) -> str:
     names, rows = _names(strokes, wide)
     parts += [f'<g transform="translate({LEFT} {high + 8})">', *names, "</g>"]
     high += 4 + ROW * rows
+    title = f"<title>{escape(said, quote=False)}</title>"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" '
-        f'font-family="sans-serif" font-size="12" fill="{GREY}" role="img"><title>{escape(said)}</title>\n'
-        + "\n".join(parts)
-        + "\n</svg>\n"
+        f'font-family="sans-serif" font-size="12" fill="var(--text)" role="img">{title}{STYLE}\n'
+        f'<rect width="{wide}" height="{high}" fill="var(--page)" />\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
 
 def _plot(panel: Panel) -> list[str]:
     first, last = panel.ticks[0], panel.ticks[-1]
     values = [v for c in panel.curves for v in (*c.ys, *(end for ends in c.ends for end in ends))]
-
-    steps = _steps([*values, *panel.holds, *(level for level, _ in panel.levels)])
+    steps = steps_of([*values, *panel.holds, *(level for level, _ in panel.levels)])
     low, high = steps[0], steps[-1]
 
     def place(x: float, y: float) -> tuple[float, float]:
@@ -83,56 +96,65 @@ def _plot(panel: Panel) -> list[str]:
     for value in steps:
         _, y = place(first, value)
         told = f"{value:.10g}".replace("-", "−")
-        out.append(f'<line x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="#888" stroke-opacity="0.27" />')
+        zero = value == 0 and low < 0
+        out.append(f'<line x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="var(--{"level" if zero else "line"})" />')
         out.append(f'<text x="-6" y="{y + 4:.1f}" text-anchor="end">{told}</text>')
     for at in panel.ticks:
         x, _ = place(at, low)
-        out.append(f'<text x="{x:.1f}" y="{HEIGHT + 16}" text-anchor="middle">{panel.tell(at)}</text>')
-    for value, said in panel.levels:
+        out.append(f'<text x="{x:.1f}" y="{HEIGHT + 16}" text-anchor="middle">{escape(panel.tell(at))}</text>')
+    if panel.across:
+        out.append(f'<text x="{WIDTH / 2:.0f}" y="{HEIGHT + 32}" text-anchor="middle">{escape(panel.across)}</text>')
+    for value, _ in panel.levels:
         _, y = place(first, value)
-        out.append(f'<line x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="#888" stroke-dasharray="5 2" />')
-        out.append(f'<text x="4" y="{y + (13 if y < 10 else -4):.1f}" font-size="11">{escape(said)}</text>')
+        colour, dashes = LEVEL
+        out.append(f'<line x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="{colour}"{_dashed(dashes)} />')
     for curve in panel.curves:
-        out += _curve(curve, place)
+        out += _line(curve, place)
+    for i, curve in enumerate(panel.curves):
+        out += _dots(curve, place, 5.5 - 3.5 * i / len(panel.curves))  # of dots in one place all can be seen
     return out
 
 
-def _curve(curve: Curve, place: Callable[[float, float], tuple[float, float]]) -> list[str]:
+def _line(curve: Curve, place: Callable[[float, float], tuple[float, float]]) -> list[str]:
     colour, dashes = STROKES[curve.stroke or curve.name]
     out = []
     if curve.ends:
         band = [place(x, high) for x, (_, high) in zip(curve.xs, curve.ends, strict=True)]
         band += reversed([place(x, low) for x, (low, _) in zip(curve.xs, curve.ends, strict=True)])
-        out.append(f'<polygon points="{_points(band)}" fill="{colour}" opacity="0.15" />')
+        out.append(f'<polygon points="{_points(band)}" fill="{colour}" opacity="0.2" />')
     line = [place(x, y) for x, y in zip(curve.xs, curve.ys, strict=True)]
     out.append(f'<polyline points="{_points(line)}" fill="none" stroke="{colour}" stroke-width="2"{_dashed(dashes)} />')
-    for (x, y), sure in zip(line, curve.sure, strict=bool(curve.sure)):
-        if sure:
-            out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}" />')
     return out
 
 
-def _names(strokes: dict[str, str], wide: float) -> tuple[list[str], int]:
+def _dots(curve: Curve, place: Callable[[float, float], tuple[float, float]], radius: float) -> list[str]:
+    colour, _ = STROKES[curve.stroke or curve.name]
+    told = zip(curve.xs, curve.ys, curve.sure, strict=True) if curve.sure else ()
+    spots = [place(x, y) for x, y, sure in told if sure]
+    return [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}" />' for x, y in spots]
+
+
+def _names(strokes: dict[str, tuple[str, str]], wide: float) -> tuple[list[str], int]:
     """Each name beside its line, in rows that fit; and how many rows."""
     out, x, row = [], 0.0, 0
-    for name, stroke in strokes.items():
-        colour, dashes = STROKES[stroke]
-        look = f'stroke="{colour}" stroke-width="2"{_dashed(dashes)}'
-        size = 42 + 6.5 * len(name)
+    for name, (colour, dashes) in strokes.items():
+        size = 34 + 7 * len(name)
         if x and LEFT + x + size > wide:
             x, row = 0.0, row + 1
         y = ROW * row
+        look = f'stroke="{colour}" stroke-width="2"{_dashed(dashes)}'
         out.append(f'<line x1="{x:.0f}" x2="{x + 28:.0f}" y1="{y}" y2="{y}" {look} />')
         out.append(f'<text x="{x + 34:.0f}" y="{y + 4}">{escape(name)}</text>')
-        x += size
+        x += size + 10
     return out, row + 1
 
 
-def _steps(values: Sequence[float]) -> list[float]:
-    """Round numbers that hold all values."""
+def steps_of(values: Sequence[float]) -> list[float]:
+    """Round numbers that hold all values, but for a hair."""
     low, high = min(values), max(values)
-    size = next(s * 10**e for e in range(-6, 9) for s in (1, 2, 2.5, 5) if (high - low) / (s * 10**e) <= 5)
-    first, last = (int(low // size), -int(-high // size))
+    span = max(high - low, LEAST)
+    size = next(s * 10**e for e in range(-3, 9) for s in (1, 2, 2.5, 5) if span / (s * 10**e) <= 5)
+    first, last = floor(low / size + NEAR), ceil(high / size - NEAR)
     return [round(size * at, 10) for at in range(first, max(last, first + 1) + 1)]
 
 

@@ -6,8 +6,6 @@ from headviz.pruning import ALGORITHMS
 from pictures import Curve, Panel, draw
 from study_plans import MASKED, RETRAINED, SCORES
 
-STROKES = {"conductance-spearman": "thesis"}
-
 
 def draw_curves(cells: dict[Any, Any], reference: float, full: float | None) -> str:
     """Mean and interval against sparsity. ``cells`` are by algorithm, score and place.
@@ -23,10 +21,12 @@ def draw_curves(cells: dict[Any, Any], reference: float, full: float | None) -> 
             if of:
                 ends = [(c["low"], c["high"]) for c in of]
                 values = [c["mean"] for c in of]
-                curves.append(Curve(score, [c["sparsity"] for c in of], values, ends, stroke=STROKES.get(score, "")))
+                curves.append(Curve(score, [c["sparsity"] for c in of], values, ends))
         level = full if known.retrains else reference
         told = "all heads, retrained alike" if known.retrains else "all heads"
         levels = [] if level is None else [(level, f"{told}: {level:.3f}")]
         if curves:
-            panels.append(Panel(f"{known.title}: accuracy", curves, (0, 0.25, 0.5, 0.75, 1), levels, holds=(0, 1)))
+            panels.append(
+                Panel(f"{known.title}: accuracy", curves, (0, 0.25, 0.5, 0.75, 1), "heads off", levels, holds=(0, 1))
+            )
     return draw(panels, "Dev accuracy against the share of heads removed; bands are 95 % intervals", columns=2)

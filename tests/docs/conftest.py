@@ -18,5 +18,5 @@ def study(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     import findings_page
 
     yield findings_page
-    for name in [n for n in sys.modules if n.startswith(("findings", "study_"))]:
+    for name in [n for n in sys.modules if n.startswith(("findings", "study_", "pictures"))]:
         sys.modules.pop(name, None)

@@ -59,12 +59,16 @@ def test_no_transfer_is_told_where_even_all_heads_would_not_stand_out(study: Mod
 
 
 def test_costs_on_two_halves_stand_beside_the_published_correlation(study: ModuleType) -> None:
+    one, other = (
+        [[0.9, 0.01, 0.02, 0.03], [0.04, 0.05, 0.06, None]],
+        [[0.8, 0.06, 0.05, 0.04], [0.03, 0.02, 0.01, 0.07]],
+    )
     cell = {
         "cell": "cross-minilm-mnli-0", "experiment": "X", "n": 2000, "full": [0.7, 0.71], "heads": 72,
-        "r": 0.4, "low": 0.19, "high": 0.58,
+        "r": 0.4, "low": 0.19, "high": 0.58, "costs": [one, other],
     }  # fmt: skip
     said = text(study, cell)
-    assert "| 1,000 each | 0.700 and 0.710 | 72 | +0.400 [+0.190, +0.580] |" in said
+    assert "| 1,000 each | 0.700 and 0.710 | 72 | +0.400 [+0.190, +0.580] | −0.25 | −1.00 | −1.00 |" in said
     assert "r = 0.68." in said
     assert "| 72 | – |" in text(study, {**cell, "r": None})
 

@@ -1,0 +1,149 @@
+"""Figures of docs/findings.md about everything but scores: retraining, agreement, single heads, other tasks."""
+
+from __future__ import annotations
+
+import re
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from support.findings import ends, findings, table
+
+
+def test_the_finding_about_training_again_is_the_cells(study: ModuleType) -> None:
+    from findings_tables import over_seeds
+
+    cells, said = study.read(), findings(study)
+    of = {
+        score: [cells[f"retrain-minilm-mrpc-{seed}-one-shot-isp-{score}"] for seed in range(3)]
+        for score in ("random", "taylor", "thesis-2024")
+    }
+    shares = [round(100 * step["sparsity"]) for step in of["taylor"][0]["steps"]]
+    assert shares == [31, 51, 65, 76, 83, 89]
+
+    def ahead(score: str) -> list[tuple[float, float, float]]:
+        return [over_seeds(np.array([c["ahead"][at]["mean"] for c in of[score]])) for at in range(6)]
+
+    def changes(score: str) -> list[tuple[float, float, float]]:
+        def change(cell: dict[str, Any], at: int) -> float:
+            return float(cell["steps"][at]["metrics"]["accuracy"] - cell["full"]["accuracy"])
+
+        return [over_seeds(np.array([change(c, at) for c in of[score]])) for at in range(6)]
+
+    assert [low > 0 for _, low, _ in ahead("taylor")] == [share > 70 for share in shares]
+    points = [f"{100 * mean:.1f}" for mean, low, _ in ahead("taylor") if low > 0]
+    assert "by {}, {} and {} points of balanced accuracy with 76, 83 and 89 % off".format(*points) in said
+    assert all(low < 0 < high for _, low, high in ahead("thesis-2024"))
+    assert all(high > 0 for _, _, high in changes("taylor"))
+    less = [f"{-100 * mean:.1f}" for mean, _, _ in changes("taylor")]
+    assert (
+        f"`taylor` loses {min(less)} to {max(less)} points of accuracy, told apart from 0 over the seeds at no" in said
+    )
+    assert [high < 0 for _, _, high in changes("thesis-2024")] == [share > 70 for share in shares]
+    lost = [f"{-100 * mean:.1f}" for mean, _, high in changes("thesis-2024") if high < 0]
+    assert f"loses {lost[0]} to {lost[-1]} from 76 % on" in said
+    of_all = {score: np.array([np.mean([a["mean"] for a in c["ahead"]]) for c in of[score]]) for score in of}
+
+    def over(values: np.ndarray) -> str:
+        return ends(*(100 * v for v in over_seeds(values)))
+
+    taylor, thesis = of_all["taylor"], of_all["thesis-2024"]
+    assert (
+        f"`taylor` is ahead by {over(taylor)}, the thesis's score by {over(thesis)}, and `taylor` is ahead of" in said
+    )
+    assert f"the thesis's score by {over(taylor - thesis)}." in said
+    close = [f"{100 * of.min():.1f} to {100 * of.max():.1f}" for of in (taylor, thesis)]
+    assert f"they lie close together: {' and '.join(close)}." in said
+    assert len({c["digest"] for seed in zip(*of.values(), strict=True) for c in seed}) == 3
+    wnli = [c for name, c in cells.items() if name.startswith("retrain-minilm-wnli-")]
+    full = {c["seed"]: c["full"]["accuracy"] for c in wnli}
+    assert f"({sum(full.values()) / len(full):.3f} in the mean of three".replace("0.", ".") in said
+    assert {round(s["constant"]["accuracy"], 3) for c in wnli for s in c["steps"]} == {0.563}
+    assert all(value < 0.563 for value in full.values())
+    table_of = (
+        study.TARGET.read_text(encoding="utf-8").split("### minilm on wnli, trained again")[1].split("A star:")[0]
+    )
+    means = re.findall(r"\d\.\d{3} ± \d\.\d{3}( \*)?", table_of.split("| algorithm")[1])
+    assert set(means) == {" *"}
+    assert f"in our table all {len(means)} means do" in said
+
+
+def test_the_finding_about_other_tasks_is_the_cells(study: ModuleType) -> None:
+    page = study.TARGET.read_text(encoding="utf-8").split("## E5")[1].split("\n## ")[0]
+    assert "39 and 58 % off, against 20 random masks" in findings(study)
+    assert page.count("the mean of 20 random masks") == 2
+    assert page.count("With all its heads, the model of mrpc would not be told apart from random masks") == 2
+    assert page.count("With all its heads, the model of rte would not be told apart from random masks") == 2
+    assert page.count("the model of wnli is no better than one class") == 2
+    assert "39% of the heads off" in page
+    assert "58% of the heads off" in page
+
+
+def test_the_finding_about_agreement_is_the_pages(study: ModuleType) -> None:
+    page = study.TARGET.read_text(encoding="utf-8")
+    said = findings(study)
+    found = re.findall(r"- (\w+) on (\w+), (\w+): (\S+) \[.*?\] over (\d) seeds: (.*)\.", page)
+    assert {int(seeds) for *_, seeds, _ in found} == {5}
+    what = {(encoder, task, kind): told for encoder, task, kind, _, _, told in found}
+    changes = {(encoder, task, kind): change for encoder, task, kind, change, _, _ in found}
+    apart, tasks = "no direction is told apart", ("mrpc", "sst2", "cola")
+    assert [what["minilm", task, "signed"] for task in tasks] == ["rises", "rises", apart]
+    assert [what["minilm", task, "absolute"] for task in tasks] == ["falls"] * 3
+    assert [what["mpnet", task, "signed"] for task in tasks] == ["rises"] * 3
+    assert [what["mpnet", task, "absolute"] for task in tasks] == [apart, apart, "falls"]
+    kinds = {"signed": "signed", "without signs": "absolute"}
+    written = table(study, "encoder | mean | MRPC | SST-2 | CoLA")
+    assert [row[:2] for row in written] == [[e, k] for e in ("MiniLM", "MPNet") for k in kinds]
+    for encoder, kind, *values in written:
+        of = [(encoder.lower(), task, kinds[kind]) for task in tasks]
+        assert values == ["–" if what[one] == apart else changes[one] for one in of]
+    rises = [float(changes[one]) for one in what if one[2] == "signed" and what[one] == "rises"]
+    falls = [one for one in what if one[2] == "absolute" and what[one] == "falls"]
+    assert [len(rises), len(falls), len(what)] == [5, 4, 12]
+    assert f"the signed mean rises by {min(rises):.2f} to {max(rises):.2f} in five of six cases" in said
+
+
+def test_the_finding_about_single_heads_is_the_cells(study: ModuleType) -> None:
+    cells = {name: cell for name, cell in study.read().items() if cell["experiment"] == "M"}
+    of = {t: [c for n, c in cells.items() if f"-{t}-" in n] for t in ("mrpc", "sst2", "cola")}
+    assert [len(found) for found in of.values()] == [3, 3, 3]
+    assert {study.told(c)[1] for c in of["mrpc"]} == {2, 3}
+    assert not any(study.told(c)[1] or study.told(c)[2] for t in ("sst2", "cola") for c in of[t])
+    worst = [max(v for row in c["cost"] for v in row if v is not None) for c in of["mrpc"]]
+    assert [f"{100 * f(worst):.0f}" for f in (min, max)] == ["11", "15"]
+    assert {c["heads"] for c in cells.values()} == {72}
+    assert "two or three of them make each of three MRPC models worse at the 5 % level over all heads" in findings(
+        study
+    )
+    assert "(Holm), the worst by {:.0f} to {:.0f} points".format(*(100 * f(worst) for f in (min, max))) in findings(
+        study
+    )
+
+
+def test_the_finding_about_two_halves_is_the_cells(study: ModuleType) -> None:
+    cell, said = study.read()["cross-minilm-mnli-0"], findings(study)
+    page = study.TARGET.read_text(encoding="utf-8").split("## M: the same heads")[1].split("\n## ")[0]
+    rank, without, more = re.findall(r"\+(0\.\d\d) (?=\|)", page)
+    assert f"correlate with r = {ends(cell['r'], cell['low'], cell['high'], 2)}" in said
+    assert (
+        f"costliest head with {without}, without the four costliest with {more}; the rank correlation is {rank}."
+        in said
+    )
+    assert f"which has {np.mean(cell['full']):.2f} of the answers right" in said
+
+
+def test_the_finding_about_gates_and_iterative_taylor_is_the_cells(study: ModuleType) -> None:
+    cells = study.read()
+    written = table(study, "model | gates are ahead | by")
+    for (_, steps, points), name in zip(written, ("demo-demo", "minilm-mrpc", "minilm-sst2"), strict=True):
+        leads = cells[f"gates-{name}-0"]["ahead"]["gates"]
+        ahead = [100 * at["mean"] for at in leads if at["low"] > 0]
+        assert not [at for at in leads if at["high"] < 0]
+        assert steps == f"at {len(ahead)} of {len(leads)} steps"
+        assert points == f"{min(ahead):.1f} to {max(ahead):.1f} points"
+    (plainly,) = [
+        a["accuracy"] for a in cells["gates-minilm-mrpc-0"]["ahead"]["gates"] if abs(a["sparsity"] - 0.78) < 0.01
+    ]
+    told = "{:.1f} points behind [{:.1f}, {:.1f}]".format(*(-100 * plainly[k] for k in ("mean", "high", "low")))
+    assert f"gates are {told} on MRPC with 78 % off" in findings(study)
