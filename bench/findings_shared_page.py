@@ -115,8 +115,8 @@ def boards(found: Cells, trained: Cells) -> Iterator[str]:
             f"### {encoder} on {task}",
             "",
             f"`headviz grade` on {cell['n']} dev examples: scored on one half, removed on the other, and the reverse. "
-            "*Area* is under the metric while the lowest heads go first, corrected for chance; *lead* is over random "
-            f"orders, *behind* the best score of the table. Model {seed_of(cell)}. {link(cell)}",
+            "*Area* is under the balanced accuracy while the lowest heads go first, corrected for chance; *lead* is "
+            f"over random orders, *behind* the best score of the table. Model {seed_of(cell)}. {link(cell)}",
             "",
         ]
         rows = [

@@ -43,6 +43,37 @@ def clf() -> headviz.Classifier:
     return learnt(160, wrong=0.05).clf
 
 
+def balanced(answers: np.ndarray, gold: np.ndarray) -> float:
+    """The mean over the classes of the share of right answers."""
+    return float(np.mean([np.mean(answers[gold == label] == label) for label in set(gold)]))
+
+
+def test_one_class_for_all_is_worth_the_same_whichever_it_is(clf: headviz.Classifier, data: Dataset) -> None:
+    half = Half(clf, data.subset([i for i in range(160) if data.labels[i] != 2 or i % 3 == 0]))
+    counts = np.bincount(half.gold)
+    assert counts[0] > 2 * counts[2] > 4 * counts[1] > 0
+    for label in (0, 2):  # which every draw has
+        found = half._metric(np.full(len(half.gold), label))
+        np.testing.assert_allclose(found, half.constant, atol=1e-12)
+        np.testing.assert_allclose(half.left(found[None])[0], 0, atol=1e-12)
+    np.testing.assert_allclose(half.left(half.full[None])[0], 1)
+    rng = np.random.default_rng(0)
+    answers = rng.integers(0, 3, len(half.gold))
+    for at, value in enumerate(half._metric(answers)[:50]):
+        drawn = np.repeat(np.arange(len(half.gold)), half.weights[at])
+        assert value == pytest.approx(balanced(answers[drawn], half.gold[drawn]))
+
+
+def test_a_class_that_a_draw_lacks_is_not_counted_in_it(clf: headviz.Classifier, data: Dataset) -> None:
+    rare = [int(np.flatnonzero(np.asarray(data.labels) == 1)[0])]
+    half = Half(clf, data.subset([*rare, *(i for i in range(60) if data.labels[i] != 1)]))
+    lacking = half.weights[:, np.flatnonzero(half.gold == 1)[0]] == 0
+    assert 0.2 < lacking[1:].mean() < 0.6
+    assert set(half.constant[lacking]) == {0.5}
+    np.testing.assert_allclose(half.constant[~lacking], 1 / 3)
+    assert np.isfinite(half.full).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", all_in_ci(["taylor", "magnitude"], ["taylor"]))
 def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Dataset, name: str) -> None:
@@ -54,11 +85,11 @@ def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Datas
     for scored, pruned in (halves, halves[::-1]):
         values = headviz.score_heads(clf, scored, name).values
         gold = np.asarray(pruned.gold)
-        floor = np.bincount(gold).max() / len(gold)
-        full = evaluate(clf, pruned).metrics["accuracy"]
+        floor = 1 / len(set(gold))
+        full = balanced(evaluate(clf, pruned).predictions, gold)
         counts = (0, *(round(share * 12) for share in SHARES), 12)
         masks = [clf.full_mask.without(lowest(values, count, clf.full_mask.kept)) for count in counts]
-        metrics = [evaluate(clf, pruned, mask).metrics["accuracy"] for mask in masks]
+        metrics = [balanced(evaluate(clf, pruned, mask).predictions, gold) for mask in masks]
         left.append([(m - floor) / (full - floor) for m in metrics[1:-1]])
         areas.append(np.mean(left[-1]))
         f = [(m - metrics[-1]) / (full - metrics[-1]) for m in metrics]

@@ -33,9 +33,9 @@ Written by `python -m tools.demo.grades`, and with `--add A,B` for scores that c
 
 `headviz grade` answers it for a model and data of your own. Heads are removed in the order of a score that was measured
 on the other half of the data, both ways. *Area* is the share of what the model knows above one class for all that is
-left, averaged over 10 to 90 % of the heads off: 1 = everything, 0 = nothing. `shapley` is graded where it is named: it
-takes minutes. Translation models are not graded: areas count right answers, above those of one class for all, and
-translations have neither.
+left, averaged over 10 to 90 % of the heads off: 1 = everything, 0 = nothing. It is of balanced accuracy, the mean over
+the classes: one class for all is worth the same there whichever it is. `shapley` is graded where it is named: it takes
+minutes. Translation models are not graded: areas count right answers of each class, and translations have no classes.
 
 The table below is one model's. On MiniLM, fine-tuned on SST-2 and on MRPC, and on MPNet, fine-tuned on MRPC, the orders
 are others. Over the four boards `gates` did best in its worst case. [They stand side by side](study.md#over-all-boards)
@@ -46,9 +46,10 @@ Intervals (95 %) are over examples drawn again. *Behind the best* is paired: the
 the area minus that of 20 random orders. *CPR* and *CMD* are the areas of the Mechanistic Interpretability Benchmark.
 *Agreement* is Spearman's correlation with the exact cost of each head, or with its Shapley value, on the other half.
 *AUROC* and *precision* are against the {planted} heads to which the demo's training gave a part; a head may matter
-without being one of them. *Stability* is the share of the lowest fifth that both halves name. *Seconds* of scores that
-were added later are of another day: `ablation-loss` reads what `ablation` measures and takes as long. The page *Heads*,
-*Which score*, draws the curves behind the areas, and the areas against the seconds."""
+without being one of them. *Stability* is the share of the lowest fifth that both halves name. *Seconds* are of the day
+on which a score was first measured; areas have been computed anew since, from the same tables of heads. `ablation-loss`
+reads what `ablation` measures and takes as long. The page *Heads*, *Which score*, draws the curves behind the areas,
+and the areas against the seconds."""
 READ = """\
 ## Where recent formulas were read
 

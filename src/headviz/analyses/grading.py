@@ -2,7 +2,7 @@
 
 The data are cut into halves of the same make-up. A score is measured on one half, and heads are removed by it on the
 other; then the halves change places. *Area*: the mean share of what the model knows above one class for all that is
-left at 10 to 90 % of the heads removed, lowest first. 1 = everything, 0 = no better than one class for all.
+left at 10 to 90 % of the heads removed, lowest first, in balanced accuracy. 1 = everything, 0 = one class for all.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 ABLATION, SHAPLEY = "ablation", "shapley"
 SEEDS = 20  # orders that the random score is averaged over
 LEAST = 40  # examples
-VERSION, WORDS = 2, "measured"  # of what is kept in the cache
+VERSION, WORDS = 3, "measured"  # of what is kept in the cache
 TIMED = 8  # examples that a score is timed on, with nothing from the cache
-WHY_CLASSES = "areas count right answers, above those of one class for all, and translations have neither"
+WHY_CLASSES = "areas count right answers of each class, and translations have no classes"
 MIB = "areas as in the Mechanistic Interpretability Benchmark (ICML 2025)"
 
 
@@ -59,9 +59,9 @@ def grade(
 ) -> Grades:
     """Grade head scores on a classifier and labelled data. Without ``scores`` all that it has, but for the slow ones.
 
-    Areas are of accuracy, or of Pearson's r for a regression. ``cache`` has what was measured before on the same model
-    and data, and gets what is measured now: an interrupted call goes on. Raises ``UserError`` for a model that is no
-    better than one class for all, fewer than 40 examples, or an unknown score.
+    Areas are of balanced accuracy, or of Pearson's r for a regression. ``cache`` has what was measured before on the
+    same model and data, and gets what is measured now: an interrupted call goes on. Raises ``UserError`` for a model
+    that is no better than one class for all, fewer than 40 examples, or an unknown score.
 
     >>> import headviz
     >>> clf, data = headviz.load("demo"), headviz.load_task("demo", limit=48)

@@ -44,24 +44,39 @@ class Half:
         self.weights = rng.multinomial(len(data), np.full(len(data), 1 / len(data)), DRAWS)
         self.weights = np.concatenate([np.ones((1, len(data)), dtype=self.weights.dtype), self.weights])
         self.regression = clf.is_regression
-        self.full = self._metric(self.evaluator.predictions(clf.full_mask))
-        self.constant = np.zeros(len(self.weights))
+        self.constant = np.zeros(len(self.weights))  # what one value or one class for all is worth
         if not self.regression:
-            majority = np.bincount(self.gold.astype(np.int64)).argmax()
-            self.constant = self._metric(np.full(len(self.gold), majority))
+            self.sizes = self._by_class(np.ones(len(self.gold)))
+            self.constant = 1 / (self.sizes > 0).sum(axis=1)
+        self.full = self._metric(self.evaluator.predictions(clf.full_mask))
         self._none: float | None = None  # with every head off
         if not self.full[0] > self.constant[0]:
+            measure = "Pearson's r" if self.regression else "balanced accuracy"
             raise TaskError(
                 f"On one half of the examples, {len(data)}, '{clf.name}' is no better than one class for all "
-                f"({self.full[0]:.3f} against {self.constant[0]:.3f}), so no order can be graded. More examples may do."
+                f"({measure} {self.full[0]:.3f} against {self.constant[0]:.3f}), so no order can be graded. More "
+                "examples may do."
             )
 
+    def _by_class(self, counts: NDArray) -> NDArray[np.float64]:
+        """[1 + draws, classes]: the draws of these examples, 1 or 0 each, in each class."""
+        order = np.argsort(self.gold, kind="stable")
+        starts = np.flatnonzero(np.diff(self.gold[order], prepend=np.nan))
+        summed: NDArray[np.float64] = np.add.reduceat(self.weights[:, order] * counts[order], starts, axis=1)
+        return summed
+
     def _metric(self, predictions: NDArray) -> NDArray[np.float64]:
-        """[1 + draws] of accuracy or Pearson's r; the first is that of the half itself."""
+        """[1 + draws] of balanced accuracy or Pearson's r; the first is that of the half itself.
+
+        Balanced: the mean over the classes. In plain accuracy a model that answers the rarer class for all would count
+        as worse than one that answers the commoner, though neither tells one example from another.
+        """
         w, n = self.weights, len(self.gold)
         if not self.regression:
-            accuracy: NDArray[np.float64] = w @ (predictions == self.gold) / n
-            return accuracy
+            right, drawn = self._by_class(predictions == self.gold), self.sizes > 0
+            shares = np.divide(right, self.sizes, out=np.zeros(right.shape), where=drawn)
+            balanced: NDArray[np.float64] = shares.sum(axis=1) / drawn.sum(axis=1)
+            return balanced
         x, y = (z - z.mean() for z in (predictions.astype(float), self.gold.astype(float)))
         ex, ey = w @ x / n, w @ y / n
         spread = (w @ (x * x) / n - ex**2).clip(0) * (w @ (y * y) / n - ey**2).clip(0)
