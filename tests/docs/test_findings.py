@@ -80,6 +80,11 @@ def test_the_finding_about_scores_is_the_boards(study: ModuleType) -> None:
     assert (
         "on two of the three boards of real encoders `ablation` is not shown to be better than random orders" in guide
     )
+    size, gradient = (grade(mpnet, name) for name in ("magnitude", "taylor"))
+    assert size["area_high"] < gradient["area_low"]
+    assert "On MPNet and MRPC it is the other way round." in " ".join(
+        (study.PAGE.parents[1] / "README.md").read_text().split()
+    )
     unsure = grade(mrpc, "attattr-max")
     assert unsure["lead_low"] < 0 < unsure["lead_high"]
     two = [cells["board-mpnet-mrpc-0"], study.read()["prune-mpnet-mrpc-0-one-importance-gates"]]
