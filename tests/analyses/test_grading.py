@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -72,6 +73,50 @@ def test_a_class_that_a_draw_lacks_is_not_counted_in_it(clf: headviz.Classifier,
     assert set(half.constant[lacking]) == {0.5}
     np.testing.assert_allclose(half.constant[~lacking], 1 / 3)
     assert np.isfinite(half.full).all()
+
+
+def bare(gold: np.ndarray, answers: np.ndarray, monkeypatch: pytest.MonkeyPatch, regression: bool = False) -> Half:
+    """A half whose model gives these answers."""
+    evaluator = SimpleNamespace(data=SimpleNamespace(gold=gold), predictions=lambda mask, keep=True: answers)
+    monkeypatch.setattr("headviz.evaluation.dispatch.evaluator_of", lambda *args, **kwargs: evaluator)
+    clf = SimpleNamespace(full_mask=None, is_regression=regression, name="it")
+    return Half(clf, gold)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("classes", [2, 10, 77])
+def test_balanced_accuracy_under_every_draw(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(classes)
+    gold = np.sort(rng.integers(0, classes, 150))
+    half = bare(gold, gold, monkeypatch)
+    answers = np.where(rng.random(150) < 0.5, gold, rng.integers(-1, classes, 150))  # -1: none of the classes
+    for at, value in enumerate(half._metric(answers)[:30]):
+        drawn = np.repeat(np.arange(150), half.weights[at])
+        assert value == pytest.approx(balanced(answers[drawn], gold[drawn]), abs=1e-12)
+
+
+def test_draws_in_which_nothing_is_known_do_not_count_as_nothing_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    gold = np.array([0] * 60 + [1] * 2)
+    half = bare(gold, gold, monkeypatch)
+    lacking = (half.weights[:, 60:] == 0).all(axis=1)
+    assert 0.05 < lacking.mean() < 0.3
+    left = half.left(half._metric(np.where(np.arange(62) < 50, gold, 1))[None])[0]
+    assert np.isnan(left[lacking]).all()
+    assert np.nanpercentile(left, 2.5) > 0.5
+
+
+@pytest.mark.parametrize("classes", [2, 5, 10, 20])
+def test_what_is_exactly_one_class_for_all_is_refused_and_one_class_alone_too(
+    classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(classes)
+    for _ in range(20):
+        gold = np.repeat(np.arange(classes), rng.integers(3, 20, classes))
+        with pytest.raises(UserError, match=f"balanced accuracy {1 / classes:.3f} against {1 / classes:.3f}"):
+            bare(gold, np.full(len(gold), rng.integers(classes)), monkeypatch)
+    with pytest.raises(UserError, match="has one class only"):
+        bare(np.zeros(20, int), np.zeros(20, int), monkeypatch)
+    with pytest.raises(UserError, match="does not follow the gold values"):
+        bare(np.arange(20.0), np.ones(20), monkeypatch, regression=True)
 
 
 @pytest.mark.slow
@@ -215,7 +260,7 @@ def test_what_cannot_be_graded(clf: headviz.Classifier, data: Dataset) -> None:
     with pytest.raises(UserError, match="at least one score"):
         grade(clf, data, [])
     always = np.full(len(data), np.bincount(np.asarray(evaluate(clf, data).predictions)).argmin())
-    with pytest.raises(UserError, match="one class for all"):
+    with pytest.raises(UserError, match="has one class only"):
         grade(clf, Dataset(data.task, "dev", data.texts, data.pairs, always), ["taylor"])
 
 

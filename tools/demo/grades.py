@@ -46,10 +46,9 @@ Intervals (95 %) are over examples drawn again. *Behind the best* is paired: the
 the area minus that of 20 random orders. *CPR* and *CMD* are the areas of the Mechanistic Interpretability Benchmark.
 *Agreement* is Spearman's correlation with the exact cost of each head, or with its Shapley value, on the other half.
 *AUROC* and *precision* are against the {planted} heads to which the demo's training gave a part; a head may matter
-without being one of them. *Stability* is the share of the lowest fifth that both halves name. *Seconds* are of the day
-on which a score was first measured; areas have been computed anew since, from the same tables of heads. `ablation-loss`
-reads what `ablation` measures and takes as long. The page *Heads*, *Which score*, draws the curves behind the areas,
-and the areas against the seconds."""
+without being one of them. *Stability* is the share of the lowest fifth that both halves name. *Seconds* of scores that
+were added later are of another day: `ablation-loss` reads what `ablation` measures and takes as long. The page *Heads*,
+*Which score*, draws the curves behind the areas, and the areas against the seconds."""
 READ = """\
 ## Where recent formulas were read
 

@@ -12,11 +12,13 @@ from .orders import SHARES
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-KEPT = "What is kept of what the model knows: 1 = everything, 0 = one class for all. Dotted: random orders."
+KEPT = "What is kept of what the model knows, in balanced accuracy: 1 = everything, 0 = one class for all. Dotted: \
+random orders."
 CURVES = "What is kept with ever more heads removed, the lowest first. Dotted: random orders; grey: the other scores."
 COST = "The area against the time that a score takes. A name stands where no cheaper score keeps more."
-MEASURED = """Measured on one half of the data, removed on the other, both ways. Behind the best: paired on the same \
-examples, 95 %. CPR, CMD: areas of the Mechanistic Interpretability Benchmark."""
+MEASURED = """Measured on one half of the data, removed on the other, both ways. Balanced accuracy is the mean over \
+the classes; a regression has Pearson's r. Behind the best: paired on the same examples, 95 %. CPR, CMD: areas of the \
+Mechanistic Interpretability Benchmark. Exact costs and Shapley values are of the task's own metric."""
 PLANTED = " AUROC, precision: against the heads whose part is known."
 FIRST = 5  # curves that have a colour: more cannot be told apart
 LEAST_SECONDS = 1e-5  # the axis is logarithmic

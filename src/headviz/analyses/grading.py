@@ -240,11 +240,11 @@ def _tables(
 
 
 def _graded(name: str, mine: Measured, base: Measured, best: Measured | None, shapley: Measured | None) -> Grade:
-    low, high = np.percentile(mine.areas[1:], [2.5, 97.5])
+    low, high = np.nanpercentile(mine.areas[1:], [2.5, 97.5])
     lead = mine.areas - base.areas
-    lead_low, lead_high = np.percentile(lead[1:], [2.5, 97.5])
+    lead_low, lead_high = np.nanpercentile(lead[1:], [2.5, 97.5])
     behind = None if best is None else best.areas - mine.areas
-    ends = (None, None) if behind is None else tuple(float(x) for x in np.percentile(behind[1:], [2.5, 97.5]))
+    ends = (None, None) if behind is None else tuple(float(x) for x in np.nanpercentile(behind[1:], [2.5, 97.5]))
     return Grade(
         name,
         mine.auroc,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SHARES = tuple(k / 10 for k in range(1, 10))
 FIFTH = 0.2
 DRAWS = 2000
+LEAST_KNOWN = 1e-9  # above one class for all; less is rounding
 
 
 def halves_of(data: Dataset) -> tuple[Dataset, Dataset]:
@@ -46,24 +47,25 @@ class Half:
         self.regression = clf.is_regression
         self.constant = np.zeros(len(self.weights))  # what one value or one class for all is worth
         if not self.regression:
-            self.sizes = self._by_class(np.ones(len(self.gold)))
+            names, members = np.unique(self.gold, return_inverse=True)
+            if len(names) < 2:
+                raise TaskError(
+                    f"One half of the examples, {len(data)}, has one class only, so no order can be graded."
+                )
+            self.members = np.eye(len(names), dtype=np.float32)[members]
+            self.counts = self.weights.astype(np.float32)  # whole numbers, exact
+            self.sizes = (self.counts @ self.members).astype(float)
             self.constant = 1 / (self.sizes > 0).sum(axis=1)
         self.full = self._metric(self.evaluator.predictions(clf.full_mask))
         self._none: float | None = None  # with every head off
-        if not self.full[0] > self.constant[0]:
-            measure = "Pearson's r" if self.regression else "balanced accuracy"
+        if not self.full[0] > self.constant[0] + LEAST_KNOWN:
+            about = f"On one half of the examples, {len(data)}, '{clf.name}' "
+            if self.regression:
+                raise TaskError(f"{about}does not follow the gold values (Pearson's r {self.full[0]:.3f}).")
             raise TaskError(
-                f"On one half of the examples, {len(data)}, '{clf.name}' is no better than one class for all "
-                f"({measure} {self.full[0]:.3f} against {self.constant[0]:.3f}), so no order can be graded. More "
-                "examples may do."
+                f"{about}is no better than one class for all (balanced accuracy {self.full[0]:.3f} against "
+                f"{self.constant[0]:.3f}), so no order can be graded. More examples may do."
             )
-
-    def _by_class(self, counts: NDArray) -> NDArray[np.float64]:
-        """[1 + draws, classes]: the draws of these examples, 1 or 0 each, in each class."""
-        order = np.argsort(self.gold, kind="stable")
-        starts = np.flatnonzero(np.diff(self.gold[order], prepend=np.nan))
-        summed: NDArray[np.float64] = np.add.reduceat(self.weights[:, order] * counts[order], starts, axis=1)
-        return summed
 
     def _metric(self, predictions: NDArray) -> NDArray[np.float64]:
         """[1 + draws] of balanced accuracy or Pearson's r; the first is that of the half itself.
@@ -73,9 +75,9 @@ class Half:
         """
         w, n = self.weights, len(self.gold)
         if not self.regression:
-            right, drawn = self._by_class(predictions == self.gold), self.sizes > 0
-            shares = np.divide(right, self.sizes, out=np.zeros(right.shape), where=drawn)
-            balanced: NDArray[np.float64] = shares.sum(axis=1) / drawn.sum(axis=1)
+            right = (self.counts @ (self.members * (predictions == self.gold)[:, None])).astype(float)
+            shares = np.divide(right, self.sizes, out=np.zeros(right.shape), where=self.sizes > 0)
+            balanced: NDArray[np.float64] = shares.sum(axis=1) * self.constant
             return balanced
         x, y = (z - z.mean() for z in (predictions.astype(float), self.gold.astype(float)))
         ex, ey = w @ x / n, w @ y / n
@@ -94,10 +96,13 @@ class Half:
         return np.array(left)
 
     def left(self, curve: NDArray) -> NDArray[np.float64]:
-        """[shares, 1 + draws]: the share that is left of what the full model has above one class for all."""
+        """[shares, 1 + draws]: the share that is left of what the full model has above one class for all.
+
+        NaN for a draw in which it has nothing, as one of a single class.
+        """
         known = self.full - self.constant
         with np.errstate(divide="ignore", invalid="ignore"):
-            left: NDArray[np.float64] = np.where(known > 0, (curve - self.constant) / known, 0.0)
+            left: NDArray[np.float64] = np.where(known > LEAST_KNOWN, (curve - self.constant) / known, np.nan)
         return left
 
     def benchmark(self, present: HeadMask, curve: NDArray) -> tuple[float, float]:
