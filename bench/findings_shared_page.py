@@ -116,7 +116,8 @@ def boards(found: Cells, trained: Cells) -> Iterator[str]:
             "",
             f"`headviz grade` on {cell['n']} dev examples: scored on one half, removed on the other, and the reverse. "
             "*Area* is under the balanced accuracy while the lowest heads go first, corrected for chance; *lead* is "
-            f"over random orders, *behind* the best score of the table. Model {seed_of(cell)}. {link(cell)}",
+            f"over random orders, *behind* the best score of the table. *Seconds* are of when a score was first "
+            f"measured; the areas may be younger. Model {seed_of(cell)}. {link(cell)}",
             "",
         ]
         rows = [

@@ -99,22 +99,26 @@ def test_the_finding_about_scores_is_the_boards(study: ModuleType) -> None:
 
 
 def test_the_finding_about_orders_is_the_pages(study: ModuleType) -> None:
+    from findings_leads import balanced
+    from findings_tables import over_seeds
+
     sections = study.TARGET.read_text(encoding="utf-8").split("## E3")[0].split("### minilm on ")
     told = {part.split("\n")[0]: part for part in sections[1:]}
     known, said = ("sst2", "mrpc", "cola"), findings(study)
 
-    def steps(task: str, order: str, side: str) -> list[str]:
-        line = next(x for x in told[task].splitlines() if x.startswith(f"- {order}: "))
-        parts = [p for p in line.rstrip(".").split(": ", 1)[1].split("; ") if p.startswith(side)]
-        return [p.split("%")[0].split()[-1] for p in parts[0].split(", ")] if parts else []
+    cells = study.read()
 
-    gates = [steps(task, "`gates`", "ahead of it") for task in known]
-    assert gates[0] == ["58"]
-    assert [at[0] for at in gates[1:]] + [at[-1] for at in gates[1:]] == ["58", "10", "88", "78"]
-    assert [len(at) for at in gates[1:]] == [4, 8]  # without a gap
-    assert "(told apart on SST-2 at this step alone, on MRPC from 58 to 88 %, on CoLA from 10 to 78 %)" in said
-    more = [re.search(r"\| `gates` \| 0 1 2 \| .*? \| \+(\S+) \[\+", told[task]) for task in known]
-    assert "gates keep {}, {} and {} points more than".format(*(found[1] for found in more if found)) in said
+    def range_of(task: str, seed: int, score: str) -> float:
+        cell = cells[f"prune-minilm-{task}-{seed}-one-importance-{score}"]
+        return float(np.mean([balanced(step, task) for step in cell["steps"] if 0.05 < step["sparsity"] < 0.9]))
+
+    for score, words in (("thesis-2024", "more than `thesis-2024`"), ("taylor", "more than `taylor`")):
+        more = [np.array([range_of(t, s, "gates") - range_of(t, s, score) for s in range(3)]) for t in known]
+        one, two, three = (ends(*(100 * v for v in over_seeds(of))).replace("-", "−") for of in more)
+        assert re.search(re.escape(f"{one}, {two} and {three} ") + "(points )?" + re.escape(words), said)
+        assert [over_seeds(of)[1] > 0 for of in more] == (
+            [True] * 3 if score == "thesis-2024" else [False, False, True]
+        )
 
     whole: dict[tuple[str, str], list[tuple[float, ...]]] = {}
     for task, text in told.items():
@@ -249,6 +253,10 @@ def test_the_finding_about_mpnet_is_the_cells(study: ModuleType) -> None:
     there = [float(accuracies(t, 0.78)[0]) for t in (first, third, own)]
     assert f"{told}{accuracies(own, 0.78)[0]}" in said
     assert f"trainings differ by {100 * (max(there) - min(there)):.0f} points" in said
+    lead_at = [
+        next(100 * a["mean"] for a in c["ahead"] if abs(a["sparsity"] - 0.58) < 0.01) for c in (first, third, own)
+    ]
+    assert "with 58 % off was {:.1f} and {:.1f} points instead of {:.1f}, about that of gates".format(*lead_at) in said
     assert len({c["digest"] for c in (own, random, gates, thesis, ablation)}) == 1
     assert own["digest"] not in {t["digest"] for t in twins}
     rte = cells["prune-mpnet-rte-0-one-importance-gates"]
