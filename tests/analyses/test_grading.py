@@ -380,7 +380,7 @@ def test_further_scores_join_a_recorded_board_only_where_nothing_else_has_change
     measured(best, new, chance)
     joined = added(old, ["gim"], 9)
     assert [g.score for g in joined.grades.scores] == ["taylor", "gim", "fisher", "random"]
-    assert joined.command == "grade; gim added on now with headviz 2"
+    assert joined.command == "grade # gim added on now with headviz 2"
     measured(replace(best, area=0.81), new, chance)
     with pytest.raises(SystemExit, match="another area"):
         added(old, ["gim"], 9)

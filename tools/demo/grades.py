@@ -92,7 +92,7 @@ def added(recorded: board.Recorded, names: Sequence[str], limit: int) -> board.R
     if SHAPLEY in names:
         new = agreed | new
     joined = tuple(sorted((old | new).values(), key=lambda g: -g.area))
-    command = f"{recorded.command}; {', '.join(names)} added on {found.date} with headviz {found.version}"
+    command = f"{recorded.command} # {', '.join(names)} added on {found.date} with headviz {found.version}"
     return replace(recorded, grades=replace(recorded.grades, scores=joined), command=command)
 
 
