@@ -29,7 +29,7 @@ from headviz.runs.states import DONE, LOST
 from headviz.storage.store import default_store
 from support.marks import all_in_ci, seeds
 from support.real_runs import folders, options
-from support.running import ended, essence, folder_of, running_steps, until
+from support.running import done, ended, essence, folder_of, running_steps, until
 
 
 def rehearse(**spec: Any) -> Any:
@@ -82,7 +82,7 @@ def _killed(run_id: str, kills: int, draw: random.Random, ahead: int, nap: float
             done += 1
             if ended(run_id, 20).state == LOST:
                 service.resume(run_id)
-    assert ended(run_id, 280).state == DONE
+    done(run_id, 280)
     return done
 
 
@@ -163,7 +163,7 @@ def test_a_real_run_cancelled_in_each_phase_stops_in_time_and_resumes_to_the_sam
     assert after.state == "cancelled"
     until(lambda: start_of(after.pid) != after.worker.start, 1, "the end of the process")
     service.resume(run.id)
-    assert ended(run.id, 280).state == DONE
+    done(run.id, 280)
     assert essence(run.id) == whole("prune", spec)
 
 
@@ -218,7 +218,7 @@ def test_a_damaged_checkpoint_costs_steps_but_not_the_result(registry, harm):
     for _, path in found if harm == "both" else found[:1]:
         path.write_bytes(path.read_bytes()[:-5])
     service.resume(run.id)
-    assert ended(run.id).state == DONE
+    done(run.id)
     assert essence(run.id) == whole("rehearsal", {"steps": 8})
     history = [e["what"] for e in registry.events(run.id)]
     assert history.count("damaged checkpoint") == (2 if harm == "both" else 1)
@@ -240,7 +240,7 @@ def test_a_registry_locked_by_another_program(registry, seconds):
     finally:
         other.execute("ROLLBACK")
         other.close()
-    assert ended(run.id).state == DONE
+    done(run.id)
     assert essence(run.id) == whole("rehearsal", {"steps": 6})
 
 
@@ -417,6 +417,6 @@ def test_what_a_killed_worker_was_writing_is_cleared_away(registry):
     half = folder_of(run.id) / ".checkpoint-9.bin.1.tmp"
     half.write_bytes(b"half")
     service.resume(run.id)
-    assert ended(run.id).state == DONE
+    done(run.id)
     assert not half.exists()
     assert not list(Path(folder_of(run.id)).glob(".checkpoint*"))

@@ -20,7 +20,7 @@ from headviz.runs.kinds import KINDS, make_job
 from headviz.runs.protocol import Tools
 from support.marks import all_in_ci
 from support.real_runs import folders, options
-from support.running import ended, essence
+from support.running import done, ended, essence
 from support.timed import Clock
 
 
@@ -157,6 +157,20 @@ def test_a_search_that_was_begun_before_turns_were_kept_goes_on(place):
     assert job.ready(now) == ["build:both-1.2", "turn:both-1.4:1"]
 
 
+def test_a_target_out_of_reach_is_noted_and_the_others_are_built(place, tmp_path):
+    spec = {**spec_of("faster", place), "targets": [900.0, 1.2], "beside": False}
+    (far, near), outcome = carried("faster", spec, tmp_path / "a", None)
+    assert far["speedup"] is None
+    assert far["note"].startswith("900× is out of reach: without any head or neuron this model is")
+    assert near["speedup"] > 1
+    assert outcome["models"] == ["models/both-1.2"]
+
+
+def test_a_search_fails_if_no_target_is_in_reach(place, tmp_path):
+    with pytest.raises(OptionError, match="900× is out of reach"):
+        carried("faster", {**spec_of("faster", place), "targets": [900.0]}, tmp_path / "a", None)
+
+
 @pytest.mark.slow
 def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place, tmp_path, monkeypatch):
     """The table says too little of a model's time, so that a search takes several turns. Each is timed once."""
@@ -194,8 +208,7 @@ def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place
 @pytest.mark.slow
 def test_a_search_for_speed_runs_in_the_background(place, registry):
     spec = {**spec_of("faster", place), "targets": [1.05], "batch": 16, "length": 32, "beside": False}
-    after = ended(service.start("faster", spec).id)
-    assert (after.state, after.error) == ("done", "")
+    done(service.start("faster", spec).id)
 
 
 @pytest.mark.parametrize("kind", ["zero", "mean"])

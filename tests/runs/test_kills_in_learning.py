@@ -25,7 +25,7 @@ from headviz.scores import score_heads
 from headviz.scores.whole import KEEP_SECONDS
 from headviz.storage.files import unpack
 from support.real_runs import folders, options
-from support.running import ended, essence, until
+from support.running import done, ended, essence, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 COLUMNS: dict[str, Any] = {"text_columns": ("text", "pair"), "label_column": "label"}
@@ -63,9 +63,9 @@ def test_a_learning_goes_on_from_what_is_kept(registry, tmp_path):
     until(lambda: updates(run.id) != before or look(registry, run.id).state == DONE, 120, "the next state")
     if look(registry, run.id).state != DONE:
         assert updates(run.id) > before  # not begun anew
-    assert ended(run.id, 280).state == DONE
+    done(run.id, 280)
     undisturbed = service.start("prune", spec)
-    assert ended(undisturbed.id, 280).state == DONE
+    done(undisturbed.id, 280)
     assert essence(run.id) == essence(undisturbed.id)
 
 
@@ -83,7 +83,7 @@ def test_a_search_for_speed_goes_on_from_what_was_timed(registry, tmp_path):
         "text_columns": ["text", "pair"],
         "label_column": "label",
         "device": "cpu",
-        "targets": [1.05, 1.1, 1.15],
+        "targets": [1.02, 1.05, 1.1],  # which noise cannot put out of reach
         "batch": 16,
         "length": 32,
     }
@@ -94,7 +94,7 @@ def test_a_search_for_speed_goes_on_from_what_was_timed(registry, tmp_path):
     assert before["turn"]
     assert len(before["build"]) < 6
     service.resume(run.id)
-    assert ended(run.id, 280).state == DONE
+    done(run.id, 280)
     after = state_of(run.id)
     assert after["table"] == before["table"]
     for name, turns in before["turn"].items():

@@ -11,7 +11,7 @@ from headviz.runs.queue import look
 from headviz.runs.reading import RunView, show
 from headviz.runs.record import CARRIED, RunRecord
 from headviz.runs.registry import Registry
-from headviz.runs.states import ACTIVE, ENDED
+from headviz.runs.states import ACTIVE, DONE, ENDED
 
 
 def until(true: Callable[[], object], seconds: float = 90.0, what: str = "it") -> float:
@@ -38,6 +38,13 @@ def end_workers(registry: Registry) -> None:
 def ended(run_id: str, seconds: float = 60.0) -> RunRecord:
     until(lambda: look(Registry(), run_id).state in ENDED, seconds, "the end of the run")
     return look(Registry(), run_id)
+
+
+def done(run_id: str, seconds: float = 60.0) -> RunRecord:
+    """The run at its end, which must be a good one; otherwise its error is what the test prints."""
+    record = ended(run_id, seconds)
+    assert (record.state, record.error) == (DONE, "")
+    return record
 
 
 def running_steps(run_id: str, steps: int = 1, seconds: float = 90.0) -> RunView:

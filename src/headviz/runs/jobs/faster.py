@@ -136,6 +136,10 @@ class FasterJob(RunJob):
         return len(self.spec.names)
 
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
+        from ...errors import OptionError
+
+        if all("out_of_reach" in found for found in state[FIND].values()):
+            raise OptionError(state[FIND][self.spec.names[0]]["out_of_reach"])
         models = [step["model"] for step in self.steps(state).values() if "model" in step]
         return {"models": models, TABLE: state[TABLE]}
 
@@ -155,7 +159,7 @@ def _turns(state: State, name: str) -> list[dict[str, Any]]:
 def _turn(work: Work, remove: str, target: float, before: list[dict[str, Any]]) -> dict[str, Any]:
     """One turn of a search, if one is needed, and the shape once no more is."""
     from ...errors import OptionError
-    from ...pruning.faster.search import HEADS_ONLY, Turn
+    from ...pruning.faster.search import Turn
 
     search, turns = work.search(remove), [Turn.from_dict(t) for t in before]
     shape: dict[str, Any] | None = None
@@ -165,9 +169,7 @@ def _turn(work: Work, remove: str, target: float, before: list[dict[str, Any]]) 
         if search.next(target, turns) is None:
             shape = search.best(target, turns)[0].to_dict()
     except OptionError as wrong:
-        if remove != HEADS_ONLY:
-            raise
-        shape = {"out_of_reach": str(wrong)}  # heads alone seldom reach what both do
+        shape = {"out_of_reach": str(wrong)}  # of this target; the others are built
     return {TURN: [turn.to_dict() for turn in turns[len(before) :]], FIND: shape}
 
 
