@@ -54,9 +54,9 @@ def lead(ahead: list[dict[str, float]], orders: np.ndarray, n: int, level: float
     return float(means.mean()), float(means.mean()) - half, float(means.mean()) + half
 
 
-def lead_of_means(means: list[float], orders: np.ndarray, n: int) -> tuple[float, float, float]:
+def lead_of_means(means: list[float], orders: np.ndarray, n: int, level: float = LEVEL) -> tuple[float, float, float]:
     """The same of one number for each model, on these examples: an interval over models and orders."""
-    return lead([{"mean": mean, "low": mean, "high": mean} for mean in means], orders, n)
+    return lead([{"mean": mean, "low": mean, "high": mean} for mean in means], orders, n, level)
 
 
 def simulate(of_orders: float, draws: int = 400, seed: int = 0) -> tuple[float, float]:

@@ -129,14 +129,14 @@ def points(change: float | None, low: float | None, high: float | None) -> str:
     return f"{100 * change:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]".replace("-", "−")
 
 
-def over_seeds(values: np.ndarray) -> tuple[float, float | None, float | None]:
-    """Mean over seeds and its 95 % t interval; no interval where the seeds do not differ."""
+def over_seeds(values: np.ndarray, level: float = 0.95) -> tuple[float, float | None, float | None]:
+    """Mean over seeds and its t interval; no interval where the seeds do not differ."""
     from scipy import stats
 
     mean, error = float(values.mean()), float(values.std(ddof=1)) / len(values) ** 0.5
     if error < 1e-9:
         return mean, None, None
-    low, high = stats.t.interval(0.95, len(values) - 1, mean, error)
+    low, high = stats.t.interval(level, len(values) - 1, mean, error)
     return mean, float(low), float(high)
 
 

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm, ttest_1samp
 
 from support.findings import ends, findings, table
 
@@ -32,6 +33,8 @@ def test_the_finding_about_training_again_is_the_cells(study: ModuleType) -> Non
         return [over_seeds(np.array([change(c, at) for c in of[score]])) for at in range(6)]
 
     assert [low > 0 for _, low, _ in ahead("taylor")] == [share > 70 for share in shares]
+    at_once = [over_seeds(np.array([c["ahead"][at]["mean"] for c in of["taylor"]]), 1 - 0.05 / 6) for at in range(6)]
+    assert [share for share, (_, low, _) in zip(shares, at_once, strict=True) if low > 0] == [76, 83]
     points = [f"{100 * mean:.1f}" for mean, low, _ in ahead("taylor") if low > 0]
     assert "by {}, {} and {} points of balanced accuracy with 76, 83 and 89 % off".format(*points) in said
     assert all(low < 0 < high for _, low, high in ahead("thesis-2024"))
@@ -58,7 +61,8 @@ def test_the_finding_about_training_again_is_the_cells(study: ModuleType) -> Non
     assert len({c["digest"] for seed in zip(*of.values(), strict=True) for c in seed}) == 3
     wnli = [c for name, c in cells.items() if name.startswith("retrain-minilm-wnli-")]
     full = {c["seed"]: c["full"]["accuracy"] for c in wnli}
-    assert f"({sum(full.values()) / len(full):.3f} in the mean of three".replace("0.", ".") in said
+    every = [c["full"]["accuracy"] for name, c in cells.items() if "minilm-wnli" in name and "steps" in c]
+    assert f"({min(every):.3f} to {max(every):.3f}) than one".replace("0.", ".") in said
     assert {round(s["constant"]["accuracy"], 3) for c in wnli for s in c["steps"]} == {0.563}
     assert all(value < 0.563 for value in full.values())
     table_of = (
@@ -101,6 +105,17 @@ def test_the_finding_about_agreement_is_the_pages(study: ModuleType) -> None:
     rises = [float(changes[one]) for one in what if one[2] == "signed" and what[one] == "rises"]
     falls = [one for one in what if one[2] == "absolute" and what[one] == "falls"]
     assert [len(rises), len(falls), len(what)] == [5, 4, 12]
+    cells, each = study.read(), {}
+    for encoder, task, kind in what:
+        of = [c for name, c in cells.items() if name.startswith(f"agree-{encoder}-{task}-")]
+        each[encoder, task, kind] = ttest_1samp([c["after"][kind] - c["before"][kind] for c in of], 0).pvalue
+    order = sorted(each, key=each.__getitem__)
+    kept = [one for i, one in enumerate(order) if all(each[o] * (12 - j) < 0.05 for j, o in enumerate(order[: i + 1]))]
+    assert {one[:2] for one in [*falls, *(o for o in what if what[o] == "rises")] if one not in kept} == {
+        ("minilm", "mrpc")
+    }
+    assert [sum(one[2] == kind for one in kept) for kind in ("signed", "absolute")] == [4, 3]
+    assert "MiniLM on MRPC drops out: four of six rise, three of six fall" in said
     assert f"the signed mean rises by {min(rises):.2f} to {max(rises):.2f} in five of six cases" in said
 
 
@@ -126,22 +141,23 @@ def test_the_finding_about_two_halves_is_the_cells(study: ModuleType) -> None:
     page = study.TARGET.read_text(encoding="utf-8").split("## M: the same heads")[1].split("\n## ")[0]
     rank, without, more = re.findall(r"\+(0\.\d\d) (?=\|)", page)
     assert f"correlate with r = {ends(cell['r'], cell['low'], cell['high'], 2)}" in said
-    assert (
-        f"costliest head with {without}, without the four costliest with {more}; the rank correlation is {rank}."
-        in said
-    )
+    told = f"costliest on both together with {without}, without the four costliest with {more}"
+    assert f"{told}; the rank correlation is {rank}." in said
     assert f"which has {np.mean(cell['full']):.2f} of the answers right" in said
 
 
 def test_the_finding_about_gates_and_iterative_taylor_is_the_cells(study: ModuleType) -> None:
     cells = study.read()
-    written = table(study, "model | gates are ahead | by")
+    written, at_once = table(study, "model | gates are ahead | by"), []
     for (_, steps, points), name in zip(written, ("demo-demo", "minilm-mrpc", "minilm-sst2"), strict=True):
         leads = cells[f"gates-{name}-0"]["ahead"]["gates"]
         ahead = [100 * at["mean"] for at in leads if at["low"] > 0]
         assert not [at for at in leads if at["high"] < 0]
         assert steps == f"at {len(ahead)} of {len(leads)} steps"
         assert points == f"{min(ahead):.1f} to {max(ahead):.1f} points"
+        wider = norm.ppf(1 - 0.025 / len(leads)) / norm.ppf(0.975)
+        at_once.append(sum(at["mean"] - wider * (at["high"] - at["low"]) / 2 > 0 for at in leads))
+    assert "as if normal) {}, {} and {} of these remain".format(*at_once) in findings(study)
     (plainly,) = [
         a["accuracy"] for a in cells["gates-minilm-mrpc-0"]["ahead"]["gates"] if abs(a["sparsity"] - 0.78) < 0.01
     ]
