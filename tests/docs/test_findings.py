@@ -46,6 +46,8 @@ def test_the_finding_about_scores_is_the_boards(study: ModuleType) -> None:
     next_one = max((grade(board, "gim") for board in boards), key=lambda g: g["behind"])
     second = ends(*(next_one[k] for k in ("behind", "behind_low", "behind_high")), 3)
     assert f"from the best {told}. Next comes `gim` with {second}. These intervals overlap" in said
+    beside = ends(*(grade(mpnet, "gim")[k] for k in ("behind", "behind_low", "behind_high")), 3)
+    assert f"compared on MPNet alone, where `gim` is behind gates by {beside}." in said
     assert next_one["behind_low"] < furthest["behind_high"]
     assert furthest["behind_low"] < 0
     others = [g for g in mpnet["scores"] if g["score"] != "random"]
