@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
 from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, consistent, correlation_interval
-from headviz.evaluation.resampling import class_swap_p, ranks, regression_swap_p
+from headviz.evaluation.resampling import Joint, class_swap_p, ranks, regression_swap_p
 from headviz.evaluation.significance import mcnemar
 
 SIZES = (50, 100, 200, 500, 2000)
@@ -99,9 +99,9 @@ def class_cells(metric: str, runs: int, done: set[str], tested: bool = False) ->
         rng = np.random.default_rng(zlib.crc32(key.encode()))
         truth = float(SLOPES[metric](joint.sum(axis=1))[0] - SLOPES[metric](joint.sum(axis=2))[0])
         drawn = rng.multinomial(n, joint.ravel(), size=runs).reshape(-1, 2, 2, 2)
-        low, high = class_intervals(drawn, metric)
+        low, high = class_intervals(Joint.of(drawn), metric)
         if tested:
-            low, high = widened(low, high, lambda i, drawn=drawn: class_swap_p(drawn[i], metric))
+            low, high = widened(low, high, lambda i, drawn=drawn: class_swap_p(Joint.of(drawn[i]), metric))
         yield cell(metric, n, rate, told, low, high, truth)
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from coverage import ACCURACY, POSITIVE, RATES, TO_THE_WORSE, drawn_scores, population
 from headviz.evaluation.growing import ENOUGH, level, looks
 from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, consistent, correlation_interval
+from headviz.evaluation.resampling import Joint
 from headviz.evaluation.significance import LEVEL, mcnemar
 
 SIZES = (100, 256, 500, 2000)
@@ -80,7 +81,8 @@ def cases(metric: str, n: int, runs: int) -> Iterator[tuple[float, float, float]
             truth = float(SLOPES[metric](joint.sum(axis=1))[0] - SLOPES[metric](joint.sum(axis=2))[0])
             key = f"{metric} {n} {positive} {right} {rate} {share}"
             yield missed(
-                counted(n, joint, runs // 5, key, lambda t, _, wanted: class_intervals(t, metric, wanted)), truth
+                counted(n, joint, runs // 5, key, lambda t, _, wanted: class_intervals(Joint.of(t), metric, wanted)),
+                truth,
             )
 
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from unicodedata import category
 
 LONGEST = 1000  # characters of a message
+LARGEST_SEED = 2**32 - 1  # numpy's
 INTERNAL = 1  # exit status of a fault of headviz itself
 
 
@@ -132,6 +133,12 @@ def require_kind(given: object, kind: type, example: str) -> None:
         raise OptionError(
             f"{'An' if name[0] in 'AEIOU' else 'A'} {name} is needed, not {type(given).__name__}: {example}."
         )
+
+
+def seed_number(value: object) -> None:
+    """An ``OptionError`` for a seed that not every random number generator accepts."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
+        raise OptionError(f"A seed is a whole number of at least 0 and at most {LARGEST_SEED}, not {shown(value)}.")
 
 
 def is_one_of(name: object, valid: Container[str]) -> bool:

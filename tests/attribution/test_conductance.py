@@ -358,6 +358,7 @@ def test_bfloat16_is_close_enough_for_a_preview(clf):
         ({"text": " "}, TaskError, "empty"),
         ({"pair": ""}, TaskError, "empty"),
         ({"text": "☃", "pair": "☃ ☃"}, TaskError, "knows no word"),
+        ({"text": "☃\u200d☃ "}, TaskError, "knows no word of '☃☃ '"),  # without what joins them
         ({"text": "☃"}, TaskError, "knows no word of '☃'"),  # although it knows the pair
         ({"pair": "☃ ☃"}, TaskError, "knows no word of '☃ ☃'"),
         ({"text": "\u200b"}, TaskError, "left after tokenising"),

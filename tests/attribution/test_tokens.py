@@ -21,8 +21,19 @@ def clf():
 @pytest.mark.parametrize("family", classifiers(FAMILY_NAMES))
 def test_they_sum_to_the_change_of_the_logit(family):
     """Conductance of the embedding layer is complete: it sums to F(x) − F(x')."""
-    clf = tiny_classifier(family)
-    found = headviz.token_attributions(clf, TEXTS[1], PAIRS[1], steps=300)
+    check_complete(tiny_classifier(family), steps=300)
+
+
+@pytest.mark.parametrize(("family", "config"), [("gemma", {}), ("mbart", {"scale_embedding": True})])
+def test_they_sum_to_it_where_the_model_scales_its_embeddings(family, config):
+    clf = tiny_classifier(family, layers=1, **config)
+    words, seven = clf.model.get_input_embeddings(), torch.tensor([7])
+    assert not torch.allclose(words(seven), words.weight[seven])
+    check_complete(clf, steps=100)
+
+
+def check_complete(clf, steps):
+    found = headviz.token_attributions(clf, TEXTS[1], PAIRS[1], steps=steps)
     walk = Walk(clf, clf.encode(TEXTS[1:2], PAIRS[1:2]), [None], None)
     with torch.no_grad():
         ends = [clf.forward(walk.rows(x), clf.call())[0, found.target] for x in (walk.end, walk.start)]

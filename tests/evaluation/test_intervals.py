@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import headviz
 from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, consistent, correlation_interval
-from headviz.evaluation.resampling import CLASS_METRICS, joint_counts
+from headviz.evaluation.resampling import CLASS_METRICS, Joint, joint_counts
 from headviz.evaluation.significance import mcnemar
 
 
@@ -55,8 +55,8 @@ def test_many_tables_at_once_equal_one_by_one() -> None:
     low, high = accuracy_intervals(worse, better, 500)
     assert (low[3, 7], high[3, 7]) == accuracy_intervals(worse[3, 7], better[3, 7], 500)
     tables = rng.integers(0, 30, (5, 3, 3, 3))
-    low, high = class_intervals(tables, "matthews")
-    assert (low[2], high[2]) == pytest.approx(class_intervals(tables[2], "matthews"), rel=1e-12)
+    low, high = class_intervals(Joint.of(tables), "matthews")
+    assert (low[2], high[2]) == pytest.approx(class_intervals(Joint.of(tables[2]), "matthews"), rel=1e-12)
 
 
 @pytest.mark.parametrize("metric", SLOPES)
@@ -76,7 +76,33 @@ def test_a_class_that_nobody_names_changes_nothing() -> None:
     joint = np.random.default_rng(3).integers(1, 30, (2, 2, 2))
     wider = np.zeros((3, 3, 3), dtype=np.int64)
     wider[:2, :2, :2] = joint
-    assert class_intervals(wider, "f1") == pytest.approx(class_intervals(joint, "f1"))
+    assert class_intervals(Joint.of(wider), "f1") == pytest.approx(class_intervals(Joint.of(joint), "f1"))
+
+
+@pytest.mark.parametrize("metric", SLOPES)
+@pytest.mark.parametrize("level", [0.95, 0.99])
+def test_the_interval_is_that_over_every_cell(metric: str, level: float) -> None:
+    """Written out over all (gold, full answer, masked answer), of which only those that occur are kept."""
+    rng = np.random.default_rng(9)
+    for _ in range(30):
+        gold, full, masked = rng.integers(0, 4, 60), rng.integers(-1, 3, 60), rng.integers(-1, 5, 60)
+        cells = joint_counts(gold, full, masked, 5)
+        joint = np.zeros((6, 6, 6))
+        np.add.at(joint, cells[:3], cells.counts)
+        g, f, m = np.ogrid[:6, :6, :6]
+        asked, by_full, by_masked = (joint.sum(axis=axes) > 0 for axes in ((1, 2), (0, 2), (0, 1)))
+        asked[:2] |= metric == "f1"
+        occurs = asked | by_full | by_masked
+        changed = ((f == g) != (m == g)) & asked[g] & occurs[f] & occurs[m]
+        more = joint + 0.75 * (scipy.special.ndtri((1 + level) / 2) / scipy.special.ndtri(0.975)) ** 2 * changed
+        before, of_full = SLOPES[metric](more.sum(axis=2))
+        after, of_masked = SLOPES[metric](more.sum(axis=1))
+        variance = (more * (of_masked[:, None, :] - of_full[:, :, None]) ** 2).sum()
+        half = scipy.special.ndtri((1 + level) / 2) * np.sqrt(variance)
+        seen = CLASS_METRICS[metric](joint.sum(axis=1)) - CLASS_METRICS[metric](joint.sum(axis=2))
+        low, high = class_intervals(cells, metric, level)
+        wanted = max(-2.0, min(after - before - half, seen)), min(2.0, max(after - before + half, seen))
+        assert (float(low), float(high)) == pytest.approx(wanted, rel=1e-12)
 
 
 @pytest.mark.parametrize("metric", SLOPES)
@@ -93,12 +119,13 @@ def test_no_interval_has_no_width(metric: str) -> None:
         if rng.random() < 0.5:
             masked = np.where(rng.random(n) < rng.choice([0.01, 0.2, 1]), rng.integers(-1, classes, n), full)
         joint = joint_counts(gold, full, masked, classes)
-        change = float(CLASS_METRICS[metric](joint.sum(axis=1)) - CLASS_METRICS[metric](joint.sum(axis=2)))
+        before, after = (CLASS_METRICS[metric](joint.table(said)) for said in (joint.full, joint.masked))
+        change = float(after - before)
         if np.isnan(change):
             continue
         worse, better = ((full == gold) & (masked != gold)).sum(), ((full != gold) & (masked == gold)).sum()
         ends = accuracy_intervals(worse, better, n) if metric == "accuracy" else class_intervals(joint, metric)
-        assert ends[1] - ends[0] > 1 / n, (n, np.argwhere(joint))  # NaN fails, too
+        assert ends[1] - ends[0] > 1 / n, (n, joint)  # NaN fails, too
         defined += 1
     assert defined > 500
 
@@ -146,7 +173,7 @@ def test_the_truth_is_held_as_often_as_said(metric: str, n: int, rate: float, on
     if metric == "accuracy":
         low, high = accuracy_intervals(drawn[:, 0, 0, 1] + drawn[:, 1, 1, 0], np.zeros(4000), n)
     else:
-        low, high = class_intervals(drawn, metric)
+        low, high = class_intervals(Joint.of(drawn), metric)
     assert np.mean((low <= truth) & (truth <= high)) >= 0.93
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import doctest
 import json
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
-from sklearn.metrics import f1_score
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 import headviz
 from headviz.evaluation import paired as module
@@ -69,6 +70,39 @@ def test_a_narrower_level_is_narrower() -> None:
     gold, before, after = _answers()
     wide, narrow = (headviz.paired(gold, before, after, level=level) for level in (0.99, 0.8))
     assert wide.low < narrow.low < narrow.high < wide.high
+
+
+@pytest.mark.parametrize(("metric", "classes", "count"), [("accuracy", 100_001, 1000), ("matthews", 61, 1000)])
+def test_many_classes_take_no_more_than_their_examples(metric: str, classes: int, count: int) -> None:
+    """5,000 classes asked for 932 GiB, 60 for 35 seconds and 1 GB."""
+    rng = np.random.default_rng(2)
+    gold = rng.integers(0, classes, count)
+    before, after = (np.where(rng.random(count) < share, gold, rng.integers(0, classes, count)) for share in (0.8, 0.7))
+    start = time.process_time()
+    tracemalloc.start()
+    found = headviz.paired(gold, before, after, metric)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 150e6
+    assert time.process_time() - start < 10
+    known = matthews_corrcoef if metric == "matthews" else accuracy_score
+    assert found.difference == pytest.approx(known(gold, after) - known(gold, before))
+    assert found.low <= found.difference < found.high
+    assert found.p < 0.01
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "matthews"])
+def test_class_numbers_that_nobody_uses_change_nothing(metric: str) -> None:
+    gold, before, after = _answers()
+    apart = [np.array([0, 1, 70_000, -1])[x] for x in (gold, before, after)]
+    assert headviz.paired(*apart, metric) == headviz.paired(gold, before, after, metric)
+
+
+def test_a_table_of_too_many_classes_is_refused() -> None:
+    many = np.arange(2500)
+    with pytest.raises(headviz.UserError, match="2,500 classes; matthews is compared over at most 2,000"):
+        headviz.paired(many, many, many[::-1], "matthews")
+    assert headviz.paired(many, many, many[::-1]).worse == 2500
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,13 @@ def test_neither_batches_nor_the_order_matter(clf: headviz.Classifier, beams: in
     assert together == alone == small == backwards[::-1]
 
 
+def test_a_beam_search_does_not_depend_on_longer_sentences_in_its_batch() -> None:
+    clf = tiny_translator(longest=60, seed=1)
+    long = "the red cat sees two birds in the garden and a dog runs"
+    (alone,), _ = translate(clf, ["two birds ."], beams=4)
+    assert translate(clf, ["two birds .", long], beams=4)[0][0] == alone
+
+
 def test_translations_that_never_end_are_cut(clf: headviz.Classifier) -> None:
     clf.model.generation_config.suppress_tokens = [1]  # never the end
     try:

@@ -95,6 +95,32 @@ def test_save_and_load_after_pruning(family: str, tmp_path: Path) -> None:
     same_logits(again, clf, ALL_BUT_ONE)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_half_precision_checkpoint_turned_into_float32_loses_nothing(dtype: torch.dtype, tmp_path: Path) -> None:
+    """Its configuration still says half precision, in which the weights were read back."""
+    model = tiny_model()
+    model.config.dtype = dtype
+    small = headviz.prune(headviz.wrap(model, tiny_tokenizer()), ALL_BUT_ONE)
+    again = headviz.load(small.save(tmp_path / "m"), device="cpu")
+    assert again.digest == small.digest
+    assert torch.equal(again.logits(batch_of(again)), small.logits(batch_of(small)))
+
+
+def test_saving_leaves_the_model_alone_for_other_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They met a configuration without headviz's attention function."""
+    clf, met = tiny_classifier(), []
+    config, save = clf.config, type(clf.model).save_pretrained
+
+    def noted(model: Any, folder: Path) -> None:
+        met.append(clf.config)
+        save(model, folder)
+
+    monkeypatch.setattr(type(clf.model), "save_pretrained", noted)
+    clf.save(tmp_path / "m")
+    assert [one is config for one in met] == [True]
+    assert headviz.load(tmp_path / "m", device="cpu").digest == clf.digest
+
+
 @pytest.mark.parametrize("family", classifiers(PRUNABLE))
 def test_pruning_a_model_built_from_a_configuration(family: str) -> None:
     """transformers 4 took the heads to prune from the config; here a fresh model is pruned by a mask."""

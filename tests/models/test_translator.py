@@ -260,6 +260,20 @@ def test_generation_settings() -> None:
     assert not any("<pad>" in t or "</s>" in t for t in texts)
 
 
+def test_generation_settings_are_a_part_of_the_digest(tmp_path: Path) -> None:
+    model = tiny_seq2seq()
+    model.generation_config.num_beams = 4  # which every call sets
+    usual = tiny_translator()
+    assert headviz.wrap(model, sentence_tokenizer()).digest == usual.digest
+    model.generation_config.repetition_penalty = 5.0
+    clf = headviz.wrap(model, sentence_tokenizer())
+    assert clf.digest != usual.digest
+    pruned = headviz.prune(clf, clf.present.without([(0, 1)]))
+    for name, one in (("whole", clf), ("pruned", pruned)):
+        one.save(tmp_path / name)
+        assert headviz.load(tmp_path / name, device="cpu").digest == one.digest
+
+
 def test_teacher_forcing_needs_references() -> None:
     clf = tiny_translator()
     with pytest.raises(TaskError, match="need the references"):

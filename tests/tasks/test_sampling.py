@@ -167,6 +167,16 @@ def test_regression_balances_over_fifths_of_the_label() -> None:
     assert np.bincount(np.searchsorted(edges, some.gold)).tolist() == [20] * 5
 
 
+@pytest.mark.parametrize("labels", [100010 + np.arange(100) / 10, 1 + np.arange(100) * 2.0**-52])
+def test_fifths_of_close_labels_have_names_of_their_own(labels: np.ndarray) -> None:
+    """All were called 1e+05 to 1e+05, and one of them was drawn."""
+    data = dataclasses.replace(_scores(100), labels=labels)
+    some = sample(data, 7, length_filter=None)
+    assert some.report is not None
+    assert list(some.report.per_class.values()) == [2, 2, 1, 1, 1]
+    assert len(some) == some.report.drawn == 7
+
+
 def test_ties_share_a_fifth() -> None:
     groups = quintiles(np.array([0.0] * 50 + [5.0] * 30 + list(np.linspace(1, 4, 20))))
     assert len(set(groups[:50])) == len(set(groups[50:80])) == 1

@@ -80,4 +80,5 @@ def _class(clf: Classifier, given: str | int) -> int:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= 40 else text[:37] + "…"
+    seen = "".join(c for c in text if c.isprintable())  # what joins emoji is none, and would be shown as an escape
+    return seen if len(seen) <= 40 else seen[:37] + "…"

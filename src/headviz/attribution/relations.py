@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..evaluation.places import text_numbers
+from ..tasks.tokenizing import alone_with
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -128,7 +129,8 @@ def linked_tokens(
     clf: Classifier, length: int, texts: tuple[str, ...], reader: Callable[[str], list[tuple[str, int, int]]]
 ) -> dict[str, Pairs]:
     """The tokens of the words that a reader of texts relates, both ways; a word of several tokens has its first."""
-    where = clf.tokenizer(*texts)
+    with alone_with(clf.tokenizer):
+        where = clf.tokenizer(*texts)
     found: dict[str, Pairs] = {}
     for number, text in enumerate(texts):
         for name, one, other in reader(text):

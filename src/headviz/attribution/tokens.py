@@ -1,8 +1,8 @@
 """``headviz.token_attributions``: how much each token spoke for the class, by Captum's integrated gradients.
 
 Captum does the integration (``LayerIntegratedGradients`` on the word embeddings) along the same path as
-``conductance`` uses. It hooks the layer it looks at; here that is a private embedding module made for the
-call, which shares the weights, so that other threads that use the model are not touched.
+``conductance`` uses. It hooks the layer it looks at; here that is a private module around the embeddings made for the
+call, so that other threads that use the model are not touched.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Model(nn.Module):
     def __init__(self, walk: Walk) -> None:
         super().__init__()
         source: Any = walk.clf.model.get_input_embeddings()  # type: ignore[operator]
-        self.words = nn.Embedding.from_pretrained(source.weight, freeze=True)
+        self.words = nn.Sequential(source)  # the module itself: some scale what they look up
         self.walk = walk
 
     def forward(self, ids: Tensor) -> Tensor:

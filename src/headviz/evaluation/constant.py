@@ -40,6 +40,11 @@ def remark(predicted: Mapping[str, int] | None, majority: float | None = None) -
     return f"Nearly all answers are “{name}” ({often:,} of {total:,})."
 
 
+def going_on(said: str) -> str:
+    """A remark behind other words of its sentence: ``With 90 % of the heads removed, all 408 answers are “yes”.``"""
+    return said[:1].lower() + said[1:]
+
+
 def remark_on(predictions: NDArray, gold: NDArray, labels: Sequence[str]) -> str:
     """The same of arrays of class numbers."""
     gold_counts = np.bincount(gold.astype(np.int64)) if len(gold) else None

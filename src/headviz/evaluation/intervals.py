@@ -24,7 +24,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from .resampling import ranks
+from .resampling import CLASS_METRICS, Joint, ranks
 from .significance import LEVEL, Interval
 
 EXTRA = 0.75  # examples added to each cell of changed answers
@@ -58,25 +58,25 @@ def accuracy_intervals(worse: ArrayLike, better: ArrayLike, n: int, level: float
     return np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0)
 
 
-def class_intervals(joint: NDArray, metric: str, level: float = LEVEL) -> Ends:
-    """Ends for each table [..., gold, full answer, masked answer] of counts; they hold the difference itself."""
-    side = joint.shape[-1]
-    gold, full, masked = np.ogrid[:side, :side, :side]
-    changed = (full == gold) != (masked == gold)
-    asked, before, after = (joint.sum(axis=axes) > 0 for axes in ((-2, -1), (-3, -1), (-3, -2)))
+def class_intervals(joint: Joint, metric: str, level: float = LEVEL) -> Ends:
+    """Ends for each set of counts [..., K]; they hold the difference itself."""
+    full, masked = joint.table(joint.full), joint.table(joint.masked)
+    asked = full.sum(axis=-1) > 0
     if metric == "f1":
         asked[..., :2] = True  # of class 1 against the rest: without examples of both, no change would count
-    occurs = asked | before | after  # what nobody says or asks for gets no example
-    changed = changed & asked[..., :, None, None] & occurs[..., None, :, None] & occurs[..., None, None, :]
-    slope = SLOPES[metric]
+    occurs = asked | (full.sum(axis=-2) > 0) | (masked.sum(axis=-2) > 0)
+    # a wrong answer [..., gold, answer] that was right before, or becomes right; what nobody says or asks for is none
+    wrong = asked[..., :, None] & occurs[..., None, :] & ~np.eye(joint.classes, dtype=bool)
     # undefined without the added examples: NaN, which fmin and fmax pass over
-    with np.errstate(divide="ignore", invalid="ignore"):
-        seen = slope(joint.sum(axis=-2))[0] - slope(joint.sum(axis=-1))[0]
-    joint = joint + EXTRA * _added(level) * changed
-    before, by_full = slope(joint.sum(axis=-1))
-    after, by_masked = slope(joint.sum(axis=-2))
-    influence = by_masked[..., :, None, :] - by_full[..., :, :, None]
-    half = _quantile(level) * np.sqrt((joint * influence**2).sum(axis=(-3, -2, -1)))
+    seen = CLASS_METRICS[metric](masked) - CLASS_METRICS[metric](full)
+    extra = EXTRA * _added(level)
+    added = extra * (wrong + wrong.sum(axis=-1)[..., None] * np.eye(joint.classes))
+    before, by_full = SLOPES[metric](full + added)
+    after, by_masked = SLOPES[metric](masked + added)
+    influence = by_masked[..., joint.gold, joint.masked] - by_full[..., joint.gold, joint.full]
+    right_full, right_masked = (np.diagonal(by, axis1=-2, axis2=-1)[..., None] for by in (by_full, by_masked))
+    of_added = (wrong * ((by_masked - right_full) ** 2 + (right_masked - by_full) ** 2)).sum(axis=(-2, -1))
+    half = _quantile(level) * np.sqrt((joint.counts * influence**2).sum(axis=-1) + extra * of_added)
     most = 2.0 if metric == "matthews" else 1.0
     low, high = np.fmin(after - before - half, seen), np.fmax(after - before + half, seen)
     return np.maximum(low, -most), np.minimum(high, most)

@@ -14,6 +14,8 @@ from .comparison import Answers, deltas
 from .significance import LEVEL
 from .verdict import possible_loss
 
+MOST_CLASSES = 2000  # of a metric that is told from a table of all classes
+
 
 @dataclass(frozen=True)
 class Paired(Result):
@@ -67,7 +69,13 @@ def paired(
         raise TaskError(f"gold, before and after must be equally long; there are {told}.")
     if classes and (rows["gold"] < 0).any():
         raise TaskError("A gold label is negative. Give class numbers from 0.")
-    count = 1 + max(1, *(int(row.max(initial=0)) for row in rows.values())) if classes else 0
+    count = 0
+    if classes:  # numbers that do not occur are closed up; f1 is of class 1
+        occurring, places = np.unique(np.concatenate([[-1, 0, 1], *rows.values()]), return_inverse=True)
+        rows = dict(zip(rows, np.split(places[3:] - 1, 3), strict=True))
+        count = len(occurring) - 1
+        if metric != "accuracy" and count > MOST_CLASSES:
+            raise TaskError(f"There are {count:,} classes; {metric} is compared over at most {MOST_CLASSES:,}.")
     found = deltas(Answers(rows["gold"], rows["before"], count), [rows["after"]], metric, level=level)[0]
     if classes:
         was, now = rows["before"] == rows["gold"], rows["after"] == rows["gold"]

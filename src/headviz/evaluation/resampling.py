@@ -2,16 +2,17 @@
 
 Class metrics depend on how many examples have each (gold, full answer, masked answer); those counts are
 swapped, not the examples, which is the same in distribution and takes no longer for 40,000 examples than
-for 400.
+for 400. Only those that occur are kept, so that many classes take no more memory than their examples.
 
 Accuracy has an exact test in ``significance``: do not sample it.
 
-Shape suffixes: K masks, R resamples, C classes, N examples.
+Shape suffixes: K cells, R resamples, C classes, N examples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,66 +23,120 @@ SWAPS = 9999  # the smallest p is 1 / (SWAPS + 1): enough for 144 heads after Be
 _CHUNK = 2_000_000  # weights held at once
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
-# metrics of confusion tables [..., C gold, C predicted] ------------------------------------------
+# metrics by class: how many answers are right, how many examples there are, how often each is answered [..., C] ------
 
 
-def accuracy(table: NDArray) -> Floats:
+def accuracy(right: NDArray, gold: NDArray, said: NDArray) -> Floats:
     """Share of right answers."""
-    return np.trace(table, axis1=-2, axis2=-1) / table.sum(axis=(-2, -1))
+    return right.sum(axis=-1) / gold.sum(axis=-1)
 
 
-def f1(table: NDArray) -> Floats:
+def f1(right: NDArray, gold: NDArray, said: NDArray) -> Floats:
     """F1 of class 1; NaN where class 1 neither occurs nor is predicted."""
-    hit = table[..., 1, 1].astype(float)
-    total = table[..., 1, :].sum(axis=-1) + table[..., :, 1].sum(axis=-1)
+    hit, total = right[..., 1].astype(float), gold[..., 1] + said[..., 1]
     return np.divide(2 * hit, total, out=np.full_like(hit, np.nan), where=total > 0)
 
 
-def matthews(table: NDArray) -> Floats:
+def matthews(right: NDArray, gold: NDArray, said: NDArray) -> Floats:
     """Matthews' correlation, for any number of classes; NaN where one side is constant."""
-    table = table.astype(float)
-    gold, predicted, n = table.sum(axis=-1), table.sum(axis=-2), table.sum(axis=(-2, -1))
-    top = np.trace(table, axis1=-2, axis2=-1) * n - (gold * predicted).sum(axis=-1)
-    below = np.sqrt((n**2 - (gold**2).sum(axis=-1)) * (n**2 - (predicted**2).sum(axis=-1)))
+    gold, said = gold.astype(float), said.astype(float)
+    n = gold.sum(axis=-1)
+    top = right.sum(axis=-1) * n - (gold * said).sum(axis=-1)
+    below = np.sqrt((n**2 - (gold**2).sum(axis=-1)) * (n**2 - (said**2).sum(axis=-1)))
     return np.divide(top, below, out=np.full_like(top, np.nan), where=below > 0)
 
 
-CLASS_METRICS: dict[str, Callable[[NDArray], Floats]] = {"accuracy": accuracy, "f1": f1, "matthews": matthews}
+_BY_CLASS: dict[str, Callable[[NDArray, NDArray, NDArray], Floats]] = {
+    "accuracy": accuracy,
+    "f1": f1,
+    "matthews": matthews,
+}
 
 
-def joint_counts(gold: NDArray, full: NDArray, masked: NDArray, classes: int) -> NDArray[np.int64]:
-    """How many examples have each (gold, full answer, masked answer): [C+1, C+1, C+1].
+def _of_tables(of: Callable[[NDArray, NDArray, NDArray], Floats]) -> Callable[[NDArray], Floats]:
+    return lambda table: of(np.diagonal(table, axis1=-2, axis2=-1), table.sum(axis=-1), table.sum(axis=-2))
 
-    The last class stands for answers that are none of the task's classes (-1); no example is gold for it.
+
+# the same of confusion tables [..., C gold, C predicted]
+CLASS_METRICS = {name: _of_tables(of) for name, of in _BY_CLASS.items()}
+
+
+class Joint(NamedTuple):
+    """How many examples have each (gold, full answer, masked answer): the cells that occur, in order.
+
+    The last class stands for answers that are none of the task's classes; no example is gold for it.
     """
+
+    gold: Ints  # [K]
+    full: Ints
+    masked: Ints
+    counts: Ints  # [..., K]
+    classes: int
+
+    @classmethod
+    def of(cls, tables: NDArray) -> Joint:
+        """From counts [..., C gold, C full answer, C masked answer]."""
+        side = tables.shape[-1]
+        gold, full, masked = np.indices((side, side, side)).reshape(3, -1)
+        return cls(gold, full, masked, tables.reshape(*tables.shape[:-3], -1), side)
+
+    def table(self, said: Ints) -> NDArray:
+        """The counts [..., C, C] of (gold, answer); ``said`` is ``full`` or ``masked``."""
+        found = np.zeros((*self.counts.shape[:-1], self.classes, self.classes), dtype=self.counts.dtype)
+        at: Any = (..., self.gold, said)
+        np.add.at(found, at, self.counts)
+        return found
+
+
+def joint_counts(gold: NDArray, full: NDArray, masked: NDArray, classes: int) -> Joint:
+    """The counts of two sets of answers to the same examples; -1 is an answer that is none of the classes."""
     c = classes + 1
     index = (gold.astype(np.int64) * c + full % c) * c + masked % c  # -1 becomes the last class
-    return np.bincount(index, minlength=c**3).reshape(c, c, c)
+    cells, count = np.unique(index, return_counts=True)
+    return Joint(cells // c**2, cells // c % c, cells % c, count, c)
 
 
 def class_metric(gold: NDArray, predicted: NDArray, classes: int, metric: str) -> float:
     """A class metric of some predictions."""
     if not is_one_of(metric, CLASS_METRICS):
         raise TaskError(unknown_choice("metric", metric, CLASS_METRICS))
-    return float(CLASS_METRICS[metric](joint_counts(gold, predicted, predicted, classes).sum(axis=2)))
+    c = classes + 1
+    return float(_BY_CLASS[metric](*_by_class(gold.astype(np.int64), predicted % c, np.ones(len(gold)), c)))
 
 
-def class_swap_p(joint: NDArray, metric: str, seed: int = 0) -> float:
+def class_swap_p(joint: Joint, metric: str, seed: int = 0) -> float:
     """Paired swap test of a class metric."""
-    measure = CLASS_METRICS[metric]
-    before, after = joint.sum(axis=2), joint.sum(axis=1)
-    gold, full, masked = np.nonzero(joint * ~np.eye(joint.shape[1], dtype=bool))  # cells of changed answers
+    of, c = _BY_CLASS[metric], joint.classes
+    right, golds, said = _by_class(joint.gold, joint.full, joint.counts, c)
+    right_after, _, said_after = _by_class(joint.gold, joint.masked, joint.counts, c)
+    full_value, masked_value = of(right, golds, said), of(right_after, golds, said_after)
+    changed = (joint.full != joint.masked) & (joint.counts > 0)
+    gold, full, masked, count = (cells[changed] for cells in joint[:4])
     if not len(gold):
-        return float("nan") if np.isnan(measure(before)) else 1.0
-    moved = np.random.default_rng(seed).binomial(joint[gold, full, masked], 0.5, size=(SWAPS, len(gold)))
-    one = np.zeros((len(gold), *before.shape), dtype=np.int64)  # what a swap in this cell does to ``before``
-    cell = np.arange(len(gold))
-    one[cell, gold, masked] += 1
-    one[cell, gold, full] -= 1
-    shift = np.tensordot(moved, one, axes=1)  # [R, C, C]
-    return _p_value(measure(after - shift) - measure(before + shift), float(measure(after) - measure(before)))
+        return float("nan") if np.isnan(full_value) else 1.0
+    from scipy.sparse import csr_array
+
+    # what a swap in each cell does to the full model's answers, [K, C]
+    cell, one = np.arange(len(gold)), np.ones(len(gold), dtype=np.int64)
+    mended = (masked == gold).astype(np.int64) - (full == gold)
+    to_right = csr_array((mended, (cell, gold)), (len(gold), c))
+    to_said = csr_array((one, (cell, masked)), shape=(len(gold), c)) - csr_array((one, (cell, full)), (len(gold), c))
+    rng, deltas = np.random.default_rng(seed), []
+    for rows in _rows(SWAPS, max(len(gold), c)):
+        moved = rng.binomial(count, 0.5, size=(rows, len(gold)))
+        of_right, of_said = moved @ to_right, moved @ to_said
+        swapped = of(right_after - of_right, golds, said_after - of_said)
+        deltas.append(swapped - of(right + of_right, golds, said + of_said))
+    return _p_value(np.concatenate(deltas), float(masked_value - full_value))
+
+
+def _by_class(gold: NDArray, said: NDArray, count: NDArray, classes: int) -> tuple[NDArray, NDArray, NDArray]:
+    """Right answers, examples and answers of each class [C]."""
+    right = np.bincount(gold, count * (gold == said), classes)
+    return right, np.bincount(gold, count, classes), np.bincount(said, count, classes)
 
 
 # regression ---------------------------------------------------------------------------------------

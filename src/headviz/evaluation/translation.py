@@ -9,7 +9,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from ..models.network import require_model
 from ..models.recurrent import RnnTranslator, words_of
 from ..progress import Cancel, Progress, tracked
 from ..tasks.dataset import require_dataset
+from ..tasks.tokenizing import alone_with
 from .comparison import TextAnswers
 from .mask_evaluator import MaskEvaluator
 from .plain import BATCH_TOKENS, Evaluation, batches, stands_in
@@ -28,7 +31,7 @@ from .plain import BATCH_TOKENS, Evaluation, batches, stands_in
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..models.translator import Translator
+    from ..models.translator import SentenceEncoding, Translator
     from ..tasks import Dataset
 
 # a broken model may never stop: a translation ends after 2 tokens per source token and 20 more
@@ -185,7 +188,7 @@ def translate(
     encodings = clf.encode(list(texts))
     out = [""] * len(encodings)
     cut = 0
-    for index in tracked(batches([len(e) for e in encodings], batch_tokens), progress, cancel, size=len):
+    for index in tracked(_together(clf, encodings, beams, batch_tokens), progress, cancel, size=len):
         chosen = [encodings[i] for i in index]
         bounds = [_bound(clf, len(e)) for e in chosen]
         ids = clf.generate(clf.collate(chosen), mask, beams=beams, max_new_tokens=max(bounds)).tolist()
@@ -195,6 +198,17 @@ def translate(
         for i, text in zip(index, clf.decode(own), strict=True):
             out[i] = text
     return out, cut
+
+
+def _together(
+    clf: Translator, encodings: Sequence[SentenceEncoding], beams: int, batch_tokens: int
+) -> Iterator[list[int]]:
+    """Batches of sentences. Which beams win hangs on how long they may become, so a search has one bound for all."""
+    for index in batches([len(e) for e in encodings], batch_tokens):
+        if beams == 1:
+            yield index
+        else:
+            yield from (list(same) for _, same in groupby(index, lambda i: _bound(clf, len(encodings[i]))))
 
 
 def _bound(clf: Translator, source: int) -> int:
@@ -209,7 +223,8 @@ def _runs_on(clf: Translator, row: list[int], bound: int) -> bool:
 
 def _tokenised(clf: Translator, texts: list[str]) -> list[str]:
     # no warning of long texts: these tokens are only counted
-    return [" ".join(clf.tokenizer.tokenize(text, verbose=False)) for text in texts]
+    with alone_with(clf.tokenizer):
+        return [" ".join(clf.tokenizer.tokenize(text, verbose=False)) for text in texts]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from ..attention import HeadCall, running
 from ..errors import ModelError, TaskError, UserError
 from ..heads import CLASSIFICATION, MASKED_LM
 from ..tasks import TASKS
+from ..tasks.tokenizing import alone_with
 from .base import DEFAULT_LENGTH, TransformerModel
 from .stand_in import ABLATIONS
 
@@ -149,16 +150,17 @@ class Classifier(TransformerModel):
             "return_special_tokens_mask": True,
             "verbose": False,
         }
-        whole = self.tokenizer(*args, truncation=False, **options)
-        long = [i for i, ids in enumerate(whole["input_ids"]) if len(ids) > self.max_length]
-        cut: dict[int, int] = {i: j for j, i in enumerate(long)}
-        short = (
-            self.tokenizer(
-                *([a[i] for i in long] for a in args), truncation=True, max_length=self.max_length, **options
+        with alone_with(self.tokenizer):
+            whole = self.tokenizer(*args, truncation=False, **options)
+            long = [i for i, ids in enumerate(whole["input_ids"]) if len(ids) > self.max_length]
+            cut: dict[int, int] = {i: j for j, i in enumerate(long)}
+            short = (
+                self.tokenizer(
+                    *([a[i] for i in long] for a in args), truncation=True, max_length=self.max_length, **options
+                )
+                if long
+                else {}
             )
-            if long
-            else {}
-        )
         out = []
         for i in range(len(texts)):
             source, j = (short, cut[i]) if i in cut else (whole, i)

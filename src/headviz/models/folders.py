@@ -120,7 +120,8 @@ def _with_shapes(folder: Path, present: HeadMask, kind: str, weights: str, name:
     """A model that has only the heads ``present``, with its weights from a file."""
     with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), quiet(), naming(CONFIG, name):
         config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
-        model = auto_class(kind).from_config(config, attn_implementation=NAME, **SAFE)
+        # the weights may be finer than the configuration says, as those of a model that was turned into float32
+        model = auto_class(kind).from_config(config, dtype=torch.float32, attn_implementation=NAME, **SAFE)
         if kind == TRANSLATION:
             model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
     everything = HeadMask.full(present.num_layers, present.num_heads)

@@ -14,6 +14,7 @@ from torch import nn
 
 from ..errors import MaskError, ModelError
 from ..heads import ENCODER, HeadMask
+from ..tasks.tokenizing import alone_with
 from .digest import tokenizer_digest, weights_digest
 from .families import Family, family_of
 from .families.sheet import Attention
@@ -80,10 +81,16 @@ class Network(ABC):
     def dtype(self) -> torch.dtype:
         return next(self.model.parameters()).dtype
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The configuration, and whatever else decides what the weights answer."""
+        settings: dict[str, Any] = self.config.to_dict()
+        return settings
+
     @cached_property
     def digest(self) -> str:
         """Identifies weights, configuration and what stands in a head's place, whatever the model is called."""
-        own = weights_digest(self.model, self.config.to_dict(), self.present.hex)
+        own = weights_digest(self.model, self.settings, self.present.hex)
         return own if self.fill is None else hashlib.sha256(f"{own}|{self.fill.digest}".encode()).hexdigest()
 
     def filled(self, fill: Fill | None) -> Self:
@@ -96,7 +103,8 @@ class Network(ABC):
 
     @cached_property
     def tokenizer_digest(self) -> str:
-        return tokenizer_digest(self.tokenizer)
+        with alone_with(self.tokenizer):
+            return tokenizer_digest(self.tokenizer)
 
     # grid of heads ----------------------------------------------------------------------------
 

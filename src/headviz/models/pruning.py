@@ -32,8 +32,7 @@ def prune(clf: N, mask: HeadMask) -> N:
 
 def cut(clf: N, kept: HeadMask) -> N:
     """Remove all other heads from the model's own matrices. In place."""
-    empty = [row for row in range(clf.num_layers) if not kept.kept_in(row)]
-    if empty and clf.family.why_not_empty:
+    if empty := never_empty(clf, kept):
         raise ModelError(f"{clf.row_name(empty[0])} would lose all its heads: {clf.family.why_not_empty}. Keep one.")
     smaller = dataclasses.replace(clf, present=kept)
     for row in range(clf.num_layers):
@@ -82,6 +81,11 @@ def require_prunable(clf: Network) -> None:
             f"Heads of this model can be masked, but not really removed: {clf.family.why_not_prunable}. "
             "Evaluate it under a mask instead."
         )
+
+
+def never_empty(clf: Network, kept: HeadMask) -> list[int]:
+    """The rows without a head where the family's layers must keep one: such a mask can be used, but not cut."""
+    return [row for row in range(clf.num_layers) if clf.family.why_not_empty and not kept.kept_in(row)]
 
 
 def require_even(clf: Network, left: HeadMask) -> None:

@@ -175,9 +175,9 @@ class RnnTranslator:
             index = order[at : at + batch]
             given = padded([rows[i] for i in index], self.device)
             if beams == 1:
-                numbers = self.model.greedy(*given, begin=BEGIN, end=END, longest=LONGEST)
+                numbers = self.model.greedy(*given, begin=BEGIN, end=END, longest=self.max_length)
             else:
-                numbers = beam(self.model, *given, begin=BEGIN, end=END, longest=LONGEST, width=beams)
+                numbers = beam(self.model, *given, begin=BEGIN, end=END, longest=self.max_length, width=beams)
             for i, row in zip(index, numbers.tolist(), strict=True):
                 out[i] = self.target.decode(row)
         return out

@@ -177,13 +177,10 @@ def _enterable(mode: int) -> int:
 
 
 def _save_plain(model: Any, folder: Path) -> None:
-    config = model.config
-    model.config = _plain_config(config)
-    try:
-        with quiet():
-            model.save_pretrained(folder)
-    finally:
-        model.config = config
+    own = copy.copy(model)  # the same weights; other threads use the model meanwhile
+    own.config = _plain_config(model.config)
+    with quiet():
+        own.save_pretrained(folder)
 
 
 def _plain_config(config: Any) -> Any:

@@ -20,8 +20,10 @@ from torch import Tensor, nn
 from ..attention import HeadCall, Kernel
 from ..errors import ModelError, OptionError, TaskError, unknown_choice
 from ..heads import ENCODER, TRANSLATION, HeadMask
+from ..tasks.tokenizing import alone_with
 from .base import DEFAULT_LENGTH, TransformerModel
 from .decoding_cache import new_cache
+from .digest import generation_settings
 from .families.sheet import decoder_layers
 from .quiet import quiet
 
@@ -64,6 +66,11 @@ class Translator(TransformerModel):
             )
         # generate() refuses keywords that transformers does not know, and ours must reach the attention function
         self.model._validate_model_kwargs = _any_keyword  # type: ignore[assignment]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        own = generation_settings(self.model)
+        return super().settings | ({"generation": own} if own else {})
 
     # stacks -----------------------------------------------------------------------------------
 
@@ -125,10 +132,11 @@ class Translator(TransformerModel):
 
     def _ids(self, **given: list[str]) -> list[tuple[list[int], bool]]:
         options = {"return_attention_mask": False, "verbose": False}
-        whole = self.tokenizer(**given, truncation=False, **options)["input_ids"]
-        short = whole
-        if any(len(ids) > self.max_length for ids in whole):
-            short = self.tokenizer(**given, truncation=True, max_length=self.max_length, **options)["input_ids"]
+        with alone_with(self.tokenizer):
+            whole = self.tokenizer(**given, truncation=False, **options)["input_ids"]
+            short = whole
+            if any(len(ids) > self.max_length for ids in whole):
+                short = self.tokenizer(**given, truncation=True, max_length=self.max_length, **options)["input_ids"]
         return [(list(s), len(s) < len(w)) for s, w in zip(short, whole, strict=True)]
 
     def collate(self, encodings: Sequence[Any]) -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ from ..errors import OptionError, TaskError
 from . import strata
 from .dataset import Dataset, require_dataset
 from .sample_report import LengthFilter, SampleReport
+from .tokenizing import alone_with
 
 DEFAULT_SAMPLES = 2000
 
@@ -80,7 +81,8 @@ def text_lengths(data: Dataset, lengths: Sequence[int] | np.ndarray | Callable[.
         return np.array(words, dtype=np.int64)
     if callable(lengths):
         # without truncation: the filter is about the texts, not about a model's limit
-        encoded = lengths(list(data.texts), list(data.pairs) if data.pairs is not None else None, truncation=False)
+        with alone_with(lengths):
+            encoded = lengths(list(data.texts), list(data.pairs) if data.pairs is not None else None, truncation=False)
         return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
     counted = np.asarray(lengths)
     if counted.shape != (len(data),):
@@ -94,10 +96,11 @@ def _groups(data: Dataset) -> tuple[np.ndarray, list[str]]:
     if not data.is_regression:
         return data.gold, list(data.label_names)
     fifths = strata.classes(data) if len(data) else np.zeros(0, dtype=np.int64)
-    names = []
-    for k in range(int(fifths.max()) + 1 if len(fifths) else 0):
-        members = data.gold[fifths == k]
-        names.append(f"{members.min():.4g} to {members.max():.4g}")
+    members = [data.gold[fifths == k] for k in range(int(fifths.max()) + 1 if len(fifths) else 0)]
+    for digits in range(4, 18):  # with 17 no two numbers look alike
+        names = [f"{m.min():.{digits}g} to {m.max():.{digits}g}" for m in members]
+        if len(set(names)) == len(names):
+            break
     return fifths, names
 
 
