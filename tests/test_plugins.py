@@ -15,7 +15,7 @@ from headviz import plugins
 from headviz.cli import main
 from headviz.errors import Cancelled, OptionError
 from headviz.scores import SCORES, score_heads
-from headviz.storage.store import default_store
+from headviz.storage.store import Store, default_store
 from support.plugin_files import ANALYSIS, EXAMPLES, FAMILY, ROOT, SCORE, TASK, forget, nothing_stays, written
 from support.real_runs import folders
 from support.scored_data import made
@@ -147,6 +147,17 @@ def test_a_cached_measurement_belongs_to_one_version_of_the_plugin(tmp_path: Pat
     assert entries == [6, 12, 12]
 
 
+def test_ranks_belong_to_one_version_of_a_members_plugin(tmp_path: Path) -> None:
+    clf, data = tiny_classifier(), made(4)
+    asked = {"members": "loss-spread,magnitude", "cache": Store(tmp_path / "store")}
+    plugins.load([written(tmp_path, SCORE)])
+    first = score_heads(clf, data, "ranks", **asked).values
+    forget()
+    plugins.load([written(tmp_path, SCORE.replace("return np.abs", "return -np.abs"))])
+    second = score_heads(clf, data, "ranks", **asked).values
+    assert not np.array_equal(first, second)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -223,6 +234,8 @@ def test_a_runs_spec_names_the_plugins_it_uses_and_a_changed_one_is_refused(tmp_
     plugins.load([file, EXAMPLES / "my_algorithm.py"])
     assert plugins.used_by({"score": "taylor", "algorithm": "isp"}) == {}
     spec = {"score": "loss-spread", **plugins.used_by({"score": "loss-spread"})}
+    ranks = {"score": "ranks", "score_options": {"members": "magnitude, loss-spread"}}
+    assert plugins.used_by(ranks) == {"plugins": spec["plugins"]}
     assert [p["source"] for p in spec["plugins"]] == [str(file)]
     assert plugins.without(spec) == {"score": "loss-spread"}
     forget()

@@ -161,9 +161,10 @@ def salt() -> str:
     return " ".join(p.digest for p in loaded() if "family" in p.names)
 
 
-def key_part(what: str, name: str) -> dict[str, str]:
-    """What a cache key must hold besides if this entry, such as ``"score", "mine"``, comes from a plugin."""
-    return next(({"plugin": p.digest} for p in loaded() if name in p.names.get(what, ())), {})
+def key_part(what: str, *names: str) -> dict[str, str]:
+    """What a cache key must hold besides if any of these entries, such as ``"score", "mine"``, comes from a plugin."""
+    used = sorted(p.digest for p in loaded() if not set(names).isdisjoint(p.names.get(what, ())))
+    return {"plugin": " ".join(used)} if used else {}
 
 
 def used_by(spec: Mapping[str, Any]) -> dict[str, list[dict[str, str]]]:
@@ -182,7 +183,7 @@ def used_by(spec: Mapping[str, Any]) -> dict[str, list[dict[str, str]]]:
 
 
 def _words(value: Any) -> Iterator[str]:
-    """Every single value inside nested mappings and lists, as text."""
+    """Every single value inside nested mappings and lists, as text, and the parts of values with commas."""
     if isinstance(value, Mapping):
         value = tuple(value.values())
     if isinstance(value, list | tuple):
@@ -190,6 +191,7 @@ def _words(value: Any) -> Iterator[str]:
             yield from _words(one)
     else:
         yield str(value)
+        yield from (word.strip() for word in str(value).split(","))
 
 
 def files_of(spec: Mapping[str, Any]) -> list[str]:

@@ -168,7 +168,7 @@ def test_a_layer_whose_one_head_answers_the_same_for_all_is_named_first() -> Non
         ANALYSES["all-but-one"]
         .view(found)
         .finding.startswith(
-            f"With one head in layer 0: All 60 answers are “{name}”. The like holds for 2 more layers. One "
+            f"With one head in layer 0, all 60 answers are “{name}”. The like holds for 2 more layers. One "
         )
     )
     assert not any(r.remark for r in all_but_one(unlearnt(n=60), "same").rows)

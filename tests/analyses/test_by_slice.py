@@ -101,7 +101,7 @@ def test_a_kind_that_is_answered_with_one_class_is_said_to_be() -> None:
     found = by_slice(evaluator)
     said = f"All 20 answers are “{evaluator.data.label_names[0]}”."
     assert {s.name: s.remark for s in found.slices} == {"odd": said, "long": "", "short": ""}
-    assert finding(found).startswith(f"On odd: {said} ")
+    assert finding(found).startswith(f"On odd, a{said[1:]} ")
     assert said in [row[-1] for row in view(found).parts[1].rows]
 
 

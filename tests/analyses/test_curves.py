@@ -16,18 +16,9 @@ from headviz.analyses.catalogue import ANALYSES
 from headviz.analyses.common import Subject
 from headviz.analyses.correlation import correlation_grids, in_band
 from headviz.analyses.correlation import finding as correlation_finding
-from headviz.analyses.curves import ORACLE_NAME, told
+from headviz.analyses.curves import ORACLE_NAME, stepwise, told
 from headviz.analyses.dynamics import dynamics, find_checkpoints
-from headviz.analyses.pruning_curve import (
-    Curve,
-    CurvePoint,
-    PruningCurves,
-    _masks,
-    figure,
-    finding,
-    parts,
-    pruning_curves,
-)
+from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves, figure, finding, parts, pruning_curves
 from headviz.analyses.published import nothing
 from headviz.analyses.scatter import scatter
 from headviz.analyses.speed import speed
@@ -131,7 +122,7 @@ def test_the_sentence_is_of_the_order_that_leaves_the_smallest_loss_possible() -
 
 def test_one_class_for_all_answers_is_said_first_and_its_level_is_drawn() -> None:
     found = made([(0.9, 0.684, -0.01, 0.01)], remark="All 408 answers are “equivalent”.")
-    assert finding(found).startswith("With 90 % of the heads off by taylor: All 408 answers are “equivalent”. 90 %")
+    assert finding(found).startswith("With 90 % of the heads off by taylor, all 408 answers are “equivalent”. 90 %")
     drawn = figure(found)
     assert 0.684 in [s.y0 for s in drawn.layout.shapes]
     assert "one class for all" in [a.text for a in drawn.layout.annotations]
@@ -162,7 +153,7 @@ def test_curves_stop_where_they_are_told() -> None:
 def test_sizes_of_curves_are_those_of_the_algorithms() -> None:
     """Halves included: 3 · 0.1 of 35 heads is 10.5, which rounds to 10, though the floats make it a little more."""
     full = HeadMask.full(5, 7)
-    masks = _masks(full, np.arange(35.0).reshape(5, 7), 0.1, 1.0, 0)
+    masks = stepwise(full, np.arange(35.0).reshape(5, 7), 0.1, 1.0, 0)
     assert [len(m.off) for m in masks[1:]] == cumulative(35, 0.1, 1.0)
     assert len(masks[3].off) == 10
 

@@ -1,5 +1,6 @@
 """Roles of heads: patterns made by hand are found, chance is what reordering gives, random attention has no role."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,17 @@ def test_removed_heads_and_too_little_data() -> None:
     singles = Dataset(get_task("sst2"), "dev", texts(12, 0)[0], None, np.zeros(12, dtype=np.int64))
     alone = roles(tiny_classifier(), singles)
     assert np.isnan(alone.share[..., NAMES.index("other text")]).all()
+
+
+def test_as_many_are_drawn_as_asked_for_with_labels_and_without() -> None:
+    """It took labels to draw, and of rare classes and unusual lengths it drew fewer."""
+    clf, some = tiny_classifier(), data(60)
+    rare = dataclasses.replace(some, labels=np.array([0] * 57 + [1] * 3))
+    for given in (dataclasses.replace(some, labels=None), rare):
+        found = roles(clf, given, samples=40)
+        assert found.n == 40
+        np.testing.assert_array_equal(found.share, roles(clf, given, samples=40).share)
+        assert roles(clf, given, samples=60).n == roles(clf, given, samples=99).n == 60
 
 
 def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

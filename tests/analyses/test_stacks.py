@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from headviz.analyses.stacks import (
     stack_report,
 )
 from headviz.cli import main
-from headviz.errors import MaskError
+from headviz.errors import MaskError, OptionError
 from headviz.evaluation.translation import TranslationEvaluator
 from headviz.tasks import TASKS, Dataset
 from support.tiny import tiny_folder
@@ -93,6 +94,20 @@ def test_a_curve_prunes_one_stack_alone(evaluator: TranslationEvaluator) -> None
         stack_curves(evaluator, np.zeros((3, 4)))
 
 
+def test_a_pruned_model_s_stacks_lose_shares_of_the_heads_they_have(evaluator: TranslationEvaluator) -> None:
+    small = headviz.prune(evaluator.clf, FULL.without([(2, 0), (2, 1), (3, 0)]))
+    scores = np.where(small.present.array(), np.arange(ROWS * HEADS).reshape(ROWS, HEADS), np.nan)
+    found = stack_curves(TranslationEvaluator(small, evaluator.data.subset([0])), scores, step=0.25)
+    sizes = {curve.name: [len(p.mask.off) - 3 for p in curve.points] for curve in found.curves}
+    assert sizes == {"encoder": [0, 2, 4, 6, 8], "cross": [0, 2, 4, 7, 9], "decoder": [0, 3, 6, 9, 12]}
+    for curve, rows in zip(found.curves, small.stacks.values(), strict=True):
+        off = curve.points[-1].mask.off
+        assert {h for h in off if small.present.array()[h.layer, h.head]} == {
+            h for h in small.present.kept if h.layer in rows
+        }
+        assert [p.sparsity for p in curve.points] == [n / sizes[curve.name][-1] for n in sizes[curve.name]]
+
+
 def test_the_other_analyses_take_stacks_together(evaluator: TranslationEvaluator) -> None:
     scores = np.random.default_rng(0).random((ROWS, HEADS))
     found = pruning_curves(evaluator, {"random": scores}, step=0.5)
@@ -152,6 +167,22 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "published: Change of BLEU with one head of a layer" in text
     assert "Lowest random first, a loss of more than 2 points is excluded up to: " in text
     assert "cross 0" in text
+
+
+def test_limit_leaves_the_training_sentences_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_translator_folder(tmp_path / "m")
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.tsv").write_text("source\ttarget\n" + "a dog sleeps .\tno\n" * 6)
+    read: dict[str, int] = {}
+
+    def report(evaluator: Any, score: str, scores: Any, other: Any, **options: Any) -> None:
+        read.update(dev=len(evaluator.data), train=len(other.data))
+        raise OptionError("That is enough.")
+
+    monkeypatch.setattr("headviz.analyses.stacks.stack_report", report)
+    asked = ["--model", str(tmp_path / "m"), "--task", "custom-translation", "--data", str(tmp_path), "--device", "cpu"]
+    assert main(["stacks", *asked, "--score", "random", "--limit", "2", "--samples", "5"]) == 2
+    assert read == {"dev": 2, "train": 5}
 
 
 def test_a_classifier_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

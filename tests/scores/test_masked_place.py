@@ -9,7 +9,8 @@ from headviz.errors import ModelError, OptionError
 from headviz.heads import HeadMask
 from headviz.scores import masked_place
 from headviz.scores.correlation import correlations
-from headviz.scores.masked_place import hidden_places, masked_rows, mean_of
+from headviz.scores.masked_place import hidden_places, masked_rows
+from headviz.scores.statistics import mean_of
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from support.analysed import texts

@@ -165,6 +165,13 @@ def test_random_is_seeded_and_magnitude_looks_at_weights(clf, data):
     assert s[2, 1] == pytest.approx(float(by_hand), rel=1e-5)
 
 
+@pytest.mark.parametrize("name", ["random", "gates", "shapley"])
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, True, None])
+def test_what_is_no_seed_is_refused(clf, data, name, seed):
+    with pytest.raises(OptionError, match="A seed is a whole number"):
+        score_heads(clf, data, name, seed=seed)
+
+
 def test_presets_are_the_published_choices(clf, data):
     michel = score_heads(clf, data, preset="michel-2019", cache=False)
     np.testing.assert_array_equal(

@@ -1,8 +1,11 @@
 """Head scores of translation models: derivatives against finite differences, ablation against BLEU itself."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from tokenizers import normalizers
 
 import headviz
 from headviz import HeadMask
@@ -10,6 +13,8 @@ from headviz.errors import OptionError, TaskError
 from headviz.evaluation.stand_ins import standing_in
 from headviz.scores import score_heads
 from headviz.scores.gradients import sentence_losses
+from headviz.scores.scoring import Scoring
+from headviz.storage.store import Store
 from headviz.tasks import TASKS, Dataset
 from support.gated import gated
 from support.tiny import tiny_classifier
@@ -79,6 +84,22 @@ def test_the_cache_tells_references_apart() -> None:
     second = score_heads(clf, other, "taylor", layer_norm=False).values
     np.testing.assert_allclose(second, score_heads(clf, other, "taylor", layer_norm=False, cache=False).values)
     assert not np.allclose(first, second)
+
+
+def test_the_cache_tells_references_apart_that_have_the_same_tokens(tmp_path: Path) -> None:
+    """BLEU reads capitals, a tokenizer may not."""
+    tokenizer = sentence_tokenizer(8)
+    tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
+    clf, some = headviz.wrap(tiny_seq2seq(), tokenizer), HeadMask.only(ROWS, HEADS, ["0.0", "3.1", "6.2"])
+    (text,), _ = headviz.translate(clf, SOURCES[2:3], some)
+    data, capital = (Dataset(DATA.task, "dev", (SOURCES[2],), (said,)) for said in (text, text.upper()))
+    how = {"mask": some, "cache": Store(tmp_path)}
+    first = score_heads(clf, data, "ablation", **how).values
+    assert not np.array_equal(score_heads(clf, capital, "ablation", **how).values, first, equal_nan=True)
+    one, other = (Scoring(clf, d, "shapley").whole for d in (data, capital))
+    assert one is not None
+    assert other is not None
+    assert one.digest != other.digest
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..charts.numbers import interval, points
 from ..errors import OptionError
 from ..evaluation.comparison import deltas, measure
-from ..evaluation.constant import remark_on
+from ..evaluation.constant import going_on, remark_on
 from ..evaluation.significance import benjamini_hochberg
 from ..evaluation.verdict import MARGIN, within
 from ..heads import HeadId, HeadMask
@@ -213,7 +213,7 @@ def flat(found: AllButOne) -> str:
     """In which layers one head gives (nearly) the same answer to everything; a sentence with its blank, or nothing."""
     told = [r for r in found.rows if r.remark]
     more = f" The like holds for {len(told) - 1} more layer{'s' if len(told) > 2 else ''}." if len(told) > 1 else ""
-    return f"With one head in {_layer(found, told[0])}: {told[0].remark}{more} " if told else ""
+    return f"With one head in {_layer(found, told[0])}, {going_on(told[0].remark)}{more} " if told else ""
 
 
 def _layer(found: AllButOne, row: BestHead) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..charts.numbers import points
 from ..errors import OptionError
 from ..evaluation.comparison import Answers, Delta, deltas, measure
-from ..evaluation.constant import remark_on
+from ..evaluation.constant import going_on, remark_on
 from ..evaluation.significance import benjamini_hochberg
 from ..evaluation.verdict import clear
 from ..heads import HeadId, HeadMask, head_name
@@ -251,7 +251,7 @@ def finding(found: BySlice) -> str:
     first = f"{found.remark} " if found.remark else ""
     if flat and not first:
         more = f" The like holds for {len(flat) - 1} more." if len(flat) > 1 else ""
-        first = f"On {flat[0].name}: {flat[0].remark}{more} "
+        first = f"On {flat[0].name}, {going_on(flat[0].remark)}{more} "
     if not hit:
         sizes = sorted({k.n for k in found.slices})
         some = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"

@@ -23,6 +23,7 @@ from ..evaluation.verdict import verdict
 from ..heads import CLASSIFICATION
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
+from ..scores.statistics import mean_of
 from . import published
 from .analysis import SAMPLES, SEED, THESIS, Analysis, Option, Picture, Table, View
 from .common import check_score
@@ -128,7 +129,7 @@ def correlation_grids(
             )
     grids = [np.asarray(measure(model), dtype=float) for model in tracked(models, progress, cancel)]
     tuned, fresh = grids[0], np.stack(grids[1 : 1 + len(pretrained)])
-    mean, absolute = _mean(fresh), _mean(np.abs(fresh))
+    mean, absolute = mean_of(fresh), mean_of(np.abs(fresh))
     counted = np.isfinite(fresh).sum(axis=0)
     squares = np.nansum((fresh - mean) ** 2, axis=0)
     spread = np.sqrt(np.divide(squares, counted - 1, out=np.full(mean.shape, np.nan), where=counted > 1))
@@ -143,13 +144,6 @@ def correlation_grids(
     after = tuple(_level(f"seed {i}", g) for i, g in enumerate([tuned, *grids[1 + len(pretrained) :]]))
     tables = (mean, spread, tuned, tuned - mean)
     return CorrelationGrids(score, data, n, how, *tables, shares, absolute, before, after, _change(before, after))
-
-
-def _mean(stack: NDArray) -> Grid:
-    """Over the models that have a value."""
-    known = np.isfinite(stack)
-    count, total = known.sum(axis=0), np.where(known, stack, 0.0).sum(axis=0)
-    return np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
 
 
 def _level(model: str, grid: Grid) -> Level:
@@ -201,7 +195,7 @@ def run(given: Given) -> CorrelationGrids:
         fresh = [replace(given.load(base, fresh_labels=clf.labels, seed=s), cut_at=most) for s in heads]
         return correlation_grids(clf, fresh, lambda model: given.score(model, score, data), **known)
     from ..scores.catalogue import SCORES
-    from ..scores.masked_place import masked_rows, mean_of
+    from ..scores.masked_place import masked_rows
     from ..scores.masked_place import source as place_of
 
     copies, mlm = given.option("copies"), replace(given.load(base, masked_lm=True), cut_at=most)

@@ -1,15 +1,17 @@
-"""Pruning curves as values: points, curves, and the sentence that they allow to say."""
+"""Pruning curves as values: the masks they go through, points, curves, and the sentence that they allow to say."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import takewhile
 from typing import Any
 
 from ..charts.numbers import points as points_text
+from ..evaluation.constant import going_on
 from ..evaluation.verdict import MARGIN, clear_from, excluded, verdict, within
-from ..heads import HeadMask
+from ..heads import HeadId, HeadMask, lowest
 from ..results import Result
 
 ORACLE_NAME = "single ablations on the evaluation data"
@@ -61,6 +63,37 @@ class Curve(Result):
 
     def extra(self) -> dict[str, Any]:
         return {"free": self.free, "lost_from": None if self.lost is None else self.lost.sparsity}
+
+
+def stepwise(
+    present: HeadMask,
+    values: Any,
+    step: float,
+    until: float = 1.0,
+    keep_per_layer: int = 0,
+    among: Sequence[HeadId] | None = None,
+) -> list[HeadMask]:
+    """The full model, then round(k·step·N) heads off until the first share ≥ ``until``.
+
+    N is all heads, those that were removed from the model too, or with ``among`` just these heads, which alone may go.
+    """
+    kappa = Fraction(repr(float(step)))  # 3 · 0.1 is 0.3 exactly
+    among, size = (present.kept, present.size) if among is None else (among, len(among))
+    removed = size - len(among)
+    masks, k = [present], 0
+    while (removed + len(masks[-1].off) - len(present.off)) / size < until - 1e-9:
+        k += 1
+        count = round(k * kappa * size) - removed
+        if count <= 0:
+            continue
+        off = lowest(values, min(count, len(among)), among, keep_per_layer)
+        mask = present.without(off)
+        if mask == masks[-1]:
+            if count > len(off):  # nothing more may go
+                break
+            continue
+        masks.append(mask)
+    return masks
 
 
 def told(curves: Sequence[Curve], scale: float, margin: float) -> str:
@@ -137,4 +170,4 @@ def flat(curve: Curve) -> str:
         return ""
     if first is curve.points[0]:
         return f"The full model: {first.remark[0].lower()}{first.remark[1:]} "
-    return f"With {100 * first.sparsity:.0f} % of the heads off by {curve.name}: {first.remark} "
+    return f"With {100 * first.sparsity:.0f} % of the heads off by {curve.name}, {going_on(first.remark)} "

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from ..errors import OptionError, require_kind
 from ..evaluation.comparison import Answers, deltas, measure
 from ..evaluation.constant import corrected, remark_on
 from ..evaluation.verdict import MARGIN
-from ..heads import HeadMask, lowest
+from ..heads import HeadMask
 from ..progress import Cancel, Progress, part
 from ..recipes.structure import Call, Each, Get, Let, Name
 from ..results import Result
@@ -43,7 +42,7 @@ from .analysis import (
     in_points,
 )
 from .common import ORACLE, Subject, check_score, constant_of, predict_all, subject
-from .curves import ORACLE_NAME, Curve, CurvePoint, told
+from .curves import ORACLE_NAME, Curve, CurvePoint, stepwise, told
 from .recipe import EVALUATOR, Recipe, found_by, scored_by
 
 if TYPE_CHECKING:
@@ -103,7 +102,20 @@ def pruning_curves(
                 f"Score '{name}' has shape {np.shape(values)}; the model has "
                 f"{present.num_layers} layers × {present.num_heads} heads."
             )
-    plans = {name: _masks(present, values, step, until, keep_per_layer) for name, values in orders.items()}
+    plans = {name: stepwise(present, values, step, until, keep_per_layer) for name, values in orders.items()}
+    return measured(evaluator, plans, about, margin, progress, cancel)
+
+
+def measured(
+    evaluator: MaskEvaluator,
+    plans: Mapping[str, Sequence[HeadMask]],
+    about: Subject,
+    margin: float,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> PruningCurves:
+    """One curve per plan: the masks that it goes through."""
+    present = evaluator.clf.present
     masks = [mask for plan in plans.values() for mask in plan]
     answers, said = predict_all(evaluator, masks, progress=progress, cancel=cancel)
     baseline = measure(answers, answers.full, about.metric)
@@ -152,25 +164,6 @@ def check_steps(step: float, until: float, keep_per_layer: int, heads: int) -> N
             f"A layer has {heads} heads, so from 0 to {heads - 1} of them can be kept, not {keep_per_layer}: "
             "otherwise none may go."
         )
-
-
-def _masks(present: HeadMask, values: Any, step: float, until: float, keep_per_layer: int) -> list[HeadMask]:
-    """The full model, then round(k·step·N) heads off until the first sparsity ≥ ``until``."""
-    kappa = Fraction(repr(float(step)))  # 3 · 0.1 is 0.3 exactly
-    masks, k = [present], 0
-    while masks[-1].sparsity < until - 1e-9:
-        k += 1
-        count = round(k * kappa * present.size) - len(present.off)
-        if count <= 0:
-            continue
-        off = lowest(values, min(count, len(present.kept)), present.kept, keep_per_layer)
-        mask = present.without(off)
-        if mask == masks[-1]:
-            if count > len(off):  # nothing more may go
-                break
-            continue
-        masks.append(mask)
-    return masks
 
 
 def run(given: Given) -> PruningCurves:

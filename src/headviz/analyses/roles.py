@@ -121,8 +121,8 @@ def roles(
 ) -> Roles:
     """Measure every relation for every head on these examples. Queries are words, not [CLS] or [SEP].
 
-    Of more than ``samples`` examples so many are drawn. ``importance`` is a score on the same examples by which heads
-    with a role are compared with the others.
+    Of more than ``samples`` examples so many are drawn, as ``load_task(limit=…)`` draws them. ``importance`` is a score
+    on the same examples by which heads with a role are compared with the others.
 
     The test is one-sided over examples: the mean of share − baseline against 0, by Student's t. Not for finding out
     what a head is *for*: a head may look somewhere and write nothing that matters.
@@ -138,12 +138,12 @@ def roles(
     from ..scores import score_heads
     from ..tasks.dataset import require_dataset
     from ..tasks.loading import grammar_of
-    from ..tasks.sampling import sample
+    from ..tasks.strata import limited
 
     require_model(clf)
     require_dataset(data)
-    if samples is not None and len(data) > samples:
-        data = sample(data, samples)
+    if samples is not None:
+        data = data.subset(limited(data, samples, seed=0))
     encodings = clf.encode(data.texts, data.pairs)
     if len(encodings) < LEAST:
         raise OptionError(f"Roles need at least {LEAST} examples; there are {len(encodings)}.")

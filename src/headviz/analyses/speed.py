@@ -109,7 +109,7 @@ def speed(
     models = (clf, small)
     rows, total = [], len(batches) * (repeats + 1)
     for number, size in enumerate(batches):
-        batch = _random_batch(clf, size, length)
+        batch = random_batch(clf, size, length)
         seconds: tuple[list[float], list[float]] = ([], [])
         told = after(progress, number * (repeats + 1), total)
         for turn in tracked(range(repeats + 1), told, cancel):
@@ -141,7 +141,8 @@ def _row(size: int, full: Sequence[float], pruned: Sequence[float]) -> SpeedRow:
     return SpeedRow(size, *rates[0], *rates[1], ratio, low, high)
 
 
-def _random_batch(clf: Classifier, size: int, length: int) -> dict[str, Tensor]:
+def random_batch(clf: Classifier, size: int, length: int) -> dict[str, Tensor]:
+    """Texts of random tokens, always the same."""
     import torch
 
     generator = torch.Generator().manual_seed(0)

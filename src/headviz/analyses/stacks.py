@@ -18,7 +18,7 @@ from ..charts.numbers import points as in_points
 from ..errors import MaskError
 from ..evaluation.verdict import MARGIN
 from ..heads import TRANSLATION
-from ..progress import Cancel, Progress, part, tracked
+from ..progress import Cancel, Progress, part
 from ..recipes.structure import Let, Name
 from ..reference import find
 from ..results import Result
@@ -26,8 +26,9 @@ from . import pruning_curve, published
 from .ablation import Ablation, ablate
 from .all_but_one import AllButOne, Select, all_but_one
 from .analysis import MARGIN_OPTION, MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis, Table, View
-from .common import Subject, require_evaluator
-from .pruning_curve import PruningCurves, pruning_curves
+from .common import Subject, require_evaluator, subject
+from .curves import Curve, stepwise
+from .pruning_curve import PruningCurves, check_steps, measured
 from .recipe import EVALUATOR, Recipe, evaluator_of, found_by, scored_by
 
 if TYPE_CHECKING:
@@ -118,36 +119,23 @@ def stack_curves(
 
     A point's ``sparsity`` is the share of the *stack's* heads that are off, as in Fig. 4.
     """
-    clf = evaluator.clf
+    about, clf = subject(evaluator, metric), evaluator.clf
     present = clf.present
+    check_steps(step, 1.0, 0, present.num_heads)
     if np.shape(scores) != (present.num_layers, present.num_heads):
         raise MaskError(
             f"The scores have shape {np.shape(scores)}; the model has {present.num_layers} rows × "
             f"{present.num_heads} heads."
         )
-    parts: list[PruningCurves] = []
-    for stack, rows in tracked(clf.stacks.items(), progress, cancel):
-        # heads of other stacks rank above all of this one, and the curve ends where they would begin
-        above = float(np.nanmax(scores)) + 1 if np.isfinite(scores).any() else 1.0
-        own = np.full(np.shape(scores), above)
-        mine = np.asarray(scores, dtype=float)[rows.start : rows.stop]
-        own[rows.start : rows.stop] = np.where(np.isnan(mine), above - 0.5, mine)  # without a score: last of its stack
-        size = sum(h.layer in rows for h in present.kept)
-        if size:
-            found = pruning_curves(
-                evaluator,
-                {stack: own},
-                step=step * size / present.size,
-                until=(len(present.off) + size) / present.size,
-                metric=metric,
-                margin=margin,
-                cancel=cancel,
-            )
-            points = tuple(
-                replace(p, sparsity=(len(p.mask.off) - len(present.off)) / size) for p in found.curves[0].points
-            )
-            parts.append(replace(found, curves=(replace(found.curves[0], points=points),)))
-    return replace(parts[0], curves=tuple(one.curves[0] for one in parts))
+    own = {stack: [h for h in present.kept if h.layer in rows] for stack, rows in clf.stacks.items()}
+    plans = {stack: stepwise(present, scores, step, among=heads) for stack, heads in own.items() if heads}
+    found = measured(evaluator, plans, about, margin, progress, cancel)
+
+    def of_stack(curve: Curve) -> Curve:
+        gone, size = len(present.off), len(own[curve.name])
+        return replace(curve, points=tuple(replace(p, sparsity=(len(p.mask.off) - gone) / size) for p in curve.points))
+
+    return replace(found, curves=tuple(map(of_stack, found.curves)))
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from .common import (
     load_model,
     progress_bar,
     read_mask,
+    training_sample,
 )
 from .number_types import COUNT, between, natural, positive_int, seed, share, step_share
 from .view_text import Shown, text_of
@@ -167,12 +168,7 @@ class FromArguments:
         return evaluator_for(self.args, own, data, ablation=chosen, reference=reference)
 
     def sample(self, clf: TransformerModel | None = None) -> Dataset:
-        """A balanced sample of the training split; ``--limit`` is about the reported data only."""
-        from ..tasks import sample
-
-        own = self.clf if clf is None else clf
-        train = argparse.Namespace(**{**vars(self.args), "limit": None})
-        return sample(load_data(train, "train"), self.args.samples, seed=self.args.seed, lengths=own.tokenizer)
+        return training_sample(self.args, self.clf if clf is None else clf)
 
     def second(self) -> Dataset:
         other = argparse.Namespace(**vars(self.args))

@@ -18,6 +18,7 @@ from ..storage import exchange
 from .number_types import positive_int, seed, short, whole
 
 if TYPE_CHECKING:
+    from ..models.base import TransformerModel
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
@@ -119,6 +120,14 @@ def ablation_of(args: argparse.Namespace) -> tuple[StandIn, Dataset | None]:
 
     train = load_data(argparse.Namespace(**{**vars(args), "limit": None}), "train")
     return chosen, sample(train, chosen.examples, seed=chosen.seed, length_filter=None)
+
+
+def training_sample(args: argparse.Namespace, clf: TransformerModel) -> Dataset:
+    """A balanced sample of the training split; ``--limit`` is about the reported data only."""
+    from ..tasks import sample
+
+    train = load_data(argparse.Namespace(**{**vars(args), "limit": None}), "train")
+    return sample(train, args.samples, seed=args.seed, lengths=clf.tokenizer)
 
 
 def check_reference(args: argparse.Namespace) -> None:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 from ..analyses import published
 from ..errors import ModelError
 from .ablate import add_figure, check_figure, save_figure
-from .common import add_margin, add_model, add_task, add_translation, load_data, load_model, progress_bar, reading
+from .common import (
+    add_margin,
+    add_model,
+    add_task,
+    add_translation,
+    load_data,
+    load_model,
+    progress_bar,
+    reading,
+    training_sample,
+)
 from .number_types import positive_int, seed, step_share
 from .view_text import Shown, published_text, text_of
 
@@ -50,7 +60,6 @@ def found(args: argparse.Namespace) -> StackReport:
     from ..analyses.stacks import stack_report
     from ..evaluation.dispatch import evaluator_of
     from ..scores import score_heads
-    from ..tasks import sample
 
     clf = reading(args, load_model(args))
     if len(clf.stacks) == 1:
@@ -58,7 +67,7 @@ def found(args: argparse.Namespace) -> StackReport:
             f"'{clf.name}' has one stack of heads. Use ablate, analyse all-but-one and analyse curves for it."
         )
     data = load_data(args)
-    drawn = sample(load_data(args, "train"), args.samples, seed=args.seed)
+    drawn = training_sample(args, clf)
     evaluator = evaluator_of(clf, data, beams=args.beams)
     with progress_bar("scoring heads") as progress:
         scores = score_heads(clf, drawn, args.score, progress=progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,16 @@ FILLED = 1  # raise it when a model with something in its heads' place would hav
 def filled_part(clf: TransformerModel) -> dict[str, int]:
     """What cache keys of values by gates hold besides, for such a model."""
     return {} if clf.fill is None else {"filled": FILLED}
+
+
+def reference_part(data: Dataset, encoding: Any, i: int) -> str:
+    """What stands behind a sentence's digest where its reference is read as text: several texts may have its tokens.
+
+    At the end, so that examples stand in the order of their tokens.
+    """
+    if encoding.target is None:
+        return ""
+    return f":{hashlib.sha256(data.references[i].encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 @dataclass(frozen=True)
@@ -65,4 +76,5 @@ class Sweep:
     sentences: Run | None = None  # what runs in place of ``run`` on sentences to translate
     window: int = 64  # examples among which those of similar length are put together
     by_gates: bool = False  # whether the tables hold derivatives by the heads' gates
+    reads_references: bool = False  # whether sentences are compared with their references as text, not as tokens
     spare_core: bool = False  # whether its statistics take long enough to be worth a core

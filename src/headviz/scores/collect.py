@@ -17,7 +17,7 @@ from ..attribution.integration import maps_bytes
 from ..heads import HeadMask
 from ..progress import Cancel, Progress, tracked
 from ..storage.store import Entry, Store, make_key
-from .chunk import Chunk, Tables, filled_part
+from .chunk import Chunk, Tables, filled_part, reference_part
 from .spare_core import can_spare_core, room_for_statistics, statistics_at_once
 from .sweeps import SWEEPS
 
@@ -72,7 +72,7 @@ class Collector:
             settings = {**settings, "reference": reference}
         if self.sweep.by_gates:
             settings = {**settings, **filled_part(c.clf)}
-        return make_key(
+        key = make_key(
             "values",
             sweep=sweep,
             version=self.sweep.version,
@@ -87,6 +87,7 @@ class Collector:
             gold=gold if self.sweep.uses_gold else None,
             **settings,
         )
+        return key + reference_part(c.data, e, i) if self.sweep.reads_references else key
 
     def run(self, progress: Progress | None = None, cancel: Cancel | None = None) -> Iterator[int]:
         """Gives the number of finished examples after each window: 4, 8, 16, 32, 64, then a window more each time."""

@@ -10,7 +10,6 @@ Shapes: n texts, L layers, H heads.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from ..errors import OptionError, TaskError, is_one_of, unknown_choice
 from ..evaluation.plain import encode_data
 from ..models.classifier import Classifier, Encoding
 from ..progress import Cancel, Progress, tracked
+from .statistics import mean_of
 from .sweeps import correlate
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def masked_rows(
 ) -> NDArray[np.float64]:
     """Each text's correlations of attention and attribution: [n, L, H], NaN where a head is off or there is none.
 
-    ``mean_of`` gives their mean over the texts.
+    ``statistics.mean_of`` gives their mean over the texts.
     """
     if not is_one_of(statistic, STATISTICS):
         raise OptionError(unknown_choice("statistic", statistic, STATISTICS))
@@ -90,24 +90,20 @@ def masked_rows(
     return out
 
 
-def mean_of(tables: NDArray | Sequence[NDArray]) -> NDArray[np.float64]:
-    """Over the first axis, of the values that there are."""
-    stack = np.asarray(tables, dtype=float)
-    known = np.isfinite(stack)
-    count = known.sum(axis=0)
-    total = np.where(known, stack, 0.0).sum(axis=0)
-    return np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
-
-
 def hidden_places(encoding: Encoding, seed: int, number: int, copies: int = COPIES) -> list[int]:
     """Which tokens of a text are hidden, one in each copy: of its own, never special ones, none twice.
 
     The same wherever the text stands. A short text has fewer copies.
     """
-    own = [i for i, special in enumerate(encoding.special) if not special]
-    if not own:
-        raise TaskError(f"Example {number} has no token of its own to mask. Remove it from the data.")
-    draw = np.random.default_rng([seed, *encoding.ids])
+    own, draw = own_places(encoding, seed, number)
     if copies == 1:
         return [int(draw.choice(own))]
     return [int(i) for i in draw.permutation(own)[:copies]]
+
+
+def own_places(encoding: Encoding, seed: int, number: int) -> tuple[list[int], np.random.Generator]:
+    """Where a text's own tokens are, special ones excepted, and what draws among them; an error if it has none."""
+    own = [i for i, special in enumerate(encoding.special) if not special]
+    if not own:
+        raise TaskError(f"Example {number} has no token of its own to mask. Remove it from the data.")
+    return own, np.random.default_rng([seed, *encoding.ids])

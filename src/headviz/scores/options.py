@@ -17,7 +17,7 @@ from ..attribution.rules import (
     AttAttrOptions,
     PathOptions,
 )
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError, seed_number, unknown_choice
 from ..models.stand_in import CONSTANT, MEAN, ZERO
 
 ROWS = ("all", "influential")
@@ -172,6 +172,7 @@ class GateOptions:
                 raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}.")
         if not 0 < self.rate < 100:
             raise OptionError(f"rate is a number above 0 and below 100, not {self.rate}.")
+        seed_number(self.seed)
 
 
 @dataclass(frozen=True)
@@ -226,6 +227,7 @@ class ShapleyOptions:
             raise OptionError(f"permutations must be at least 2, not {self.permutations}.")
         if not 0 <= self.tolerance < 1:
             raise OptionError(f"tolerance is a number from 0 to 1, not {self.tolerance}.")
+        seed_number(self.seed)
 
 
 @dataclass(frozen=True)
@@ -233,6 +235,9 @@ class RandomOptions:
     """Which table is drawn."""
 
     seed: int = option(0, "seed")
+
+    def __post_init__(self) -> None:
+        seed_number(self.seed)
 
 
 def build(kind: type, score: str, given: dict[str, Any]) -> Any:

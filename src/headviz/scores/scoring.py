@@ -26,7 +26,7 @@ from .catalogue import DEFAULT, Score, check_kind, preset_named, score_named
 from .chunk import Tables
 from .collect import Collector
 from .measures import Given, row_of
-from .options import ConductanceOptions, OptionValue, build
+from .options import ConductanceOptions, OptionValue, RanksOptions, build
 from .statistics import BOTTOM, Summary, stability, summarised
 from .task_loss import ready
 from .whole import Whole, whole_of
@@ -178,7 +178,6 @@ class Scoring:
             self.whole = whole_of(clf, self.mask, encodings, gold, data, label_order, budget)
             return
         assert self.score.needs is not None
-        own = plugins.key_part("score", self.score.name)
         self.collector = Collector(
             clf,
             data,
@@ -190,7 +189,7 @@ class Scoring:
             gold,
             self.store,
             budget,
-            own,
+            self._plugin_part(),
             label_order,
         )
 
@@ -216,7 +215,7 @@ class Scoring:
         assert self.whole is not None
         if self._summary is None:
             store = self.store
-            key = self.whole.key(self.score.name, self.options, plugins.key_part("score", self.score.name))
+            key = self.whole.key(self.score.name, self.options, self._plugin_part())
             entry = None if store is None else store.get(key)
             if entry is None:
                 whole = self.ready()
@@ -229,6 +228,11 @@ class Scoring:
                 if self.progress is not None:
                     self.progress(1, 1)
         return self._summary
+
+    def _plugin_part(self) -> dict[str, str]:
+        """What the cache keys hold besides if the score, or one that it is made of, comes from a plugin."""
+        members = self.options.names if isinstance(self.options, RanksOptions) else None
+        return plugins.key_part("score", self.score.name, *(members or ()))
 
     def take(self, tables: Tables) -> None:
         """The whole sample's summary, as ``measure_whole().tables`` gave it here or elsewhere."""

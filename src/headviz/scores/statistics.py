@@ -5,7 +5,7 @@ Shapes: n examples, L layers, H heads, R resamples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -72,6 +72,15 @@ def mean(per: NDArray) -> Summary:
             return np.tensordot(counts, filled, 1) / np.tensordot(counts, known.astype(float), 1)
 
     return Summary(values, stderr, values - half, values + half, len(per) - count, len(per), resample)
+
+
+def mean_of(tables: NDArray | Sequence[NDArray]) -> NDArray[np.float64]:
+    """The mean over the first axis, of the values that there are."""
+    stack = np.asarray(tables, dtype=float)
+    known = np.isfinite(stack)
+    count = known.sum(axis=0)
+    total = np.where(known, stack, 0.0).sum(axis=0)
+    return np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
 
 
 def total(per: NDArray) -> Summary:

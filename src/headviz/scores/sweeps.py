@@ -164,5 +164,13 @@ SWEEPS: dict[str, Sweep] = {
         by_gates=True,
     ),
     "weights": Sweep(1, weight_gradients.sweep, _by_tokens, lambda options: {}),
-    "ablation": Sweep(1, _ablation, _all_at_once, lambda options: {}, window=256, sentences=translation.ablation),
+    "ablation": Sweep(
+        1,
+        _ablation,
+        _all_at_once,
+        lambda options: {},
+        sentences=translation.ablation,
+        window=256,
+        reads_references=True,
+    ),
 }

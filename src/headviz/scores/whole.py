@@ -20,7 +20,7 @@ from ..progress import Cancel, Progress
 from ..storage.files import pack, unpack
 from ..storage.store import Store, make_key
 from ..storage.writing import replace_file
-from .chunk import filled_part
+from .chunk import filled_part, reference_part
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
@@ -84,7 +84,10 @@ def whole_of(
     label_order: Sequence[str] | str | None,
     budget: int,
 ) -> Whole:
-    names = [_digest(e, None if gold is None else gold[i].item()) for i, e in enumerate(encodings)]
+    names = [
+        _digest(e, None if gold is None else gold[i].item()) + reference_part(data, e, i)
+        for i, e in enumerate(encodings)
+    ]
     order = sorted(range(len(names)), key=names.__getitem__)
     digest = hashlib.sha256("".join(names[i] for i in order).encode()).hexdigest()
     return Whole(
