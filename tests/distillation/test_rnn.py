@@ -1,5 +1,6 @@
 """The recurrent translator: without attention it is itself with v_a at zero; padding; saving."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -11,7 +12,7 @@ from headviz import HeadMask, cli
 from headviz.distillation.partition import zeroed_model
 from headviz.distillation.recurrent_partition import without_attention
 from headviz.errors import ModelError, OptionError, TaskError
-from headviz.models.recurrent import BEGIN, END, RnnTranslator, Vocabulary, is_rnn, padded
+from headviz.models.recurrent import BEGIN, END, RnnTranslator, Vocabulary, is_rnn, padded, words_of
 from headviz.models.recurrent_network import Rnn, RnnConfig, redrawn
 from headviz.tasks import TASKS, Dataset, get_task
 from headviz.tasks.bleu import bleu
@@ -81,6 +82,15 @@ def test_translations_do_not_depend_on_company():
     together = made.translate(SOURCES)
     assert together == [made.translate([s])[0] for s in SOURCES] == made.translate(SOURCES, batch=1)
     assert made.translate([]) == []
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_a_translation_has_no_more_words_than_max_length(beams):
+    short = dataclasses.replace(translator(), max_length=2)
+    whole = translator().translate(SOURCES)
+    said = short.translate(SOURCES, beams=beams)
+    assert max(len(words_of(t)) for t in said) == 2
+    assert beams > 1 or [words_of(t) for t in said] == [words_of(t)[:2] for t in whole]
 
 
 def test_a_translator_is_saved_and_read_back(tmp_path):

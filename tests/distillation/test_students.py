@@ -20,7 +20,7 @@ from headviz.distillation.problem import Batches
 from headviz.distillation.recurrent import RnnTranslating
 from headviz.distillation.recurrent_partition import without_attention
 from headviz.distillation.removal import Removal
-from headviz.distillation.students import CHECKPOINT, Diverged, start_weights, train
+from headviz.distillation.students import CHECKPOINT, Diverged, _Run, start_weights, train
 from headviz.distillation.variational import Divergence, draw, starting_log_sd
 from headviz.errors import Cancelled, OptionError, TaskError, UserError
 from headviz.models.fresh_weights import fresh
@@ -188,6 +188,19 @@ def test_a_heavy_prior_holds_the_student():
         return sum(float((p - mean[n]).square().sum()) for n, p in found.subject.model.named_parameters())
 
     assert strayed(1000.0) < strayed(0.0) / 2
+
+
+def test_weight_decay_leaves_the_standard_deviations_alone():
+    """It drew every log σ towards 0, a standard deviation of 1."""
+    _, problem, student, prior = prepared()
+    one, other = (
+        _Run(student, problem, METHODS["variational"], dataclasses.replace(FAST, weight_decay=decay), 0, prior, None)
+        for decay in (0.0, 10.0)
+    )
+    one.advance()  # both have the same gradients in the first step
+    other.advance()
+    assert all(torch.equal(one.log_sd[n], other.log_sd[n]) for n in one.log_sd)
+    assert not torch.equal(one.weights["classifier.weight"], other.weights["classifier.weight"])
 
 
 @pytest.mark.slow

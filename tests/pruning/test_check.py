@@ -10,6 +10,7 @@ from headviz.pruning.context import base_of
 from headviz.pruning.finetune.curve import Diverged
 from headviz.pruning.finetune.recipe import examples_of, recipe_of
 from headviz.tasks import Dataset, get_task
+from support.plain import evaluate
 from support.pruning_plans import by_hash, context, make_data, plan, without_times
 from support.tiny import tiny_classifier, tiny_folder
 
@@ -106,6 +107,9 @@ def test_a_sample_of_the_size_nobody_asked_for_is_described_and_not_warned_of(tm
     counts = few.class_counts()
     said = ", ".join(f"{k} {n}" for k, n in counts.items())
     assert state.notes == (f"Scores are measured on {len(few)} examples: {said}; equal shares would take 3 of them.",)
+    weights = plan(score="magnitude", samples=PruningPlan.samples)
+    without = context(tmp_path / "weights", train=few, score=None)
+    assert start(without, weights).notes == ()  # they are measured on none
     assert usual.digest == plan(seeds=(0, 1), samples=2000).digest  # the plan says what it said
 
 
@@ -144,6 +148,21 @@ def test_a_family_whose_heads_cannot_be_removed(tmp_path):
     refused(context(tmp_path, clf=albert), plan("iterative", repair="bias"), ModelError, "not really removed")
     *_, state = run_plan(plan("iterative"), context(tmp_path, clf=albert))  # masking works
     assert len(state.steps) == 3
+
+
+def test_a_family_whose_layers_must_keep_a_head(tmp_path):
+    """Masked runs go to the last head; where models are really cut, the plan says so before the work, not amid it."""
+    gpt = tiny_classifier("gpt2", layers=2, heads=4)
+    c = context(tmp_path, layers=2, clf=gpt)
+    *_, state = run_plan(plan("one-importance", until=1.0), c)
+    assert [r.sparsity for r in state.records] == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert state.records[-1].metrics == evaluate(gpt, c.dev, HeadMask.from_hex("00", 2, 4)).metrics
+    base = tiny_classifier("gpt2", layers=2, heads=4, seed=1)
+    for name, options in (("isp", {}), ("one-importance", {"repair": "bias"})):
+        c = context(tmp_path / name, layers=2, clf=gpt, load_base=lambda seed: base)
+        refused(c, plan(name, until=0.5, **options), OptionError, "A layer may lose all its heads.*--keep-per-layer 1")
+        start(c, plan(name, until=0.5, keep_per_layer=1, **options))
+        start(c, plan(name, until=0.25, **options))  # fewer than a layer has
 
 
 def test_data_without_labels(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 import headviz
 from headviz.cli import main
+from headviz.heads import HeadMask
 from headviz.pruning import run_plan
 from support.pruning_plans import context, make_data, plan
 from support.tiny import tiny_folder
@@ -76,6 +77,19 @@ def test_finetune_refuses_in_one_line_and_writes_nothing(place, capsys, more, sa
     assert status == 2
     assert says in err
     assert sorted(p.name for p in place.iterdir()) == before
+
+
+def test_finetune_reads_masks_and_heads_as_the_other_commands_do(place, capsys):
+    """It took no file of a mask, and no name of a stack."""
+    tiny_folder(place / "bart", "bart", layers=2, heads=4, labels=LABELS)
+    mask = HeadMask.full(8, 4).without([(3, 1)])  # the second layer of the cross attention
+    headviz.write_mask(mask, place / "mask.json")
+    for number, heads in enumerate((("--mask", place / "mask.json"), ("--mask", mask.hex), ("--off", "cross.1.1"))):
+        words = [*arguments(place, "--out", place / f"new{number}", "--epochs", 0.1), *heads, "--json"]
+        words[1] = place / "bart"
+        status, out, err = call(capsys, "finetune", *words)
+        assert status == 0, err
+        assert json.loads(out)["mask"] == mask.hex
 
 
 def test_a_diverged_finetune_leaves_its_curve_and_can_be_repeated_with_a_lower_rate(place, capsys):
@@ -205,6 +219,32 @@ def test_transfer_is_continued_from_its_file(place, capsys):
     spec.write_text("{}")
     status, _, err = call(capsys, "transfer", spec)
     assert (status, "needs masks and targets" in err) == (2, True)
+
+
+def test_transfer_goes_on_with_cells_of_the_same_model_and_data_alone(place, capsys):
+    target = {"model": str(place / "base"), "task": "custom", "data": str(place), "dev_limit": 12, "device": "cpu"}
+    target |= {"text_columns": ["one", "two"], "label_column": "label"}
+    spec, out = place / "spec.json", place / "cells.jsonl"
+    spec.write_text(json.dumps({"masks": {"a": "7ff"}, "targets": {"t": target}, "random": 0}))
+
+    def says():
+        status, _, err = call(capsys, "transfer", spec, "--out", out)
+        return (status, "another model, other data or another training" in err)
+
+    assert says() == (0, False)
+    written = out.read_text()
+    for change in ({"dev_limit": 11}, {"label_order": LABELS[::-1]}):
+        spec.write_text(json.dumps({"masks": {"a": "7ff"}, "targets": {"t": target | change}, "random": 0}))
+        assert says() == (2, True)
+    spec.write_text(json.dumps({"masks": {"a": "7ff"}, "targets": {"t": target}, "random": 0}))
+    assert says() == (0, False)
+    tiny_folder(place / "base", labels=LABELS, seed=1)
+    assert says() == (2, True)
+    assert out.read_text() == written
+    cells = [json.loads(line) for line in written.splitlines()]
+    old = [{k: v for k, v in cell.items() if k != "subject"} for cell in cells]
+    out.write_text("".join(json.dumps(cell) + "\n" for cell in old))
+    assert says() == (0, False)  # version 0.1 did not write it
 
 
 def test_the_help_of_transfer_says_what_a_target_of_ones_own_files_has(capsys):

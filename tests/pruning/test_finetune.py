@@ -1,6 +1,7 @@
 """Fine-tuning: exact resumption, no trace in the caller, options that do what they say, clear failures."""
 
 import dataclasses
+import json
 import random
 
 import numpy as np
@@ -11,6 +12,7 @@ import headviz
 from headviz.errors import Cancelled, OptionError, TaskError
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
+from headviz.pruning.finetune.checkpoints import FINGERPRINT
 from headviz.pruning.finetune.curve import Diverged
 from headviz.pruning.finetune.order import Order
 from headviz.pruning.finetune.trainer import updates_of
@@ -136,6 +138,20 @@ def test_a_folder_of_another_training_is_refused(pruned, tmp_path):
         fine_tune(pruned, TRAIN, O, 2, folder=tmp_path)
     with pytest.raises(OptionError, match="different data"):
         fine_tune(pruned, make_data(24), O, 1, folder=tmp_path)
+
+
+def test_checkpoints_of_a_head_with_its_classes_in_another_order_are_not_gone_on_with(tmp_path):
+    quick = dataclasses.replace(O, epochs=0.5)
+    one, turned = (tiny_classifier(labels=labels) for labels in (TRAIN.label_names, TRAIN.label_names[::-1]))
+    assert one.digest == turned.digest
+    fine_tune(one, TRAIN, quick, 1, folder=tmp_path)
+    with pytest.raises(OptionError, match=r"another training \(different order\)"):
+        fine_tune(turned, TRAIN, quick, 1, folder=tmp_path)
+    # another way to say the same order, and a folder of version 0.1, which does not hold it
+    fine_tune(turned, TRAIN, quick, 1, label_order=TRAIN.label_names, folder=tmp_path)
+    mark = tmp_path / FINGERPRINT
+    mark.write_text(json.dumps({k: v for k, v in json.loads(mark.read_text()).items() if k != "order"}))
+    fine_tune(one, TRAIN, quick, 1, folder=tmp_path)
 
 
 @pytest.mark.slow

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from headviz.pruning import loop, run_plan
+from headviz.pruning.finetune.sharing import trained_once
+from headviz.pruning.finetune.training import fine_tune
 from headviz.pruning.options import FinetuneOptions
 from headviz.storage.store import Store
 from support.marks import all_in_ci
 from support.pruning_plans import QUICK, context, make_data, plan, without_times
+from support.tiny import tiny_classifier
 
 
 @pytest.fixture
@@ -72,11 +75,33 @@ def test_what_changes_the_weights_is_trained_anew(tmp_path, store, trainings, ch
     elif change == "data":
         settings["train"] = make_data(48, seed=5)
     else:
-        from support.tiny import tiny_classifier
-
         settings["load_base"] = lambda seed: tiny_classifier(layers=2, heads=4, seed=9)
     done(tmp_path, "second", store, plan("one-shot-isp", until=0.25, **options), **settings)
     assert trainings == [True, False, True, False]
+
+
+def test_a_full_model_with_its_classes_in_another_order_is_trained_anew(tmp_path, store):
+    data = make_data(24)
+    one, turned = (tiny_classifier(layers=1, labels=labels) for labels in (data.label_names, data.label_names[::-1]))
+    assert one.digest == turned.digest
+    quick = FinetuneOptions(epochs=1, batch=8, learning_rate=3e-2)
+
+    def full(clf: Any, label_order: Any = None) -> tuple[str, bool]:
+        """The digest of the trained model, and whether it was trained now."""
+        new = []
+
+        def training() -> Any:
+            new.append(fine_tune(clf, data, quick, label_order=label_order))
+            return new[0]
+
+        got = trained_once(store, clf, data, quick, 0, dev=data, label_order=label_order, training=training)
+        return got.classifier.digest, bool(new)
+
+    first, second = full(one), full(turned)
+    assert (first[1], second[1]) == (True, True)
+    assert first[0] != second[0] == fine_tune(turned, data, quick).classifier.digest
+    # said by hand it is the same training
+    assert full(turned, data.label_names) == (first[0], False)
 
 
 @pytest.mark.slow

@@ -135,7 +135,7 @@ def test_a_ticket_that_answers_one_class_is_said_to(retrained):
     assert "answers" not in report_tickets([{**t.to_dict(), "remark": ""} for t in tickets(state)], "accuracy")[0]
     full = dataclasses.replace(state.record(0, 0), predicted={"entailment": 71})
     both = dataclasses.replace(state, records=(full, *(r for r in state.records if (r.seed, r.step) != (0, 0))))
-    assert tickets(both)[0].remark == f"{said} Full model: All 71 answers are “entailment” in 1 of 3 seeds."
+    assert tickets(both)[0].remark == f"{said} Full model: all 71 answers are “entailment” in 1 of 3 seeds."
 
 
 def test_published_figures_stand_in_their_own_column(retrained):

@@ -18,7 +18,7 @@ from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetune.training import fine_tune
 from headviz.pruning.judging import Classes
-from headviz.pruning.tickets.transfer import FULL, RANDOM, Cell, transfer, wanted
+from headviz.pruning.tickets.transfer import FULL, RANDOM, Cell, subject_of, transfer, wanted
 from headviz.pruning.tickets.transfer_matrix import matrix
 from headviz.pruning.tickets.transfer_spec import TransferSpec, cells_of, line_of
 from headviz.pruning.tickets.transfer_words import finding
@@ -242,7 +242,7 @@ def test_the_sentences_follow_the_figures():
     assert "nothing is transferred" in finding(matrix([c for c in table() if "b" not in (c.source, c.target)]))
     assert "Of 4 pairs of a mask and another model" in finding(matrix(table()), {"a": "c", "b": "c"})
     one = [dataclasses.replace(c, remark="All 40 answers are “x”." if c.source == "b" else "") for c in table()]
-    assert finding(matrix(one)).startswith("b on a: All 40 answers are “x”. Of 2 pairs")
+    assert finding(matrix(one)).startswith("b on a: all 40 answers are “x”. Of 2 pairs")
 
 
 # the spec -------------------------------------------------------------------------------------------
@@ -280,6 +280,20 @@ def test_a_spec_and_its_cells_are_read_back(tmp_path):
     for wrong in ("my notes", "[1]", '{"mine": 1}'):
         with pytest.raises(OptionError, match="'x' was not written by headviz transfer"):
             cells_of(wrong, "x")
+
+
+def test_a_retrained_cell_says_what_it_was_trained_from(tmp_path):
+    c = context(tmp_path)
+    here = subject_of(c, None, 0, QUICK)
+    assert here == subject_of(c, None, 0, QUICK) != subject_of(c, None, None, QUICK)
+    other = context(tmp_path, load_base=lambda seed: tiny_classifier(seed=9))
+    assert subject_of(c, None, None, None) == subject_of(other, None, None, None)
+    changed = [
+        subject_of(other, None, 0, QUICK),
+        subject_of(context(tmp_path, train=make_data(24)), None, 0, QUICK),
+        subject_of(c, None, 0, dataclasses.replace(QUICK, epochs=2)),
+    ]
+    assert len({here, *changed}) == 4
 
 
 def test_a_grid_of_as_many_heads_in_another_shape_is_refused(tmp_path):

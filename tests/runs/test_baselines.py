@@ -101,6 +101,8 @@ def test_every_form_of_a_real_run_names_the_same_baselines(retrained, capsys, mo
     monkeypatch.setenv("HEADVIZ_HOME", str(place / "home"))
     assert (view.state, view.record.error) == ("done", "")
     assert view.count == (2, 2)  # two seeds of one step; full models are no steps
+    begun = replace(view, steps=())
+    assert (begun.count, begun.share_done) == ((0, 2), 0.0)  # the bar says what its label says
     found = view.to_dict()
     assert [s["role"] for s in found["baseline"]] == ["given", "retrained", "retrained"]
     full_of = {s["seed"]: s["metrics"]["accuracy"] for s in found["baseline"] if s["role"] == "retrained"}

@@ -20,8 +20,12 @@ from headviz import plugins
 from headviz.errors import RunError
 from headviz.pruning import PruningPlan, State
 from headviz.runs import cluster as cluster_driver
-from headviz.runs import reading, service
+from headviz.runs import reading, remote, service
 from headviz.runs.address import cluster_address, is_loopback
+from headviz.runs.carrier import Carrier
+from headviz.runs.kinds import make_job
+from headviz.runs.protocol import Tools
+from headviz.runs.record import CARRIED, SWEEP
 from headviz.runs.sweep import Member, start_sweep
 from headviz.storage.store import default_store
 from support import forked
@@ -29,6 +33,7 @@ from support.forked import Forked
 from support.plugin_files import SCORE, nothing_stays, written
 from support.pruning_plans import without_times
 from support.real_runs import folders, options
+from support.recorded_runs import Runs
 from support.running import ended, essence, running_steps, until
 
 __all__ = ["nothing_stays"]
@@ -528,3 +533,92 @@ def test_a_result_that_died_with_the_last_worker_is_not_waited_for_without_end(m
     clock[0] += 1
     with pytest.raises(RunError, match="has had no worker"):
         driver._take_in()
+
+
+class Finished:
+    """A result that is there."""
+
+    status = "finished"
+
+    def __init__(self, value) -> None:
+        self.value = value
+
+    def result(self, timeout):
+        return self.value
+
+    def add_done_callback(self, tell):
+        tell(self)
+
+    def release(self):
+        pass
+
+
+class Here:
+    """A cluster of one worker that does each piece at once, in this process."""
+
+    status = "running"
+
+    def __init__(self, folder: Path) -> None:
+        self.tools = Tools(lambda *_: None, lambda: False, folder)
+
+    def nthreads(self):
+        return {"tcp://w": 1}
+
+    def wait_for_workers(self, count, timeout):
+        pass
+
+    def subscribe_topic(self, topic, heard):
+        pass
+
+    def run(self, function, *given, **options):
+        return {"tcp://w": function()} if function is remote.facts else {}
+
+    def cancel(self, futures, **options):
+        pass
+
+    def submit(self, function, token, run, kind, spec, threads, piece, parcel, *given, **options):
+        result = make_job(kind, spec).work(piece, parcel, self.tools)
+        return Finished((result, {}, "tcp://w"))
+
+
+def drive_here(registry, record, folder):
+    """Carry a run, or all runs of a sweep, to the end without another process."""
+    quiet = SimpleNamespace(
+        cancelled=lambda: False, progress=lambda *_: None, stepped=lambda *_: None, ending="vanish", reason=""
+    )
+    cluster_driver.Driver(Here(folder), registry, record, quiet).run()
+
+
+def test_a_run_whose_driver_died_after_the_last_piece_ends(registry, tmp_path):
+    runs = Runs()
+    whole = runs.claimed(runs.add("rehearsal", {"steps": 2}))
+    assert (whole.ready(), registry.get(whole.record.id).state) == ([], "running")
+    drive_here(registry, whole.record, tmp_path)
+    assert registry.get(whole.record.id).state == "done"
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [(RunError("it cannot be written"), "it cannot be written"), (ValueError("odd"), "ValueError: odd")],
+)
+def test_a_run_of_a_sweep_that_cannot_be_finished_leaves_the_others_alone(registry, tmp_path, monkeypatch, fault, says):
+    runs = Runs()
+    sweep = runs.add(SWEEP, {}, executor="dask")
+    bad, good = (runs.add("rehearsal", {"steps": 2}, parent=sweep.id, executor=CARRIED) for _ in range(2))
+    registry.take_one(sweep.id, "t")
+    sweep = registry.apply(sweep.id, "claim", claim="t")
+    finish = Carrier.finish
+
+    def finished(carrier):
+        if carrier.record.id == bad.id:
+            raise fault
+        return finish(carrier)
+
+    monkeypatch.setattr(Carrier, "finish", finished)
+    with pytest.raises(RunError, match="1 of 2 runs did not finish"):
+        drive_here(registry, sweep, tmp_path)
+    first, second = (registry.get(run.id) for run in (bad, good))
+    assert (first.state, second.state) == ("failed", "done")
+    assert says in first.error
+    log = reading.show(bad.id).log
+    assert bool(log) is isinstance(fault, ValueError)  # a fault of headviz's own is there with all its lines

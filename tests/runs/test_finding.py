@@ -67,9 +67,9 @@ def test_one_class_is_said_before_anything_else() -> None:
     """A network that answers one class kept the majority's accuracy, and "0.0 points lost" stood there."""
     flat = {**step(0.9, 0.684, 0.0, -0.001, 0.001), "predicted": {"equivalent": 408, "not_equivalent": 0}}
     said = finding([FINE, flat], "accuracy")
-    assert said.startswith("With 90 % of the heads removed: All 408 answers are “equivalent”. Up to")
+    assert said.startswith("With 90 % of the heads removed, all 408 answers are “equivalent”. Up to")
     retrained = {**flat, "against": "retrained"}
-    assert finding([retrained], "accuracy").startswith("With 90 % of the heads removed: All 408 answers are")
+    assert finding([retrained], "accuracy").startswith("With 90 % of the heads removed, all 408 answers are")
     assert one_class([FINE, {**FINE, "predicted": None, "constant": None}]) == ""
 
 

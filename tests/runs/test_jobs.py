@@ -226,6 +226,16 @@ def test_the_ablation_is_that_of_the_library(place, tmp_path, kind):
     assert json.loads(json.dumps(outcome)) == json.loads(json.dumps(whole))
 
 
+def test_an_ablation_whose_metric_is_undefined_has_no_costs(place, tmp_path):
+    steps, outcome = carried(
+        "ablation", {**spec_of("ablation", place), "metric": "matthews", "limit": 1}, tmp_path / "a", 1
+    )
+    assert json.loads(json.dumps(steps, allow_nan=False)) == steps
+    assert [step["metrics"] for step in steps] == [{"largest cost": None, "smallest cost": None}] * 2
+    assert steps[0]["costs"] == [[head, None] for head in range(4)]
+    assert outcome["values"] == [[None] * 4] * 2
+
+
 @pytest.mark.parametrize(
     ("name", "own"),
     all_in_ci(

@@ -75,6 +75,7 @@ def test_a_failed_run_gives_its_steps_and_status_2(registry, capsys):
         (("start", "--kind", "rehearsal", "--spec", "{"), "not JSON"),
         (("start", "--kind", "rehearsal", "--spec", "nowhere.json"), "cannot be read"),
         (("start", "--kind", "waltz"), "Choose one of"),
+        (("start", "--kind", "rehearsal", "--plan"), "--plan is for pruning runs"),
         (("show", "ffffffff"), "no run"),
         (("show", "../../etc"), "not a run's id"),
         (("cancel", "ffffffff"), "no run"),
@@ -90,6 +91,7 @@ def test_mistakes_get_one_clear_line(registry, capsys, words, reason):
     assert err.startswith("headviz: ")
     assert err.count("\n") == 1
     assert out == ""
+    assert registry.records() == []
 
 
 def test_nothing_is_written_for_a_plan_that_cannot_work(registry, capsys, tmp_path):
@@ -135,6 +137,7 @@ def test_a_real_plan_is_shown_and_run_and_saved(registry, capsys, tmp_path, real
     assert (plan["algorithm"], plan["score"], plan["task"]) == ("one-importance", "taylor", "custom")
     assert (plan["finetunings"], plan["scorings"], plan["evaluations"], plan["heads_off"]) == (0, 1, 2, [4])
     assert plan["total_seconds"] > 0
+    assert plan["drawn"] == [plan["samples"]]
     assert not registry.path.exists()
     run = as_json(capsys, "start", "--spec", str(spec), "--wait")
     assert (run["state"], run["algorithm"], run["score"]) == ("done", "one-importance", "taylor")
@@ -162,9 +165,21 @@ def test_a_change_stands_with_its_interval():
     from headviz.commands.run_text import _change
 
     known = {"change": {"accuracy": {"delta": -0.048, "low": -0.0612, "high": -0.031, "p": 0.001}}}
-    assert _change(known, "accuracy") == "−4.8 [−6.1, −3.1]"
+    assert _change(known, "accuracy") == "−4.8 [−6.2, −3.1]"  # outwards, so that it still covers
     assert _change({"change": {"accuracy": {"delta": 0.0001, "low": None, "high": None}}}, "accuracy") == "0.0"
     assert _change({}, "accuracy") == "–"
+
+
+def test_a_plan_says_how_many_examples_were_asked_for_and_drawn():
+    from headviz.commands.run_text import show
+
+    def said(*drawn: int) -> str:
+        return show({"plan": {"samples": 2000, "drawn": list(drawn)}})
+
+    assert said(1596) == "samples  1,596 drawn, up to 2,000 asked for"
+    assert said(1596, 1601) == "samples  1,596 to 1,601 drawn, up to 2,000 asked for"
+    assert said(2000, 2000) == "samples  2,000"
+    assert said() == "samples  none: the score needs no examples"
 
 
 def test_the_times_of_a_plan_add_up():

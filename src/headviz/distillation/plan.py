@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import OptionError
-from ..pruning.options import Source, choice, read_options, seed_number, tuples, whole, without_repeats
+from ..errors import OptionError, seed_number
+from ..pruning.options import Source, choice, read_options, tuples, whole, without_repeats
 from .methods import METHODS
 from .options import IterateOptions, PosteriorOptions, TrainingOptions
 from .removal import Removal

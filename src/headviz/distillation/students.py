@@ -139,7 +139,9 @@ class _Run:
             device = next(iter(self.weights.values())).device
             self.divergence = Divergence(prior, device)
             self.log_sd = {n: nn.Parameter(starting_log_sd(prior, n).to(device)) for n in self.weights}
-        trained = [*self.weights.values(), *self.log_sd.values()]
+        trained: list[dict[str, Any]] = [{"params": [*self.weights.values()]}]
+        if self.log_sd:  # a decay of log σ would draw every σ towards 1
+            trained.append({"params": [*self.log_sd.values()], "weight_decay": 0.0})
         self.optimizer = torch.optim.AdamW(trained, lr=options.learning_rate, weight_decay=options.weight_decay)
         self.step = 0
         self.curve: list[Point] = []

@@ -16,7 +16,7 @@ from ..evaluation.dispatch import check_fit, check_gold
 from ..heads import HeadMask
 from ..models.pruning import require_prunable
 from ..progress import Cancel, PhaseProgress, of_phase
-from ..scores.catalogue import PRESETS, SCORES, check_kind, departures
+from ..scores.catalogue import PRESETS, SCORES, Score, check_kind, departures
 from . import sizes
 from .algorithms import ALGORITHMS
 from .finetune.training import require_trainable
@@ -51,6 +51,12 @@ def first_state(
     clf, algorithm = context.clf, ALGORITHMS[plan.algorithm]
     _check_model(clf, plan)
     steps = heads_off(plan, len(rows_of(plan, clf)), clf.num_heads)
+    if _cuts(plan) and clf.family.why_not_empty and steps[-1] >= clf.num_heads and not plan.keep_per_layer:
+        raise OptionError(
+            f"A layer may lose all its heads in this plan, and {clf.family.why_not_empty}. "
+            "Keep one head of each layer: --keep-per-layer 1 (keep_per_layer=1).",
+            options=("keep_per_layer",),
+        )
     _check_data(context, plan)
     require_score(plan, context.score)
     options = None
@@ -134,9 +140,14 @@ def _check_model(clf: Classifier, plan: PruningPlan) -> None:
             f"'{clf.name}' has been pruned already: {len(clf.present.off)} of its heads are gone. "
             "Start from the model with all its heads."
         )
-    if ALGORITHMS[plan.algorithm].retrains or plan.repair != NOTHING:
+    if _cuts(plan):
         require_prunable(clf)
     require_repairable(clf, plan.repair)
+
+
+def _cuts(plan: PruningPlan) -> bool:
+    """Whether the run goes on with really pruned models, not only with masks."""
+    return ALGORITHMS[plan.algorithm].retrains or plan.repair != NOTHING
 
 
 def _check_data(context: Context, plan: PruningPlan) -> None:
@@ -144,9 +155,9 @@ def _check_data(context: Context, plan: PruningPlan) -> None:
     for data in (context.train, context.dev, context.pool or context.train):
         check_gold(clf, data, "pruning needs them")
         check_fit(clf, data, plan.label_order)
-    score = PRESETS[plan.score].score if plan.score in PRESETS else plan.score
-    if score in SCORES and not ALGORITHMS[plan.algorithm].only_score and context.score is None:
-        check_kind(SCORES[score], clf.kind)
+    score = _score_of(context, plan)
+    if score is not None and not ALGORITHMS[plan.algorithm].only_score:
+        check_kind(score, clf.kind)
     if plan.label_order is not None:
         clf.check_classes(OptionError("A translation has no classes: leave label_order out."))
     if plan.score_source != "fine-tuned":
@@ -160,12 +171,27 @@ def _check_data(context: Context, plan: PruningPlan) -> None:
         )
 
 
+def _score_of(context: Context, plan: PruningPlan) -> Score | None:
+    """The score that the plan names; None where it is not one of the catalogue."""
+    name = PRESETS[plan.score].score if plan.score in PRESETS else plan.score
+    return SCORES[name] if name in SCORES and context.score is None else None
+
+
+def scored_on(context: Context, plan: PruningPlan) -> tuple[Dataset, ...]:
+    """What the heads are scored on, of each seed; nothing for a score that needs no examples."""
+    score = _score_of(context, plan)
+    if score is not None and score.without_examples:
+        return ()
+    return tuple(context.sample(plan, seed, plan.samples) for seed in plan.seeds)
+
+
 def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
     """Notes for the user about the steps and the scoring samples."""
     rows, heads = len(rows_of(plan, context.clf)), context.clf.num_heads
     by_steps = plan.sparsities is None and plan.last_step == sizes.FULL
     notes = sizes.beyond(rows * heads, heads_off(plan, rows, heads), plan.until) if by_steps else []
-    said = (_share_note(context.sample(plan, seed, plan.samples).report, plan, seed) for seed in plan.seeds)
+    drawn = scored_on(context, plan)
+    said = (_share_note(data.report, plan, seed) for seed, data in zip(plan.seeds, drawn, strict=bool(drawn)))
     notes += dict.fromkeys(note for note in said if note)  # what is not about a seed is said once
     if "bleu" in context.dev.task.metrics:
         from ..tasks.bleu import bleu

@@ -16,7 +16,7 @@ import numpy as np
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.evaluator_options import EvaluatorOptions
 from ..evaluation.plain import class_order, metrics_for
-from ..models.pruning import prune
+from ..models.pruning import never_empty, prune
 from .measure import Measured, measured, measured_texts
 from .records import Result
 from .state import StepRecord, Work, logits_digest
@@ -52,7 +52,7 @@ class Judge(ABC):
     ) -> Result:
         """A model's answers on dev and its size under a mask."""
         start = time.perf_counter()
-        if mask is not None and not mask.is_full and clf.family.prunable:
+        if mask is not None and not mask.is_full and clf.family.prunable and not never_empty(clf, clf.under(mask)):
             # same logits to float precision, and faster the more heads are off
             clf, mask = prune(clf, mask), None
         answers = self.answers(clf, mask, progress, cancel)

@@ -15,13 +15,13 @@ from torch import Tensor
 
 from ..attribution.integration import BUDGET
 from ..attribution.rules import PathOptions
-from ..errors import OptionError, TaskError
+from ..errors import OptionError
 from ..evaluation.plain import batches, encode_data
 from ..models.classifier import Encoding
 from ..progress import tracked
 from ..scores.chunk import Chunk, Tables
 from ..scores.gradients import by_example, of_texts
-from ..scores.masked_place import masked_rows
+from ..scores.masked_place import masked_rows, own_places
 from ..scores.measures import Given
 from ..scores.options import NoOptions, build
 from ..scores.statistics import summarised
@@ -140,8 +140,5 @@ def _loss_at(
 
 def masked_places(encoding: Encoding, seed: int, number: int) -> list[int]:
     """The positions of a text that are masked: a seeded share of its tokens, special ones excepted."""
-    own = [i for i, special in enumerate(encoding.special) if not special]
-    if not own:
-        raise TaskError(f"Example {number} has no token of its own to mask.")
-    draw = np.random.default_rng([seed, *encoding.ids])
+    own, draw = own_places(encoding, seed, number)
     return sorted(int(i) for i in draw.choice(own, max(1, round(SHARE * len(own))), replace=False))

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 PRECISIONS = ("float32", "bfloat16", "float16")
-LARGEST_SEED = 2**32 - 1  # numpy's
 LEAST_STEP = 0.001  # share of the heads that a step removes: at most a thousand steps
 LARGEST_RATE = 1e37  # a larger one is no number in float32
 MOST = 10**9  # more of anything than fits into memory
@@ -156,12 +155,6 @@ def share(value: object, name: str) -> None:
 def whole(value: object, name: str, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
         raise OptionError(f"{name} is a whole number of at least {least} and at most {MOST:,}, not {shown(value)}.")
-
-
-def seed_number(value: object) -> None:
-    """An ``OptionError`` for a seed that not every random number generator accepts."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
-        raise OptionError(f"A seed is a whole number of at least 0 and at most {LARGEST_SEED}, not {shown(value)}.")
 
 
 def _is_number(value: object) -> bool:

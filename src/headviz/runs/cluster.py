@@ -10,6 +10,7 @@ import queue
 import secrets
 import socket
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -26,12 +27,13 @@ from .heartbeat import Heartbeat
 from .process import monotonic, place
 from .record import SWEEP, RunRecord
 from .registry import Registry
-from .states import CLAIM, FAIL, FINISH, QUEUED, STOP, IllegalTransition
+from .states import CLAIM, DONE, FAIL, FINISH, QUEUED, STOP, IllegalTransition, of_sweep
 
 CONNECT = 20.0  # seconds
 KNOCK = 5.0  # seconds
 AHEAD = 2  # pieces per worker thread handed over in advance
 GONE = 60.0  # seconds without any worker after which a run gives up
+FAULTS = (UserError, MemoryError, RuntimeError, ValueError, TypeError, KeyError, OSError)  # of one run's work
 SCHEDULER_GONE = "The cluster's scheduler is gone. Resume once it is back."
 
 
@@ -85,7 +87,6 @@ class Driver:
         self.finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.in_flight: dict[Any, tuple[Carrier, str, bool]] = {}
         self.carriers: list[Carrier] = []
-        self.failed = 0
         self.home: dict[tuple[str, str], str] = {}  # (run, folder) -> a worker that has it
         self._told: dict[str, float] = {}
         self._patience = CONNECT  # seconds to wait for a result that is there
@@ -96,6 +97,9 @@ class Driver:
         self.carriers = list(self._take())
         self._count()
         try:
+            for carrier in list(self.carriers):
+                with self._alone(carrier):
+                    self._finish_if_whole(carrier)  # its driver may have died after the last piece
             while self.carriers or self.in_flight:
                 if self.heartbeat.cancelled():
                     raise Cancelled
@@ -134,14 +138,10 @@ class Driver:
                 self._end(carrier.record, STOP)
 
     def _end(self, record: RunRecord, event: str, **outcome: Any) -> None:
-        if event == FAIL:
-            self.failed += 1
         with suppress(IllegalTransition):
             self.registry.apply(record.id, event, claim=record.claim, ended=time.time(), **outcome)
 
     def _finish_sweep(self) -> None:
-        from .states import DONE, of_sweep
-
         children = self.registry.records(parent=self.record.id)
         state = of_sweep([c.state for c in children])
         if state == DONE:
@@ -225,18 +225,17 @@ class Driver:
             self._patience *= 2
             self._await(future, carrier, piece, with_files)
             return
-        except (UserError, MemoryError, RuntimeError, ValueError, TypeError, KeyError, OSError) as error:
-            self._piece_failed(carrier, error)
+        except FAULTS as error:
+            self._failed(carrier, error)
             return
         self._alive = monotonic()
-        if made:
-            remote.unpack(carrier.files.results, made)
-            self.home |= {(carrier.record.id, folder): where for folder in remote.folders(made)}
-        carrier.absorb(piece, result)
-        self._count()
-        if not carrier.ready():
-            self.carriers.remove(carrier)
-            carrier.finish()
+        with self._alone(carrier):
+            if made:
+                remote.unpack(carrier.files.results, made)
+                self.home |= {(carrier.record.id, folder): where for folder in remote.folders(made)}
+            carrier.absorb(piece, result)
+            self._count()
+            self._finish_if_whole(carrier)
 
     def _result(self, future: Any) -> Any:
         from distributed import KilledWorker
@@ -261,9 +260,25 @@ class Driver:
             if not late:
                 future.release()
 
-    def _piece_failed(self, carrier: Carrier, error: BaseException) -> None:
+    def _finish_if_whole(self, carrier: Carrier) -> None:
+        if not carrier.ready():
+            carrier.finish()
+            self.carriers.remove(carrier)
+
+    @contextmanager
+    def _alone(self, carrier: Carrier) -> Iterator[None]:
+        """A fault here ends this run, and leaves the others of its sweep alone."""
+        try:
+            yield
+        except FAULTS as error:
+            self._failed(carrier, error)
+
+    def _failed(self, carrier: Carrier, error: BaseException) -> None:
         if carrier.record is self.record:
             raise error
+        if not isinstance(error, UserError):
+            with suppress(OSError), carrier.files.log.open("a", encoding="utf-8") as log:
+                traceback.print_exception(error, file=log)
         self.carriers.remove(carrier)
         self._end(carrier.record, FAIL, **outcome_of(error))
 

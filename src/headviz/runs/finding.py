@@ -11,7 +11,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from ..charts import numbers
-from ..evaluation.constant import remark
+from ..evaluation.constant import going_on, remark
 from ..evaluation.verdict import MARGIN, TOO_FEW, clear_from, excluded, within
 from ..tasks import points_in
 from . import baselines
@@ -80,7 +80,7 @@ def one_class(steps: Sequence[Step]) -> str:
     for s in sorted(steps, key=lambda s: s.get("sparsity") or 0.0):
         said = remark(s.get("predicted"), (s.get("constant") or {}).get("accuracy"))
         if said:
-            return f"With {100 * s['sparsity']:.0f} % of the heads removed: {said} "
+            return f"With {100 * s['sparsity']:.0f} % of the heads removed, {going_on(said)} "
     return ""
 
 

@@ -44,6 +44,7 @@ class Prepared:
     device: str
     amount: Amount
     sizes: tuple[int, ...]  # heads off after each step
+    drawn: tuple[int, ...]  # examples that the heads are scored on, of each seed; empty = the score needs none
     heads: int
     notes: tuple[str, ...]
     context: Context
@@ -76,7 +77,7 @@ def prepare_all(
 
 
 def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cancel: Cancel | None) -> Prepared:
-    from ..pruning.check import data_digest, first_state, heads_off, notes_of
+    from ..pruning.check import data_digest, first_state, heads_off, notes_of, scored_on
     from ..pruning.context import open_context
     from ..pruning.rows import rows_of
 
@@ -100,6 +101,7 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cance
         device=device_name(clf.device),
         amount=amount(plan, len(sizes)),
         sizes=sizes,
+        drawn=tuple(map(len, scored_on(context, plan))),
         heads=clf.num_layers * clf.num_heads,
         notes=tuple(dict.fromkeys(notes_of(context, plan))),
         context=context,

@@ -87,8 +87,9 @@ class RunView(Shown):
 
     @property
     def share_done(self) -> float:
-        """The share of the work that is on record, full models included, for a progress bar."""
-        return min(1.0, (len(self.steps) + len(self.baseline)) / max(1, self.record.expected))
+        """The share of ``count`` that is done, for a progress bar."""
+        done, whole = self.count
+        return min(1.0, done / max(1, whole))
 
     def to_dict(self) -> dict[str, Any]:
         """As ``headviz run show --json`` prints it."""

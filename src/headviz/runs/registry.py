@@ -214,13 +214,6 @@ class Registry:
             self._put(db, taken)
         return taken
 
-    def release(self, run_id: str, token: str) -> None:
-        """Give back a reservation whose worker was not started."""
-        with self._write() as db:
-            old = self._get(db, run_id)
-            if old.state == QUEUED and old.claim == token:
-                self._put(db, replace(old, claim="", claimed=0.0))
-
     def holds(self, run_id: str, claim: str) -> bool:
         """Whether the worker with this token may still write."""
         with self._open() as db:

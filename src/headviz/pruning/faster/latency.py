@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from ...analyses.speed import random_batch
 from ...errors import OptionError
 from ...heads import HeadMask
 from ...models.feed_forward import neurons, smaller
@@ -79,16 +80,8 @@ class Timer:
         length = min(LENGTH, longest) if length is None else length
         if not 1 <= length <= longest:
             raise OptionError(f"The length must be between 1 and {longest} tokens for this model, not {length}.")
-        generator = torch.Generator().manual_seed(0)
-        size = int(clf.config.vocab_size)
-        ids = torch.randint(0, size, (batch, length), generator=generator)
-        pad = clf.tokenizer.pad_token_id
-        if pad is not None:  # padding in the middle would shift the positions of some families
-            ids[ids == pad] = (pad + 1) % size
         self.batch, self.length = batch, length
-        self.given = {
-            k: v.to(clf.device) for k, v in {"input_ids": ids, "attention_mask": ids.new_ones(ids.shape)}.items()
-        }
+        self.given = random_batch(clf, batch, length)
         self.own_time = clf.device.type == "cpu" and torch.get_num_threads() == 1
         self.wait = torch.cuda.synchronize if clf.device.type == "cuda" else None
 

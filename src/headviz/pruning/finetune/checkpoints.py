@@ -8,13 +8,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...errors import OptionError
 from ...storage.writing import replace_file
 from ..options import FinetuneOptions
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ...heads import HeadMask
     from ...models.classifier import Classifier
     from ...tasks import Dataset
@@ -36,19 +38,30 @@ def training_folder(folder: str | Path | None) -> Iterator[Path]:
 
 
 def claim(
-    place: Path, clf: Classifier, train: Dataset, options: FinetuneOptions, seed: int, mask: HeadMask | None = None
+    place: Path,
+    clf: Classifier,
+    train: Dataset,
+    options: FinetuneOptions,
+    seed: int,
+    order: np.ndarray | None,
+    mask: HeadMask | None = None,
 ) -> None:
-    """Mark the folder as this training's; an ``OptionError`` if it belongs to another one."""
-    mine = {
+    """Mark the folder as this training's; an ``OptionError`` if it belongs to another one.
+
+    ``order`` is the model's output for each class of the task, which the digest of a model does not hold.
+    """
+    mine: dict[str, Any] = {
         "options": options.to_dict(),
         "seed": seed,
         "model": clf.digest,
+        "order": None if order is None else order.tolist(),
         "data": hashlib.sha256(f"{train.digest}{clf.tokenizer_digest}".encode()).hexdigest(),
         **({} if mask is None else {"mask": mask.hex}),
     }
     path = place / FINGERPRINT
     if path.exists():
-        there = json.loads(path.read_text(encoding="utf-8"))
+        # folders of earlier versions have no order
+        there = {"order": mine["order"], **json.loads(path.read_text(encoding="utf-8"))}
         if there != mine:
             changed = ", ".join(k for k in {**there, **mine} if there.get(k) != mine.get(k))
             raise OptionError(

@@ -19,6 +19,7 @@ import torch
 
 from ... import __version__, plugins
 from ...attention import transformers
+from ...evaluation.dispatch import gold_answers
 from ...storage.store import make_key
 from ..options import FinetuneOptions, read_options
 from ..state import Point
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 LARGEST = 0.25  # of the cache: larger models are not stored
 WORDS = "training"
-VERSION = 3  # raise it when the same training would give another model
+VERSION = 4  # raise it when the same training would give another model
 
 
 def trained_once(
@@ -48,6 +49,7 @@ def trained_once(
     """The result of ``training``, from the store if the same training has been done before."""
     if store is None:
         return training()
+    order, _ = gold_answers(clf, train, label_order)  # the digest of a model does not hold the names of its classes
     key = make_key(
         "full-model",
         version=VERSION,
@@ -57,7 +59,7 @@ def trained_once(
         dev=dev.digest,  # where early stopping looks
         options=options.to_dict(),
         seed=seed,
-        label_order=None if label_order is None else list(label_order),
+        order=None if order is None else order.tolist(),
         threads=torch.get_num_threads(),
         device=str(clf.device),
         machine=[platform.machine(), torch.backends.cpu.get_cpu_capability()],

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ...errors import OptionError, TaskError
+from ...errors import OptionError, TaskError, seed_number
 from ...evaluation.dispatch import check_gold, gold_answers
 from ...evaluation.plain import gold_for, metrics_for
 from ...models.classifier import NUM_TEXTS
 from ...models.quiet import quiet
 from ...tasks.labels import parse_order
-from ..options import FinetuneOptions, seed_number
+from ..options import FinetuneOptions
 from ..state import Point
 from .callbacks import Watch
 from .checkpoints import claim, training_folder, whole_checkpoint
@@ -84,7 +84,7 @@ def fine_tune(
     if dev is not None and order is not None and _measures(options):
         measured = Rows(clf, dev, gold_for(dev, order))
     with training_folder(folder) as place, _own_random_numbers(), quiet():
-        claim(place, clf, train, options, seed, mask)
+        claim(place, clf, train, options, seed, order, mask)
         model: Any = copy.deepcopy(clf.model)
         model.requires_grad_(True)
         if order is not None:

@@ -12,21 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...errors import MaskError
 from ...evaluation.constant import remark
+from ...evaluation.dispatch import gold_answers
 from ...heads import HeadMask
 from ...models.pruning import prune
 from ...progress import of_phase, tracked
 from ...results import Result
+from ...storage.store import make_key
 from ..check import check_base
 from ..finetune.training import fine_tune
 from ..judging import Judge, judge_of
 from ..options import FinetuneOptions, whole
 
 if TYPE_CHECKING:
+    from ...models.classifier import Classifier
     from ...progress import Cancel, PhaseProgress, Progress
+    from ...tasks import Dataset
     from ..context import Context
     from ..records import Result as Evaluated
 
@@ -53,6 +57,7 @@ class Cell(Result):
     constant: float | None = None  # what the best constant answer reaches
     undefined: str = ""  # why there is no metric, in words
     remark: str = ""  # where (nearly) all answers are of one class
+    subject: str = ""  # identifies the model, the data and the training; version 0.1 does not say
 
     @property
     def key(self) -> tuple[str, str, int | None, int | None, float]:
@@ -135,13 +140,35 @@ def transfer(
             if cell.key in there:
                 continue
             tell = of_phase(progress, f"{target} {number}/{len(cells)}")
+            subject = subject_of(context, judge.label_order, cell.seed, options)
             if cell.seed is not None:
-                yield _cell(cell, judge, _retrained(context, cell, options, judge, tell, cancel), None)
+                yield _cell(cell, judge, _retrained(context, cell, options, judge, tell, cancel), None, subject)
                 continue
             if full is None:
                 full = judge.evaluated(context.clf, None, None, cancel)
             found = full if cell.mask.is_full else judge.evaluated(context.clf, cell.mask, tell, cancel)
-            yield _cell(cell, judge, found, full)
+            yield _cell(cell, judge, found, full, subject)
+
+
+def subject_of(
+    context: Context, label_order: Sequence[str] | None, seed: int | None, options: FinetuneOptions | None
+) -> str:
+    """Identifies what a cell is measured on: the target's model and data, and with a seed the training of its base."""
+
+    def read_by(clf: Classifier, data: Dataset) -> list[Any]:
+        order, _ = gold_answers(clf, data, label_order)
+        prefix = getattr(clf, "prefix", None)  # of a translator
+        return [clf.digest, clf.tokenizer_digest, prefix, data.digest, None if order is None else order.tolist()]
+
+    parts: dict[str, Any] = {"model": read_by(context.clf, context.dev)}
+    if seed is not None:
+        parts["base"] = read_by(context.base(seed), context.train)
+        parts["options"] = _recipe(context, options).to_dict()
+    return make_key("transfer", **parts)
+
+
+def _recipe(context: Context, options: FinetuneOptions | None) -> FinetuneOptions:
+    return options or context.recipe or FinetuneOptions()
 
 
 def check_grids(masks: Mapping[str, HeadMask], targets: Mapping[str, Context]) -> None:
@@ -166,7 +193,7 @@ def _retrained(
 ) -> Evaluated:
     """The answers of a network that was pruned before it was trained."""
     assert cell.seed is not None
-    base, recipe = context.base(cell.seed), options or context.recipe or FinetuneOptions()
+    base, recipe = context.base(cell.seed), _recipe(context, options)
     small = base if cell.mask.is_full else prune(base, cell.mask)
     order = judge.label_order
     trained = fine_tune(
@@ -175,7 +202,7 @@ def _retrained(
     return judge.evaluated(trained.classifier, None, None, cancel)
 
 
-def _cell(cell: Wanted, judge: Judge, found: Evaluated, full: Evaluated | None) -> Cell:
+def _cell(cell: Wanted, judge: Judge, found: Evaluated, full: Evaluated | None, subject: str) -> Cell:
     """A cell's numbers; with ``full`` also the paired change."""
     told = judge.measured(found.answers, (full or found).answers)
     name = next(iter(told.metrics))
@@ -195,4 +222,5 @@ def _cell(cell: Wanted, judge: Judge, found: Evaluated, full: Evaluated | None) 
         constant=constants.get(name),
         undefined=told.undefined.get(name, ""),
         remark=remark(told.predicted, constants.get("accuracy")),
+        subject=subject,
     )

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import OptionError, UserError, unknown_choice
+from ...errors import OptionError, UserError, seed_number, unknown_choice
 from ...heads import HeadMask
 from ...storage.paths import read_small
 from ..algorithms import of_one_scoring
-from ..options import FinetuneOptions, read_options, seed_number, whole
+from ..options import FinetuneOptions, read_options, whole
 from ..plan import PruningPlan
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class TransferSpec:
                 retrain=self.retrain,
                 seeds=self.seeds,
                 random=self.random,
-                options=None if self.finetune is None else FinetuneOptions.from_dict(self.finetune),
+                options=self._options,
                 label_orders={target: self.plan(target).label_order},
                 known=known,
                 progress=progress,
@@ -154,6 +154,16 @@ class TransferSpec:
                 if each is not None:
                     each(done, total)
                 yield cell
+
+    def subject(self, context: Context, target: str, seed: int | None) -> str:
+        """Identifies what a target's cells are measured on, as it is written into them."""
+        from .transfer import subject_of
+
+        return subject_of(context, self.plan(target).label_order, seed, self._options)
+
+    @property
+    def _options(self) -> FinetuneOptions | None:
+        return None if self.finetune is None else FinetuneOptions.from_dict(self.finetune)
 
     def count(self, masks: Mapping[str, HeadMask]) -> int:
         """How many cells there are."""

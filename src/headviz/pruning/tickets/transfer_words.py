@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...evaluation.constant import going_on
 from ...evaluation.verdict import MARGIN, excluded, points_up, possible_loss, within
 from .transfer_matrix import Entry, Matrix
 
@@ -28,7 +29,7 @@ def _one_class(others: Sequence[Entry]) -> str:
     if not told:
         return ""
     more = f" The like holds for {len(told) - 1} more." if len(told) > 1 else ""
-    return f"{named(told[0])}: {told[0].remark}{more} "
+    return f"{named(told[0])}: {going_on(told[0].remark)}{more} "
 
 
 def _losses(others: Sequence[Entry], margin: float, retrained: bool) -> str:

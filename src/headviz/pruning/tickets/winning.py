@@ -20,7 +20,7 @@ from itertools import takewhile
 import numpy as np
 
 from ...errors import OptionError
-from ...evaluation.constant import remark
+from ...evaluation.constant import going_on, remark
 from ...evaluation.verdict import MARGIN
 from ...reference import find
 from ...results import Result
@@ -95,7 +95,7 @@ def tickets(state: State, margin: float = MARGIN) -> list[Ticket]:
             share = size / (state.num_layers * state.num_heads)
             whole, own = ([v for v in values if v is not None] for values in (full, pruned))
             said = one_class([state.record(seed, step) for seed in seeds])
-            told = " ".join(filter(None, (said, flat and f"Full model: {flat}")))
+            told = " ".join(filter(None, (said, flat and f"Full model: {going_on(flat)}")))
             found.append(replace(ticket(share, whole, own, margin, metric), remark=told))
     return found
 

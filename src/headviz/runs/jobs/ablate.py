@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -116,12 +117,14 @@ class AblationJob(RunJob):
     def steps(self, state: State) -> dict[int, dict[str, Any]]:
         out = {}
         for layer, found in state["layers"].items():
-            costs = [full - masked for _, full, masked, *_ in found["rows"]]
+            # NaN where the metric is undefined: JSON has no word for it
+            costs = [None if math.isnan(full - masked) else full - masked for _, full, masked, *_ in found["rows"]]
+            known = [cost for cost in costs if cost is not None]
             out[int(layer)] = {
                 "layer": int(layer),
                 "sparsity": 1 / _mask(state).size,
                 "mask": None,
-                "metrics": {"largest cost": max(costs), "smallest cost": min(costs)},
+                "metrics": {"largest cost": max(known, default=None), "smallest cost": min(known, default=None)},
                 "costs": [[row[0], cost] for row, cost in zip(found["rows"], costs, strict=True)],
                 "seconds": found["seconds"],
             }

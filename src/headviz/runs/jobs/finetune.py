@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...errors import seed_number
 from ...progress import of_phase
-from ...pruning.options import FinetuneOptions, read_options, seed_number
+from ...pruning.options import FinetuneOptions, read_options
 from ..files import write_json
 from ..protocol import RunJob, Tools
 from .loaded import JobSpec
