@@ -78,10 +78,10 @@ def shown(name: str) -> str:
 def test_the_findings_are_those_that_the_notebooks_show() -> None:
     said = " ".join(README.replace("−", "-").split())
     for ability, before in (("negation", "negation falls by"), ("role-swap", "role swaps by")):
-        row = re.search(rf"{ability} \d+ [\d.]+ [\d.]+ (\S+) (\S+) (\S+)", shown("demo"))
-        change, low, high = (float(value.replace("−", "-")) for value in row.groups())
+        row = re.search(rf"{ability} (\d+) [\d.]+ [\d.]+ (\S+) (\S+) (\S+)", shown("demo"))
+        examples, change, low, high = (float(value.replace("−", "-")) for value in row.groups())
         assert f"{before} {-change:.1f} " in said
-        assert f"{math.floor(10 * low) / 10:.1f} to {math.ceil(10 * high) / 10:.1f})" in said
+        assert f"{math.floor(10 * low) / 10:.1f} to {math.ceil(10 * high) / 10:.1f}; {examples:.0f}" in said
     table = shown("demo").replace("−", "-").partition("accuracy by slice.")[2].partition("as text")[0]
     rows = [[float(x) for x in row] for row in re.findall(r" \d+ [01]\.\d+ [01]\.\d+ (\S+) (\S+) (\S+) ", table)]
     others = [row for row in rows if row[0] > -20]

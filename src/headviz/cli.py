@@ -13,7 +13,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
@@ -47,6 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 DONE = 0
+HELP, VERSION = ("-h", "--help"), ("-V", "--version")
 PLUGIN = "a Python file with scores, algorithms, tasks, … of your own (docs/plugins.md); repeatable"
 
 
@@ -55,13 +56,20 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         said = message if len(message) <= 400 else message[:400] + "…"
-        if message.startswith("unrecognized arguments: -"):
-            near = get_close_matches(message.split()[2].partition("=")[0], self._option_string_actions, n=1)
-            said += f". Did you mean {near[0]}?" if near else ""
-        raise UserError(f"{said[0].upper()}{said[1:]}. See: {self.prog} --help")
+        wrong = message.split()[2:] if message.startswith("unrecognized arguments: ") else []
+        near = _near(wrong, self._option_string_actions)
+        raise UserError(f"{said[0].upper()}{said[1:]}.{near} See: {self.prog} --help")
 
     def format_help(self) -> str:
         return f"{super().format_help()}\nevery command:\n  --plugin FILE  {PLUGIN}\n"
+
+
+def _near(words: Sequence[str], options: Iterable[str]) -> str:
+    """A question that names the nearest option of each misspelt one, with its blank; empty where none is near."""
+    known = list(options)
+    given = [word.partition("=")[0] for word in words if word.startswith("-")]
+    near = [match for word in given for match in get_close_matches(word[:60], known, n=1, cutoff=0.7)]
+    return f" Did you mean {' and '.join(dict.fromkeys(near))}?" if near else ""
 
 
 def _top_help() -> str:
@@ -81,10 +89,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0, 2 for a user's mistake, 1 for a fault of headviz itself."""
     wait_briefly()
     words = list(sys.argv[1:] if argv is None else argv)
-    if not words or words[0] in ("-h", "--help", "help"):
+    if not words or words[0] in (*HELP, "help"):
         sys.stdout.write(_top_help())
         return DONE if words else UserError.exit_status
-    if words[0] in ("-V", "--version"):
+    if words[0] in VERSION:
         sys.stdout.write(f"headviz {__version__}\n")
         return DONE
     try:
@@ -123,6 +131,9 @@ def _run(name: str, words: list[str]) -> int:
             raise UserError(f"The argument {word[:40]!a} is not UTF-8. Write it as UTF-8.")
     if name not in COMMANDS:
         if not (name in NAMED or "/" in name or os.path.isdir(name)):
+            if name.startswith("-"):
+                near = _near([name], (*HELP, *VERSION))
+                raise UserError(f"A command comes first, not {name[:60]}.{near} See: headviz --help")
             wrong = unknown_choice("command", name[:60], COMMANDS)
             raise UserError(f"{wrong} To open a model of this name: headviz serve {name[:60]}")
         name, words = "serve", [name, *words]  # `headviz MODEL` opens the dashboard on it

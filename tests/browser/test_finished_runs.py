@@ -151,3 +151,22 @@ def test_a_run_is_archived_brought_back_and_deleted(
     page.get_by_role("heading", name=ATTACK).wait_for(state="detached")
     page = v.go("runs", **query, run=run)
     page.get_by_text(f"There is no run {run}").wait_for()
+
+
+def test_the_steps_of_a_report_fit_a_window_and_are_scrolled_on_a_phone(browser: Any) -> None:
+    from headviz.charts.numbers import change
+    from headviz.reports.html_page import Page
+
+    names = ("accuracy", "f1")
+    header = ("model", "seed", "heads removed", *(f"{n} [95 %]" for n in names))
+    header += (*(f"change of {n}, points" for n in names), "parameters", "time")
+    both = ("0.809 [0.774, 0.844]",) * 2 + (change(-0.12, -0.15, -0.105, 100),) * 2
+    report = Page("a report")
+    report.table(header, [("full θ0, retrained alike", 0, "10.0 %", *both, 108_312_578, "164 min")])
+    for width, fits in ((1280, True), (390, False)):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.set_content(report.html())
+        shown, whole = page.evaluate("(e => [e.clientWidth, e.scrollWidth])(document.querySelector('.scroll'))")
+        assert (whole <= shown) is fits, (width, shown, whole)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.close()

@@ -140,6 +140,30 @@ def test_prune_save_reload(capsys: pytest.CaptureFixture[str], model: Path, tmp_
     assert headviz.HeadMask.from_hex(again["mask"], 12, 12).off == ((0, 0), (0, 1), (5, 5), (11, 3))
 
 
+def test_prune_writes_onnx_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path, tmp_path: Path
+) -> None:
+    """Without a speed, as the guide shows it. What the file holds is tested where ONNX is installed."""
+    written = []
+
+    def export(clf: headviz.Classifier, path: Path) -> Path:
+        written.append((clf.present.off, path))
+        return path
+
+    monkeypatch.setattr("headviz.models.onnx.NEEDED", ())
+    monkeypatch.setattr("headviz.models.onnx.export_onnx", export)
+    out = tmp_path / "small"
+    result = call(capsys, "prune", "--model", model, "--off", "0.0", "--onnx", "--out", out)
+    assert written == [(((0, 0),), out / "model.onnx")]
+    assert result["onnx"] == str(out / "model.onnx")
+    both = ("prune", "--model", model, "--off", "0.0", "--onnx", "--masked", "--out", tmp_path / "x")
+    assert "Give one of the two" in mistake(capsys, *both)
+    monkeypatch.setattr("headviz.models.onnx.NEEDED", ("no_such_package",))
+    told = mistake(capsys, "prune", "--model", model, "--off", "0.0", "--onnx", "--out", tmp_path / "x")
+    assert "pip install 'headviz[onnx]'" in told
+    assert not (tmp_path / "x").exists()
+
+
 def test_masked_export(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
     from transformers import AutoModelForSequenceClassification
 
@@ -259,9 +283,34 @@ def test_patch(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     assert "no token 40" in mistake(capsys, "patch", "--model", model, *texts, "--positions", "40")
 
 
+def test_every_table_of_changes_rounds_the_ends_of_an_interval_outwards() -> None:
+    from headviz.commands import evaluate, faster, run_text, transfer
+
+    change = {"delta": -0.02206, "low": -0.05031, "high": 0.00549}
+    written = ("−2.2", "[−5.1, +0.6]")
+    assert run_text._change({"change": {"f1": change}}, "f1") == " ".join(written)
+    ends = {"interval_low": change["low"], "interval_high": change["high"]}
+    row = evaluate._changed({"metric": "f1", "full": 0.8709, "masked": 0.8488, **change, **ends, "p_value": 0.25})
+    assert row == ("f1", "87.1", "84.9", *written, "0.25")
+    entry = {"source": "a", "target": "b", "metric": "f1", **change, "change": change["delta"]}
+    _, row = transfer._changes([{**entry, "kept": None, "random_low": None, "random_high": None}])
+    assert row[2:4] == [*written]
+    target = {"target": 2, "speedup": 2.04, "speedup_low": 2.0, "speedup_high": 2.1, "out": "o", "batch": 1}
+    target |= {"length": 8, "table": {"device": "cpu"}, "heads_per_layer": [1], "neurons_per_layer": [1]}
+    target |= {"baseline": {"f1": 0.8709}, "metrics": {"f1": 0.8488}}
+    found = {**target, "change": {"metric": "f1", "difference": change["delta"], **change}}
+    assert " ".join(written) in faster.show({"targets": [found]})
+    assert " –  " in faster.show({"targets": [{**target, "change": None}]})
+
+
 def test_what_is_misspelt_is_named_with_what_is_near(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     at = ("--model", model, "--task", "demo")
     assert "--limt 48. Did you mean --limit?" in mistake(capsys, "score", *at, "--limt", "48")
+    assert ". Did you mean --limit and --samples? See: headviz score --help" in mistake(
+        capsys, "score", *at, "--limt", "48", "--smples=16"
+    )
+    assert "A command comes first, not --versoin. Did you mean --version? See" in mistake(capsys, "--versoin")
+    assert mistake(capsys, "--model", model).startswith("headviz: A command comes first, not --model. See")
     assert "Unknown split 'tst' of task 'demo'." in mistake(capsys, "evaluate", *at, "--split", "tst")
     wrong = mistake(capsys, "evaluate", *at, "--mask", "mask.jsn")
     assert "'mask.jsn' is no file of a mask: those end in .json, .npy, .txt." in wrong

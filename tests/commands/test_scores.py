@@ -1,5 +1,7 @@
 """Commands conductance, score and cache: JSON, files, exit codes, and nothing written after a mistake."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -197,6 +199,16 @@ def test_causal_gates_come_with_their_roles(capsys, model, data):
     roles = {name: np.array(table) for name, table in told["roles"].items()}
     assert sorted(roles) == ["facilitating", "interfering", "irrelevant"]
     np.testing.assert_allclose(told["values"], roles["facilitating"] - roles["interfering"], atol=1e-12)
+
+
+def test_a_score_without_examples_says_so_and_has_no_sample(capsys, model, data):
+    words = ("score", "--model", model, *scored(data), "--score", "magnitude", "--samples", 16)
+    told = call(capsys, *words)
+    assert (told["samples"], told["sample"]) == (0, None)
+    assert main([*map(str, words)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "magnitude needs no examples: it reads none of custom train."
+    assert re.fullmatch(r"\d+\.\d s", lines[-1])
 
 
 def test_an_unknown_score_names_the_valid_ones(capsys, model, data):

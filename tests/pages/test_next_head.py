@@ -34,6 +34,14 @@ def test_the_board_shows_what_one_more_head_costs(
     assert drawn[-1]["look"].name != "cost of one more head, points"
 
 
+def test_without_any_head_none_more_can_go(open_page: Callable[..., Any]) -> None:
+    app = open_page("masklab", off="0.1", limit="15")
+    assert any(b.key == "ask_what_if" for b in app.button)
+    app = open_page("masklab", mask="0" * 36, limit="15")
+    assert not app.exception
+    assert not any(b.key == "ask_what_if" for b in app.button)
+
+
 @pytest.mark.parametrize("page", ["masklab", "heads", "distil"])
 @pytest.mark.parametrize("score", ["magnitude", "ablation"])
 def test_a_chosen_order_stays_chosen(open_page: Callable[..., Any], page: str, score: str) -> None:

@@ -430,6 +430,18 @@ def test_an_ablation_run_opens_on_analyses_without_computing_it_again(
     assert shown.equals(table)
 
 
+@pytest.mark.parametrize(("state", "pieces"), [("lost", 2), ("done", None)])
+def test_an_ablation_whose_metric_is_undefined_is_drawn_without_costs(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str, pieces: int | None
+) -> None:
+    kind, spec = kinds(studio_folder)["ablation"]
+    run = runs.put(state, kind, {**spec, "metric": "matthews", "limit": 1}, pieces)
+    app = open_page("runs", run=run)
+    assert not app.exception
+    assert not list(app.error), [e.value for e in app.error]
+    assert ("for the heads measured so far" in said(app)) is (state == "lost")
+
+
 # ---- fine-tuning
 
 

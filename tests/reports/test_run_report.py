@@ -90,6 +90,27 @@ def test_every_form_has_the_same_numbers(view):
     assert len(header) == len(body[0])
 
 
+def pruning(view: RunView) -> RunView:
+    """The same run as one that prunes: its step has lost something, which its interval says."""
+    spec = {"model": "demo", "task": "mrpc", "algorithm": "iterative", "score": "taylor", "seeds": [0]}
+    change = {"accuracy": {"delta": -0.02206, "low": -0.05031, "high": 0.00549, "p": 0.25}}
+    lost = step(0, 0.5, 0.7868, change=change, against="given", parameters=1000)
+    return replace(view, record=replace(view.record, kind="prune", spec=spec), steps=(lost,))
+
+
+def test_every_form_has_the_interval_of_a_change(view, monkeypatch):
+    monkeypatch.setattr("headviz.reports.run_report._summary", lambda view: {})
+    full, lost = csv.DictReader(io.StringIO(run_csv(pruning(view))))
+    ends = [f"change of accuracy{end}" for end in ("", " low", " high")]
+    assert [lost[name] for name in ends] == ["-0.02206", "-0.05031", "0.00549"]
+    assert [full[name] for name in ends] == ["", "", ""]
+    assert list(lost)[-4:] == ["accuracy low", "accuracy high", *ends[1:]]
+    assert "<td>−2.2 [−5.1, +0.6]</td>" in run_html(pruning(view))
+    tex = run_tex(pruning(view))
+    assert r"0.787 {[}0.100, 0.900{]} & $-$2.2 {[}$-$5.1, +0.6{]} & 1000" in tex
+    assert r"compared with $\theta$*" in tex
+
+
 @pytest.mark.parametrize("name", ["r.html", "r.json", "r.csv", "r.tex"])
 def test_writing_makes_a_new_file_and_never_overwrites(view, tmp_path, name):
     path = tmp_path / name

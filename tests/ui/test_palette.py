@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from headviz.charts.palette import Scale, colour, scale_for
+from headviz.ui.widgets.grid import decimals
 
 
 def light(hexcode: str) -> float:
@@ -35,3 +36,11 @@ def test_both_signs_are_told_apart_without_hue_at_the_ends_only_by_hue() -> None
     scale = Scale(-1.0, 1.0, True)
     assert colour(scale, 1.0) != colour(scale, -1.0)
     assert colour(scale, 7.0) == colour(scale, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "places"),
+    [([2.6, 3.1, 2.4, 12.0], 1), ([14.0, 18.0, 31.0], 0), ([120.0, 3.0, 4.0], 0), ([0.31, 0.2], 2), ([3.1, 0.2], 1)],
+)
+def test_a_grid_has_decimals_that_tell_its_values_apart(values: list[float], places: int) -> None:
+    assert decimals(scale_for(values), values) == places

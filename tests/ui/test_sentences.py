@@ -140,11 +140,14 @@ def test_it_says_on_how_many_examples_a_table_was_measured() -> None:
     found: Any = scoring.shipped(view, view.score, "fine-tuned")
     n = found.samples
     assert headgrid.measured_on(found, view) == (
-        f"measured on {n:,} training examples, a table that comes with headviz: more precise than the 64 asked for"
+        f"measured on {n:,} training examples, a sample of usual length with as many of each class; a table that comes "
+        "with headviz, more precise than the 64 asked for"
     )
-    assert headgrid.measured_on(found, replace(view, samples=n)) == f"measured on {n:,} training examples"
+    drawn = f"measured on {n:,} training examples, a sample of usual length with as many of each class"
+    assert headgrid.measured_on(found, replace(view, samples=n)) == drawn
     own = replace(found, samples=128)
-    assert headgrid.measured_on(own, view).startswith("measured on 128 training examples, a table computed before: ")
+    assert headgrid.measured_on(own, view).startswith("measured on 128 training examples, a sample")
+    assert "; a table computed before, more precise" in headgrid.measured_on(own, view)
     assert headgrid.measured_on(replace(found, samples=0), view) == "no examples needed"
 
 

@@ -28,9 +28,15 @@ def points(value: float | None, scale: float = 1.0) -> str:
     return f"{scale * value:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0").replace("-", "−")
 
 
-def interval(low: float, high: float, scale: float) -> str:
+def change(delta: float | None, low: float | None, high: float | None, scale: float) -> str:
+    """A difference in points, with its interval where one is known: ``−0.5 [−1.3, +0.2]``."""
+    known = delta is not None and low is not None and high is not None
+    return points(delta, scale) + (f" {interval(low, high, scale)}" if known else "")
+
+
+def interval(low: float | None, high: float | None, scale: float) -> str:
     """The interval of a difference in points, rounded outward so that it still covers: ``[−1.3, +0.2]``."""
-    return f"[{low_end(low, scale)}, {high_end(high, scale)}]"
+    return "–" if low is None or high is None else f"[{low_end(low, scale)}, {high_end(high, scale)}]"
 
 
 def low_end(value: float | None, scale: float = 1.0) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..charts.numbers import interval, p_cell, points
 from ..errors import OptionError
 from ..evaluation.constant import remark
 from ..evaluation.dispatch import evaluate
@@ -30,7 +31,6 @@ from .common import (
     told_place,
     warn,
 )
-from .view_text import between, p_text, points
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,7 +125,7 @@ def _compared(found: dict[str, Any], undefined: dict[str, str]) -> list[str]:
     parts = [f"Against every head, in points{which}:\n" + table([("metric", *head), *map(_changed, found["deltas"])])]
     if drawn:
         rows = [
-            (name, points(one["mean"], points_in(name)), between(one["low"], one["high"], points_in(name)))
+            (name, points(one["mean"], points_in(name)), interval(one["low"], one["high"], points_in(name)))
             for name, one in drawn.items()
         ]
         parts.append("Mean over the draws:\n" + table([("metric", "change", "95 % interval over draws"), *rows]))
@@ -147,7 +147,7 @@ def _changed(d: dict[str, Any]) -> tuple[str, ...]:
     scale = points_in(d["metric"])
 
     def level(value: float | None) -> str:
-        return "–" if value is None else f"{scale * value:.2f}"
+        return "–" if value is None else f"{scale * value:.1f}"
 
-    ends = between(d["interval_low"], d["interval_high"], scale)
-    return (d["metric"], level(d["full"]), level(d["masked"]), points(d["delta"], scale), ends, p_text(d["p_value"]))
+    ends = interval(d["interval_low"], d["interval_high"], scale)
+    return (d["metric"], level(d["full"]), level(d["masked"]), points(d["delta"], scale), ends, p_cell(d["p_value"]))

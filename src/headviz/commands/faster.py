@@ -6,15 +6,17 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ..charts import numbers
 from ..errors import OptionError
 from ..models.stand_in import ZERO
+from ..tasks import points_in
 from .common import add_task, load_data, load_model, number, progress_bar, stand_in_of, table
 from .finetune import add_training, training_options
 from .number_types import between, positive_int, seed, short
 
 FASTEST = 1000
 SAMPLES, BATCH = 1024, 32
-OWN = ("batch", "samples", "repair", "heads_only", "onnx", "retrain", "seed", "task", "data", "limit")
+OWN = ("batch", "samples", "repair", "heads_only", "retrain", "seed", "task", "data", "limit")
 TRAINING = (
     *("epochs", "learning_rate", "weight_decay", "warmup", "schedule"),
     *("accumulation", "precision", "early_stopping", "checkpoint_steps"),
@@ -38,7 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--seed", type=seed, metavar="S", help="of the sample, and of a training (0)")
     group.add_argument("--repair", metavar="NAME", help="of the kept weights: refit (default), tune, none")
     group.add_argument("--heads-only", action="store_true", help="leave the neurons as they are")
-    group.add_argument("--onnx", action="store_true", help="write model.onnx too, checked against the model")
     group.add_argument("--retrain", action="store_true", help="train the smaller model on the train split")
     add_training(parser, batch=False)
 
@@ -81,10 +82,6 @@ def check(args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     from ..pruning.faster.faster import prune_faster
 
-    if args.onnx:
-        from ..models.onnx import require_onnx
-
-        require_onnx()
     clf = load_model(args)
     whole = argparse.Namespace(**{**vars(args), "limit": None})
     train, dev = load_data(args, "train"), load_data(whole, "dev")
@@ -123,7 +120,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
 
 
 def show(result: dict[str, Any]) -> str:
-    rows: list[Any] = [("target", "measured", "95 % interval", "measure", "before", "after", "change", "saved")]
+    rows: list[Any] = [("target", "measured", "95 % interval", "measure", "before", "after", "change, points", "saved")]
     for t in result["targets"]:
         change = t["change"] or {}
         name = change.get("metric", "")
@@ -135,7 +132,7 @@ def show(result: dict[str, Any]) -> str:
                 name,
                 number((t["baseline"] or {}).get(name)),
                 number((t["metrics"] or {}).get(name)),
-                f"{change['difference']:+.4f} ({change['low']:+.4f} to {change['high']:+.4f})" if change else "–",
+                numbers.change(change["difference"], change["low"], change["high"], points_in(name)) if change else "–",
                 t["out"],
             )
         )

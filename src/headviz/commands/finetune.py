@@ -7,12 +7,11 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Cancelled, MaskError
+from ..errors import Cancelled, seed_number
 from ..evaluation.constant import remark
-from ..heads import HeadMask, parse_heads
 from ..storage.paths import new_folder
 from ..storage.writing import disk_errors, replace_file
-from .common import add_mask, add_model, add_task, load_data, number, progress_bar, table, warn
+from .common import add_mask, add_model, add_task, load_data, number, progress_bar, read_mask, table, warn
 from .number_types import between, positive_int, rate, seed, share
 
 if TYPE_CHECKING:
@@ -70,7 +69,6 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..pruning.finetune.curve import Diverged
     from ..pruning.finetune.recipe import examples_of, recipe_of
     from ..pruning.finetune.training import fine_tune, require_trainable
-    from ..pruning.options import seed_number
     from ..results import plain
     from .evaluate import reasons
 
@@ -172,15 +170,8 @@ def _model(args: argparse.Namespace, train: Dataset) -> Classifier:
     else:
         labels = head_labels(train, args.label_order)
         clf = load(args.model, fresh_labels=labels, seed=args.seed, **settings)
-    mask = HeadMask.full(clf.num_layers, clf.num_heads)
-    if args.mask is not None:
-        mask = HeadMask.from_hex(args.mask, clf.num_layers, clf.num_heads)
-    elif args.off is not None:
-        heads = parse_heads(args.off)
-        if not heads:
-            raise MaskError("--off names no head. Write heads as layer.head, such as 3.5,7.0.")
-        mask = mask.without(heads)
-    return clf if mask.is_full else prune(clf, mask)
+    mask = read_mask(args, clf)
+    return clf if mask == clf.present else prune(clf, mask)
 
 
 def _with_curve(options: FinetuneOptions) -> FinetuneOptions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..errors import MaskError
+from ..errors import MaskError, OptionError
 from ..storage.paths import new_folder
 from . import faster
 from .common import add_ablation, add_mask, add_model, in_their_place, load_with_reference, read_mask, table, told_place
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--length", type=positive_int, metavar="T", help="tokens to count FLOPs for, or to measure speed at (128)"
     )
+    parser.add_argument("--onnx", action="store_true", help="write model.onnx too, checked against the model")
     faster.add_arguments(parser)
 
 
@@ -33,6 +34,12 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..models.pruning import prune, require_prunable
 
     faster.check(args)
+    if args.onnx:
+        from ..models.onnx import require_onnx
+
+        if args.masked:
+            raise OptionError("--onnx writes the small shapes and --masked keeps the large ones. Give one of the two.")
+        require_onnx()
     out = new_folder(args.out)
     if args.faster is not None:
         return faster.run(args, out)
@@ -40,7 +47,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if args.off is None and args.mask is None and clf.present.is_full and not uneven(clf.config):
         raise MaskError("Name the heads to remove (--off 3.5,7.0 or --mask HEX), or a speed (--faster 2 --task T).")
     mask, length = read_mask(args, clf), args.length or 128
-    before = clf.cost(length=length)
+    before, onnx = clf.cost(length=length), {}
     if not args.masked:
         require_prunable(clf)
     if args.masked:
@@ -49,9 +56,14 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     else:
         smaller = prune(clf, mask)
         folder = smaller.save(out)
+        if args.onnx:
+            from ..models.onnx import export_onnx
+
+            onnx = {"onnx": str(export_onnx(smaller, folder / "model.onnx"))}
         after, heads = smaller.cost(length=length), smaller.heads_per_layer
     return {
         "out": str(folder),
+        **onnx,
         "masked": args.masked,
         "mask": mask.hex,
         **in_their_place(clf),
@@ -69,7 +81,7 @@ def show(result: dict[str, Any]) -> str:
         before, after = result[what]["before"], result[what]["after"]
         return f"{before:,} → {after:,} ({(after - before) / before:+.1%})"
 
-    rows = [("saved", result["out"])]
+    rows = [("saved", result["out"]), *([("ONNX", result["onnx"])] if "onnx" in result else [])]
     if result["masked"]:
         rows.append(("kind", "masked export: same shapes, loads in plain transformers"))
     else:

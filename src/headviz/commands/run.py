@@ -64,6 +64,8 @@ def _where(parser: argparse.ArgumentParser) -> None:
 def _start(args: argparse.Namespace) -> dict[str, Any] | None:
     about = {"executor": args.executor, "threads": args.threads}
     if args.kind != "prune":
+        if args.plan:
+            raise OptionError(f"--plan is for pruning runs; one of kind '{args.kind}' has no plan to show.")
         record = service.start(args.kind, _spec(args.spec or "{}"), title=args.title, **about)
         return _after_start(args, record)
     from ..runs.prepare import prepare
@@ -94,6 +96,7 @@ def _plan(prepared: Prepared, threads: int | None) -> dict[str, Any]:
 
     guess = estimate(prepared, threads or service.default_threads())
     about = {name: prepared.spec[name] for name in ("model", "task", "algorithm", "score", "samples")}
+    about["drawn"] = list(prepared.drawn)
     return {**about, **prepared.amount.__dict__, "heads_off": list(prepared.sizes), **guess.to_dict()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ..charts.numbers import points as written
+from ..charts import numbers
 from ..evaluation.verdict import MARGIN
 from ..pruning.algorithms import DEFAULT
 from ..runs.baselines import NAMES, WORDS, distinct, role
@@ -112,8 +112,7 @@ def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -
 def _change(step: dict[str, Any], metric: str) -> str:
     """The change in points against the step's full model, with its 95 % interval; a dash for full models."""
     found = (step.get("change") or {}).get(metric) or {}
-    delta, *ends = (written(found.get(name), points_in(metric)) for name in ("delta", "low", "high"))
-    return delta if written(None, 1) in (delta, *ends) else f"{delta} [{', '.join(ends)}]"
+    return numbers.change(found.get("delta"), found.get("low"), found.get("high"), points_in(metric))
 
 
 def _pieces(points: list[dict[str, Any]], names: list[str]) -> list[list[Any]]:
@@ -133,7 +132,7 @@ def _plan(plan: dict[str, Any]) -> list[tuple[str, str]]:
     rows = []
     rest = plan.get("total_seconds", 0.0)
     for name, value in plan.items():
-        if value is None:
+        if value is None or name == "drawn":
             continue
         if name in _TIMED:
             count = plan[_TIMED[name]]
@@ -146,8 +145,19 @@ def _plan(plan: dict[str, Any]) -> list[tuple[str, str]]:
         elif name in ("seconds", "serial_seconds"):  # of a sweep
             rows.append(("time" if name == "seconds" else "one after the other", f"about {_span(value)}"))
         else:
-            rows.append((name.replace("_", " "), _short(value)))
+            shown = _samples(value, plan["drawn"]) if name == "samples" else _short(value)
+            rows.append((name.replace("_", " "), shown))
     return rows
+
+
+def _samples(asked: int, drawn: list[int]) -> str:
+    """How many examples the heads are scored on; the training examples of a class may be fewer than its share."""
+    if not drawn:
+        return "none: the score needs no examples"
+    least, most = min(drawn), max(drawn)
+    if least == asked:
+        return f"{asked:,}"
+    return f"{least:,}{f' to {most:,}' if most > least else ''} drawn, up to {asked:,} asked for"
 
 
 def _results(r: dict[str, Any]) -> list[list[Any]]:

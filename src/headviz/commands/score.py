@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "split": data.split,
         **found.to_dict(),
         "ranking": [h.dotted for h in found.ranked()],
-        "sample": None if drawn.report is None else drawn.report.text(),
+        "sample": drawn.report.text() if drawn.report is not None and found.samples else None,
         "seconds": round(time.perf_counter() - start, 4),
     }
 
@@ -129,12 +129,17 @@ def show(result: dict[str, Any]) -> str:
         rows += [line(h) for h in ranking]
     else:
         rows += [*(line(h) for h in ranking[:5]), ("…", "", ""), *(line(h) for h in ranking[-5:])]
-    said = [f"{result['task']} {result['split']}: {result['sample'] or ''}".rstrip(": "), "", table(rows), ""]
+    if result["samples"]:
+        said = [f"{result['task']} {result['split']}: {result['sample'] or ''}".rstrip(": "), "", table(rows), ""]
+    else:
+        said = [f"{result['score']} needs no examples: it reads none of {result['task']} {result['split']}."]
+        said += ["", table(rows), ""]
     if result["stability"] is not None:
         said.append(
             f"Another sample of this size would agree on {100 * result['stability']:.0f} % of the lowest fifth."
         )
-    said.append(f"{result['samples']:,} examples, {result['seconds']:.1f} s")
+    read = f"{result['samples']:,} examples, " if result["samples"] else ""
+    said.append(f"{read}{result['seconds']:.1f} s")
     if departing := departures(result["settings"].get("preset") or ""):
         said += ["", *departing]
     return "\n".join(said)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..charts.numbers import interval, points
 from ..errors import OptionError
 from ..storage.paths import out_file, outside_path
 from ..storage.writing import disk_errors
+from ..tasks import points_in
 from .common import number, progress_bar, table
 
 if TYPE_CHECKING:
     from ..heads import HeadMask
+    from ..pruning.context import Context
     from ..pruning.tickets.transfer import Cell
     from ..pruning.tickets.transfer_spec import TransferSpec
 
@@ -46,7 +50,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     contexts = {name: spec.open(name, place.parent) for name in spec.targets}  # all mistakes before any work
     masks = spec.masks_on(next(iter(contexts.values())))
     check_grids(masks, contexts)
-    cells = _known(out, spec, masks)
+    cells = _known(out, spec, masks, contexts)
     broken = _break(out)
     with progress_bar("transferring") as progress:
         for cell in spec.cells(contexts.__getitem__, known=cells, each=progress):
@@ -76,7 +80,7 @@ def show(result: dict[str, Any]) -> str:
         rows.append([f"random masks, {100 * share:.0f} % off", *beside])
     parts = [table(rows)]
     if changes := _changes(result["entries"]):
-        parts.append("Change against every head on, with its 95 % interval:\n" + table(changes))
+        parts.append("Change against every head on, in points, with its 95 % interval:\n" + table(changes))
     parts.append(result["finding"])
     matching = [f"{s}: {', '.join(t)}" for s, t in result["universal"].items() if t]
     if matching:
@@ -97,8 +101,8 @@ def _changes(entries: list[dict[str, Any]]) -> list[list[str]]:
         [
             e["source"],
             e["target"],
-            _signed(e["change"]),
-            f"[{_signed(e['low'])}, {_signed(e['high'])}]",
+            points(e["change"], points_in(e["metric"])),
+            interval(e["low"], e["high"], points_in(e["metric"])),
             "–" if e["kept"] is None else f"{100 * e['kept']:.0f} %",
             "–" if e["random_low"] is None else f"{e['random_low']:.3f} to {e['random_high']:.3f}",
         ]
@@ -108,15 +112,14 @@ def _changes(entries: list[dict[str, Any]]) -> list[list[str]]:
     return [["mask of", "model of", "change", "95 % interval", "kept", "a random mask lies in"], *rows] if rows else []
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.3f}"
-
-
-def _known(out: Path | None, spec: TransferSpec, masks: dict[str, HeadMask]) -> list[Cell]:
+def _known(
+    out: Path | None, spec: TransferSpec, masks: Mapping[str, HeadMask], contexts: Mapping[str, Context]
+) -> list[Cell]:
     """Cells of an earlier, interrupted call. A file that holds anything else is refused, not written to."""
     from ..pruning.tickets.transfer import FULL
 
     cells = _cells(out) if out is not None else []
+    subjects: dict[tuple[str, int | None], str] = {}
     for cell in cells:
         if cell.source not in (FULL, *masks) or cell.target not in spec.targets:
             raise OptionError(
@@ -127,6 +130,14 @@ def _known(out: Path | None, spec: TransferSpec, masks: dict[str, HeadMask]) -> 
         if (cell.seed is not None) is not spec.retrain:
             how = "without" if spec.retrain else "with"
             raise OptionError(f"'{out}' holds cells {how} retraining. Choose another file.")
+        at = cell.target, cell.seed
+        if cell.subject and at not in subjects:
+            subjects[at] = spec.subject(contexts[cell.target], *at)
+        if cell.subject and cell.subject != subjects[at]:
+            raise OptionError(
+                f"'{out}' holds cells of '{cell.target}' with another model, other data or another training. "
+                "Choose another file."
+            )
     return cells
 
 

@@ -21,21 +21,6 @@ class Shown(dict[str, Any]):
         self.view = view
 
 
-def points(value: float | None, scale: float) -> str:
-    """A difference of a metric in points, with its sign."""
-    return "–" if value is None else f"{scale * value:+.2f}"
-
-
-def between(low: float | None, high: float | None, scale: float) -> str:
-    return "–" if low is None and high is None else f"[{points(low, scale)}, {points(high, scale)}]"
-
-
-def p_text(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
 def text_of(view: View) -> str:
     """What was measured, the finding, then every table; figures are drawn by ``--figure`` only."""
     parts = [table(view.about) if view.about else "", view.finding]

@@ -17,12 +17,13 @@ _STYLE = """
   --off: #e4e8eb; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6eaee; --soft: #9aa5af; --line: #39424a; --page: #14181c;
   --on: #5db8cc; --off: #2b3138; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); max-width: 62rem;
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); max-width: 76rem;
   margin: 2rem auto; padding: 0 1rem; }
+p, dl, pre, .plot { max-width: 62rem; box-sizing: border-box; }
 h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
 p, dd { margin: .25rem 0; } .soft { color: var(--soft); } .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th, td { padding: .2rem .45rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } th { font-weight: 600; vertical-align: bottom;
   white-space: normal; }
 td { vertical-align: top; } th.words, td.words { text-align: left; }

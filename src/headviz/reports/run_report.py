@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError, unknown_choice
+from ..evaluation.constant import going_on
 from ..heads import HeadMask
 from ..runs import baselines
 from ..runs.finding import finding, one_class
@@ -52,8 +53,10 @@ def run_csv(view: RunView) -> str:
 
 
 def run_tex(view: RunView) -> str:
-    header, rows = run_table(view, full=False)
-    return to_latex(header, rows, caption=f"{view.record.title} (headviz {view.record.version}, run {view.record.id})")
+    prunes = view.record.kind == PRUNE
+    header, rows = report_steps.for_people(view) if prunes else run_table(view, full=False)
+    caption = f"{view.record.title} (headviz {view.record.version}, run {view.record.id})"
+    return to_latex(header, rows, caption=f"{caption}. {report_steps.compared(view)}" if prunes else caption)
 
 
 def run_table(view: RunView, full: bool) -> Table:
@@ -115,7 +118,7 @@ def run_html(view: RunView) -> str:
 def findings(view: RunView) -> list[str]:
     """What a pruning run's steps allow to say; of a sweep which runs answer (nearly) one class."""
     if view.record.kind == SWEEP:
-        return [f"{c.record.title}: {said.strip()}" for c in view.children if (said := one_class(c.steps))]
+        return [f"{c.record.title}: {going_on(said.strip())}" for c in view.children if (said := one_class(c.steps))]
     if view.record.kind != PRUNE or not view.steps:
         return []
     return [finding(list(view.to_dict()["steps"]), next(iter(view.steps[-1]["metrics"])))]

@@ -29,7 +29,7 @@ def table(view: RunView, full: bool) -> Table:
         header += (*(f"change of {n}" for n in names), "against")
     header += (*wide, "seconds")
     if full:
-        header += ("mask", *(f"{n} {end}" for n in names for end in ("low", "high")))
+        header += ("mask", *_ends(names), *(_ends([f"change of {n}" for n in names]) if prunes else ()))
     rows: list[Sequence[Any]] = []
     for s, name in zip(steps, named, strict=True):
         row = [
@@ -44,8 +44,13 @@ def table(view: RunView, full: bool) -> Table:
         if full:
             bounds = s.get("intervals") or {}
             row += [s.get("mask"), *(v for n in names for v in (bounds.get(n) or (None, None)))]
+            row += [_change(s, n).get(end) for n in names for end in ("low", "high")] if prunes else []
         rows.append(row)
     return header, rows
+
+
+def _ends(names: Sequence[str]) -> list[str]:
+    return [f"{n} {end}" for n in names for end in ("low", "high")]
 
 
 def _model(step: Mapping[str, Any], prunes: bool) -> str:
@@ -63,7 +68,7 @@ def _last(value: Any) -> Any:
 
 
 def for_people(view: RunView) -> Table:
-    """The steps of a pruning run for a report's page: intervals beside their metrics, changes in points."""
+    """The steps of a pruning run for a report's page or a paper: intervals beside metrics, and changes in points."""
     steps = [*baselines.distinct(view.baseline), *view.steps]
     names, several = _metrics(steps), _several(steps)
     header = (
@@ -164,10 +169,8 @@ def _with_interval(step: Mapping[str, Any], name: str) -> str | None:
 
 
 def _points_with_interval(change: Mapping[str, Any], metric: str) -> str | None:
-    shown, low, high = points(change.get("delta"), metric), change.get("low"), change.get("high")
-    if shown is None or low is None or high is None:
-        return shown
-    return f"{shown} {numbers.interval(low, high, points_in(metric))}"
+    delta = change.get("delta")
+    return None if delta is None else numbers.change(delta, change.get("low"), change.get("high"), points_in(metric))
 
 
 def _metrics(steps: Sequence[Mapping[str, Any]]) -> list[str]:

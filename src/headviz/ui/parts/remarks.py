@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from ...tasks.tokenizing import alone_with
 from .texts import Text
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def _cut(clf: Classifier, shown: Text, encoding: Encoding) -> str:
     both = zip(("first", "second"), (shown.text, shown.pair), (*runs, 0, 0), strict=False)
     parts = []
     for name, text, kept in both:
-        whole = len(clf.tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)["input_ids"])
+        with alone_with(clf.tokenizer):
+            whole = len(clf.tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)["input_ids"])
         if kept < whole:
             parts.append(f"of the {name} text only the first {kept} of its {whole} tokens are read")
     return f"The two texts together are longer than {most}: {' and '.join(parts)}."

@@ -119,12 +119,12 @@ def sample(view: View, clf: TransformerModel) -> Dataset:
         if wrong.code != "no-split":
             raise
         source = loaders.dataset(view)
-    lengths = clf.tokenizer if counts_tokens(view) else None
+    lengths = clf.tokenizer if has_classes(view) else None  # the length of a sentence pair is counted in words
     return headviz.sample(source, min(view.samples, len(source)), seed=view.seed, lengths=lengths)
 
 
-def counts_tokens(view: View) -> bool:
-    """Whether the length of an example is counted in the model's tokens; that of a sentence pair is in words."""
+def has_classes(view: View) -> bool:
+    """Whether examples are drawn in equal parts of each class, or of each fifth of a number."""
     return not get_task(view.task).is_translation
 
 

@@ -103,7 +103,7 @@ def head_grid(
             "title": look.title,
             "label": f"{look.title or look.name}: {present.num_layers} layers by {present.num_heads} heads",
             "numbers": look.numbers,
-            "digits": _digits(scale) if look.digits is None else look.digits,
+            "digits": decimals(scale, flat) if look.digits is None else look.digits,
             "compact": look.compact,
             "large": look.large,
             "blank_zeros": look.blank_zeros,
@@ -115,9 +115,11 @@ def head_grid(
     )
 
 
-def _digits(scale: Scale | None) -> int:
-    """Decimals that leave the largest value two significant digits."""
+def decimals(scale: Scale | None, flat: Sequence[float | None] | None) -> int:
+    """Decimals that leave the largest value two significant digits; tens get one where most values are below ten."""
     end = 0.0 if scale is None else max(abs(scale.lo), abs(scale.hi))
+    if 10 <= end < 100 and np.median([abs(v) for v in flat or () if v is not None] or [end]) < 10:
+        return 1
     return 2 if end == 0 else min(3, max(0, 1 - math.floor(math.log10(end))))
 
 

@@ -184,7 +184,10 @@ function draw(s) {
   point(s);
   buttons(s);
 }
+const empty = (m) => !m.values.some((v) => v);
 function legend(s, m, v) {
+  v.ramp.style.visibility = empty(m) ? "hidden" : "";
+  if (empty(m)) return v.ticks.replaceChildren(), (v.kind.textContent = "0 everywhere.");
   const stops = s.dark ? m.dark : m.light, at = s.scale === "linear" ? 0.5 : 0.25;
   v.ramp.style.background = `linear-gradient(to right, ${stops.join(",")})`;
   const ends = m.signed ? [[-m.end, 0], [-m.end * at, 25], [0, 50], [m.end * at, 75], [m.end, 100]] : [[0, 0], [m.end * at, 50], [m.end, 100]];
@@ -248,12 +251,14 @@ function read(s, d) {
   let r, k, lead = "";
   if (s.at) [r, k] = [s.rows.places[s.at[0]], s.columns.places[s.at[1]]];
   else {
-    const by = d.maps[d.maps.length - 1].values, inside = [...by.keys()].filter((i) => !d.apart[0][Math.floor(i / K)] && !d.apart[1][i % K]);
+    const last = [...d.maps].reverse().find((m) => !empty(m)) || d.maps[0];
+    const by = last.values, inside = [...by.keys()].filter((i) => !d.apart[0][Math.floor(i / K)] && !d.apart[1][i % K]);
     const best = (inside.length ? inside : [...by.keys()]).reduce((a, b) => (Math.abs(by[b]) > Math.abs(by[a]) ? b : a));
     [r, k] = [Math.floor(best / K), best % K];
-    lead = inside.length ? "Strongest between words: " : "Strongest: ";
+    lead = inside.length ? `Strongest ${last.name} between words: ` : `Strongest ${last.name}: `;
   }
   const rank = (m) => {
+    if (empty(m)) return "everywhere";
     if (m.levels < 127) return "rounded"; // ties would all have one rank
     let over = 1;
     for (let c = 0; c < K; c++) if (Math.abs(m.values[r * K + c]) > Math.abs(m.values[r * K + k])) over++;
@@ -403,7 +408,8 @@ function save(s, i, kind) {
   ctx.fillStyle = styled(s, "--st-background-color", "#ffffff");
   ctx.fillRect(0, 0, p.width, p.height + 24);
   paintMap(s, m, ctx, p, dense, ink);
-  ctx.fillText(`${s.d.label}: ${m.name}, ${m.signed ? "−" + round(m.end) + " to " : "0 to "}${round(m.end)}, ${s.scale === "linear" ? "linear" : "square-root"} scale`, 4, p.height + 15);
+  const range = `${m.signed ? "−" + round(m.end) + " to " : "0 to "}${round(m.end)}, ${s.scale === "linear" ? "linear" : "square-root"} scale`;
+  ctx.fillText(`${s.d.label}: ${m.name}, ${empty(m) ? "0 everywhere" : range}`, 4, p.height + 15);
   const file = `headviz-${m.name}`;
   if (kind === "PNG") return canvas.toBlob((png) => download(png, file + ".png"));
   const escaped = (t) => t.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);

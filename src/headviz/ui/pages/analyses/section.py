@@ -220,7 +220,7 @@ def _result(analysis: Analysis, given: FromPage) -> Any:
                 st.badge("recorded", icon=":material/history:", color="gray")
                 st.caption(show.plain(made.said), width="content")
                 _run_button(analysis, key, "Run it here")
-            st.code(made.command, language="bash", wrap_lines=True)
+            st.code(made.command, language=None, wrap_lines=True)
         elif made is None:
             _run_button(analysis, key, "Run")
         return None if made is None else made.result

@@ -322,7 +322,7 @@ def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str,
     from ....tasks import sample
     from ....tasks.sampling import text_lengths
 
-    in_tokens = scoring.counts_tokens(view)
+    in_tokens = scoring.has_classes(view)
 
     def counted(data: Dataset) -> list[int]:
         """As scores count them; those of sentences to translate are drawn by their words."""

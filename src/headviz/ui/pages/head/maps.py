@@ -187,6 +187,8 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
                 f"The {many}, from query to key: {held:.0f} % of the {name} shown."
                 + (" Blue speaks for the class, orange against it." if signed else "")
             )
+            if not total:
+                caption = f"There is nothing to draw: the {name} is 0 everywhere."
         else:
             names = [str(HeadId(chosen.layer, h)) for h in range(found.mask.num_heads)]
             figure, wide = charts_maps.layer(layer, names, signed, chosen.head), "40"

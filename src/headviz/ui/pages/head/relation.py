@@ -66,7 +66,8 @@ def section(found: Maps, chosen: HeadId) -> None:
     """The scatter of attention against attribution, the head's weight, and the coefficients."""
     a, b = found.attention[chosen].ravel(), found.attribution[chosen].ravel()
     shown = strongest(a, b)
-    rest = "" if len(shown) == a.size else f" The other {a.size - len(shown):,} are weaker and lie near zero."
+    near = " and lie near zero" if b.any() else ""  # of a head that is off every attribution is zero
+    rest = "" if len(shown) == a.size else f" The other {a.size - len(shown):,} are weaker{near}."
     left, right = st.columns([3, 1], gap="large")
     with left:
         width = len(found.tokens)

@@ -158,11 +158,13 @@ def measured_on(found: HeadScores, view: View) -> str:
     """On how many examples, and why not on as many as are asked for."""
     if not found.samples:
         return "no examples needed"
-    said = f"measured on {scoring.examples_of(found)}"
+    said = f"measured on {scoring.examples_of(found)}, a sample of usual length"
+    if scoring.has_classes(view):
+        said += " with as many of each class"  # so a cost need not be that on the data's own mix
     if found.samples <= view.samples:
         return said
     why = "a table that comes with headviz" if scoring.is_shipped(found, view) else "a table computed before"
-    return f"{said}, {why}: more precise than the {view.samples:,} asked for"
+    return f"{said}; {why}, more precise than the {view.samples:,} asked for"
 
 
 def grids(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
@@ -264,7 +266,7 @@ def recipe(view: View, shown: HeadScores | None = None) -> tuple[str, str]:
     if shown is not None and shown.samples:
         view = replace(view, samples=shown.samples)
     train = replace(view, limit=0)
-    counted = {"lengths": Name("clf.tokenizer")} if scoring.counts_tokens(view) else {}
+    counted = {"lengths": Name("clf.tokenizer")} if scoring.has_classes(view) else {}
     words = {"seed": view.seed, **counted}
     lines = [
         recipes.HEADVIZ,

@@ -106,11 +106,12 @@ def _many(present: HeadMask, found: HeadScores | None) -> None:
         show.plain(f"The {count} lowest by {state.view().order if found is None else found.score}"),
         key="lowest",
         disabled=values is None,
-        help=show.plain("" if values is None else maskedit.tie_at(values, count, present)) or None,
         width="stretch",
         on_click=_lowest,
         args=(present, values, count),
     )
+    if values is not None and (tie := maskedit.tie_at(values, count, present)):
+        st.caption(show.plain(tie))
     st.button(f"{count} at random, a new draw", key="random", width="stretch", on_click=_random, args=(present, count))
 
 

@@ -165,6 +165,8 @@ def by_slice(clf: Classifier, data: Dataset, found: Measured) -> None:
 
 def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     """The head that costs least on top of this mask, and heads that hurt. Computed when the user asks."""
+    if not found.mask.kept:
+        return
     place = reference.place()
     key = key_of(clf, data, "what if", found.mask.hex, place[0])
     if jobs.find(key) is None and st.session_state.get("what_if") != key:
@@ -188,7 +190,7 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     ranked = [(float(table.values[h]), h) for h in table.base.kept if table.values[h] == table.values[h]]
     if not ranked:
         undefined = f"{table.subject.metric} has no value for these answers, so what one more head costs has none."
-        st.caption("All heads are off." if not table.base.kept else show.plain(undefined))
+        st.caption(show.plain(undefined))
         return
     best, rows = min(ranked)[1], loaders.rows_of(clf)
     name = show.head_name(best, rows)
@@ -247,11 +249,9 @@ def details(clf: Classifier, data: Dataset, found: Measured) -> None:
     if compared.flips is None or compared.confusion_masked is None or compared.confusion_full is None:
         return
     nothing = found.mask == clf.present  # no head is off, so no answer can have changed
-    left, right = st.columns([7, 4], gap="large")
     if not nothing:
-        with left:
-            _flipped(data, found)
-    with left if nothing else right:
+        _flipped(data, found)
+    with st.columns([5, 4])[0]:
         st.subheader("Confusion")
         show.figure(
             answers.confusion(compared.confusion_full, compared.confusion_masked, data.label_names),
@@ -281,7 +281,7 @@ def _flipped(data: Dataset, found: Measured) -> None:
     )
 
 
-_WIDTHS = {"text": 118, "pair": 104, "gold": 88, "full model": 88, "masked": 88, "change": 58}
+_WIDTHS = {"text": 260, "pair": 210, "gold": 88, "full model": 88, "masked": 88, "change": 58}
 
 
 def flipped_title(worse: int, better: int, other: int) -> str:

@@ -164,7 +164,8 @@ def _so_far(view: RunView) -> None:
     scale = points_in(str(spec.get("metric") or get_task(str(spec["task"])).primary_metric))
     for step in view.steps:
         for head, lost in step["costs"]:
-            values[int(step["layer"]), int(head)] = scale * lost
+            if lost is not None:
+                values[int(step["layer"]), int(head)] = scale * lost
     colours = scale_of_losses([float(v) for v in values.ravel() if v == v])
     _grid(values, shape.present, shape.rows, "cost, points", colours)
     show.note("What the model loses without each head, for the heads measured so far.", saves=False)

@@ -195,7 +195,7 @@ def state_line(view: RunView) -> None:
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             st.badge("recorded", icon=":material/history:", color="gray")
             st.caption(show.plain(made.said))
-        st.code(made.command, language="bash", wrap_lines=True)
+        st.code(made.command, language=None, wrap_lines=True)
         runactions.buttons(view, busy=False, again=False)
         return
     colour, icon = BADGES.get(view.state, ("gray", ""))

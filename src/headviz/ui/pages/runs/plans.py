@@ -27,6 +27,7 @@ T = TypeVar("T")
 LAST_STEPS = {"target": "at that share", "full": "after a whole step"}
 FILTERS = {"quantile": "of usual length", "std": "within one sd", "none": "of any length"}
 STARTS = {"pretrained": "pre-trained weights", "random": "random weights"}
+FEW = 256  # examples, so that a first run has its first step within minutes; the command line has 2,000
 SOURCES = {"fine-tuned": "the fine-tuned model", "masked-lm": "the pre-trained model, filling in words"}
 
 
@@ -56,7 +57,7 @@ def amounts(key: str, algorithms: Sequence[Algorithm]) -> dict[str, Any]:
     return {
         "step": lambda: step() / 100,
         "until": lambda: until() / 100,
-        "samples": numbers.field(c, "Examples to score on", 4, 20_000, 256, f"{key}_samples"),
+        "samples": numbers.field(c, "Examples to score on", 4, 20_000, FEW, f"{key}_samples"),
         "keep_per_layer": numbers.field(d, "Heads each layer keeps", 0, 64, 0, f"{key}_keep"),
     }
 

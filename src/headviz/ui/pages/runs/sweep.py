@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from ....evaluation.constant import going_on
 from ....runs import baselines
 from ....runs.finding import one_class
 from ....tasks import points_in
@@ -76,7 +77,7 @@ def one_class_of(children: Sequence[RunView]) -> str:
         return ""
     more = f" And in {len(found) - 1} more of the runs." if len(found) > 1 else ""
     title, said = found[0]
-    return f"{title}: {said.strip()}{more} "
+    return f"{title}: {going_on(said.strip())}{more} "
 
 
 def finding(rows: Sequence[Row], children: Sequence[RunView] = ()) -> str:
