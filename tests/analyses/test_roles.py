@@ -18,6 +18,7 @@ from headviz.analyses.roles import rare_tokens, roles
 from headviz.attribution.relations import RELATIONS, Tokens, chance_of, grammar_chances, linked_tokens
 from headviz.cli import main
 from headviz.demo import reading
+from headviz.errors import OptionError
 from headviz.heads import HeadId
 from headviz.models.classifier import Encoding
 from headviz.tasks import Dataset
@@ -227,6 +228,8 @@ def test_as_many_are_drawn_as_asked_for_with_labels_and_without() -> None:
         assert found.n == 40
         np.testing.assert_array_equal(found.share, roles(clf, given, samples=40).share)
         assert roles(clf, given, samples=60).n == roles(clf, given, samples=99).n == 60
+    with pytest.raises(OptionError, match="The sample size is a number of examples"):
+        roles(clf, some, samples=0)
 
 
 def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

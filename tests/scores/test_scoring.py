@@ -165,6 +165,11 @@ def test_random_is_seeded_and_magnitude_looks_at_weights(clf, data):
     assert s[2, 1] == pytest.approx(float(by_hand), rel=1e-5)
 
 
+def test_a_seed_may_be_a_whole_number_of_numpy(clf, data):
+    first, second = (score_heads(clf, data, "random", seed=seed).values for seed in (3, np.int64(3)))
+    assert np.array_equal(first, second, equal_nan=True)
+
+
 @pytest.mark.parametrize("name", ["random", "gates", "shapley"])
 @pytest.mark.parametrize("seed", [-1, 2**32, 1.5, True, None])
 def test_what_is_no_seed_is_refused(clf, data, name, seed):

@@ -102,6 +102,20 @@ def test_the_cache_tells_references_apart_that_have_the_same_tokens(tmp_path: Pa
     assert one.digest != other.digest
 
 
+def test_the_cache_tells_generation_settings_apart(tmp_path: Path) -> None:
+    model = tiny_seq2seq()
+    some = HeadMask.only(ROWS, HEADS, ["0.0", "3.1", "6.2"])
+    usual = headviz.wrap(model, sentence_tokenizer())
+    (text,), _ = headviz.translate(usual, SOURCES[2:3], some)
+    data, how = Dataset(DATA.task, "dev", (SOURCES[2],), (text,)), {"mask": some, "cache": Store(tmp_path)}
+    first = score_heads(usual, data, "ablation", **how).values
+    model.generation_config.bad_words_ids = [[i] for i in usual.encode(SOURCES[2:3], (text,))[0].target[:2]]
+    own = headviz.wrap(model, sentence_tokenizer())
+    uncached = score_heads(own, data, "ablation", mask=some, cache=False).values
+    assert not np.array_equal(uncached, first, equal_nan=True)
+    assert np.array_equal(score_heads(own, data, "ablation", **how).values, uncached, equal_nan=True)
+
+
 @pytest.mark.slow
 def test_ablation_is_the_difference_of_bleu() -> None:
     clf = exact(seed=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from headviz.attribution.relations import linked_tokens
 from headviz.tasks import TASKS, Dataset, text_lengths
+from headviz.tasks.tokenizing import alone_with
 from support.tiny import TEXTS, tiny_classifier
 from support.tiny_translation import tiny_translator
 from support.together import together
@@ -53,3 +55,24 @@ def test_one_thread_at_a_time_uses_a_tokenizer(made: Callable[[], Any], use: Cal
     clf = dataclasses.replace(clf, tokenizer=Watched(clf.tokenizer))
     together(3, lambda _: use(clf))
     assert clf.tokenizer.most == 1
+
+
+def test_many_texts_are_read_in_pieces_so_that_others_need_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headviz.tasks.tokenizing.PIECE", 3)
+    data = Dataset(TASKS["custom"], "dev", tuple(TEXTS), tuple(TEXTS[::-1]))
+    for clf, given in ((tiny_classifier(), data.pairs), (tiny_translator(), data.pairs)):
+        whole = [clf.encode([t], [p])[0] for t, p in zip(data.texts, given, strict=True)]
+        watched = dataclasses.replace(clf, tokenizer=Watched(clf.tokenizer))
+        assert watched.encode(data.texts, given) == whole
+    clf = tiny_classifier()
+    assert text_lengths(data, clf.tokenizer).tolist() == [len(e) for e in clf.encode(data.texts, data.pairs)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_does_not_inherit_a_closed_lock() -> None:
+    clf = tiny_classifier()
+    with alone_with(clf.tokenizer):
+        child = os.fork()
+        if not child:  # holds no lock that nobody would open
+            os._exit(0 if alone_with(clf.tokenizer).acquire(timeout=5) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -138,11 +138,13 @@ def roles(
     from ..scores import score_heads
     from ..tasks.dataset import require_dataset
     from ..tasks.loading import grammar_of
+    from ..tasks.sampling import require_size
     from ..tasks.strata import limited
 
     require_model(clf)
     require_dataset(data)
     if samples is not None:
+        require_size(samples)
         data = data.subset(limited(data, samples, seed=0))
     encodings = clf.encode(data.texts, data.pairs)
     if len(encodings) < LEAST:

@@ -124,6 +124,11 @@ class TransformerModel(Network, ABC):
         return None
 
     @property
+    def generation(self) -> str:
+        """Generation settings of its own, which the texts that it writes follow; nothing for most models."""
+        return ""
+
+    @property
     def ablations(self) -> tuple[str, ...]:
         """What can stand in the place of its heads."""
         return ZERO, MEAN

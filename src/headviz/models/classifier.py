@@ -15,7 +15,7 @@ from ..attention import HeadCall, running
 from ..errors import ModelError, TaskError, UserError
 from ..heads import CLASSIFICATION, MASKED_LM
 from ..tasks import TASKS
-from ..tasks.tokenizing import alone_with
+from ..tasks.tokenizing import alone_with, pieces
 from .base import DEFAULT_LENGTH, TransformerModel
 from .stand_in import ABLATIONS
 
@@ -141,9 +141,10 @@ class Classifier(TransformerModel):
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Encoding]:
         """Token ids of each text, or pair; texts beyond ``max_length`` are cut, and say so."""
-        if len(texts) == 0:
-            return []
         args = (list(texts),) if pairs is None else (list(texts), list(pairs))
+        return [e for at in pieces(len(texts)) for e in self._encoded(*(a[at] for a in args))]
+
+    def _encoded(self, *args: list[str]) -> list[Encoding]:
         options = {
             "return_attention_mask": False,
             "return_token_type_ids": True,
@@ -162,7 +163,7 @@ class Classifier(TransformerModel):
                 else {}
             )
         out = []
-        for i in range(len(texts)):
+        for i in range(len(args[0])):
             source, j = (short, cut[i]) if i in cut else (whole, i)
             ids = list(source["input_ids"][j])
             special = [bool(s) for s in source["special_tokens_mask"][j]]

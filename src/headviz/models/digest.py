@@ -22,17 +22,6 @@ _IRRELEVANT = {
     "transformers_version",
 }
 
-# generation settings that headviz sets in every call, or that leave the tokens alone
-_GIVEN = {"do_sample", "max_length", "max_new_tokens", "num_beams", "transformers_version", "use_cache"}
-
-
-def generation_settings(model: Any) -> dict[str, Any]:
-    """What a model's own generation settings say otherwise than its configuration implies."""
-    asked = model.generation_config
-    both = asked, type(asked).from_model_config(model.config)
-    own, usual = (json.loads(one.to_json_string(use_diff=False)) for one in both)
-    return {k: v for k, v in own.items() if k not in _GIVEN and k[0] != "_" and v != usual.get(k)}
-
 
 def weights_digest(model: torch.nn.Module, config: dict[str, Any], present_hex: str) -> str:
     """SHA-256 over every weight as it is in memory, the configuration, and the heads that are present."""

@@ -81,16 +81,10 @@ class Network(ABC):
     def dtype(self) -> torch.dtype:
         return next(self.model.parameters()).dtype
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The configuration, and whatever else decides what the weights answer."""
-        settings: dict[str, Any] = self.config.to_dict()
-        return settings
-
     @cached_property
     def digest(self) -> str:
         """Identifies weights, configuration and what stands in a head's place, whatever the model is called."""
-        own = weights_digest(self.model, self.settings, self.present.hex)
+        own = weights_digest(self.model, self.config.to_dict(), self.present.hex)
         return own if self.fill is None else hashlib.sha256(f"{own}|{self.fill.digest}".encode()).hexdigest()
 
     def filled(self, fill: Fill | None) -> Self:

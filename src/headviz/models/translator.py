@@ -9,6 +9,7 @@ Shapes: B sentences, S source tokens, T target tokens, V vocabulary.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,14 +21,15 @@ from torch import Tensor, nn
 from ..attention import HeadCall, Kernel
 from ..errors import ModelError, OptionError, TaskError, unknown_choice
 from ..heads import ENCODER, TRANSLATION, HeadMask
-from ..tasks.tokenizing import alone_with
+from ..tasks.tokenizing import alone_with, pieces
 from .base import DEFAULT_LENGTH, TransformerModel
 from .decoding_cache import new_cache
-from .digest import generation_settings
 from .families.sheet import decoder_layers
 from .quiet import quiet
 
 NO_TOKEN = -100  # label of padding, which the loss ignores
+# generation settings that headviz sets in every call, or that leave the tokens alone
+_GIVEN = {"do_sample", "max_length", "max_new_tokens", "num_beams", "transformers_version", "use_cache"}
 
 
 class SentenceEncoding(NamedTuple):
@@ -67,10 +69,18 @@ class Translator(TransformerModel):
         # generate() refuses keywords that transformers does not know, and ours must reach the attention function
         self.model._validate_model_kwargs = _any_keyword  # type: ignore[assignment]
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        own = generation_settings(self.model)
-        return super().settings | ({"generation": own} if own else {})
+    @cached_property
+    def generation(self) -> str:
+        """What the model's own generation settings say otherwise than its configuration implies, as JSON; or nothing.
+
+        Translations follow them; the digest, which is of the weights and the configuration, does not hold them.
+        """
+        asked: Any = self.model.generation_config
+        both = asked, type(asked).from_model_config(self.config)
+        own, usual = (json.loads(one.to_json_string(use_diff=False)) for one in both)
+        own = {k: v for k, v in own.items() if k not in _GIVEN and not k.startswith(("_", "output_", "return_"))}
+        other = {k: v for k, v in own.items() if v is not None and v != usual.get(k)}
+        return json.dumps(other, sort_keys=True) if other else ""
 
     # stacks -----------------------------------------------------------------------------------
 
@@ -118,8 +128,8 @@ class Translator(TransformerModel):
             return []
         if pairs is not None and len(pairs) != len(texts):
             raise TaskError(f"There are {len(texts)} sources but {len(pairs)} references. Give one for each.")
-        sources = self._ids(text=[self.prefix + t for t in texts])
-        targets = [None] * len(texts) if pairs is None else self._ids(text_target=list(pairs))
+        sources = self._ids("text", [self.prefix + t for t in texts])
+        targets = [None] * len(texts) if pairs is None else self._ids("text_target", list(pairs))
         special = set(self.tokenizer.all_special_ids)
         out = []
         for source, target in zip(sources, targets, strict=True):
@@ -130,14 +140,18 @@ class Translator(TransformerModel):
             )
         return out
 
-    def _ids(self, **given: list[str]) -> list[tuple[list[int], bool]]:
+    def _ids(self, side: str, texts: list[str]) -> list[tuple[list[int], bool]]:
         options = {"return_attention_mask": False, "verbose": False}
-        with alone_with(self.tokenizer):
-            whole = self.tokenizer(**given, truncation=False, **options)["input_ids"]
-            short = whole
-            if any(len(ids) > self.max_length for ids in whole):
-                short = self.tokenizer(**given, truncation=True, max_length=self.max_length, **options)["input_ids"]
-        return [(list(s), len(s) < len(w)) for s, w in zip(short, whole, strict=True)]
+        out = []
+        for at in pieces(len(texts)):
+            given: dict[str, Any] = {side: texts[at]}
+            with alone_with(self.tokenizer):
+                whole = self.tokenizer(**given, truncation=False, **options)["input_ids"]
+                short = whole
+                if any(len(ids) > self.max_length for ids in whole):
+                    short = self.tokenizer(**given, truncation=True, max_length=self.max_length, **options)["input_ids"]
+            out += [(list(s), len(s) < len(w)) for s, w in zip(short, whole, strict=True)]
+        return out
 
     def collate(self, encodings: Sequence[Any]) -> dict[str, Tensor]:
         """A right-padded batch on the model's device: input_ids and attention_mask, and for sentences with a

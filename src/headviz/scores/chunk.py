@@ -26,14 +26,16 @@ def filled_part(clf: TransformerModel) -> dict[str, int]:
     return {} if clf.fill is None else {"filled": FILLED}
 
 
-def reference_part(data: Dataset, encoding: Any, i: int) -> str:
-    """What stands behind a sentence's digest where its reference is read as text: several texts may have its tokens.
+def reference_part(clf: TransformerModel, data: Dataset, encoding: Any, i: int) -> str:
+    """What stands behind a sentence's digest where it is translated and its reference read as text.
 
-    At the end, so that examples stand in the order of their tokens.
+    Several texts may have the tokens of one, and a model may have generation settings of its own. It stands at the end,
+    so that examples stand in the order of their tokens.
     """
     if encoding.target is None:
         return ""
-    return f":{hashlib.sha256(data.references[i].encode('utf-8', 'surrogatepass')).hexdigest()}"
+    text = data.references[i] + clf.generation
+    return f":{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ class Collector:
             gold=gold if self.sweep.uses_gold else None,
             **settings,
         )
-        return key + reference_part(c.data, e, i) if self.sweep.reads_references else key
+        return key + reference_part(c.clf, c.data, e, i) if self.sweep.reads_references else key
 
     def run(self, progress: Progress | None = None, cancel: Cancel | None = None) -> Iterator[int]:
         """Gives the number of finished examples after each window: 4, 8, 16, 32, 64, then a window more each time."""

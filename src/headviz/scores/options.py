@@ -6,6 +6,7 @@ Every field carries ``help`` in its metadata, and ``choices`` where only some va
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
+from numbers import Integral
 from typing import Any
 
 from ..attribution.rules import (
@@ -248,7 +249,8 @@ def build(kind: type, score: str, given: dict[str, Any]) -> Any:
             if not names:
                 raise OptionError(f"The score '{score}' has no options, so '{name}' cannot be set.")
             raise OptionError(unknown_choice(f"option of '{score}'", name, names))
-    return kind(**given)
+    whole = {k: int(v) for k, v in given.items() if isinstance(v, Integral) and not isinstance(v, bool)}  # numpy's too
+    return kind(**{**given, **whole})
 
 
 def default_of(f: Any) -> Any:

@@ -85,7 +85,7 @@ def whole_of(
     budget: int,
 ) -> Whole:
     names = [
-        _digest(e, None if gold is None else gold[i].item()) + reference_part(data, e, i)
+        _digest(e, None if gold is None else gold[i].item()) + reference_part(clf, data, e, i)
         for i, e in enumerate(encodings)
     ]
     order = sorted(range(len(names)), key=names.__getitem__)

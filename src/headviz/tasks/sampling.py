@@ -11,7 +11,7 @@ from ..errors import OptionError, TaskError
 from . import strata
 from .dataset import Dataset, require_dataset
 from .sample_report import LengthFilter, SampleReport
-from .tokenizing import alone_with
+from .tokenizing import alone_with, pieces
 
 DEFAULT_SAMPLES = 2000
 
@@ -37,8 +37,7 @@ def sample(
     {'entailment': 20, 'neutral': 20, 'contradiction': 20}
     """
     require_dataset(data)
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise OptionError(f"The sample size is a number of examples from 1 up, not {n!r}.")
+    require_size(n)
     how = length_filter if isinstance(length_filter, LengthFilter) else LengthFilter(length_filter or "none")
     group, names = _groups(data)
     if not len(data):
@@ -72,6 +71,12 @@ def sample(
     return data.subset(at, report)
 
 
+def require_size(n: object) -> None:
+    """An ``OptionError`` for what is no number of examples."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise OptionError(f"The sample size is a number of examples from 1 up, not {n!r}.")
+
+
 def text_lengths(data: Dataset, lengths: Sequence[int] | np.ndarray | Callable[..., Any] | None = None) -> np.ndarray:
     """The length of each example with its pair: as given, by a tokenizer, or in words between spaces."""
     if lengths is None:
@@ -81,9 +86,13 @@ def text_lengths(data: Dataset, lengths: Sequence[int] | np.ndarray | Callable[.
         return np.array(words, dtype=np.int64)
     if callable(lengths):
         # without truncation: the filter is about the texts, not about a model's limit
-        with alone_with(lengths):
-            encoded = lengths(list(data.texts), list(data.pairs) if data.pairs is not None else None, truncation=False)
-        return np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
+        counts: list[int] = []
+        for at in pieces(len(data)):
+            pairs = None if data.pairs is None else list(data.pairs[at])
+            with alone_with(lengths):
+                encoded = lengths(list(data.texts[at]), pairs, truncation=False)
+            counts += [len(ids) for ids in encoded["input_ids"]]
+        return np.array(counts, dtype=np.int64)
     counted = np.asarray(lengths)
     if counted.shape != (len(data),):
         raise TaskError(f"{counted.size:,} lengths were given for {len(data):,} examples; give one for each.")

@@ -251,7 +251,8 @@ function read(s, d) {
   let r, k, lead = "";
   if (s.at) [r, k] = [s.rows.places[s.at[0]], s.columns.places[s.at[1]]];
   else {
-    const last = [...d.maps].reverse().find((m) => !empty(m)) || d.maps[0];
+    const last = [...d.maps].reverse().find((m) => !empty(m));
+    if (!last) return s.read.replaceChildren(document.createTextNode("0 everywhere."));
     const by = last.values, inside = [...by.keys()].filter((i) => !d.apart[0][Math.floor(i / K)] && !d.apart[1][i % K]);
     const best = (inside.length ? inside : [...by.keys()]).reduce((a, b) => (Math.abs(by[b]) > Math.abs(by[a]) ? b : a));
     [r, k] = [Math.floor(best / K), best % K];
