@@ -1,6 +1,7 @@
 """The command line of fine-tuning, tickets and transfer: JSON results, mistakes in one line, nothing half-written."""
 
 import json
+import math
 
 import pytest
 
@@ -173,7 +174,8 @@ def test_transfer_is_continued_from_its_file(place, capsys):
     shown = call(capsys, "transfer", spec)[1]
     assert "every head on" in shown
     cell = next(c for c in found["cells"] if c["source"] == "b")
-    change, low, high = (f"{cell[end]:+.3f}" for end in ("delta", "low", "high"))
+    outward = (100 * cell["delta"], math.floor(1000 * cell["low"]) / 10, math.ceil(1000 * cell["high"]) / 10)
+    change, low, high = (f"{end:+.1f}".replace("-", "−") for end in outward)
     (row,) = [line.split() for line in shown.splitlines() if line.split()[:2] == ["b", "t"]]
     assert row[2:5] == [change, f"[{low},", f"{high}]"]
     entry = next(e for e in found["entries"] if e["source"] == "b")

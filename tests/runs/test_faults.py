@@ -69,8 +69,8 @@ def interrupted(kind: str, spec: dict[str, Any], kills: int, draw: random.Random
 
 def _killed(run_id: str, kills: int, draw: random.Random, ahead: int, nap: float) -> int:
     """How often the worker was killed before the run was done."""
-    done = 0
-    while done < kills:
+    killed = 0
+    while killed < kills:
         at = newest(run_id) + draw.randint(0, ahead)
         begun = time.monotonic()
         while newest(run_id) < at and look(Registry(), run_id).state != DONE and time.monotonic() - begun < 120:
@@ -79,11 +79,11 @@ def _killed(run_id: str, kills: int, draw: random.Random, ahead: int, nap: float
         if look(Registry(), run_id).state == DONE:
             break
         if kill_worker(run_id):
-            done += 1
+            killed += 1
             if ended(run_id, 20).state == LOST:
                 service.resume(run_id)
     done(run_id, 280)
-    return done
+    return killed
 
 
 def newest(run_id: str) -> int:
