@@ -140,13 +140,13 @@ def test_it_says_on_how_many_examples_a_table_was_measured() -> None:
     found: Any = scoring.shipped(view, view.score, "fine-tuned")
     n = found.samples
     assert headgrid.measured_on(found, view) == (
-        f"measured on {n:,} training examples, a sample of usual length with as many of each class; a table that comes "
+        f"measured on {n:,} training examples, a balanced sample of usual length; a table that comes "
         "with headviz, more precise than the 64 asked for"
     )
-    drawn = f"measured on {n:,} training examples, a sample of usual length with as many of each class"
+    drawn = f"measured on {n:,} training examples, a balanced sample of usual length"
     assert headgrid.measured_on(found, replace(view, samples=n)) == drawn
     own = replace(found, samples=128)
-    assert headgrid.measured_on(own, view).startswith("measured on 128 training examples, a sample")
+    assert headgrid.measured_on(own, view).startswith("measured on 128 training examples, a balanced sample")
     assert "; a table computed before, more precise" in headgrid.measured_on(own, view)
     assert headgrid.measured_on(replace(found, samples=0), view) == "no examples needed"
 

@@ -46,8 +46,8 @@ def paired(
     """Compare two sets of predictions of the same examples.
 
     All three are equally long rows: class numbers for accuracy, f1 (of class 1) and matthews, numbers for pearson
-    and spearman. -1 is an answer that is none of the classes. The interval and the test agree: it excludes zero
-    only where the test rejects. NaN where the metric is undefined.
+    and spearman. f1 and matthews take at most 2,000 classes. -1 is an answer that is none of the classes. The interval
+    and the test agree: it excludes zero only where the test rejects. NaN where the metric is undefined.
 
     >>> import headviz
     >>> change = headviz.paired([0, 1] * 50, [0, 1] * 50, [0, 1] * 48 + [1, 1, 1, 1])

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...errors import OptionError
 from ...pruning.options import FinetuneOptions, read_options, tuples, without_repeats
 from ..protocol import RunJob, Tools
 from .loaded import JobSpec
@@ -136,8 +137,6 @@ class FasterJob(RunJob):
         return len(self.spec.names)
 
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
-        from ...errors import OptionError
-
         if all("out_of_reach" in found for found in state[FIND].values()):
             raise OptionError(state[FIND][self.spec.names[0]]["out_of_reach"])
         models = [step["model"] for step in self.steps(state).values() if "model" in step]
@@ -158,7 +157,6 @@ def _turns(state: State, name: str) -> list[dict[str, Any]]:
 
 def _turn(work: Work, remove: str, target: float, before: list[dict[str, Any]]) -> dict[str, Any]:
     """One turn of a search, if one is needed, and the shape once no more is."""
-    from ...errors import OptionError
     from ...pruning.faster.search import Turn
 
     search, turns = work.search(remove), [Turn.from_dict(t) for t in before]

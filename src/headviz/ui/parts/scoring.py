@@ -124,7 +124,7 @@ def sample(view: View, clf: TransformerModel) -> Dataset:
 
 
 def has_classes(view: View) -> bool:
-    """Whether examples are drawn in equal parts of each class, or of each fifth of a number."""
+    """Whether examples are drawn in balance: in equal parts of each class, or of each fifth of a number."""
     return not get_task(view.task).is_translation
 
 

@@ -158,9 +158,9 @@ def measured_on(found: HeadScores, view: View) -> str:
     """On how many examples, and why not on as many as are asked for."""
     if not found.samples:
         return "no examples needed"
-    said = f"measured on {scoring.examples_of(found)}, a sample of usual length"
-    if scoring.has_classes(view):
-        said += " with as many of each class"  # so a cost need not be that on the data's own mix
+    # a cost there need not be that on the data's own mix
+    balanced = "balanced sample" if scoring.has_classes(view) else "sample"
+    said = f"measured on {scoring.examples_of(found)}, a {balanced} of usual length"
     if found.samples <= view.samples:
         return said
     why = "a table that comes with headviz" if scoring.is_shipped(found, view) else "a table computed before"
