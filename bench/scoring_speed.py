@@ -62,7 +62,7 @@ def main() -> None:
     maps = sweep(clf, some, [None] * len(some), options)
     integration = (time.process_time() - start) / len(some)
     start = time.process_time()
-    tables = [correlate(m, clf.present.array()) for m in maps]
+    tables = [correlate(m, clf.present.array(), clf.device) for m in maps]
     ranking = (time.process_time() - start) / len(some)
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store")

@@ -1,16 +1,25 @@
 """Vectorised correlations against scipy's, one head at a time."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from headviz.scores.correlation import _swaps, correlations, pearson, spearman
+from headviz.scores import correlation, device_correlation
+from headviz.scores.correlation import correlations, pearson, spearman
 
+CPU = torch.device("cpu")
+WAYS = {"processor": correlations, "device": partial(device_correlation.correlations, device=CPU)}
+SWAPS = {
+    "processor": lambda order: correlation._swaps(order.astype(np.uint64)),
+    "device": lambda order: device_correlation._swaps(torch.from_numpy(order)).numpy(),
+}
 SCIPY = {"spearman": stats.spearmanr, "kendall": stats.kendalltau, "pearson": stats.pearsonr}
 
 
@@ -42,18 +51,31 @@ def tables(size, dtype):
 def test_equal_to_scipy(size, dtype):
     a, b = tables(size, dtype)
     together = correlations(a, b)
+    there = WAYS["device"](a, b)
+    assert list(there) == list(together)
     for name in SCIPY:
         np.testing.assert_allclose(together[name], oracle(name, a, b), atol=1e-11, err_msg=name)
+        np.testing.assert_allclose(there[name], together[name], atol=1e-12, err_msg=name)
     for name, alone in (("spearman", spearman), ("pearson", pearson)):
         np.testing.assert_array_equal(alone(a, b), together[name])
 
 
-def test_more_connections_than_sixteen_bits():
+@pytest.mark.parametrize("entries", [1, 30, 10**9])
+def test_a_device_takes_some_rows_at_a_time(entries, monkeypatch):
+    monkeypatch.setattr(device_correlation, "ENTRIES_AT_ONCE", entries)
+    a, b = tables(9, np.float32)
+    found, expected = WAYS["device"](a, b), correlations(a, b)
+    for name in SCIPY:
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-12)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_more_connections_than_sixteen_bits(way):
     rng = np.random.default_rng(0)
     a = rng.normal(size=(2, 70_000)).astype(np.float32)
     b = (a + rng.normal(size=a.shape)).astype(np.float32)
     b[1] = np.round(b[1], 1)
-    found = correlations(a, b)
+    found = WAYS[way](a, b)
     for name in SCIPY:
         np.testing.assert_allclose(found[name], oracle(name, a, b), atol=1e-10)
 
@@ -65,27 +87,30 @@ def test_any_numbers(data):
     size = data.draw(st.integers(2, 40))
     numbers = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e3, 1e3, width=32).map(lambda x: round(x, 3)))
     a, b = (data.draw(arrays(np.float32, (3, size), elements=numbers.map(np.float32))) for _ in range(2))
-    found = correlations(a, b)
-    for name in ("spearman", "kendall"):
-        np.testing.assert_allclose(found[name], oracle(name, a, b), atol=1e-9, err_msg=name)
+    for way, of in WAYS.items():
+        found = of(a, b)
+        for name in ("spearman", "kendall"):
+            np.testing.assert_allclose(found[name], oracle(name, a, b), atol=1e-9, err_msg=f"{name}, {way}")
 
 
-def test_a_constant_map_has_no_correlation():
+@pytest.mark.parametrize("way", WAYS)
+def test_a_constant_map_has_no_correlation(way):
     a, b = np.full((1, 9), 0.1, np.float32), np.arange(9, dtype=np.float32)[None]
-    assert all(np.isnan(v).all() for v in correlations(a, b).values())
-    assert all(np.isnan(v).all() for v in correlations(b, a).values())
     one = np.ones((1, 1), np.float32)
-    assert all(np.isnan(v).all() for v in correlations(one, one).values())
+    for maps in ((a, b), (b, a), (one, one)):
+        assert all(np.isnan(v).all() for v in WAYS[way](*maps).values())
 
 
-def test_no_heads():
+@pytest.mark.parametrize("way", WAYS)
+def test_no_heads(way):
     none = np.zeros((0, 25), np.float32)
-    assert all(v.shape == (0,) for v in correlations(none, none).values())
+    assert all(v.shape == (0,) for v in WAYS[way](none, none).values())
 
 
+@pytest.mark.parametrize("way", SWAPS)
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 33])
-def test_swaps_are_counted_one_by_one(size):
+def test_swaps_are_counted_one_by_one(size, way):
     rng = np.random.default_rng(size)
     order = np.argsort(rng.random((5, size)), axis=1)
     slow = [sum(row[i] > row[j] for j in range(size) for i in range(j)) for row in order]
-    np.testing.assert_array_equal(_swaps(order.astype(np.uint64)), slow)
+    np.testing.assert_array_equal(SWAPS[way](order), slow)

@@ -1,9 +1,6 @@
 """The number of torch threads is lent, not taken."""
 
-import threading
-import time
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,10 +8,8 @@ import pytest
 import torch
 
 import headviz
-from headviz.scores import collect, sweeps
-from headviz.scores.spare_core import MOST, room_for_statistics, statistics_at_once
+from headviz.scores.spare_core import can_spare_core, room_for_statistics
 from headviz.scores.sweeps import SWEEPS
-from headviz.storage.store import Store
 from support.scored_data import made
 from support.tiny import tiny_classifier
 
@@ -80,43 +75,11 @@ def test_a_core_is_spared_where_that_is_faster(
     assert seen == {used, 1}
 
 
-def test_statistics_side_by_side_are_each_examples_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As beside a GPU: there all cores are free for them."""
-    clf, seen, data = tiny_classifier(hidden=32, layers=2), set(), made(12)
-    singles = [data.subset([i]) for i in range(len(data))]
-    alone = [headviz.score_heads(clf, one, "conductance-spearman", cache=False).values for one in singles]
-    sweep, correlate = SWEEPS["conductance"], sweeps.correlate
-
-    def slow(maps, kept):
-        seen.add(threading.current_thread().name)
-        until = time.monotonic() + 10
-        while len(seen) < 3 and time.monotonic() < until:  # so that one of them does not do it all
-            time.sleep(0.01)
-        return correlate(maps, kept)
-
-    monkeypatch.setattr(sweeps, "correlate", slow)
-    monkeypatch.setitem(
-        SWEEPS, "conductance", replace(sweep, split=lambda c: (slice(i, i + 1) for i in range(len(c.encodings))))
-    )
-    monkeypatch.setattr(collect, "statistics_at_once", lambda *given: 3)
-    store = Store(tmp_path)
-    headviz.score_heads(clf, data, "conductance-spearman", cache=store)
-    assert len(seen) == 3
-    monkeypatch.setattr(sweeps, "correlate", None)  # from here on all is in the cache
-    for one, values in zip(singles, alone, strict=True):
-        found = headviz.score_heads(clf, one, "conductance-spearman", cache=store).values
-        np.testing.assert_allclose(found, values, atol=1e-4)
-    assert len({values.tobytes() for values in alone}) > 6
-
-
-def test_beside_a_gpu_statistics_have_the_cores_that_torch_may_use_and_the_memory_allows() -> None:
-    clf, before = tiny_classifier(), torch.get_num_threads()
-    gpu = SimpleNamespace(device=torch.device("cuda"))
-    torch.set_num_threads(3)
-    try:
-        assert [statistics_at_once(one, 1, 1000) for one in (clf, gpu)] == [1, 3]
-        assert [statistics_at_once(gpu, size, 1000) for size in (400, 2000)] == [2, 1]
-        torch.set_num_threads(64)
-        assert statistics_at_once(gpu, 1, 1000) == MOST
-    finally:
-        torch.set_num_threads(before)
+def test_on_cuda_no_core_is_left_to_the_statistics() -> None:
+    """The device computes them itself; beside another GPU the processor does."""
+    gpus = [
+        SimpleNamespace(device=torch.device(kind), num_heads=12, head_size=size)
+        for size in (8, 64)
+        for kind in ("cuda", "mps")
+    ]
+    assert [can_spare_core(gpu) for gpu in gpus] == 2 * [False, True]

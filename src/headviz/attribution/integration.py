@@ -26,11 +26,13 @@ from .rules import DEFAULT_STEPS, ENOUGH, PathOptions, check
 from .visited import Points, Visited
 
 if TYPE_CHECKING:
+    from ..models.base import TransformerModel
     from ..models.classifier import Classifier, Encoding
 
 BUDGET = 2**30  # bytes
-# More tokens in one pass are not faster: the activations no longer fit in the processor's cache.
-TOKENS_AT_ONCE = 2048
+GPU_SHARE = 32  # of its memory by default, where that is more: several processes may share a GPU
+# More tokens in one pass are not faster on a processor: the activations no longer fit in its cache.
+TOKENS_AT_ONCE, GPU_TOKENS = 2048, 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,7 @@ class Walk:
         self.classes: Tensor | None = None  # [B], known once the logits at the input are
 
     def nodes_at_once(self, budget: int) -> int:
-        rows = min(budget // 2 // _row_bytes(self.clf, self.length), TOKENS_AT_ONCE // self.length)
+        rows = min(budget // 2 // _row_bytes(self.clf, self.length), tokens_at_once(self.clf) // self.length)
         return max(1, rows // self.size)
 
     def point(self, alphas: Tensor) -> Tensor:
@@ -235,13 +237,25 @@ def gradients(of: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
 
 
 def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: int) -> Iterator[slice]:
-    """Examples that share their passes: as many as the budget holds, up to ``TOKENS_AT_ONCE``."""
+    """Examples that share their passes: as many as the budget holds, up to ``tokens_at_once``."""
     length = max(len(e) for e in encodings)
     # what one example keeps for the whole sweep: value and error, the last nodes of three strides, its maps
     kept = clf.num_layers * clf.num_heads * length**2 * 4 * 10
-    size = max(1, min(budget // 2 // kept, TOKENS_AT_ONCE // ((steps + 1) * length)))
+    size = max(1, min(budget // 2 // kept, tokens_at_once(clf) // ((steps + 1) * length)))
     for start in range(0, len(encodings), size):
         yield slice(start, start + size)
+
+
+def tokens_at_once(clf: TransformerModel) -> int:
+    """Of one pass that keeps gradients. A GPU starts one kernel after the other: there few large passes are faster."""
+    return TOKENS_AT_ONCE if clf.device.type == "cpu" else GPU_TOKENS
+
+
+def room_on(device: torch.device) -> int:
+    """The budget in bytes where none is given."""
+    if device.type != "cuda":
+        return BUDGET
+    return max(BUDGET, torch.cuda.get_device_properties(device).total_memory // GPU_SHARE)
 
 
 def maps_bytes(clf: Classifier, length: int) -> int:
@@ -260,7 +274,7 @@ def peak_bytes(clf: Classifier, length: int) -> int:
     row = _row_bytes(clf, length)
     if points_bytes(clf, length, DEFAULT_STEPS) <= room_for(BUDGET):
         kept += min(points_bytes(clf, length, ENOUGH), 2 * room_for(BUDGET))
-    return kept + row * max(1, min(BUDGET // 2 // row, TOKENS_AT_ONCE // length))
+    return kept + row * max(1, min(BUDGET // 2 // row, tokens_at_once(clf) // length))
 
 
 def room_for(budget: int) -> int:

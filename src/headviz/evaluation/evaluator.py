@@ -84,7 +84,7 @@ class Evaluator(MaskEvaluator):
         steps = parts(data, 24.0 * rows * hidden**2 * clf.num_layers)
         self._chunks, self._ends = list[Chunk](), dict[int, int]()  # and chunks -> examples, where a part ends
         for step in steps:
-            self._chunks += pack(lengths, self.options.chunk_tokens, step.tolist())
+            self._chunks += pack(lengths, self.options.tokens_at_once(clf.device), step.tolist())
             self._ends[len(self._chunks)] = len(step) + max(self._ends.values(), default=0)
         self._order = np.concatenate(steps)
         dtype = dtype_of(clf, self.options.precision)

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..attribution.integration import maps_bytes
 from ..heads import HeadMask
 from ..progress import Cancel, Progress, tracked
 from ..storage.store import Entry, Store, make_key
 from .chunk import Chunk, Tables, filled_part, reference_part
-from .spare_core import can_spare_core, room_for_statistics, statistics_at_once
+from .spare_core import can_spare_core, room_for_statistics
 from .sweeps import SWEEPS
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 FIRST = 4  # examples after which a first, rough table can be shown
-_AHEAD = 1  # chunks that may wait besides those whose statistics are computed, while the next pass runs
+_AHEAD = 2  # chunks whose statistics may wait while the next ones are computed
 
 
 class Collector:
@@ -134,7 +133,7 @@ class Collector:
         self.done[index] = True
 
     def _compute(self, keys: list[str], progress: Progress | None, cancel: Cancel | None) -> None:
-        """Chunks of similar length; statistics beside the next chunks, in threads, where cores can be spared."""
+        """Chunks of similar length; statistics beside the next chunk, in a thread, where a core can be spared."""
         if not keys:
             return
         keys = sorted(keys, key=lambda key: (len(self.chunk.encodings[self._twins[key][0]]), key))
@@ -146,13 +145,11 @@ class Collector:
                 self._keep(keys[part], _finish(run(chunk.part(part))), progress)
             return
         waiting: list[tuple[list[str], Future[list[Tables]]]] = []
-        longest = max(len(e) for e in chunk.encodings)
-        workers = statistics_at_once(chunk.clf, maps_bytes(chunk.clf, longest), chunk.budget)
-        with room_for_statistics(), ThreadPoolExecutor(workers, "headviz-statistics") as pool:
+        with room_for_statistics(), ThreadPoolExecutor(1, "headviz-statistics") as pool:
             try:
                 for part in parts:
                     waiting.append((keys[part], pool.submit(_finish, run(chunk.part(part)))))
-                    while len(waiting) > workers + _AHEAD:
+                    while len(waiting) > _AHEAD:
                         done, future = waiting.pop(0)
                         self._keep(done, future.result(), progress)
             finally:  # what was computed is kept, also when it is cancelled

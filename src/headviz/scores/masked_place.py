@@ -85,7 +85,7 @@ def masked_rows(
             truth, ids[place] = ids[place], mask_token
             hidden = Encoding(ids, encoding.types, encoding.truncated, encoding.special)
             maps = path.sweep(at_place, [hidden], [truth], options or PathOptions(), mask, cancel=cancel)[0]
-            found.append(correlate(maps, kept)[statistic])
+            found.append(correlate(maps, kept, mlm.device)[statistic])
         out[number] = mean_of(found)
     return out
 

@@ -12,7 +12,7 @@ import numpy as np
 from .. import plugins
 from ..attribution.explaining import store_for
 from ..attribution.inputs import GOLD, resolve_target
-from ..attribution.integration import BUDGET
+from ..attribution.integration import room_on
 from ..errors import OptionError, TaskError
 from ..evaluation.dispatch import check_texts, gold_answers
 from ..evaluation.plain import class_order, encode_data
@@ -47,7 +47,7 @@ def score_heads(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
     cache: Store | bool = True,
-    budget: int = BUDGET,
+    budget: int | None = None,
     label_order: Sequence[str] | str | None = None,
     checkpoint: str | Path | None = None,
     **options: OptionValue,
@@ -56,7 +56,8 @@ def score_heads(
 
     ``score`` is a name of ``headviz.scores.SCORES`` (default conductance-spearman); ``preset`` is a published choice
     instead. ``options`` are the score's own (rule, rows, abs_level, …). Heads that ``mask`` switches off, or that the
-    model no longer has, are NaN. ``cache=False`` neither reads nor writes; ``budget`` is in bytes. ``checkpoint`` is a
+    model no longer has, are NaN. ``cache=False`` neither reads nor writes. ``budget`` is in bytes: by default
+    1 GiB, and on CUDA a thirty-second of the GPU's memory if that is more. ``checkpoint`` is a
     file in which scores that learn keep what they have, so that an interrupted call continues.
 
     Values per example are kept in the cache: a larger sample, another correlation or an interrupted call
@@ -89,7 +90,7 @@ def score_progressive(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
     cache: Store | bool = True,
-    budget: int = BUDGET,
+    budget: int | None = None,
     label_order: Sequence[str] | str | None = None,
     **options: OptionValue,
 ) -> Iterator[HeadScores]:
@@ -121,7 +122,7 @@ class Scoring:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
         cache: Store | bool = True,
-        budget: int = BUDGET,
+        budget: int | None = None,
         label_order: Sequence[str] | str | None = None,
         checkpoint: str | Path | None = None,
         **options: OptionValue,
@@ -149,7 +150,7 @@ class Scoring:
         self.whole: Whole | None = None
         self._summary: Summary | None = None  # of the whole sample, once it is measured
         if not self.score.without_examples:
-            self._read(budget, label_order)
+            self._read(room_on(clf.device) if budget is None else budget, label_order)
 
     def _read(self, budget: int, label_order: Sequence[str] | str | None) -> None:
         """Check the examples and encode them."""

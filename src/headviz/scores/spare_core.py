@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 FEW = range(2, 4)  # threads of which none can be spared
 WIDE = 256  # entries of a layer's heads from which on the passes take most of the time
-MOST = 8  # chunks whose statistics are computed at once beside a GPU
 _lock = threading.Lock()
 _users = 0
 _before = 1
@@ -29,14 +28,7 @@ _before = 1
 def can_spare_core(clf: Classifier) -> bool:
     """Whether the model's passes lose less by one thread fewer than by waiting for the statistics."""
     narrow = clf.num_heads * clf.head_size < WIDE
-    return narrow or clf.device.type != "cpu" or torch.get_num_threads() not in FEW
-
-
-def statistics_at_once(clf: Classifier, chunk_bytes: int, budget: int) -> int:
-    """Of how many chunks the statistics are computed side by side; the maps of all of them are held."""
-    if clf.device.type == "cpu":
-        return 1
-    return max(1, min(MOST, torch.get_num_threads(), budget // max(chunk_bytes, 1)))
+    return clf.device.type != "cuda" and (narrow or clf.device.type != "cpu" or torch.get_num_threads() not in FEW)
 
 
 @contextmanager

@@ -9,9 +9,11 @@ Shapes: B examples of a chunk, h heads present in a layer, T tokens, d head size
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 from ..attribution import attattr as attattr_maps
 from ..attribution import integration
@@ -19,7 +21,7 @@ from ..attribution.integration import ExampleMaps
 from ..attribution.rules import AttAttrOptions, PathOptions
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.evaluator_options import EvaluatorOptions
-from . import attention_entropy, author_code, gim, gradients, translation, weight_gradients
+from . import attention_entropy, author_code, device_correlation, gim, gradients, translation, weight_gradients
 from .chunk import Chunk, Sweep, Tables
 from .correlation import correlations
 
@@ -45,11 +47,11 @@ def _conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
         found = integration.sweep(
             chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel
         )
-    kept = chunk.mask.array()
-    return [lambda maps=maps: correlate(maps, kept) for maps in found]  # type: ignore[misc]
+    kept, device = chunk.mask.array(), chunk.clf.device
+    return [lambda maps=maps: correlate(maps, kept, device) for maps in found]  # type: ignore[misc]
 
 
-def correlate(maps: ExampleMaps, kept: np.ndarray) -> Tables:
+def correlate(maps: ExampleMaps, kept: np.ndarray, device: torch.device) -> Tables:
     """Every statistic of attention against attribution, and the largest attribution, of each kept head.
 
     ``…_influential`` compares only the query rows that can reach the prediction: elsewhere no head of the
@@ -57,11 +59,12 @@ def correlate(maps: ExampleMaps, kept: np.ndarray) -> Tables:
     """
     attention, attribution = maps.attention, maps.attribution
     tokens = attention.shape[-1]
+    correlated = partial(device_correlation.correlations, device=device) if device.type == "cuda" else correlations
 
     def statistics(which: Any, rows: Any = slice(None)) -> Tables:
         a, b = attention[which][:, rows], attribution[which][:, rows]  # [heads, rows, T]
         a, b = a.reshape(len(a), a.shape[1] * tokens), b.reshape(len(b), b.shape[1] * tokens)
-        return {**correlations(a, b), "max": b.max(axis=1, initial=-np.inf).astype(np.float64)}
+        return {**correlated(a, b), "max": b.max(axis=1, initial=-np.inf).astype(np.float64)}
 
     out = {name: _placed(values, kept) for name, values in statistics(kept).items()}
     rows = {name: table.copy() for name, table in out.items()}
