@@ -41,10 +41,10 @@ fine-tuned for three epochs (SST-2 on 16,000 examples). Metrics are of the whole
 seeds, which lead to the cells. A seed with primes (0′, 0′′) was trained once more, on another processor, so its weights
 are not those of the first table: processors differ in rounding, and a GPU draws other dropout besides.
 
-A cell that has `"device": "cuda"` in its `made_by` is of one NVIDIA H200, which trained and computed with products in
-TF32: that keeps 10 of 23 bits. With one of these models, MPNet on MRPC, computing in TF32 changed no answer of 408, no
-logit by more than 0.0053, and no head's correlation by more than 0.0005 (`bench/tf32.py`). The others are of
-processors."""
+A cell that has `"products": "high"` in its `made_by` is of a GPU, which trained and computed with products in TF32:
+that keeps 10 of 23 bits. Its `device` names the GPU; `"cuda"` alone is an NVIDIA H200. With one of these models, MPNet
+on MRPC, computing in TF32 changed no answer of 408, no logit by more than 0.0053, and no head's correlation by more
+than 0.0005 (`bench/tf32.py`). The others are of processors."""
 
 NOT_PLANNED = """\
 Not planned, and why: the true token as the source of E1, and masks from a masked-language model (E5), because neither

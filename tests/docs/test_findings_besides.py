@@ -59,6 +59,12 @@ def test_the_finding_about_training_again_is_the_cells(study: ModuleType) -> Non
     close = [f"{100 * of.min():.1f} to {100 * of.max():.1f}" for of in (taylor, thesis)]
     assert f"they lie close together: {' and '.join(close)}." in said
     assert len({c["digest"] for seed in zip(*of.values(), strict=True) for c in seed}) == 3
+    anew = {way: [cells[f"retrain-minilm-mrpc-{seed}-{way}-taylor"] for seed in range(3)] for way in ("igspf", "isp")}
+    means = [np.array([np.mean([a["mean"] for a in c["ahead"]]) for c in found]) for found in anew.values()]
+    assert "is ahead of their random orders by {} and {} in the mean of the six".format(*map(over, means)) in said
+    both = [[c["digest"] for c in found] for found in anew.values()]
+    assert both[0] == both[1]
+    assert not {*both[0]} & {c["digest"] for c in of["taylor"]}
     wnli = [c for name, c in cells.items() if name.startswith("retrain-minilm-wnli-")]
     full = {c["seed"]: c["full"]["accuracy"] for c in wnli}
     every = [c["full"]["accuracy"] for name, c in cells.items() if "minilm-wnli" in name and "steps" in c]
@@ -121,13 +127,18 @@ def test_the_finding_about_agreement_is_the_pages(study: ModuleType) -> None:
 
 def test_the_finding_about_single_heads_is_the_cells(study: ModuleType) -> None:
     cells = {name: cell for name, cell in study.read().items() if cell["experiment"] == "M"}
-    of = {t: [c for n, c in cells.items() if f"-{t}-" in n] for t in ("mrpc", "sst2", "cola")}
-    assert [len(found) for found in of.values()] == [3, 3, 3]
+    of = {t: [c for n, c in cells.items() if f"-minilm-{t}-" in n] for t in ("mrpc", "sst2", "cola", "rte")}
+    assert [len(found) for found in of.values()] == [3, 3, 3, 3]
     assert {study.told(c)[1] for c in of["mrpc"]} == {2, 3}
-    assert not any(study.told(c)[1] or study.told(c)[2] for t in ("sst2", "cola") for c in of[t])
+    assert not any(study.told(c)[1] or study.told(c)[2] for t in ("sst2", "cola", "rte") for c in of[t])
     worst = [max(v for row in c["cost"] for v in row if v is not None) for c in of["mrpc"]]
     assert [f"{100 * f(worst):.0f}" for f in (min, max)] == ["11", "15"]
-    assert {c["heads"] for c in cells.values()} == {72}
+    assert {c["heads"] for found in of.values() for c in found} == {72}
+    mpnet = cells["michel-mpnet-mrpc-0"]
+    assert (mpnet["heads"], study.told(mpnet)[1:]) == (144, (0, 0))
+    page = study.TARGET.read_text(encoding="utf-8")
+    assert re.search(r"\| mpnet \| mrpc \| \[.*michel-mpnet-mrpc-0.json\) \| 144 \|.*\| 7 of 12 \|", page)
+    assert "none of the 144 is shown to be missed, and in seven of the twelve layers one head alone" in findings(study)
     assert "two or three of them make each of three MRPC models worse at the 5 % level over all heads" in findings(
         study
     )
