@@ -207,6 +207,18 @@ def test_a_model_that_skips_our_attention_is_caught() -> None:
 # generation --------------------------------------------------------------------------------------
 
 
+def test_what_a_translation_follows_besides_the_digests() -> None:
+    """Caches of what reads translations hold it."""
+    model = tiny_seq2seq()
+    usual, cleaning, longer = sentence_tokenizer(), sentence_tokenizer(), sentence_tokenizer(longest=15)
+    cleaning.clean_up_tokenization_spaces = True
+    shown = [headviz.wrap(model, tokenizer) for tokenizer in (usual, cleaning, longer)]
+    assert len({clf.generation for clf in shown}) == 3
+    assert len({(clf.digest, clf.tokenizer_digest) for clf in shown}) == 1
+    model.config.max_position_embeddings = 14
+    assert headviz.wrap(model, usual).generation == ""
+
+
 @each_family
 @pytest.mark.parametrize("beams", [1, 3])
 def test_without_a_mask_generation_is_that_of_transformers(family: str, beams: int) -> None:

@@ -71,15 +71,19 @@ class Translator(TransformerModel):
 
     @cached_property
     def generation(self) -> str:
-        """What the model's own generation settings say otherwise than its configuration implies, as JSON; or nothing.
+        """What generation settings and tokenizer say otherwise than the configuration implies, as JSON; or nothing.
 
-        Translations follow them; the digest, which is of the weights and the configuration, does not hold them.
+        Translations follow them; the digests, which are of weights, configuration and token ids, do not hold them.
         """
         asked: Any = self.model.generation_config
         both = asked, type(asked).from_model_config(self.config)
         own, usual = (json.loads(one.to_json_string(use_diff=False)) for one in both)
         own = {k: v for k, v in own.items() if k not in _GIVEN and not k.startswith(("_", "output_", "return_"))}
         other = {k: v for k, v in own.items() if v is not None and v != usual.get(k)}
+        if getattr(self.tokenizer, "clean_up_tokenization_spaces", False):
+            other["clean_up_tokenization_spaces"] = True
+        if self.max_length != (getattr(self.config, "max_position_embeddings", None) or DEFAULT_LENGTH):
+            other["max_length"] = self.max_length
         return json.dumps(other, sort_keys=True) if other else ""
 
     # stacks -----------------------------------------------------------------------------------
