@@ -8,7 +8,7 @@ import numpy as np
 
 from findings_orders import AGAINST
 from findings_pruned_page import comparable, leads_of
-from findings_retrained_page import ahead, full_by_seed
+from findings_retrained_page import ahead, full_by_model
 from findings_tables import Cells, by_model, by_order, floor_of, full_of, known, no_better, over_seeds, told_apart
 from headviz.analyses.board import recorded
 from pictures import Curve, Panel, draw
@@ -102,7 +102,8 @@ def _retrained(where: str, group: Cells) -> Iterator[Drawn]:
             leads.append(Curve(score, shares, [100 * mean for mean, _, _ in told], sure=sure))
     if not kept:
         return
-    full = float(np.mean([*full_by_seed(group).values()]))
+    drawn = [c for c in group if c["algorithm"] == "one-shot-isp"]
+    full = float(np.mean([*full_by_model(drawn).values()]))
     panel = Panel(f"{where}, retrained: {metric}", kept, *OFF, [(full, "all heads"), *_floor(group)])
     yield _picture(f"retrain-{where}", panel, "One-shot ISP; bands: one sd.")
     if leads and not no_better(group):

@@ -54,14 +54,10 @@ def retrained(found: Cells, trained: Cells) -> Iterator[str]:
 
 def _task(encoder: str, task: str, group: Cells, ways: dict[tuple[str, str], Cells]) -> Iterator[str]:
     metric, first = group[0]["metric"], group[0]["steps"]
-    full = full_by_seed(group)
     floor = floor_of(group[0])
     known = "" if floor is None else f" One class for all answers: {floor:.3f}."
     yield from [f"### {encoder} on {task}, trained again", ""]
-    yield from [
-        f"{metric} over {group[0]['n']:,} dev examples. With all heads: {_spread([*full.values()])}.{known}",
-        "",
-    ]
+    yield from [f"{metric} over {group[0]['n']:,} dev examples. With all heads: {_full(group)}.{known}", ""]
     shares = [f"{step['sparsity']:.0%} off" for step in first]
     rows, changes, leads, against = [], [], [], []
     for way, own in ways.items():
@@ -74,7 +70,7 @@ def _task(encoder: str, task: str, group: Cells, ways: dict[tuple[str, str], Cel
         if way[1] != "random":
             leads.append([_name(*way), len(own), *_leads([ahead(c) for c in own], own)])
             base = {c["digest"]: c for c in ways.get((way[0], AGAINST), []) if way[1] != AGAINST}
-            both = [c for c in own if c.get("digest") in base]
+            both = [c for c in own if c["digest"] in base]
             if both:
                 than = [ahead(c) - ahead(base[c["digest"]]) for c in both]
                 against.append([_name(*way), len(both), *_leads(than)])
@@ -111,9 +107,9 @@ def _name(algorithm: str, score: str) -> str:
     return f"{THE_SAME.get(algorithm, ALGORITHMS[algorithm].title)}, `{score}`"
 
 
-def full_by_seed(group: Cells) -> dict[int, float]:
-    """The metric of the models with all heads."""
-    return {c["seed"]: full_of(c, c["metric"]) for c in group}
+def full_by_model(group: Cells) -> dict[str, float]:
+    """The metric of the models with all heads, those of one seed that were trained apart each."""
+    return {c["digest"]: full_of(c, c["metric"]) for c in group}
 
 
 def _ticket(own: Cells, at: int, metric: str) -> Ticket:
@@ -134,6 +130,11 @@ def _change(own: Cells, at: int, metric: str) -> str:
     return points(
         *over_seeds(np.array([known(s, metric) - full_of(c, metric) for c, s in zip(own, steps, strict=True)]))
     )
+
+
+def _full(group: Cells) -> str:
+    values = [*full_by_model(group).values()]
+    return _spread(values) + (f" over {len(values)} trainings" if len(values) > 1 else "")
 
 
 def _spread(values: list[float]) -> str:

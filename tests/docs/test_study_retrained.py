@@ -10,7 +10,7 @@ from support.study import retrained, text
 def test_a_ticket_is_marked_and_its_chance_of_being_false_stands_beside(study: ModuleType) -> None:
     won = [retrained(0, 0.80, 0.79), retrained(1, 0.81, 0.81), retrained(2, 0.82, 0.83)]  # .81 ≤ .81 + sd
     said = text(study, *won)
-    assert "With all heads: 0.810 ± 0.010." in said
+    assert "With all heads: 0.810 ± 0.010 over 3 trainings." in said
     assert "| ISP, IGSPP, `taylor` | 0 1 2 | 0.810 ± 0.020 * |" in said
     assert "It lets a true loss of one sd pass: 45% with 3 seeds." in said
     assert "one-shot ISP ticket 84.2±0.3" in said
@@ -24,6 +24,12 @@ def test_a_loss_of_more_than_the_margin_is_excluded_only_where_the_seeds_agree(s
     assert text(study, *agree).split("`taylor` | 0 1 2 |")[1].splitlines()[0].endswith("| 30% |")
     apart = [retrained(0, 0.80, 0.83), retrained(1, 0.81, 0.78), retrained(2, 0.82, 0.82)]
     assert text(study, *apart).split("`taylor` | 0 1 2 |")[1].splitlines()[0].endswith("| – |")
+
+
+def test_a_seeds_models_that_were_trained_apart_are_each_counted(study: ModuleType) -> None:
+    once = {**retrained(0, 0.9, 0.8), "cell": "retrain-minilm-mrpc-0-igspf-taylor", "algorithm": "igspf", "digest": "b"}
+    assert "With all heads: 0.850 ± 0.071 over 2 trainings." in text(study, retrained(0, 0.8, 0.8), once)
+    assert "With all heads: 0.900." in text(study, once)
 
 
 def test_one_seed_is_no_ticket_and_its_interval_is_over_examples(study: ModuleType) -> None:

@@ -53,7 +53,7 @@ def retrained(seed: int, full: float, kept: float, lead: float = 0.1, predicted:
     less = kept - full
     return {
         "cell": f"retrain-minilm-mrpc-{seed}-isp-taylor", "experiment": "E3", "algorithm": "isp", "score": "taylor",
-        "seed": seed, "metric": "accuracy", "n": 408, "full": {"accuracy": full},
+        "seed": seed, "metric": "accuracy", "n": 408, "full": {"accuracy": full}, "digest": f"{seed}",
         "steps": [{"sparsity": 0.3, "metrics": {"accuracy": kept}, "constant": {"accuracy": 0.68},
                    "predicted": {"yes": predicted, "no": 100 - predicted},
                    "deltas": {"accuracy": {"delta": less, "low": less - 0.03, "high": less + 0.03}}}],
