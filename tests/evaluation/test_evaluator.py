@@ -16,6 +16,7 @@ from headviz.errors import Cancelled, OptionError, TaskError
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.evaluation.state_cache import plan
+from headviz.models.fast import packing, post_norm
 from headviz.models.fast.kernels import bfloat16_here
 from headviz.models.fast.packing import pack
 from headviz.models.fast.stages import stages_for
@@ -58,6 +59,31 @@ def test_many_random_masks(count: int) -> None:
     for _ in range(count):
         mask = random_mask(rng, 4, 4)
         np.testing.assert_allclose(evaluator.evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1.25, 100.0])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "mpnet"])
+def test_texts_of_similar_length_padded_as_on_a_gpu(
+    family: str, spread: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There one batch for each length would be hundreds of small kernels."""
+    clf, data, rng, seen = tiny_classifier(family, spread=0.15), some_data(), random.Random(3), []
+    gpu = torch.device("cuda")
+
+    def there(chunk: packing.Chunk, device: torch.device, dtype: torch.dtype) -> packing.Placed:
+        groups = tuple(packing._padded(chunk.groups, device, dtype))
+        seen.append((len(chunk.groups), len(groups)))
+        return dataclasses.replace(packing.placed(chunk, device, dtype), groups=groups)
+
+    monkeypatch.setattr(packing, "UNEVEN", spread)
+    monkeypatch.setattr(post_norm, "placed", there)
+    evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=150))
+    for mask in (None, *(random_mask(rng, 3, 4) for _ in range(6))):
+        np.testing.assert_allclose(evaluator.evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)
+    assert sum(few < many for many, few in seen) == (0 if spread == 1 else len(seen))
+    assert spread < 100 or {few for _, few in seen} == {1}
+    assert EvaluatorOptions().tokens_at_once(gpu) > EvaluatorOptions().tokens_at_once(clf.device)
+    assert EvaluatorOptions(chunk_tokens=7).tokens_at_once(gpu) == 7
 
 
 def test_evaluation_says_the_same_as_the_plain_one() -> None:

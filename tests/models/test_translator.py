@@ -277,11 +277,11 @@ def test_generation_settings_of_its_own_are_known(tmp_path: Path) -> None:
     model = tiny_seq2seq()
     model.generation_config.num_beams = 4  # which every call sets
     usual = tiny_translator()
-    assert usual.generation == headviz.wrap(model, sentence_tokenizer()).generation == ""
+    assert usual.generation == headviz.wrap(model, sentence_tokenizer()).generation == '{"max_length": 14}'
     model.generation_config.repetition_penalty = 5.0
     model.generation_config.return_dict_in_generate = True
     clf = headviz.wrap(model, sentence_tokenizer())
-    assert clf.generation == '{"repetition_penalty": 5.0}'
+    assert clf.generation == '{"max_length": 14, "repetition_penalty": 5.0}'
     assert clf.digest == usual.digest
     clf.save(tmp_path / "whole")
     assert headviz.load(tmp_path / "whole", device="cpu").generation == clf.generation

@@ -1,20 +1,34 @@
 """Texts packed without padding: one row per token, texts of equal length side by side.
 
-Linear layers then run over the rows alone, and attention over one group of equal length at a time, so no
-padding is ever computed and none can leak into a result.
+Linear layers then run over the rows alone, and attention over one group of equal length at a time, so on a processor
+no padding is ever computed. A GPU would wait for hundreds of small groups in every layer; there texts of similar length
+are one group, padded for its attention alone (``placed``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
     from ..classifier import Classifier, Encoding
+
+
+UNEVEN = 1.25  # how much longer than the first text of a padded group its last one may be
+
+
+@dataclass(frozen=True, eq=False)
+class Padding:
+    """Where the rows of texts of unequal length lie in a padded table [B, T]."""
+
+    rows: Tensor  # [B·T] the row at each place; behind a text its first row, which no query sees
+    places: Tensor  # the place of each row
+    bias: Tensor  # [B, 1, 1, T], −∞ behind a text
 
 
 @dataclass(frozen=True)
@@ -26,6 +40,26 @@ class Group:
     count: int
     length: int
     first: int
+    padding: Padding | None = None  # where the texts are shorter than ``length``
+
+    def apart(self, rows: Tensor) -> Tensor:
+        """[N, W] of the chunk -> [B, T, W]."""
+        own = rows[self.start : self.stop] if self.padding is None else rows[self.padding.rows]
+        return own.view(self.count, self.length, -1)
+
+    def put(self, out: Tensor, found: Tensor) -> None:
+        """[B, T, …] into its rows of [N, W]."""
+        if self.padding is None:
+            out[self.start : self.stop].view(found.shape).copy_(found)
+        else:
+            out[self.start : self.stop] = found.reshape(self.count * self.length, -1)[self.padding.places]
+
+    def biased(self, bias: Tensor | None) -> Tensor | None:
+        """What is added to the scores of attention, [1 or B, 1 or h, Q, T], so that no query sees padding."""
+        if self.padding is None:
+            return bias
+        own = self.padding.bias
+        return own if bias is None else own + bias
 
 
 @dataclass(frozen=True)
@@ -85,11 +119,40 @@ def by_group(chunk: Chunk, encodings: Sequence[Encoding]) -> list[list[Encoding]
     return [[encodings[i] for i in chunk.index[g.first : g.first + g.count]] for g in chunk.groups]
 
 
-def rows_of(chunk: Chunk, like: Tensor) -> Tensor:
-    """``first_rows`` as an index on the tensor's device."""
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """What a chunk's attention reads on a device: its groups, and the row of each text's first token."""
+
+    groups: tuple[Group, ...]
+    first_rows: Tensor
+
+
+def placed(chunk: Chunk, device: torch.device, dtype: torch.dtype) -> Placed:
     import torch
 
-    return torch.tensor(chunk.first_rows(), dtype=torch.long, device=like.device)
+    groups = chunk.groups if device.type == "cpu" else tuple(_padded(chunk.groups, device, dtype))
+    return Placed(groups, torch.tensor(chunk.first_rows(), dtype=torch.long, device=device))
+
+
+def _padded(groups: Sequence[Group], device: torch.device, dtype: torch.dtype) -> Iterator[Group]:
+    """Neighbours of similar length as one group."""
+    import torch
+
+    together: list[Group] = []
+    for group in (*groups, None):
+        if group is not None and (not together or group.length <= UNEVEN * together[0].length):
+            together.append(group)
+            continue
+        first, last = together[0], together[-1]
+        lengths = torch.tensor([g.length for g in together for _ in range(g.count)])
+        there = torch.arange(last.length) < lengths[:, None]  # [B, T]
+        starts = first.start + lengths.cumsum(0) - lengths
+        rows = torch.where(there, starts[:, None] + torch.arange(last.length), starts[:, None]).flatten()
+        bias = torch.zeros(there.shape, dtype=dtype).masked_fill(~there, -torch.inf)[:, None, None]
+        moved = [t.to(device) for t in (rows, there.flatten().nonzero()[:, 0], bias)]
+        padding = None if len(together) == 1 else Padding(*moved)
+        yield Group(first.start, last.stop, len(lengths), last.length, first.first, padding)
+        together = [] if group is None else [group]
 
 
 def embed(clf: Classifier, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from ...attention import Filled, Gate, factor_of
 from ..families.sheet import PostNorm
 from .kernels import attention, linear
-from .packing import Chunk, embed, rows_of
+from .packing import Chunk, Placed, embed, placed
 
 if TYPE_CHECKING:
     from ..classifier import Classifier, Encoding
@@ -57,6 +57,7 @@ class PostNormStages:
         self.widen = dict(base.named_modules()).get(layout.widen) if layout.widen else None
         self.size = clf.head_size
         self.biases: dict[int, Tensor] = {}  # by length; what position_bias keeps
+        self._placed: dict[int, tuple[Chunk, Placed]] = {}  # by the chunk's id, which holds while the chunk is kept
         made: dict[int, _Weights] = {}  # families that share a layer share its copy
         self.weights = []
         for layer in range(clf.num_layers):
@@ -105,7 +106,12 @@ class PostNormStages:
         """What ``finish`` of this layer reads of the states: all rows, or the first tokens' in the last layer."""
         if layer < self.clf.num_layers - 1:
             return hidden
-        return hidden[rows_of(chunk, hidden)]
+        return hidden[self.placed(chunk, hidden).first_rows]
+
+    def placed(self, chunk: Chunk, hidden: Tensor) -> Placed:
+        if id(chunk) not in self._placed:
+            self._placed[id(chunk)] = chunk, placed(chunk, hidden.device, self.dtype)
+        return self._placed[id(chunk)][1]
 
     @torch.inference_mode()
     def context(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor:
@@ -118,11 +124,11 @@ class PostNormStages:
         d, width = self.size, weights.out.shape[1]
         qkv = linear(hidden, weights.qkv, weights.qkv_bias)
         out = hidden.new_empty(hidden.shape[0], width)
-        for g in chunk.groups:
-            parts = qkv[g.start : g.stop].view(g.count, g.length, 3, -1, d)
+        for g in self.placed(chunk, hidden).groups:
+            parts = g.apart(qkv).view(g.count, g.length, 3, -1, d)
             query, key, value = parts.permute(2, 0, 3, 1, 4).contiguous()  # each [B, h, T, d]
-            mixed = attention(query, key, value, self.position_bias(layer, g.length, hidden))
-            out[g.start : g.stop].view(g.count, g.length, -1, d).copy_(mixed.transpose(1, 2))
+            mixed = attention(query, key, value, g.biased(self.position_bias(layer, g.length, hidden)))
+            g.put(out, mixed.transpose(1, 2))
         return out
 
     def position_bias(self, layer: int, length: int, hidden: Tensor) -> Tensor | None:
@@ -142,18 +148,20 @@ class PostNormStages:
         weights = self.weights[layer]
         d, width, hidden_size = self.size, weights.out.shape[1], hidden.shape[1]
         heads = width // d
-        first = hidden[rows_of(chunk, hidden)]
+        where = self.placed(chunk, hidden)
+        first = hidden[where.first_rows]
         query = linear(first, weights.qkv[:width], weights.qkv_bias[:width]).view(-1, heads, d)  # [n, h, d]
         w_key = weights.qkv[width : 2 * width].view(heads, d, hidden_size)
         w_value = weights.qkv[2 * width :].view(heads, d, hidden_size)
         # a query's product with the key bias is the same for all keys, and the softmax removes it
         asked = torch.bmm(query.transpose(0, 1), w_key).transpose(0, 1)  # [n, h, D]
         pooled = torch.empty_like(asked)
-        for g in chunk.groups:
-            rows = hidden[g.start : g.stop].view(g.count, g.length, hidden_size)
+        for g in where.groups:
+            rows = g.apart(hidden)
             here = slice(g.first, g.first + g.count)
             scores = torch.bmm(asked[here], rows.transpose(1, 2))  # [B, h, T]
             bias = self.position_bias(layer, g.length, hidden)
+            bias = g.biased(None if bias is None else bias[:, :, :1])
             probs = torch.softmax(scores if bias is None else scores + bias[:, :, 0], dim=-1)
             pooled[here] = torch.bmm(probs, rows)
         mixed = torch.bmm(pooled.transpose(0, 1), w_value.transpose(1, 2)).transpose(0, 1)  # [n, h, d]
