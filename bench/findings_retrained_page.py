@@ -31,11 +31,12 @@ from headviz.reference import published
 
 THE_SAME = {"isp": "ISP, IGSPP"}  # at the sizes of ISP's rounds
 INTRODUCTION = """\
-The pre-trained encoder without some heads, fine-tuned like the whole one. Each seed has its own fine-tuned model to
-score, sample (300 examples), random order and trainings; its model with all heads is the same training without a head
-removed. On MiniLM the sparsities are those that ISP reaches by removing 30 % of the remaining heads at each round, and
-there IGSPP is ISP. Pictures are of one-shot ISP: means over the seeds, with one sd above and below; a dot stands where
-the lead over the seed's random order is told apart from zero, at this size alone."""
+The pre-trained encoder without some heads, fine-tuned like the whole one. Each seed, with primes or
+without, has its own fine-tuned model to score, random order and trainings, and a sample of 300 examples; its model with
+all heads is the same training without a head removed. On MiniLM the sparsities are those that ISP reaches by removing
+30 % of the remaining heads at each round, and there IGSPP is ISP. Pictures are of one-shot ISP: means over the seeds,
+with one sd above and below; a dot stands where the lead over the seed's random order is told apart from zero, at this
+size alone."""
 
 
 CHANGE = """\

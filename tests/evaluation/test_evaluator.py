@@ -16,7 +16,7 @@ from headviz.errors import Cancelled, OptionError, TaskError
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.evaluation.state_cache import plan
-from headviz.models.fast import packing, post_norm
+from headviz.models.fast import kernels, packing, post_norm
 from headviz.models.fast.kernels import bfloat16_here
 from headviz.models.fast.packing import pack
 from headviz.models.fast.stages import stages_for
@@ -76,6 +76,7 @@ def test_texts_of_similar_length_padded_as_on_a_gpu(
         return dataclasses.replace(packing.placed(chunk, device, dtype), groups=groups)
 
     monkeypatch.setattr(packing, "UNEVEN", spread)
+    monkeypatch.setattr(kernels, "SHORT", 0)  # the kernel that a GPU takes at any length
     monkeypatch.setattr(post_norm, "placed", there)
     evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=150))
     for mask in (None, *(random_mask(rng, 3, 4) for _ in range(6))):

@@ -24,6 +24,7 @@ from headviz import HeadMask
 from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.pruning.finetune.training import fine_tune
 from headviz.pruning.options import FinetuneOptions
+from headviz.scores import correlation, device_correlation
 from headviz.scores.catalogue import SCORES
 from headviz.scores.options import GateOptions
 from headviz.tasks import TASKS, Dataset
@@ -132,6 +133,19 @@ def test_scores(both: Both, score: str) -> None:
         assert np.isfinite(found[1]).all()
     else:
         np.testing.assert_allclose(found[1], found[0], atol=2e-3, rtol=2e-2)
+
+
+@pytest.mark.parametrize("tokens", [7, 14, 29, 64, 100])
+def test_correlations(device: str, tokens: int) -> None:
+    """A constant map has none, though CUDA's mean of equal numbers may differ from them by a last bit."""
+    a, b = np.random.default_rng(tokens).normal(size=(2, 6, tokens**2)).astype(np.float32)
+    a[0] = b[1] = a[2] = b[2] = 0.1
+    b[3] = np.round(b[3])
+    a[4, 5] = np.nan
+    found, expected = device_correlation.correlations(a, b, torch.device(device)), correlation.correlations(a, b)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(np.isnan(values), [True, True, True, False, True, False])
+        np.testing.assert_allclose(found[name], values, atol=1e-12)
 
 
 def test_conductance_and_attention(both: Both) -> None:

@@ -10,6 +10,7 @@ import torch
 from captum.attr import LayerConductance
 from scipy.stats import spearmanr
 
+from headviz.attribution.integration import groups
 from headviz.errors import OptionError
 from headviz.heads import ENCODER
 from headviz.scores import PRESETS, score_heads
@@ -98,3 +99,11 @@ def test_its_differences_are_named_and_its_parts_belong_together() -> None:
         score_heads(clf, data, "conductance-spearman", padded=30)
     with pytest.raises(OptionError, match="shorter than the longest"):
         score_heads(clf, data, preset="thesis-2024-code", padded=3)
+
+
+def test_short_texts_that_a_long_one_pads_keep_to_the_budget() -> None:
+    clf, steps, budget = tiny_classifier("bert", layers=2), 50, 2**24
+    short = clf.encode(["the dog sleeps"] * 40)
+    alone, padded = (list(groups(clf, short, steps, budget, width)) for width in (0, 200))
+    assert len(alone) < len(padded) == 40
+    assert [i for part in padded for i in range(40)[part]] == [*range(40)]

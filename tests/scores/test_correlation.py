@@ -102,6 +102,26 @@ def test_a_constant_map_has_no_correlation(way):
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_a_map_with_an_unknown_value_has_no_correlation(way):
+    a, b = np.random.default_rng(0).normal(size=(2, 4, 9)).astype(np.float32)
+    a[0, 3] = b[1, 8] = a[2] = np.nan
+    for name, values in WAYS[way](a, b).items():
+        np.testing.assert_array_equal(np.isnan(values), [True, True, True, False], err_msg=name)
+
+
+def test_on_a_device_whose_mean_is_not_exact_a_constant_map_has_no_correlation(monkeypatch):
+    """CUDA's is the sum times 1/M: a constant row may differ from it by a last bit."""
+    size = 7**2
+    a = np.random.default_rng(0).normal(size=(1, size)).astype(np.float32)
+    constant = np.full_like(a, 0.1)
+    monkeypatch.setattr(torch.Tensor, "mean", lambda x, dim, keepdim: x.sum(dim, keepdim=keepdim) * (1 / size))
+    ranks = torch.full((1, size), (size - 1) / 2, dtype=torch.float64)
+    assert (ranks - ranks.mean(dim=1, keepdim=True)).any()
+    for maps in ((a, constant), (constant, a), (constant, constant)):
+        assert all(np.isnan(v).all() for v in WAYS["device"](*maps).values())
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_no_heads(way):
     none = np.zeros((0, 25), np.float32)
     assert all(v.shape == (0,) for v in WAYS[way](none, none).values())

@@ -146,16 +146,17 @@ def sweep(
     progress: Progress | None = None,
     walk: Callable[..., Walk] = Walk,
     visited: Visited | None = None,
+    width: int = 0,
 ) -> list[ExampleMaps]:
     """Attention and attribution of every example, all layers in one pass per node.
 
     Give examples of similar length next to each other: those that share a pass are padded. Progress is told in
-    nodes of the path, over all examples. ``walk`` makes the path. ``visited`` supplies the nodes of half as many steps
-    and stores those of this call. Examples that share a pass are recomputed.
+    nodes of the path, over all examples. ``walk`` makes the path; ``width`` is what it pads all texts to. ``visited``
+    supplies the nodes of half as many steps and stores those of this call. Examples that share a pass are recomputed.
     """
     out: list[ExampleMaps] = []
     nodes = len(check(options.rule, options.steps).nodes(options.steps))
-    for part in groups(clf, encodings, options.steps, budget):
+    for part in groups(clf, encodings, options.steps, budget, width):
         told = after(progress, len(out) * nodes, len(encodings) * nodes)
         one = visited if len(encodings[part]) == 1 else None
         out += _sweep_group(walk(clf, encodings[part], targets[part], mask), options, budget, told, cancel, one)
@@ -236,9 +237,9 @@ def gradients(of: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
     return [next(found) if t.requires_grad and t.numel() else torch.zeros_like(t) for t in by]
 
 
-def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: int) -> Iterator[slice]:
+def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: int, width: int = 0) -> Iterator[slice]:
     """Examples that share their passes: as many as the budget holds, up to ``tokens_at_once``."""
-    length = max(len(e) for e in encodings)
+    length = max(width, *(len(e) for e in encodings))
     # what one example keeps for the whole sweep: value and error, the last nodes of three strides, its maps
     kept = clf.num_layers * clf.num_heads * length**2 * 4 * 10
     size = max(1, min(budget // 2 // kept, tokens_at_once(clf) // ((steps + 1) * length)))

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from ..progress import Cancel, Progress, tracked
-from .integration import Walk, tokens_at_once
+from .integration import TOKENS_AT_ONCE, Walk
 
 if TYPE_CHECKING:
     from ..models.classifier import Encoding
@@ -51,7 +51,7 @@ def curves(
 
 def _values(walk: Walk, there: np.ndarray, target: int, progress: Progress | None, cancel: Cancel | None) -> np.ndarray:
     """What the model answers with these tokens [N, T] there and padding in the place of the others."""
-    clf, at_once, found = walk.clf, max(1, tokens_at_once(walk.clf) // walk.length), []
+    clf, at_once, found = walk.clf, max(1, TOKENS_AT_ONCE // walk.length), []
     parts = [there[i : i + at_once] for i in range(0, len(there), at_once)]
     for part in tracked(parts, progress, cancel, size=len):
         kept = torch.from_numpy(part).to(walk.end.device)[:, :, None]

@@ -122,4 +122,5 @@ def sweep(chunk: Chunk) -> list[ExampleMaps]:
         chunk.budget,
         chunk.cancel,
         walk=partial(AuthorWalk, width=options.padded),
+        width=options.padded,
     )

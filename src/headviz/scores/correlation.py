@@ -1,8 +1,8 @@
 """Correlation of two matrices, for many heads at once: Pearson, Spearman, Kendall.
 
-Arguments are [N, M]: N heads, M connections of each. Results are [N] in float64 and equal scipy's;
-a constant row has no correlation and gives NaN. Ties get average ranks (Spearman) or count as
-ties on their side (Kendall's tau-b). Nothing here is for p-values: connections are not independent.
+Arguments are [N, M]: N heads, M connections of each. Results are [N] in float64 and equal scipy's; a constant row has
+no correlation and gives NaN, and so does one that holds NaN. Ties get average ranks (Spearman) or count as ties on
+their side (Kendall's tau-b). Nothing here is for p-values: connections are not independent.
 """
 
 from typing import Any
@@ -39,7 +39,8 @@ def correlations(a: Floats, b: Floats) -> dict[str, Floats]:
         out["pearson"][part] = pearson(a[part], b[part])
         out["spearman"][part] = _pearson(_centred(left.average), _centred(right.average))
         out["kendall"][part] = _tau_b(left, right)
-    return out
+    unknown = np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1)
+    return {name: np.where(unknown, np.nan, values) for name, values in out.items()}
 
 
 class _Ranks:

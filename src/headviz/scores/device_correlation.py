@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .correlation import Floats
 
-ENTRIES_AT_ONCE = 2**23  # of a table; the integers beside it take some 100 bytes for each
+ENTRIES_AT_ONCE = 2**21  # of a table; the integers beside it take 100 to 220 bytes for each
 
 
 class _Ranks(NamedTuple):
@@ -40,16 +40,11 @@ def correlations(a: Floats, b: Floats, device: torch.device) -> dict[str, NDArra
 
 
 def _of_rows(a: Tensor, b: Tensor) -> Tensor:
-    """[3, N]."""
+    """[3, N]. Rows without a correlation are told by their values: a mean is not exact on every device."""
     left, right = _ranks(a), _ranks(b)
-    constant = (a == a[:, :1]).all(dim=1) | (b == b[:, :1]).all(dim=1)
-    return torch.stack(
-        [
-            _pearson(left.average, right.average),
-            _tau_b(left, right),
-            _pearson(a.double(), b.double()).masked_fill(constant, torch.nan),
-        ]
-    )
+    none = torch.stack([(t == t[:, :1]).all(dim=1) | t.isnan().any(dim=1) for t in (a, b)]).any(dim=0)
+    found = [_pearson(left.average, right.average), _tau_b(left, right), _pearson(a.double(), b.double())]
+    return torch.stack(found).masked_fill(none, torch.nan)
 
 
 def _ranks(values: Tensor) -> _Ranks:

@@ -2,8 +2,7 @@
 
 With as many torch threads as cores, the statistics would take a core from one of them, and at the end of every small
 matrix product all the others would wait for it. Of two or three cores a wide model's passes need all, and its
-statistics wait: 4 % of the time on MPNet. Beside a GPU one core was too slow for them: there they have as many as torch
-may use.
+statistics wait: 4 % of the time on MPNet. On CUDA the device computes them itself.
 """
 
 from __future__ import annotations

@@ -114,7 +114,8 @@ def _attattr(chunk: Chunk) -> list[Callable[[], Tables]]:
 
 
 def _by_nodes(chunk: Chunk) -> Iterator[slice]:
-    return integration.groups(chunk.clf, chunk.encodings, int(chunk.options.steps), chunk.budget)
+    width = getattr(chunk.options, "padded", 0)
+    return integration.groups(chunk.clf, chunk.encodings, int(chunk.options.steps), chunk.budget, width)
 
 
 # derivatives by the gates -------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Texts packed without padding: one row per token, texts of equal length side by side.
 
 Linear layers then run over the rows alone, and attention over one group of equal length at a time, so on a processor
-no padding is ever computed. A GPU would wait for hundreds of small groups in every layer; there texts of similar length
-are one group, padded for its attention alone (``placed``).
+no padding is ever computed. A GPU would wait for hundreds of small groups in every layer; there the fast stages put
+texts of similar length into one group, padded for its attention alone (``placed``).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from ...attribution.integration import Walk, gradients, tokens_at_once
+from ...attribution.integration import TOKENS_AT_ONCE, Walk, gradients
 from ...evaluation.dispatch import gold_answers
 from ...evaluation.plain import batches, encode_data
 from ...models.fast.linear import FastLinear
@@ -65,7 +65,7 @@ def gate_gradients(
     heads = np.zeros((len(data), clf.num_layers, clf.num_heads))
     found = tuple(np.zeros((len(data), size), np.float32) for size in sizes)
     weights = [outer_map(clf, layer).weight for layer in range(len(sizes))]
-    groups = list(batches([len(e) for e in encodings], tokens_at_once(clf)))
+    groups = list(batches([len(e) for e in encodings], TOKENS_AT_ONCE))
     for index in tracked(groups, progress, cancel, size=len):
         walk = Walk(clf, [encodings[i] for i in index], [None] * len(index), None)
         call = clf.call(keep_outputs=True)

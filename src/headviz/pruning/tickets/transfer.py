@@ -157,8 +157,9 @@ def subject_of(
 
     def read_by(clf: Classifier, data: Dataset) -> list[Any]:
         order, _ = gold_answers(clf, data, label_order)
-        prefix = getattr(clf, "prefix", None)  # of a translator
-        return [clf.digest, clf.tokenizer_digest, prefix, data.digest, None if order is None else order.tolist()]
+        prefix, *more = (getattr(clf, name, None) for name in ("prefix", "generation", "languages"))  # of a translator
+        known = [clf.digest, clf.tokenizer_digest, prefix, data.digest, None if order is None else order.tolist()]
+        return known + [value for value in more if value]
 
     parts: dict[str, Any] = {"model": read_by(context.clf, context.dev)}
     if seed is not None:
