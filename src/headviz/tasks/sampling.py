@@ -90,7 +90,7 @@ def text_lengths(data: Dataset, lengths: Sequence[int] | np.ndarray | Callable[.
         for at in pieces(len(data)):
             pairs = None if data.pairs is None else list(data.pairs[at])
             with alone_with(lengths):
-                encoded = lengths(list(data.texts[at]), pairs, truncation=False)
+                encoded = lengths(list(data.texts[at]), pairs, truncation=False, verbose=False)
             counts += [len(ids) for ids in encoded["input_ids"]]
         return np.array(counts, dtype=np.int64)
     counted = np.asarray(lengths)
