@@ -1,4 +1,4 @@
-"""What ``correlation`` computes, on a GPU: there the model's passes take less time than the ranks on the processor.
+"""What ``correlation`` computes, on a GPU: a processor's core would hold the model's passes up.
 
 Arguments and results are those of ``correlation.correlations``, which is the slow oracle beside it.
 

@@ -56,9 +56,9 @@ def score_heads(
 
     ``score`` is a name of ``headviz.scores.SCORES`` (default conductance-spearman); ``preset`` is a published choice
     instead. ``options`` are the score's own (rule, rows, abs_level, …). Heads that ``mask`` switches off, or that the
-    model no longer has, are NaN. ``cache=False`` neither reads nor writes. ``budget`` is in bytes: by default
-    1 GiB, and on CUDA a thirty-second of the GPU's memory if that is more. ``checkpoint`` is a
-    file in which scores that learn keep what they have, so that an interrupted call continues.
+    model no longer has, are NaN. ``cache=False`` neither reads nor writes. ``budget`` is in bytes: by default 1 GiB,
+    and on CUDA a thirty-second of the GPU's memory if that is more. ``checkpoint`` is a file in which scores that learn
+    keep what they have, so that an interrupted call continues.
 
     Values per example are kept in the cache: a larger sample, another correlation or an interrupted call
     continues from there. The result depends neither on batches nor on the order of the data.

@@ -143,16 +143,18 @@ def _padded(groups: Sequence[Group], device: torch.device, dtype: torch.dtype) -
         if group is not None and (not together or group.length <= UNEVEN * together[0].length):
             together.append(group)
             continue
-        first, last = together[0], together[-1]
-        lengths = torch.tensor([g.length for g in together for _ in range(g.count)])
+        first, last, texts = together[0], together[-1], [g.length for g in together for _ in range(g.count)]
+        together = [] if group is None else [group]
+        if first is last:
+            yield first
+            continue
+        lengths = torch.tensor(texts)
         there = torch.arange(last.length) < lengths[:, None]  # [B, T]
         starts = first.start + lengths.cumsum(0) - lengths
         rows = torch.where(there, starts[:, None] + torch.arange(last.length), starts[:, None]).flatten()
         bias = torch.zeros(there.shape, dtype=dtype).masked_fill(~there, -torch.inf)[:, None, None]
-        moved = [t.to(device) for t in (rows, there.flatten().nonzero()[:, 0], bias)]
-        padding = None if len(together) == 1 else Padding(*moved)
+        padding = Padding(*(t.to(device) for t in (rows, there.flatten().nonzero()[:, 0], bias)))
         yield Group(first.start, last.stop, len(lengths), last.length, first.first, padding)
-        together = [] if group is None else [group]
 
 
 def embed(clf: Classifier, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
