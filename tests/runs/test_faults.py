@@ -290,6 +290,7 @@ def test_a_full_disk_fails_the_run_and_more_room_lets_it_go_on(tmp_path):
         pytest.skip("this machine has no unshare")
     if "mount:" in done.stderr or "unshare:" in done.stderr:
         pytest.skip("this machine does not let a user mount a small tmpfs")
+    assert done.returncode == 0, done.stderr
     first, last = done.stdout.splitlines()[-2:]
     state, error, steps = first.split(" | ")
     assert state == "failed", done.stderr
