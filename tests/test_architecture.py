@@ -56,7 +56,7 @@ KIND_CHECKS = {
     "distillation.context": (2, "a recurrent model loses its attention, no grid of heads; translations are imitated"),
     "commands.info": (1, "a recurrent model has sizes in place of layers and heads"),
     "ui.parts.texts": (1, "one's own sentence is one field; the pair is a reference and not edited"),
-    "ui.parts.scoring": (1, "sentences are measured in words when a sample is drawn"),
+    "ui.pages.heads.grids": (1, "a sample of sentences is not balanced over classes"),
     "ui.pages.masklab.cost": (1, "changed translations are shown in place of flipped classes"),
     "ui.pages.data.finetuning": (1, "translating dev after each epoch takes longer than the epoch"),
     "ui.pages.distil.form": (1, "a recurrent model has no grid to choose from; known before it is loaded"),

@@ -14,7 +14,6 @@ from ...errors import TaskError
 from ...heads import HeadId, HeadMask, HeadScores
 from ...progress import part
 from ...scores.catalogue import SCORES
-from ...tasks.catalogue import get_task
 from ..shell import jobs, loaders, show
 from ..shell.view import View
 
@@ -110,7 +109,10 @@ def from_plain(e: dict[str, Any]) -> HeadScores:
 
 
 def sample(view: View, clf: TransformerModel) -> Dataset:
-    """The examples that scores are computed on: balanced, of usual length, from train if there is a train split."""
+    """The examples that scores are computed on: balanced, of usual length, from train if there is a train split.
+
+    They are those of ``headviz score``.
+    """
     import headviz
 
     try:
@@ -119,13 +121,7 @@ def sample(view: View, clf: TransformerModel) -> Dataset:
         if wrong.code != "no-split":
             raise
         source = loaders.dataset(view)
-    lengths = clf.tokenizer if has_classes(view) else None  # the length of a sentence pair is counted in words
-    return headviz.sample(source, min(view.samples, len(source)), seed=view.seed, lengths=lengths)
-
-
-def has_classes(view: View) -> bool:
-    """Whether examples are drawn in balance: in equal parts of each class, or of each fifth of a number."""
-    return not get_task(view.task).is_translation
+    return headviz.sample(source, min(view.samples, len(source)), seed=view.seed, lengths=clf.tokenizer)
 
 
 def keep(view: View, found: HeadScores) -> None:

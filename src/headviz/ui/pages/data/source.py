@@ -12,7 +12,6 @@ from ....charts import histograms
 from ....errors import TaskError, UserError
 from ....models.named import NAMED
 from ....recipes.structure import Call, Command, Get, Name, Recipe
-from ...parts import scoring
 from ...shell import jobs, loaders, numbers, recipes, show, state, uploads
 from ...shell.view import View, defaults
 
@@ -303,7 +302,7 @@ def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
     if found is None:
         return
     groups, report, lacking = found
-    band = None if report is None or report.unit != "tokens" else report.band
+    band = None if report is None else report.band
     show.figure(
         histograms.histogram(groups, "tokens", band),
         "lengths",
@@ -318,15 +317,11 @@ def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
 
 
 def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str, list[float]]], Any, str]:
-    from ....evaluation.plain import encode_data
     from ....tasks import sample
     from ....tasks.sampling import text_lengths
 
-    in_tokens = scoring.has_classes(view)
-
     def counted(data: Dataset) -> list[int]:
-        """As scores count them; those of sentences to translate are drawn by their words."""
-        return text_lengths(data, clf.tokenizer).tolist() if in_tokens else [len(e) for e in encode_data(clf, data)]
+        return text_lengths(data, clf.tokenizer).tolist()
 
     groups = [(f"dev ({len(dev):,})", [float(n) for n in counted(dev)])]
     try:
@@ -335,7 +330,7 @@ def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str,
         return (groups, None, str(wrong))  # a task may have no training data; the lengths of dev are still shown
     lengths = counted(train)
     groups.insert(0, (f"train ({len(train):,})", [float(n) for n in lengths]))
-    drawn = sample(train, view.samples, seed=view.seed, lengths=lengths if in_tokens else None)
+    drawn = sample(train, view.samples, seed=view.seed, lengths=lengths)
     return groups, drawn.report, ""
 
 

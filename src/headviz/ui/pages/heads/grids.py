@@ -13,6 +13,7 @@ from ....charts.palette import scale_for
 from ....heads import HeadScores
 from ....recipes.structure import Call, Command, Each, Get, Lambda, Let, Name, Recipe
 from ....scores.catalogue import SCORES, correlates
+from ....tasks.catalogue import get_task
 from ...parts import abilities, cost, scoring
 from ...shell import graded, jobs, part, recipes, show, state
 from ...shell.loaders import Shape
@@ -159,7 +160,7 @@ def measured_on(found: HeadScores, view: View) -> str:
     if not found.samples:
         return "no examples needed"
     # a cost there need not be that on the data's own mix
-    balanced = "balanced sample" if scoring.has_classes(view) else "sample"
+    balanced = "sample" if get_task(view.task).is_translation else "balanced sample"
     said = f"measured on {scoring.examples_of(found)}, a {balanced} of usual length"
     if found.samples <= view.samples:
         return said
@@ -266,8 +267,7 @@ def recipe(view: View, shown: HeadScores | None = None) -> tuple[str, str]:
     if shown is not None and shown.samples:
         view = replace(view, samples=shown.samples)
     train = replace(view, limit=0)
-    counted = {"lengths": Name("clf.tokenizer")} if scoring.has_classes(view) else {}
-    words = {"seed": view.seed, **counted}
+    words = {"seed": view.seed, "lengths": Name("clf.tokenizer")}
     lines = [
         recipes.HEADVIZ,
         recipes.load(view),
