@@ -140,6 +140,24 @@ def test_transfer_between_other_grids_is_refused(tmp_path):
         list(transfer({"B": HeadMask.full(2, 4)}, {"A": context(tmp_path)}))
 
 
+def test_a_mask_that_cannot_be_cut_is_refused_before_the_first_training(tmp_path):
+    """GPT-2 cannot lose all heads of a layer, and ALBERT none; both died at the first such cell, after others."""
+    gpt = tiny_classifier("gpt2", layers=2, heads=4)
+    a = context(tmp_path, layers=2, clf=gpt, load_base=lambda seed: gpt)
+    full = HeadMask.full(2, 4)
+    masks = {"small": full.without([(0, 1)]), "large": full.without([(1, h) for h in range(4)])}
+    with pytest.raises(MaskError, match=r"The mask of 'large' leaves a layer of 'A'.*query, key and value"):
+        next(transfer(masks, {"A": a}, retrain=True, random=0))
+    assert len(list(transfer(masks, {"A": a}, random=0))) == 3  # under the mask it can be used
+    most = {"most": full.without([(layer, h) for layer in range(2) for h in range(3)])}
+    empty = [n for n in range(20) if not all(full.without_random(6, n).kept_in(row) for row in range(2))]
+    with pytest.raises(MaskError, match="A mask of 6 random heads leaves a layer"):
+        next(transfer(most, {"A": a}, retrain=True, random=min(empty) + 1))
+    albert = context(tmp_path / "albert", clf=tiny_classifier("albert"))
+    with pytest.raises(ModelError, match="not really removed"):
+        next(transfer({"x": HeadMask.full(3, 4).without([(0, 0)])}, {"A": albert}, retrain=True))
+
+
 # the matrix -----------------------------------------------------------------------------------------
 
 

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..pruning.tickets.transfer import check_grids
+    from ..pruning.tickets.transfer import check_masks
     from ..pruning.tickets.transfer_matrix import matrix
     from ..pruning.tickets.transfer_spec import TransferSpec, line_of
     from ..pruning.tickets.transfer_words import finding
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     out = None if args.out is None else out_file(args.out, "cells.jsonl")
     contexts = {name: spec.open(name, place.parent) for name in spec.targets}  # all mistakes before any work
     masks = spec.masks_on(next(iter(contexts.values())))
-    check_grids(masks, contexts)
+    check_masks(masks, contexts, spec.seeds if spec.retrain else (), spec.random)
     cells = _known(out, spec, masks, contexts)
     broken = _break(out)
     with progress_bar("transferring") as progress:

@@ -18,7 +18,7 @@ from ...errors import MaskError
 from ...evaluation.constant import remark
 from ...evaluation.dispatch import gold_answers
 from ...heads import HeadMask
-from ...models.pruning import prune
+from ...models.pruning import never_empty, prune, require_prunable
 from ...progress import of_phase, tracked
 from ...results import Result
 from ...storage.store import make_key
@@ -126,7 +126,7 @@ def transfer(
     target, the classes in the order of the model's outputs, where their names do not say it. ``random`` is how many
     random masks of each size stand beside them on every target, None = five, or one for each seed with ``retrain``.
     """
-    check_grids(masks, targets)
+    check_masks(masks, targets, seeds if retrain else (), random)
     if retrain:
         for context in targets.values():
             check_base(context.clf, context.base(seeds[0]))
@@ -172,8 +172,10 @@ def _recipe(context: Context, options: FinetuneOptions | None) -> FinetuneOption
     return options or context.recipe or FinetuneOptions()
 
 
-def check_grids(masks: Mapping[str, HeadMask], targets: Mapping[str, Context]) -> None:
-    """A ``MaskError`` where a mask is not one of a target's model."""
+def check_masks(
+    masks: Mapping[str, HeadMask], targets: Mapping[str, Context], seeds: Sequence[int], random: int | None = None
+) -> None:
+    """Refuse masks that are none of a target's model, or, where it is retrained with ``seeds``, cannot be cut out."""
     for source, mask in masks.items():
         for target, context in targets.items():
             grid = (context.clf.num_layers, context.clf.num_heads)
@@ -181,6 +183,20 @@ def check_grids(masks: Mapping[str, HeadMask], targets: Mapping[str, Context]) -
                 raise MaskError(
                     f"The mask of '{source}' is for {mask.num_layers}×{mask.num_heads} heads, "
                     f"but the model of '{target}' has {grid[0]}×{grid[1]}."
+                )
+    for target, context in targets.items() if seeds else ():
+        clf = context.clf
+        require_prunable(clf)
+        for cell in wanted(masks, (target,), (clf.num_layers, clf.num_heads), True, seeds, random):
+            if never_empty(clf, cell.mask):
+                which = (
+                    f"The mask of '{cell.source}'"
+                    if cell.draw is None
+                    else f"A mask of {len(cell.mask.off)} random heads"
+                )
+                raise MaskError(
+                    f"{which} leaves a layer of '{target}' without a head, and {clf.family.why_not_empty}. "
+                    "Leave it out, or transfer without retraining."
                 )
 
 
