@@ -1,15 +1,13 @@
 """A run's folder: checkpoints that are whole or passed over, writes that are all or nothing, the log's end."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from headviz.errors import RunError
 from headviz.runs.files import KEEP, DiskFull, RunFiles, disk_errors
 from headviz.storage.writing import replace_file
+from support.small_disk import run_on_small_disk
 
 
 @pytest.fixture
@@ -69,26 +67,22 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypat
 
 
 def test_a_full_disk_is_named_when_it_really_is_full(tmp_path):
-    """A tmpfs of 1 MB, mounted in a namespace of its own."""
-    small = tmp_path / "small"
-    small.mkdir()
-    script = (
-        "from pathlib import Path; from headviz.runs.files import RunFiles, DiskFull\n"
-        f"f = RunFiles('0123abcd', Path({str(small)!r})); f.create(); f.save_checkpoint(1, b'x' * 300_000)\n"
-        "try: f.save_checkpoint(2, b'y' * 900_000)\n"
-        "except DiskFull as e: print(e)\n"
-        "print(f.load_checkpoint()[0], sorted(p.name for p in f.folder.iterdir()))\n"
-    )
-    mount = f'mount -t tmpfs -o size=1m tmpfs {small} && exec {sys.executable} -c "$0"'
-    done = (
-        subprocess.run(["unshare", "-rm", "sh", "-c", mount, script], capture_output=True, text=True, check=False)
-        if Path("/usr/bin/unshare").exists()
-        else None
-    )
-    if done is None or "mount" in done.stderr or "unshare" in done.stderr:
-        pytest.skip("this machine does not let a user mount a small tmpfs")
-    assert "is full. Free some space, then resume the run." in done.stdout, done.stderr
-    assert done.stdout.splitlines()[-1] == "1 ['checkpoint-1.bin', 'reserve']"
+    script = """
+        import sys
+        from pathlib import Path
+        from headviz.runs.files import RunFiles, DiskFull
+        f = RunFiles("0123abcd", Path(sys.argv[1]))
+        f.create()
+        f.save_checkpoint(1, b"x" * 300_000)
+        try:
+            f.save_checkpoint(2, b"y" * 900_000)
+        except DiskFull as error:
+            print(error)
+        print(f.load_checkpoint()[0], sorted(p.name for p in f.folder.iterdir()))
+    """
+    error, left = run_on_small_disk(tmp_path / "small", script, "1m")
+    assert "is full. Free some space, then resume the run." in error
+    assert left == "1 ['checkpoint-1.bin', 'reserve']"
 
 
 def test_the_logs_end_is_readable_and_holds_no_token(files):

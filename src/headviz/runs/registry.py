@@ -52,13 +52,13 @@ class Registry:
         with disk_errors(self.folder):
             private_folder(self.folder)
         try:
-            db = sqlite3.connect(self.path, timeout=self.wait, isolation_level=None)
             try:
-                db.row_factory = sqlite3.Row
-                db.execute("PRAGMA foreign_keys = ON")
-                db.execute("PRAGMA synchronous = FULL")  # there are few writes, and each must survive a power cut
-                self._use_wal(db)
-                migrate(db, self.migrations)
+                db = self._connected()
+            except sqlite3.OperationalError as error:
+                if meaning(error) != FULL:
+                    raise
+                db = self._connected(alone=True)
+            try:
                 yield db
             finally:
                 db.close()
@@ -69,6 +69,22 @@ class Registry:
                 f"The run registry {self.path} is damaged ({error}). Move the file away to start a new one; "
                 "the folders of the runs stay."
             ) from error
+
+    def _connected(self, alone: bool = False) -> sqlite3.Connection:
+        """Processes share an index beside the file; one that is ``alone`` for a moment needs no room for it."""
+        db = sqlite3.connect(self.path, timeout=self.wait, isolation_level=None)
+        try:
+            db.row_factory = sqlite3.Row
+            if alone:
+                db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            db.execute("PRAGMA foreign_keys = ON")
+            db.execute("PRAGMA synchronous = FULL")  # there are few writes, and each must survive a power cut
+            self._use_wal(db)
+            migrate(db, self.migrations)
+        except BaseException:
+            db.close()
+            raise
+        return db
 
     def _use_wal(self, db: sqlite3.Connection) -> None:
         until = time.monotonic() + self.wait

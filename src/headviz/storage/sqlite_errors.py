@@ -9,6 +9,7 @@ _MEANING = {
     sqlite3.SQLITE_BUSY: LOCKED,
     sqlite3.SQLITE_LOCKED: LOCKED,
     sqlite3.SQLITE_FULL: FULL,
+    sqlite3.SQLITE_IOERR_SHMSIZE: FULL,  # no room for the index that readers share
     sqlite3.SQLITE_CORRUPT: DAMAGED,
     sqlite3.SQLITE_NOTADB: DAMAGED,
 }
@@ -23,4 +24,4 @@ def meaning(error: sqlite3.Error) -> str:
     # for a table definition that it cannot parse SQLite gives its general error code; only the text says more
     if code == sqlite3.SQLITE_ERROR and str(error).startswith("malformed database schema"):
         return DAMAGED
-    return _MEANING.get(code & _PRIMARY, OTHER)
+    return _MEANING.get(code) or _MEANING.get(code & _PRIMARY, OTHER)
