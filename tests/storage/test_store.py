@@ -13,6 +13,7 @@ import torch
 
 from headviz.errors import OptionError
 from headviz.storage.store import Entry, Store, StoreWarning, limit_from_environment, make_key
+from support.small_disk import run_on_small_disk
 
 SMALL = np.arange(6, dtype=np.float32).reshape(2, 3)
 LARGE = np.arange(40_000, dtype=np.float32)  # beyond the size that stays inside the database
@@ -275,6 +276,41 @@ def full_disk(real):
             raise OSError(28, "No space left on device")
 
     return lambda handle, mode="r", *rest: Full(real(handle, mode)) if "w" in mode else real(handle, mode, *rest)
+
+
+def test_a_disk_without_a_free_byte_can_be_cleared(tmp_path):
+    """SQLite could not open the database: `cache show` said 0 entries, and `cache clear` freed nothing."""
+    script = """
+        import os, sys, warnings
+        from pathlib import Path
+        import numpy as np
+        from headviz.storage.store import Store
+        warnings.simplefilter("ignore")
+        folder = Path(sys.argv[1]) / "store"
+        store = Store(folder)
+        assert store.put("values:1", {"a": np.zeros(3)})
+        assert store.put("maps:1", {"a": np.zeros(50_000)})
+        before = store.usage()
+        store.close()
+        for path in folder.glob("??/??/*.val"):
+            os.utime(path, (0, 0))
+        with open(f"{sys.argv[1]}/filler", "wb", buffering=0) as filler:
+            try:
+                while filler.write(bytes(4096)):
+                    pass
+            except OSError:
+                pass
+        print(os.statvfs(sys.argv[1]).f_bavail)
+        store = Store(folder)
+        print(store.get("values:1"), store.put("values:2", {"a": np.zeros(3)}), store.usage() == before)
+        print(store.clear(), sum(1 for _ in folder.glob("??/??/*.val")), store.usage().entries)
+        print(store.put("maps:2", {"a": np.ones(20_000)}), store.get("maps:2").arrays["a"].sum(), store.usage().kinds)
+    """
+    free, full, cleared, used_again = run_on_small_disk(tmp_path / "small", script)
+    assert free == "0"
+    assert full == "None False True"
+    assert cleared == "2 0 0"
+    assert used_again == "True 20000.0 {'maps': 1}"
 
 
 def test_all_or_nothing(store, monkeypatch):

@@ -16,7 +16,7 @@ _MEANING = {
 _PRIMARY = 0xFF  # the low byte of an extended result code is the code itself
 
 
-def meaning(error: sqlite3.Error) -> str:
+def meaning(error: Exception) -> str:
     """One of LOCKED, FULL, DAMAGED, OTHER."""
     code = getattr(error, "sqlite_errorcode", None)  # errors of Python's own, such as a closed database, have none
     if code is None:

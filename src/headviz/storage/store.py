@@ -26,7 +26,7 @@ from .. import plugins
 from ..errors import OptionError
 from .files import pack, unpack
 from .home import home
-from .sqlite_errors import DAMAGED, meaning
+from .sqlite_errors import DAMAGED, FULL, meaning
 from .strict_disk import (
     LOCK_SECONDS,
     SETTINGS,
@@ -44,6 +44,11 @@ DEFAULT_LIMIT = 2 * 2**30  # bytes
 
 _MAGIC = b"headviz2"
 _SUM = hashlib.sha256
+_BY_KIND = "SELECT substr(key, 1, instr(key, ':') - 1), COUNT(*) FROM Cache GROUP BY 1 ORDER BY 1"
+_SIZE = (  # of the database, and of the files beside it
+    "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+    "SELECT COALESCE(SUM(value), 0) FROM Settings WHERE key = 'size'",
+)
 
 
 class StoreWarning(UserWarning):
@@ -130,7 +135,7 @@ class Store:
         self.folder = Path(folder) if folder is not None else home() / "store"
         self.limit = limit if limit is not None else limit_from_environment()
         self._cache: diskcache.Cache | None = None
-        self._unusable = False
+        self._unusable = self._full = False
 
     def get(self, key: str) -> Entry | None:
         """The entry; None if it is missing, damaged or not written by headviz."""
@@ -187,25 +192,34 @@ class Store:
 
     def usage(self) -> Usage:
         """Number and size of the entries, by kind."""
-        disk = self._open()
         kinds: dict[str, int] = {}
         total = 0
-        if disk is not None:
+        if self._open() is not None or self._full:
             with reader(self.folder) as base:
-                for key, number in base.execute(
-                    "SELECT substr(key, 1, instr(key, ':') - 1), COUNT(*) FROM Cache GROUP BY 1 ORDER BY 1"
-                ):
-                    kinds[str(key)] = number
-            total = int(disk.volume())
+                made = {name for (name,) in base.execute("SELECT name FROM sqlite_master")}
+                if {"Cache", "Settings"} <= made:  # on a full disk it may be half made
+                    kinds = dict(base.execute(_BY_KIND))
+                    total = sum(int(base.execute(part).fetchone()[0]) for part in _SIZE)
         return Usage(str(self.folder), sum(kinds.values()), total, self.limit, kinds)
 
     def clear(self) -> int:
         """Delete every entry and its file; returns how many there were."""
         disk = self._open()
-        if disk is None:
+        try:
+            if disk is not None:
+                with disk.disk.files_follow(), disk.transact():
+                    count = int(disk.clear())
+        except sqlite3.OperationalError as error:
+            if meaning(error) != FULL:
+                raise
+            self._full = True
+        if self._full:  # no row can be deleted; other processes go on with their own until they end
+            count = self.usage().entries
+            self.close()
+            remove_database(self.folder)
+            self._unusable = self._full = False
+        elif disk is None:
             return 0
-        with disk.disk.files_follow(), disk.transact():
-            count = int(disk.clear())
         for path in self.folder.glob("??/??/*.val"):  # what a killed process left
             if own_file(path.relative_to(self.folder).as_posix()) and not _is_new(path):
                 path.unlink(missing_ok=True)
@@ -225,6 +239,7 @@ class Store:
                 self._cache = self._connect()
             except (OSError, sqlite3.Error, diskcache.Timeout) as error:
                 self._unusable = True
+                self._full = meaning(error) == FULL
                 self._warn(error)
         return self._cache
 
@@ -249,7 +264,7 @@ class Store:
         return True
 
     def _warn(self, error: Exception) -> None:
-        reason = str(error) or type(error).__name__
+        reason = "the disk is full" if meaning(error) == FULL else str(error) or type(error).__name__
         warnings.warn(
             f"The cache in {self.folder} cannot be used ({reason}); results are computed but not kept. "
             "Free some space, or set HEADVIZ_HOME to a folder of yours on a local disk.",

@@ -17,7 +17,7 @@ from typing import Any
 
 import diskcache
 
-from .sqlite_errors import DAMAGED, meaning
+from .sqlite_errors import DAMAGED, FULL, meaning
 
 INLINE = 32 * 2**10  # bytes; smaller values live in the database, larger ones in files of their own
 LOCK_SECONDS = 10.0
@@ -157,8 +157,19 @@ def remove_database(folder: Path) -> None:
 
 @contextmanager
 def reader(folder: Path) -> Iterator[sqlite3.Connection]:
-    base = sqlite3.connect((folder / "cache.db").absolute().as_uri() + "?mode=ro", uri=True, timeout=LOCK_SECONDS)
+    def connected(options: str) -> sqlite3.Connection:
+        place = (folder / "cache.db").absolute().as_uri()
+        return sqlite3.connect(f"{place}?mode=ro{options}", uri=True, timeout=LOCK_SECONDS)
+
+    base = connected("")
     try:
+        try:
+            base.execute("SELECT 1 FROM sqlite_master")
+        except sqlite3.OperationalError as error:
+            if meaning(error) != FULL:
+                raise
+            base.close()
+            base = connected("&immutable=1")  # without room for the index that processes share nobody writes
         yield base
     finally:
         base.close()
