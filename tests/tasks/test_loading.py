@@ -122,7 +122,7 @@ def test_published_broken_rows_are_left_out_and_told(tmp_path: Path) -> None:
     _tsv(tmp_path / "dev.tsv", header, [*rows * 3, ["9", "9", "9", "cut off"]])
     data = load_task("qqp", data=tmp_path)
     assert len(data) == 6
-    assert data.notes == ("1 broken rows of dev.tsv left out, the first on line 8 (4 fields where the header has 6)",)
+    assert data.notes == ("1 broken row of dev.tsv left out, on line 8 (4 fields where the header has 6)",)
     _tsv(tmp_path / "dev.tsv", header, [*rows * 3, *[["9", "cut off"]] * 6])
     with pytest.raises(TaskError, match="6 of 12 rows are broken, the first on line 8"):
         load_task("qqp", data=tmp_path)

@@ -79,7 +79,7 @@ def test_header_or_none(tmp_path: Path) -> None:
 
 def test_broken_rows_are_refused_or_listed(tmp_path: Path) -> None:
     path = _write(tmp_path / "x.tsv", "a\tb\n1\t2\n3\n4\t5\t6\n7\t8\n")
-    with pytest.raises(TaskError, match=r"x\.tsv, line 3: 1 fields where the header has 2 \(2 such rows"):
+    with pytest.raises(TaskError, match=r"x\.tsv, line 3: 1 field where the header has 2 \(2 such rows"):
         read_table(path)
     table = read_table(path, lenient=True)
     assert table.columns == {"a": ["1", "7"], "b": ["2", "8"]}
@@ -99,8 +99,8 @@ def test_broken_rows_are_refused_or_listed(tmp_path: Path) -> None:
         ("x.csv", b'a,b\n"1" x,2\n', "line 2: not valid csv"),
         ("x.csv", b'a,b\n"1,2\n3,4\n', "not valid csv"),
         ("x.csv", b"a,b\n1,2,3\n", "line 2: 3 fields where the header has 2"),
-        ("x.tsv", "a\tb\nok\t1\ncaf\xe9\t0\n".encode("latin1"), "not UTF-8: byte 0xE9 on line 3.*iconv"),
-        ("x.csv", "a,b\n1,2\n".encode("utf-16"), "not UTF-8: byte 0xFF on line 1"),
+        ("x.tsv", "a\tb\nok\t1\ncaf\xe9\t0\n".encode("latin1"), "not UTF-8: byte 0xE9 on line 3.*iconv -f latin1"),
+        ("x.csv", "a,b\n1,2\n".encode("utf-16"), "not UTF-8: byte 0xFF on line 1.*iconv -f utf-16"),
         ("x.jsonl", b'{"a": 1}\n{"a": \n', "line 2: not valid JSON"),
         ("x.jsonl", b"[1, 2]\n", "line 1: not an object"),
         ("x.parquet", b"PAR1 not really", "not a complete parquet file"),

@@ -155,6 +155,8 @@ def _broken_notes(table: Table, broken: list[tuple[int, str]]) -> list[str]:
             f"{table.name}: {len(broken):,} of {total:,} rows are broken, the first on line {line} ({why}). "
             "Get the file again; its fields must be separated by tabs and not quoted."
         )
+    if len(broken) == 1:
+        return [f"1 broken row of {table.name} left out, on line {line} ({why})"]
     return [f"{len(broken):,} broken rows of {table.name} left out, the first on line {line} ({why})"]
 
 

@@ -7,6 +7,7 @@ file as csv.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -139,9 +140,10 @@ def _decode(path: Path) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
+        written = "utf-16" if raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin1"  # as Excel may save
         raise TaskError(
             f"{file_name(path)} is not UTF-8: byte 0x{raw[error.start]:02X} on line {line}. Save it as UTF-8, "
-            f"for instance with: iconv -f latin1 -t utf-8 {file_name(path)}"
+            f"for instance with: iconv -f {written} -t utf-8 {file_name(path)}"
         ) from error
 
 
@@ -190,7 +192,8 @@ def _from_rows(
             good.append(row)
             lines.append(number)
         else:
-            broken.append((number, f"{len(row)} fields where the header has {len(header)}"))
+            fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
+            broken.append((number, f"{fields} where the header has {len(header)}"))
     if broken and not lenient:
         number, why = broken[0]
         more = f" ({len(broken):,} such rows in all)" if len(broken) > 1 else ""
