@@ -67,7 +67,7 @@ def test_slices_of_a_file(tmp_path: Path) -> None:
         ("en\tde\na\tb\n", {"text_columns": "en,fr"}, "no column 'fr'"),
         ("en\tde\na\tb\n", {"text_columns": "en"}, "two columns"),
         ("source\ttarget\na\tb\n", {"label_column": "target"}, "has no label column"),
-        ("source\ttarget\na\n", {}, "line 2: 1 fields"),
+        ("source\ttarget\na\n", {}, "line 2: 1 field"),
     ],
 )
 def test_bad_files(tmp_path: Path, content: str, options: dict[str, str], message: str) -> None:
