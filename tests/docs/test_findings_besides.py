@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm, ttest_1samp
 
-from support.findings import ends, findings, table
+from support.findings import ends, findings, plain, table
 
 
 def test_the_finding_about_training_again_is_the_cells(study: ModuleType) -> None:
@@ -65,6 +65,18 @@ def test_the_finding_about_training_again_is_the_cells(study: ModuleType) -> Non
     both = [[c["digest"] for c in found] for found in anew.values()]
     assert both[0] == both[1]
     assert not {*both[0]} & {c["digest"] for c in of["taylor"]}
+    gates = [cells[f"retrain-minilm-mrpc-{seed}-one-shot-isp-gates"] for seed in (1, 2)]
+    assert "retrain-minilm-mrpc-0-one-shot-isp-gates" not in cells
+    led = np.array([np.mean([a["mean"] for a in c["ahead"]]) for c in gates])
+    assert "random orders by {:.1f} and {:.1f} points in the mean of the six".format(*(100 * led)) in said
+    assert f"sizes: {over(led).replace('-', '−')}. So the lead that they have without retraining is not shown" in said
+    assert not {c["digest"] for c in gates} & {c["digest"] for found in (of["taylor"], *anew.values()) for c in found}
+    right = [
+        ", ".join(plain(float(np.mean([c["steps"][at]["metrics"]["accuracy"] for c in found]))) for at in (3, 4, 5))
+        for found in (gates, of["taylor"])
+    ]
+    told = ["{}, {} and {}".format(*values.split(", ")) for values in right]
+    assert "With 76, 83 and 89 % off their means are {}, those of `taylor` {}.".format(*told) in said
     wnli = [c for name, c in cells.items() if name.startswith("retrain-minilm-wnli-")]
     full = {c["seed"]: c["full"]["accuracy"] for c in wnli}
     every = [c["full"]["accuracy"] for name, c in cells.items() if "minilm-wnli" in name and "steps" in c]
