@@ -18,8 +18,9 @@ with left:
         with st.expander("Another model: hub id, folder, revision, device", key="model_box"):
             source.model_form(view)
     try:
-        clf = loaders.model(view)
-        source.card(clf)
+        found = loaders.model(view)
+        source.card(found)
+        clf = found  # one without heads has no card, and nothing below is about it
         class_names.named(view)
     except UserError as wrong:
         st.error(show.plain(str(wrong)), icon=":material/error:")

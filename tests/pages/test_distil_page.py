@@ -139,6 +139,15 @@ def test_a_recurrent_translator_without_attention_has_none_to_lose(open_page, tm
     assert any("no attention to remove" in str(i.value) for i in app.info)
 
 
+@pytest.mark.parametrize("page", ["heads", "runs", "data"])
+def test_other_pages_say_what_a_recurrent_translator_lacks(open_page, tmp_path, monkeypatch, page) -> None:
+    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
+    app = open_page(page, model=recurrent(tmp_path), task="demo-translation", label="")
+    assert not app.exception
+    (error,) = app.error
+    assert "no attention heads to look into, to mask or to remove. It can be" in str(error.value).replace("\\", "")
+
+
 def test_the_chosen_distillation_is_in_the_address(open_page, tmp_path, monkeypatch) -> None:
     from headviz.ui.pages.distil import results as distil
 
