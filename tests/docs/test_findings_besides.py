@@ -71,12 +71,17 @@ def test_the_finding_about_training_again_is_the_cells(study: ModuleType) -> Non
     assert "random orders by {:.1f} and {:.1f} points in the mean of the six".format(*(100 * led)) in said
     assert f"sizes: {over(led).replace('-', '−')}. So the lead that they have without retraining is not shown" in said
     assert not {c["digest"] for c in gates} & {c["digest"] for found in (of["taylor"], *anew.values()) for c in found}
-    right = [
-        ", ".join(plain(float(np.mean([c["steps"][at]["metrics"]["accuracy"] for c in found]))) for at in (3, 4, 5))
-        for found in (gates, of["taylor"])
-    ]
-    told = ["{}, {} and {}".format(*values.split(", ")) for values in right]
-    assert "With 76, 83 and 89 % off their means are {}, those of `taylor` {}.".format(*told) in said
+    again = study.read(study.TWINS)
+    beside = [again[f"retrain-minilm-mrpc-{c['seed']}-one-shot-isp-taylor-{c['digest'][:8]}"] for c in gates]
+    assert [c["digest"] for c in beside] == [c["digest"] for c in gates]
+    led = np.array([np.mean([a["mean"] for a in c["ahead"]]) for c in beside])
+    assert "On the same two models `taylor` is ahead by {:.1f} and {:.1f}".format(*(100 * led)) in said
+
+    def right(found: list[dict[str, Any]]) -> str:
+        means = [np.mean([c["steps"][at]["metrics"]["accuracy"] for c in found]) for at in (3, 4, 5)]
+        return "{}, {} and {}".format(*(plain(float(mean)) for mean in means))
+
+    assert f"With 76, 83 and 89 % off its means are {right(beside)}, those of gates {right(gates)}." in said
     wnli = [c for name, c in cells.items() if name.startswith("retrain-minilm-wnli-")]
     full = {c["seed"]: c["full"]["accuracy"] for c in wnli}
     every = [c["full"]["accuracy"] for name, c in cells.items() if "minilm-wnli" in name and "steps" in c]
