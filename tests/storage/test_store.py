@@ -294,13 +294,7 @@ def test_a_disk_without_a_free_byte_can_be_cleared(tmp_path):
         store.close()
         for path in folder.glob("??/??/*.val"):
             os.utime(path, (0, 0))
-        with open(f"{sys.argv[1]}/filler", "wb", buffering=0) as filler:
-            try:
-                while filler.write(bytes(4096)):
-                    pass
-            except OSError:
-                pass
-        print(os.statvfs(sys.argv[1]).f_bavail)
+        print(fill())
         store = Store(folder)
         print(store.get("values:1"), store.put("values:2", {"a": np.zeros(3)}), store.usage() == before)
         print(store.clear(), sum(1 for _ in folder.glob("??/??/*.val")), store.usage().entries)

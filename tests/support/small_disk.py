@@ -10,15 +10,28 @@ from pathlib import Path
 
 import pytest
 
+FILL = """
+def fill():
+    '''Take what is free; how many blocks are left.'''
+    import os, sys
+    with open(f"{sys.argv[1]}/filler", "wb", buffering=0) as filler:
+        try:
+            while filler.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+    return os.statvfs(sys.argv[1]).f_bavail
+"""
+
 
 def run_on_small_disk(place: Path, script: str, size: str = "2m") -> list[str]:
     """What a Python script prints while ``place``, its first argument and its ``HEADVIZ_HOME``, is a disk of that size.
 
-    Skips where a user may not mount one. A script that fails is an error.
+    The script may call ``fill``. Skips where a user may not mount one. A script that fails is an error.
     """
     place.mkdir()
     mount = f'mount -t tmpfs -o size={size} tmpfs "$1" && exec "$2" -c "$0" "$1"'
-    given = [textwrap.dedent(script), str(place), sys.executable]
+    given = [FILL + textwrap.dedent(script), str(place), sys.executable]
     try:
         done = subprocess.run(
             ["unshare", "-rm", "sh", "-c", mount, *given],

@@ -189,14 +189,12 @@ def check_masks(
         require_prunable(clf)
         for cell in wanted(masks, (target,), (clf.num_layers, clf.num_heads), True, seeds, random):
             if never_empty(clf, cell.mask):
-                which = (
-                    f"The mask of '{cell.source}'"
-                    if cell.draw is None
-                    else f"A mask of {len(cell.mask.off)} random heads"
-                )
+                which, instead = f"The mask of '{cell.source}'", "Leave it out"
+                if cell.draw is not None:
+                    which, instead = f"A mask of {len(cell.mask.off)} random heads", "Ask for none (random=0)"
                 raise MaskError(
                     f"{which} leaves a layer of '{target}' without a head, and {clf.family.why_not_empty}. "
-                    "Leave it out, or transfer without retraining."
+                    f"{instead}, or transfer without retraining."
                 )
 
 
