@@ -4,11 +4,13 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 import headviz
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
 from headviz.analyses.all_but_one import all_but_one
+from headviz.analyses.all_but_one import finding as alone
 from headviz.analyses.catalogue import ANALYSES
 from headviz.analyses.cross_dataset import cross_dataset, relate
 from headviz.analyses.harmful import harmful
@@ -18,8 +20,10 @@ from headviz.evaluation.comparison import Answers, Delta, deltas
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.paired import paired
 from headviz.evaluation.significance import benjamini_hochberg, mcnemar
+from headviz.tasks import get_task
 from support.analysed import learnt, twins, unlearnt
 from support.plain import evaluate
+from support.tiny import TEXTS, tiny_classifier
 
 
 @pytest.mark.slow
@@ -234,3 +238,34 @@ def test_the_search_keeps_to_its_time_and_tries_the_promising_pairs_first() -> N
     assert len(tried) == len(set(tried)) == len(heads) * (len(heads) - 1) // 2
     with pytest.raises(OptionError, match="time budget"):
         redundant(evaluator, seconds=0)
+
+
+def test_over_draws_the_baseline_is_that_of_all_draws() -> None:
+    """Beside costs that are means over the draws, the last draw's baseline would be another model's."""
+    evaluator = learnt(n=40)
+    off = HeadMask.full(3, 4).without(["0.1", "2.3"])
+    drawing = headviz.evaluator_of(evaluator.clf, evaluator.data, ablation="resample", reference=evaluator.data)
+    each = [one.evaluate(off).metrics["accuracy"] for one in drawing.each_draw()]
+    assert len(set(each)) > 1
+    assert ablate(drawing, base=off).baseline == pytest.approx(np.mean(each))
+
+
+def test_an_ablation_of_something_else_is_refused() -> None:
+    evaluator, other = learnt(n=30), learnt(n=40)
+    with pytest.raises(OptionError, match="of another data than"):
+        redundant(other, ablation=ablate(evaluator))
+    with pytest.raises(OptionError, match="Unknown metric"):
+        redundant(evaluator, ablation=ablate(evaluator), metric="nonsense")
+
+
+def test_layers_where_the_metric_has_no_value_are_not_called_empty() -> None:
+    """Matthews' correlation of one class for all answers has none."""
+    clf = tiny_classifier(labels=("unacceptable", "acceptable"))
+    with torch.no_grad():
+        clf.model.classifier.bias[1] += 1000
+    data = headviz.Dataset(get_task("cola"), "dev", tuple(TEXTS), None, np.array([0, 1, 1, 0]))
+    found = all_but_one(Evaluator(clf, data), "same")
+    assert [np.isnan(row.delta) for row in found.rows] == [True] * 3
+    said = alone(found)
+    assert said.endswith("matthews has no value with one head in a layer.")
+    assert "all 4 answers are" in said

@@ -134,6 +134,8 @@ def test_curves_stop_where_they_are_told() -> None:
     evaluator = learnt(n=20)
     table = np.arange(12.0).reshape(3, 4)
     assert len(pruning_curves(evaluator, {"a": table}, step=0.25, until=0.5).curves[0].points) == 3
+    with pytest.raises(OptionError, match=r"at least 0\.001"):
+        pruning_curves(evaluator, {"a": table}, step=1e-12)
     kept = pruning_curves(evaluator, {"a": table}, step=0.25, keep_per_layer=1).curves[0].points[-1].mask
     assert [len(kept.off_in(i)) for i in range(3)] == [3, 3, 3]
     small = headviz.prune(evaluator.clf, HeadMask.full(3, 4).without([(0, 0), (2, 3)]))

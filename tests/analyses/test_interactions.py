@@ -16,7 +16,9 @@ from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.place_means import PlaceMeans
 from headviz.models.classifier import Encoding
 from headviz.models.stand_in import StandIn
-from support.analysed import learnt, twins
+from headviz.tasks import Dataset, get_task
+from headviz.tasks.strata import limited
+from support.analysed import learnt, texts, twins
 from support.gated import gated
 from support.plain import evaluate
 from support.tiny import tiny_classifier, tiny_model, tiny_tokenizer
@@ -73,7 +75,7 @@ def test_the_estimate_takes_the_logits_slope(family: str, kind: str) -> None:
     clf, heads, step = evaluator.clf, bare.clf.present.kept, 1e-2
     rows = {"mean-by-place": PlaceMeans, "resample": Donors}.get(kind)
     donors = None if rows is None else rows(clf, reference, StandIn(kind))
-    matrix = _estimated(evaluator, heads, 1000, 0, None, None)
+    matrix = _estimated(evaluator, evaluator.data, heads, None, None)
     assert np.allclose(matrix, matrix.T, equal_nan=True)
 
     def loss_of(logits: torch.Tensor) -> float:
@@ -106,9 +108,9 @@ def test_the_estimate_takes_the_logits_slope(family: str, kind: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_model_in_half_precision(dtype: torch.dtype) -> None:
     evaluator = learnt(n=24)
-    wanted = _estimated(evaluator, tuple(FULL.heads()), 1000, 0, None, None)
+    wanted = _estimated(evaluator, evaluator.data, tuple(FULL.heads()), None, None)
     half = Evaluator(headviz.wrap(tiny_model().to(dtype), tiny_tokenizer()), evaluator.data)
-    found = _estimated(half, tuple(FULL.heads()), 1000, 0, None, None)
+    found = _estimated(half, half.data, tuple(FULL.heads()), None, None)
     assert np.nanmax(np.abs(found - wanted)) < 0.2 * np.nanmax(np.abs(wanted))
 
 
@@ -117,10 +119,25 @@ def test_it_keeps_to_its_time_and_can_be_stopped() -> None:
     quick = interactions(evaluator, samples=8, seconds=1e-9)
     assert len(quick.pairs) == 1
     assert np.isfinite(quick.matrix).sum() == 12 * 11
-    strongest = np.unravel_index(np.nanargmax(np.abs(_estimated(evaluator, quick.heads, 8, 0, None, None))), (12, 12))
+    eight = evaluator.data.subset(limited(evaluator.data, 8, 0))
+    strongest = np.unravel_index(np.nanargmax(np.abs(_estimated(evaluator, eight, quick.heads, None, None))), (12, 12))
     assert {quick.heads[i] for i in strongest} == {quick.pairs[0].first, quick.pairs[0].second}
     with pytest.raises(Cancelled):
         interactions(evaluator, samples=8, cancel=lambda: True)
+
+
+def test_the_examples_of_the_estimates_have_the_classes_of_all() -> None:
+    """As many of each class would mix 38 examples of one share with exact pairs of another, and call them 64."""
+    a, b = texts(106, 0)
+    uneven = Dataset(get_task("mnli"), "dev", a, b, np.array([0] * 100 + [1] * 6))
+    evaluator = Evaluator(learnt(n=4).clf, uneven)
+    found = interactions(evaluator, samples=64, seconds=1e-9)
+    drawn = uneven.subset(limited(uneven, 64, 0))
+    assert (found.samples, np.bincount(drawn.labels).tolist()) == (64, [60, 4])
+    wanted = _estimated(evaluator, drawn, found.heads, None, None)
+    exact = (found.heads.index(found.pairs[0].first), found.heads.index(found.pairs[0].second))
+    wanted[exact] = wanted[exact[::-1]] = found.matrix[exact]
+    np.testing.assert_array_equal(found.matrix, wanted)
 
 
 def test_what_cannot_be_asked() -> None:

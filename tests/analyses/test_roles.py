@@ -249,3 +249,8 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "heads spend at least half" in " ".join(shown.split())
     assert "ranked by taylor" in " ".join(shown.split()) or not result["by_importance"]
     assert result["importance"] == "taylor"
+
+
+def test_a_model_whose_decoder_reads_one_token_later_is_refused() -> None:
+    with pytest.raises(UserError, match="Maps of BART cannot be drawn"):
+        roles(tiny_classifier("bart"), data())

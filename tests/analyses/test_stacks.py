@@ -22,7 +22,8 @@ from headviz.analyses.stacks import (
     stack_report,
 )
 from headviz.cli import main
-from headviz.errors import MaskError, OptionError
+from headviz.errors import MaskError, ModelError, OptionError
+from headviz.evaluation.comparison import TextAnswers, deltas
 from headviz.evaluation.translation import TranslationEvaluator
 from headviz.tasks import TASKS, Dataset
 from support.tiny import tiny_folder
@@ -113,6 +114,37 @@ def test_the_other_analyses_take_stacks_together(evaluator: TranslationEvaluator
     found = pruning_curves(evaluator, {"random": scores}, step=0.5)
     assert [len(p.mask.off) for p in found.curves[0].points] == [0, 16, 32]
     assert found.subject.metric == "bleu"
+
+
+def test_an_order_is_compared_with_the_random_one_as_two_translations_are(evaluator: TranslationEvaluator) -> None:
+    """The counts of the full model's translations stood beside the random order's, and turned the sign."""
+    few = evaluator.data
+    data = Dataset(few.task, "dev", few.texts * 6, few.references * 6)  # an interval takes ten changed sentences
+    evaluator = TranslationEvaluator(evaluator.clf, data)
+    draw = np.random.default_rng(0)
+    own, random = pruning_curves(
+        evaluator, {"own": draw.random((ROWS, HEADS)), "random": draw.random((ROWS, HEADS))}, step=0.25
+    ).curves
+    compared = 0
+    for mine, other in zip(own.points, random.points, strict=True):
+        said = [evaluator.evaluate(p.mask).translations for p in (other, mine)]
+        if mine.mask != other.mask:
+            (d,) = deltas(TextAnswers.of(evaluator.data.references, said[0]), [np.array(said[1], object)], "bleu")
+            np.testing.assert_equal(mine.over_random, d.interval_low)
+            compared += not np.isnan(d.interval_low)
+    assert compared
+
+
+def test_a_translator_is_refused_where_classes_or_one_list_of_tokens_are_needed(
+    evaluator: TranslationEvaluator,
+) -> None:
+    for ask in (headviz.interactions, headviz.redundant):
+        with pytest.raises(ModelError, match="has no classes"):
+            ask(evaluator)
+    with pytest.raises(ModelError, match="has no classes"):
+        headviz.roles(evaluator.clf, evaluator.data)
+    with pytest.raises(ModelError, match="has no classes"):
+        headviz.conductance(evaluator.clf, SOURCES[0])
 
 
 @pytest.mark.slow

@@ -81,6 +81,10 @@ def test_batches_masks_pruning_and_the_cache(clf):
     np.testing.assert_array_equal(one(clf, cache=True).attribution, one(clf, cache=True).attribution)
 
 
+def test_one_point_tells_nothing_of_its_own_error(clf):
+    assert np.isnan(one(clf, rule="riemann", steps=1).error)
+
+
 @pytest.mark.parametrize(
     ("given", "says"), [({"steps": 0}, "at least 1"), ({"steps": 3}, "use 4"), ({"rule": "captum"}, "simpson, riemann")]
 )

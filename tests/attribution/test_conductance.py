@@ -513,3 +513,13 @@ def test_bert_base_with_512_tokens_works_in_4_gib():
     done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, timeout=280, env=env)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 4 * 2**20  # KiB
+
+
+def test_a_label_may_be_numpys_own() -> None:
+    """``Dataset.labels`` holds such numbers."""
+    clf = tiny_classifier("bert")
+    one, two = (
+        headviz.conductance(clf, TEXTS[1], PAIRS[1], target="gold", label=label, steps=4, cache=False)
+        for label in (2, np.int64(2))
+    )
+    np.testing.assert_array_equal(one.attribution, two.attribution)

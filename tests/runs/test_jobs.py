@@ -14,7 +14,7 @@ from headviz.models.feed_forward import neurons
 from headviz.pruning import ALGORITHMS, State
 from headviz.pruning.faster import latency, search
 from headviz.runs import reading, service
-from headviz.runs.jobs import faster
+from headviz.runs.jobs import ablate, faster, loaded, score
 from headviz.runs.jobs.loaded import JobSpec
 from headviz.runs.kinds import KINDS, make_job
 from headviz.runs.protocol import Tools
@@ -373,6 +373,31 @@ def test_a_model_that_changed_after_the_run_was_written_down_is_refused(place, r
     after = ended(run.id)
     assert after.state == "failed"
     assert "The model has changed since this run was written down" in after.error
+
+
+@pytest.mark.parametrize("kind", ["ablation", "score", "faster"])
+@pytest.mark.parametrize("changed", ["model", "data"])
+def test_a_model_or_data_that_change_between_pieces_are_refused(kind, changed, place, tmp_path):
+    """A table with the layers of two models, or of two data sets, would look like any other."""
+    spec = {**spec_of(kind, place), "targets": [1.2]} if kind == "faster" else spec_of(kind, place)
+    for name in ("model", "data"):
+        spec[name] = str(shutil.copytree(place[name], tmp_path / name))
+    tools, job = Tools(lambda *_: None, lambda: False, tmp_path), make_job(kind, spec)
+    first = job.ready(job.begin())[0]
+    state = job.absorb(job.begin(), first, job.work(first, job.parcel(job.begin(), first), tools))
+    if changed == "model":
+        shutil.rmtree(spec["model"])
+        shutil.copytree(place["base"], spec["model"])
+    else:
+        for path in Path(spec["data"]).iterdir():
+            rows = path.read_text(encoding="utf-8").splitlines(keepends=True)
+            path.write_text("".join(rows[:1] + rows[2:] + rows[1:2]), encoding="utf-8")
+    for kept in (loaded._classifier, loaded._dataset, ablate._evaluator, score._scoring, faster._work):
+        kept.cache_clear()  # as in a process that was started anew
+    state, piece = job.unpack(job.pack(state)), job.ready(state)[0]
+    with pytest.raises(RunError, match=f"The {changed} of this run changed") as refused:
+        job.work(piece, job.parcel(state, piece), tools)
+    assert (refused.value.code, refused.value.resumable) == ("source-changed", False)
 
 
 @pytest.mark.slow

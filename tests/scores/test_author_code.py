@@ -99,6 +99,8 @@ def test_its_differences_are_named_and_its_parts_belong_together() -> None:
         score_heads(clf, data, "conductance-spearman", padded=30)
     with pytest.raises(OptionError, match="shorter than the longest"):
         score_heads(clf, data, preset="thesis-2024-code", padded=3)
+    with pytest.raises(OptionError, match="64 tokens at most"):
+        score_heads(clf, data, preset="thesis-2024-code", padded=500)
 
 
 def test_short_texts_that_a_long_one_pads_keep_to_the_budget() -> None:

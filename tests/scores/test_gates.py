@@ -297,11 +297,23 @@ def test_a_table_is_kept_and_the_model_is_left_alone(clf, data, tmp_path):
         ("gates", {"price": -1.0}),
         ("gates", {"rate": 0.0}),
         ("gates-exact", {"temperature": -1.0}),
+        ("gates", {"steps": 2.5}),
+        ("gates", {"batch": 2.5}),
+        ("gates", {"rate": "x"}),
+        ("gates", {"steps": True}),
+        ("taylor", {"layer_norm": "no"}),
+        ("gim", {"temperature": "x"}),
     ],
 )
-def test_options_out_of_range_are_refused(clf, data, name, wrong):
+def test_options_out_of_range_or_of_another_type_are_refused(clf, data, name, wrong):
     with pytest.raises(OptionError):
         score_heads(clf, data, name, cache=False, **wrong)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_any_head_there_is_nothing_to_learn(clf, data, name):
+    nothing = clf.full_mask.without(clf.full_mask.heads())
+    assert np.isnan(score_heads(clf, data, name, mask=nothing, steps=2, cache=False).values).all()
 
 
 @pytest.mark.slow

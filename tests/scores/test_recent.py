@@ -188,6 +188,17 @@ def test_gnorm_is_the_product_of_the_norms_of_autograds_gradients(family, data):
     np.testing.assert_allclose(found, means["query"] * means["key"] * means["value"], rtol=2e-3)
 
 
+def test_gnorm_of_a_model_without_a_layer_is_that_of_the_masked_one(data):
+    clf = tiny_classifier("deberta-v2")
+    mask = clf.full_mask.without((1, h) for h in range(4))
+    found, wanted = (
+        score_heads(model, data, "gnorm", mask=m, cache=False).values
+        for model, m in ((headviz.prune(clf, mask), None), (clf, mask))
+    )
+    assert np.isnan(found[1]).all()
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+
+
 def test_gnorm_reads_no_labels(clf, data):
     other = Dataset(data.task, "train", data.texts, data.pairs, (np.asarray(data.labels) + 1) % 3)
     first, second = (score_heads(clf, d, "gnorm", cache=False).values for d in (data, other))

@@ -130,7 +130,7 @@ def ablate(
     whole = evaluator.clf.under(base)
     heads = whole.kept
     masks = [whole.without([h]) for h in heads]
-    draws = []
+    draws, baselines = [], []
     each = list(evaluator.each_draw())
     for draw, one in enumerate(each):
         told = part(progress, draw, len(each))
@@ -141,6 +141,7 @@ def ablate(
             low[head], high[head] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
             p[head] = delta.p_value
         draws.append((values, low, high, p))
+        baselines.append(measure(answers, answers.full, about.metric))
     by_draw = None
     if len(draws) > 1:
         by_draw = np.array([one[0] for one in draws])
@@ -148,7 +149,7 @@ def ablate(
         p = np.minimum(1.0, 2 * np.median([one[3] for one in draws], axis=0))
         low, high = consistent(low, high, p)
 
-    baseline = measure(answers, answers.full, about.metric)
+    baseline = float(np.mean(baselines))
     seconds = time.perf_counter() - start
     return Ablation(about, whole, baseline, values, low, high, p, benjamini_hochberg(p), seconds, by_draw)
 

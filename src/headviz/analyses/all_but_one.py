@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -108,24 +108,30 @@ def all_but_one(
     table = empty_grid(present)
     for head, delta in zip(heads, found, strict=True):
         table[head] = delta.delta
-    best = [
-        HeadId(layer, int(np.nanargmax(table[layer])))
-        for layer in range(present.num_layers)
-        if not np.isnan(table[layer]).all()
-    ]
+    best = [_best(table, [h for h in heads if h.layer == layer]) for layer in sorted({h.layer for h in heads})]
     kept = [_only(present, h) for h in best]
     told = after(progress, len(heads) + 1, total)
     answers, predictions = predict_all(evaluator, kept, progress=told, cancel=cancel)
     reported = deltas(answers, predictions, about.metric)
     q, names = benjamini_hochberg([d.p_value for d in reported]), evaluator.data.label_names
     flat = [remark_on(said, answers.gold, names) if answers.classes else "" for said in predictions]
+    unknown = float("nan")
     rows = tuple(
         BestHead(h.layer, h.head, d.delta, d.interval_low, d.interval_high, d.p_value, float(q[i]), flat[i])
+        if table[h] == table[h]
+        else BestHead(
+            h.layer, h.head, unknown, unknown, unknown, unknown, unknown, flat[i]
+        )  # no head was chosen: the metric has no value
         for i, (h, d) in enumerate(zip(best, reported, strict=True))
     )
     if progress is not None:
         progress(total, total)
     return AllButOne(about, select, chosen_on, measure(answers, answers.full, about.metric), table, rows, margin)
+
+
+def _best(table: NDArray, heads: Sequence[HeadId]) -> HeadId:
+    """The head with the highest value; the first where none has one."""
+    return max(heads, key=lambda head: -np.inf if np.isnan(table[head]) else table[head])
 
 
 def _only(present: HeadMask, kept: HeadId) -> HeadMask:

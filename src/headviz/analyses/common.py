@@ -74,6 +74,12 @@ def require_evaluator(given: object) -> None:
     require_kind(given, MaskEvaluator, "evaluator = headviz.evaluator_of(clf, data)")
 
 
+def require_classes(evaluator: MaskEvaluator) -> None:
+    """Refuse a model that answers with texts."""
+    require_evaluator(evaluator)
+    evaluator.clf.check_classes()
+
+
 def subject(evaluator: MaskEvaluator, metric: str | None = None) -> Subject:
     """The subject of an analysis; ``metric`` is one of the task's, its primary one by default."""
     require_evaluator(evaluator)

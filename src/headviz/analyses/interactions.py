@@ -18,9 +18,11 @@ from ..errors import OptionError, TaskError, shown
 from ..evaluation.significance import benjamini_hochberg
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, after, stop_if, tracked
-from ..tasks import sample
+from ..tasks import Dataset
+from ..tasks.sampling import require_size
+from ..tasks.strata import limited
 from .analysis import Analysis, Option
-from .common import subject
+from .common import require_classes, subject
 from .pairs import Interaction, Interactions, figure, view
 from .recipe import EVALUATOR, Recipe, found_by
 
@@ -49,17 +51,18 @@ def interactions(
     >>> len(headviz.interactions(headviz.Evaluator(small, data), samples=10, seconds=5).pairs)
     3
     """
+    require_classes(evaluator)
     about = subject(evaluator)
     if evaluator.gold is None:
         raise TaskError("Interactions are of the loss, and these data have no gold labels.")
     if not isinstance(seconds, int | float) or not seconds > 0:
         raise OptionError(f"The time budget must be above 0 seconds, not {shown(seconds)}.")
-    if not isinstance(samples, int) or samples < 1:
-        raise OptionError(f"samples must be a whole number of at least 1, not {shown(samples)}.")
+    require_size(samples)
     heads = tuple(evaluator.clf.present.kept)
     if len(heads) < 2:
         raise OptionError("Interactions need at least two heads.")
-    matrix = _estimated(evaluator, heads, samples, seed, after(progress, 0, 2 * len(heads)), cancel)
+    drawn = evaluator.data.subset(limited(evaluator.data, samples, seed))
+    matrix = _estimated(evaluator, drawn, heads, after(progress, 0, 2 * len(heads)), cancel)
     begun, whole = time.perf_counter(), _losses(evaluator, ())
     alone: dict[int, NDArray] = {}
     found: dict[tuple[int, int], NDArray] = {}
@@ -84,16 +87,11 @@ def interactions(
     if progress is not None:
         progress(2 * len(heads), 2 * len(heads))
     took = time.perf_counter() - begun
-    return Interactions(about, float(whole.mean()), min(samples, about.n), heads, matrix, rows, took)
+    return Interactions(about, float(whole.mean()), len(drawn), heads, matrix, rows, took)
 
 
 def _estimated(
-    evaluator: Evaluator,
-    heads: tuple[HeadId, ...],
-    samples: int,
-    seed: int,
-    progress: Progress | None,
-    cancel: Cancel | None,
+    evaluator: Evaluator, data: Dataset, heads: tuple[HeadId, ...], progress: Progress | None, cancel: Cancel | None
 ) -> NDArray[np.float64]:
     """[H, H]: the interactions with first-order logits: those without i, minus their slope by the gate of j.
 
@@ -102,7 +100,6 @@ def _estimated(
     from ..evaluation.plain import gold_for
 
     clf = evaluator.clf
-    data = evaluator.data if samples >= len(evaluator.data) else sample(evaluator.data, samples, seed, None)
     gold = gold_for(data, evaluator.order)
     assert gold is not None
     encodings = clf.encode(data.texts, data.pairs)

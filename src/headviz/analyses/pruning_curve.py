@@ -19,7 +19,7 @@ from ..errors import OptionError, require_kind
 from ..evaluation.comparison import Answers, deltas, measure
 from ..evaluation.constant import corrected, remark_on
 from ..evaluation.verdict import MARGIN
-from ..heads import HeadMask
+from ..heads import LEAST_STEP, HeadMask
 from ..progress import Cancel, Progress, part
 from ..recipes.structure import Call, Each, Get, Let, Name
 from ..results import Result
@@ -148,8 +148,7 @@ def _over_random(
     for point in made:
         other = chance.get(point.sparsity)
         if other is not None and other != point.mask:
-            against = replace(answers, full=said[other])
-            (d,) = deltas(against, [said[point.mask]], metric, tested=False)
+            (d,) = deltas(answers.against(said[other]), [said[point.mask]], metric, tested=False)
             point = replace(point, over_random=d.interval_low)
         found.append(point)
     return found
@@ -159,6 +158,8 @@ def check_steps(step: float, until: float, keep_per_layer: int, heads: int) -> N
     """Refuse what no curve can be made of, before anything is computed. ``heads`` are those of one layer."""
     if not (0 < step <= 1 and 0 < until <= 1):
         raise OptionError(f"step and until must lie above 0 and be at most 1, not {step:g} and {until:g}.")
+    if step < LEAST_STEP:
+        raise OptionError(f"A step is at least {LEAST_STEP:g} of the heads, not {step:g}: a smaller one removes none.")
     if not 0 <= keep_per_layer < heads:
         raise OptionError(
             f"A layer has {heads} heads, so from 0 to {heads - 1} of them can be kept, not {keep_per_layer}: "

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import OptionError
+from ..errors import OptionError, shown
 from ..evaluation.comparison import Answers, Delta, deltas, measure
 from ..evaluation.excess import Excess, excess
 from ..evaluation.significance import benjamini_hochberg
@@ -27,7 +27,7 @@ from ..results import Result, drawn
 from ..tasks import predicted
 from .ablation import Ablation, ablate
 from .analysis import ENDS, METRIC, Analysis, Option, Picture, Table, View, in_points
-from .common import SIGNIFICANT, Subject
+from .common import SIGNIFICANT, Subject, require_classes, subject
 from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
@@ -106,9 +106,13 @@ def redundant(
     >>> headviz.redundant(headviz.Evaluator(small, data), seconds=5).harmless
     3
     """
-    if seconds <= 0:
-        raise OptionError(f"The time budget must be above 0 seconds, not {seconds}.")
-    single = ablation if ablation is not None else ablate(evaluator, metric=metric, progress=progress, cancel=cancel)
+    if not isinstance(seconds, int | float) or not seconds > 0:
+        raise OptionError(f"The time budget must be above 0 seconds, not {shown(seconds)}.")
+    require_classes(evaluator)
+    if ablation is None:
+        single = ablate(evaluator, metric=metric, progress=progress, cancel=cancel)
+    else:
+        single = _same(ablation, subject(evaluator, metric or ablation.subject.metric))
     costly = clear(single.interval_low, single.interval_high, single.p_value, level) & (single.values > 0)
     harmless = [h for h in single.base.kept if not costly[h]]  # without an interval it counts as harmless
     answers = evaluator.answers(single.base, cancel=cancel)
@@ -163,6 +167,14 @@ def _rows(
                 RedundantPair(a, b, *alone, d.full - d.masked, *ends, e.value, e.p_value, corrected, e.low, e.high)
             )
     return tuple(sorted(rows, key=lambda r: (-r.excess, r.first, r.second)))
+
+
+def _same(single: Ablation, about: Subject) -> Ablation:
+    """The ablation, if it is of this model and these data, in this metric."""
+    for name, what in (("digest", "model"), ("data_digest", "data"), ("metric", "metric")):
+        if getattr(single.subject, name) != getattr(about, name):
+            raise OptionError(f"The ablation is of another {what} than this search. Leave it out, or measure it anew.")
+    return single
 
 
 def _by_promise(

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..errors import OptionError, shown, unknown_choice
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ def checked(alignment: Mapping[int, int], text: Encoding, donor: Encoding) -> Al
 
 def places(wanted: str | Sequence[int], text: Encoding, donor: Encoding, alignment: Alignment) -> tuple[int, ...]:
     """The tokens of the text that take the donor's values: all that have a partner, those that differ, or the first."""
+    if isinstance(wanted, np.ndarray):
+        wanted = wanted.tolist()
     partnered = [i for i, j in enumerate(alignment) if j is not None]
     if wanted == ALL:
         return tuple(partnered)
@@ -75,4 +79,4 @@ def places(wanted: str | Sequence[int], text: Encoding, donor: Encoding, alignme
 
 
 def _is_place(i: object, length: int) -> bool:
-    return isinstance(i, int) and not isinstance(i, bool) and 0 <= i < length
+    return isinstance(i, int | np.integer) and not isinstance(i, bool) and bool(0 <= i < length)

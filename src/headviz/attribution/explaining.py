@@ -78,7 +78,7 @@ class Explainer:
         require_model(self.clf)
         texts = _listed(text)
         pairs = None if pair is None else _listed(pair)
-        labels = [label] if label is None or isinstance(label, str | int) else list(label)
+        labels = [label] if label is None or isinstance(label, str | int | np.integer) else list(label)
         if len(labels) == 1:
             labels = labels * len(texts)
         if len(labels) != len(texts):
@@ -87,6 +87,7 @@ class Explainer:
             raise OptionError(f"tolerance is a relative error such as 0.02, not {str(tolerance)[:40]}.")
         if self.budget < 1:
             raise OptionError(f"The memory budget must be 1 byte or more, not {self.budget}.")
+        self.clf.check_classes()
         self.clf.check_maps()
         targets = [resolve_target(self.clf, target, x) for x in labels]
         encodings = encode(self.clf, texts, pairs)

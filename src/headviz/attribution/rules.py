@@ -142,7 +142,7 @@ def _simpson(steps: int) -> Weights:
 def _riemann(steps: int) -> Weights:
     nodes = np.arange(1, steps + 1) / steps
     # against the trapezoid over the same nodes, continued to 0 as a constant
-    error = np.zeros(steps)
+    error = np.full(steps, 0.0 if steps > 1 else np.nan)  # one point tells nothing of its own error
     error[-1] += 0.5 / steps
     error[0] -= 0.5 / steps
     return Weights(nodes, np.full(steps, 1 / steps), error)

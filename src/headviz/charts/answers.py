@@ -172,7 +172,7 @@ def probabilities(columns: Sequence[tuple[str, Sequence[float]]], labels: Sequen
             hovertemplate="%{y} %{x:.3f}<extra>" + name[:40] + "</extra>",
         )
     fig.update_xaxes(range=[0, 1.08], tickvals=[0, 0.25, 0.5, 0.75, 1], title="probability")
-    fig.update_yaxes(autorange="reversed")
+    fig.update_yaxes(autorange="reversed", showgrid=False)  # a line of its class would strike a bar's number through
     # the legend's line, and above it one for the camera
     height = 100 + len(labels) * (14 + 18 * len(columns))
     return frame(fig, height, top=54, barmode="group", bargap=0.25)

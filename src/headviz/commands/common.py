@@ -15,7 +15,7 @@ from ..heads import HeadId, HeadMask, parse_heads
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
 from ..progress import progress_bar as progress_bar
 from ..storage import exchange
-from .number_types import positive_int, seed, short, whole
+from .number_types import between, positive_int, seed, short, whole
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
@@ -91,7 +91,7 @@ def add_margin(parser: argparse.ArgumentParser) -> None:
     """``--margin``."""
     parser.add_argument(
         "--margin",
-        type=float,
+        type=between(0, 1e6, "a number of points"),
         default=MARGIN,
         metavar="POINTS",
         help=f"points that may be lost and still count as nothing (default {MARGIN:g})",

@@ -12,6 +12,7 @@ import numpy as np
 from ..attribution.conductance import conductance
 from ..attribution.maps import Maps
 from ..attribution.rules import DEFAULT_RULE, RULES, TOLERANCE
+from ..errors import OptionError
 from ..results import plain
 from ..storage.paths import out_file
 from ..storage.writing import disk_errors, replacing
@@ -49,6 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     out = out_file(args.out, "maps.npz")
+    if out.suffix.lower() != ".npz":
+        raise OptionError(f"'{out.name}' must end in .npz.")
     clf, mask = masked_model(args)
     start = time.perf_counter()
     with progress_bar("points of the path") as progress:

@@ -49,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> dict[str, Any]:
     if args.compare and args.mask is None and args.off is None:
         raise OptionError("--compare is about heads that are off. Name them: --off 3.5,7.0 or --mask HEX.")
+    if args.slice_column and not args.compare:
+        warn("--slice-column splits what --compare shows; without it there is one figure for all examples.")
     data = load_data(args)  # before the model, which takes longer: a wrong column is named at once
     clf = reading(args, load_model(args))
     # a model without heads says so only where it is asked to switch one off

@@ -6,10 +6,11 @@ import argparse
 import math
 from collections.abc import Callable
 
+from ..heads import LEAST_STEP
+
 COUNT = 10**9  # more of anything than fits into memory
 SEED = 2**32 - 1  # the largest that numpy takes
 STEPS = 10_000  # points of a path; the error is far below rounding long before
-LEAST_SHARE = 0.001  # of the heads in one step: no supported model has more than 1,000 steps' worth of them
 RATE = 1e37  # a learning rate; a larger one is no number in float32
 
 
@@ -55,5 +56,5 @@ natural = whole(0, COUNT)
 seed = whole(0, SEED)
 path_steps = whole(1, STEPS)
 share = between(0, 1, "a share")
-step_share = between(LEAST_SHARE, 1, "a share")
+step_share = between(LEAST_STEP, 1, "a share")
 rate = between(1e-12, RATE)

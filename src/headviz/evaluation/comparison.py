@@ -83,6 +83,10 @@ class Answers:
         """Some of the examples."""
         return Answers(self.gold[index], self.full[index], self.classes)
 
+    def against(self, full: NDArray) -> Answers:
+        """The same examples, with other predictions to compare with."""
+        return Answers(self.gold, full, self.classes)
+
 
 @dataclass(frozen=True, eq=False)
 class TextAnswers(Answers):
@@ -99,6 +103,9 @@ class TextAnswers(Answers):
 
     def pick(self, index: NDArray) -> TextAnswers:
         return TextAnswers(self.gold[index], self.full[index], 0, self.counts[index])
+
+    def against(self, full: NDArray) -> TextAnswers:
+        return TextAnswers.of(self.gold.tolist(), full.tolist())
 
 
 def measure(answers: Answers, predicted: NDArray, metric: str) -> float:

@@ -17,6 +17,7 @@ from ..heads import HeadMask
 from ..models.pruning import require_prunable
 from ..progress import Cancel, PhaseProgress, of_phase
 from ..scores.catalogue import PRESETS, SCORES, Score, check_kind, departures
+from ..tasks import shared_examples
 from . import sizes
 from .algorithms import ALGORITHMS
 from .finetune.training import require_trainable
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from ..tasks import Dataset, SampleReport
     from .context import Context
 
-SHARED = 0.05  # of the dev examples, from which it is said that they are training examples, too
+CHOSEN_ON = "so heads are chosen on what they are judged on: losses look smaller than they are. Give two files."
+
 # what must be equal for a mask found on θ* to mean the same heads of θ0
 SHAPE = tuple(
     (
@@ -197,23 +199,11 @@ def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
         from ..tasks.bleu import bleu
 
         notes.append(f"BLEU by sacrebleu: {bleu(context.dev.references, context.dev.references).signature}")
-    if shared := _shared(context.train, context.dev):
-        notes.append(shared)
+    if shared := shared_examples(context.train, context.dev):
+        notes.append(f"{shared}, {CHOSEN_ON}")
     if departing := departures(plan.score):
         notes.append("\n".join(departing))
     return (*context.train.notes, *context.dev.notes, *notes)
-
-
-def _shared(train: Dataset, dev: Dataset) -> str:
-    """What is said where heads would be chosen on the examples that they are judged on."""
-    known = set(zip(train.texts, train.pairs or train.texts, strict=True))
-    count = sum(one in known for one in zip(dev.texts, dev.pairs or dev.texts, strict=True))
-    if count < SHARED * len(dev):
-        return ""
-    return (
-        f"{count:,} of {len(dev):,} dev examples are among the training examples, too, so heads are chosen on what "
-        "they are judged on: losses look smaller than they are. Give two files."
-    )
 
 
 def _share_note(report: SampleReport | None, plan: PruningPlan, seed: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, fields
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 PRECISIONS = ("float32", "bfloat16", "float16")
-LEAST_STEP = 0.001  # share of the heads that a step removes: at most a thousand steps
 LARGEST_RATE = 1e37  # a larger one is no number in float32
 MOST = 10**9  # more of anything than fits into memory
 SCHEDULES = ("linear", "cosine", "constant", "plateau")
@@ -116,13 +116,20 @@ def read_options(cls: type[T], given: Mapping[str, Any], kind: str) -> T:
     missing = [name for name in required if name not in given]
     if missing:
         raise OptionError(f"The {kind} '{missing[0]}' is missing.")
-    return cls(**given)
+    try:
+        return cls(**given)
+    except (TypeError, ValueError, AttributeError) as error:  # a value that no check was ready for
+        raise OptionError(
+            f"A value is of the wrong type for an {kind}: {error}. Given: {shown(dict(given))}."
+        ) from error
 
 
 def tuples(options: object, *names: str) -> None:
     """Make tuples of lists that JSON has brought into a frozen dataclass."""
     for name in names:
         value = getattr(options, name)
+        if isinstance(value, int | float | Mapping):
+            raise OptionError(f"{name} is a list, such as [{json.dumps(value)}], not {shown(value)}.")
         if isinstance(value, list):
             object.__setattr__(options, name, tuple(value))
 

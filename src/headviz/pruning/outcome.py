@@ -34,6 +34,8 @@ def model_of(context: Context, plan: PruningPlan, state: State, seed: int, step:
     """The pruned model of a step: the trained one, or θ* without its masked heads, repaired as in the run."""
     record = state.record(seed, step)
     if record is None or step == 0:
+        if seed not in plan.seeds:
+            raise RunError(f"This run has no seed {seed}. Its seeds: {', '.join(map(str, plan.seeds))}.")
         raise RunError(f"Seed {seed} has no step {step}. Steps so far: {_steps(state, seed)}.")
     if ALGORITHMS[plan.algorithm].retrains:
         found = context.trained(record)

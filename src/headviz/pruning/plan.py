@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import OptionError, seed_number
+from ..heads import LEAST_STEP
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
 from ..scores.catalogue import SCORES, TO_PRUNE_BY, Score
 from .algorithms import ALGORITHMS
-from .options import LEAST_STEP, FinetuneOptions, Source, choice, read_options, share, tuples, whole, without_repeats
+from .options import FinetuneOptions, Source, choice, read_options, share, tuples, whole, without_repeats
 from .repair.kinds import NOTHING, REPAIRS
 from .sizes import FULL, TARGET
 

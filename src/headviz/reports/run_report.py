@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import RunError, unknown_choice
+from ..errors import RunError
 from ..evaluation.constant import going_on
 from ..heads import HeadMask
 from ..runs import baselines
@@ -30,7 +30,7 @@ def write_run(view: RunView, path: Path) -> Path:
     """Write a run into a new file, whose ending chooses the format. The run need not be finished."""
     form = path.suffix.lower()
     if form not in FORMS:
-        raise RunError(unknown_choice("form of a report", form or path.name, FORMS))
+        raise RunError(f"'{path.name}' must end in {', '.join(FORMS)}.")
     path = out_file(path, f"report{form}")
     if path.exists():
         raise RunError(f"'{path}' exists. Choose another name or remove it first.")

@@ -14,7 +14,7 @@ from ..errors import Cancelled, require_kind
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.plan import PruningPlan
-from ..storage.paths import outside_path
+from ..storage.paths import absolute
 
 if TYPE_CHECKING:
     from ..pruning.context import Context
@@ -72,7 +72,8 @@ def prepare_all(
     found = []
     for plan in tracked(plans, progress, cancel):
         require_kind(plan, PruningPlan, "plan = headviz.PruningPlan(model, task, algorithm)")
-        found.append(_prepared(dataclasses.replace(plan, **_absolute(plan)), contexts, cancel))
+        here: dict[str, Any] = absolute(vars(plan))
+        found.append(_prepared(dataclasses.replace(plan, **here), contexts, cancel))
     return found
 
 
@@ -142,15 +143,3 @@ def device_name(device: object) -> str:
     """The device's name for the queue: ``cuda`` and ``cuda:0`` are the same one."""
     text = str(device)
     return "cuda:0" if text == "cuda" else text
-
-
-def _absolute(plan: PruningPlan) -> dict[str, Any]:
-    """The plan's local paths made absolute, because a worker may start in another folder."""
-    out = {}
-    for name in ("model", "base", "data"):
-        given = getattr(plan, name)
-        if given is not None:
-            path = outside_path(given, name)
-            if path.exists() and (name == "data" or path.is_dir()):
-                out[name] = str(path.absolute())
-    return out

@@ -10,11 +10,12 @@ from contextlib import suppress
 from typing import Any
 
 from .. import __version__, plugins
-from ..errors import RunError
+from ..errors import RunError, one_line
+from ..storage.paths import absolute
 from .files import RunFiles
 from .kinds import make_job
 from .process import monotonic
-from .queue import dispatch, look
+from .queue import dispatch, look, room
 from .record import CARRIED, DASK, LOCAL, SWEEP, RunRecord, check_owner, new_id
 from .registry import Registry, RegistryBusy
 from .states import ACTIVE, CANCEL, ENDED, QUEUED, RESUMABLE, RESUME, IllegalTransition, of_sweep
@@ -42,14 +43,14 @@ def new_record(
     parent: str | None = None,
 ) -> RunRecord:
     """A record that is not written yet; a ``UserError`` for a spec that its kind cannot read."""
-    spec = {**spec, **plugins.used_by(spec)}
+    spec = {**spec, **absolute(spec), **plugins.used_by(spec)}
     if kind != SWEEP:
         make_job(kind, spec)
     return RunRecord(
         id=new_id(),
         kind=kind,
         spec=spec,
-        title=title or kind,
+        title=one_line(title) or kind,
         owner=this_user() if owner is None else owner,
         version=__version__,
         executor=executor,
@@ -99,8 +100,11 @@ def start(
     >>> service.wait_for(run.id).state
     'done'
     """
+    if kind == SWEEP:
+        raise RunError("A sweep is many runs, and is started by headviz run sweep.")
     registry = Registry()
     record = new_record(kind, spec, title=title, owner=owner, executor=executor, device=device, threads=threads)
+    room(record.slot)  # refuses a setting that cannot be read, before a run is written down
     if record.executor == DASK:
         from .address import cluster_address
 

@@ -101,11 +101,13 @@ def padded(table: Tensor, width: int) -> Tensor:
     return torch.nn.functional.pad(table, (0, width - table.shape[1]))
 
 
-def width_for(options: ConductanceOptions, lengths: Sequence[int]) -> int:
+def width_for(options: ConductanceOptions, lengths: Sequence[int], most: int) -> int:
     """Tokens that every text is padded to: those of the longest one, or more if the options say so."""
     longest = max(lengths)
     if options.padded and options.padded < longest:
         raise OptionError(f"padded={options.padded} is shorter than the longest text, which has {longest} tokens.")
+    if options.padded > most:
+        raise OptionError(f"padded={options.padded} is longer than this model reads: {most} tokens at most.")
     return options.padded or longest
 
 

@@ -128,6 +128,8 @@ def learn(
     """
     logits = np.full((whole.mask.num_layers, whole.mask.num_heads), OPEN) if start is None else start
     heads = [h for h in whole.heads if np.isfinite(logits[h])]
+    if not heads:
+        return Learned(_table(whole, heads, torch.zeros(0)), _table(whole, heads, torch.zeros(0)))
     z = torch.tensor([logits[h] for h in heads], dtype=torch.float32)
     state = {"z": z, "first": torch.zeros_like(z), "second": torch.zeros_like(z), "kept": torch.zeros_like(z)}
     begin, place = 0, whole.kept(work, options, part)

@@ -6,7 +6,7 @@ Every field carries ``help`` in its metadata, and ``choices`` where only some va
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 from ..attribution.rules import (
@@ -18,7 +18,7 @@ from ..attribution.rules import (
     AttAttrOptions,
     PathOptions,
 )
-from ..errors import OptionError, seed_number, unknown_choice
+from ..errors import OptionError, seed_number, shown, unknown_choice
 from ..models.stand_in import CONSTANT, MEAN, ZERO
 
 ROWS = ("all", "influential")
@@ -250,7 +250,21 @@ def build(kind: type, score: str, given: dict[str, Any]) -> Any:
                 raise OptionError(f"The score '{score}' has no options, so '{name}' cannot be set.")
             raise OptionError(unknown_choice(f"option of '{score}'", name, names))
     whole = {k: int(v) for k, v in given.items() if isinstance(v, Integral) and not isinstance(v, bool)}  # numpy's too
-    return kind(**{**given, **whole})
+    taken = {**given, **whole}
+    for f in fields(kind):
+        valid, called = _PLAIN.get(str(f.type), (object, ""))
+        value = taken.get(f.name, f.default)
+        if not isinstance(value, valid) or (isinstance(value, bool) and valid in (Integral, Real)):
+            raise OptionError(f"{f.name} of '{score}' is {called}, not {shown(value)}.")
+    return kind(**taken)
+
+
+_PLAIN: dict[str, tuple[type, str]] = {  # by a field's annotation
+    "int": (Integral, "a whole number"),
+    "float": (Real, "a number"),
+    "bool": (bool, "true or false"),
+    "str": (str, "a text"),
+}
 
 
 def default_of(f: Any) -> Any:

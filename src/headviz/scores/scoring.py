@@ -169,7 +169,9 @@ class Scoring:
         encodings = encode_data(clf, data)
         self.truncated = sum(e.truncated for e in encodings)
         if isinstance(self.options, ConductanceOptions) and self.options.code:
-            self.options = replace(self.options, padded=width_for(self.options, [len(e) for e in encodings]))
+            self.options = replace(
+                self.options, padded=width_for(self.options, [len(e) for e in encodings], self.clf.max_length)
+            )
         targets: list[int | None] = [None] * len(data)
         if target == GOLD and gold is not None and not clf.is_regression:
             targets = [int(g) for g in gold]

@@ -88,7 +88,7 @@ def _norms(chunk: Chunk) -> list[tuple[Tensor, Tensor, Tensor]]:
             own = watched.uses[id(m.weight)]
             each = len(own) // sharing[id(p.query)]
             own = own[done * each : (done + 1) * each]
-            pairs = [(_per_text(x, size), _per_text(by_output[id(out)], size)) for x, out in own]
+            pairs = [(_per_text(x, size), _per_text(by_output[id(out)], size)) for x, out in own if out.shape[-1]]
             norms.append(_of_heads(chunk, layer, p, number, pairs))
         layers.append((norms[0], norms[1], norms[2]))
     return layers

@@ -193,7 +193,7 @@ def _content(given: str | Path) -> Any:
     try:
         if path.suffix.lower() == ".npy":
             return np.load(path)  # refuses pickles
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         return json.loads(text) if path.suffix.lower() == ".json" else text
     except (ValueError, EOFError, RecursionError) as error:
         raise OptionError(f"'{path.name}' cannot be read: it is not a whole {path.suffix} file.") from error

@@ -9,6 +9,7 @@ from .dataset import Dataset, Example
 from .labels import OTHER, label_map, predicted
 from .loading import check_request, load_task
 from .metrics import METRICS, constant, metric, metrics, points_in, why_undefined
+from .overlap import shared_examples
 from .sample_report import LengthFilter, SampleReport
 from .sampling import DEFAULT_SAMPLES, sample, text_lengths
 
@@ -32,6 +33,7 @@ __all__ = [
     "points_in",
     "predicted",
     "sample",
+    "shared_examples",
     "text_lengths",
     "why_undefined",
 ]

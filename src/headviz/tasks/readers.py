@@ -156,6 +156,7 @@ def _tsv_rows(text: str) -> Iterable[tuple[int, list[str]]]:
 
 
 def _csv_rows(name: str, text: str) -> Iterable[tuple[int, list[str]]]:
+    csv.field_size_limit(LARGEST_FILE)  # of this process: its own limit is 131,072 characters
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for row in reader:

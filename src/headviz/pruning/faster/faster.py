@@ -181,6 +181,11 @@ class Work:
         if not len(self.some):
             raise TaskError("There is nothing to measure importance on: the data set has no examples.")
 
+    @property
+    def read(self) -> list[Dataset]:
+        """The data that it reads."""
+        return [self.data] if self.dev is None else [self.data, self.dev]
+
     @cached_property
     def table(self) -> Table:
         return timed_table(self.clf, self.timer, of_phase(self.progress, "timing"), self.cancel)

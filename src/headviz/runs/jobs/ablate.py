@@ -16,10 +16,11 @@ from ...models.stand_in import EXAMPLES, ZERO, StandIn
 from ...progress import of_phase
 from ...pruning.options import read_options
 from ..protocol import RunJob, Tools
-from .loaded import JobSpec
+from .loaded import JobSpec, same_sources, sources
 
 if TYPE_CHECKING:
     from ...evaluation.evaluator import Evaluator
+    from ...tasks import Dataset
 
 CHECK = "check"
 
@@ -44,7 +45,9 @@ def make(spec: Mapping[str, Any]) -> AblationJob:
     return AblationJob(read_options(AblationSpec, spec, "option of a run of kind 'ablation'"))
 
 
-State = dict[str, Any]  # about, base, baseline, and for each layer done its rows [head, full, masked, low, high, p]
+State = dict[
+    str, Any
+]  # about, sources, base, baseline, and for each layer done its rows [head, full, masked, low, high, p]
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class AblationJob(RunJob):
         ]
 
     def parcel(self, state: State, piece: str) -> bytes:
-        return b"" if piece == CHECK else json.dumps(state["base"]).encode()
+        return b"" if piece == CHECK else json.dumps({k: state.get(k) for k in ("base", "sources")}).encode()
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...analyses.common import subject, sweep
@@ -76,7 +79,7 @@ class AblationJob(RunJob):
         from ...results import plain
 
         tools.progress("loading", 0, 0)
-        evaluator = _evaluator(self.spec)
+        evaluator, read = _evaluator(self.spec)
         about = subject(evaluator, self.spec.metric)
         begun = time.perf_counter()
 
@@ -87,12 +90,15 @@ class AblationJob(RunJob):
             return json.dumps(
                 {
                     "about": plain(about),
+                    "sources": sources(self.spec.classifier(), *read),
                     "base": {"layers": base.num_layers, "heads": base.num_heads, "mask": base.hex},
                     "baseline": measure(answers, answers.full, about.metric),
                     "seconds": time.perf_counter() - begun,
                 }
             ).encode()
-        base = _mask({"base": json.loads(parcel)})
+        given = json.loads(parcel)
+        same_sources(given["sources"], self.spec.classifier(), *read)
+        base = _mask(given)
         heads = [h for h in base.kept if h.layer == int(piece)]
         _, found = sweep(
             evaluator,
@@ -159,14 +165,16 @@ def _mask(state: Mapping[str, Any]) -> HeadMask:
 
 
 @lru_cache(maxsize=1)
-def _evaluator(spec: AblationSpec) -> Evaluator:
+def _evaluator(spec: AblationSpec) -> tuple[Evaluator, list[Dataset]]:
+    """And the data that it reads."""
     from ...evaluation.dispatch import evaluator_of
 
     clf, data = spec.classifier(), spec.dataset(spec.split, spec.limit)
     if spec.ablation == ZERO:
-        return evaluator_of(clf, data, label_order=spec.label_order)
+        return evaluator_of(clf, data, label_order=spec.label_order), [data]
     from ...tasks import sample
 
     chosen = StandIn(spec.ablation, spec.reference, draws=1)  # so the result says one draw
     drawn = sample(spec.dataset("train"), chosen.examples, seed=chosen.seed, length_filter=None)
-    return evaluator_of(clf, data, label_order=spec.label_order, ablation=chosen, reference=drawn)
+    evaluator = evaluator_of(clf, data, label_order=spec.label_order, ablation=chosen, reference=drawn)
+    return evaluator, [data, drawn]

@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any
 from ...errors import OptionError
 from ...pruning.options import FinetuneOptions, read_options, tuples, without_repeats
 from ..protocol import RunJob, Tools
-from .loaded import JobSpec
+from .loaded import JobSpec, same_sources, sources
 
 if TYPE_CHECKING:
     from ...pruning.faster.faster import Work
 
 TABLE, TURN, FIND, BUILD = "table", "turn", "find", "build"
-State = dict[str, Any]  # table, and by "remove-target" the turns of the search, the shapes found and the results
+State = dict[
+    str, Any
+]  # table, sources, and by "remove-target" the turns of the search, the shapes found and the results
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ class FasterJob(RunJob):
 
     def parcel(self, state: State, piece: str) -> bytes:
         _, name, _ = _parts(piece)
-        return json.dumps({TABLE: state[TABLE], TURN: _turns(state, name), FIND: state[FIND].get(name)}).encode()
+        kept = {TABLE: state[TABLE], "sources": state.get("sources")}
+        return json.dumps({**kept, TURN: _turns(state, name), FIND: state[FIND].get(name)}).encode()
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...pruning.faster.latency import Table
@@ -100,7 +103,9 @@ class FasterJob(RunJob):
         work.progress, work.cancel = tools.progress, tools.cancel
         what, name, _ = _parts(piece)
         if what == TABLE:
-            return work.table.to_json().encode()
+            read = sources(work.clf, *work.read)
+            return json.dumps({TABLE: work.table.to_dict(), "sources": read}).encode()
+        same_sources(given["sources"], work.clf, *work.read)
         work.table = Table.from_dict(given[TABLE])
         remove, _, target = name.partition("-")
         if what == TURN:
@@ -123,7 +128,7 @@ class FasterJob(RunJob):
         what, name, number = _parts(piece)
         found = json.loads(result)
         if what == TABLE:
-            return {**state, TABLE: found}
+            return {**state, **found}
         if what == BUILD:
             return {**state, BUILD: {**state[BUILD], name: found}}
         turns = [*_turns(state, name)[: int(number)], *found[TURN]]

@@ -1,7 +1,8 @@
-"""Models and data that pieces of work share: loaded once per process, checked by their digest."""
+"""Models and data that pieces of work share: loaded once per process, the same from the first piece to the last."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -18,27 +19,17 @@ if TYPE_CHECKING:
 class JobSpec(Source):
     """What the specs of these jobs have in common."""
 
-    digest: str | None = None  # of the model's weights, when the run was written down
-
     def classifier(self, fresh: tuple[str, ...] | None = None, seed: int = 0) -> Classifier:
-        return _classifier(self.model, self.revision, self.device, self.digest, fresh, seed)
+        return _classifier(self.model, self.revision, self.device, fresh, seed)
 
     def dataset(self, split: str, limit: int | None = None) -> Dataset:
         return _dataset(self, split, limit)
 
 
 @lru_cache(maxsize=2)
-def _classifier(
-    model: str, revision: str | None, device: str, digest: str | None, fresh: tuple[str, ...] | None, seed: int
-) -> Classifier:
+def _classifier(model: str, revision: str | None, device: str, fresh: tuple[str, ...] | None, seed: int) -> Classifier:
     from ...models.loading import load
 
-    if digest is not None and load(model, revision=revision, device=device).digest != digest:
-        raise RunError(
-            f"The model '{model}' has changed since this run was written down. Start a new run.",
-            code="source-changed",
-            resumable=False,
-        )
     found: Any = load(model, revision=revision, device=device, fresh_labels=fresh, seed=seed)
     return found
 
@@ -46,6 +37,24 @@ def _classifier(
 @lru_cache(maxsize=4)
 def _dataset(spec: JobSpec, split: str, limit: int | None) -> Dataset:
     return Source.dataset(spec, split, limit)
+
+
+def sources(clf: Classifier, *data: Dataset) -> dict[str, Any]:
+    """What the first piece leaves in the state, so that the others refuse another model or other data."""
+    return {"model": clf.digest, "tokenizer": clf.tokenizer_digest, "data": [part.digest for part in data]}
+
+
+def same_sources(known: Mapping[str, Any] | None, clf: Classifier, *data: Dataset) -> None:
+    """A ``RunError`` if they are not those of the first piece; a run of an earlier version has none written down."""
+    found = sources(clf, *data)
+    for name, digest in (known or {}).items():
+        if found[name] != digest:
+            raise RunError(
+                f"The {name} of this run changed after its first step: '{clf.name}' on {data[0].task.name}. "
+                "Its results would be a mixture. Start a new run.",
+                code="source-changed",
+                resumable=False,
+            )
 
 
 def forget() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from ...pruning.options import choice, read_options
 from ...pruning.plan import LENGTH_FILTERS
 from ...storage.files import pack, unpack
 from ..protocol import RunJob, Tools
-from .loaded import JobSpec
+from .loaded import JobSpec, same_sources, sources
 
 if TYPE_CHECKING:
     from ...scores.scoring import Scoring
@@ -56,6 +56,7 @@ class State:
     """``parts`` = how many, None = not known yet; ``found`` = those measured so far; ``table`` = all joined."""
 
     parts: int | None = None
+    sources: dict[str, Any] | None = None  # None: of a run begun before they were kept
     found: Mapping[str, bytes] = ()  # type: ignore[assignment]
     table: dict[str, Any] | None = None
 
@@ -80,7 +81,7 @@ class ScoringJob(RunJob):
         return [name for name in self._names(state) if name not in state.found] or [JOIN]
 
     def parcel(self, state: State, piece: str) -> bytes:
-        return _packed(state) if piece == JOIN else b""
+        return _packed(state) if piece == JOIN else json.dumps(state.sources).encode()
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...pruning.state import ScorePart
@@ -91,13 +92,16 @@ class ScoringJob(RunJob):
         begun = time.perf_counter()
         job = _scoring(self.spec)
         if piece == CHECK:
-            return json.dumps({"parts": count(job.score.name, len(job.data))}).encode()
+            return json.dumps(
+                {"parts": count(job.score.name, len(job.data)), "sources": sources(job.clf, job.data)}
+            ).encode()
+        state = _unpacked(parcel) if piece == JOIN else State(sources=json.loads(parcel))
+        same_sources(state.sources, job.clf, job.data)
         if piece != JOIN:
             job.progress = of_phase(tools.progress, "scoring")
             job.cancel = tools.cancel
             tables = measure(job, int(piece))
             return ScorePart(tables, time.perf_counter() - begun).to_bytes()
-        state = _unpacked(parcel)
         parts = [ScorePart.from_bytes(state.found[name]) for name in self._names(state)]
         table = join(Scoring(job.clf, job.data, **_options(self.spec)), [dict(p.tables) for p in parts])
         seconds = sum(p.seconds for p in parts) + time.perf_counter() - begun
@@ -105,10 +109,10 @@ class ScoringJob(RunJob):
 
     def absorb(self, state: State, piece: str, result: bytes) -> State:
         if piece == CHECK:
-            return State(json.loads(result)["parts"])
+            return State(**json.loads(result))
         if piece == JOIN:
-            return State(state.parts, {}, json.loads(result))
-        return State(state.parts, {**state.found, piece: result})
+            return replace(state, found={}, table=json.loads(result))
+        return replace(state, found={**state.found, piece: result})
 
     def steps(self, state: State) -> dict[int, dict[str, Any]]:
         """A single step, once the whole table is there."""
@@ -144,7 +148,7 @@ class ScoringJob(RunJob):
 
 
 def _packed(state: State) -> bytes:
-    head = json.dumps({"parts": state.parts, "table": state.table})
+    head = json.dumps({"parts": state.parts, "sources": state.sources, "table": state.table})
     return pack({n: np.frombuffer(raw, np.uint8) for n, raw in sorted(state.found.items())}, {"state": head})
 
 
@@ -152,7 +156,7 @@ def _unpacked(raw: bytes) -> State:
     try:
         arrays, words = unpack(raw)
         head = json.loads(words["state"])
-        return State(head["parts"], {n: a.tobytes() for n, a in arrays.items()}, head["table"])
+        return State(found={n: a.tobytes() for n, a in arrays.items()}, **head)
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"The state of the run is damaged: {error}") from error
 

@@ -1,0 +1,16 @@
+"""Examples that stand in both the train and the dev split, as where one file is given for both."""
+
+from __future__ import annotations
+
+from .dataset import Dataset
+
+SHARED = 0.05  # of the dev examples, from which it is said
+
+
+def shared_examples(train: Dataset, dev: Dataset) -> str:
+    """The beginning of a sentence about them; empty where they are few."""
+    known = set(zip(train.texts, train.pairs or train.texts, strict=True))
+    count = sum(one in known for one in zip(dev.texts, dev.pairs or dev.texts, strict=True))
+    if count < SHARED * len(dev):
+        return ""
+    return f"{count:,} of {len(dev):,} dev examples are among the training examples, too"
