@@ -327,3 +327,32 @@ def test_single_texts_are_refused_by_a_model_of_pairs(
     given = ("--model", tmp_path / "pairs", "--task", "custom", "--data", data, "--label-column", "y")
     wrong = mistake(capsys, "evaluate", *given, "--text-columns", "a")
     assert "compares two texts" in wrong
+
+
+def test_conductance_writes_only_files_of_its_own_kind(
+    capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path
+) -> None:
+    """One wrong completion of a name, and a file of data was a zip."""
+    precious = tmp_path / "precious.csv"
+    precious.write_text("a,b\n")
+    words = ("--model", model, "--device", "cpu", "--text", "a dog", "--text-pair", "a cat", "--out", precious)
+    assert "must end in .npz" in mistake(capsys, "conductance", *words)
+    assert precious.read_text() == "a,b\n"
+
+
+def test_slices_without_a_comparison_are_said_to_do_nothing(
+    capsys: pytest.CaptureFixture[str], model: Path, data: Path
+) -> None:
+    words = ("--model", model, "--device", "cpu", *custom(data), "--slice-column", "label")
+    main([str(w) for w in ("evaluate", *words)])
+    assert "--slice-column splits what --compare shows" in capsys.readouterr().err
+
+
+def test_numbers_with_one_cell_that_holds_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = tiny_folder(tmp_path / "m", labels=("value",))
+    rows = [f"a dog,{i / 10}" for i in range(1, 12)] + ["a cat,n/a"]
+    (tmp_path / "dev.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    words = ("--model", folder, "--device", "cpu", "--task", "custom", "--data", tmp_path, "--text-columns", "text")
+    for more, wanted in (((), "has classes, such as 'n/a'"), (("--regression",), "line 13")):
+        assert main([str(w) for w in ("evaluate", *words, *more)]) == 2
+        assert wanted in capsys.readouterr().err

@@ -61,6 +61,16 @@ def test_finetune_writes_a_model_and_its_report(place, capsys):
     assert "dev accuracy" in text
 
 
+def test_one_file_for_both_splits_is_said(place, capsys):
+    """A training accuracy was called one of dev."""
+    status, _, err = call(capsys, "finetune", *arguments(place, "--out", place / "new", "--epochs", 0.1))
+    assert status == 0, err
+    assert "48 of 48 dev examples are among the training examples, too, so its figures look better" in err
+    words = arguments(place, "--out", place / "fast", "--faster", 1.01, "--length", 8, "--batch", 2, "--repair", "none")
+    _, _, err = call(capsys, "prune", *words)
+    assert "48 of 48 dev examples are among the training examples, too, so heads are chosen on what" in err
+
+
 @pytest.mark.parametrize(
     ("more", "says"),
     [

@@ -82,6 +82,16 @@ def test_a_failed_run_gives_its_steps_and_status_2(registry, capsys):
         (("report", "ffffffff", "--out", "x.html"), "no run"),
         (("sweep", "--model", "m", "--task", "demo"), "--algorithm is needed"),
         (("sweep", *PLAN, "iterative", "--spec", '{"length_filtr": "none"}'), "length_filter"),
+        (("start", "--kind", "sweep"), "headviz run sweep"),
+        (("start", *PLAN, "isp", "--spec", '{"seeds": 3}'), "seeds is a list, such as [3], not 3"),
+        (("start", *PLAN, "isp", "--spec", '{"score_options": 5}'), "wrong type"),
+        (("start", *PLAN, "isp", "--spec", '{"repair": ["a"]}'), "wrong type"),
+        (("start", "--kind", "faster", "--spec", '{"model": "m", "task": "demo", "targets": 1.5}'), "such as [1.5]"),
+        (("start", "--kind", "score", "--spec", '{"model": "m", "task": "demo", "options": 5}'), "wrong type"),
+        (("start", "--kind", "score", "--spec", '{"model": "m", "task": "demo", "samples": "20"}'), "samples"),
+        (("start", "--kind", "ablation", "--spec", '{"model": "m", "task": "demo", "limit": 0}'), "limit"),
+        (("start", "--kind", "rehearsal", "--spec", '{"steps": "3"}'), "steps"),
+        (("show", "ffffffff", "--margin", "nan"), "--margin: 'nan' is not a number of points"),
     ],
 )
 def test_mistakes_get_one_clear_line(registry, capsys, words, reason):
@@ -92,6 +102,27 @@ def test_mistakes_get_one_clear_line(registry, capsys, words, reason):
     assert err.count("\n") == 1
     assert out == ""
     assert registry.records() == []
+
+
+def test_a_setting_that_cannot_be_read_leaves_no_run_that_starts_later(registry, capsys, monkeypatch):
+    monkeypatch.setenv("HEADVIZ_RUNS_AT_ONCE", "two")
+    status, _, err = headviz(capsys, *REHEARSAL, '{"steps": 1}')
+    assert (status, err.startswith("headviz: HEADVIZ_RUNS_AT_ONCE='two' is not")) == (2, True)
+    assert registry.records() == []
+
+
+def test_paths_are_kept_from_the_root_on_for_every_kind(own_home, tmp_path, monkeypatch):
+    """A run is resumed, or taken from the queue, from another folder than it was started in."""
+    place = folders(tmp_path / "real")
+    monkeypatch.chdir(tmp_path / "real")
+    spec = {"model": "model", "data": "data", "task": "custom"}
+    kept = service.new_record("ablation", spec).spec
+    assert (kept["model"], kept["data"]) == (place["model"], place["data"])
+    assert service.new_record("ablation", {**spec, "model": "a/hub-id"}).spec["model"] == "a/hub-id"
+
+
+def test_a_title_is_one_line(own_home):
+    assert service.new_record("rehearsal", {"steps": 1}, title="a\nb").title == "a\\nb"
 
 
 def test_nothing_is_written_for_a_plan_that_cannot_work(registry, capsys, tmp_path):

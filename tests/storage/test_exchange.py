@@ -34,6 +34,13 @@ def test_every_form_of_a_mask_is_read(given: Any) -> None:
     assert headviz.read_mask(given, 3, 4) == MASK
 
 
+@pytest.mark.parametrize("ending", [".json", ".txt"])
+def test_a_byte_order_mark_is_no_part_of_a_mask(tmp_path, ending):
+    path = headviz.write_mask(MASK, tmp_path / f"mask{ending}")
+    path.write_text("\ufeff" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert headviz.read_mask(path, 3, 4) == MASK
+
+
 @pytest.mark.parametrize("ending", [".json", ".npy", ".txt"])
 def test_what_is_written_is_read(ending: str, tmp_path: Path) -> None:
     path = headviz.write_mask(MASK, tmp_path / f"mask{ending}")

@@ -62,6 +62,13 @@ def test_byte_order_mark_is_no_part_of_the_first_column(tmp_path: Path) -> None:
     assert list(read_table(_write(tmp_path / "x.tsv", "\ufeffa\tb\n1\t2\n")).columns) == ["a", "b"]
 
 
+def test_a_csv_field_may_be_long(tmp_path: Path) -> None:
+    """Python's csv reader stops at 131,072 characters, and the advice was to quote the field."""
+    long = "word " * 40_000
+    table = read_table(_write(tmp_path / "x.csv", f'text,label\n"{long}",1\n'))
+    assert table.columns["text"] == [long]
+
+
 def test_jsonl_key_that_comes_later(tmp_path: Path) -> None:
     table = read_table(_write(tmp_path / "x.jsonl", '{"a": 1}\n{"b": 2}\n{"a": 3, "b": 4}\n'))
     assert table.columns == {"a": [1, None, 3], "b": [None, 2, 4]}

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ...errors import RunError
-from ...pruning.options import Source
+from ...pruning.options import Source, whole
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class JobSpec(Source):
     """What the specs of these jobs have in common."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("limit", "train_limit", "dev_limit"):
+            if getattr(self, name, None) is not None:
+                whole(getattr(self, name), name, 1)
 
     def classifier(self, fresh: tuple[str, ...] | None = None, seed: int = 0) -> Classifier:
         return _classifier(self.model, self.revision, self.device, fresh, seed)
