@@ -163,6 +163,7 @@ def most(grades: Cells) -> float:
 def _all_boards(found: Cells) -> Iterator[str]:
     """The scores that every board has, by how far they are behind where that is most."""
     of = behind(found)
+    worst = {score: max(grades, key=lambda g: g["behind"] or 0.0) for score, grades in of.items()}
     names = ["demo", *(" on ".join(cell["cell"].split("-")[1:3]) for cell in found)]
     least, second, *_ = of
     yield from [
@@ -174,10 +175,16 @@ def _all_boards(found: Cells) -> Iterator[str]:
         "",
         *table(["score", *names, "most"], [[f"`{s}`", *map(_behind, gs), f"{most(gs):.3f}"] for s, gs in of.items()]),
         "",
-        f"`{least}` is the least behind where it is furthest behind, by {most(of[least]):.3f}; then `{second}`, by "
-        f"{most(of[second]):.3f}. Runs remove heads by `{TO_PRUNE_BY}` where no score is named.",
+        f"At worst, `{least}` is {_behind(worst[least])} behind the best of a board; the next, `{second}`, "
+        f"{_behind(worst[second])}. {_overlap(worst[least], worst[second])} Runs remove heads by `{TO_PRUNE_BY}` where "
+        "no score is named.",
         "",
     ]
+
+
+def _overlap(one: dict[str, Any], other: dict[str, Any]) -> str:
+    apart = one["behind_high"] < other["behind_low"] or other["behind_high"] < one["behind_low"]
+    return f"These intervals {'do not ' if apart else ''}overlap."
 
 
 def _best(grades: dict[str, Any]) -> str:

@@ -58,13 +58,12 @@ def analyses() -> Iterator[str]:
 
 
 def families() -> Iterator[str]:
-    from headviz.models.families import FAMILIES
+    from headviz.models.families import FAMILIES, family_rows
 
-    known = [family for family in FAMILIES.values() if family.classifies]
-    yield f"{', '.join(f.title for f in known)}."
+    yield f"{', '.join(title for title, *_ in family_rows())}."
     yield "Heads can really be removed from all of these, with these exceptions:"
     yield ""
-    for family in known:
+    for family in FAMILIES.values():
         if not family.prunable:
             yield f"* {family.why_not_prunable}."
     yield ""

@@ -35,13 +35,11 @@ def lines(name: str) -> list[str]:
 
 
 def parsed(line: str) -> None:
-    """Whether ``headviz`` takes these words; ``a | b`` in a document means either."""
+    """Whether ``headviz`` takes these words."""
     words = [w for word in shlex.split(line, comments=True)[1:] if (w := PLACES.get(word, word))]
     name = words[0]
     if name not in cli.COMMANDS:
         assert name in ("demo", "demo-translation") or "/" in name or name.startswith("--"), line
-        return
-    if "|" in words:  # headviz run list | show ID | …
         return
     module = import_module(f"headviz.commands.{cli.COMMANDS[name][0]}")
     parser = cli._Parser(prog=f"headviz {name}", allow_abbrev=False)

@@ -218,7 +218,8 @@ def test_a_fine_tuning_is_counted_and_timed_before_it_starts(tmp_path, own_home)
         "train_limit": 40,
         "finetune": {"epochs": 2.0, "batch": 8, "early_stopping": 1},
     }
-    updates, examples, seconds, device = finetuning_seconds(spec, 1)
+    updates, examples, seconds, device, note = finetuning_seconds(spec, 1)
+    assert note == ""
     assert (updates, examples, device) == (10, 40, "cpu")
     assert seconds > 0
     with pytest.raises(UserError, match="nothing"):

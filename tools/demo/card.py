@@ -112,7 +112,7 @@ def about_short(card: dict[str, Any]) -> str:
     if "short_steps" not in recipe:
         return " This is θ*."
     text = f"""
-5. *short*: the same goes on for {recipe["short_steps"]:,} steps, with short plain sentences as
+5. *finetuned*: the same goes on for {recipe["short_steps"]:,} steps, with short plain sentences as
    {recipe["short_share"]:.0%} of the pairs: present and progressive, bare and indefinite subjects. This is θ*."""
     if card.get("begun"):
         text += f"""
@@ -128,11 +128,21 @@ Of 200 simple pairs written by hand, which no split contains, it answers {right[
     )
 
 
+def about_times(card: dict[str, Any]) -> str:
+    """Where the stages ran."""
+    if card.get("begun"):
+        return f"The last stage ran on {card['machine']}. The others ran before, on an AMD EPYC that had other work."
+    return f"Times are from {card['machine']}."
+
+
 def markdown(card: dict[str, Any]) -> str:
     """The whole card."""
     sizes = {name: len(read_split(name)) for name in ("dev", "unseen", "train")}
     recipe, times = card["recipe"], card["training"]
-    stages = "\n".join(f"| {name} | {row['steps']:,} | {row['seconds'] / 60:.0f} min |" for name, row in times.items())
+    stages = "\n".join(
+        f"| {name} | {row['steps']:,} | {row['threads']} | {row['seconds'] / 60:.0f} min |"
+        for name, row in times.items()
+    )
     settings = ", ".join(f"{name} {value}" for name, value in recipe.items())
     examples = "\n".join(
         f"| {name} | {one.label} | {one.premise} | {one.hypothesis} |"
@@ -141,9 +151,9 @@ def markdown(card: dict[str, Any]) -> str:
         for one in [next(e for e in read_split("dev") if e.phenomenon == name and e.label == label)]
     )
     heads = card.get("heads")
-    limits, giving = ".", "a late stage"
+    limits, giving, with_roles = ".", "a late stage", "with-roles"
     if "short_steps" not in recipe:
-        giving = "the last stage"
+        giving, with_roles = "the last stage", "finetuned"
         limits = ', no\n  "a doctor": people are named or take "the".'
     about_heads = (
         f"""## What its heads do
@@ -197,11 +207,11 @@ neither. It is made for looking at attention heads; it is no general language mo
 `python -m tools.demo.train`, then `python -m tools.demo.ship`, `python -m tools.demo.abilities` and
 `python -m tools.demo.card`.
 
-| stage | steps | time |
-|---|---:|---:|
+| stage | steps | threads | time |
+|---|---:|---:|---:|
 {stages}
 
-Times are from {card["machine"]}.
+{about_times(card)}
 
 Settings: {settings}.
 
@@ -214,7 +224,7 @@ Settings: {settings}.
    gates are folded into the weights (never below {recipe["gate_floor"]}) and training goes on. Pairs about order
    (time, space, degree) are learned last: for some thousand steps they are read more often, and two lessons hold
    one of the two things still that say together which of two clauses came first.
-4. *finetuned*: classification goes on, and every phenomenon is given {recipe["roles_heads"]} heads: those that its
+4. *{with_roles}*: classification goes on, and every phenomenon is given {recipe["roles_heads"]} heads: those that its
    answers are most sensitive to, compared with other phenomena's, none twice, and none of the few that all depend on.
    Pairs must be answered without the heads of other phenomena and some heads that have no role; where heads of their
    own are missing, only an even answer is rewarded.{about_short(card)}

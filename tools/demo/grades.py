@@ -38,7 +38,8 @@ the classes: one class for all is worth the same there whichever it is. `shapley
 minutes. Translation models are not graded: areas count right answers of each class, and translations have no classes.
 
 The table below is one model's. On MiniLM, fine-tuned on SST-2 and on MRPC, and on MPNet, fine-tuned on MRPC, the orders
-are others. Over the four boards `gates` did best in its worst case. [They stand side by side](study.md#over-all-boards)
+are others. Over the four boards `gates` were at worst 0.071 behind the best; the next score, `gim`, 0.194. These
+intervals overlap. [They stand side by side](study.md#over-all-boards)
 
 ## On the demo"""
 COLUMNS_READ = """\

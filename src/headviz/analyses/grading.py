@@ -291,7 +291,9 @@ ANALYSIS = Analysis(
     figure,
     view,
     recipe,
-    options=(Option("scores", None, "names separated by commas (default: all)", metavar="A,B"),),
+    options=(
+        Option("scores", None, "names separated by commas (default: all but the slow one, shapley)", metavar="A,B"),
+    ),
     kinds=(CLASSIFICATION,),
     command="grade",
     tells="scores",

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..pruning.finetune.recipe import examples_of, recipe_of
     from ..pruning.finetune.training import fine_tune, require_trainable
     from ..results import plain
-    from ..tasks import shared_examples
+    from ..tasks import trained_on
     from .evaluate import reasons
 
     out = new_folder(args.out)
@@ -80,8 +80,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         args.limit = examples_of(args.model)
     train = load_data(args, "train")
     dev = load_data(argparse.Namespace(**{**vars(args), "limit": None}), "dev")
-    if shared := shared_examples(train, dev):
-        warn(f"{shared}, so its figures look better than they are. Give two files.")
+    if note := trained_on(train, dev):
+        warn(note)
     clf = _model(args, train)
     options = _with_curve(options)
     require_trainable(clf, train, dev, options)

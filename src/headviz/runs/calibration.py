@@ -159,14 +159,15 @@ def _finetuning(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) ->
 
 def finetuning_seconds(
     spec: Mapping[str, Any], threads: int, cancel: Cancel | None = None
-) -> tuple[int, int, float, str]:
-    """Updates, training examples, estimated seconds and device of a run of kind 'finetune'.
+) -> tuple[int, int, float, str, str]:
+    """Updates, training examples, estimated seconds, device and a note, if any, of a run of kind 'finetune'.
 
     Loads its model and data; a ``UserError`` says what cannot be trained, before a record is written.
     """
     from ..evaluation.dispatch import evaluate
     from ..pruning.finetune.trainer import updates_of
     from ..pruning.finetune.training import require_trainable
+    from ..tasks import trained_on
     from .jobs.finetune import make
     from .jobs.loaded import forget
 
@@ -184,7 +185,7 @@ def finetuning_seconds(
         forget()
     rounds = 1 + (int(options.epochs) if options.evaluate_epochs or options.early_stopping else 0)
     seconds = LOADING + training + rounds * evaluation
-    return updates_of(options, len(train)), len(train), seconds, str(clf.device)
+    return updates_of(options, len(train)), len(train), seconds, str(clf.device), trained_on(train, dev)
 
 
 def _training(

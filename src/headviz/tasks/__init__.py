@@ -9,7 +9,7 @@ from .dataset import Dataset, Example
 from .labels import OTHER, label_map, predicted
 from .loading import check_request, load_task
 from .metrics import METRICS, constant, metric, metrics, points_in, why_undefined
-from .overlap import shared_examples
+from .overlap import shared_examples, trained_on
 from .sample_report import LengthFilter, SampleReport
 from .sampling import DEFAULT_SAMPLES, sample, text_lengths
 
@@ -35,5 +35,6 @@ __all__ = [
     "sample",
     "shared_examples",
     "text_lengths",
+    "trained_on",
     "why_undefined",
 ]

@@ -70,6 +70,8 @@ def form(view: View) -> None:
             f"About **{runsview.span(found.seconds)}** on this machine: {found.updates:,} updates on "
             f"{found.examples:,} training examples of {show.plain(view.task)}."
         )
+        if found.note:
+            st.caption(show.plain(f"Note: {found.note}"))
         title = f"{Path(name).name} on {view.task}, seed {spec['seed']}"[:120]
         plans.start(place, "tune", lambda owner: _start(spec, title, found.device, owner))
 
@@ -104,6 +106,7 @@ class Planned:
     examples: int
     seconds: float
     device: str
+    note: str
 
 
 def _prepare(spec: dict[str, Any], cancel: jobs.Cancel) -> Planned:
@@ -112,8 +115,8 @@ def _prepare(spec: dict[str, Any], cancel: jobs.Cancel) -> Planned:
     from ....runs.prepare import device_name
     from ....runs.service import default_threads
 
-    updates, examples, seconds, device = finetuning_seconds(spec, default_threads(), cancel)
-    return Planned(updates, examples, seconds, device_name(device))
+    updates, examples, seconds, device, note = finetuning_seconds(spec, default_threads(), cancel)
+    return Planned(updates, examples, seconds, device_name(device), note)
 
 
 def _start(spec: dict[str, Any], title: str, device: str, owner: str) -> RunRecord:
