@@ -21,7 +21,7 @@ from ..attribution.relations import (
 )
 from ..errors import OptionError
 from ..evaluation.significance import benjamini_hochberg
-from ..heads import CLASSIFICATION, MASKED_LM, HeadId
+from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, tracked
 from ..recipes.structure import Name
 from ..results import Result
@@ -143,9 +143,7 @@ def roles(
 
     require_model(clf)
     require_dataset(data)
-    if clf.kind != MASKED_LM:
-        clf.check_classes()
-        clf.check_maps()
+    clf.check_maps()
     if samples is not None:
         require_size(samples)
         data = data.subset(limited(data, samples, seed=0))

@@ -87,7 +87,6 @@ class Explainer:
             raise OptionError(f"tolerance is a relative error such as 0.02, not {str(tolerance)[:40]}.")
         if self.budget < 1:
             raise OptionError(f"The memory budget must be 1 byte or more, not {self.budget}.")
-        self.clf.check_classes()
         self.clf.check_maps()
         targets = [resolve_target(self.clf, target, x) for x in labels]
         encodings = encode(self.clf, texts, pairs)

@@ -148,6 +148,12 @@ class TransformerModel(Network, ABC):
             f"'{self.name}' is a {self.kind} model and has no classes to explain. Load a classifier."
         )
 
+    def check_maps(self) -> None:
+        """Raise a ``ModelError`` where its heads' maps cannot be drawn beside one list of tokens."""
+        raise ModelError(
+            f"'{self.name}' is a {self.kind} model: its heads look from one text into another. Load a classifier."
+        )
+
     def check_texts(self, paired: bool) -> None:
         """Complain about a pair for a model of single texts, and the reverse."""
 

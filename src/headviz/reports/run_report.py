@@ -30,7 +30,7 @@ def write_run(view: RunView, path: Path) -> Path:
     """Write a run into a new file, whose ending chooses the format. The run need not be finished."""
     form = path.suffix.lower()
     if form not in FORMS:
-        raise RunError(f"'{path.name}' must end in {', '.join(FORMS)}.")
+        raise RunError(f"'{path.name}' has no ending of a report. Choose one of: {', '.join(FORMS)}.")
     path = out_file(path, f"report{form}")
     if path.exists():
         raise RunError(f"'{path}' exists. Choose another name or remove it first.")

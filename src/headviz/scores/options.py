@@ -254,6 +254,8 @@ def build(kind: type, score: str, given: dict[str, Any]) -> Any:
     for f in fields(kind):
         valid, called = _PLAIN.get(str(f.type), (object, ""))
         value = taken.get(f.name, f.default)
+        if f.name == "seed":
+            seed_number(value)
         if not isinstance(value, valid) or (isinstance(value, bool) and valid in (Integral, Real)):
             raise OptionError(f"{f.name} of '{score}' is {called}, not {shown(value)}.")
     return kind(**taken)
