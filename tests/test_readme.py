@@ -78,11 +78,13 @@ def test_the_findings_are_those_that_the_notebooks_show() -> None:
     said = " ".join(README.replace("−", "-").split())
     drawn = (ROOT / "docs/notebooks/demo.ipynb").read_text(encoding="utf-8").replace("−", "-")
     for ability, before in (("negation", "negation falls by"), ("role-swap", "role swaps by")):
-        row = re.search(rf"{ability} (\d+) [\d.]+ [\d.]+ (\S+) \S+ \S+", shown("demo"))
-        examples, change = (float(value.replace("−", "-")) for value in row.groups())
+        row = re.search(rf"{ability} (\d+) [\d.]+ [\d.]+ (\S+) (\S+) (\S+)", shown("demo"))
+        examples, change, least, most = (float(value.replace("−", "-")) for value in row.groups())
         assert f"{before} {-change:.1f} " in said
         low, high = re.search(rf"{before} [^)]*?(-[\d.]+) to (-[\d.]+); {examples:.0f}", said).groups()
         assert f"[{low}, {high}]" in drawn  # as the figure beside the table has them, rounded outward
+        assert -0.11 < float(low) - least < 0.01
+        assert -0.01 < float(high) - most < 0.11
     table = shown("demo").replace("−", "-").partition("accuracy by slice.")[2].partition("as text")[0]
     rows = [[float(x) for x in row] for row in re.findall(r" \d+ [01]\.\d+ [01]\.\d+ (\S+) (\S+) (\S+) ", table)]
     others = [row for row in rows if row[0] > -20]

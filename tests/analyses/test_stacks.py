@@ -25,6 +25,7 @@ from headviz.cli import main
 from headviz.errors import MaskError, ModelError, OptionError
 from headviz.evaluation.comparison import TextAnswers, deltas
 from headviz.evaluation.translation import TranslationEvaluator
+from headviz.models.recurrent import RnnTranslator
 from headviz.tasks import TASKS, Dataset
 from support.tiny import tiny_folder
 from support.tiny_translation import HEADS, ROWS, SOURCES, tiny_translator, tiny_translator_folder
@@ -145,6 +146,10 @@ def test_a_translator_is_refused_where_classes_or_one_list_of_tokens_are_needed(
         headviz.roles(evaluator.clf, evaluator.data)
     with pytest.raises(ModelError, match="from one text into another"):
         headviz.conductance(evaluator.clf, SOURCES[0])
+    rnn = RnnTranslator.new(evaluator.data.texts, evaluator.data.references, embedding=4, hidden=5, units=3)
+    for ask in (lambda: headviz.roles(rnn, evaluator.data), lambda: headviz.conductance(rnn, SOURCES[0])):
+        with pytest.raises(ModelError, match="no attention heads"):
+            ask()
 
 
 @pytest.mark.slow

@@ -11,7 +11,9 @@ import pytest
 
 from headviz.cli import main
 from headviz.commands import run_text
+from headviz.errors import OptionError
 from headviz.runs import service
+from headviz.runs.sweep import Member, start_sweep
 from support.real_runs import folders, options
 from support.running import ended, running_steps
 
@@ -85,12 +87,12 @@ def test_a_failed_run_gives_its_steps_and_status_2(registry, capsys):
         (("start", "--kind", "sweep"), "headviz run sweep"),
         (("start", *PLAN, "isp", "--spec", '{"seeds": 3}'), "seeds is a list, such as [3], not 3"),
         (("start", *PLAN, "isp", "--spec", '{"score_options": 5}'), "wrong type"),
-        (("start", *PLAN, "isp", "--spec", '{"repair": ["a"]}'), "wrong type"),
+        (("start", *PLAN, "isp", "--spec", '{"repair": ["a"]}'), "repair = ['a']"),
         (("start", "--kind", "faster", "--spec", '{"model": "m", "task": "demo", "targets": 1.5}'), "such as [1.5]"),
         (("start", "--kind", "score", "--spec", '{"model": "m", "task": "demo", "options": 5}'), "wrong type"),
         (("start", "--kind", "score", "--spec", '{"model": "m", "task": "demo", "samples": "20"}'), "samples"),
         (("start", "--kind", "ablation", "--spec", '{"model": "m", "task": "demo", "limit": 0}'), "limit"),
-        (("start", "--kind", "rehearsal", "--spec", '{"steps": "3"}'), "steps"),
+        (("start", "--kind", "rehearsal", "--spec", '{"steps": "3"}'), "wrong type (rehearsal option): steps = '3'"),
         (("show", "ffffffff", "--margin", "nan"), "--margin: 'nan' is not a number of points"),
     ],
 )
@@ -108,7 +110,15 @@ def test_a_setting_that_cannot_be_read_leaves_no_run_that_starts_later(registry,
     monkeypatch.setenv("HEADVIZ_RUNS_AT_ONCE", "two")
     status, _, err = headviz(capsys, *REHEARSAL, '{"steps": 1}')
     assert (status, err.startswith("headviz: HEADVIZ_RUNS_AT_ONCE='two' is not")) == (2, True)
+    with pytest.raises(OptionError):
+        start_sweep([Member("rehearsal", {"steps": 1}, "one", "cpu")], title="several")
     assert registry.records() == []
+    monkeypatch.delenv("HEADVIZ_RUNS_AT_ONCE")
+    run = service.cancel(service.start("rehearsal", {"steps": 30, "seconds": 0.2}).id)
+    monkeypatch.setenv("HEADVIZ_RUNS_AT_ONCE", "two")
+    with pytest.raises(OptionError):
+        service.resume(run.id)
+    assert registry.get(run.id).state == ended(run.id).state == "cancelled"
 
 
 def test_paths_are_kept_from_the_root_on_for_every_kind(own_home, tmp_path, monkeypatch):
@@ -119,6 +129,10 @@ def test_paths_are_kept_from_the_root_on_for_every_kind(own_home, tmp_path, monk
     kept = service.new_record("ablation", spec).spec
     assert (kept["model"], kept["data"]) == (place["model"], place["data"])
     assert service.new_record("ablation", {**spec, "model": "a/hub-id"}).spec["model"] == "a/hub-id"
+    (tmp_path / "real" / "demo").mkdir()  # loading takes the shipped model for this name, too
+    assert service.new_record("ablation", {**spec, "model": "demo"}).spec["model"] == "demo"
+    distilled = {**spec, "remove": "heads:0.0", "trainings": ["model", "base"]}
+    assert service.new_record("distill", distilled).spec["trainings"] == [place["model"], place["base"]]
 
 
 def test_a_title_is_one_line(own_home):

@@ -1,5 +1,6 @@
 """Learned gates: one update by hand, exact numbers of heads, learning that continues, every kind of model."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from headviz.scores.learned import (
     soft_subset,
 )
 from headviz.scores.measures import Given
-from headviz.scores.options import CausalOptions
+from headviz.scores.options import CausalOptions, build, option
 from headviz.scores.scoring import Scoring
 from headviz.tasks import TASKS, Dataset
 from support.gated import gated
@@ -308,6 +309,21 @@ def test_a_table_is_kept_and_the_model_is_left_alone(clf, data, tmp_path):
 def test_options_out_of_range_or_of_another_type_are_refused(clf, data, name, wrong):
     with pytest.raises(OptionError):
         score_heads(clf, data, name, cache=False, **wrong)
+
+
+def test_options_of_a_plugin_may_have_other_defaults_than_their_type_says():
+    @dataclass(frozen=True)
+    class Own:
+        whole: int = option(None, "none = as many as there are")
+        seed: int | None = option(None, "none = not drawn")
+        names: list = field(default_factory=list)
+        switch: bool = option(False, "on or off")
+
+    assert build(Own, "mine", {}) == Own()
+    assert build(Own, "mine", {"whole": np.int64(3), "switch": np.True_}) == Own(whole=3, switch=True)
+    assert build(Own, "mine", {"whole": None, "seed": None}) == Own()
+    with pytest.raises(OptionError, match=r"whole of 'mine' is a whole number, not 2\.5"):
+        build(Own, "mine", {"whole": 2.5})
 
 
 @pytest.mark.parametrize("name", NAMES)

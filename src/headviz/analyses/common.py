@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import OptionError, is_one_of, require_kind, unknown_choice
+from ..errors import OptionError, is_one_of, require_kind, shown, unknown_choice
 from ..evaluation.comparison import Answers, Delta, deltas
 from ..heads import HeadId
 from ..progress import Cancel, Progress, after, tracked
@@ -72,6 +73,12 @@ def require_evaluator(given: object) -> None:
     from ..evaluation.mask_evaluator import MaskEvaluator  # imports torch, which the first page must not wait for
 
     require_kind(given, MaskEvaluator, "evaluator = headviz.evaluator_of(clf, data)")
+
+
+def require_seconds(given: object) -> None:
+    """Refuse what is no time to search in."""
+    if isinstance(given, bool) or not isinstance(given, Real) or not float(given) > 0:
+        raise OptionError(f"The time budget must be above 0 seconds, not {shown(given)}.")
 
 
 def require_classes(evaluator: MaskEvaluator) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import OptionError, TaskError, shown
+from ..errors import OptionError, TaskError
 from ..evaluation.significance import benjamini_hochberg
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, after, stop_if, tracked
@@ -22,7 +22,7 @@ from ..tasks import Dataset
 from ..tasks.sampling import require_size
 from ..tasks.strata import limited
 from .analysis import Analysis, Option
-from .common import require_classes, subject
+from .common import require_classes, require_seconds, subject
 from .pairs import Interaction, Interactions, figure, view
 from .recipe import EVALUATOR, Recipe, found_by
 
@@ -55,8 +55,7 @@ def interactions(
     about = subject(evaluator)
     if evaluator.gold is None:
         raise TaskError("Interactions are of the loss, and these data have no gold labels.")
-    if not isinstance(seconds, int | float) or not seconds > 0:
-        raise OptionError(f"The time budget must be above 0 seconds, not {shown(seconds)}.")
+    require_seconds(seconds)
     require_size(samples)
     heads = tuple(evaluator.clf.present.kept)
     if len(heads) < 2:

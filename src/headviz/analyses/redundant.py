@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import OptionError, shown
+from ..errors import OptionError
 from ..evaluation.comparison import Answers, Delta, deltas, measure
 from ..evaluation.excess import Excess, excess
 from ..evaluation.significance import benjamini_hochberg
@@ -27,7 +27,7 @@ from ..results import Result, drawn
 from ..tasks import predicted
 from .ablation import Ablation, ablate
 from .analysis import ENDS, METRIC, Analysis, Option, Picture, Table, View, in_points
-from .common import SIGNIFICANT, Subject, require_classes, subject
+from .common import SIGNIFICANT, Subject, require_classes, require_seconds, subject
 from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
@@ -106,8 +106,7 @@ def redundant(
     >>> headviz.redundant(headviz.Evaluator(small, data), seconds=5).harmless
     3
     """
-    if not isinstance(seconds, int | float) or not seconds > 0:
-        raise OptionError(f"The time budget must be above 0 seconds, not {shown(seconds)}.")
+    require_seconds(seconds)
     require_classes(evaluator)
     if ablation is None:
         single = ablate(evaluator, metric=metric, progress=progress, cancel=cancel)

@@ -155,7 +155,7 @@ class RnnTranslator:
 
     classes = None
     num_layers = num_heads = heads_per_layer = present = stacks = family = property(no_heads)
-    gates = under = row_name = check_classes = cost = no_heads
+    gates = under = row_name = check_classes = check_maps = cost = no_heads
 
     def check_texts(self, paired: bool) -> None:
         """It reads single sentences; their pairs are references."""

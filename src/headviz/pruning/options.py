@@ -105,7 +105,7 @@ class FinetuneOptions:
 
 
 def read_options(cls: type[T], given: Mapping[str, Any], kind: str) -> T:
-    """A dataclass from JSON; an ``OptionError`` for a misspelt name, or where one is missing."""
+    """A dataclass from JSON; an ``OptionError`` for a misspelt name, a missing one, or a value of the wrong type."""
     names = [f.name for f in fields(cls)]  # type: ignore[arg-type]
     if not isinstance(given, Mapping):
         raise OptionError(f"Options are given by name, as a JSON object, not as {given!r}.")
@@ -119,9 +119,9 @@ def read_options(cls: type[T], given: Mapping[str, Any], kind: str) -> T:
     try:
         return cls(**given)
     except (TypeError, ValueError, AttributeError) as error:  # a value that no check was ready for
-        raise OptionError(
-            f"A value is of the wrong type for an {kind}: {error}. Given: {shown(dict(given))}."
-        ) from error
+        usual = {f.name: f.default for f in fields(cls)}  # type: ignore[arg-type]
+        own = ", ".join(f"{name} = {shown(value)}" for name, value in given.items() if value != usual[name])
+        raise OptionError(f"One of these is of the wrong type ({kind}): {own}. Python says: {error}.") from error
 
 
 def tuples(options: object, *names: str) -> None:

@@ -14,7 +14,7 @@ from ..errors import Cancelled, require_kind
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.plan import PruningPlan
-from ..storage.paths import absolute
+from .places import absolute
 
 if TYPE_CHECKING:
     from ..pruning.context import Context

@@ -11,9 +11,9 @@ from typing import Any
 
 from .. import __version__, plugins
 from ..errors import RunError, one_line
-from ..storage.paths import absolute
 from .files import RunFiles
 from .kinds import make_job
+from .places import absolute
 from .process import monotonic
 from .queue import dispatch, look, room
 from .record import CARRIED, DASK, LOCAL, SWEEP, RunRecord, check_owner, new_id
@@ -168,6 +168,8 @@ def resume(run_id: str, user: str | None = None) -> RunRecord:
         again = [record]  # the table of states refuses it where it cannot be
     elif not again:
         raise IllegalTransition(f"Sweep {record.id} has no cancelled, failed or lost run to resume.")
+    for member in again:
+        room(member.slot)
     for member in again:
         _again(registry, member)
     dispatch(registry)

@@ -176,6 +176,8 @@ def start_sweep(
         )
         for m in members
     ]
+    for child in children:
+        room(child.slot)  # refuses a setting that cannot be read, before anything is written down
     registry.add([replace(parent, expected=len(children)), *children])
     for record in (parent, *children):
         RunFiles(record.id, registry.folder).create()

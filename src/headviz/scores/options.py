@@ -9,6 +9,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 from ..attribution.rules import (
     DEFAULT_RULE,
     DEFAULT_STEPS,
@@ -249,13 +251,12 @@ def build(kind: type, score: str, given: dict[str, Any]) -> Any:
             if not names:
                 raise OptionError(f"The score '{score}' has no options, so '{name}' cannot be set.")
             raise OptionError(unknown_choice(f"option of '{score}'", name, names))
-    whole = {k: int(v) for k, v in given.items() if isinstance(v, Integral) and not isinstance(v, bool)}  # numpy's too
-    taken = {**given, **whole}
+    taken = {k: v.item() if isinstance(v, np.generic) else v for k, v in given.items()}
     for f in fields(kind):
-        valid, called = _PLAIN.get(str(f.type), (object, ""))
-        value = taken.get(f.name, f.default)
-        if f.name == "seed":
-            seed_number(value)
+        value = taken.get(f.name)
+        if f.name not in taken or f.name == "seed" or value is f.default:  # a seed is refused in words of its own
+            continue
+        valid, called = _PLAIN.get(getattr(f.type, "__name__", str(f.type)), (object, ""))
         if not isinstance(value, valid) or (isinstance(value, bool) and valid in (Integral, Real)):
             raise OptionError(f"{f.name} of '{score}' is {called}, not {shown(value)}.")
     return kind(**taken)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,17 +49,6 @@ def outside_path(given: Any, what: str = "the path", look: bool = True) -> Path:
     if look:
         kind_at(path, what)
     return path
-
-
-def absolute(given: Mapping[str, Any]) -> dict[str, str]:
-    """The model, base and data that lie on this machine, from the root on: a worker may start in another folder."""
-    out = {}
-    for name in ("model", "base", "data"):
-        if given.get(name) is not None:
-            path = outside_path(given[name], name)
-            if path.exists() and (name == "data" or path.is_dir()):
-                out[name] = str(path.absolute())
-    return out
 
 
 def kind_at(path: Path, what: str = "the path") -> str:
