@@ -77,6 +77,19 @@ def test_the_finding_about_training_again_is_the_cells(study: ModuleType) -> Non
     led = np.array([np.mean([a["mean"] for a in c["ahead"]]) for c in beside])
     assert "On the same two models `taylor` is ahead by {:.1f} and {:.1f}".format(*(100 * led)) in said
 
+    fresh = [cells[f"retrain-minilm-mrpc-{seed}-igspf-thesis-2024"] for seed in range(3)]
+    assert not any(
+        name.startswith("retrain-minilm-mrpc-") and name.endswith("-isp-thesis-2024")
+        for name in cells
+        if "one-shot" not in name
+    )
+    led = np.array([np.mean([a["mean"] for a in c["ahead"]]) for c in fresh])
+    assert "by {:.1f}, {:.1f} and {:.1f} points in the mean of the six sizes".format(*(100 * led)) in said
+    assert f"sizes: {over(led).replace('-', '−')}. It is not told apart from them" in said
+    each = [over_seeds(np.array([c["ahead"][at]["mean"] for c in fresh])) for at in range(6)]
+    assert all(low < 0 < high for _, low, high in [*each, over_seeds(led)])
+    assert [c["digest"] for c in fresh[1:]] == [c["digest"] for c in gates]
+
     def right(found: list[dict[str, Any]]) -> str:
         means = [np.mean([c["steps"][at]["metrics"]["accuracy"] for c in found]) for at in (3, 4, 5)]
         return "{}, {} and {}".format(*(plain(float(mean)) for mean in means))
