@@ -204,7 +204,7 @@ def test_what_a_sample_lacks_is_said_before_the_run_starts(tmp_path, own_home):
 
 def test_a_fine_tuning_is_counted_and_timed_before_it_starts(tmp_path, own_home):
     from headviz.errors import UserError
-    from headviz.runs.calibration import finetuning_seconds
+    from headviz.runs.calibration import planned_training
     from support.real_runs import folders
 
     place = folders(tmp_path / "x")
@@ -218,12 +218,11 @@ def test_a_fine_tuning_is_counted_and_timed_before_it_starts(tmp_path, own_home)
         "train_limit": 40,
         "finetune": {"epochs": 2.0, "batch": 8, "early_stopping": 1},
     }
-    updates, examples, seconds, device, note = finetuning_seconds(spec, 1)
-    assert note == ""
-    assert (updates, examples, device) == (10, 40, "cpu")
-    assert seconds > 0
+    found = planned_training(spec, 1)
+    assert (found.updates, found.examples, found.device, found.note) == (10, 40, "cpu", "")
+    assert found.seconds > 0
     with pytest.raises(UserError, match="nothing"):
-        finetuning_seconds({**spec, "label_column": "nothing"}, 1)
+        planned_training({**spec, "label_column": "nothing"}, 1)
 
 
 def test_the_timing_of_a_plan_hears_its_stop(tmp_path, own_home):

@@ -131,7 +131,7 @@ Of 200 simple pairs written by hand, which no split contains, it answers {right[
 def about_times(card: dict[str, Any]) -> str:
     """Where the stages ran."""
     if card.get("begun"):
-        return f"The last stage ran on {card['machine']}. The others ran before, on an AMD EPYC that had other work."
+        return f"The time of the last stage is from {card['machine']}; the others were trained before it."
     return f"Times are from {card['machine']}."
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -115,15 +115,13 @@ def all_but_one(
     reported = deltas(answers, predictions, about.metric)
     q, names = benjamini_hochberg([d.p_value for d in reported]), evaluator.data.label_names
     flat = [remark_on(said, answers.gold, names) if answers.classes else "" for said in predictions]
-    unknown = float("nan")
     rows = tuple(
         BestHead(h.layer, h.head, d.delta, d.interval_low, d.interval_high, d.p_value, float(q[i]), flat[i])
-        if table[h] == table[h]
-        else BestHead(
-            h.layer, h.head, unknown, unknown, unknown, unknown, unknown, flat[i]
-        )  # no head was chosen: the metric has no value
         for i, (h, d) in enumerate(zip(best, reported, strict=True))
     )
+    # where the metric had no value no head was chosen, so what it loses is not that of the layer's best
+    none: dict[str, Any] = dict.fromkeys(("delta", "interval_low", "interval_high", "p_value", "q_value"), float("nan"))
+    rows = tuple(replace(row, **none) if np.isnan(table[row.layer, row.head]) else row for row in rows)
     if progress is not None:
         progress(total, total)
     return AllButOne(about, select, chosen_on, measure(answers, answers.full, about.metric), table, rows, margin)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, fields
@@ -128,8 +127,10 @@ def tuples(options: object, *names: str) -> None:
     """Make tuples of lists that JSON has brought into a frozen dataclass."""
     for name in names:
         value = getattr(options, name)
-        if isinstance(value, int | float | Mapping):
-            raise OptionError(f"{name} is a list, such as [{json.dumps(value)}], not {shown(value)}.")
+        if isinstance(value, int | float):
+            raise OptionError(f"{name} is a list, such as [{value}], not {value}.")
+        if isinstance(value, Mapping):
+            raise OptionError(f"{name} is a list, not {shown(value)}.")
         if isinstance(value, list):
             object.__setattr__(options, name, tuple(value))
 

@@ -157,10 +157,19 @@ def _finetuning(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) ->
     return _training(context.base(seed), context.train, options, seed, plan.label_order, cancel)
 
 
-def finetuning_seconds(
-    spec: Mapping[str, Any], threads: int, cancel: Cancel | None = None
-) -> tuple[int, int, float, str, str]:
-    """Updates, training examples, estimated seconds, device and a note, if any, of a run of kind 'finetune'.
+@dataclass(frozen=True)
+class Training:
+    """A checked fine-tuning in numbers, with a note on its data or none."""
+
+    updates: int
+    examples: int
+    seconds: float
+    device: str  # as the queue names it
+    note: str
+
+
+def planned_training(spec: Mapping[str, Any], threads: int, cancel: Cancel | None = None) -> Training:
+    """What a run of kind 'finetune' takes, from a few updates.
 
     Loads its model and data; a ``UserError`` says what cannot be trained, before a record is written.
     """
@@ -170,6 +179,7 @@ def finetuning_seconds(
     from ..tasks import trained_on
     from .jobs.finetune import make
     from .jobs.loaded import forget
+    from .prepare import device_name
 
     job = make(spec)
     clf, train, dev, options = job.prepared()
@@ -185,7 +195,8 @@ def finetuning_seconds(
         forget()
     rounds = 1 + (int(options.epochs) if options.evaluate_epochs or options.early_stopping else 0)
     seconds = LOADING + training + rounds * evaluation
-    return updates_of(options, len(train)), len(train), seconds, str(clf.device), trained_on(train, dev)
+    updates = updates_of(options, len(train))
+    return Training(updates, len(train), seconds, device_name(clf.device), trained_on(train, dev))
 
 
 def _training(

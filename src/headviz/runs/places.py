@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..errors import is_one_of
 from ..models.named import NAMED
 from ..storage.paths import outside_path
 
@@ -14,7 +15,7 @@ def absolute(given: Mapping[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name in ("model", "base", "data"):
         value = given.get(name)
-        if value is not None and (name == "data" or value not in NAMED):
+        if value is not None and (name == "data" or not is_one_of(value, NAMED)):
             out |= _here(name, value, folder=name != "data")
     trainings = given.get("trainings")
     if isinstance(trainings, list | tuple):

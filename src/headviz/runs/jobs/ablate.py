@@ -45,9 +45,8 @@ def make(spec: Mapping[str, Any]) -> AblationJob:
     return AblationJob(read_options(AblationSpec, spec, "option of a run of kind 'ablation'"))
 
 
-State = dict[
-    str, Any
-]  # about, sources, base, baseline, and for each layer done its rows [head, full, masked, low, high, p]
+# about, sources, base, baseline, and for each layer done its rows [head, full, masked, low, high, p]
+State = dict[str, Any]
 
 
 @dataclass(frozen=True)

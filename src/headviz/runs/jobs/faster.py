@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from ...pruning.faster.faster import Work
 
 TABLE, TURN, FIND, BUILD = "table", "turn", "find", "build"
-State = dict[
-    str, Any
-]  # table, sources, and by "remove-target" the turns of the search, the shapes found and the results
+# table, sources, and by "remove-target" the turns of the search, the shapes found and the results
+State = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from ..runs import listing as runsview
 
 if TYPE_CHECKING:
     from ....pruning.options import FinetuneOptions
+    from ....runs.calibration import Training
     from ....runs.record import RunRecord
 
 WORDS = plans.Words(
@@ -98,25 +99,12 @@ def spec_of(view: View, name: str, options: FinetuneOptions, seed: int, limit: i
     return spec
 
 
-@dataclasses.dataclass(frozen=True)
-class Planned:
-    """A checked fine-tuning in numbers."""
-
-    updates: int
-    examples: int
-    seconds: float
-    device: str
-    note: str
-
-
-def _prepare(spec: dict[str, Any], cancel: jobs.Cancel) -> Planned:
+def _prepare(spec: dict[str, Any], cancel: jobs.Cancel) -> Training:
     """Check the specification and time a few updates."""
-    from ....runs.calibration import finetuning_seconds
-    from ....runs.prepare import device_name
+    from ....runs.calibration import planned_training
     from ....runs.service import default_threads
 
-    updates, examples, seconds, device, note = finetuning_seconds(spec, default_threads(), cancel)
-    return Planned(updates, examples, seconds, device_name(device), note)
+    return planned_training(spec, default_threads(), cancel)
 
 
 def _start(spec: dict[str, Any], title: str, device: str, owner: str) -> RunRecord:
