@@ -20,6 +20,7 @@ from headviz.evaluation.comparison import Answers, Delta, deltas
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.paired import paired
 from headviz.evaluation.significance import benjamini_hochberg, mcnemar
+from headviz.models.stand_in import StandIn
 from headviz.tasks import get_task
 from support.analysed import learnt, twins, unlearnt
 from support.plain import evaluate
@@ -269,3 +270,54 @@ def test_layers_where_the_metric_has_no_value_are_not_called_empty() -> None:
     said = alone(found)
     assert said.endswith("matthews has no value with one head in a layer.")
     assert "all 4 answers are" in said
+
+
+def resampled(draws: int) -> Evaluator:
+    evaluator = learnt(n=150)
+    donors = StandIn("resample", examples=40, draws=draws)
+    return headviz.evaluator_of(evaluator.clf, evaluator.data, ablation=donors, reference=evaluator.data)
+
+
+def test_backup_pairs_are_of_one_draw_throughout(monkeypatch: pytest.MonkeyPatch) -> None:
+    several = resampled(3)
+    # every head may be in a pair, and every excess is told
+    monkeypatch.setattr("headviz.analyses.redundant.clear", lambda low, *_: np.ndim(low) == 0)
+    found = redundant(several, seconds=60)
+    assert found.subject.stand_in == "resample from 150 examples, draw 1 of 3"
+    assert found.pairs
+    for pair in found.pairs:
+        assert pair.excess == pytest.approx(pair.cost - pair.cost_first - pair.cost_second)
+    with pytest.raises(OptionError, match="of another stand-in for heads"):
+        redundant(several, ablation=ablate(several), seconds=1)
+
+
+def test_what_is_of_the_first_draw_says_so() -> None:
+    several = resampled(3)
+    first = next(several.each_draw())
+    curves = headviz.pruning_curves(several, {"magnitude": np.arange(12.0).reshape(3, 4)}, step=0.5)
+    assert curves.subject.stand_in == first.stand_in == "resample from 150 examples, draw 1 of 3"
+    point = curves.curves[0].points[1]
+    assert point.value == first.evaluate(point.mask).metrics["accuracy"]
+    assert ablate(several).subject.stand_in == several.stand_in == "resample from 150 examples, 3 draws"
+    assert [one.stand_in[-6:] for one in several.each_draw()] == ["1 of 3", "2 of 3", "3 of 3"]
+    found = several.evaluate(point.mask)
+    assert f"{np.mean([d['accuracy'] for d in found.draws]):.4f}" in str(found)
+    assert "accuracy, mean of 3 draws" in str(found)
+
+
+def test_the_one_head_left_of_a_layer_is_enough() -> None:
+    evaluator = learnt()
+    small = Evaluator(headviz.prune(evaluator.clf, HeadMask.only(3, 4, ["0.2", "1.1", "1.3", "2.0"])), evaluator.data)
+    rows = {row.layer: row for row in all_but_one(small, "same").rows}
+    for layer in (0, 2):
+        assert (rows[layer].delta, rows[layer].interval_low, rows[layer].interval_high) == (0, 0, 0)
+    assert rows[1].interval_low < 0
+
+
+def test_too_few_heads_are_not_said_to_cost_the_same() -> None:
+    evaluator, other = learnt(), learnt(seed=3)
+    small = headviz.prune(evaluator.clf, HeadMask.only(3, 4, ["0.2", "1.1"]))
+    found = cross_dataset(Evaluator(small, evaluator.data), Evaluator(small, other.data))
+    assert found.pearson != found.pearson
+    said = ANALYSES["cross-dataset"].view(found).finding
+    assert said == ("Whether the costs agree cannot be told: fewer than 3 heads have a known cost on both data sets.")

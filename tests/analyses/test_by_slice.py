@@ -130,3 +130,14 @@ def test_refusals_progress_and_cancel() -> None:
     assert seen == [(i, 16) for i in range(17)]
     with pytest.raises(Cancelled):
         by_slice(sliced(n=20), cancel=iter([False] * 14 + [True] * 50).__next__)
+
+
+@pytest.mark.parametrize("name", ["q", "p", "cost", "examples", "accuracy", "answers"])
+def test_a_slice_column_may_be_called_like_a_heading(name: str) -> None:
+    evaluator = sliced()
+    found = by_slice(Evaluator(evaluator.clf, replace(evaluator.data, slice_name=name)))
+    table = view(found).parts[1]
+    assert len(set(table.columns)) == len(table.columns)
+    assert table.columns[0] == f"slice {name}"
+    assert f"slice {name}" in str(found)
+    assert "long" in found._repr_html_()

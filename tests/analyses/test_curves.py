@@ -312,3 +312,24 @@ def test_published_tables_are_as_wide_as_their_headings(name: str) -> None:
     for table in tables:
         assert table.rows
         assert {len(row) for row in table.rows} == {len(table.header)}, table.title
+
+
+def test_what_a_pruned_model_lacks_is_not_said_to_go_without_loss() -> None:
+    evaluator = learnt()
+    small = headviz.prune(evaluator.clf, HeadMask.full(3, 4).without_random(6))
+    again = headviz.Evaluator(small, evaluator.data)
+    found = pruning_curves(again, {"magnitude": np.arange(12.0).reshape(3, 4)}, step=0.25)
+    curve = found.curves[0]
+    assert [p.sparsity for p in curve.points] == [0.5, 0.75, 1.0]
+    assert (curve.points[0].interval_low, curve.free) == (0, 0)
+    assert finding(found).startswith(("At the first step, 75 %", "75 % of the heads can go", "All 120"))
+
+
+def test_the_speed_of_a_pruned_model_counts_the_heads_that_went() -> None:
+    clf = tiny_classifier()
+    small = headviz.prune(clf, HeadMask.full(3, 4).without_random(6))
+    found = speed(small, small.present.without_random(1, 5), batches=(1,), length=8, repeats=2)
+    assert (found.gone, found.removed) == (6, 1)
+    assert "(1 of 6 heads removed)" in ANALYSES["speed"].view(found).finding
+    names = [trace.name for trace in ANALYSES["speed"].figure(found).data]
+    assert names[:2] == ["model as it is", "1 heads removed"]

@@ -173,3 +173,15 @@ def test_pairs_that_were_not_computed_count_as_tested() -> None:
     p = stats.ttest_1samp(each, 0.0)
     assert row.q == pytest.approx(min(1.0, 6 * p.pvalue))
     assert (row.low, row.high) == pytest.approx(tuple(p.confidence_interval()))
+
+
+def test_heads_that_do_nothing_do_not_interact_whatever_the_rounding() -> None:
+    evaluator = learnt(layers=3, heads=4)
+    clf = evaluator.clf
+    with torch.no_grad():
+        clf.projections(2)[3].weight[:, : 2 * clf.head_size] = 0  # of heads 2.0 and 2.1
+    found = interactions(Evaluator(clf, evaluator.data), samples=20, seconds=600)
+    idle = [p for p in found.pairs if {tuple(p.first), tuple(p.second)} & {(2, 0), (2, 1)}]
+    assert len(idle) == 21
+    assert {(p.value, p.low, p.high, p.clear) for p in idle} == {(0.0, 0.0, 0.0, False)}
+    assert any(p.clear for p in found.pairs)

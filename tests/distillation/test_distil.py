@@ -112,6 +112,7 @@ def test_the_command_gives_what_it_promises(teacher, data, tmp_path, capsys):
     assert [s["init"] for s in found["students"]] == ["variational", "copy"]
     assert found["teacher"]["partition"]["exact"] is False
     assert "norm(norm(x))" in found["notes"][0]
+    assert "dev examples are among the training examples, too, so its figures look better" in found["notes"][1]
     # the folder is the first student; the others lie below it
     first = headviz.load(out)
     assert first.heads_per_layer == [3]
@@ -471,3 +472,16 @@ def test_making_a_network_leaves_the_callers_random_numbers_alone():
 
     Rnn(RnnConfig(5, 5, 2, 2, 2))
     assert torch.equal(torch.rand(1), before)
+
+
+def test_the_teachers_regression_has_no_share_of_answers_that_differ(tmp_path, capsys):
+    folder = tiny_folder(tmp_path / "m", "bert", layers=2, labels=("score",), problem_type="regression")
+    for split in ("train", "dev"):
+        rows = [f"{t}\t{p}\t{i / 4}" for i, (t, p) in enumerate(zip(TEXTS, PAIRS, strict=True))]
+        (tmp_path / f"{split}.tsv").write_text("\n".join(["a\tb\ty", *rows]) + "\n")
+    words = command(str(folder), str(tmp_path), tmp_path / "out", "--remove", "layers:1")
+    assert cli.main(words) == 0
+    said = capsys.readouterr().out
+    assert "the student with copied weights is the teacher with zeros not exactly (largest difference" in said
+    state = json.loads((tmp_path / "out" / "distillation.json").read_text())
+    assert state["teacher"]["partition"]["difference"]["changed"] is None

@@ -123,6 +123,12 @@ def test_answers_of_one_class_are_said_to_be() -> None:
     assert remark({"yes": 404, "no": 4}) == "Nearly all answers are “yes” (404 of 408)."
     assert remark({"yes": 390, "no": 18}) == remark(None) == remark({}) == ""
     assert remark({"yes": 408, "no": 0}, majority=0.99) == ""  # nearly all gold labels are
+    assert remark({"yes": 408, "no": 0}, 0.99, 0.99) == ""
+    assert remark({"yes": 408, "no": 0}, 0.99, 0.01) == "All 408 answers are “yes”."  # but of the other class
+    assert remark({"yes": 1, "no": 0}) == "The one answer is “yes”."
+    for gold in (0, 1):
+        said = remark_on(np.ones(100, dtype=int), np.full(100, gold), ("no", "yes"))
+        assert said == ("" if gold else "All 100 answers are “yes”.")
     assert remark_on(np.ones(50, int), np.array([0, 1] * 25), ("no", "yes")) == "All 50 answers are “yes”."
     assert counts(np.array([0, -1, 1, 1]), ("no", "yes")) == {"no": 1, "yes": 2, "none of the classes": 1}
 

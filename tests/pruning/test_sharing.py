@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
+from headviz.errors import OptionError
 from headviz.pruning import loop, run_plan
 from headviz.pruning.finetune.sharing import trained_once
 from headviz.pruning.finetune.training import fine_tune
@@ -15,6 +18,8 @@ from headviz.storage.store import Store
 from support.marks import all_in_ci
 from support.pruning_plans import QUICK, context, make_data, plan, without_times
 from support.tiny import tiny_classifier
+from support.tiny_translation import tiny_translator
+from support.translation_plans import pairs
 
 
 @pytest.fixture
@@ -144,3 +149,25 @@ def test_a_damaged_entry_is_trained_anew(tmp_path, store, trainings):
     second = done(tmp_path, "second", store, p)
     assert trainings == [True, False, True, False]
     assert np.array_equal(first.logits[first.record(0, 0).logits], second.logits[second.record(0, 0).logits])
+
+
+@pytest.mark.parametrize("setting", ["prefix", "cut_at"])
+def test_a_model_that_reads_other_tokens_is_trained_anew(tmp_path, store, setting):
+    quick = FinetuneOptions(epochs=1, batch=8, learning_rate=3e-2)
+    if setting == "prefix":
+        data, one = pairs(24, "train"), tiny_translator("t5")
+        other = one.reading(prefix=f"{data.texts[0]} ")
+    else:
+        data, one = make_data(24), tiny_classifier(layers=1)
+        other = dataclasses.replace(one, cut_at=4)
+
+    def full(clf: Any) -> str:
+        training = partial(fine_tune, clf, data, quick)
+        return trained_once(store, clf, data, quick, 0, dev=data, label_order=None, training=training).classifier.digest
+
+    expected = [fine_tune(clf, data, quick).classifier.digest for clf in (one, other)]
+    assert expected[0] != expected[1]
+    assert [full(one), full(other), full(one)] == [*expected, expected[0]]
+    fine_tune(one, data, quick, folder=tmp_path / "kept")
+    with pytest.raises(OptionError, match=f"another training .different {setting}."):
+        fine_tune(other, data, quick, folder=tmp_path / "kept")

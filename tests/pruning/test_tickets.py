@@ -18,6 +18,7 @@ from headviz.pruning.tickets.thesis_tables import at_sparsity, table_62, table_6
 from headviz.pruning.tickets.winning import (
     PUBLISHED_TASKS,
     highest,
+    highest_within,
     published_cells,
     ticket,
     ticket_rows,
@@ -359,3 +360,15 @@ def test_what_masked_language_scores_refuse(tmp_path):
         plan("iterative", score="ablation", score_source="masked-lm")
     with pytest.raises(ModelError, match="no masked-language head"):
         masked_lm_scores(context(tmp_path).clf, make_data(3))
+
+
+def test_what_is_not_known_ends_the_tests_of_larger_shares_in_the_report_too():
+    """Three networks like the full one, which no test can tell: the report went on, the ticket of Table 6.2 did not."""
+    full = [0.5, 0.55, 0.6]
+    shares = {0.1: full, 0.2: [0.51, 0.55, 0.6], 0.3: [0.5, 0.56, 0.6]}
+    found = [ticket(share, full, own, 5.0) for share, own in shares.items()]
+    assert [t.within.within for t in found] == [None, True, True]
+    assert highest_within(found) is None
+    header, rows = report_tickets([t.to_dict() for t in found], "accuracy")
+    at = next(i for i, name in enumerate(header) if name.startswith("within"))
+    assert [row[at] for row in rows] == ["not known", "not tested", "not tested"]

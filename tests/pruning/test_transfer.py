@@ -33,7 +33,7 @@ def test_transfer_without_retraining(tmp_path):
     masks = {"A": HeadMask.full(3, 4).without([(0, 0), (1, 1)]), "B": HeadMask.full(3, 4).without([(2, 2)])}
     cells = list(transfer(masks, {"A": a, "B": b}, random=2))
     assert len(cells) == 2 * (1 + 2 + 2 * 2)  # on each: every head on, both masks, two random ones of each size
-    assert [c.key for c in cells] == [w.key for w in wanted(masks, ("A", "B"), (3, 4), random=2)]
+    assert [c.key for c in cells] == [w.key for w in wanted(masks, ("A", "B"), HeadMask.full(3, 4), random=2)]
     m = matrix(cells)
     for i, source in enumerate(("A", "B")):
         for j, target in enumerate((a, b)):
@@ -52,6 +52,26 @@ def test_transfer_without_retraining(tmp_path):
     assert [c.metric for c in rest] == [c.metric for c in cells[3:]]
 
 
+def test_random_masks_on_a_pruned_target_take_as_many_heads_as_the_mask_does(tmp_path):
+    whole = context(tmp_path)
+    gone = [(0, 0), (1, 2), (2, 3)]
+    target = dataclasses.replace(whole, clf=headviz.prune(whole.clf, HeadMask.full(3, 4).without(gone)))
+    mask = HeadMask.full(3, 4).without([(0, 0), (0, 1), (1, 1), (2, 2)])  # the first is gone already
+    cells = list(transfer({"A": mask}, {"B": target}, random=4))
+    found = [HeadMask.from_hex(c.mask, 3, 4) for c in cells]
+    assert found[0] == target.clf.present
+    assert found[1] == mask | target.clf.present
+    assert {len(m.off) for m in found[1:]} == {6}
+    assert all(set(map(tuple, gone)) <= set(map(tuple, m.off)) for m in found)
+    assert [c.sparsity for c in cells] == [m.sparsity for m in found]
+    for cell, m in zip(cells, found, strict=True):
+        expected = evaluate(whole.clf, whole.dev, m).metrics["accuracy"]  # masked, where the other is cut
+        assert cell.metric == pytest.approx(expected)
+    entry = matrix(cells).entry("A", "B")
+    assert entry is not None
+    assert entry.random_count == 4
+
+
 def test_a_cell_without_retraining_has_the_paired_change(tmp_path):
     a = context(tmp_path)
     mask = HeadMask.full(3, 4).without([(0, 0), (1, 1), (2, 0)])
@@ -65,13 +85,13 @@ def test_a_cell_without_retraining_has_the_paired_change(tmp_path):
 
 def test_how_many_random_masks_there_are():
     masks = {"A": HeadMask.full(3, 4).without([(0, 0)]), "all off": HeadMask.only(3, 4, [])}
-    plain = wanted(masks, ("t",), (3, 4))
+    plain = wanted(masks, ("t",), HeadMask.full(3, 4))
     assert [w.draw for w in plain if w.draw is not None] == list(range(RANDOM))  # none of the mask without heads
-    trained = [w for w in wanted(masks, ("t",), (3, 4), retrain=True, seeds=(4, 7)) if w.draw is not None]
+    trained = [w for w in wanted(masks, ("t",), HeadMask.full(3, 4), retrain=True, seeds=(4, 7)) if w.draw is not None]
     assert [(w.seed, w.draw) for w in trained] == [(4, 0), (7, 1)]
-    assert not [w for w in wanted(masks, ("t",), (3, 4), random=0) if w.draw is not None]
+    assert not [w for w in wanted(masks, ("t",), HeadMask.full(3, 4), random=0) if w.draw is not None]
     with pytest.raises(OptionError, match="random is a whole number of at least 0"):
-        wanted(masks, ("t",), (3, 4), random=-1)
+        wanted(masks, ("t",), HeadMask.full(3, 4), random=-1)
 
 
 def test_transfer_reads_classes_in_the_order_given(tmp_path):
@@ -232,6 +252,8 @@ def test_with_retraining_changes_are_paired_over_the_seeds():
     (alone,) = matrix([c for c in cells if c.seed == 0]).entries
     assert (alone.change, alone.low, alone.q) == (pytest.approx(-0.01), None, None)
     assert "one seed has no spread" in finding(matrix([c for c in cells if c.seed == 0]), {"s": "u"})
+    alike = [cell(source, "t", value, seed) for seed in range(3) for source, value in ((FULL, 0.5), ("s", 0.25))]
+    assert "the changes of all seeds are equal, so they have no spread" in finding(matrix(alike), {"s": "u"})
 
 
 def test_what_is_undefined_says_why_and_correlations_are_shares_of_themselves():

@@ -164,6 +164,16 @@ def test_a_target_out_of_reach_is_noted_and_the_others_are_built(place, tmp_path
     assert far["note"].startswith("900× is out of reach: without any head or neuron this model is")
     assert near["speedup"] > 1
     assert outcome["models"] == ["models/both-1.2"]
+    assert outcome["notes"] == []
+
+
+def test_a_search_on_one_file_for_both_splits_says_so(place, tmp_path):
+    shutil.copytree(place["data"], tmp_path / "data")
+    shutil.copy(tmp_path / "data" / "train.tsv", tmp_path / "data" / "dev.tsv")
+    spec = {**spec_of("faster", place), "data": str(tmp_path / "data"), "targets": [1.2], "beside": False}
+    _, outcome = carried("faster", spec, tmp_path / "a", None)
+    (note,) = outcome["notes"]
+    assert "dev examples are among the training examples, too, so heads are chosen on what they are judged on" in note
 
 
 def test_a_search_fails_if_no_target_is_in_reach(place, tmp_path):

@@ -32,8 +32,9 @@ from .analysis import (
     Table,
     View,
     in_points,
+    set_in,
 )
-from .common import Subject, empty_grid, predict_all, require_evaluator, subject, sweep
+from .common import Subject, empty_grid, first_draw, predict_all, require_evaluator, subject, sweep
 from .recipe import EVALUATOR, Recipe, evaluator_of, found_by
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def all_but_one(
     present = evaluator.clf.present
     if chooser.clf.digest != evaluator.clf.digest:
         raise OptionError("The heads must be chosen with the same model that they are reported for.")
+    evaluator, chooser = first_draw(evaluator), first_draw(chooser)
     about, chosen_on = subject(evaluator, metric), subject(chooser, metric)
     total = len(present.kept) + present.num_layers + 2
     heads = present.kept
@@ -112,7 +114,11 @@ def all_but_one(
     kept = [_only(present, h) for h in best]
     told = after(progress, len(heads) + 1, total)
     answers, predictions = predict_all(evaluator, kept, progress=told, cancel=cancel)
-    reported = deltas(answers, predictions, about.metric)
+    reported = [
+        # the model itself: no difference, whatever the examples
+        replace(d, interval_low=0.0, interval_high=0.0) if mask == present else d
+        for mask, d in zip(kept, deltas(answers, predictions, about.metric), strict=True)
+    ]
     q, names = benjamini_hochberg([d.p_value for d in reported]), evaluator.data.label_names
     flat = [remark_on(said, answers.gold, names) if answers.classes else "" for said in predictions]
     rows = tuple(
@@ -267,7 +273,8 @@ def view(found: AllButOne) -> View:
 def recipe(options: Mapping[str, Any]) -> Recipe:
     same = options["select"] == "same"
     chosen_on = ("same",) if same else ("other", evaluator_of("some"))
-    return Recipe((found_by("all_but_one", EVALUATOR, *chosen_on),), ("evaluator",) if same else ("evaluator", "some"))
+    made = found_by("all_but_one", EVALUATOR, *chosen_on, **set_in(options, MARGIN_OPTION))
+    return Recipe((made,), ("evaluator",) if same else ("evaluator", "some"))
 
 
 ANALYSIS = Analysis(

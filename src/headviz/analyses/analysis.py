@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..evaluation.verdict import MARGIN
 from ..heads import CLASSIFICATION, TRANSLATION
+from ..tasks import DEFAULT_SAMPLES
 from . import published
 from .published import PublishedTable
 from .recipe import Recipe
@@ -47,11 +48,16 @@ class Option:
 
 METRIC = Option("metric", None, "a metric of the task (default: its first)", metavar="NAME")
 SELECT = Option("select", "other", "choose the heads on the 'same' data, or 'other'", metavar="HOW")
-SAMPLES = Option("samples", 2000, "train examples for scoring, or to choose heads on", "count", "N")
+SAMPLES = Option("samples", DEFAULT_SAMPLES, "train examples for scoring, or to choose heads on", "count", "N")
 SEED = Option("seed", 0, "of the sample", "number", "S")
 MARGIN_OPTION = Option("margin", MARGIN, "points that may be lost and still count as nothing", "share", "POINTS")
 STEP = Option("step", 0.1, "share per step", "share", "K")
 ORDER = Option("score", "taylor", "order of pruning", metavar="NAME")
+
+
+def set_in(options: Mapping[str, Any], *asked: Option) -> dict[str, Any]:
+    """Those of the options that are not left at their defaults, as arguments of a call."""
+    return {one.name: options[one.name] for one in asked if options.get(one.name, one.default) != one.default}
 
 
 # how it is shown ------------------------------------------------------------------------------

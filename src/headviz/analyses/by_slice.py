@@ -26,7 +26,7 @@ from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..tasks import constant
 from .analysis import ENDS, MASKABLE, METRIC, Analysis, Picture, Table, View, in_points
-from .common import SIGNIFICANT, Subject, measured, predict_all, subject
+from .common import SIGNIFICANT, Subject, first_draw, measured, predict_all, subject
 from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
@@ -122,6 +122,7 @@ def by_slice(
     ('phenomenon', True)
     """
     start = time.perf_counter()
+    evaluator = first_draw(evaluator)
     about, data = subject(evaluator, metric), evaluator.data
     members = slices_of(data)
     whole = evaluator.clf.under(base)
@@ -290,6 +291,8 @@ def view(found: BySlice) -> View:
         for k in found.slices
     ]
     costs = ("costliest head", "cost", "elsewhere", *ENDS, "p", "q", "heads that cost", "answers")
+    headings = ("examples", about.metric, "one class", *costs)
+    kind = f"slice {found.slice_name}" if found.slice_name in headings else found.slice_name
     return View(
         finding(found),
         (
@@ -305,7 +308,7 @@ def view(found: BySlice) -> View:
             ),
             Table(
                 "by_slice_table",
-                (found.slice_name, "examples", about.metric, "one class", *costs),
+                (kind, *headings),
                 rows,
                 f"Costs in points. One class: the {about.metric} of the best constant answer. Elsewhere: what the same "
                 "head costs all other examples. The costliest of many heads was chosen on these very examples: expect "

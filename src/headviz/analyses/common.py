@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..evaluation.mask_evaluator import MaskEvaluator
     from ..heads import HeadMask
 
+E = TypeVar("E", bound="MaskEvaluator")
 SIGNIFICANT = 0.05  # of q values, in tables and pictures
 ORACLE = "oracle"  # an order of pruning: single-head ablation on the reported data itself
 
@@ -85,6 +86,12 @@ def require_classes(evaluator: MaskEvaluator) -> None:
     """Refuse a model that answers with texts."""
     require_evaluator(evaluator)
     evaluator.clf.check_classes()
+
+
+def first_draw(evaluator: E) -> E:
+    """The evaluator with the first draw alone of what stands in the heads' place, for what is not over draws."""
+    require_evaluator(evaluator)
+    return next(evaluator.each_draw())
 
 
 def subject(evaluator: MaskEvaluator, metric: str | None = None) -> Subject:

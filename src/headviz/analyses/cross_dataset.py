@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ..evaluation.mask_evaluator import MaskEvaluator
     from .given import Given
 
+LEAST = 3  # heads that a correlation is of
+
 
 @dataclass(frozen=True, eq=False)
 class CrossDataset(Result):
@@ -76,7 +78,7 @@ def relate(first: Ablation, second: Ablation) -> CrossDataset:
 
     both = np.isfinite(first.values) & np.isfinite(second.values)
     x, y = first.values[both], second.values[both]
-    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+    if len(x) < LEAST or np.ptp(x) == 0 or np.ptp(y) == 0:
         return CrossDataset(first, second, len(x), np.nan, np.nan, np.nan, np.nan)
     found = stats.pearsonr(x, y)
     if len(x) < 4:
@@ -123,7 +125,7 @@ def figure(found: CrossDataset) -> Figure:
     fig.add_scatter(
         x=ends, y=ends, mode="lines", line={"color": FAINT, "dash": "dot"}, hoverinfo="skip", showlegend=False
     )
-    said = "no correlation: one of the tables is constant"
+    said = f"no correlation: {why_none(found)}"
     if np.isfinite(found.pearson):
         ends_of_r = f" [{found.interval_low:.2f}, {found.interval_high:.2f}]" if np.isfinite(found.interval_low) else ""
         r = f"r = {found.pearson:.2f}{ends_of_r}".replace("-", "−")
@@ -132,6 +134,13 @@ def figure(found: CrossDataset) -> Figure:
     fig.update_xaxes(title=f"cost on {a.subject.data}, points", zeroline=True)
     fig.update_yaxes(title=f"cost on {b.subject.data}, points", zeroline=True)
     return frame(fig, 400, top=34)
+
+
+def why_none(found: CrossDataset) -> str:
+    """Why the costs have no correlation."""
+    if found.heads < LEAST:
+        return f"fewer than {LEAST} heads have a known cost on both data sets"
+    return "on one of the data sets all heads cost the same"
 
 
 def view(found: CrossDataset) -> View:
@@ -147,7 +156,7 @@ def view(found: CrossDataset) -> View:
         f"[{number(found.interval_low)}, {number(found.interval_high)}], {p_text(found.p_value)}."
     )
     if not np.isfinite(found.pearson):
-        said = "Whether the costs agree cannot be told: on one of the data sets all heads cost the same."
+        said = f"Whether the costs agree cannot be told: {why_none(found)}."
     return View(
         said,
         (

@@ -54,7 +54,7 @@ class Curve(Result):
     @property
     def free(self) -> float:
         """The largest sparsity up to which no step leaves a loss beyond the margin possible."""
-        return max((p.sparsity for p in self.kept), default=0.0)
+        return max((p.sparsity for p in self.kept[1:]), default=0.0)  # the first is the model itself
 
     @property
     def lost(self) -> CurvePoint | None:

@@ -204,7 +204,9 @@ def finding(found: Dynamics) -> str:
 
     def spares(c: Checkpoint) -> str:
         if c.spare is None:
-            return f"{c.name} is no better than one class for all"
+            return (
+                f"{c.name} is no better than one class for all" if _corrected(found) else f"{c.name} has none to lose"
+            )
         sure = "" if c.surely is None else f" ({100 * c.surely:.0f} % by the lower ends of the intervals)"
         return f"{c.name} with {100 * c.spare:.0f} % of the heads off{sure}"
 

@@ -168,6 +168,7 @@ class Known:
             "task": data.task.name,
             "classes": class_order(clf, data, label_order).tolist(),
             "orders": SEEDS,
+            **clf.reads_with,
             **chunk.filled_part(clf),
         }
 

@@ -22,7 +22,7 @@ from ..tasks import Dataset
 from ..tasks.sampling import require_size
 from ..tasks.strata import limited
 from .analysis import Analysis, Option
-from .common import require_classes, require_seconds, subject
+from .common import first_draw, require_classes, require_seconds, subject
 from .pairs import Interaction, Interactions, figure, view
 from .recipe import EVALUATOR, Recipe, found_by
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .given import Given
 
 SAMPLES, SECONDS, BATCH = 64, 60.0, 16
+ROUNDING = 1e-6  # of a loss computed in float32: pairs that change no example's by more do not interact
 
 
 def interactions(
@@ -52,6 +53,7 @@ def interactions(
     3
     """
     require_classes(evaluator)
+    evaluator = first_draw(evaluator)
     about = subject(evaluator)
     if evaluator.gold is None:
         raise TaskError("Interactions are of the loss, and these data have no gold labels.")
@@ -76,7 +78,8 @@ def interactions(
             if one not in alone:
                 alone[one] = _losses(evaluator, (heads[one],))
         both = _losses(evaluator, (heads[pair[0]], heads[pair[1]]))
-        found[pair] = alone[pair[0]] + alone[pair[1]] - whole - both
+        each = alone[pair[0]] + alone[pair[1]] - whole - both
+        found[pair] = each if np.abs(each).max() > ROUNDING else 0 * each
         if progress is not None:
             share = max(len(found) / len(upper[0]), min(1.0, spent))
             progress(len(heads) + int(share * len(heads)), 2 * len(heads))

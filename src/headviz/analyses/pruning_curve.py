@@ -40,8 +40,9 @@ from .analysis import (
     Table,
     View,
     in_points,
+    set_in,
 )
-from .common import ORACLE, Subject, check_score, constant_of, predict_all, subject
+from .common import ORACLE, Subject, check_score, constant_of, first_draw, predict_all, subject
 from .curves import ORACLE_NAME, Curve, CurvePoint, stepwise, told
 from .recipe import EVALUATOR, Recipe, found_by, scored_by
 
@@ -91,6 +92,7 @@ def pruning_curves(
     >>> [point.sparsity for point in found.curves[0].points]
     [0.0, 0.5, 1.0]
     """
+    evaluator = first_draw(evaluator)
     about, present = subject(evaluator, metric), evaluator.clf.present
     check_steps(step, until, keep_per_layer, present.num_heads)
     require_kind(orders, Mapping, "{'my order': scores.values}")
@@ -303,7 +305,7 @@ def recipe(options: Mapping[str, Any]) -> Recipe:
             Let("names", names),
             Let("tables", Each(scored_by(Name("name")), "name", Name("names"))),
             Let("orders", Call("dict", (Call("zip", ([Name("*names"), ORACLE_NAME], [Name("*tables"), oracle])),))),
-            found_by("pruning_curves", EVALUATOR, Name("orders")),
+            found_by("pruning_curves", EVALUATOR, Name("orders"), **set_in(options, MARGIN_OPTION)),
         ),
         ("evaluator", "some"),
     )

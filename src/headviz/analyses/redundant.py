@@ -27,7 +27,7 @@ from ..results import Result, drawn
 from ..tasks import predicted
 from .ablation import Ablation, ablate
 from .analysis import ENDS, METRIC, Analysis, Option, Picture, Table, View, in_points
-from .common import SIGNIFICANT, Subject, require_classes, require_seconds, subject
+from .common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
 from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ def redundant(
     """
     require_seconds(seconds)
     require_classes(evaluator)
+    evaluator = first_draw(evaluator)
     if ablation is None:
         single = ablate(evaluator, metric=metric, progress=progress, cancel=cancel)
     else:
@@ -168,9 +169,12 @@ def _rows(
     return tuple(sorted(rows, key=lambda r: (-r.excess, r.first, r.second)))
 
 
+_ALIKE = {"digest": "model", "data_digest": "data", "metric": "metric", "stand_in": "stand-in for heads"}
+
+
 def _same(single: Ablation, about: Subject) -> Ablation:
-    """The ablation, if it is of this model and these data, in this metric."""
-    for name, what in (("digest", "model"), ("data_digest", "data"), ("metric", "metric")):
+    """The ablation, if it is of this model and these data, in this metric, with the same in the heads' place."""
+    for name, what in _ALIKE.items():
         if getattr(single.subject, name) != getattr(about, name):
             raise OptionError(f"The ablation is of another {what} than this search. Leave it out, or measure it anew.")
     return single

@@ -70,6 +70,11 @@ class Speed(Result):
     parameters: tuple[int, int]
     flops: tuple[int, int]
     rows: tuple[SpeedRow, ...]
+    gone: int = 0  # heads that the model lacked before
+
+    @property
+    def removed(self) -> int:
+        return len(self.mask.off) - self.gone
 
 
 def speed(
@@ -130,6 +135,7 @@ def speed(
         (whole.parameters, cut.parameters),
         (whole.flops, cut.flops),
         tuple(rows),
+        len(clf.present.off),
     )
 
 
@@ -202,8 +208,8 @@ def figure(found: Speed) -> Figure:
     fig = make_subplots(1, 2, column_widths=[0.58, 0.42], horizontal_spacing=0.12)
     names = [f"batch {r.batch}" for r in found.rows]
     for name, rates, shade in (
-        ("full model", [(r.full, r.full_sd) for r in found.rows], NEUTRAL),
-        (f"{len(found.mask.off)} heads removed", [(r.pruned, r.pruned_sd) for r in found.rows], MODELS[0]),
+        ("model as it is" if found.gone else "full model", [(r.full, r.full_sd) for r in found.rows], NEUTRAL),
+        (f"{found.removed} heads removed", [(r.pruned, r.pruned_sd) for r in found.rows], MODELS[0]),
     ):
         fig.add_bar(
             x=names,
@@ -268,7 +274,7 @@ def _noise(row: SpeedRow, found: Speed) -> bool:
 
 def finding(found: Speed) -> str:
     """The ratio at the largest batch whose timing can be true; none where no timing can."""
-    heads = f"{len(found.mask.off)} of {found.mask.size} heads removed"
+    heads = f"{found.removed} of {found.mask.size - found.gone} heads removed"
     true = [r for r in found.rows if not _noise(r, found)]
     refused = [f"batch {r.batch} (×{r.ratio:.2f})" for r in found.rows if _noise(r, found)]
     if not true:

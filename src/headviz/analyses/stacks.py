@@ -25,7 +25,7 @@ from ..results import Result
 from . import pruning_curve, published
 from .ablation import Ablation, ablate
 from .all_but_one import AllButOne, Select, all_but_one
-from .analysis import MARGIN_OPTION, MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis, Table, View
+from .analysis import MARGIN_OPTION, MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis, Table, View, set_in
 from .common import Subject, require_evaluator, subject
 from .curves import Curve, stepwise
 from .pruning_curve import PruningCurves, check_steps, measured
@@ -268,10 +268,9 @@ def _marked(points: float, mark: bool) -> str:
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
     other = (evaluator_of("some"),) if options["select"] == "other" else ()
-    return Recipe(
-        (Let("scores", scored_by("taylor")), found_by("stack_report", EVALUATOR, "taylor", Name("scores"), *other)),
-        ("evaluator", "some"),
-    )
+    given = (EVALUATOR, "taylor", Name("scores"), *other)
+    made = found_by("stack_report", *given, **set_in(options, MARGIN_OPTION))
+    return Recipe((Let("scores", scored_by("taylor")), made), ("evaluator", "some"))
 
 
 ANALYSIS = Analysis(

@@ -161,7 +161,9 @@ def show(result: dict[str, Any]) -> str:
     teacher, students = result["teacher"], result["students"]
     parts = teacher["partition"]
     gap = parts["difference"]
-    exact = "exactly" if parts["exact"] else f"not exactly: {gap['changed']:.1%} of its predictions differ"
+    exact = "exactly" if parts["exact"] else "not exactly"
+    if not parts["exact"] and gap["changed"] is not None:
+        exact += f": {gap['changed']:.1%} of its predictions differ"
     names = list(teacher["metrics"])
     rows = [("", *names, "parameters", "seconds")]
     rows.append(("teacher", *(number(teacher["metrics"][n]) for n in names), f"{teacher['parameters']:,}", "–"))

@@ -9,7 +9,7 @@ from typing import Any
 from ..charts import numbers
 from ..errors import OptionError
 from ..models.stand_in import ZERO
-from ..tasks import points_in, shared_examples
+from ..tasks import chosen_on, points_in
 from .common import add_task, load_data, load_model, number, progress_bar, stand_in_of, table, warn
 from .finetune import add_training, training_options
 from .number_types import between, positive_int, seed, short
@@ -80,14 +80,13 @@ def check(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-    from ..pruning.check import CHOSEN_ON
     from ..pruning.faster.faster import prune_faster
 
     clf = load_model(args)
     whole = argparse.Namespace(**{**vars(args), "limit": None})
     train, dev = load_data(args, "train"), load_data(whole, "dev")
-    if shared := shared_examples(train, dev):
-        warn(f"{shared}, {CHOSEN_ON}")
+    if shared := chosen_on(train, dev):
+        warn(shared)
     retrain = None
     if args.retrain:
         from ..pruning.finetune.recipe import recipe_of

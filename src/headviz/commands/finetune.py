@@ -156,7 +156,7 @@ def show(result: dict[str, Any]) -> str:
         rows.append((f"dev {name} by epoch", " ".join(number(p["metrics"][name], 3) for p in dev)))
     if result["best_epoch"] is not None:
         rows.append(("kept", f"the weights after epoch {result['best_epoch']:g}"))
-    first = remark(result["predicted"], result["constant"].get("accuracy"))
+    first = remark(result["predicted"], result["constant"].get("accuracy"), result["metrics"].get("accuracy"))
     unsaid = [f"{name} has no value: {reason}." for name, reason in result["undefined"].items()]
     return "\n".join([*([first, ""] if first else []), table(rows), *unsaid])
 

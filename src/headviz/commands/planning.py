@@ -85,7 +85,7 @@ PLAN: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "--sparsities": ("sparsities", numbers(float, "shares"), "a list of sparsities instead of step and until"),
     "--keep-per-layer": ("keep_per_layer", _natural, "heads that every layer keeps (0)"),
     "--seeds": ("seeds", numbers(int, "whole numbers"), "one run over several seeds (0)"),
-    "--samples": ("samples", positive_int, "examples to score on, balanced over the classes (2000)"),
+    "--samples": ("samples", positive_int, f"examples to score on, balanced over the classes ({PruningPlan.samples})"),
     "--length-filter": ("length_filter", str, f"of those examples: {', '.join(LENGTH_FILTERS)}"),
     "--repair": ("repair", str, f"mend the kept weights after removal: {', '.join(REPAIRS)}"),
     "--repair-samples": ("repair_samples", positive_int, "examples to repair on (512)"),

@@ -67,22 +67,23 @@ class Context:
             [same_shapes(self.teacher.model, m, f) for m, f in zip(models, self.plan.trainings, strict=True)]
         )
 
-    def difference(self) -> dict[str, float]:
+    def difference(self) -> dict[str, float | None]:
         """How much the student with copied weights differs from the teacher with v2 at zero, on training examples.
 
         ``largest`` = the largest difference of two logits; ``typical`` = the mean distance of the teacher's logits
-        from their mean; ``changed`` = the share of predictions that differ.
+        from their mean; ``changed`` = the share of predictions that differ, None for a regression.
         """
         index = list(range(min(SAMPLE, len(self.problem.lengths))))
         zeroed = zeroed_model(self.teacher.model, self.partition).eval()
         with torch.inference_mode():
             theirs, _ = self.problem.outputs(zeroed, index)
             ours, _ = self.problem.outputs(self.subject.model.eval(), index)
-        spread = theirs - theirs.mean(-1, keepdim=True) if theirs.shape[-1] > 1 else theirs
+        regression = self.problem.regression
+        spread = theirs - (0 if regression else theirs.mean(-1, keepdim=True))
         return {
             "largest": float((ours - theirs).abs().max()),
             "typical": float(spread.abs().mean()),
-            "changed": float((ours.argmax(-1) != theirs.argmax(-1)).float().mean()),
+            "changed": None if regression else float((ours.argmax(-1) != theirs.argmax(-1)).float().mean()),
         }
 
 

@@ -16,6 +16,7 @@ from ..errors import RunError, require_kind
 from ..progress import Cancel, PhaseProgress, of_phase
 from ..storage.paths import outside_path
 from ..storage.writing import DiskError, disk_errors
+from ..tasks import trained_on
 from .conditional import FAR
 from .context import ITERATES, Context, open_context
 from .iterates import save_iterate
@@ -50,6 +51,8 @@ def _teacher(context: Context, progress: PhaseProgress | None, cancel: Cancel | 
         progress("evaluating", 0, 0)
     metrics = context.problem.measure(context.teacher, cancel)
     notes = [partition.remark] if partition.remark else []
+    if shared := trained_on(context.problem.train, context.problem.dev):
+        notes.append(shared)
     own = teacher_updates(plan.model, plan.revision)
     if own is not None and own > plan.training.steps:
         notes.append(

@@ -28,6 +28,8 @@ Call = Callable[..., Any]  # the model, or the model with other weights
 class Problem(Protocol):
     """Training and dev data of one task, for models of one kind."""
 
+    train: Dataset
+    dev: Dataset
     regression: bool
     metrics: tuple[str, ...]  # the primary one first
 

@@ -23,18 +23,21 @@ def counts(predictions: ArrayLike, labels: Sequence[str]) -> dict[str, int]:
     return found | ({NONE_OF_THEM: other} if other else {})
 
 
-def remark(predicted: Mapping[str, int] | None, majority: float | None = None) -> str:
+def remark(predicted: Mapping[str, int] | None, majority: float | None = None, accuracy: float | None = None) -> str:
     """The sentence that comes first where (nearly) all answers are one class; empty where they are not.
 
     ``predicted`` counts the answers by class. ``majority`` is the share of the most frequent gold label: where that
-    is (nearly) all of them too, there is nothing to remark.
+    is (nearly) all of them too, there is nothing to remark, unless the ``accuracy`` says that it is another class.
     """
     total = sum(predicted.values()) if predicted else 0
-    if not predicted or not total or (majority is not None and majority >= NEARLY):
+    wrong = accuracy is not None and accuracy < 0.5
+    if not predicted or not total or (majority is not None and majority >= NEARLY and not wrong):
         return ""
     name, often = max(predicted.items(), key=lambda kv: kv[1])
     if often < NEARLY * total:
         return ""
+    if total == 1:
+        return f"The one answer is “{name}”."
     if often == total:
         return f"All {total:,} answers are “{name}”."
     return f"Nearly all answers are “{name}” ({often:,} of {total:,})."
@@ -47,11 +50,10 @@ def going_on(said: str) -> str:
 
 def remark_on(predictions: NDArray, gold: NDArray, labels: Sequence[str]) -> str:
     """The same of arrays of class numbers."""
-    gold_counts = np.bincount(gold.astype(np.int64)) if len(gold) else None
-    majority = None if gold_counts is None else gold_counts.max() / len(gold)
-    if gold_counts is not None and not (predictions == gold_counts.argmax()).mean() >= NEARLY:
-        majority = None  # nearly all answers of another class are worth a remark
-    return remark(counts(predictions, labels), majority)
+    if not len(gold):
+        return remark(counts(predictions, labels))
+    majority = np.bincount(gold.astype(np.int64)).max() / len(gold)
+    return remark(counts(predictions, labels), majority, float((predictions == gold).mean()))
 
 
 def corrected(value: float, full: float, constant: float | None) -> float:

@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
@@ -74,7 +74,7 @@ class Evaluator(MaskEvaluator):
             raise TaskError("There is nothing to evaluate: the data set has no examples.")
         self.clf, self.data, self.options = clf, data, options or EvaluatorOptions()
         self.label_order = label_order
-        self._donors, self._draw = donors, 0
+        self._donors, self._draw, self._one_draw = donors, 0, donors is None or donors.draws == 1
         self.order = class_order(clf, data, label_order)
         self.gold = gold_for(data, self.order)
         self._encodings = encode_data(clf, data)
@@ -114,7 +114,7 @@ class Evaluator(MaskEvaluator):
         start = time.perf_counter()
         whole = self.clf.under(mask)
         logits = self._logits(whole, keep, progress, cancel)
-        each = self.each_draw() if self._donors is not None and self._donors.draws > 1 else ()
+        each = () if self._one_draw else self.each_draw()
         draws = [metrics_for(self.data, one._logits(whole, keep, None, cancel), self.order) for one in each]
         return Evaluation(
             metrics=metrics_for(self.data, logits, self.order),
@@ -135,10 +135,13 @@ class Evaluator(MaskEvaluator):
             return [self.clf.stands(layer) for layer in range(self.clf.num_layers)]
         return [*self._donors.padded(texts, self._draw, self.clf.head_size)]
 
-    def each_draw(self) -> Iterator[Evaluator]:
-        for draw in range(1 if self._donors is None else self._donors.draws):
+    def each_draw(self) -> Iterator[Self]:
+        if self._one_draw or self._donors is None:
+            yield self
+            return
+        for draw in range(self._donors.draws):
             one = copy.copy(self)  # shares what is kept
-            one._draw = draw
+            one._draw, one._one_draw = draw, True
             yield one
 
     def predictions(
@@ -201,8 +204,10 @@ class Evaluator(MaskEvaluator):
         if self._donors is None:
             return super().stand_in
         kind, draws = self._donors.stand_in.kind, self._donors.draws
-        drawn = f", {draws} draw{'s' if draws > 1 else ''}" if kind == RESAMPLE else ""
-        return f"{kind} from {self._donors.examples} examples{drawn}"
+        drawn = f"{draws} draw{'s' if draws > 1 else ''}"
+        if self._one_draw and draws > 1:
+            drawn = f"draw {self._draw + 1} of {draws}"
+        return f"{kind} from {self._donors.examples} examples{f', {drawn}' if kind == RESAMPLE else ''}"
 
     def agreement(self, mask: HeadMask | None = None) -> Agreement:
         """Measured against float32 under the same mask; one evaluation in float32."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ class MaskEvaluator(ABC):
     ) -> Answers:
         """Gold answers and the predictions under ``reference``, which other masks are compared with."""
 
-    def each_draw(self) -> Iterator[MaskEvaluator]:
+    def each_draw(self) -> Iterator[Self]:
         """Itself, or one evaluator for each draw of what stands in a head's place. They share what they keep."""
         yield self
 

@@ -204,6 +204,11 @@ class TransformerModel(Network, ABC):
         """The same model with a prefix or languages, which only translation models take."""
         raise OptionError(f"A prefix and languages are for translation models; '{self.name}' is none.")
 
+    @property
+    def reads_with(self) -> dict[str, Any]:
+        """What beside the tokenizer decides which tokens a text becomes, where it is set; keys of caches hold it."""
+        return {}
+
     # masks ------------------------------------------------------------------------------------
 
     @cached_property

@@ -52,6 +52,10 @@ class Classifier(TransformerModel):
     cut_at: int | None = None  # tokens of a text that are read, where not all that the model can take
 
     @property
+    def reads_with(self) -> dict[str, Any]:
+        return {} if self.cut_at is None else {"cut_at": self.cut_at}
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The class names, in the order of the logits."""
         names = self.config.id2label

@@ -126,6 +126,11 @@ class Translator(TransformerModel):
             languages=(languages[0], languages[1]),
         )
 
+    @property
+    def reads_with(self) -> dict[str, Any]:
+        set_here = {"prefix": self.prefix, "languages": self.languages and list(self.languages)}
+        return {name: value for name, value in set_here.items() if value}
+
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[SentenceEncoding]:
         """Token ids of each source; with ``pairs``, the references, those of each reference as well."""
         if len(texts) == 0:

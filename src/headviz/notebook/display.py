@@ -196,12 +196,15 @@ def _patching(found: Patching) -> View:
 
 def _evaluation(found: Evaluation) -> View:
     rows = [(name, value, found.constant.get(name)) for name, value in found.metrics.items()]
+    for name, drawn in found.over_draws().items():
+        rows.append((f"{name}, mean of {len(found.draws)} draws", drawn["mean"], None))
     parts = [Table("metrics", ("metric", "value", "one class for all"), rows, formats={"value": "%.4f"})]
     if found.predicted:
         parts.append(Table("predicted", ("answer", "times"), list(found.predicted.items())))
     off = None if found.mask is None or found.mask.is_full else _mask(found.mask).grid
-    said = f"{found.n:,} examples, {found.mask or 'no heads'}, {found.seconds:.1f} s"
-    said += f", {found.truncated:,} texts cut to the model's length." if found.truncated else "."
+    said = f"{found.n:,} example{'' if found.n == 1 else 's'}, {found.mask or 'no heads'}, {found.seconds:.1f} s"
+    cut = f", {found.truncated:,} text{'' if found.truncated == 1 else 's'} cut to the model's length"
+    said += f"{cut if found.truncated else ''}."
     return View(said, tuple(parts), off)
 
 

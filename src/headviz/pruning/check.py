@@ -17,7 +17,7 @@ from ..heads import HeadMask
 from ..models.pruning import require_prunable
 from ..progress import Cancel, PhaseProgress, of_phase
 from ..scores.catalogue import PRESETS, SCORES, Score, check_kind, departures
-from ..tasks import shared_examples
+from ..tasks import chosen_on
 from . import sizes
 from .algorithms import ALGORITHMS
 from .finetune.training import require_trainable
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from ..tasks import Dataset, SampleReport
     from .context import Context
 
-CHOSEN_ON = "so heads are chosen on what they are judged on: losses look smaller than they are. Give two files."
 
 # what must be equal for a mask found on θ* to mean the same heads of θ0
 SHAPE = tuple(
@@ -199,8 +198,8 @@ def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
         from ..tasks.bleu import bleu
 
         notes.append(f"BLEU by sacrebleu: {bleu(context.dev.references, context.dev.references).signature}")
-    if shared := shared_examples(context.train, context.dev):
-        notes.append(f"{shared}, {CHOSEN_ON}")
+    if shared := chosen_on(context.train, context.dev):
+        notes.append(shared)
     if departing := departures(plan.score):
         notes.append("\n".join(departing))
     return (*context.train.notes, *context.dev.notes, *notes)

@@ -13,6 +13,7 @@ from ..errors import OptionError, seed_number
 from ..heads import LEAST_STEP
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
 from ..scores.catalogue import SCORES, TO_PRUNE_BY, Score
+from ..tasks import DEFAULT_SAMPLES
 from .algorithms import ALGORITHMS
 from .options import FinetuneOptions, Source, choice, read_options, share, tuples, whole, without_repeats
 from .repair.kinds import NOTHING, REPAIRS
@@ -66,7 +67,7 @@ class PruningPlan(Source):
     sparsities: tuple[float, ...] | None = None
     keep_per_layer: int = 0
     seeds: tuple[int, ...] = (0,)
-    samples: int = 2000  # examples to score on, balanced over the classes
+    samples: int = DEFAULT_SAMPLES  # examples to score on, balanced over the classes
     length_filter: str = "quantile"
     score_source: str = "fine-tuned"  # or "masked-lm": scores of θ0 on its own task, filling in masked words
     score_options: tuple[tuple[str, Any], ...] = ()  # further options of the score, such as (("steps", 8),)

@@ -117,7 +117,7 @@ def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:
     flat = any(t.get("remark") for t in found)
     header += ("answers",) if flat else ()
     words = {True: "yes", False: "no", None: "not known: one seed"}
-    failed = next((i for i, t in enumerate(found) if t["within"] is not None and t["within"]["within"] is False), None)
+    failed = next((i for i, t in enumerate(found) if not (t["within"] or {}).get("within")), None)
     rows: list[Sequence[Any]] = [
         [
             f"{100 * t['sparsity']:.1f} %",

@@ -78,7 +78,8 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
 def one_class(steps: Sequence[Step]) -> str:
     """From which share of heads removed on (nearly) all answers are of one class; a sentence with its blank."""
     for s in sorted(steps, key=lambda s: s.get("sparsity") or 0.0):
-        said = remark(s.get("predicted"), (s.get("constant") or {}).get("accuracy"))
+        known = (s.get("constant") or {}).get("accuracy"), s.get("metrics", {}).get("accuracy")
+        said = remark(s.get("predicted"), *known)
         if said:
             return f"With {100 * s['sparsity']:.0f} % of the heads removed, {going_on(said)} "
     return ""

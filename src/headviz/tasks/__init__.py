@@ -9,7 +9,7 @@ from .dataset import Dataset, Example
 from .labels import OTHER, label_map, predicted
 from .loading import check_request, load_task
 from .metrics import METRICS, constant, metric, metrics, points_in, why_undefined
-from .overlap import shared_examples, trained_on
+from .overlap import chosen_on, trained_on
 from .sample_report import LengthFilter, SampleReport
 from .sampling import DEFAULT_SAMPLES, sample, text_lengths
 
@@ -24,6 +24,7 @@ __all__ = [
     "SampleReport",
     "Task",
     "check_request",
+    "chosen_on",
     "constant",
     "get_task",
     "label_map",
@@ -33,7 +34,6 @@ __all__ = [
     "points_in",
     "predicted",
     "sample",
-    "shared_examples",
     "text_lengths",
     "trained_on",
     "why_undefined",

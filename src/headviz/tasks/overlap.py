@@ -7,16 +7,19 @@ from .dataset import Dataset
 SHARED = 0.05  # of the dev examples, from which it is said
 
 
-def shared_examples(train: Dataset, dev: Dataset) -> str:
-    """The beginning of a sentence about them; empty where they are few."""
+def trained_on(train: Dataset, dev: Dataset) -> str:
+    """What is said of them where a model is trained and measured; empty where they are few."""
+    return _said(train, dev, "so its figures look better than they are")
+
+
+def chosen_on(train: Dataset, dev: Dataset) -> str:
+    """What is said of them where heads are chosen and judged; empty where they are few."""
+    return _said(train, dev, "so heads are chosen on what they are judged on: losses look smaller than they are")
+
+
+def _said(train: Dataset, dev: Dataset, follows: str) -> str:
     known = set(zip(train.texts, train.pairs or train.texts, strict=True))
     count = sum(one in known for one in zip(dev.texts, dev.pairs or dev.texts, strict=True))
     if count < SHARED * len(dev):
         return ""
-    return f"{count:,} of {len(dev):,} dev examples are among the training examples, too"
-
-
-def trained_on(train: Dataset, dev: Dataset) -> str:
-    """What is said of them where a model is trained and measured; empty where they are few."""
-    shared = shared_examples(train, dev)
-    return f"{shared}, so its figures look better than they are. Give two files." if shared else ""
+    return f"{count:,} of {len(dev):,} dev examples are among the training examples, too, {follows}. Give two files."

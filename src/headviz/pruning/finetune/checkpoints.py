@@ -57,6 +57,7 @@ def claim(
         "order": None if order is None else order.tolist(),
         "data": hashlib.sha256(f"{train.digest}{clf.tokenizer_digest}".encode()).hexdigest(),
         **({} if mask is None else {"mask": mask.hex}),
+        **clf.reads_with,
     }
     path = place / FINGERPRINT
     if path.exists():

@@ -64,6 +64,7 @@ def trained_once(
         device=str(clf.device),
         machine=[platform.machine(), torch.backends.cpu.get_cpu_capability()],
         versions=[__version__, torch.__version__, transformers.__version__, np.__version__],
+        **clf.reads_with,
         **plugins.key_part("task", dev.task.name),
     )
     begun = time.perf_counter()

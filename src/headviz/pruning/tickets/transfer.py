@@ -82,28 +82,30 @@ class Wanted:
 def wanted(
     masks: Mapping[str, HeadMask],
     targets: Sequence[str],
-    grid: tuple[int, int],
+    present: HeadMask,
     retrain: bool = False,
     seeds: Sequence[int] = (0,),
     random: int | None = None,
 ) -> list[Wanted]:
     """Every cell, target by target: every head on, the masks, then random masks of the same sizes.
 
+    ``present`` are the heads that the targets' model has: the others are off in every mask, and none is drawn twice.
     ``random`` says how many of each size (and of each seed, where it is retrained); 0 = none.
     """
     if random is not None:
         whole(random, "random", 0)
-    full = HeadMask.full(*grid)
+    masks = {source: mask | present for source, mask in masks.items()}
     draws = (1 if retrain else RANDOM) if random is None else random
-    sizes = sorted({len(mask.off) for mask in masks.values()} - {0, full.size})
+    sizes = sorted({len(mask.off) for mask in masks.values()} - {len(present.off), present.size})
     found = []
     for target in targets:
-        for source, mask in {FULL: full, **masks}.items():
+        for source, mask in {FULL: present, **masks}.items():
             found += [Wanted(source, target, seed, None, mask) for seed in (seeds if retrain else (None,))]
         for size in sizes:
             for place, seed in enumerate(seeds if retrain else (None,)):
                 numbers = range(place * draws, (place + 1) * draws)
-                found += [Wanted(FULL, target, seed, n, full.without_random(size, n)) for n in numbers]
+                more = size - len(present.off)
+                found += [Wanted(FULL, target, seed, n, present.without_random(more, n)) for n in numbers]
     return found
 
 
@@ -132,8 +134,9 @@ def transfer(
             check_base(context.clf, context.base(seeds[0]))
     there = {cell.key for cell in known}
     for target, context in targets.items():
-        grid = (context.clf.num_layers, context.clf.num_heads)
-        cells = wanted(masks, (target,), grid, retrain, seeds, random)
+        clf = context.clf
+        present = HeadMask.full(clf.num_layers, clf.num_heads) if retrain else clf.present  # a base model has all
+        cells = wanted(masks, (target,), present, retrain, seeds, random)
         judge = judge_of(context, (label_orders or {}).get(target))
         full: Evaluated | None = None
         for number, cell in enumerate(tracked(cells, cancel=cancel), 1):
@@ -146,7 +149,7 @@ def transfer(
                 continue
             if full is None:
                 full = judge.evaluated(context.clf, None, None, cancel)
-            found = full if cell.mask.is_full else judge.evaluated(context.clf, cell.mask, tell, cancel)
+            found = full if cell.mask == present else judge.evaluated(context.clf, cell.mask, tell, cancel)
             yield _cell(cell, judge, found, full, subject)
 
 
@@ -187,7 +190,7 @@ def check_masks(
     for target, context in targets.items() if seeds else ():
         clf = context.clf
         require_prunable(clf)
-        for cell in wanted(masks, (target,), (clf.num_layers, clf.num_heads), True, seeds, random):
+        for cell in wanted(masks, (target,), HeadMask.full(clf.num_layers, clf.num_heads), True, seeds, random):
             if never_empty(clf, cell.mask):
                 which, instead = f"The mask of '{cell.source}'", "Leave it out"
                 if cell.draw is not None:
@@ -209,7 +212,7 @@ def _retrained(
     """The answers of a network that was pruned before it was trained."""
     assert cell.seed is not None
     base, recipe = context.base(cell.seed), _recipe(context, options)
-    small = base if cell.mask.is_full else prune(base, cell.mask)
+    small = base if cell.mask == base.present else prune(base, cell.mask)
     order = judge.label_order
     trained = fine_tune(
         small, context.train, recipe, cell.seed, dev=context.dev, label_order=order, progress=progress, cancel=cancel
@@ -236,6 +239,6 @@ def _cell(cell: Wanted, judge: Judge, found: Evaluated, full: Evaluated | None, 
         name=name,
         constant=constants.get(name),
         undefined=told.undefined.get(name, ""),
-        remark=remark(told.predicted, constants.get("accuracy")),
+        remark=remark(told.predicted, constants.get("accuracy"), told.metrics.get("accuracy")),
         subject=subject,
     )

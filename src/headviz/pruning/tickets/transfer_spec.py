@@ -170,8 +170,8 @@ class TransferSpec:
         from .transfer import wanted
 
         some = next(iter(masks.values()))
-        grid = some.num_layers, some.num_heads
-        return len(wanted(masks, tuple(self.targets), grid, self.retrain, self.seeds, self.random))
+        full = HeadMask.full(some.num_layers, some.num_heads)
+        return len(wanted(masks, tuple(self.targets), full, self.retrain, self.seeds, self.random))
 
 
 def transfer(

@@ -37,7 +37,10 @@ def _losses(others: Sequence[Entry], margin: float, retrained: bool) -> str:
     tested = [e for e in others if e.low is not None]
     count = f"{len(others)} pair{'s' if len(others) > 1 else ''} of a mask and another model"
     if not tested:
-        why = "one seed has no spread" if retrained else "no change has an interval"
+        why = "no change has an interval"
+        if retrained:
+            one = all(e.count <= 1 for e in others)
+            why = "one seed has no spread" if one else "the changes of all seeds are equal, so they have no spread"
         return f"Of {count}, none can be told to keep the metric: {why}. "
     kept = [e for e in tested if within(e.low, margin / e.scale)]
     if not kept:

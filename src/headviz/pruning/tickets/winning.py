@@ -103,7 +103,9 @@ def tickets(state: State, margin: float = MARGIN) -> list[Ticket]:
 def one_class(records: Sequence[StepRecord | None]) -> str:
     """What is to be said where (nearly) all answers of some seeds are of one class; empty where those of none are."""
     known = [r for r in records if r is not None]
-    said = [s for r in known if (s := remark(r.predicted, (r.constant or {}).get("accuracy")))]
+    said = [
+        s for r in known if (s := remark(r.predicted, (r.constant or {}).get("accuracy"), r.metrics.get("accuracy")))
+    ]
     if len(known) == 1:
         return "".join(said)
     return " ".join(f"{s.removesuffix('.')} in {n} of {len(known)} seeds." for s, n in Counter(said).items())

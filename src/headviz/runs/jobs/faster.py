@@ -22,9 +22,10 @@ from .loaded import JobSpec, same_sources, sources
 
 if TYPE_CHECKING:
     from ...pruning.faster.faster import Work
+    from ...tasks import Dataset
 
 TABLE, TURN, FIND, BUILD = "table", "turn", "find", "build"
-# table, sources, and by "remove-target" the turns of the search, the shapes found and the results
+# table, sources, notes, and by "remove-target" the turns of the search, the shapes found and the results
 State = dict[str, Any]
 
 
@@ -62,6 +63,11 @@ class FasterSpec(JobSpec):
         return FasterOptions(self.batch, self.length, self.samples, repair=self.repair, seed=self.seed, retrain=retrain)
 
     @property
+    def splits(self) -> tuple[Dataset, Dataset]:
+        """The train and the dev split."""
+        return self.dataset("train", self.train_limit), self.dataset("dev", self.dev_limit)
+
+    @property
     def names(self) -> list[str]:
         """One for each model, in the order of the steps."""
         kinds = ("both", "heads") if self.beside else ("both",)
@@ -95,6 +101,7 @@ class FasterJob(RunJob):
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...pruning.faster.latency import Table
         from ...pruning.faster.search import Shape
+        from ...tasks import chosen_on
 
         tools.progress("loading", 0, 0)
         begun, given = time.perf_counter(), json.loads(parcel)
@@ -103,7 +110,9 @@ class FasterJob(RunJob):
         what, name, _ = _parts(piece)
         if what == TABLE:
             read = sources(work.clf, *work.read)
-            return json.dumps({TABLE: work.table.to_dict(), "sources": read}).encode()
+            shared = chosen_on(*work.read)
+            notes = [shared] if shared else []
+            return json.dumps({TABLE: work.table.to_dict(), "sources": read, "notes": notes}).encode()
         same_sources(given["sources"], work.clf, *work.read)
         work.table = Table.from_dict(given[TABLE])
         remove, _, target = name.partition("-")
@@ -144,7 +153,7 @@ class FasterJob(RunJob):
         if all("out_of_reach" in found for found in state[FIND].values()):
             raise OptionError(state[FIND][self.spec.names[0]]["out_of_reach"])
         models = [step["model"] for step in self.steps(state).values() if "model" in step]
-        return {"models": models, TABLE: state[TABLE]}
+        return {"models": models, TABLE: state[TABLE], "notes": state.get("notes", [])}
 
 
 def _parts(piece: str) -> tuple[str, str, str]:
@@ -182,5 +191,5 @@ def _work(spec: FasterSpec) -> Work:
 
     clf = spec.classifier()
     require_possible(clf, spec.options)
-    train, dev = spec.dataset("train", spec.train_limit), spec.dataset("dev", spec.dev_limit)
+    train, dev = spec.splits
     return Work(clf, train, spec.options, dev, spec.label_order)

@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import RunError, seed_number
 from ...progress import of_phase
 from ...pruning.options import choice, read_options, whole
-from ...pruning.plan import LENGTH_FILTERS
+from ...pruning.plan import LENGTH_FILTERS, PruningPlan
 from ...storage.files import pack, unpack
 from ..protocol import RunJob, Tools
 from .loaded import JobSpec, same_sources, sources
@@ -33,7 +33,7 @@ class ScoreSpec(JobSpec):
     score: str | None = None  # or a preset's name
     split: str = "train"
     limit: int | None = None
-    samples: int = 2000
+    samples: int = PruningPlan.samples
     length_filter: str = "quantile"
     seed: int = 0
     off: str = ""

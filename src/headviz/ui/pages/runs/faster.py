@@ -91,12 +91,14 @@ def _check(spec: dict[str, Any]) -> tuple[str, str]:
     from ....pruning.faster.latency import Timer
     from ....runs.jobs.faster import make
     from ....runs.prepare import device_name
+    from ....tasks import chosen_on
 
     job = make(spec)
     clf = load(spec["model"], revision=spec.get("revision"), device=spec.get("device", "auto"))
     require_possible(clf, job.spec.options)
     Timer(clf, job.spec.batch, job.spec.length)
-    return device_name(clf.device), f"{len(job.spec.names)} models, timed on {clf.device}."
+    shared = chosen_on(*job.spec.splits)
+    return device_name(clf.device), f"{len(job.spec.names)} models, timed on {clf.device}. {shared}".strip()
 
 
 def _start(spec: dict[str, Any], device: str, owner: str) -> RunRecord:

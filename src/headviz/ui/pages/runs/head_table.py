@@ -11,7 +11,7 @@ from ....charts.palette import Scale, scale_of_losses
 from ....errors import UserError
 from ....heads import HeadId, HeadMask, HeadScores
 from ....scores.catalogue import DEFAULT, SCORES
-from ....tasks import get_task, points_in
+from ....tasks import DEFAULT_SAMPLES, get_task, points_in
 from ...parts import abilities, cost, published, scoring
 from ...parts.measure import key_of
 from ...shell import frame, jobs, loaders, show, state
@@ -143,7 +143,7 @@ def _open_heads(spec: dict[str, Any], found: HeadScores) -> None:
             spec,
             score=found.score,
             weights="fine-tuned",
-            samples=max(4, int(spec.get("samples", 2000))),
+            samples=max(4, int(spec.get("samples", DEFAULT_SAMPLES))),
             seed=int(spec.get("seed", 0)),
         )
     except UserError as wrong:
