@@ -45,8 +45,9 @@ def algorithms() -> Iterator[str]:
 
 
 def analyses() -> Iterator[str]:
-    from headviz.analyses.analysis import MICHEL, THESIS
+    from headviz.analyses.analysis import MICHEL
     from headviz.analyses.catalogue import ANALYSES
+    from headviz.scores.catalogue import THESIS
 
     yield "Each is a figure, a table and one sentence, on a page of the dashboard and as a command."
     yield ""

@@ -12,7 +12,12 @@ import pytest
 
 import headviz
 from headviz.errors import UserError
+from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.evaluation.translation import TranslationOptions
 from headviz.heads import HeadMask
+from headviz.models.recurrent_network import RnnConfig
+from headviz.pruning import FinetuneOptions
+from headviz.scores.options import ShapleyOptions, TaylorOptions
 from support.tiny import tiny_classifier
 
 MASKS: dict[str, Callable[[], Any]] = {
@@ -137,3 +142,37 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("what", CALLS)
 def test_a_wrong_argument(what: str, clf: Any) -> None:
     line(lambda: CALLS[what](clf))
+
+
+COUNTS: dict[str, Callable[[Any], Any]] = {
+    "budget": lambda n: EvaluatorOptions(budget=n),
+    "chunk_tokens": lambda n: EvaluatorOptions(chunk_tokens=n),
+    "beams": lambda n: TranslationOptions(beams=n),
+    "batch_tokens": lambda n: TranslationOptions(batch_tokens=n),
+    "batch_size": lambda n: TaylorOptions(batch_size=n),
+    "permutations": lambda n: ShapleyOptions(permutations=n),
+    "units": lambda n: RnnConfig(9, 9, units=n),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("wrong", ["a", 1.5, True, -1, None, [3], np.float64(2)], ids=repr)
+def test_what_is_no_count(name: str, wrong: Any) -> None:
+    if (name, wrong) == ("chunk_tokens", None):
+        return  # as many as suits the device
+    assert line(lambda: COUNTS[name](wrong)).startswith(name)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_numpys_whole_numbers_are_counts(name: str) -> None:
+    COUNTS[name](np.int64(5))
+
+
+def test_plans_with_numpys_numbers_are_the_plain_ones() -> None:
+    made = []
+    for number in (int, np.int64):
+        training = FinetuneOptions(batch=number(8))
+        made.append(headviz.PruningPlan("m", "demo", "iterative", samples=number(20), finetune=training))
+    one, two = made
+    assert one.digest == two.digest
+    assert one.to_dict() == two.to_dict()

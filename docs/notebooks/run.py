@@ -46,7 +46,7 @@ def cleaned(output: Any) -> Any:
 
 def private(path: Path) -> list[str]:
     """Absolute paths of a machine, and addresses, that stand in a notebook."""
-    return re.findall(r"(?:/home|/root|/tmp|/Users|/work|/var)/[\w./-]+|https?://[^\s\"\\)]+", path.read_text("utf-8"))
+    return re.findall(r"(?<![\w.:/<\\-])/(?:[\w.-]+/)+[\w.-]+|https?://[^\s\"\\)]+", path.read_text("utf-8"))
 
 
 def main() -> int:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from difflib import get_close_matches
+from numbers import Integral
 from typing import Any, ClassVar, Self, TypeVar
 from unicodedata import category
 
 LONGEST = 1000  # characters of a message
 LARGEST_SEED = 2**32 - 1  # numpy's
+MOST = 10**9  # more of anything than fits into memory
 INTERNAL = 1  # exit status of a fault of headviz itself
 
 
@@ -133,6 +135,12 @@ def require_kind(given: object, kind: type, example: str) -> None:
         raise OptionError(
             f"{'An' if name[0] in 'AEIOU' else 'A'} {name} is needed, not {type(given).__name__}: {example}."
         )
+
+
+def whole_number(value: object, name: str, least: int, most: int = MOST) -> None:
+    """An ``OptionError`` for what is no whole number of this size, numpy's included."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
+        raise OptionError(f"{name} is a whole number of at least {least} and at most {most:,}, not {shown(value)}.")
 
 
 def seed_number(value: object) -> None:

@@ -9,17 +9,12 @@ from typing import Any
 import pytest
 
 from headviz.heads import HeadMask
-from headviz.ui.shell.frame import PAGES
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Any]
 
 MASK = HeadMask.full(12, 12).without_random(40, seed=3).hex
 ATTACK = "<img src=x onerror=alert(1)><script>alert(2)</script> [x](javascript:alert(3)) the dog"
-
-
-def path_of(page: str) -> str:
-    return "" if page == PAGES[0][0] else page
 
 
 @pytest.mark.slow

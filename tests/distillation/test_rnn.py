@@ -177,7 +177,7 @@ def test_a_recurrent_translator_takes_no_head_no_other_precision_and_no_classes(
     with pytest.raises(TaskError, match="is no translation"):
         headviz.evaluate(made, Dataset(get_task("demo"), "dev", ("a",), ("b",), np.array([0])))
     data = Dataset(TASKS["custom-translation"], "dev", tuple(SOURCES), tuple(TARGETS))
-    with pytest.raises(OptionError, match="number of beams"):
+    with pytest.raises(OptionError, match="beams is a whole number of at least 1"):
         headviz.evaluate(made, data, beams=0)
     with pytest.raises(ModelError, match="no attention heads"):
         headviz.evaluate(made, data, HeadMask.full(1, 1))

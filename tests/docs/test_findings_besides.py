@@ -78,13 +78,21 @@ def test_the_finding_about_training_again_is_the_cells(study: ModuleType) -> Non
     assert "On the same two models `taylor` is ahead by {:.1f} and {:.1f}".format(*(100 * led)) in said
 
     fresh = [cells[f"retrain-minilm-mrpc-{seed}-igspf-thesis-2024"] for seed in range(3)]
-    assert not any(f"retrain-minilm-mrpc-{seed}-isp-thesis-2024" in cells for seed in range(3))
+    rounds = [cells[f"retrain-minilm-mrpc-{seed}-isp-thesis-2024"] for seed in (1, 2)]
+    assert "retrain-minilm-mrpc-0-isp-thesis-2024" not in cells
     led = np.array([np.mean([a["mean"] for a in c["ahead"]]) for c in fresh])
     assert "by {:.1f}, {:.1f} and {:.1f} points in the mean of the six sizes".format(*(100 * led)) in said
     assert f"sizes: {over(led).replace('-', '−')}. It is not told apart from them" in said
     each = [over_seeds(np.array([c["ahead"][at]["mean"] for c in fresh])) for at in range(6)]
     assert all(low < 0 < high for _, low, high in [*each, over_seeds(led)])
-    assert [c["digest"] for c in fresh[1:]] == [c["digest"] for c in gates]
+    assert [c["digest"] for c in fresh[1:]] == [c["digest"] for c in gates] == [c["digest"] for c in rounds]
+    led = np.array([np.mean([a["mean"] for a in c["ahead"]]) for c in rounds])
+    assert "is ahead by {:.1f} and {:.1f}: {}".format(*(100 * led), over(led)) in said
+    more = led - np.array([np.mean([a["mean"] for a in c["ahead"]]) for c in fresh[1:]])
+    assert f"and by {over(more)} more than for each size" in said
+    each = [over_seeds(np.array([c["ahead"][at]["mean"] for c in rounds])) for at in range(6)]
+    assert [share for share, (_, low, _) in zip(shares, each, strict=True) if low > 0] == [65]
+    assert all(high > 0 for _, _, high in each)
 
     def right(found: list[dict[str, Any]]) -> str:
         means = [np.mean([c["steps"][at]["metrics"]["accuracy"] for c in found]) for at in (3, 4, 5)]

@@ -193,5 +193,5 @@ def test_the_evaluator_of_classifiers_says_where_to_go(clf: headviz.Classifier) 
 def test_nothing_to_translate(clf: headviz.Classifier) -> None:
     with pytest.raises(TaskError, match="no examples"):
         headviz.evaluate(clf, Dataset(TASKS["custom-translation"], "dev", (), ()))
-    with pytest.raises(OptionError, match="beams must be at least 1"):
+    with pytest.raises(OptionError, match="beams is a whole number of at least 1"):
         TranslationOptions(beams=0)

@@ -265,7 +265,7 @@ def test_generation_settings() -> None:
     clf = tiny_translator()
     batch = clf.collate(clf.encode(SOURCES))
     assert clf.generate(batch, max_new_tokens=3).shape[1] <= 4
-    with pytest.raises(OptionError, match="beams must be at least 1"):
+    with pytest.raises(OptionError, match="beams is a whole number of at least 1"):
         clf.generate(batch, beams=0)
     texts = clf.decode(clf.generate(batch, max_new_tokens=5))
     assert len(texts) == len(SOURCES)

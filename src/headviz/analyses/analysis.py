@@ -28,7 +28,6 @@ Need = Literal["model", "data", "evaluator", "mask", "slices"]
 Kind = Literal["text", "count", "number", "share"]
 
 MICHEL = "Michel, Levy, Neubig 2019, “Are Sixteen Heads Really Better than One?” (arXiv 1905.10650)"
-THESIS = "“Integrated Gradients for Structured Pruning on BERT” (2024)"
 
 
 # what it asks ---------------------------------------------------------------------------------

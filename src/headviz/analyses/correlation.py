@@ -23,9 +23,10 @@ from ..evaluation.verdict import verdict
 from ..heads import CLASSIFICATION
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
+from ..scores.catalogue import THESIS
 from ..scores.statistics import mean_of
 from . import published
-from .analysis import SAMPLES, SEED, THESIS, Analysis, Option, Picture, Table, View
+from .analysis import SAMPLES, SEED, Analysis, Option, Picture, Table, View
 from .common import check_score
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from ..progress import Cancel, Progress, tracked
 from ..recipes.structure import Name
 from ..results import Result
 from .analysis import Analysis, Option, Picture, Table, View
+from .common import SIGNIFICANT
 from .recipe import Recipe, found_by
 from .role_importance import RoleImportance, by_importance, importance_table
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
     from .given import Given
 
-LEVEL = 0.05
 LEAST = 10  # examples that have a relation, below which it is not tested
 TOKENS = 2048  # in one pass
 SAMPLES, IMPORTANCE = 300, "taylor"  # where nothing else is asked for
@@ -76,7 +76,7 @@ class Roles(Result):
             for name, share, base, q in zip(
                 self.relations, self.share[layer, head], self.baseline[layer, head], self.q[layer, head], strict=True
             )
-            if q < LEVEL
+            if q < SIGNIFICANT
         ]
         return tuple(sorted(found, key=lambda role: role.baseline - role.share))
 

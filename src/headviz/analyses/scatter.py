@@ -12,7 +12,8 @@ from ..charts.numbers import number, signed
 from ..errors import MaskError, OptionError, unknown_choice
 from ..heads import CLASSIFICATION, HeadId
 from ..results import Result
-from .analysis import THESIS, Analysis, Option, Picture, Table, View
+from ..scores.catalogue import THESIS
+from .analysis import Analysis, Option, Picture, Table, View
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

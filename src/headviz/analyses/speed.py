@@ -103,7 +103,6 @@ def speed(
     from ..models.pruning import prune
 
     require_model(clf)
-
     if repeats < 2:
         raise OptionError("A standard deviation needs at least 2 repeats.")
     if length is None:
@@ -111,7 +110,6 @@ def speed(
     if not 1 <= length <= clf.max_length:
         raise OptionError(f"length must be between 1 and {clf.max_length} tokens, not {length}.")
     small = prune(clf, mask)
-    models = (clf, small)
     rows, total = [], len(batches) * (repeats + 1)
     for number, size in enumerate(batches):
         batch = random_batch(clf, size, length)
@@ -119,7 +117,7 @@ def speed(
         told = after(progress, number * (repeats + 1), total)
         for turn in tracked(range(repeats + 1), told, cancel):
             for which in (0, 1) if turn % 2 else (1, 0):  # a machine that slows down harms both alike
-                took = _time(models[which], batch)
+                took = _time((clf, small)[which], batch)
                 if turn:
                     seconds[which].append(took)
         rows.append(_row(size, *seconds))
@@ -163,13 +161,11 @@ def random_batch(clf: Classifier, size: int, length: int) -> dict[str, Tensor]:
 def _time(clf: Classifier, batch: dict[str, Tensor]) -> float:
     import torch
 
-    wait = torch.cuda.synchronize if clf.device.type == "cuda" else None
-    if wait is not None:
-        wait()
+    wait = torch.cuda.synchronize if clf.device.type == "cuda" else int
+    wait()
     start = time.perf_counter()
     clf.logits(batch)
-    if wait is not None:
-        wait()
+    wait()
     return time.perf_counter() - start
 
 
@@ -286,15 +282,13 @@ def finding(found: Speed) -> str:
     said = f"×{at.ratio:.2f} [{at.ratio_low:.2f}, {at.ratio_high:.2f}] at batch {at.batch}"
     if at.ratio_low <= 1 <= at.ratio_high:
         said = f"No change of speed is clear: {said}"
-    said += f"; arithmetic allows ×{found.ceiling:.2f} ({heads})."
-    more = f" Refused as noise, because above that: {', '.join(refused)}." if refused else ""
-    return said + more
+    noise = f" Refused as noise, because above that: {', '.join(refused)}." if refused else ""
+    return f"{said}; arithmetic allows ×{found.ceiling:.2f} ({heads}).{noise}"
 
 
 def view(found: Speed) -> View:
     scatter = max(sd / mean for r in found.rows for mean, sd in ((r.full, r.full_sd), (r.pruned, r.pruned_sd)))
-    rates = ("full, ex/s", "sd", "pruned, ex/s", "sd pruned")
-    ratios = ("ratio", "95 % low", "95 % high")
+    rates, ratios = ("full, ex/s", "sd", "pruned, ex/s", "sd pruned"), ("ratio", "95 % low", "95 % high")
     threads = "1 thread" if found.threads == 1 else f"{found.threads} threads"
     return View(
         finding(found),
@@ -302,8 +296,8 @@ def view(found: Speed) -> View:
             Picture(
                 "speed_bars",
                 lambda: figure(found),
-                f"Examples per second, texts of {found.length} tokens, {found.threads} "
-                f"thread{'s' if found.threads > 1 else ''}, {found.device}; ± sd of {found.repeats} repeats. "
+                f"Examples per second, texts of {found.length} tokens, {threads}, {found.device}; "
+                f"± sd of {found.repeats} repeats. "
                 "Right: the ratio with its 95 % interval over the pairs; grey is not told apart from 1, a cross is "
                 "above what arithmetic allows.",
                 r"\text{ceiling} = \text{FLOPs}(\text{full}) / \text{FLOPs}(\text{pruned})",

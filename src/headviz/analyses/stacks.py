@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..models.base import TransformerModel
     from .given import Given
 
-LEVEL = 0.01  # p values below it are marked, as in the published tables
+MARKED = 0.01  # p values below it are marked, as in the published tables
 REFERENCE = "michel-wmt"
 
 
@@ -53,7 +53,7 @@ class StackTable(Result):
     @property
     def marked(self) -> NDArray[np.bool_]:
         """Heads whose removal changes the metric with p < 0.01."""
-        return np.nan_to_num(self.p_value, nan=1.0) < LEVEL
+        return np.nan_to_num(self.p_value, nan=1.0) < MARKED
 
     @property
     def heads(self) -> int:
@@ -82,7 +82,7 @@ class StackRow(Result):
 
     @property
     def marked(self) -> bool:
-        return self.p_value < LEVEL
+        return self.p_value < MARKED
 
     def extra(self) -> dict[str, Any]:
         return {"marked": self.marked}

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ..attention import HeadCall
-from ..errors import OptionError
+from ..errors import OptionError, whole_number
 from ..evaluation.significance import LEVEL
 from ..heads import HeadId, HeadMask
 from ..models.network import require_model
@@ -96,8 +96,7 @@ def paths(
     5
     """
     for name, value, least in (("receivers", receivers, 1), ("depth", depth, 0), ("edges", edges, 1)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise OptionError(f"{name} is a whole number of at least {least}, not {value!r}.")
+        whole_number(value, name, least)
     check_pairs(pairs)
     require_model(clf)
     if alignment is not None and len(pairs) != 1:

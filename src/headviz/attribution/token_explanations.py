@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from ..errors import ModelError, OptionError, unknown_choice
+from ..errors import ModelError, OptionError, seed_number, unknown_choice, whole_number
 from ..heads import HeadMask
 from ..models.network import require_model
 from ..progress import Cancel, Progress
@@ -218,10 +218,8 @@ def token_explanations(
 
 
 def _checked(methods: Sequence[str] | None, orders: int, seed: int) -> tuple[str, ...]:
-    if isinstance(orders, bool) or not isinstance(orders, int) or not 1 <= orders <= 1000:
-        raise OptionError(f"orders is a whole number from 1 to 1000, not {str(orders)[:40]}.")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise OptionError(f"seed is a whole number from 0, not {str(seed)[:40]}.")
+    whole_number(orders, "orders", 1, 1000)
+    seed_number(seed)
     if isinstance(methods, str) or not isinstance(methods, Sequence | None):
         raise OptionError(f"methods are a list of names: {', '.join(METHODS)}.")
     given = tuple(METHODS) if methods is None else tuple(methods)

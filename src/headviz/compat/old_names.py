@@ -138,7 +138,7 @@ scores.table.magnitude scores.measures:magnitude
 scores.table.random scores.measures:random
 scores.table.taylor scores.measures:taylor
 analyses.table.MICHEL analyses.analysis:MICHEL
-analyses.table.THESIS analyses.analysis:THESIS
+analyses.table.THESIS scores.catalogue:THESIS
 analyses.bench.Bench analyses.given:Given
 analyses.doing.ablation analyses.ablation:run
 analyses.doing.all_but_one analyses.all_but_one:run

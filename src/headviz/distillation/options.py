@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..errors import OptionError
-from ..pruning.options import LARGEST_RATE, choice, number, whole
+from ..errors import OptionError, whole_number
+from ..pruning.options import LARGEST_RATE, choice, number
 
 SCHEDULES = ("linear", "constant")
 COVARIANCES = ("low-rank", "diagonal")
@@ -37,7 +37,7 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "every"):
-            whole(getattr(self, name), name, 1)
+            whole_number(getattr(self, name), name, 1)
         for name, most in (("learning_rate", LARGEST_RATE), ("max_grad_norm", 1e9), ("temperature", 1000.0)):
             number(getattr(self, name), name, 0, most, above=True)
         for name in ("warmup", "teacher_share", "anneal", "forcing"):
@@ -83,7 +83,7 @@ class PosteriorOptions:
     def __post_init__(self) -> None:
         choice(self.covariance, "covariance", COVARIANCES)
         if self.rank is not None:
-            whole(self.rank, "The rank", 1)
+            whole_number(self.rank, "The rank", 1)
             if self.covariance == "diagonal":
                 raise OptionError("A diagonal covariance has no rank. Leave the rank out, or ask for a low-rank one.")
         if self.shrinkage is not None:
@@ -104,5 +104,5 @@ class IterateOptions:
 
     def __post_init__(self) -> None:
         for name, least in (("count", 2), ("gap", 1), ("batch", 1), ("seed", 0)):
-            whole(getattr(self, name), f"{name} of the iterates", least)
+            whole_number(getattr(self, name), f"{name} of the iterates", least)
         number(self.learning_rate, "The iterates' learning rate", 0, LARGEST_RATE, above=True)

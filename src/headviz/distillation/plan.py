@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import OptionError, seed_number
-from ..pruning.options import Source, choice, read_options, tuples, whole, without_repeats
+from ..errors import OptionError, seed_number, whole_number
+from ..pruning.options import Source, choice, read_options, tuples, without_repeats
+from ..results import plain
 from .methods import METHODS
 from .options import IterateOptions, PosteriorOptions, TrainingOptions
 from .removal import Removal
@@ -61,7 +62,7 @@ class DistillationPlan(Source):
         without_repeats(self.seeds, "seed")
         for seed in self.seeds:
             seed_number(seed)
-        whole(self.beams, "beams", 1)
+        whole_number(self.beams, "beams", 1)
         self._check_rank()
 
     def _check_rank(self) -> None:
@@ -99,8 +100,8 @@ class DistillationPlan(Source):
         written = {**dataclasses.asdict(self), "training": self.training.record}
         if self.beams == 1:
             del written["beams"]
-        plain: dict[str, Any] = json.loads(json.dumps(written))
-        return plain
+        found: dict[str, Any] = plain(written)
+        return found
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> DistillationPlan:

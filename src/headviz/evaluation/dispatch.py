@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
 import numpy as np
 
-from ..errors import ModelError, OptionError, TaskError
+from ..errors import ModelError, OptionError, TaskError, whole_number
 from ..heads import TRANSLATION, HeadMask
 from ..models.base import Model, TransformerModel
 from ..models.classifier import Classifier
@@ -123,8 +123,7 @@ def evaluate(
     start = time.perf_counter()
     require_model(clf)
     require_dataset(data)
-    if batch_tokens < 1:
-        raise OptionError(f"batch_tokens must be at least 1, not {batch_tokens}.")
+    whole_number(batch_tokens, "batch_tokens", 1)
     chosen = StandIn.of(ablation)
     if chosen.of_the_text or (isinstance(clf, Classifier) and not data.is_translation):
         options = EvaluatorOptions(budget=0, chunk_tokens=batch_tokens)

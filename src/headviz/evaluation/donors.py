@@ -45,6 +45,10 @@ class TextRows(ABC):
     def places(self, text: Encoding, draw: int) -> list[int]:
         """The row of each token of a text in one draw."""
 
+    def said(self, draw: int | None) -> str:
+        """What stands in the heads' place, for people, in one draw or in all of them."""
+        return f"{self.stand_in.kind} from {self.examples} examples"
+
     def gates(
         self, gates: Sequence[Gate], stages: Stages, chunk: Chunk, texts: Sequence[Encoding], draw: int
     ) -> list[Gate]:
@@ -98,6 +102,12 @@ class Donors(TextRows):
         self.rows = _outputs(clf, self.encodings, self.starts, progress, cancel)
         self._by_length = np.argsort(-self.lengths, kind="stable")
         self._known: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def said(self, draw: int | None) -> str:
+        drawn = f"{self.draws} draw{'s' if self.draws > 1 else ''}"
+        if draw is not None and self.draws > 1:
+            drawn = f"draw {draw + 1} of {self.draws}"
+        return f"{super().said(draw)}, {drawn}"
 
     def donor(self, text: Encoding, draw: int) -> int:
         """The number of the example whose outputs a text takes in one draw."""

@@ -25,7 +25,6 @@ from ..heads import HeadId, HeadMask
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import stages_for
 from ..models.network import require_model
-from ..models.stand_in import RESAMPLE
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..tasks import predicted
 from ..tasks.dataset import require_dataset
@@ -201,13 +200,7 @@ class Evaluator(MaskEvaluator):
 
     @property
     def stand_in(self) -> str:
-        if self._donors is None:
-            return super().stand_in
-        kind, draws = self._donors.stand_in.kind, self._donors.draws
-        drawn = f"{draws} draw{'s' if draws > 1 else ''}"
-        if self._one_draw and draws > 1:
-            drawn = f"draw {self._draw + 1} of {draws}"
-        return f"{kind} from {self._donors.examples} examples{f', {drawn}' if kind == RESAMPLE else ''}"
+        return super().stand_in if self._donors is None else self._donors.said(self._draw if self._one_draw else None)
 
     def agreement(self, mask: HeadMask | None = None) -> Agreement:
         """Measured against float32 under the same mask; one evaluation in float32."""

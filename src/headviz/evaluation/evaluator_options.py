@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..errors import OptionError
+from ..errors import OptionError, whole_number
 
 GIB = 2**30
 
@@ -31,9 +31,8 @@ class EvaluatorOptions:
         return 1536 if device.type == "cpu" else 2**14
 
     def __post_init__(self) -> None:
-        if self.budget < 0:
-            raise OptionError(f"The memory budget must be 0 bytes or more, not {self.budget}.")
-        if self.chunk_tokens is not None and self.chunk_tokens < 1:
-            raise OptionError(f"chunk_tokens must be at least 1, not {self.chunk_tokens}.")
+        whole_number(self.budget, "budget (bytes of memory)", 0, 2**62)
+        if self.chunk_tokens is not None:
+            whole_number(self.chunk_tokens, "chunk_tokens", 1)
         if self.precision not in ("float32", "bfloat16"):
             raise OptionError(f"Unknown precision '{self.precision}'. Choose one of: float32, bfloat16.")

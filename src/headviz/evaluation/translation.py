@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import OptionError, TaskError
+from ..errors import TaskError, whole_number
 from ..heads import HeadMask
 from ..models.base import Model
 from ..models.network import require_model
@@ -237,8 +237,7 @@ class TranslationOptions:
 
     def __post_init__(self) -> None:
         for name in ("beams", "batch_tokens", "results"):
-            if getattr(self, name) < 1:
-                raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}.")
+            whole_number(getattr(self, name), name, 1)
 
 
 class TranslationEvaluator(MaskEvaluator):

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Unpack
 import torch
 from torch import Tensor
 
-from ..errors import ModelError, OptionError
+from ..errors import ModelError, OptionError, whole_number
 from ..heads import TRANSLATION
 from ..storage.paths import outside_path
 from .folder_check import naming, numbers_in, read_json
@@ -166,8 +166,7 @@ class RnnTranslator:
 
     def translate(self, texts: Sequence[str], batch: int = 128, beams: int = 1) -> list[str]:
         """Translations in the texts' order: greedy, or by a search with ``beams`` hypotheses."""
-        if beams < 1:
-            raise OptionError(f"The number of beams must be at least 1, not {beams}.")
+        whole_number(beams, "beams", 1)
         out = [""] * len(texts)
         rows = [self.source.encode(t) for t in texts]
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))

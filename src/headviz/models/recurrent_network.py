@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 import torch
 from torch import Tensor, nn
 
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError, unknown_choice, whole_number
 
 LOWEST = torch.finfo(torch.float32).min
 BOTH, STATE = "state-and-context", "state"  # what the output layer reads
@@ -54,9 +54,7 @@ class RnnConfig:
 
     def __post_init__(self) -> None:
         for name in ("source_words", "target_words", "embedding", "hidden", "units"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise OptionError(f"{name} is a whole number of at least 1, not {value!r}.")
+            whole_number(getattr(self, name), name, 1)
         if not 0 <= self.dropout < 1:
             raise OptionError(f"dropout is a share below 1, not {self.dropout!r}.")
         for name, valid in (("reads", (BOTH, STATE)), ("initialisation", (NORMAL, UNIFORM))):

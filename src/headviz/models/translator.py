@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from ..attention import HeadCall, Kernel
-from ..errors import ModelError, OptionError, TaskError, unknown_choice
+from ..errors import ModelError, OptionError, TaskError, unknown_choice, whole_number
 from ..heads import ENCODER, TRANSLATION, HeadMask
 from ..tasks.tokenizing import alone_with, pieces
 from .base import DEFAULT_LENGTH, TransformerModel
@@ -226,8 +226,7 @@ class Translator(TransformerModel):
         The model's own generation settings hold for all but the number of beams and the length.
         ``cached=False`` computes every step anew; it is slow and there to be compared with.
         """
-        if beams < 1:
-            raise OptionError(f"The number of beams must be at least 1, not {beams}.")
+        whole_number(beams, "beams", 1)
         call = self.call(mask, kernel)
         model: Any = self.model
         options: dict[str, Any] = {}

@@ -196,16 +196,16 @@ def _patching(found: Patching) -> View:
 
 def _evaluation(found: Evaluation) -> View:
     rows = [(name, value, found.constant.get(name)) for name, value in found.metrics.items()]
-    for name, drawn in found.over_draws().items():
-        rows.append((f"{name}, mean of {len(found.draws)} draws", drawn["mean"], None))
+    several = f"mean of {len(found.draws)} draws"
+    rows += [(f"{name}, {several}", drawn["mean"], None) for name, drawn in found.over_draws().items()]
     parts = [Table("metrics", ("metric", "value", "one class for all"), rows, formats={"value": "%.4f"})]
     if found.predicted:
         parts.append(Table("predicted", ("answer", "times"), list(found.predicted.items())))
     off = None if found.mask is None or found.mask.is_full else _mask(found.mask).grid
     said = f"{found.n:,} example{'' if found.n == 1 else 's'}, {found.mask or 'no heads'}, {found.seconds:.1f} s"
-    cut = f", {found.truncated:,} text{'' if found.truncated == 1 else 's'} cut to the model's length"
-    said += f"{cut if found.truncated else ''}."
-    return View(said, tuple(parts), off)
+    if found.truncated:
+        said += f", {found.truncated:,} text{'' if found.truncated == 1 else 's'} cut to the model's length"
+    return View(f"{said}.", tuple(parts), off)
 
 
 def _evaluation_figure(found: Evaluation) -> Figure:
@@ -216,14 +216,8 @@ def _evaluation_figure(found: Evaluation) -> Figure:
 
 def _delta_row(delta: Delta) -> tuple[Any, ...]:
     ends = (delta.delta, delta.interval_low, delta.interval_high)
-    return (
-        delta.name or delta.metric,
-        delta.n,
-        delta.full,
-        delta.masked,
-        *(delta.scale * v for v in ends),
-        delta.p_value,
-    )
+    points = [delta.scale * v for v in ends]
+    return (delta.name or delta.metric, delta.n, delta.full, delta.masked, *points, delta.p_value)
 
 
 def _deltas(key: str, first: str, found: tuple[Delta, ...], caption: str) -> Table:

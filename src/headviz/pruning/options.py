@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import OptionError, shown, unknown_choice
+from ..errors import OptionError, shown, unknown_choice, whole_number
+from ..results import plain
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
 
 PRECISIONS = ("float32", "bfloat16", "float16")
 LARGEST_RATE = 1e37  # a larger one is no number in float32
-MOST = 10**9  # more of anything than fits into memory
 SCHEDULES = ("linear", "cosine", "constant", "plateau")
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ class FinetuneOptions:
 
     def __post_init__(self) -> None:
         number(self.epochs, "epochs", 0, 10_000, above=True)
-        whole(self.batch, "batch", 1)
+        whole_number(self.batch, "batch", 1)
         number(self.learning_rate, "learning_rate", 0, LARGEST_RATE, above=True)
         number(self.epsilon, "epsilon", 0, 1, above=True)
         share(self.warmup, "warmup")
@@ -85,18 +85,19 @@ class FinetuneOptions:
         if self.schedule == "plateau" and self.warmup + self.fall > 1:
             raise OptionError(f"A plateau has no room between a warmup of {self.warmup:g} and a fall of {self.fall:g}.")
         share(self.beta2, "beta2")
-        whole(self.accumulation, "accumulation", 1)
+        whole_number(self.accumulation, "accumulation", 1)
         number(self.max_grad_norm, "max_grad_norm", 0, LARGEST_RATE, above=True)
         number(self.weight_decay, "weight_decay", 0, 1e6)
         choice(self.precision, "precision", PRECISIONS)
         choice(self.schedule, "schedule", SCHEDULES)
         if self.early_stopping is not None:
-            whole(self.early_stopping, "early_stopping", 1)
+            whole_number(self.early_stopping, "early_stopping", 1)
         if self.checkpoint_steps is not None:
-            whole(self.checkpoint_steps, "checkpoint_steps", 1)
+            whole_number(self.checkpoint_steps, "checkpoint_steps", 1)
 
     def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        found: dict[str, Any] = plain(dataclasses.asdict(self))
+        return found
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> FinetuneOptions:
@@ -158,11 +159,6 @@ def number(value: object, name: str, least: float, most: float, above: bool = Fa
 def share(value: object, name: str) -> None:
     if not (_is_number(value) and 0 <= value <= 1):  # type: ignore[operator]
         raise OptionError(f"{name} is a share from 0 to 1, not {shown(value)}.")
-
-
-def whole(value: object, name: str, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
-        raise OptionError(f"{name} is a whole number of at least {least} and at most {MOST:,}, not {shown(value)}.")
 
 
 def _is_number(value: object) -> bool:

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import OptionError, seed_number
+from ..errors import OptionError, seed_number, whole_number
 from ..heads import LEAST_STEP
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
+from ..results import plain
 from ..scores.catalogue import SCORES, TO_PRUNE_BY, Score
 from ..tasks import DEFAULT_SAMPLES
 from .algorithms import ALGORITHMS
-from .options import FinetuneOptions, Source, choice, read_options, share, tuples, whole, without_repeats
+from .options import FinetuneOptions, Source, choice, read_options, share, tuples, without_repeats
 from .repair.kinds import NOTHING, REPAIRS
 from .sizes import FULL, TARGET
 
@@ -139,22 +140,18 @@ class PruningPlan(Source):
             ("flops_length", 1),
             ("keep_per_layer", 0),
         ):
-            whole(getattr(self, name), name, least)
+            whole_number(getattr(self, name), name, least)
         for name in ("train_limit", "dev_limit"):
             if getattr(self, name) is not None:
-                whole(getattr(self, name), name, 1)
+                whole_number(getattr(self, name), name, 1)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON's own types; ``from_dict`` reads them back to an equal plan."""
-        out = dataclasses.asdict(self)
-        out["score_options"] = dict(self.score_options)
-        for name in ("text_columns", "label_order", "sparsities", "seeds"):
-            out[name] = None if out[name] is None else list(out[name])
+        out: dict[str, Any] = plain(dataclasses.asdict(self))
+        out["score_options"] = plain(dict(self.score_options))
         for name, before in ADDED.items():  # left out, so that older plans keep their digest
             if out[name] == before:
                 del out[name]
-        if self.languages is not None:
-            out["languages"] = list(self.languages)
         return out
 
     @classmethod

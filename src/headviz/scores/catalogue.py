@@ -32,7 +32,7 @@ from .score import SAMPLE, Score
 
 DEFAULT = "conductance-spearman"
 TO_PRUNE_BY = "gates"  # where none is named: the mildest worst case over the boards measured
-THESIS = "Integrated Gradients for Structured Pruning on BERT (2024)"
+THESIS = "“Integrated Gradients for Structured Pruning on BERT” (2024)"
 RANKED = ("gim", "gnorm", "magnitude")  # whose ranks ``ranks`` averages: cheap ones, as far as the model has them
 
 

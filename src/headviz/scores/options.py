@@ -20,7 +20,7 @@ from ..attribution.rules import (
     AttAttrOptions,
     PathOptions,
 )
-from ..errors import OptionError, seed_number, shown, unknown_choice
+from ..errors import OptionError, seed_number, shown, unknown_choice, whole_number
 from ..models.stand_in import CONSTANT, MEAN, ZERO
 
 ROWS = ("all", "influential")
@@ -92,8 +92,7 @@ class TaylorOptions:
 
     def __post_init__(self) -> None:
         _check_choices(self)
-        if self.batch_size < 1:
-            raise OptionError(f"batch_size must be at least 1, not {self.batch_size}.")
+        whole_number(self.batch_size, "batch_size", 1)
 
 
 @dataclass(frozen=True)
@@ -171,8 +170,7 @@ class GateOptions:
     def __post_init__(self) -> None:
         _check_choices(self)
         for name in ("steps", "batch"):
-            if getattr(self, name) < 1:
-                raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}.")
+            whole_number(getattr(self, name), name, 1)
         if not 0 < self.rate < 100:
             raise OptionError(f"rate is a number above 0 and below 100, not {self.rate}.")
         seed_number(self.seed)
@@ -226,8 +224,7 @@ class ShapleyOptions:
     seed: int = option(0, "seed of the orders")
 
     def __post_init__(self) -> None:
-        if self.permutations < 2:
-            raise OptionError(f"permutations must be at least 2, not {self.permutations}.")
+        whole_number(self.permutations, "permutations", 2)
         if not 0 <= self.tolerance < 1:
             raise OptionError(f"tolerance is a number from 0 to 1, not {self.tolerance}.")
         seed_number(self.seed)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...errors import OptionError, TaskError
+from ...errors import OptionError, TaskError, whole_number
 from ...evaluation.dispatch import evaluate
 from ...evaluation.paired import paired
 from ...evaluation.plain import class_order
@@ -22,7 +22,7 @@ from ...results import Result
 from ...tasks import predicted, sample
 from ...tasks.dataset import require_dataset
 from ..finetune.training import fine_tune
-from ..options import FinetuneOptions, choice, number, whole
+from ..options import FinetuneOptions, choice, number
 from ..repair.apply import SOLVERS, require_repairable
 from ..repair.kinds import NOTHING
 from ..repair.streams import rebuild
@@ -52,10 +52,10 @@ class FasterOptions:
     retrain: FinetuneOptions | None = None  # train the smaller model on the whole of the data
 
     def __post_init__(self) -> None:
-        whole(self.batch, "batch", 1)
-        whole(self.samples, "samples", 1)
+        whole_number(self.batch, "batch", 1)
+        whole_number(self.samples, "samples", 1)
         if self.length is not None:
-            whole(self.length, "length", 1)
+            whole_number(self.length, "length", 1)
         choice(self.remove, "remove", REMOVED)
         choice(self.repair, "repair", TUNINGS)
 

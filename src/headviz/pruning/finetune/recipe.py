@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ...errors import OptionError
+from ...errors import OptionError, whole_number
 from ...models.loading import locate
-from ..options import FinetuneOptions, whole
+from ..options import FinetuneOptions
 
 FILE = "recipe.json"  # {"finetune": {options of FinetuneOptions}, "examples": how many to train on}
 
@@ -24,7 +24,7 @@ def examples_of(model: str | Path) -> int | None:
     found = _read(model)
     if found is None or found.get("examples") is None:
         return None
-    whole(found["examples"], f"'examples' in {FILE} of '{model}'", 1)
+    whole_number(found["examples"], f"'examples' in {FILE} of '{model}'", 1)
     return int(found["examples"])
 
 

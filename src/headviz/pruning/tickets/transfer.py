@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...errors import MaskError
+from ...errors import MaskError, whole_number
 from ...evaluation.constant import remark
 from ...evaluation.dispatch import gold_answers
 from ...heads import HeadMask
@@ -25,7 +25,7 @@ from ...storage.store import make_key
 from ..check import check_base
 from ..finetune.training import fine_tune
 from ..judging import Judge, judge_of
-from ..options import FinetuneOptions, whole
+from ..options import FinetuneOptions
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -93,7 +93,7 @@ def wanted(
     ``random`` says how many of each size (and of each seed, where it is retrained); 0 = none.
     """
     if random is not None:
-        whole(random, "random", 0)
+        whole_number(random, "random", 0)
     masks = {source: mask | present for source, mask in masks.items()}
     draws = (1 if retrain else RANDOM) if random is None else random
     sizes = sorted({len(mask.off) for mask in masks.values()} - {len(present.off), present.size})

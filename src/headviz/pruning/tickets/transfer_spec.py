@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import OptionError, UserError, seed_number, unknown_choice
+from ...errors import OptionError, UserError, seed_number, unknown_choice, whole_number
 from ...heads import HeadMask
 from ...storage.paths import read_small
 from ..algorithms import of_one_scoring
-from ..options import FinetuneOptions, read_options, whole
+from ..options import FinetuneOptions, read_options
 from ..plan import PruningPlan
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class TransferSpec:
         for seed in seeds:
             seed_number(seed)
         if self.random is not None:
-            whole(self.random, "random", 0)
+            whole_number(self.random, "random", 0)
         if self.finetune is not None:
             FinetuneOptions.from_dict(self.finetune)
 

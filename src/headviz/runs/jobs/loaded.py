@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ...errors import RunError
-from ...pruning.options import Source, whole
+from ...errors import RunError, whole_number
+from ...pruning.options import Source
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -23,7 +23,7 @@ class JobSpec(Source):
         super().__post_init__()
         for name in ("limit", "train_limit", "dev_limit"):
             if getattr(self, name, None) is not None:
-                whole(getattr(self, name), name, 1)
+                whole_number(getattr(self, name), name, 1)
 
     def classifier(self, fresh: tuple[str, ...] | None = None, seed: int = 0) -> Classifier:
         return _classifier(self.model, self.revision, self.device, fresh, seed)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import RunError, seed_number
+from ...errors import RunError, seed_number, whole_number
 from ...progress import of_phase
-from ...pruning.options import choice, read_options, whole
+from ...pruning.options import choice, read_options
 from ...pruning.plan import LENGTH_FILTERS, PruningPlan
 from ...storage.files import pack, unpack
 from ..protocol import RunJob, Tools
@@ -45,7 +45,7 @@ class ScoreSpec(JobSpec):
         pairs = given.items() if isinstance(given, Mapping) else given
         object.__setattr__(self, "options", tuple(sorted((str(k), v) for k, v in pairs)))
         choice(self.length_filter, "length filter", LENGTH_FILTERS)
-        whole(self.samples, "samples", 1)
+        whole_number(self.samples, "samples", 1)
         seed_number(self.seed)
 
 

@@ -8,6 +8,7 @@ from math import atanh, erfc, sqrt, tanh
 import numpy as np
 from numpy.typing import NDArray
 
+from ....analyses.common import SIGNIFICANT
 from ....evaluation.significance import benjamini_hochberg
 from ....heads import HeadId, HeadScores
 from ....scores.catalogue import correlates
@@ -20,7 +21,6 @@ from ...shell.view import COST
 FEW = 10  # heads, or heads with a clear cost, below which nothing is said of an order
 CLOSE = 0.7  # rank correlation from which two orders count as nearly the same
 WEAK = 0.3  # and below which one is of no use for the other
-SIGNIFICANT = 0.05  # false discovery rate
 Z = 1.96
 
 
