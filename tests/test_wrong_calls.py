@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import headviz
 from headviz.errors import UserError
 from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.evaluation.translation import TranslationOptions
-from headviz.heads import HeadMask
+from headviz.heads import HeadId, HeadMask
 from headviz.models.recurrent_network import RnnConfig
 from headviz.pruning import FinetuneOptions
 from headviz.scores.options import ShapleyOptions, TaylorOptions
+from headviz.tasks import Dataset
 from support.tiny import tiny_classifier
 
 MASKS: dict[str, Callable[[], Any]] = {
@@ -35,6 +37,14 @@ MASKS: dict[str, Callable[[], Any]] = {
     "a row for a table": lambda: HeadMask.from_array([1, 0]),
     "uneven rows": lambda: HeadMask.from_array([[1, 0], [1]]),
     "an empty table": lambda: HeadMask.from_array([]),
+    "rows without heads": lambda: HeadMask.from_array([[], []]),
+    "shares for a table": lambda: HeadMask.from_array([[0.5, 1], [1, 1]]),
+    "words for a table": lambda: HeadMask.from_array([["0", "False"]]),
+    "a word for a table": lambda: HeadMask.from_array("x"),
+    "heads for a table": lambda: HeadMask.from_array([(3, 5), (7, 0)]),
+    "not a number in a table": lambda: HeadMask.from_array([[float("nan"), 1]]),
+    "no list of heads": lambda: HeadMask(2, 2, None),  # type: ignore[arg-type]
+    "a number for a head's text": lambda: HeadMask.full(2, 2).without([HeadId.parse(5)]),  # type: ignore[arg-type]
     "a count that is none": lambda: HeadMask.full(2, 2).without_random(1.5),  # type: ignore[arg-type]
     "another type": lambda: HeadMask.full(2, 2) | {(0, 0)},  # type: ignore[operator]
 }
@@ -176,3 +186,43 @@ def test_plans_with_numpys_numbers_are_the_plain_ones() -> None:
     one, two = made
     assert one.digest == two.digest
     assert one.to_dict() == two.to_dict()
+
+
+@pytest.mark.parametrize("kept", [np.ones((2, 3), bool), np.ones((2, 3)), [[1, True, 1.0]] * 2, torch.ones(2, 3)])
+def test_tables_of_ones_and_zeros_are_masks(kept: Any) -> None:
+    assert HeadMask.from_array(kept) == HeadMask.full(2, 3)
+
+
+def some(**changes: Any) -> Dataset:
+    given = {"texts": ("a dog", "a cat"), "pairs": ("b", "c"), "labels": [0, 1]}
+    return Dataset(**({"task": headviz.load_task("demo", limit=2).task, "split": "dev"} | given | changes))
+
+
+BAD: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "a column of labels": ("2 dimensions", lambda clf: some(labels=[[0], [1]])),
+    "no text": ("is no text", lambda clf: some(texts=(None, "a"))),
+    "a number for a pair": ("is no text", lambda clf: some(pairs=("a", 3))),
+    "a name for a task": ("get_task", lambda clf: some(task="demo")),
+    "no tokenizer": ("tokenizer", lambda clf: headviz.wrap(clf.model, None)),
+    "a word for a tokenizer": ("tokenizer", lambda clf: headviz.wrap(clf.model, "x")),
+    "a seed below 0": ("seed", lambda clf: headviz.sample(some(), 2, seed=-1)),
+    "no seed": ("seed", lambda clf: headviz.sample(some(), 2, seed=None)),  # type: ignore[arg-type]
+    "half a seed": ("seed", lambda clf: headviz.load_task("demo", limit=3, seed=1.5)),  # type: ignore[arg-type]
+    "a number for a set": ("list of heads", lambda clf: headviz.patch(clf, *PAIR, sets=[5])),  # type: ignore[list-item]
+    "half a head in a set": ("not a head", lambda clf: headviz.patch(clf, *PAIR, sets=[[(0.5, 1)]])),  # type: ignore
+    "a list for an alignment": ("alignment", lambda clf: headviz.patch(clf, *PAIR, alignment=[0, 1])),  # type: ignore
+    "a word for a budget": ("budget", lambda clf: headviz.conductance(clf, "a", pair="b", budget="x")),  # type: ignore
+    "a revision of the demo": ("no revisions", lambda clf: headviz.load("demo", revision="main")),
+}
+PAIR = ("a dog sleeps", "b"), ("a cat sleeps", "b")
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_was_an_error_from_inside(what: str, clf: Any) -> None:
+    says, call = BAD[what]
+    assert says in line(lambda: call(clf))
+
+
+def test_heads_of_a_set_may_be_written_as_elsewhere(clf: Any) -> None:
+    one, other = (headviz.patch(clf, *PAIR, sets=sets).together for sets in ([["0.0", "1.1"]], [[(0, 0), (1, 1)]]))
+    np.testing.assert_array_equal(one, other)

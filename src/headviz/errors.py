@@ -145,7 +145,7 @@ def whole_number(value: object, name: str, least: int, most: int = MOST) -> None
 
 def seed_number(value: object) -> None:
     """An ``OptionError`` for a seed that not every random number generator accepts."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) <= LARGEST_SEED:
         raise OptionError(f"A seed is a whole number of at least 0 and at most {LARGEST_SEED}, not {shown(value)}.")
 
 

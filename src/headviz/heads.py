@@ -59,9 +59,10 @@ class HeadId(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> HeadId:
         """Read ``3.5``, ``L3.H5`` or ``L3·H5``."""
-        match = re.fullmatch(r"\s*[Ll]?([0-9]{1,6})[.·][Hh]?([0-9]{1,6})\s*", text)
+        match = re.fullmatch(r"\s*[Ll]?([0-9]{1,6})[.·][Hh]?([0-9]{1,6})\s*", str(text))
         if match is None:
-            raise MaskError(f"'{text.strip()[:40]}' is not a head. Write layer.head, counted from zero, such as 3.5.")
+            given = str(text).strip()[:40]
+            raise MaskError(f"'{given}' is not a head. Write layer.head, counted from zero, such as 3.5.")
         return cls(int(match[1]), int(match[2]))
 
 
@@ -84,6 +85,13 @@ def _size(given: Any, name: str) -> int:
     if isinstance(given, bool) or not hasattr(given, "__index__") or not 1 <= index(given) <= MOST:
         raise MaskError(f"A mask has 1 to {MOST:,} layers, and as many heads in each; {name} is {shown(given)}.")
     return index(given)
+
+
+def _kept(given: Any) -> bool:
+    """Whether an entry of a table is 1; a ``ValueError`` for what is neither 0 nor 1."""
+    if isinstance(given, str) or float(given) not in (0.0, 1.0):
+        raise ValueError(given)
+    return bool(given)
 
 
 def head_name(head: HeadId, rows: Sequence[str] | None = None) -> str:
@@ -139,6 +147,8 @@ class HeadMask(Shown):
 
     def __post_init__(self) -> None:
         _size(self.num_layers, "num_layers"), _size(self.num_heads, "num_heads")
+        if isinstance(self.off, str) or not isinstance(self.off, Iterable):
+            raise MaskError(f"The heads that are off are a list, such as [(3, 5)], not {shown(self.off)}.")
         clean = tuple(sorted({head_of(h) for h in self.off}))
         for h in clean:
             self._check(h)
@@ -180,11 +190,11 @@ class HeadMask(Shown):
     def from_array(cls, kept: Any) -> HeadMask:
         """From an L×H table where true, or 1, means kept."""
         try:
-            rows = [[bool(v) for v in row] for row in kept]
+            rows = [[_kept(v) for v in row] for row in kept]
         except (TypeError, ValueError):
             rows = []
-        if not rows or any(len(row) != len(rows[0]) for row in rows):
-            raise MaskError("A mask is made of a table with one row for each layer, all equally long.")
+        if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
+            raise MaskError("A mask is made of a table with one row of 0 and 1 for each layer, all equally long.")
         off = tuple(HeadId(i, j) for i, row in enumerate(rows) for j, v in enumerate(row) if not v)
         return cls(len(rows), len(rows[0]), off)
 
@@ -268,7 +278,7 @@ class HeadMask(Shown):
         if not isinstance(other, HeadMask):
             raise MaskError(
                 f"A mask is a HeadMask, not {type(other).__name__}. "
-                f"Make one with HeadMask.full({self.num_layers}, {self.num_heads}).without([(3, 5)])."
+                f"Make one with HeadMask.full({self.num_layers}, {self.num_heads}).without([(0, 0)])."
             )
         if (self.num_layers, self.num_heads) != (other.num_layers, other.num_heads):
             raise MaskError(

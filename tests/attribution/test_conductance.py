@@ -374,7 +374,7 @@ def test_bfloat16_is_close_enough_for_a_preview(clf):
         ({"target": "gold"}, OptionError, "label"),
         ({"steps": 0}, OptionError, "at least 1"),
         ({"steps": -4}, OptionError, "at least 1"),
-        ({"budget": 0}, OptionError, "1 byte or more"),
+        ({"budget": 0}, OptionError, "at least 1 "),
         ({"steps": 2.5}, OptionError, "whole number"),
         ({"steps": 5}, OptionError, "use 6"),
         ({"rule": "simpson"}, OptionError, "richardson, trapezoid, captum"),

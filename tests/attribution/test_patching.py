@@ -307,3 +307,18 @@ def test_minimal_pairs_of_the_demo_differ_in_one_stretch() -> None:
             front = next(i for i in range(len(a)) if i >= len(b) or a[i] != b[i])
             back = next(i for i in range(len(a)) if i >= len(b) or a[-1 - i] != b[-1 - i])
             assert max(len(a), len(b)) - front - back <= 3
+
+
+def test_a_share_of_rounding_is_no_effect() -> None:
+    """Heads that write nothing still moved the two answers apart by 1e-7, and had effects of 4."""
+    model = tiny_model()
+    with torch.no_grad():
+        for layer in model.bert.encoder.layer:
+            layer.attention.output.dense.weight.mul_(1e-6)
+    clf = headviz.wrap(model, tiny_classifier().tokenizer)
+    found = headviz.patch(clf, A, B)
+    assert 0 < abs(found.span) < 1e-3
+    assert np.isnan(found.effect).all()
+    with pytest.raises(UserError, match="hardly move it"):
+        headviz.paths(clf, [(A, B)])
+    assert np.isfinite(headviz.patch(tiny_classifier(), A, B).effect).all()

@@ -66,6 +66,16 @@ def test_correlations_take_numbers() -> None:
     assert np.isnan(headviz.paired(gold, np.ones(80), before, "spearman").difference)
 
 
+@pytest.mark.parametrize("size", [1e-170, 1e-30, 1.0, 1e30, 1e155])
+def test_a_correlation_does_not_hang_on_the_size_of_the_numbers(size: float) -> None:
+    """The squares of 1e155 were infinite, and those of 1e-170 nothing."""
+    gold, before, after = np.array([[1.0, -1.0, 0.5, 2.0], [1.0, 2.0, 3.0, 5.0], [3.0, 2.0, 1.0, 4.0]])
+    expected = np.corrcoef(gold, after)[0, 1] - np.corrcoef(gold, before)[0, 1]
+    found = headviz.paired(size * gold, size * before, size * after, "pearson")
+    assert found.difference == pytest.approx(expected)
+    assert found.low < found.difference < found.high
+
+
 def test_a_narrower_level_is_narrower() -> None:
     gold, before, after = _answers()
     wide, narrow = (headviz.paired(gold, before, after, level=level) for level in (0.99, 0.8))

@@ -40,6 +40,8 @@ def align(text: Encoding, donor: Encoding) -> Alignment:
 
 def checked(alignment: Mapping[int, int], text: Encoding, donor: Encoding) -> Alignment:
     """An alignment of the caller's own, {token of the text: token of the donor}."""
+    if not isinstance(alignment, Mapping):
+        raise OptionError(f"alignment is {{token of the text: token of the donor}}, not {shown(alignment)}.")
     for i, j in alignment.items():
         if not (_is_place(i, len(text)) and _is_place(j, len(donor))):
             raise OptionError(

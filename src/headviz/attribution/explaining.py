@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from ..errors import OptionError
+from ..errors import OptionError, whole_number
 from ..heads import HeadMask
 from ..models.network import require_model
 from ..progress import Cancel, Progress
@@ -85,8 +85,7 @@ class Explainer:
             raise OptionError(f"There are {len(texts)} texts but {len(labels)} labels. Give one label for each text.")
         if tolerance is not None and not (isinstance(tolerance, int | float) and tolerance > 0):
             raise OptionError(f"tolerance is a relative error such as 0.02, not {str(tolerance)[:40]}.")
-        if self.budget < 1:
-            raise OptionError(f"The memory budget must be 1 byte or more, not {self.budget}.")
+        whole_number(self.budget, "budget (bytes of memory)", 1, 2**62)
         self.clf.check_maps()
         targets = [resolve_target(self.clf, target, x) for x in labels]
         encodings = encode(self.clf, texts, pairs)

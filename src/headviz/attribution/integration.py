@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import ModelError
+from ..errors import ModelError, whole_number
 from ..heads import HeadMask
 from ..models.fast.linear import FastLinear
 from ..progress import Cancel, Progress, after, tracked
@@ -280,6 +280,7 @@ def peak_bytes(clf: Classifier, length: int) -> int:
 
 def room_for(budget: int) -> int:
     """The part of a budget that may hold nodes between two sweeps; the next one has them twice for a while."""
+    whole_number(budget, "budget (bytes of memory)", 1, 2**62)
     return budget // 2
 
 

@@ -6,14 +6,14 @@ moves the answer carries the difference. Shape: C classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import ModelError, OptionError
-from ..heads import HeadId, HeadMask
+from ..errors import ModelError, OptionError, shown
+from ..heads import HeadId, HeadMask, head_of
 from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Text = str | tuple[str, str]
 LOT = 4096  # tokens of one batch of sets
+SMALLEST_SPAN = 1e-3  # of the measured logits: a share of less is one of rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,7 @@ def patch(
 
     def share(logits: np.ndarray) -> np.ndarray:
         moved = measured.of(logits) - measured.of(start)
-        return moved / span if span != 0 else np.full_like(moved, np.nan)
+        return moved / span if abs(span) >= SMALLEST_SPAN else np.full_like(moved, np.nan)
 
     with np.errstate(invalid="ignore"):
         effect, together = share(grid), share(np.array(logits).reshape(-1, len(start)))
@@ -128,7 +129,9 @@ def patch(
 
 def _checked_set(heads: Sequence[HeadId | tuple[int, int]], present: HeadMask) -> tuple[HeadId, ...]:
     """Heads that are patched together; refused where the model has not got them, or they are off."""
-    chosen = tuple(HeadId(*head) for head in heads)
+    if isinstance(heads, str) or not isinstance(heads, Iterable):
+        raise OptionError(f"Each of sets is a list of heads, such as [(3, 5), (7, 0)], not {shown(heads)}.")
+    chosen = tuple(head_of(head) for head in heads)
     present.without(chosen)  # refuses what is not on the grid
     gone = [head.dotted for head in chosen if head not in present.kept]
     if gone:

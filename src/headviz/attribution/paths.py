@@ -26,7 +26,7 @@ from ..models.network import require_model
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..results import Result
 from .alignment import ALL, align, checked, places
-from .patching import Measured, Text, check_pairs, encoded
+from .patching import SMALLEST_SPAN, Measured, Text, check_pairs, encoded
 from .patching_runs import Swap, numbers_of
 from .patching_set import LEAST_SPAN
 
@@ -106,7 +106,7 @@ def paths(
     for text, donor in pairs:
         stop_if(cancel)
         one = _Pair(clf, text, donor, positions, mask, alignment)
-        if len(pairs) == 1 and one.span:  # a single pair is shown as it is
+        if len(pairs) == 1 and abs(one.span) >= SMALLEST_SPAN:  # a single pair is shown as it is
             used.append(one)
         elif one.same_answer:
             same += 1

@@ -67,6 +67,8 @@ def paired(
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{n} {name}" for name, n in lengths.items())
         raise TaskError(f"gold, before and after must be equally long; there are {told}.")
+    if not lengths["gold"]:
+        raise TaskError("gold, before and after are empty. Give at least one example.")
     if classes and (rows["gold"] < 0).any():
         raise TaskError("A gold label is negative. Give class numbers from 0.")
     count = 0
@@ -76,6 +78,9 @@ def paired(
         count = len(occurring) - 1
         if metric != "accuracy" and count > MOST_CLASSES:
             raise TaskError(f"There are {count:,} classes; {metric} is compared over at most {MOST_CLASSES:,}.")
+    else:
+        rows["gold"] = _near_one(rows["gold"])
+        rows["before"], rows["after"] = _near_one(np.stack([rows["before"], rows["after"]]))
     found = deltas(Answers(rows["gold"], rows["before"], count), [rows["after"]], metric, level=level)[0]
     if classes:
         was, now = rows["before"] == rows["gold"], rows["after"] == rows["gold"]
@@ -86,12 +91,19 @@ def paired(
     return Paired(metric, len(was), found.delta, *ends, found.p_value, worse, better)
 
 
+def _near_one(values: NDArray) -> NDArray:
+    """Times a power of two, which no correlation tells, so that no square is too large or too small for a number."""
+    return np.ldexp(values, -np.frexp(np.abs(values).max())[1])
+
+
 def _row(values: ArrayLike, name: str, classes: bool) -> NDArray:
     """One checked row of class numbers, or of finite numbers."""
     try:
         row = np.asarray(values)
     except ValueError as error:
         raise TaskError(f"{name} must be a row of numbers; its parts differ in length.") from error
+    except (TypeError, RuntimeError) as error:  # a tensor of a type that numpy lacks, or with gradients
+        raise TaskError(f"{name} is no row that numpy reads: {error}") from error
     if row.ndim != 1 or row.dtype.kind not in "iufb" or row.dtype.kind == "b":
         raise TaskError(f"{name} must be one row of numbers, not {_described(row)}.")
     if not np.isfinite(row).all():

@@ -170,6 +170,8 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "") -> Classifier |
         raise ModelError(
             "headviz.wrap needs a transformers sequence-classification or translation model and its tokenizer."
         )
+    if not callable(tokenizer) or not hasattr(tokenizer, "convert_ids_to_tokens"):
+        raise ModelError(f"headviz.wrap needs the model's tokenizer, of transformers, not {shown(tokenizer)}.")
     kind, name = kind_of(model), name or type(model).__name__
     _refuse_nan(model, name)
     own: Any = copy.deepcopy(model)
@@ -182,6 +184,8 @@ def locate(name: str | Path, revision: str | None = None) -> Path:
     """The local folder of a model, downloaded first if it is a hub id."""
     text = str(name)
     if text in NAMED:
+        if revision is not None:
+            raise ModelError(f"'{text}' is built in and has no revisions. Leave the revision out.")
         from ..demo import demo_folder
 
         return Path(demo_folder(NAMED[text]))

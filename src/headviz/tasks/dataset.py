@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import TaskError
+from ..errors import TaskError, shown
 from ..results import Shown
 from .catalogue import Task
 from .sample_report import SampleReport
@@ -57,6 +57,11 @@ class Dataset(Shown):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, tuple(value))
+        if not isinstance(self.task, Task):
+            raise TaskError(f"The task of a data set is one of headviz.tasks.get_task(name), not {shown(self.task)}.")
+        for name in ("texts", "pairs"):
+            if wrong := [v for v in getattr(self, name) or () if not isinstance(v, str)][:1]:
+                raise TaskError(f"One of the {name} is {shown(wrong[0])}, which is no text.")
         n = len(self.texts)
         for name in ("pairs", "labels", "slices"):
             value = getattr(self, name)
@@ -66,6 +71,8 @@ class Dataset(Shown):
             object.__setattr__(self, "labels", self._checked(np.asarray(self.labels)))
 
     def _checked(self, given: np.ndarray) -> np.ndarray:
+        if given.ndim != 1:
+            raise TaskError(f"Labels are one for each text; these have {given.ndim} dimensions.")
         if self.task.is_regression:
             labels = np.array(given, dtype=np.float64)
             if not np.isfinite(labels).all():

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OptionError
+from ..errors import OptionError, seed_number
 from .dataset import Dataset
 
 
@@ -21,6 +21,7 @@ def ranks(data: Dataset, seed: int) -> np.ndarray:
 
     Copies of an example get different ranks, so that they are drawn independently.
     """
+    seed_number(seed)
     key = hashlib.sha256(f"headviz-draw-{seed}".encode()).digest()
     seen: dict[bytes, int] = {}
     out = np.empty(len(data), dtype=np.uint64)
