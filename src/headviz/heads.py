@@ -87,13 +87,6 @@ def _size(given: Any, name: str) -> int:
     return index(given)
 
 
-def _kept(given: Any) -> bool:
-    """Whether an entry of a table is 1; a ``ValueError`` for what is neither 0 nor 1."""
-    if isinstance(given, str) or float(given) not in (0.0, 1.0):
-        raise ValueError(given)
-    return bool(given)
-
-
 def head_name(head: HeadId, rows: Sequence[str] | None = None) -> str:
     """``L3·H5``, or ``cross 0·H5`` where the grid's rows have names of their own."""
     return f"{rows[head.layer]}·H{head.head}" if rows else str(head)
@@ -190,8 +183,8 @@ class HeadMask(Shown):
     def from_array(cls, kept: Any) -> HeadMask:
         """From an L×H table where true, or 1, means kept."""
         try:
-            rows = [[_kept(v) for v in row] for row in kept]
-        except (TypeError, ValueError):
+            rows = [[{0.0: False, 1.0: True}[float(v)] for v in row] for row in kept]
+        except (TypeError, ValueError, KeyError):
             rows = []
         if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
             raise MaskError("A mask is made of a table with one row of 0 and 1 for each layer, all equally long.")
