@@ -37,3 +37,30 @@ def test_nothing_serious_in_other_states(
     visit: Callable[..., Any], query: dict[str, str], page: str, more: dict[str, str]
 ) -> None:
     check(visit(color_scheme="dark"), page, {**query, **more})
+
+
+CONTRASTS = """(cells) => {
+  const light = (css) => css.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
+    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  return cells.map((cell) => {
+    const glyph = cell.firstElementChild, style = getComputedStyle(glyph);
+    if (!glyph.textContent || cell.dataset.off === '1') return null;
+    const [low, high] = [light(style.color), light(style.backgroundColor)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  }).filter((v) => v !== null);
+}"""
+
+
+@pytest.mark.slow
+def test_numbers_in_cells_can_be_read(visit: Callable[..., Any], query: dict[str, str]) -> None:
+    """axe passes over them. White on a middle blue had 3.6."""
+    v = visit()
+    for shade in ("light", "dark"):
+        v.page.emulate_media(color_scheme=shade)
+        v.go("", **query, score="magnitude", numbers="1")
+        v.page.locator(".cell[data-kind=value]", has_text=".").nth(99).wait_for()
+        v.settle()
+        found = v.page.locator(".cell[data-kind=value]").evaluate_all(CONTRASTS)
+        assert len(found) >= 100
+        assert min(found) >= 4.5

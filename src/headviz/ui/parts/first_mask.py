@@ -33,7 +33,7 @@ def suggestion(present: HeadMask, kind: str | None) -> tuple[str, HeadMask]:
     known = abilities.carriers(view).get(kind or "")
     if known:
         rows = " and ".join(str(h) for h in known)
-        return f"Switch off {rows}: {show.plain(kind or '')} needs {_them(known)}", present.without(known)
+        return f"Switch off {rows}: {kind} needs {_them(known)}", present.without(known)
     count = max(1, round(SHARE * len(present.kept)))
     found = cost.ordering(view)
     if found is not None and found.values.shape == (present.num_layers, present.num_heads):

@@ -63,6 +63,7 @@ _CSS = """<style>
 [data-testid="stMetricDelta"] svg {display: none}
 button[aria-label*="Download as CSV"] {display: none} /* ours, below each table, defuses formulas */
 .stApp [data-testid^="stBaseButton-primary"]:not(:disabled) * {color: light-dark(white, #10151a)}
+.stApp [data-tag] * {color: light-dark(white, #10151a)}
 [data-testid="stButtonGroup"] button {min-height: 2.5rem}
 [class*="st-key-wide"] {overflow-x: auto}
 [class*="st-key-wide28"] > * {min-width: 28rem}
@@ -73,6 +74,8 @@ button[aria-label*="Download as CSV"] {display: none} /* ours, below each table,
 [class*="st-key-wide96"] > * {min-width: 96rem}
 [data-testid="stPlotlyChart"] .textpoint text:not([style*="rgb(255, 255, 255)"]) {fill: currentColor !important}
 .st-key-path_graph [data-testid="stPlotlyChart"] .textpoint text {fill: white !important}
+[data-testid="stPlotlyChart"] .annotation-text:not([style*="rgb(255, 255, 255)"]) {
+  fill: currentColor !important; opacity: 0.8}
 [data-testid="stPlotlyChart"] .bartext-outside {fill: currentColor !important}
 [data-testid="stPlotlyChart"] :is(.xtick, .ytick, .cbaxis, .g-xtitle, .g-ytitle) text {
   fill: currentColor !important; opacity: 0.8}

@@ -125,7 +125,7 @@ function paint(s) {
     const glyph = cell.firstChild;
     glyph.firstChild.textContent = text;
     glyph.style.backgroundColor = c ? "rgb(" + c.join(",") + ")" : gone || missing ? "" : "var(--st-secondary-background-color)";
-    glyph.style.color = c ? (luminance("rgb(" + c.join(",") + ")") > 0.5 ? "#14171b" : "#ffffff") : "";
+    glyph.style.color = c ? inkOn("rgb(" + c.join(",") + ")") : "";
     cell.style.setProperty("--size", size);
     const corner = glyph.querySelector(".carries");
     if (carries && !gone && !corner) glyph.appendChild(el("span", "carries"));
@@ -425,15 +425,14 @@ function svgText(s) {
     add("rect", box);
     const text = off && !gone ? HATCH : gone ? "" : value === null ? (d.values ? "?" : "") : s.numbers ? short(value, d.digits, d.blank_zeros) : value < 0 ? "−" : "";
     if (text) {
-      const dark = full && luminance(fill) <= 0.5;
-      add("text", { x: x + size / 2, y: y + size / 2 + 4, fill: full ? (dark ? "#ffffff" : "#14171b") : ink,
+      add("text", { x: x + size / 2, y: y + size / 2 + 4, fill: full ? inkOn(fill) : ink,
         "font-size": text === HATCH ? 16 : 10, "text-anchor": "middle" }, text);
     }
     if (s.carries.has(i) && !gone) {
       const at = [x + inset, y + inset].map((v) => v + 1), arm = size * 0.26;
-      add("path", { d: "M" + at + "h" + arm + "l" + -arm + " " + arm + "z", fill: full && luminance(fill) <= 0.5 ? "#ffffff" : ink });
+      add("path", { d: "M" + at + "h" + arm + "l" + -arm + " " + arm + "z", fill: full ? inkOn(fill) : ink });
     }
-    if (d.marks.includes(i)) add("circle", { cx: x + size - 6, cy: y + 6, r: 2.5, fill: full && luminance(fill) <= 0.5 ? "#ffffff" : ink });
+    if (d.marks.includes(i)) add("circle", { cx: x + size - 6, cy: y + 6, r: 2.5, fill: full ? inkOn(fill) : ink });
   });
   if (d.scale && d.values) {
     const y = height - 40, w = Math.min(240, width - left - 20), stops = s.dark ? d.scale.dark : d.scale.light;

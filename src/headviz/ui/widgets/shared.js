@@ -5,9 +5,12 @@ function el(tag, cls, text) {
   if (text !== undefined) node.textContent = text;
   return node;
 }
-function luminance(css) {
-  const c = rgb(css);
-  return (0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2]) / 255;
+function luminance(css) { // relative, as WCAG defines it
+  const c = rgb(css).map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2];
+}
+function inkOn(css) { // whichever has more contrast; from 0.179 on that is black, and both have 4.58 there
+  return luminance(css) > 0.179 ? "#000000" : "#ffffff";
 }
 function rgb(css) {
   const hex = css.trim().match(/^#([0-9a-f]{6})/i);

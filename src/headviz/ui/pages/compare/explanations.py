@@ -72,7 +72,8 @@ def said(found: TokenExplanations) -> str:
 
 def about(found: TokenExplanations, probabilities: Sequence[float]) -> str:
     """Which answer is explained, how sure the model is of it, and under which mask."""
-    off = f", {len(found.mask.off)} heads off" if found.mask.off else ""
+    count = len(found.mask.off)
+    off = f", {count} head{'s' if count > 1 else ''} off" if count else ""
     unsure = doubt(probabilities)
     sure = f"; {unsure}" if unsure else ""
     return f"Explained: {found.target_label}, probability {probabilities[found.target]:.2f}{off}{sure}."
