@@ -44,7 +44,7 @@ MASKS: dict[str, Callable[[], Any]] = {
     "heads for a table": lambda: HeadMask.from_array([(3, 5), (7, 0)]),
     "not a number in a table": lambda: HeadMask.from_array([[float("nan"), 1]]),
     "no list of heads": lambda: HeadMask(2, 2, None),  # type: ignore[arg-type]
-    "a number for a head's text": lambda: HeadMask.full(2, 2).without([HeadId.parse(5)]),  # type: ignore[arg-type]
+    "a number for a head's text": lambda: HeadMask.full(2, 2).without([HeadId.parse(1.0)]),  # type: ignore[arg-type]
     "a count that is none": lambda: HeadMask.full(2, 2).without_random(1.5),  # type: ignore[arg-type]
     "another type": lambda: HeadMask.full(2, 2) | {(0, 0)},  # type: ignore[operator]
 }

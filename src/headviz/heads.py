@@ -59,9 +59,10 @@ class HeadId(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> HeadId:
         """Read ``3.5``, ``L3.H5`` or ``L3·H5``."""
-        match = re.fullmatch(r"\s*[Ll]?([0-9]{1,6})[.·][Hh]?([0-9]{1,6})\s*", str(text))
+        form = r"\s*[Ll]?([0-9]{1,6})[.·][Hh]?([0-9]{1,6})\s*"
+        match = re.fullmatch(form, text) if isinstance(text, str) else None  # the number 3.10 would be head 3.1
         if match is None:
-            given = str(text).strip()[:40]
+            given = text.strip()[:40] if isinstance(text, str) else shown(text)
             raise MaskError(f"'{given}' is not a head. Write layer.head, counted from zero, such as 3.5.")
         return cls(int(match[1]), int(match[2]))
 

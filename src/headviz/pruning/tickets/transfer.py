@@ -89,7 +89,7 @@ def wanted(
 ) -> list[Wanted]:
     """Every cell, target by target: every head on, the masks, then random masks of the same sizes.
 
-    ``present`` are the heads that the targets' model has: the others are off in every mask, and none is drawn twice.
+    ``present`` are the heads that the targets' model has: the others are off in every mask, the random ones too.
     ``random`` says how many of each size (and of each seed, where it is retrained); 0 = none.
     """
     if random is not None:
