@@ -47,6 +47,15 @@ def test_no_page_fails_in_any_state(open_page: Callable[..., Any], page: str, mo
     assert TITLES[page] in [t.value.replace("\\", "") for t in app.title]
 
 
+@pytest.mark.parametrize("model", ["demo", "demo-translation"])
+@pytest.mark.parametrize("page", FILES)
+def test_the_built_in_models_open_everywhere(open_page: Callable[..., Any], page: str, model: str) -> None:
+    app = open_page(page, model=model, task=model, limit="4", data="", columns="", label="", groups="")
+    assert not app.exception
+    assert not shown_errors(app)
+    assert TITLES[page] in [t.value.replace("\\", "") for t in app.title]
+
+
 @pytest.mark.parametrize("page", all_in_ci(FILES, ["masklab", "data", "runs"]))
 @pytest.mark.parametrize(
     ("more", "said"),

@@ -112,7 +112,7 @@ def start_form(
 def _teachers(view: View) -> int | None:
     from ....distillation.teacher_updates import teacher_updates
 
-    return teacher_updates(view.model, view.revision)
+    return teacher_updates(view.model, view.revision or None)
 
 
 Layer = int | tuple[str, int]  # of a classifier, or a stack's of a translation model
