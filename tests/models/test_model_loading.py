@@ -77,6 +77,20 @@ def test_one_changed_weight_changes_the_digest(folder: Path) -> None:
     assert a.digest != b.digest
 
 
+def test_a_weight_changed_in_place_changes_the_digest(folder: Path) -> None:
+    clf = headviz.load(folder, device="cpu")
+    before, copied = clf.digest, headviz.load(folder, device="cpu").model.state_dict()
+    with torch.no_grad():
+        next(clf.model.parameters()).add_(1)
+    changed = clf.digest
+    assert changed != before
+    assert clf.filled(None).digest == changed
+    clf.model.load_state_dict(copied)
+    assert clf.digest == before
+    clf.model.config.layer_norm_eps *= 10
+    assert clf.digest not in (before, changed)
+
+
 def test_the_tokenizer_digest_ignores_padding_set_by_others(folder: Path) -> None:
     a, b = headviz.load(folder, device="cpu"), headviz.load(folder, device="cpu")
     b.tokenizer(TEXTS, padding=True, truncation=True, max_length=5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     import torch
@@ -23,14 +24,33 @@ _IRRELEVANT = {
 }
 
 
+_known: WeakKeyDictionary[torch.nn.Module, tuple[Any, str]] = WeakKeyDictionary()  # what was hashed, and its digest
+
+
 def weights_digest(model: torch.nn.Module, config: dict[str, Any], present_hex: str) -> str:
-    """SHA-256 over every weight as it is in memory, the configuration, and the heads that are present."""
+    """SHA-256 over every weight as it is in memory, the configuration, and the heads that are present.
+
+    A model is hashed again once one of its weights has been changed in place. Only changes through a weight's ``.data``
+    stay unseen: torch does not count them.
+    """
+    settings = {k: v for k, v in config.items() if k not in _IRRELEVANT}
+    head = json.dumps(settings, sort_keys=True, default=str) + present_hex
+    now = (head, [(id(t), _changes(t)) for t in (*model.parameters(), *model.buffers())])
+    known = _known.get(model)
+    if known is None or known[0] != now:
+        known = _known[model] = (now, _hashed(model, head))
+    return known[1]
+
+
+def _changes(tensor: torch.Tensor) -> int:
+    """How often a tensor has been changed in place; those of inference mode cannot be."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _hashed(model: torch.nn.Module, head: str) -> str:
     import torch
 
-    sha = hashlib.sha256()
-    settings = {k: v for k, v in config.items() if k not in _IRRELEVANT}
-    sha.update(json.dumps(settings, sort_keys=True, default=str).encode())
-    sha.update(present_hex.encode())
+    sha = hashlib.sha256(head.encode())
     for name, tensor in sorted(model.state_dict().items()):
         sha.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
         raw = tensor.detach().cpu().contiguous()

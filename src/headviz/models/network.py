@@ -81,7 +81,7 @@ class Network(ABC):
     def dtype(self) -> torch.dtype:
         return next(self.model.parameters()).dtype
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """Identifies weights, configuration and what stands in a head's place, whatever the model is called."""
         own = weights_digest(self.model, self.config.to_dict(), self.present.hex)
