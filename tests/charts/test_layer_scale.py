@@ -18,7 +18,7 @@ def test_the_scale_is_symmetric_monotone_and_ends_at_one() -> None:
 
 def test_a_layers_maps_keep_their_values_beside_the_colours() -> None:
     maps = np.stack([np.full((3, 3), 0.5), np.full((3, 3), -0.005)])
-    fig = layer(maps, ["L0·H0", "<b>L0·H1"], True, 0)
+    fig = layer(maps, ["L0·H0", "<b>L0·H1"], "attribution", True, 0)
     assert [a.text for a in fig.layout.annotations] == ["<b>L0·H0 Σ 4.5</b>", "&lt;b&gt;L0·H1 Σ 0.045"]
     np.testing.assert_allclose(fig.data[1].customdata, maps[1], rtol=1e-6)
     assert fig.data[0].showscale

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from ..evaluation.verdict import undecided
 from .numbers import interval
 from .palette import NEUTRAL, either_scale, scale_for
-from .style import FAINT, ROW, frame, note, safe, whisker
+from .style import FAINT, ROW, colour_bar, frame, note, safe, whisker
 
 
 def relation_map(points: np.ndarray, relations: Sequence[str]) -> go.Figure:
@@ -26,7 +26,7 @@ def relation_map(points: np.ndarray, relations: Sequence[str]) -> go.Figure:
             zmin=scale.lo,
             zmax=scale.hi,
             colorscale=either_scale(True),
-            colorbar={"thickness": 9, "len": 0.9},
+            colorbar=colour_bar("points above chance"),
             hovertemplate="%{customdata}, %{y}: %{z:+.1f} points<extra></extra>",
         )
     )
@@ -78,7 +78,7 @@ def marked_map(
             reversescale=True,  # a cost is a loss, and so orange
             xgap=1.5,
             ygap=1.5,
-            colorbar={"thickness": 9, "len": 0.9},
+            colorbar=colour_bar("cost, points"),
             hovertemplate="%{y}<br>without %{x}: cost %{customdata}<extra></extra>",
         )
     )
@@ -120,7 +120,7 @@ def head_map(values: np.ndarray, name: str, low: np.ndarray | None = None, high:
             colorscale=either_scale(scale.diverging),
             xgap=1.5,
             ygap=1.5,
-            colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2~g"},
+            colorbar=colour_bar(name),
             hovertemplate=f"L%{{y}}·H%{{x}}<br>{safe(name)} %{{z:.4g}}{'%{customdata}' if ends else ''}<extra></extra>",
         )
     )
@@ -141,7 +141,7 @@ def pair_map(values: np.ndarray, names: Sequence[str], name: str) -> go.Figure:
             zmin=scale.lo,
             zmax=scale.hi,
             colorscale=either_scale(True),
-            colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2~g"},
+            colorbar=colour_bar(name),
             hovertemplate=f"%{{y}} and %{{x}}<br>{safe(name)} %{{z:+.4f}}<extra></extra>",
         )
     )

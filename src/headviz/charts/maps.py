@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
 from .palette import BETTER, MODELS, NEUTRAL, WORSE, either_scale, root_scale, scale_for
-from .style import FONT, GRID, SMALL, frame, safe
+from .style import FONT, GRID, SMALL, colour_bar, frame, safe
 
 if TYPE_CHECKING:
     from ..attribution.arcs import Arc
@@ -39,7 +39,7 @@ def matrix(
             zmin=-high if signed else 0,
             zmax=high,
             colorscale=root_scale(signed) if root else either_scale(signed),
-            colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2~g", "x": 1.01},
+            colorbar=colour_bar(name),
             hovertemplate="%{y} → %{x}<br>" + name + " %{z:.4f}<extra></extra>",
         )
     )
@@ -84,7 +84,7 @@ def thumbnails(maps: np.ndarray) -> tuple[np.ndarray, int]:
     return np.take_along_axis(blocks, strongest, axis=-1)[..., 0], block
 
 
-def layer(maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | None) -> go.Figure:
+def layer(maps: np.ndarray, names: Sequence[str], name: str, signed: bool, chosen: int | None) -> go.Figure:
     """All heads of a layer as small maps [H, Q, K] on one scale; the chosen one is named in bold.
 
     The scale is logarithmic away from zero, or one strong connection would leave all others white. Signed maps have
@@ -117,7 +117,7 @@ def layer(maps: np.ndarray, names: Sequence[str], signed: bool, chosen: int | No
             dx=block,
             dy=block,
             showscale=i == 0,
-            colorbar={"thickness": 9, "len": 0.9, "x": 1.01, **bar},
+            colorbar=colour_bar(name, **bar),
             colorscale=either_scale(signed),
             customdata=maps[i].astype(np.float32),
             hovertemplate="query %{y}, key %{x}<br>%{customdata:.4f}<extra></extra>",
@@ -171,7 +171,7 @@ def steps(panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str],
             colorscale=either_scale(signed),
             text=pairs,
             showscale=i == 0,
-            colorbar={"thickness": 9, "len": 0.9, "tickformat": ".2g", "x": 1.01},
+            colorbar=colour_bar(name),
             hovertemplate="%{text}<br>" + name + " %{z:.4f}<extra>" + title + "</extra>",
             **place,
         )
@@ -254,7 +254,7 @@ def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str
             ygap=4,
             text=[[f"{t} {v:+.3g}" for t, v in zip(tokens, row, strict=True)] for row in values],
             hovertemplate="%{text}<extra></extra>",
-            colorbar={"thickness": 9, "tickformat": ".2~g"},
+            colorbar=colour_bar("attribution"),
         )
     )
     if len(tokens) <= 24:  # beyond, they would not fit

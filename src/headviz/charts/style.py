@@ -80,13 +80,19 @@ def grid(
         xgap=1.5,
         ygap=1.5,
         showscale=show_bar,
-        colorbar={"thickness": 9, "len": 0.9, "x": bar_x, "tickformat": ".2g"},
+        colorbar=colour_bar(name, x=bar_x),
         hovertemplate="L%{y}·H%{x}<br>" + name + " %{customdata:+.4f}<extra></extra>",
         row=row,
         col=col,
     )
     fig.update_yaxes(autorange="reversed", title="layer", dtick=1, showgrid=False, zeroline=False, row=row, col=col)
     fig.update_xaxes(title="head", dtick=1, showgrid=False, zeroline=False, row=row, col=col)
+
+
+def colour_bar(title: str, **more: Any) -> dict[str, Any]:
+    """What the colours of a map say, beside it."""
+    said = {"text": safe(title), "side": "right", "font": {"size": SMALL}}
+    return {"thickness": 9, "len": 0.9, "x": 1.01, "tickformat": ".2~g", "title": said, **more}
 
 
 def band(

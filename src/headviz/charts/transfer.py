@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from ..evaluation.verdict import undecided
 from .numbers import percent
 from .palette import NEUTRAL, scale_for
-from .style import frame, safe
+from .style import colour_bar, frame, safe
 
 PALE, MOST = 20.0, 100.0  # per cent lost that has the full colour: at least, and at most
 HOVER = {"align": "left", "bgcolor": "#2b3037", "font": {"color": "white"}}
@@ -51,12 +51,11 @@ def kept_map(squares: Sequence[Sequence[Square]], rows: Sequence[str], columns: 
             colorscale=COLOURS,
             xgap=2,
             ygap=2,
-            colorbar={
-                "thickness": 9,
-                "len": 0.9,
-                "tickvals": [scale.lo, 0, scale.hi],
-                "ticktext": [percent(scale.lo / 100), "0", percent(scale.hi / 100)],
-            },
+            colorbar=colour_bar(
+                "lost or gained",
+                tickvals=[scale.lo, 0, scale.hi],
+                ticktext=[percent(scale.lo / 100), "0", percent(scale.hi / 100)],
+            ),
             hoverlabel=HOVER,
             hovertemplate="%{customdata}<extra></extra>",
         )

@@ -77,7 +77,7 @@ button[aria-label*="Download as CSV"] {display: none} /* ours, below each table,
 [data-testid="stPlotlyChart"] .annotation-text:not([style*="rgb(255, 255, 255)"]) {
   fill: currentColor !important; opacity: 0.8}
 [data-testid="stPlotlyChart"] .bartext-outside {fill: currentColor !important}
-[data-testid="stPlotlyChart"] :is(.xtick, .ytick, .cbaxis, .g-xtitle, .g-ytitle) text {
+[data-testid="stPlotlyChart"] :is(.xtick, .ytick, .cbaxis, .cbtitle, .g-xtitle, .g-ytitle) text {
   fill: currentColor !important; opacity: 0.8}
 .stApp [data-testid="stCaptionContainer"] {color: inherit; opacity: 0.8}
 @media (max-width: 640px) {[class*="st-key-wide"]::after {content: "↔ slide to see all of it"; position: sticky;

@@ -109,7 +109,7 @@ def note(caption: str, *, formula: str = "", source: str = "", key: str = "", sa
         # in one container, so that they wrap together on a narrow page
         with st.container(horizontal=True, gap="small", vertical_alignment="center", width="content"):
             if formula or source:
-                with st.popover("", icon=":material/info:", type="tertiary", help="Formula and source"):
+                with st.popover("Formula" if formula else "Source", type="tertiary"):
                     if formula:
                         st.latex(formula)
                     if source:

@@ -95,10 +95,10 @@ def section(found: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence[
     names = [title(f"{h} {values[h]:.2f} {known.get(h, '').partition(' (')[0]}".strip()) for h in heads]
     at = heads.index(chosen) if chosen in heads else None
     show.figure(
-        charts_maps.layer(maps, names, kind == "attribution", at),
+        charts_maps.layer(maps, names, kind, kind == "attribution", at),
         f"gallery_{kind}",
         f"The {kind} of {how_many(len(heads), len(known_heads))} on one colour scale, {said}.",
-        wide="40",
+        wide="48",
     )
 
 

@@ -191,7 +191,7 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
                 caption = f"There is nothing to draw: the {name} is 0 everywhere."
         else:
             names = [str(HeadId(chosen.layer, h)) for h in range(found.mask.num_heads)]
-            figure, wide = charts_maps.layer(layer, names, signed, chosen.head), "40"
+            figure, wide = charts_maps.layer(layer, names, name, signed, chosen.head), "40"
             caption = (
                 f"The {name} of all heads of layer {chosen.layer} on one colour scale, logarithmic away from zero: "
                 "queries down, keys across." + (" Σ is the sum of all sizes." if signed else "")
