@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -162,3 +163,16 @@ def test_the_code_is_drawn_when_it_is_opened(visit: Open, query: dict[str, str])
     assert v.page.get_by_test_id("stCode").count() == 0
     fold.click()
     v.page.get_by_test_id("stCode").nth(1).get_by_text("headviz score").wait_for()
+
+
+@pytest.mark.slow
+def test_on_a_phone_the_menu_closes_when_a_page_is_chosen(visit: Open) -> None:
+    v = visit(viewport={"width": 390, "height": 800})
+    v.go("data", model="demo", task="demo", limit="20")
+    menu = v.page.get_by_test_id("stSidebar")
+    v.page.get_by_test_id("stExpandSidebarButton").click()
+    menu.get_by_role("link", name="Runs", exact=True).click()
+    v.page.wait_for_url(re.compile("/runs"))
+    menu.wait_for(state="hidden")  # and so out of the way of the Tab key
+    v.settle()
+    assert v.page.get_by_role("heading", name="Runs", exact=True).is_visible()

@@ -80,6 +80,7 @@ button[aria-label*="Download as CSV"] {display: none} /* ours, below each table,
 [data-testid="stPlotlyChart"] :is(.xtick, .ytick, .cbaxis, .cbtitle, .g-xtitle, .g-ytitle) text {
   fill: currentColor !important; opacity: 0.8}
 .stApp [data-testid="stCaptionContainer"] {color: inherit; opacity: 0.8}
+body:has([data-testid="stExpandSidebarButton"]) [data-testid="stSidebar"] {visibility: hidden} /* closed: no Tab */
 @media (max-width: 640px) {[class*="st-key-wide"]::after {content: "↔ slide to see all of it"; position: sticky;
   left: 0; display: block; width: max-content; font-size: 0.78rem; opacity: 0.7}}
 @media (max-width: 640px) {.stMainBlockContainer {padding-left: 0.9rem; padding-right: 0.9rem}

@@ -1,4 +1,5 @@
-// What only the browser can do: copy the address, save a figure as a file, one step of history per step of the user.
+// What only the browser can do: copy the address, save a figure as a file, one step of history per step of the user,
+// a menu that closes.
 
 // A change of page comes as two entries: the page's bare address, then the same with the view in it, which the server
 // writes. Going back from the second would meet the first, and nothing would happen. So the second replaces the first,
@@ -12,7 +13,10 @@ function tidyHistory() {
     if (same && next.search === location.search) return;
     if (same && state.bare && !location.search) history.replaceState(data, unused, url);
     else push(data, unused, url);
-    if (!same) state.bare = !next.search;
+    if (!same) {
+      state.bare = !next.search;
+      closeMenu();
+    }
     state.path = next.pathname;
   };
   for (const kind of ["pointerdown", "keydown"])
@@ -22,6 +26,10 @@ function tidyHistory() {
     if (location.pathname === state.path) state.back(location.search);
     state.path = location.pathname;
   });
+}
+// On a narrow screen the list of pages lies over the page; once one is chosen, it would stay there.
+function closeMenu() {
+  document.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click();
 }
 function button(text, label, action) {
   const node = document.createElement("button");
