@@ -21,7 +21,7 @@ def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callab
     v.page.get_by_text("Choose what to remove").first.wait_for()
     v.page.locator('.cell[aria-label^="cross 1·H3"]').first.click()
     v.settle()
-    layers = v.page.locator(".st-key-distil_layers")
+    layers = v.page.locator(".st-key-w_layers")
     layers.get_by_role("button", name="decoder 2").click()
     v.settle()
     for label, value in (("Training steps", "2"), ("Training examples", "32"), ("Seeds", "0")):

@@ -87,13 +87,28 @@ def test_the_page_asks_for_a_part_first(open_page: Callable[..., Any], tmp_path,
     start = next(b for b in app.button if b.key == "distil_start")
     assert start.disabled
     assert any("Choose what to remove" in str(i.value) for i in app.info)
-    layers = next(m for m in app.button_group if m.key == "distil_layers")
-    layers.set_value([3]).run()
+    layers = next(m for m in app.button_group if m.key == "w_layers")
+    layers.set_value(["3"]).run()
     assert not app.exception
     assert not next(b for b in app.button if b.key == "distil_start").disabled
     assert any(
         "Removes layer 3; trains 6 students of 300 steps each" in str(c.value).replace("\\", "") for c in app.caption
     )
+
+
+def test_what_to_remove_is_in_the_address(open_page: Callable[..., Any], tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
+    app = open_page("distil", layers="3,5,99", ffn="7")
+    assert not app.exception
+    assert any("Whole layers: '99' does not exist here and is left out" in _plain(w) for w in app.warning)
+    assert any("Removes layers 3, 5 and ffn 7;" in _plain(c) for c in app.caption)
+    next(m for m in app.button_group if m.key == "w_layers").set_value(["5", "1"]).run()
+    assert not app.exception
+    assert (app.query_params["layers"], app.query_params["ffn"]) in ((["5,1"], ["7"]), ("5,1", "7"))
+
+
+def _plain(element: Any) -> str:
+    return str(element.value).replace("\\", "")
 
 
 def test_heads_of_a_translation_model_are_named_by_their_stack(monkeypatch) -> None:
@@ -128,7 +143,7 @@ def test_a_recurrent_translator_loses_its_attention(open_page, tmp_path, monkeyp
     assert not app.error
     assert not next(b for b in app.button if b.key == "distil_start").disabled
     assert any("Removes attention; trains 6 students" in str(c.value).replace("\\", "") for c in app.caption)
-    assert not [b for b in app.button_group if b.key == "distil_layers"]
+    assert not [b for b in app.button_group if b.key == "w_layers"]
 
 
 def test_a_recurrent_translator_without_attention_has_none_to_lose(open_page, tmp_path, monkeypatch) -> None:

@@ -223,7 +223,7 @@ def test_a_tab_that_a_page_does_not_have_is_said(open_page: Callable[..., Any]) 
 
 def test_a_number_out_of_range_is_refused_not_replaced(open_page: Callable[..., Any]) -> None:
     app = open_page("distil", mask="")
-    next(m for m in app.button_group if m.key == "distil_layers").set_value([1]).run()
+    next(m for m in app.button_group if m.key == "w_layers").set_value(["1"]).run()
     assert not next(b for b in app.button if b.key == "distil_start").disabled
     app = next(n for n in app.number_input if n.key == "distil_steps").set_value(0).run()
     assert not app.exception

@@ -59,8 +59,8 @@ def test_code_and_command_can_be_used(
 def test_a_distillation_is_what_the_form_says(open_page: Callable[..., Any], tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
     app = open_page("distil", mask=OFF)
-    next(m for m in app.button_group if m.key == "distil_layers").set_value([3, 5]).run()
-    next(m for m in app.button_group if m.key == "distil_ffn").set_value([5, 7]).run()
+    next(m for m in app.button_group if m.key == "w_layers").set_value(["3", "5"]).run()
+    next(m for m in app.button_group if m.key == "w_ffn").set_value(["5", "7"]).run()
     python, command = [c.value for c in app.code][-2:]
     found = parsed(command)
     assert found.remove == ["layers:3,5+ffn:7"]  # layer 3's heads and layer 5's feed-forward block go with them

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl
@@ -275,6 +275,26 @@ def switch(name: str, label: str, options: Sequence[Any], *, told: bool = False,
     more["format_func"] = lambda option: plain(write(option))  # options are drawn as Markdown
     st.segmented_control(label, options, key=key, on_change=_bind(name)[1], required=True, **more)
     return getattr(view(), name)
+
+
+def several(name: str, label: str, options: Mapping[str, str]) -> list[str]:
+    """Pills for a field that lists any number of options, with commas. ``options``: their names on screen."""
+    key, _ = _bind(name)
+    asked = [part for part in getattr(view(), name).split(",") if part]
+    known = [part for part in asked if part in options]
+    if lost := [part for part in asked if part not in options]:
+        notify(f"{label}: '{', '.join(lost)[:40]}' does not exist here and is left out.")
+        update(**{name: ",".join(known)})
+    st.session_state[key] = known
+    st.pills(
+        label,
+        list(options),
+        selection_mode="multi",
+        key=key,
+        on_change=lambda: update(**{name: ",".join(st.session_state[key])}),
+        format_func=lambda part: plain(options[part]),
+    )
+    return known
 
 
 def tabs(labels: Sequence[str], key: str) -> Sequence[Any]:

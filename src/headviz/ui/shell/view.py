@@ -79,6 +79,8 @@ class View:
     select: str = "other"  # data that 'all but one' chooses its heads on
     margin: float = MARGIN  # points that may be lost and still count as nothing
     orders: str = ""  # pruning curves that are shown, with commas; empty = the usual ones
+    layers: str = ""  # Distil: whole layers to remove besides the mask's heads, "3,encoder.1"
+    ffn: str = ""  # and feed-forward blocks
     run: str = ""
     step: int = 0
     tab: str = ""  # the open one of a page's tabs; empty = the first
@@ -154,7 +156,7 @@ SHOWN_BY = {
         "compare": _TEXT + "numbers other tokens shift head tab donor donor_pair positions",
         "analyses": _TEXT + _SCORE + "analysis select margin orders head target rule steps count slice",
         "runs": "run step numbers tab margin",
-        "distil": "run step score beside numbers",
+        "distil": "run step score beside numbers layers ffn",
         "data": "samples base tab",
     }.items()
 }

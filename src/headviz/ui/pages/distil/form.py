@@ -50,11 +50,12 @@ def attention(view: View) -> Removal:
 def layers_form(shape: Shape) -> tuple[Sequence[Layer], Sequence[Layer]]:
     """The layers, and the feed-forward blocks, to remove besides the grid's heads."""
     # pills, not lists: an open list closes when it loses the focus, and a click on Start then misses
-    layers = places(shape)
-    box = st.container()  # directly in a column the pills would not wrap
-    gone = box.pills("Whole layers", layers, selection_mode="multi", key="distil_layers", format_func=_place_name)
-    empty = box.pills("Feed-forward blocks", layers, selection_mode="multi", key="distil_ffn", format_func=_place_name)
-    return gone, empty
+    layers = {str(p) if isinstance(p, int) else f"{p[0]}.{p[1]}": p for p in places(shape)}
+    names = {text: _place_name(p) for text, p in layers.items()}
+    with st.container():  # directly in a column the pills would not wrap
+        gone = state.several("layers", "Whole layers", names)
+        empty = state.several("ffn", "Feed-forward blocks", names)
+    return [layers[text] for text in gone], [layers[text] for text in empty]
 
 
 def start_form(
