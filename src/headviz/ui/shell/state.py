@@ -280,20 +280,14 @@ def switch(name: str, label: str, options: Sequence[Any], *, told: bool = False,
 def several(name: str, label: str, options: Mapping[str, str]) -> list[str]:
     """Pills for a field that lists any number of options, with commas. ``options``: their names on screen."""
     key, _ = _bind(name)
-    asked = [part for part in getattr(view(), name).split(",") if part]
+    asked = getattr(view(), name).split(",")
     known = [part for part in asked if part in options]
-    if lost := [part for part in asked if part not in options]:
+    if lost := [part for part in asked if part and part not in options]:
         notify(f"{label}: '{', '.join(lost)[:40]}' does not exist here and is left out.")
         update(**{name: ",".join(known)})
     st.session_state[key] = known
-    st.pills(
-        label,
-        list(options),
-        selection_mode="multi",
-        key=key,
-        on_change=lambda: update(**{name: ",".join(st.session_state[key])}),
-        format_func=lambda part: plain(options[part]),
-    )
+    more: dict[str, Any] = {"selection_mode": "multi", "key": key, "format_func": lambda part: plain(options[part])}
+    st.pills(label, list(options), on_change=lambda: update(**{name: ",".join(st.session_state[key])}), **more)
     return known
 
 
