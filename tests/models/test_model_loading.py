@@ -87,6 +87,10 @@ def test_a_weight_changed_in_place_changes_the_digest(folder: Path) -> None:
     assert clf.filled(None).digest == changed
     clf.model.load_state_dict(copied)
     assert clf.digest == before
+    clf.model.double()
+    assert clf.digest not in (before, changed)
+    clf.model.float()
+    assert clf.digest == before
     clf.model.config.layer_norm_eps *= 10
     assert clf.digest not in (before, changed)
 

@@ -30,12 +30,12 @@ _known: WeakKeyDictionary[torch.nn.Module, tuple[Any, str]] = WeakKeyDictionary(
 def weights_digest(model: torch.nn.Module, config: dict[str, Any], present_hex: str) -> str:
     """SHA-256 over every weight as it is in memory, the configuration, and the heads that are present.
 
-    A model is hashed again once one of its weights has been changed in place. Only changes through a weight's ``.data``
-    stay unseen: torch does not count them.
+    A model is hashed again once one of its weights has been replaced or changed in place. Only values written into a
+    weight's ``.data`` stay unseen: torch does not count them.
     """
     settings = {k: v for k, v in config.items() if k not in _IRRELEVANT}
     head = json.dumps(settings, sort_keys=True, default=str) + present_hex
-    now = (head, [(id(t), _changes(t)) for t in (*model.parameters(), *model.buffers())])
+    now = (head, [(id(t), t.data_ptr(), t.dtype, _changes(t)) for t in (*model.parameters(), *model.buffers())])
     known = _known.get(model)
     if known is None or known[0] != now:
         known = _known[model] = (now, _hashed(model, head))
