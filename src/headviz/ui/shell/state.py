@@ -286,8 +286,8 @@ def several(name: str, label: str, options: Mapping[str, str]) -> list[str]:
         notify(f"{label}: '{', '.join(lost)[:40]}' does not exist here and is left out.")
         update(**{name: ",".join(known)})
     st.session_state[key] = known
-    more: dict[str, Any] = {"selection_mode": "multi", "key": key, "format_func": lambda part: plain(options[part])}
-    st.pills(label, list(options), on_change=lambda: update(**{name: ",".join(st.session_state[key])}), **more)
+    more: dict[str, Any] = {"on_change": lambda: update(**{name: ",".join(st.session_state[key])}), "key": key}
+    st.pills(label, list(options), selection_mode="multi", format_func=lambda part: plain(options[part]), **more)
     return known
 
 
