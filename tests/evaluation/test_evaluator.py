@@ -12,7 +12,7 @@ import torch
 
 import headviz
 from headviz import HeadMask
-from headviz.errors import Cancelled, OptionError, TaskError
+from headviz.errors import Cancelled, ModelError, OptionError, TaskError
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.evaluation.state_cache import plan
@@ -50,6 +50,23 @@ def some_data(n: int = 40, seed: int = 0) -> Dataset:
 
 def random_mask(rng: random.Random, layers: int, heads: int) -> HeadMask:
     return HeadMask.full(layers, heads).without_random(rng.randint(0, layers * heads), seed=rng.random())
+
+
+def test_changed_weights_are_refused_not_mixed_with_what_was_kept() -> None:
+    clf, data = tiny_classifier(layers=2), some_data(8)
+    evaluator, mask = Evaluator(clf, data), clf.full_mask.without([(1, 0)])
+    evaluator.compare(mask)
+    with torch.no_grad():
+        next(clf.model.parameters()).mul_(2)
+    for ask in (
+        evaluator.evaluate,
+        evaluator.predictions,
+        evaluator.compare,
+        lambda m: headviz.ablate(evaluator, base=m),
+    ):
+        with pytest.raises(ModelError, match="Make a new evaluator"):
+            ask(mask)
+    assert np.allclose(Evaluator(clf, data).evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.slow)])

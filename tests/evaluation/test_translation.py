@@ -4,11 +4,12 @@ import logging
 
 import numpy as np
 import pytest
+import torch
 from sacrebleu.metrics import BLEU, CHRF
 
 import headviz
 from headviz import HeadMask
-from headviz.errors import Cancelled, MaskError, OptionError, TaskError
+from headviz.errors import Cancelled, MaskError, ModelError, OptionError, TaskError
 from headviz.evaluation.comparison import measure
 from headviz.evaluation.translation import (
     TOKENISED,
@@ -140,6 +141,15 @@ def test_evaluator_equals_plain_evaluation(clf: headviz.Classifier) -> None:
     assert evaluator.evaluate(MASK) is evaluator.evaluate(MASK)
     with pytest.raises(MaskError):
         evaluator.evaluate(HeadMask.full(2, 2))
+
+
+def test_an_evaluator_refuses_weights_that_have_changed() -> None:
+    clf = tiny_translator(seed=3, longest=40)
+    evaluator = TranslationEvaluator(clf, data_of())
+    with torch.no_grad():
+        next(clf.model.parameters()).mul_(2)
+    with pytest.raises(ModelError, match="Make a new evaluator"):
+        evaluator.evaluate()
 
 
 @pytest.mark.slow

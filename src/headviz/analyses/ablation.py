@@ -127,7 +127,7 @@ def ablate(
 
         evaluator = with_stand_in(evaluator, ablation, reference, cancel=cancel)
     about = subject(evaluator, metric)
-    whole = evaluator.clf.under(base)
+    whole = evaluator.whole(base)
     heads = whole.kept
     masks = [whole.without([h]) for h in heads]
     draws, baselines = [], []

@@ -125,7 +125,7 @@ def by_slice(
     evaluator = first_draw(evaluator)
     about, data = subject(evaluator, metric), evaluator.data
     members = slices_of(data)
-    whole = evaluator.clf.under(base)
+    whole = evaluator.whole(base)
     heads = whole.kept
     masks = [whole.without([h]) for h in heads]
     total = len(masks) + 1 + len(members)

@@ -39,7 +39,7 @@ def compute_ahead(
     The first one keeps the states of the mask itself, from which the others and later clicks start.
     """
     present = evaluator.clf.present
-    masks = toggles(present, evaluator.clf.under(mask))[: evaluator.room]
+    masks = toggles(present, evaluator.whole(mask))[: evaluator.room]
     for number, one in enumerate(tracked(masks, progress, cancel)):
         evaluator.predictions(one, keep=number == 0, cancel=cancel)
 

@@ -71,7 +71,8 @@ class Evaluator(MaskEvaluator):
         require_dataset(data)
         if len(data) == 0:
             raise TaskError("There is nothing to evaluate: the data set has no examples.")
-        self.clf, self.data, self.options = clf, data, options or EvaluatorOptions()
+        super().__init__(clf, data)
+        self.options = options or EvaluatorOptions()
         self.label_order = label_order
         self._donors, self._draw, self._one_draw = donors, 0, donors is None or donors.draws == 1
         self.order = class_order(clf, data, label_order)
@@ -111,7 +112,7 @@ class Evaluator(MaskEvaluator):
         cancel: Cancel | None = None,
     ) -> Evaluation:
         start = time.perf_counter()
-        whole = self.clf.under(mask)
+        whole = self.whole(mask)
         logits = self._logits(whole, keep, progress, cancel)
         each = () if self._one_draw else self.each_draw()
         draws = [metrics_for(self.data, one._logits(whole, keep, None, cancel), self.order) for one in each]
@@ -152,7 +153,7 @@ class Evaluator(MaskEvaluator):
         cancel: Cancel | None = None,
     ) -> np.ndarray:
         """Class numbers of the task, -1 for an output that is none of its classes; a regression's values."""
-        logits = self._logits(self.clf.under(mask), keep, progress, cancel)
+        logits = self._logits(self.whole(mask), keep, progress, cancel)
         return predicted(logits, self.order, self.clf.is_regression)
 
     def answers(
@@ -169,7 +170,7 @@ class Evaluator(MaskEvaluator):
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> Iterator[Growing]:
-        whole, base = self.clf.under(mask), self.clf.under(reference)
+        whole, base = self.whole(mask), self.whole(reference)
         full, told = None, 0
         if whole.off != base.off:
             if len(self._ends) > 1 and self._seen(self._named(base, self.clf.num_layers)) is None:

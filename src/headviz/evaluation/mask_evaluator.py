@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import ModelError
 from ..heads import HeadMask
 from ..models.base import TransformerModel
+from ..models.digest import weights_state
 from ..progress import Cancel, Progress
 from .comparison import Answers, Comparison, compare
 from .growing import Growing
@@ -28,6 +30,18 @@ class MaskEvaluator(ABC):
 
     clf: TransformerModel
     data: Dataset
+
+    def __init__(self, clf: TransformerModel, data: Dataset) -> None:
+        self.clf, self.data, self._weights = clf, data, weights_state(clf.model)
+
+    def whole(self, mask: HeadMask | None) -> HeadMask:
+        """The mask together with the heads that the model lacks. Refused once the model's weights have changed."""
+        if weights_state(self.clf.model) != self._weights:
+            raise ModelError(
+                "The model's weights have changed since this evaluator was made, and what it keeps is of the old ones. "
+                "Make a new evaluator."
+            )
+        return self.clf.under(mask)
 
     @property
     @abstractmethod
@@ -104,7 +118,7 @@ class MaskEvaluator(ABC):
         Every interval allows for having looked at those before it. There is only the last step where the whole is
         quick, and for a translation model.
         """
-        whole = self.clf.under(mask)
+        whole = self.whole(mask)
         found = self.compare(whole, reference, progress=progress, cancel=cancel)
         known, n = self.answers(reference), len(self.data)
         yield Growing(found, np.arange(n), known.gold, known.full, self.predictions(whole), n)

@@ -253,8 +253,8 @@ class TranslationEvaluator(MaskEvaluator):
     clf: Translator
 
     def __init__(self, clf: Model, data: Dataset, options: TranslationOptions | None = None) -> None:
-        self.clf = require_translation(clf, data)
-        self.data, self.options = data, options or TranslationOptions()
+        super().__init__(require_translation(clf, data), data)
+        self.options = options or TranslationOptions()
         self._results: OrderedDict[tuple, TranslationEvaluation] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -270,7 +270,7 @@ class TranslationEvaluator(MaskEvaluator):
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> TranslationEvaluation:
-        off = self.clf.under(mask).off
+        off = self.whole(mask).off
         with self._lock:
             if off in self._results:
                 self._results.move_to_end(off)

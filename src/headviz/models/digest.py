@@ -35,11 +35,16 @@ def weights_digest(model: torch.nn.Module, config: dict[str, Any], present_hex: 
     """
     settings = {k: v for k, v in config.items() if k not in _IRRELEVANT}
     head = json.dumps(settings, sort_keys=True, default=str) + present_hex
-    now = (head, [(id(t), t.data_ptr(), t.dtype, _changes(t)) for t in (*model.parameters(), *model.buffers())])
+    now = (head, weights_state(model))
     known = _known.get(model)
     if known is None or known[0] != now:
         known = _known[model] = (now, _hashed(model, head))
     return known[1]
+
+
+def weights_state(model: torch.nn.Module) -> list[Any]:
+    """Equal to an earlier one as long as no weight has been replaced or changed in place. Reads no weight."""
+    return [(id(t), t.data_ptr(), t.dtype, _changes(t)) for t in (*model.parameters(), *model.buffers())]
 
 
 def _changes(tensor: torch.Tensor) -> int:
