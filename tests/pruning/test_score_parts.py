@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from headviz.errors import RunError
-from headviz.pruning import ALGORITHMS, State, Work, absorb, is_done, perform, ready, start
+from headviz.errors import Cancelled, RunError
+from headviz.pruning import ALGORITHMS, State, Work, absorb, advance, driver, is_done, perform, ready, run_plan, start
 from headviz.pruning.driver import measure_part, score_parts
 from headviz.pruning.state import ScorePart
 from headviz.scores import parts as parts_module
@@ -99,3 +99,46 @@ def test_a_state_of_an_older_version_has_no_parts(tmp_path):
     del old["score_parts"]
     logits = start(subject(tmp_path, "x"), p).logits
     assert State.from_dict(old, logits).score_parts == ()
+
+
+def test_a_run_that_is_stopped_within_a_scoring_goes_on_with_the_parts_it_has(tmp_path, monkeypatch):
+    p = plan("iterative", samples=36, score="taylor", until=0.5)
+    measured: list[tuple[str, int]] = []
+
+    def counting(c: Any, plan: Any, state: State, work: Work, number: int, *more: Any) -> ScorePart:
+        part = measure_part(c, plan, state, work, number, *more)
+        measured.append((work.key, number))
+        return part
+
+    monkeypatch.setattr(driver, "measure_part", counting)
+    c = subject(tmp_path, "run")
+    state = start(c, p)
+    state = advance(c, p, state)  # the full model has no scoring
+    assert measured == []
+    with pytest.raises(Cancelled):
+        advance(c, p, state, cancel=lambda: len(measured) == 2)
+    told: list[tuple[str, int, int]] = []
+    again = subject(tmp_path, "run")
+    after = advance(again, p, state, lambda *seen: told.append(seen))
+    assert measured == [("choose-s0-k1", i) for i in range(4)]
+    scored = [(done, total) for phase, done, total in told if phase == "score"]
+    assert scored == sorted(scored)
+    assert (scored[0][0], scored[-1]) == (32, (36, 36))
+    *_, found = run_plan(p, again, after)
+    assert without_times(found) == without_times(whole(subject(tmp_path, "whole"), p))
+    assert not list((c.folder / "training").rglob("*.safetensors"))
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_parts_of_another_run_are_measured_anew(damaged, tmp_path):
+    p, other = (plan("iterative", samples=36, score="taylor", until=0.5, seeds=(seed,)) for seed in (0, 1))
+    c, told = subject(tmp_path, "run"), []
+    state = advance(c, other, start(c, other))
+    with pytest.raises(Cancelled):
+        advance(c, other, state, lambda *seen: told.append(seen), cancel=lambda: ("score", 16, 36) in told)
+    (kept,) = (c.folder / "training").rglob("parts.safetensors")
+    place = kept.parent.rename(kept.parent.with_name(kept.parent.name.replace("seed1", "seed0")))
+    if damaged:
+        (place / kept.name).write_bytes(b"no arrays")
+    *_, found = run_plan(p, c)
+    assert without_times(found) == without_times(whole(subject(tmp_path, "whole"), p))

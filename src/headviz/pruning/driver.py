@@ -10,10 +10,12 @@ from ..errors import RunError
 from ..progress import Cancel, PhaseProgress, stop_if
 from .algorithms import ALGORITHMS
 from .plan import PruningPlan
-from .state import BUILD, CHOOSE, Done, ScorePart, State, Work, tidy
+from .state import BUILD, CHOOSE, Done, ScorePart, State, Work, checkpoint_folder, tidy
 
 if TYPE_CHECKING:
     from .context import Context
+
+SECONDS = "seconds"  # beside the values of a part that is kept
 
 
 def start(
@@ -135,15 +137,54 @@ def advance(
     progress: PhaseProgress | None = None,
     cancel: Cancel | None = None,
 ) -> State:
-    """Do one more step: the state with its choice and its record. If it is cancelled, nothing has changed."""
+    """Do one more step: the state with its choice and its record. If it is cancelled, the state has not changed.
+
+    Parts of a scoring are kept in the context's folder; what goes on later begins with those that are there.
+    """
     if is_done(state):
         raise RunError("The run is done; there is no step left.")
     records = len(state.records)
     while len(state.records) == records:
         work = ready(plan, state)[0]
-        state = absorb(plan, state, perform(context, plan, state, work, progress, cancel))
+        parts = _kept_parts(context, plan, state, work, progress, cancel)
+        state = absorb(plan, state, perform(context, plan, state, work, progress, cancel, parts))
     tidy(context.folder, state)
     return state
+
+
+def _kept_parts(
+    context: Context, plan: PruningPlan, state: State, work: Work, progress: PhaseProgress | None, cancel: Cancel | None
+) -> list[ScorePart] | None:
+    """All parts of a work's scoring, each written down once it is measured; None where it is not split."""
+    import numpy as np
+
+    from ..scores.whole import Kept
+
+    if (count := score_parts(plan, state, work)) == 1:
+        return None
+    before, built = state.choice(work.seed, work.step - 1), state.record(work.seed, work.step - 1)
+    of = (plan.digest, state.model_digest, state.data_digest, before and before.mask, built and built.model_digest)
+    place = checkpoint_folder(context.folder, work.seed, work.step) / "parts.safetensors"
+    total = len(context.sample(plan, work.seed, plan.samples))
+    found: list[ScorePart] = []
+    for number in range(count):
+        kept = Kept(place, repr(of), str(number))
+        if (known := kept.load()) is None:
+            told = _after_parts(progress, found, total)
+            part = measure_part(context, plan, state, work, number, told, cancel)
+            kept.save({**part.tables, SECONDS: np.array(part.seconds)}, done=True)
+        else:
+            part = ScorePart({k: v for k, v in known.items() if k != SECONDS}, float(known[SECONDS]))
+        found.append(part)
+    return found
+
+
+def _after_parts(progress: PhaseProgress | None, parts: Sequence[ScorePart], total: int) -> PhaseProgress | None:
+    """The progress of one more part, as that of the whole sample."""
+    if progress is None:
+        return None
+    before = sum(len(next(iter(part.tables.values()), ())) for part in parts)
+    return lambda phase, done, _: progress(phase, before + done, total)
 
 
 def is_done(state: State) -> bool:
