@@ -142,3 +142,12 @@ def test_parts_of_another_run_are_measured_anew(damaged, tmp_path):
         (place / kept.name).write_bytes(b"no arrays")
     *_, found = run_plan(p, c)
     assert without_times(found) == without_times(whole(subject(tmp_path, "whole"), p))
+
+
+def test_a_repair_before_a_part_is_told_as_it_is():
+    told: list[tuple[str, int, int]] = []
+    progress = driver._after_parts(lambda *seen: told.append(seen), [ScorePart({"a": make_data(4).gold}, 1.0)], 36)
+    assert progress is not None
+    progress("repair", 1, 3)
+    progress("score", 2, 8)
+    assert told == [("repair", 1, 3), ("score", 6, 36)]

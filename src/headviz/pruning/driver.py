@@ -180,11 +180,11 @@ def _kept_parts(
 
 
 def _after_parts(progress: PhaseProgress | None, parts: Sequence[ScorePart], total: int) -> PhaseProgress | None:
-    """The progress of one more part, as that of the whole sample."""
+    """The progress of one more part, its scoring told as that of the whole sample; a repair before it as it is."""
     if progress is None:
         return None
     before = sum(len(next(iter(part.tables.values()), ())) for part in parts)
-    return lambda phase, done, _: progress(phase, before + done, total)
+    return lambda phase, done, of: progress(phase, *((before + done, total) if phase == "score" else (done, of)))
 
 
 def is_done(state: State) -> bool:
