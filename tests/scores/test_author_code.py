@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,12 +11,14 @@ import torch
 from captum.attr import LayerConductance
 from scipy.stats import spearmanr
 
-from headviz.attribution.integration import groups
+from headviz.attribution.integration import groups, sweep
+from headviz.attribution.rules import PathOptions
 from headviz.errors import OptionError
 from headviz.heads import ENCODER
 from headviz.scores import PRESETS, score_heads
+from headviz.scores.author_code import TYPES, AuthorWalk, baseline, pad_of
 from support.scored_data import made
-from support.tiny import tiny_classifier, tiny_model
+from support.tiny import ALL_FAMILIES, PAIRS, TEXTS, tiny_classifier, tiny_model
 
 
 def literal(data, width: int, steps: int, seed: int = 0, layers: int = 2) -> np.ndarray:
@@ -63,6 +66,35 @@ def test_the_preset_equals_a_literal_re_implementation(padded: int) -> None:
     np.testing.assert_allclose(found.values, literal(data, padded or longest, 6), atol=2e-4)
     assert found.settings["padded"] == (padded or longest)
     assert f"padded to {padded or longest} tokens" in " ".join(found.notes)
+
+
+class Whole(AuthorWalk):
+    """The obvious way: the path is walked with all the padding."""
+
+    def __init__(self, clf, encodings, targets, mask, width):
+        super().__init__(clf, encodings, targets, mask, width)
+        whole = dict(self.input)
+        self.end, self.length = whole.pop("inputs_embeds"), width
+        ids = torch.full((self.size, width), pad_of(clf))
+        self.start = clf.model.get_input_embeddings()(baseline(clf, ids))
+        self.batch = {k: v for k, v in whole.items() if k != TYPES}
+
+
+@pytest.mark.parametrize("family", ALL_FAMILIES)
+@pytest.mark.parametrize("off", [[], [(0, 1), (1, 0), (1, 1)]], ids=["full", "masked"])
+def test_padding_that_is_not_walked_changes_nothing(family: str, off: list[tuple[int, int]]) -> None:
+    clf = tiny_classifier(family)
+    encodings = clf.encode(TEXTS, PAIRS)
+    longest = max(map(len, encodings))
+    for width in (longest, longest + 7):
+        given = (clf, encodings, [None] * len(encodings), PathOptions(6, "captum"), clf.full_mask.without(off))
+        whole, cut = (sweep(*given, walk=partial(walk, width=width), width=width) for walk in (Whole, AuthorWalk))
+        for one, other in zip(whole, cut, strict=True):
+            assert one.attribution.shape[-1] == other.attribution.shape[-1] == width
+            np.testing.assert_allclose(other.attention, one.attention, atol=1e-6)
+            np.testing.assert_allclose(other.attribution, one.attribution, atol=1e-6)
+            np.testing.assert_allclose(other.logits, one.logits, atol=1e-5)
+            assert ((other.attribution == 0) == (one.attribution == 0)).all()  # ranks tell a tie from a rounding error
 
 
 def test_it_is_another_score_than_the_text_s() -> None:

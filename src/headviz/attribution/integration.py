@@ -151,7 +151,7 @@ def sweep(
     """Attention and attribution of every example, all layers in one pass per node.
 
     Give examples of similar length next to each other: those that share a pass are padded. Progress is told in
-    nodes of the path, over all examples. ``walk`` makes the path; ``width`` is what it pads all texts to. ``visited``
+    nodes of the path, over all examples. ``walk`` makes the path; ``width`` is what its maps are padded to. ``visited``
     supplies the nodes of half as many steps and stores those of this call. Examples that share a pass are recomputed.
     """
     out: list[ExampleMaps] = []
@@ -239,10 +239,10 @@ def gradients(of: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
 
 def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: int, width: int = 0) -> Iterator[slice]:
     """Examples that share their passes: as many as the budget holds, up to ``tokens_at_once``."""
-    length = max(width, *(len(e) for e in encodings))
+    longest = max(len(e) for e in encodings)
     # what one example keeps for the whole sweep: value and error, the last nodes of three strides, its maps
-    kept = clf.num_layers * clf.num_heads * length**2 * 4 * 10
-    size = max(1, min(budget // 2 // kept, tokens_at_once(clf) // ((steps + 1) * length)))
+    kept = clf.num_layers * clf.num_heads * max(width, longest) ** 2 * 4 * 10
+    size = max(1, min(budget // 2 // kept, tokens_at_once(clf) // ((steps + 1) * longest)))
     for start in range(0, len(encodings), size):
         yield slice(start, start + size)
 

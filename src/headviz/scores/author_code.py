@@ -3,7 +3,8 @@
 For comparing with published tables only. Padding counts here, so values depend on how long the longest text is; the
 defaults of ``conductance-spearman`` follow the definition instead. ``scores.catalogue`` lists the differences.
 
-Shapes: B examples, N nodes of the path, T tokens (those of the longest text, padding included), C classes.
+Shapes: B examples, N nodes of the path, t tokens of the examples that share a pass, width of the longest
+text, C classes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ TYPES = "token_type_ids"
 
 
 class AuthorWalk(Walk):
-    """The path of the published code: another baseline, another target, padding, and no token types on the way."""
+    """The path of the published code: another baseline, another target, padding, and no token types on the way.
+
+    No token attends to padding, and none of its rows reaches the answer, so attributions of padding are exactly 0.
+    The path is walked without it, and the zeros are added at the end.
+    """
 
     def __init__(
         self,
@@ -42,20 +47,19 @@ class AuthorWalk(Walk):
     ) -> None:
         super().__init__(clf, encodings, targets, mask)
         words = clf.model.get_input_embeddings()  # type: ignore[operator]
-        batch = {k: padded(v, width) for k, v in clf.collate(encodings).items()}
-        mask_of = batch["attention_mask"]
-        ids = torch.where(mask_of == 1, batch.pop("input_ids"), pad_of(clf))
-        self.length = width
-        self.end = words(ids)
-        self.start = words(baseline(clf, ids))
-        self.batch = {k: v for k, v in batch.items() if k != TYPES}
-        self.with_types = batch
+        own, batch = self.length, {k: padded(v, width) for k, v in clf.collate(encodings).items()}
+        ids = torch.where(batch["attention_mask"] == 1, batch.pop("input_ids"), pad_of(clf))
+        self.input = {"inputs_embeds": words(ids), **batch}  # [B, width, …]
+        self.width = width
+        self.end = self.input["inputs_embeds"][:, :own]
+        self.start = words(baseline(clf, ids)[:, :own])
+        self.batch = {k: v for k, v in self.batch.items() if k != TYPES}
 
     def at_input(self, keep: bool) -> tuple[Tensor, list[Tensor]]:
-        """Logits and attentions come from a pass of their own, which has the token types."""
+        """Logits and attentions come from a pass of their own, which has the token types and the padding."""
         call = self.clf.call(self.mask, "eager", keep_probs=keep)
         with torch.no_grad():
-            logits = self.clf.forward({"inputs_embeds": self.end, **self.with_types}, call)
+            logits = self.clf.forward(self.input, call)
         return self.choose(logits), call.probs
 
     def pick(self, logits: Tensor) -> Tensor:
@@ -66,8 +70,9 @@ class AuthorWalk(Walk):
         self, logits: Tensor, attention: list[Tensor], values: list[Tensor], errors: list[Tensor] | None
     ) -> list[ExampleMaps]:
         """As they are, padding included."""
-        self.encodings = [_Wide(e, self.length) for e in self.encodings]  # type: ignore[misc]
-        return super().examples(logits, attention, values, errors)
+        self.encodings = [_Wide(e, self.width) for e in self.encodings]  # type: ignore[misc]
+        wide = None if errors is None else [squared(error, self.width) for error in errors]
+        return super().examples(logits, attention, [squared(value, self.width) for value in values], wide)
 
 
 class _Wide:
@@ -97,8 +102,14 @@ def pad_of(clf: Classifier) -> int:
 
 
 def padded(table: Tensor, width: int) -> Tensor:
-    """[B, T] -> [B, width], zeros to the right."""
+    """[B, t] -> [B, width], zeros to the right."""
     return torch.nn.functional.pad(table, (0, width - table.shape[1]))
+
+
+def squared(maps: Tensor, width: int) -> Tensor:
+    """[B, h, t, t] -> [B, h, width, width], zeros to the right and below."""
+    more = width - maps.shape[-1]
+    return torch.nn.functional.pad(maps, (0, more, 0, more))
 
 
 def width_for(options: ConductanceOptions, lengths: Sequence[int], most: int) -> int:
