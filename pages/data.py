@@ -23,7 +23,7 @@ with left:
         clf = found  # one without heads has no card, and nothing below is about it
         class_names.named(view)
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
 with right:
     st.subheader("Data")
     if frame.controls():
@@ -38,7 +38,7 @@ with right:
             class_names.misfit(view, clf, data, said)
         source.data_card(data)
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
 if frame.controls():
     with st.expander("Fine-tune a base model on these data", icon=":material/model_training:",
                      key="tune_box", on_change="rerun") as box:  # fmt: skip

@@ -29,7 +29,7 @@ def draw() -> None:
             else:
                 found = onehead.maps(clf, shown, state.mask(clf.present), now)
         except UserError as wrong:
-            st.warning(show.plain(str(wrong)), icon=":material/edit:")
+            show.refused(wrong, "warning")
         if found is not None:
             onehead.headline(found, chosen)
             for remark in remarks.about(clf, shown):

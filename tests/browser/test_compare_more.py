@@ -84,15 +84,15 @@ def test_many_lines_are_answered_and_wrong_ones_named(
         was, now = answer(clf, a, b, full), answer(clf, a, b, OFF)
         change = "same" if was[0] == now[0] else f"{was[0]} → {now[0]}"
         told = [f"{name} {p:.2f}" for name, p in (was, now)]
-        assert found[5 * row : 5 * row + 5] == [a, b, *told, change]
-    assert found[10:] == ["☃", "a cat runs", "–", "–", "not answered"]
+        assert found[6 * row : 6 * row + 6] == [str(row + 1), a, b, *told, change]
+    assert found[12:] == ["4", "☃", "a cat runs", "–", "–", "not answered"]
 
     lines = tmp_path / "lines.txt"
     lines.write_text("the red dog\ta cat runs\n", encoding="utf-8")
     v.page.locator("[data-testid=stFileUploader] input[type=file]").last.set_input_files(str(lines))
     v.page.get_by_text("The file's lines are used, not the pasted ones.").wait_for()
     v.page.get_by_text("of 1 answers change").wait_for()
-    assert cells(v)[:2] == ["the red dog", "a cat runs"]
+    assert cells(v)[:3] == ["1", "the red dog", "a cat runs"]
     broken = tmp_path / "broken.txt"
     broken.write_bytes(b"PK\x03\x04\x00\x00\x00")
     v.page.get_by_test_id("stFileUploader").last.get_by_role("button", name=re.compile("Remove|lines")).first.click()

@@ -27,14 +27,14 @@ LABELS = ("no", "yes")
 @pytest.mark.parametrize(
     ("raw", "paired", "lines", "wrong"),
     [
-        ("a | b\n\nc\td\n", True, [("a", "b"), ("c", "d")], []),
-        ("a | b\nalone", True, [("a", "b")], ["Line 2 is not a pair"]),
-        ("a | b | c", True, [], ["Line 1 is not a pair"]),
-        ("one | two", False, [("one | two", "")], []),
-        ("fine\nfirst\tsecond", False, [("fine", "")], ["Line 2 has a tab"]),
+        ("a | b\n\nc\td\n", True, {1: ("a", "b"), 3: ("c", "d")}, []),
+        ("a | b\nalone", True, {1: ("a", "b")}, ["Line 2 is not a pair"]),
+        ("a | b | c", True, {}, ["Line 1 is not a pair"]),
+        ("one | two", False, {1: ("one | two", "")}, []),
+        ("fine\nfirst\tsecond", False, {1: ("fine", "")}, ["Line 2 has a tab"]),
     ],
 )
-def test_lines_are_read_one_by_one(raw: str, paired: bool, lines: list[tuple[str, str]], wrong: list[str]) -> None:
+def test_lines_are_read_one_by_one(raw: str, paired: bool, lines: many.Lines, wrong: list[str]) -> None:
     found, said = many.read_lines(raw, paired)
     assert found == lines
     assert len(said) == len(wrong)
@@ -64,24 +64,24 @@ def test_files_of_text(content: bytes, read: str | None) -> None:
 def test_one_bad_line_does_not_cost_the_others_their_answers() -> None:
     clf = tiny_classifier("bert", layers=2, heads=2)
     given = [answering.Column("full model", clf, HeadMask.full(2, 2))]
-    lines = [("a dog sleeps", "a cat runs"), ("日本 ☃", "a cat runs"), ("the dog", "a cat")]
+    lines = {1: ("a dog sleeps", "a cat runs"), 4: ("日本 ☃", "a cat runs"), 5: ("the dog", "a cat")}
     found = many._answers(lines, True, given, lambda done, total: None, lambda: False)
-    alone = [answering.answer(clf, [lines[i][0]], [lines[i][1]], given[0].mask)[0] for i in (0, 2)]
+    alone = [answering.answer(clf, [lines[i][0]], [lines[i][1]], given[0].mask)[0] for i in (1, 5)]
     assert np.allclose(found.values[0][[0, 2]], alone, atol=1e-6)
     assert np.isnan(found.values[0][1]).all()
     assert len(found.wrong) == 1
-    assert found.wrong[0].startswith("Text 2: ")
+    assert found.wrong[0].startswith("Line 4: ")
     _, rows, _ = many.many_rows(lines, True, given * 2, found.values * 2, clf.labels)
-    assert [row[-1] for row in rows] == ["same", "not answered", "same"]
+    assert [(row[0], row[-1]) for row in rows] == [(1, "same"), (4, "not answered"), (5, "same")]
 
 
 def test_what_is_remarked_of_one_text_is_remarked_of_many() -> None:
     clf = tiny_classifier("bert", layers=2, heads=2)
     given = [answering.Column("full model", clf, HeadMask.full(2, 2))]
-    lines = [("a dog sleeps", "a cat runs"), ("the dog " * 400, "a cat runs")]
+    lines = {1: ("a dog sleeps", "a cat runs"), 3: ("the dog " * 400, "a cat runs")}
     found = many._answers(lines, True, given, lambda done, total: None, lambda: False)
     assert len(found.remarks) == 1
-    assert found.remarks[0].startswith("Text 2 is longer than the model's")
+    assert found.remarks[0].startswith("Line 3 is longer than the model's")
 
 
 @pytest.mark.parametrize(
@@ -101,18 +101,19 @@ def test_a_little_change_is_not_called_none(change: float, said: str) -> None:
 def test_rows_say_the_answer_its_probability_and_the_change() -> None:
     columns: Any = [SimpleNamespace(name="full model"), SimpleNamespace(name="mask")]
     values = [np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[0.3, 0.7], [0.1, 0.9]])]
-    header, rows, changed = many.many_rows([("a", ""), ("b", "")], False, columns, values, LABELS)
+    lines = {1: ("a", ""), 3: ("b", "")}
+    header, rows, changed = many.many_rows(lines, False, columns, values, LABELS)
     assert changed == 1
-    assert header == ["text", "full model", "mask", "change"]
-    assert rows == [["a", "no 0.90", "yes 0.70", "no → yes"], ["b", "yes 0.80", "yes 0.90", "same"]]
-    alone = many.many_rows([("a", ""), ("b", "")], False, columns[:1], values[:1], LABELS)
-    assert alone == (["text", "full model"], [["a", "no 0.90"], ["b", "yes 0.80"]], 0)
+    assert header == ["line", "text", "full model", "mask", "change"]
+    assert rows == [[1, "a", "no 0.90", "yes 0.70", "no → yes"], [3, "b", "yes 0.80", "yes 0.90", "same"]]
+    alone = many.many_rows(lines, False, columns[:1], values[:1], LABELS)
+    assert alone == (["line", "text", "full model"], [[1, "a", "no 0.90"], [3, "b", "yes 0.80"]], 0)
 
 
 def test_a_class_whose_name_has_an_arrow_is_no_change() -> None:
     columns: Any = [SimpleNamespace(name="full model"), SimpleNamespace(name="mask")]
     values = [np.array([[0.9, 0.1]]), np.array([[0.7, 0.3]])]
-    _, rows, changed = many.many_rows([("a → b", "")], False, columns, values, ("a→b", "b→a"))
+    _, rows, changed = many.many_rows({1: ("a → b", "")}, False, columns, values, ("a→b", "b→a"))
     assert (rows[0][-1], changed) == ("same", 0)
 
 

@@ -90,10 +90,12 @@ def test_signs_that_the_demo_does_not_know_are_named_with_what_to_type(demo: Any
 
 
 def test_many_texts_get_the_remarks_of_one(demo: Any, clf: Any) -> None:
-    lines = [("the dog", "a cat"), ("the dog " * 30, "a cat"), ("a cat", "the dog " * 30)]
+    lines = {1: ("the dog", "a cat"), 2: ("the dog " * 30, "a cat"), 4: ("a cat", "the dog " * 30)}
     said = remarks.about_many(clf, lines, paired=True)
-    assert said[0] == "Texts 2, 3 are longer than the model's 24 tokens; the rest was left out."
-    assert remarks.about_many(clf, lines[:1], paired=True) == remarks.about(clf, Text(*lines[0]))
-    assert remarks.about_many(clf, [(a, "") for a, _ in lines], paired=False)[0].startswith("Text 2 is longer")
-    (said_of_words,) = remarks.about_many(demo, [("A dog sleeps.", ""), ("A blicket sleeps.", "")], paired=False)
+    assert said[0] == "Lines 2, 4 are longer than the model's 24 tokens; the rest was left out."
+    assert remarks.about_many(clf, {1: lines[1]}, paired=True) == remarks.about(clf, Text(*lines[1]))
+    assert remarks.about_many(clf, {i: (a, "") for i, (a, _) in lines.items()}, paired=False)[0].startswith(
+        "Line 2 is longer"
+    )
+    (said_of_words,) = remarks.about_many(demo, {1: ("A dog sleeps.", ""), 2: ("A blicket sleeps.", "")}, paired=False)
     assert "“blicket”" in said_of_words

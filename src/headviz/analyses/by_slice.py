@@ -178,7 +178,7 @@ def slices_of(data: Any) -> Mapping[str, NDArray[np.intp]]:
     if data.slices is None:
         raise OptionError(
             f"The {data.split} split of '{data.task.name}' does not say what kind each example is. "
-            "Name a slice column (--slice-column on the command line)."
+            "Name a slice column (--slice-column, slice_column=)."
         )
     labels = np.asarray(data.slices)
     names = list(dict.fromkeys(data.slices))

@@ -178,7 +178,7 @@ def run(given: Given) -> CorrelationGrids:
     if source not in (FRESH, MASKED):
         raise OptionError(unknown_choice("source", source, (FRESH, MASKED)))
     if source == MASKED and score not in (f"conductance-{s}" for s in STATISTICS):
-        raise OptionError(f"--source masked-lm is for correlations: conductance-{', conductance-'.join(STATISTICS)}.")
+        raise OptionError(f"The source {MASKED} is for correlations: conductance-{', conductance-'.join(STATISTICS)}.")
     most = given.option("tokens") or None
     clf, data, base = replace(given.clf, cut_at=most), given.sample(), given.option("base")
     tuned = [place.strip() for place in given.option("tuned").split(",") if place.strip()]

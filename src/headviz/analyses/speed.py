@@ -181,7 +181,7 @@ def run(given: Given) -> Speed:
     if mask is None:
         share, present = given.option("remove"), given.clf.present
         if not 0 < share < 1:
-            raise OptionError(f"--remove takes a share between 0 and 1, not {share}.")
+            raise OptionError(f"The share of heads to remove lies between 0 and 1, and {share} does not (--remove).")
         mask = present.without_random(max(0, round(share * present.size) - len(present.off)))
     return speed(
         given.clf,

@@ -93,7 +93,8 @@ def open_context(plan: DistillationPlan, folder: Path) -> Context:
     if isinstance(teacher, RnnTranslator):
         if not removal.attention:
             raise OptionError(
-                f"'{plan.model}' is a recurrent translator, and {plan.remove} is not in it. Choose --remove attention."
+                f"'{plan.model}' is a recurrent translator, and {plan.remove} is not in it. Remove its attention "
+                "(--remove attention)."
             )
         student, partition = without_attention(teacher.model, removal.by)
         train, dev = _data(plan, teacher)

@@ -145,8 +145,8 @@ def class_order(clf: Classifier, data: Dataset, label_order: Sequence[str] | str
     if clf.is_regression and not data.is_regression:
         raise TaskError(
             f"'{clf.name}' predicts a number, but task '{data.task.name}' has classes, such as "
-            f"'{data.label_names[-1]}'. Choose a model with a classification head. If the labels are numbers, say so: "
-            "--regression (regression=True in Python) then names the line that holds none."
+            f"'{data.label_names[-1]}'. Choose a model with a classification head. If the labels are numbers, say so "
+            "(--regression, regression=True): the line that holds none is named then."
         )
     clf.check_texts(data.pairs is not None)
     return label_map(clf.labels, data, label_order)

@@ -55,7 +55,7 @@ def first_state(
     if _cuts(plan) and clf.family.why_not_empty and steps[-1] >= clf.num_heads and not plan.keep_per_layer:
         raise OptionError(
             f"A layer may lose all its heads in this plan, and {clf.family.why_not_empty}. "
-            "Keep one head of each layer: --keep-per-layer 1 (keep_per_layer=1).",
+            "Keep one head of each layer (--keep-per-layer 1, keep_per_layer=1).",
             options=("keep_per_layer",),
         )
     _check_data(context, plan)
@@ -168,7 +168,7 @@ def _check_data(context: Context, plan: PruningPlan) -> None:
         raise TaskError(
             f"Task '{task.name}' has {len(task.label_names)} labels ({', '.join(task.label_names)}), but "
             f"'{clf.name}' has {len(classes)} ({', '.join(classes)}). Choose a model that was fine-tuned on "
-            "this task, or say with --label-order which output means what."
+            "this task, or say which output means what (--label-order, label_order=)."
         )
 
 

@@ -123,7 +123,7 @@ class Context:
         """θ0 with its masked-language head."""
         if "masked-lm" not in self.memory:
             if self.load_masked_lm is None:
-                raise OptionError("Masked-language scores need the pre-trained model: name it with --base (base=).")
+                raise OptionError("Masked-language scores need the pre-trained model: name it (--base, base=).")
             self.memory["masked-lm"] = self.load_masked_lm()
         found: Classifier = self.memory["masked-lm"]
         return found
@@ -205,11 +205,11 @@ def base_of(plan: PruningPlan) -> str | None:
     if base is None:
         if plan.score_source != "fine-tuned":
             raise OptionError(
-                "Masked-language scores need the pre-trained model: name it with --base (base=).", options=("base",)
+                "Masked-language scores need the pre-trained model: name it (--base, base=).", options=("base",)
             )
         retrain = ", ".join(a.name for a in ALGORITHMS.values() if a.retrains)
         raise OptionError(
-            f"'{plan.algorithm}' retrains the pruned network from pre-trained weights: name them with --base (base=). "
+            f"'{plan.algorithm}' retrains the pruned network from pre-trained weights: name them (--base, base=). "
             f"The algorithms {retrain} need it; the others do not.",
             options=("base",),
         )

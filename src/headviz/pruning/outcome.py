@@ -41,8 +41,8 @@ def model_of(context: Context, plan: PruningPlan, state: State, seed: int, step:
         found = context.trained(record)
         if found is None:
             raise RunError(
-                f"The model of seed {seed}, step {step} is not kept. Keep all of them with keep_models='all' "
-                f"(--keep-models all), or take the last step ({_steps(state, seed)[-1]})."
+                f"The model of seed {seed}, step {step} is not kept. Keep all of them "
+                f"(--keep-models all, keep_models='all'), or take the last step ({_steps(state, seed)[-1]})."
             )
         return found
     mask = HeadMask.from_hex(record.mask, state.num_layers, state.num_heads)

@@ -37,7 +37,7 @@ def fetch(repo: str, filename: str, task: str) -> Path:
     broken_off: tuple[type[BaseException], ...] = HfHubHTTPError.__bases__
 
     what = f"{repo}/{filename}"
-    local = f"or give local files: --data FOLDER (data=), with train and dev files of task '{task}'"
+    local = f"or give local files (--data FOLDER, data=), with train and dev files of task '{task}'"
     try:
         return Path(hf_hub_download(repo, filename, repo_type="dataset"))
     except (LocalEntryNotFoundError, OfflineModeIsEnabled) as error:

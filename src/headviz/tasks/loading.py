@@ -24,7 +24,7 @@ from .translation import local_pairs
 MOST_GENERATED = 1_000_000  # examples of a generated task: some minutes, and 1 GB of memory
 _OTHER_STEMS = {"dev": ("validation",)}
 _MAPPING = ("text_columns", "label_column")
-_MAP_LOCAL = "Name the right ones: --text-columns, --label-column (text_columns=, label_column=)."
+_MAP_LOCAL = "Name the right ones (--text-columns, --label-column; text_columns=, label_column=)."
 
 
 def load_task(
@@ -63,7 +63,7 @@ def load_task(
         found = _load_local(task, split, outside_path(data, "the data"), texts, label_column, slice_column, regression)
     elif task.source.own:
         raise TaskError(
-            f"Task '{task.name}' needs your files: give a folder with train and dev files, --data FOLDER (data=).",
+            f"Task '{task.name}' needs your files: give a folder with train and dev files (--data FOLDER, data=).",
             options=("data",),
         )
     elif mapped:
@@ -108,7 +108,9 @@ def _column_names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
         raise TaskError(f"Text columns are given by name, such as 'a,b', not as {type(given).__name__}.")
     names = tuple(part.strip() for part in parts)
     if not 1 <= len(names) <= 2 or not all(names) or len(set(names)) != len(names):
-        raise TaskError(f"Give one or two different text columns, such as --text-columns a,b, not {given!r}.")
+        raise TaskError(
+            f"Give one or two different text columns, such as a,b, not {given!r} (--text-columns, text_columns=)."
+        )
     return names
 
 

@@ -15,7 +15,7 @@ from .columns import require
 from .dataset import NO_SLICE, Dataset
 from .readers import Table, read_table
 
-_MAP = "Name the source and the reference: --text-columns SOURCE,TARGET (text_columns=)."
+_MAP = "Name the source and the reference (--text-columns SOURCE,TARGET, text_columns=)."
 NESTED = "translation"  # published parquet files hold one column of {language: sentence}
 
 

@@ -21,7 +21,7 @@ def chosen() -> StandIn:
     try:
         return StandIn.of(state.view().ablation)
     except OptionError as wrong:
-        state.notify(str(wrong))
+        state.notify(wrong)
         state.update(ablation=ZERO)
         return StandIn()
 

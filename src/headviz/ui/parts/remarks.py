@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -26,15 +26,16 @@ def about(clf: Classifier, shown: Text) -> list[str]:
     return [*out, *_unknown(clf, f"{shown.text} {shown.pair or ''}", [encoding])]
 
 
-def about_many(clf: Classifier, lines: Sequence[tuple[str, str]], paired: bool) -> list[str]:
-    """Remarks about many texts or pairs: which are cut, and which words are unknown."""
-    encodings = clf.encode([a for a, _ in lines], [b for _, b in lines] if paired else None)
+def about_many(clf: Classifier, lines: Mapping[int, tuple[str, str]], paired: bool) -> list[str]:
+    """Remarks about many texts or pairs, each with the number of its line: which are cut, which words are unknown."""
+    texts = list(lines.values())
+    encodings = clf.encode([a for a, _ in texts], [b for _, b in texts] if paired else None)
     out = []
-    if cut := [str(i) for i, e in enumerate(encodings, 1) if e.truncated]:
+    if cut := [str(i) for i, e in zip(lines, encodings, strict=True) if e.truncated]:
         named = ", ".join(cut[:MOST_NAMED]) + (f" and {len(cut) - MOST_NAMED} more" if cut[MOST_NAMED:] else "")
-        many = f"Texts {named} are" if len(cut) > 1 else f"Text {cut[0]} is"
+        many = f"Lines {named} are" if len(cut) > 1 else f"Line {cut[0]} is"
         out.append(f"{many} longer than the model's {clf.max_length} tokens; the rest was left out.")
-    return [*out, *_unknown(clf, "\n".join(f"{a} {b}" for a, b in lines), encodings)]
+    return [*out, *_unknown(clf, "\n".join(f"{a} {b}" for a, b in texts), encodings)]
 
 
 def _unknown(clf: Classifier, text: str, encodings: Sequence[Encoding]) -> list[str]:

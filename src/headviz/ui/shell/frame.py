@@ -147,7 +147,7 @@ def _guarded(page: st.Page) -> None:
         with corner:
             _report(page.title)
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         if page.title != "Data & model":
             st.page_link("pages/data.py", label="Choose another model or other data", icon=":material/database:")
             _translation_task()

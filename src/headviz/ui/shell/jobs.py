@@ -23,6 +23,7 @@ from . import state
 from .freed import give_back
 from .job import KEPT, Job
 from .markdown import plain
+from .refusals import refused
 from .turns import Turn
 from .uploads import about
 
@@ -274,7 +275,7 @@ def _progress(key: Hashable, what: str) -> None:
         return
     tag = f"{abs(hash(key)):x}"
     if job.error:
-        st.error(plain(job.error), icon=":material/error:")
+        refused(job.error)
         _once_more("Try again", key, tag)
     elif job.stopped and job.left:
         st.rerun()  # it ended while nobody looked; the page starts it again

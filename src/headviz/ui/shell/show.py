@@ -29,6 +29,8 @@ from ..widgets.grid import head_grid as draw_grid
 from . import state
 from . import view_report as viewreport
 from .markdown import plain as plain
+from .refusals import on_page
+from .refusals import refused as refused
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -262,5 +264,6 @@ def _files(
 
 def finding(text: str) -> None:
     """The page's main sentence; it is also part of the report."""
-    viewreport.note("finding", text)
-    st.markdown(f"**{plain(text)}**")
+    said = on_page(text)
+    viewreport.note("finding", said)
+    st.markdown(f"**{plain(said)}**")

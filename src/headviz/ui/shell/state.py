@@ -10,10 +10,11 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 
-from ...errors import MaskError
+from ...errors import MaskError, UserError
 from ...heads import HeadId, HeadMask, parse_heads
 from .markdown import plain
 from .mask_edit import History
+from .refusals import on_page
 from .view import FIELDS, LONG, LONGEST_TEXT, View, from_address, to_address
 
 Address = tuple[tuple[str, str], ...]
@@ -169,8 +170,8 @@ def saved_masks(present: HeadMask) -> dict[str, tuple[HeadMask, str]]:
     return found
 
 
-def notify(text: str) -> None:
-    now = session()
+def notify(said: UserError | str) -> None:
+    now, text = session(), on_page(said)
     if text not in now.notices:
         _put(replace(now, notices=(*now.notices, text)))
 
@@ -219,7 +220,7 @@ def head(present: HeadMask) -> HeadId | None:
         chosen = HeadId.parse(text)
         present.toggled([chosen])
     except MaskError as wrong:
-        notify(str(wrong))
+        notify(wrong)
         update(head="")
         return None
     return chosen

@@ -45,7 +45,7 @@ def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]
     try:
         found = answers(shown, given)
     except UserError as wrong:
-        st.warning(show.plain(str(wrong)), icon=":material/edit:")
+        show.refused(wrong, "warning")
     else:
         for remark in remarks.about(clf, shown):
             st.info(show.plain(remark))

@@ -38,7 +38,7 @@ def section(clf: Classifier, demo: bool) -> None:
         try:
             texts = _texts(demo)
         except UserError as wrong:
-            st.error(show.plain(str(wrong)))
+            show.refused(wrong)
             return
         if texts is None:
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ....tasks import Dataset
 
 MOST_LINES = 200
+
+Lines = Mapping[int, tuple[str, str]]  # texts or pairs by the number of their line, as the user counts it
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,7 @@ def section(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
         if not lines:
             _complain(wrong)
             return
-        key = ("many", tuple(lines), paired, *((*memo.identity(c.clf), c.mask.hex) for c in given))
+        key = ("many", tuple(lines.items()), paired, *((*memo.identity(c.clf), c.mask.hex) for c in given))
         found = jobs.need(key, "Answering", partial(_answers, lines, paired, given))
         if found is None:
             return
@@ -77,28 +79,25 @@ def _complain(wrong: Sequence[str]) -> None:
 
 
 def _answers(
-    lines: Sequence[tuple[str, str]],
-    paired: bool,
-    given: Sequence[Column],
-    progress: jobs.Progress,
-    cancel: jobs.Cancel,
+    lines: Lines, paired: bool, given: Sequence[Column], progress: jobs.Progress, cancel: jobs.Cancel
 ) -> Answers:
     """Every column's answers, a few lines at a time so that *Stop* works."""
     out: list[np.ndarray] = []
     wrong: dict[int, str] = {}
+    texts, numbers = list(lines.values()), list(lines)
     for at, column in enumerate(given):
         values = np.full((len(lines), max(1, len(column.clf.labels))), np.nan)
         for i in range(0, len(lines), 32):
             stop_if(cancel)
             part = range(i, min(i + 32, len(lines)))
             try:
-                values[part] = _answer(column, [lines[k] for k in part], paired)
+                values[part] = _answer(column, [texts[k] for k in part], paired)
             except UserError:  # one of the lines is wrong: ask one by one
                 for k in part:
                     try:
-                        values[k] = _answer(column, [lines[k]], paired)[0]
+                        values[k] = _answer(column, [texts[k]], paired)[0]
                     except UserError as reason:
-                        wrong.setdefault(k, f"Text {k + 1}: {reason}")
+                        wrong.setdefault(k, f"Line {numbers[k]}: {reason}")
             progress(at * len(lines) + part[-1] + 1, len(given) * len(lines))
         out.append(values)
     said = remarks.about_many(given[0].clf, lines, paired)
@@ -117,9 +116,9 @@ def read_text(content: bytes) -> str | None:
     return None if b"\0" in content else content.decode("utf-8-sig", "replace")
 
 
-def read_lines(raw: str, paired: bool) -> tuple[list[tuple[str, str]], list[str]]:
+def read_lines(raw: str, paired: bool) -> tuple[dict[int, tuple[str, str]], list[str]]:
     """Texts, or pairs split at a tab or a bar, and one complaint per line that cannot be read."""
-    out: list[tuple[str, str]] = []
+    out: dict[int, tuple[str, str]] = {}
     wrong: list[str] = []
     for i, line in enumerate(raw.splitlines(), 1):
         if not line.strip():
@@ -131,30 +130,26 @@ def read_lines(raw: str, paired: bool) -> tuple[list[tuple[str, str]], list[str]
         if not paired and "\t" in line.strip():
             wrong.append(f"Line {i} has a tab, as between two texts; this task takes one text per line.")
         elif not paired:
-            out.append((line.strip(), ""))
+            out[i] = (line.strip(), "")
         elif len(parts) == 2 and all(parts):
-            out.append((parts[0], parts[1]))
+            out[i] = (parts[0], parts[1])
         else:
             wrong.append(f"Line {i} is not a pair: write the two texts with a tab or | between them.")
     return out, wrong
 
 
 def many_rows(
-    lines: Sequence[tuple[str, str]],
-    paired: bool,
-    given: Sequence[Column],
-    found: Sequence[np.ndarray],
-    labels: Sequence[str],
+    lines: Lines, paired: bool, given: Sequence[Column], found: Sequence[np.ndarray], labels: Sequence[str]
 ) -> tuple[list[str], list[list[object]], int]:
     """The header, one row per text, and how many answers change.
 
     A row has every column's answer and, beside others, what changed against the first column.
     """
-    header = ["text", *(["pair"] if paired else []), *(c.name for c in given), "change"]
+    header = ["line", "text", *(["pair"] if paired else []), *(c.name for c in given), "change"]
     rows: list[list[object]] = []
     changed = 0
-    for i, (a, b) in enumerate(lines):
-        texts = [a, *([b] if paired else [])]
+    for i, (number, (a, b)) in enumerate(lines.items()):
+        texts = [number, a, *([b] if paired else [])]
         if found[0].shape[1] == 1:
             numbers = [float(f[i, 0]) for f in found]
             rows.append([*texts, *numbers, numbers[-1] - numbers[0]])

@@ -44,5 +44,5 @@ def chooser(like: Classifier) -> Classifier | None:
     try:
         return load(state.view(), like)
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         return None

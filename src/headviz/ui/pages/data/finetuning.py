@@ -52,7 +52,7 @@ def form(view: View) -> None:
         name = loaders.model_name(base)
         recipe = training.recipe_for(name)
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         return
     st.caption(show.plain(recipe.said(view)))
     options, limit, room = training.fields(f"tune_{base}", recipe, None if view.data else recipe.examples)
@@ -62,7 +62,7 @@ def form(view: View) -> None:
     try:
         spec = spec_of(view, name, options(), int(seed), limit)
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         return
     ready = plans.checked("tune", ("tune", repr(sorted(spec.items()))), lambda p, c: _prepare(spec, c), WORDS)
     if ready is not None:

@@ -82,7 +82,7 @@ def try_model(view: View, wanted: View) -> None:
         with st.spinner("Loading the model …"):
             clf = loaders.model(wanted)
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         return
     recent = [wanted.model, *st.session_state.get("recent_models", ())]
     st.session_state["recent_models"] = tuple(dict.fromkeys(recent))[:8]
@@ -153,7 +153,7 @@ def data_form(view: View) -> None:
             seed=seed(),
         )
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
     else:
         try_data(wanted)
 
@@ -167,7 +167,7 @@ def try_data(wanted: View) -> bool:
         if uploads.has_train(wanted.data):
             loaders.train(wanted)
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         return False
     names = ("task", "data", "columns", "label", "groups", "limit", "seed")
     state.update(**{n: getattr(wanted, n) for n in names}, example=0, a="", b="", slice="")
@@ -199,7 +199,7 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
         with uploads.naming():
             table = peek(place, kind)
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         return
     names, first = list(table), pd.DataFrame({n: cells[:3] for n, cells in table.items()})
     st.dataframe(first, hide_index=True, height="content")

@@ -99,7 +99,7 @@ def start_form(
         what = attention(view) if shape is None else removal(shape, gone, empty)
         plan = make_plan(view, what, inits, seeds, steps(), limit(), rate())
     except UserError as wrong:
-        st.info(show.plain(str(wrong)), icon=":material/edit:")
+        show.refused(wrong, "info")
         st.button("Start", key="distil_start", disabled=True, width="stretch")
         return None
     count = len(plan.pieces)
@@ -191,7 +191,7 @@ def _start(plan: DistillationPlan) -> None:
     try:
         record = service.start("distill", plan.to_dict(), title=title[:120], owner=runactions.this_user())
     except UserError as wrong:
-        state.notify(str(wrong))
+        state.notify(wrong)
         return
     state.update(run=record.id)
     st.session_state[distil.CHOSEN] = record.id  # the one to look at, whichever was before

@@ -133,7 +133,7 @@ def _saved(present: HeadMask, mask: HeadMask) -> None:
     st.text_input("Name of the current mask", key="mask_name", max_chars=maskedit.NAME_LENGTH)
     st.button("Save", key="save_mask", on_click=_save, args=(mask,), width="stretch")
     if wrong := st.session_state.get("save_error"):
-        st.error(show.plain(wrong))
+        show.refused(wrong)
     for i, (name, (other, ablation)) in enumerate(saved.items()):
         kind = ablation.partition(":")[0]
         row = st.columns([4, 1])
@@ -178,7 +178,7 @@ def _import(present: HeadMask) -> None:
     st.file_uploader("or a file that holds it", type=["json", "txt"], key="mask_file")
     st.button("Use this mask", key="use_pasted", on_click=_read, args=(present,), width="stretch")
     if wrong := st.session_state.get("paste_error"):
-        st.error(show.plain(wrong))
+        show.refused(wrong)
 
 
 def _read(present: HeadMask) -> None:

@@ -125,7 +125,7 @@ def _act(what: str, run_id: str) -> None:
     try:
         freed = actions[what](run_id, this_user())
     except UserError as wrong:
-        state.notify(str(wrong))
+        state.notify(wrong)
         return
     if what in ("archive", "delete"):
         st.toast(f"{'Deleted' if what == 'delete' else 'Archived'}: {size(freed)} freed.")

@@ -49,7 +49,7 @@ def form(view: View) -> None:
             **training_of(),
         )
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         return
     ready = plans.checked("fast", ("faster", json.dumps(spec)), lambda p, c: _check(spec))
     if ready is not None:

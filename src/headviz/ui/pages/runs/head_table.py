@@ -147,7 +147,7 @@ def _open_heads(spec: dict[str, Any], found: HeadScores) -> None:
             seed=int(spec.get("seed", 0)),
         )
     except UserError as wrong:
-        state.notify(str(wrong))
+        state.notify(wrong)
         return
     jobs.put(scoring.key_of(state.view()), found)
     st.session_state[GO] = "pages/heads.py"
@@ -193,7 +193,7 @@ def _open_analyses(spec: dict[str, Any], found: Ablation) -> None:
         look_at(spec, analysis="ablation", limit=int(spec.get("limit") or 0), groups="")
         clf, data = loaders.model(state.view()), loaders.dataset(state.view())
     except UserError as wrong:
-        state.notify(str(wrong))
+        state.notify(wrong)
         return
     same = (clf.digest, data.digest) == (found.subject.digest, found.subject.data_digest)
     if same and found.base == clf.present and found.subject.metric == data.task.primary_metric:

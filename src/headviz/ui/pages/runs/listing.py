@@ -214,7 +214,7 @@ def state_line(view: RunView) -> None:
     if not p.responsive:
         st.caption(f"No news from this run for {span(p.silent or 0)}. The machine may be busy or asleep.")
     if record.error:
-        st.error(show.plain(record.error), icon=":material/error:")
+        show.refused(record.error)
     over = not record.resumable
     if view.state in NEXT:
         st.caption(ANEW if over else NEXT[view.state])

@@ -78,7 +78,7 @@ def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[st
     try:
         recipe = training.recipe_for(loaders.model_name(base))
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         return {}
     examples = recipe.examples if not view.data else None
     with st.expander("Training of the pruned models", icon=":material/model_training:"):
@@ -309,6 +309,6 @@ def _begin(make: Callable[[str], RunRecord]) -> None:
     try:
         record = make(runactions.this_user())
     except UserError as wrong:
-        state.notify(str(wrong))
+        state.notify(wrong)
         return
     runsview.started(record.id)

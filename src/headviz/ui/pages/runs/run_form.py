@@ -77,7 +77,7 @@ def form(view: View) -> None:
         options["seeds"] = plans.read_seeds(given)
         plan = plans.make_plan(view, options)
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         return
     ready = plans.checked("new", ("plan", plan.digest), lambda p, c: _prepare(plan, p, c))
     if ready is not None:

@@ -307,4 +307,4 @@ def _open(spec: dict[str, Any], mask: str, folder: str = "") -> None:
             state.set_mask(HeadMask.from_hex(mask, present.num_layers, present.num_heads))
         st.session_state["run_go"] = True
     except UserError as wrong:
-        state.notify(str(wrong))
+        state.notify(wrong)

@@ -63,7 +63,7 @@ def form(view: View) -> None:
         base = plans.options_of(view, options)
         members = expand(base, tasks, names, scores, plans.read_seeds(given), places, of_scores)
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         return
     axes = {"task": tasks, "algorithm": names, "score": scores, "seed": plans.read_seeds(given)}
     said = title_for(tasks, names, scores, plans.read_seeds(given))

@@ -132,7 +132,7 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
     try:
         folder = target(asked[3])
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         return
     saved = jobs.need(("save", str(folder), *asked[:3]), "Saving the model", lambda p, c: _save(asked, folder))
     if saved is None:
@@ -187,6 +187,6 @@ def _compare(spec: dict[str, Any], folder: str) -> None:
     try:
         look_at(spec, other=folder)
     except UserError as wrong:
-        state.notify(str(wrong))
+        state.notify(wrong)
         return
     st.session_state["run_compared"] = True

@@ -48,7 +48,7 @@ def tickets(views: Sequence[RunView]) -> None:
     try:
         found = table_62(states, margin())
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         return
     show.table(
         list(found.header),

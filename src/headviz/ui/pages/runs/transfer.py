@@ -113,7 +113,7 @@ def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
                 try:
                     draws = read()
                 except UserError as bad:
-                    st.error(show.plain(str(bad)), icon=":material/error:")
+                    show.refused(bad)
                     return None
     seeds = SEEDS if retrain else (0,)
     return transfer.plan_of(chosen, share, retrain=retrain, seeds=seeds, random=None if retrain else int(draws))
@@ -165,7 +165,7 @@ def _as_it_is(planned: Planned) -> None:
             if target.get("data"):
                 loaders.confined(str(target["data"]))
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         return
     known: list[Cell] = _measured.get(key, list)
 
@@ -234,7 +234,7 @@ def _retrained(planned: Planned | None) -> None:
             raw, name = read_small(path, LARGEST, "the output"), path.name
         cells = cells_of(raw.decode("utf-8", "replace"), name)
     except UserError as wrong:
-        st.error(show.plain(str(wrong)), icon=":material/error:")
+        show.refused(wrong)
         return
     if not any(c.source for c in cells):
         st.info("This file has no cell of a mask yet.", icon=":material/hourglass_top:")

@@ -1,0 +1,90 @@
+"""A page says what cannot be done without the command line's and Python's spelling of options."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import headviz
+from headviz.errors import OptionError, TaskError
+from headviz.ui.shell.refusals import on_page
+
+SOURCE = Path(headviz.__file__).parent
+# what only the command line says, and what only developers read
+ELSEWHERE = ("cli.py", "commands", "demo", "compat", "reports", "ui")
+FLAG = re.compile(r"(?<![\w-])--[a-z]")
+
+
+def test_a_missing_column_is_told_without_option_names(tmp_path: Path) -> None:
+    (tmp_path / "dev.csv").write_text("left,right,label\na,b,0\nc,d,1\n")
+    with pytest.raises(TaskError) as caught:
+        headviz.load_task("custom", data=tmp_path)
+    assert "(--text-columns, text_columns=)" in str(caught.value)
+    said = on_page(caught.value)
+    assert said.endswith("Name one or two of: left, right, label."), said
+
+
+@pytest.mark.parametrize("text", ["A share (30 %) of the heads is off.", "Column 'a (b)' is missing (line 3)."])
+def test_other_brackets_stay(text: str) -> None:
+    assert on_page(text) == text
+
+
+def _drawn(tone: str) -> AppTest:
+    def page(tone: str) -> None:
+        from headviz.errors import OptionError
+        from headviz.ui.shell.refusals import refused
+
+        refused(OptionError("Keep *one* head (--keep-per-layer 1, keep_per_layer=1)."), tone)  # type: ignore[arg-type]
+
+    return AppTest.from_function(page, args=(tone,)).run()
+
+
+@pytest.mark.parametrize("tone", ["error", "warning", "info"])
+def test_a_refusal_is_drawn_escaped_and_in_its_tone(tone: str) -> None:
+    (box,) = getattr(_drawn(tone), tone)
+    assert box.value == r"Keep \*one\* head\."
+
+
+def _sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The texts of errors: what is raised, and constants, which are raised elsewhere."""
+    raised = [node for node in ast.walk(tree) if isinstance(node, ast.Raise)]
+    named = [node.value for node in tree.body if isinstance(node, ast.Assign)]
+    constants = [value for value in named if isinstance(value, ast.Constant | ast.JoinedStr)]
+    for top in (*raised, *constants):
+        inside: set[ast.AST] = set()
+        for node in ast.walk(top):
+            if isinstance(node, ast.JoinedStr):
+                inside.update(node.values)
+                yield (
+                    node.lineno,
+                    "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values),
+                )
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inside:
+                yield node.lineno, node.value
+
+
+def test_messages_name_options_in_brackets_alone() -> None:
+    wrong, seen = [], 0
+    for path in sorted(SOURCE.rglob("*.py")):
+        where = path.relative_to(SOURCE)
+        if where.parts[0] in ELSEWHERE:
+            continue
+        for line, text in _sentences(ast.parse(path.read_text(encoding="utf-8"))):
+            if " " in text and FLAG.search(text):  # a sentence, not an option's bare name
+                seen += 1
+                if FLAG.search(on_page(text)):
+                    wrong.append(f"{where}:{line}: {text[-80:]}")
+    assert seen > 15
+    assert wrong == []
+
+
+def test_an_option_named_bare_is_found() -> None:
+    tree = ast.parse('raise OptionError(f"Leave {name} out, or give --base.")')
+    ((_, text),) = _sentences(tree)
+    assert FLAG.search(on_page(text))
+    assert not FLAG.search(on_page(OptionError("Leave it out, or name it (--base, base=).")))
