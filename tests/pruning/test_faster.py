@@ -14,9 +14,10 @@ from headviz.models.feed_forward import neurons, outer_map, smaller
 from headviz.pruning import search as s
 from headviz.pruning.faster import latency
 from headviz.pruning.faster.allotment import Choices, allotted, losses
-from headviz.pruning.faster.faster import FasterOptions, Work
+from headviz.pruning.faster.faster import Work
 from headviz.pruning.faster.gradients import gate_gradients
 from headviz.pruning.faster.latency import Timer, measured, timed_table
+from headviz.pruning.faster.options import FasterOptions
 from headviz.pruning.faster.search import Search, Shape
 from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.repair import moments, refit

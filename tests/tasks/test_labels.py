@@ -107,7 +107,7 @@ def test_users_numbers_fit_numbered_models() -> None:
     data = _data("custom", ("0", "1", "2"))
     assert label_map(["LABEL_2", "LABEL_0", "LABEL_1"], data).tolist() == [1, 2, 0]
     assert label_map(["0", "1", "2"], data).tolist() == [0, 1, 2]
-    with pytest.raises(TaskError, match="0,1,2 .--label-order"):
+    with pytest.raises(TaskError, match=r"0,1,2 \(--label-order"):
         label_map(["low", "mid", "high"], data)
     assert label_map(["low", "mid", "high"], data, "2,1,0").tolist() == [2, 1, 0]
 

@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import OptionError
 from ..evaluation.intervals import interval_of_mean
 from ..heads import CLASSIFICATION, HeadMask
+from ..models.text_length import LENGTH
 from ..progress import Cancel, Progress, after, tracked
 from ..recipes.structure import Name
 from ..results import Result
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from .given import Given
 
 BATCHES = (1, 4, 16, 64)
-LENGTH = 128  # tokens, where the model can take as many
 SCATTER = 0.2  # sd as a share of the mean above which a timing is no measurement
 
 

@@ -9,13 +9,12 @@ from typing import Any
 from ..charts import numbers
 from ..errors import OptionError
 from ..models.stand_in import ZERO
+from ..pruning.faster.options import BOTH, FASTEST, HEADS_ONLY, TUNINGS, FasterOptions
 from ..tasks import chosen_on, points_in
 from .common import add_task, load_data, load_model, number, progress_bar, stand_in_of, table, warn
 from .finetune import add_training, training_options
 from .number_types import between, positive_int, seed, short
 
-FASTEST = 1000
-SAMPLES, BATCH = 1024, 32
 OWN = ("batch", "samples", "repair", "heads_only", "retrain", "seed", "task", "data", "limit")
 TRAINING = (
     *("epochs", "learning_rate", "weight_decay", "warmup", "schedule"),
@@ -24,6 +23,7 @@ TRAINING = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    kept = ", ".join(reversed(TUNINGS))
     group = parser.add_argument_group(
         "a speed, in place of heads", "Heads and feed-forward neurons go until it is met."
     )
@@ -32,13 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_task(group, split=None, required=False)
     group.add_argument(
-        "--batch", type=positive_int, metavar="B", help=f"texts at once when speed is measured ({BATCH})"
+        "--batch", type=positive_int, metavar="B", help=f"texts at once when speed is measured ({FasterOptions.batch})"
     )
     group.add_argument(
-        "--samples", type=positive_int, metavar="N", help=f"train examples to choose and tune on ({SAMPLES})"
+        "--samples",
+        type=positive_int,
+        metavar="N",
+        help=f"train examples to choose and tune on ({FasterOptions.samples})",
     )
-    group.add_argument("--seed", type=seed, metavar="S", help="of the sample, and of a training (0)")
-    group.add_argument("--repair", metavar="NAME", help="of the kept weights: refit (default), tune, none")
+    group.add_argument(
+        "--seed", type=seed, metavar="S", help=f"of the sample, and of a training ({FasterOptions.seed})"
+    )
+    group.add_argument("--repair", metavar="NAME", help=f"of the kept weights: {kept} (default {FasterOptions.repair})")
     group.add_argument("--heads-only", action="store_true", help="leave the neurons as they are")
     group.add_argument("--retrain", action="store_true", help="train the smaller model on the train split")
     add_training(parser, batch=False)
@@ -74,8 +79,6 @@ def check(args: argparse.Namespace) -> None:
         for name in TRAINING:
             if getattr(args, name) is not None:
                 raise OptionError(f"--{name.replace('_', '-')} is for a training: add --retrain, or leave it out.")
-    from ..pruning.faster.faster import FasterOptions
-
     FasterOptions(**{k: v for k, v in (("repair", args.repair),) if v is not None})
 
 
@@ -98,13 +101,13 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
             train,
             args.faster,
             dev=dev,
-            batch=args.batch or BATCH,
+            batch=args.batch or FasterOptions.batch,
             length=args.length,
-            samples=args.samples or SAMPLES,
-            remove="heads" if args.heads_only else "both",
-            repair=args.repair or "refit",
+            samples=args.samples or FasterOptions.samples,
+            remove=HEADS_ONLY if args.heads_only else BOTH,
+            repair=args.repair or FasterOptions.repair,
             retrain=retrain,
-            seed=args.seed or 0,
+            seed=args.seed or FasterOptions.seed,
             label_order=args.label_order,
             progress=lambda phase, done, total: bar(done, total),
         )

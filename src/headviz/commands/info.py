@@ -6,13 +6,16 @@ import argparse
 from typing import Any
 
 from ..errors import UNTRAINED, ModelError
+from ..models.text_length import LENGTH
 from .common import add_model, load_model, table
 from .number_types import positive_int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument("--length", type=positive_int, default=128, metavar="T", help="tokens to count FLOPs for (128)")
+    parser.add_argument(
+        "--length", type=positive_int, default=LENGTH, metavar="T", help=f"tokens to count FLOPs for ({LENGTH})"
+    )
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from ..errors import MaskError, OptionError
+from ..models.text_length import LENGTH
 from ..storage.paths import new_folder
 from . import faster
 from .common import add_ablation, add_mask, add_model, in_their_place, load_with_reference, read_mask, table, told_place
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep all shapes and zero the heads' output columns instead: loads in any transformers, no speed gain",
     )
     parser.add_argument(
-        "--length", type=positive_int, metavar="T", help="tokens to count FLOPs for, or to measure speed at (128)"
+        "--length", type=positive_int, metavar="T", help=f"tokens to count FLOPs for, or to measure speed at ({LENGTH})"
     )
     parser.add_argument("--onnx", action="store_true", help="write model.onnx too, checked against the model")
     faster.add_arguments(parser)
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     clf = load_with_reference(args)
     if args.off is None and args.mask is None and clf.present.is_full and not uneven(clf.config):
         raise MaskError("Name the heads to remove (--off 3.5,7.0 or --mask HEX), or a speed (--faster 2 --task T).")
-    mask, length = read_mask(args, clf), args.length or 128
+    mask, length = read_mask(args, clf), args.length or LENGTH
     before, onnx = clf.cost(length=length), {}
     if not args.masked:
         require_prunable(clf)

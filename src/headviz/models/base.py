@@ -20,6 +20,7 @@ from .families import CROSS, DECODER
 from .network import Network
 from .saving import export_masked, save
 from .stand_in import MEAN, ZERO
+from .text_length import LENGTH
 
 
 class Model(Protocol):
@@ -238,7 +239,7 @@ class TransformerModel(Network, ABC):
 
     # size and disk ----------------------------------------------------------------------------
 
-    def cost(self, mask: HeadMask | None = None, length: int = 128) -> Cost:
+    def cost(self, mask: HeadMask | None = None, length: int = LENGTH) -> Cost:
         """Parameters and FLOPs for one text of ``length`` tokens once the mask's heads are really removed."""
         return cost(self, mask, length)
 

@@ -9,6 +9,7 @@ from ..heads import HeadMask
 from .network import Network
 from .position_tables import removed_parameters
 from .slices import OUT, is_map, parts
+from .text_length import LENGTH
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Cost:
     length: int
 
 
-def cost(clf: Network, mask: HeadMask | None = None, length: int = 128) -> Cost:
+def cost(clf: Network, mask: HeadMask | None = None, length: int = LENGTH) -> Cost:
     """The cost once the heads that ``mask`` switches off are really removed."""
     total = sum(p.numel() for p in clf.model.parameters())
     flops = 0

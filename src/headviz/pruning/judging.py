@@ -17,6 +17,7 @@ from ..evaluation.evaluator import Evaluator
 from ..evaluation.evaluator_options import EvaluatorOptions
 from ..evaluation.plain import class_order, metrics_for
 from ..models.pruning import never_empty, prune
+from ..models.text_length import LENGTH
 from .measure import Measured, measured, measured_texts
 from .records import Result
 from .state import StepRecord, Work, logits_digest
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from .context import Context
 
 END = "\n"
-FLOPS_LENGTH = 128  # tokens of the text for which FLOPs are counted
 
 
 class Judge(ABC):
@@ -85,7 +85,7 @@ class Judge(ABC):
         )
 
 
-def judge_of(context: Context, label_order: Sequence[str] | None = None, flops_length: int = FLOPS_LENGTH) -> Judge:
+def judge_of(context: Context, label_order: Sequence[str] | None = None, flops_length: int = LENGTH) -> Judge:
     """The judge for the task of the dev set. ``label_order`` names the model's outputs where their names do not."""
     return (Sentences if context.dev.is_translation else Classes)(context, label_order, flops_length)
 

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import OptionError, seed_number, whole_number
 from ..heads import LEAST_STEP
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
+from ..models.text_length import LENGTH
 from ..results import plain
 from ..scores.catalogue import SCORES, TO_PRUNE_BY, Score
 from ..tasks import DEFAULT_SAMPLES
@@ -83,7 +84,7 @@ class PruningPlan(Source):
     ablation: str = ZERO  # what stands in the place of removed heads; a mean or a constant becomes a bias of W_O
     reference: int = EXAMPLES  # training examples on which that is measured
 
-    flops_length: int = 128  # tokens of the text for which FLOPs are counted
+    flops_length: int = LENGTH  # tokens of the text for which FLOPs are counted
 
     stack: str | None = None  # of a translation model: remove heads of this stack only; shares are of its heads
     prefix: str | None = None  # put before every source, as T5 needs it

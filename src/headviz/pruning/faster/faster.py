@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...errors import OptionError, TaskError, whole_number
+from ...errors import OptionError, TaskError
 from ...evaluation.dispatch import evaluate
 from ...evaluation.paired import paired
 from ...evaluation.plain import class_order
@@ -22,42 +22,19 @@ from ...results import Result
 from ...tasks import predicted, sample
 from ...tasks.dataset import require_dataset
 from ..finetune.training import fine_tune
-from ..options import FinetuneOptions, choice, number
+from ..options import FinetuneOptions
 from ..repair.apply import SOLVERS, require_repairable
 from ..repair.kinds import NOTHING
 from ..repair.streams import rebuild
 from .gradients import Gradients, gate_gradients
 from .latency import Table, Timer, measured, timed_table
-from .search import REMOVED, Search, Shape
+from .options import FasterOptions, check_target
+from .search import Search, Shape
 
 if TYPE_CHECKING:
     from ...evaluation.plain import Evaluation
     from ...models.classifier import Classifier
     from ...tasks import Dataset
-
-FASTEST = 1000.0
-TUNINGS = (NOTHING, *SOLVERS)
-
-
-@dataclass(frozen=True)
-class FasterOptions:
-    """How a faster model is looked for. ``length`` None is 128 tokens, or what the model can take if that is less."""
-
-    batch: int = 32
-    length: int | None = None
-    samples: int = 1024  # examples for the Fisher information and for the tuning
-    remove: str = "both"  # or "heads": the neurons stay
-    repair: str = "refit"  # of the kept weights: none, tune (as in the paper), refit
-    seed: int = 0  # of the sample, and of a training
-    retrain: FinetuneOptions | None = None  # train the smaller model on the whole of the data
-
-    def __post_init__(self) -> None:
-        whole_number(self.batch, "batch", 1)
-        whole_number(self.samples, "samples", 1)
-        if self.length is not None:
-            whole_number(self.length, "length", 1)
-        choice(self.remove, "remove", REMOVED)
-        choice(self.repair, "repair", TUNINGS)
 
 
 @dataclass(frozen=True)
@@ -92,25 +69,19 @@ class Faster(Result):
         return [layer for layer, sizes in enumerate(both) if sizes == (0, 0)]
 
 
-def check_target(value: object) -> float:
-    """A speed above 1."""
-    number(value, "faster", 1, FASTEST, above=True)
-    return float(value)  # type: ignore[arg-type]
-
-
 def prune_faster(
     clf: Classifier,
     data: Dataset,
     faster: float | Sequence[float] = 2.0,
     *,
     dev: Dataset | None = None,
-    batch: int = 32,
-    length: int | None = None,
-    samples: int = 1024,
-    remove: str = "both",
-    repair: str = "refit",
-    retrain: FinetuneOptions | None = None,
-    seed: int = 0,
+    batch: int = FasterOptions.batch,
+    length: int | None = FasterOptions.length,
+    samples: int = FasterOptions.samples,
+    remove: str = FasterOptions.remove,
+    repair: str = FasterOptions.repair,
+    retrain: FinetuneOptions | None = FasterOptions.retrain,
+    seed: int = FasterOptions.seed,
     label_order: Sequence[str] | str | None = None,
     progress: PhaseProgress | None = None,
     cancel: Cancel | None = None,

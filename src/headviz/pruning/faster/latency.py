@@ -18,6 +18,7 @@ from ...analyses.speed import random_batch
 from ...errors import OptionError
 from ...heads import HeadMask
 from ...models.feed_forward import neurons, smaller
+from ...models.text_length import LENGTH
 from ...progress import Cancel, Progress, tracked
 from ...results import Result
 
@@ -29,7 +30,6 @@ ROUNDS, SECONDS = (3, 12), 20.0  # least and most rounds of the table, and how l
 SETTLED = 0.005  # a round that changes the times by less, all in all, is the last
 PAIRS, PAIRS_SECONDS = (9, 41), 20.0  # the same for pairs
 RESAMPLES = 2000
-LENGTH = 128  # tokens, where the model can take as many
 
 
 @dataclass(frozen=True)

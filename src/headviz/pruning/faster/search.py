@@ -23,12 +23,11 @@ from ..search import best_subset
 from .allotment import Choices, allotted, losses
 from .gradients import Gradients
 from .latency import Speed, Table, Timer, measured
+from .options import BOTH, HEADS_ONLY
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
 
-BOTH, HEADS_ONLY = "both", "heads"
-REMOVED = (BOTH, HEADS_ONLY)
 CLOSE = 0.02  # of the target: near enough to stop correcting
 TOLERANCE = 0.1  # of the target: farther below it, the target counts as out of reach
 TURNS, TURN_PAIRS = 6, 15

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import OptionError
+from ...pruning.faster.options import FasterOptions, check_target
 from ...pruning.options import FinetuneOptions, read_options, tuples, without_repeats
 from ..protocol import RunJob, Tools
 from .loaded import JobSpec, same_sources, sources
@@ -34,19 +35,17 @@ class FasterSpec(JobSpec):
     """The options of ``headviz prune --faster``. ``beside`` also removes heads only, for the same targets."""
 
     targets: tuple[float, ...] = (1.5, 2.0)
-    batch: int = 32
-    length: int | None = None
-    samples: int = 1024
-    repair: str = "refit"
-    seed: int = 0
+    batch: int = FasterOptions.batch
+    length: int | None = FasterOptions.length
+    samples: int = FasterOptions.samples
+    repair: str = FasterOptions.repair
+    seed: int = FasterOptions.seed
     beside: bool = True
     train_limit: int | None = None
     dev_limit: int | None = None
     finetune: tuple[tuple[str, Any], ...] | None = None  # train the smaller models so
 
     def __post_init__(self) -> None:
-        from ...pruning.faster.faster import check_target
-
         super().__post_init__()
         tuples(self, "targets")
         object.__setattr__(self, "targets", tuple(check_target(t) for t in self.targets))
@@ -56,9 +55,7 @@ class FasterSpec(JobSpec):
         _ = self.options
 
     @property
-    def options(self) -> Any:
-        from ...pruning.faster.faster import FasterOptions
-
+    def options(self) -> FasterOptions:
         retrain = None if self.finetune is None else FinetuneOptions.from_dict(dict(self.finetune))
         return FasterOptions(self.batch, self.length, self.samples, repair=self.repair, seed=self.seed, retrain=retrain)
 

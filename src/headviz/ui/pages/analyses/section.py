@@ -16,6 +16,7 @@ from ....errors import TaskError, UserError
 from ....evaluation.verdict import MARGIN
 from ....heads import HeadMask
 from ....models.stand_in import ZERO, StandIn
+from ....models.text_length import LENGTH
 from ...parts import abilities, cost, published, recorded, reference, scoring
 from ...parts.measure import key_of
 from ...shell import graded, jobs, loaders, show, state
@@ -107,7 +108,7 @@ def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) 
     """The page's own values of options; they are also the command's flags."""
     given: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
     given["margin"] = view.margin
-    given["length"] = min(128, longest)
+    given["length"] = min(LENGTH, longest)
     if analysis.name != GRADE:  # which names all scores itself
         given["scores"] = ",".join(dict.fromkeys([*orders(view, known), ORACLE]))
     if analysis.asks("checkpoints"):

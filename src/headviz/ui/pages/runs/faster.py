@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....errors import OptionError, UserError
+from ....pruning.faster.options import FasterOptions
 from ....tasks import points_in
 from ...parts import training
 from ...shell import loaders, numbers, show, state
@@ -27,9 +28,9 @@ def form(view: View) -> None:
     st.caption("Heads and feed-forward neurons go until the model is so many times as fast on this machine.")
     a, b, c, d = st.columns(4)
     targets = a.text_input("Times as fast", "1.5, 2", key="fast_targets", help="One or more numbers above 1")
-    batch = numbers.field(b, "Texts at once", 1, 1024, 32, "fast_batch")
+    batch = numbers.field(b, "Texts at once", 1, 1024, FasterOptions.batch, "fast_batch")
     length = numbers.field(c, "Tokens of each", 1, 4096, 32, "fast_length")
-    samples = numbers.field(d, "Examples to choose on", 4, 20_000, 1024, "fast_samples")
+    samples = numbers.field(d, "Examples to choose on", 4, 20_000, FasterOptions.samples, "fast_samples")
     repair = st.selectbox("Kept weights", list(REPAIRS), format_func=REPAIRS.__getitem__, key="fast_repair")
     with st.container(horizontal=True, gap="medium"):
         beside = st.checkbox("Heads only, beside it", True, key="fast_beside")
