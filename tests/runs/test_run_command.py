@@ -145,7 +145,7 @@ def test_nothing_is_written_for_a_plan_that_cannot_work(registry, capsys, tmp_pa
     place = folders(tmp_path / "real")
     for change, reason in (
         ({"keep_per_layer": 2}, "keeping 2 per layer allows"),
-        ({"algorithm": "igspp", "base": None}, "name them with --base"),
+        ({"algorithm": "igspp", "base": None}, "name them (--base"),
         ({"score": "tailor"}, "Did you mean 'taylor'"),
         ({"model": place["model"] + "x"}, "There is no folder"),
         ({"label_column": "labels"}, "label"),
