@@ -84,9 +84,12 @@ class Whole(AuthorWalk):
 @pytest.mark.parametrize("off", [[], [(0, 1), (1, 0), (1, 1)]], ids=["full", "masked"])
 def test_padding_that_is_not_walked_changes_nothing(family: str, off: list[tuple[int, int]]) -> None:
     clf = tiny_classifier(family)
+    with torch.no_grad():  # some published models have a [PAD] that is not 0
+        words = clf.model.get_input_embeddings().weight
+        words[clf.tokenizer.pad_token_id] = torch.randn(words.shape[1], generator=torch.Generator().manual_seed(0))
     encodings = clf.encode(TEXTS, PAIRS)
     longest = max(map(len, encodings))
-    for width in (longest, longest + 7):
+    for width in (longest, longest + 1, longest + 7):
         given = (clf, encodings, [None] * len(encodings), PathOptions(6, "captum"), clf.full_mask.without(off))
         whole, cut = (sweep(*given, walk=partial(walk, width=width), width=width) for walk in (Whole, AuthorWalk))
         for one, other in zip(whole, cut, strict=True):

@@ -28,6 +28,7 @@ LABELS = ("no", "yes")
     ("raw", "paired", "lines", "wrong"),
     [
         ("a | b\n\nc\td\n", True, {1: ("a", "b"), 3: ("c", "d")}, []),
+        ("a\fb\r\n\rc", False, {1: ("a\fb", ""), 3: ("c", "")}, []),
         ("a | b\nalone", True, {1: ("a", "b")}, ["Line 2 is not a pair"]),
         ("a | b | c", True, {}, ["Line 1 is not a pair"]),
         ("one | two", False, {1: ("one | two", "")}, []),
@@ -44,7 +45,7 @@ def test_lines_are_read_one_by_one(raw: str, paired: bool, lines: many.Lines, wr
 def test_only_so_many_lines() -> None:
     found, said = many.read_lines("x\n" * (many.MOST_LINES + 5), False)
     assert len(found) == many.MOST_LINES
-    assert said == [f"Only the first {many.MOST_LINES} lines are used."]
+    assert said == [f"Only the first {many.MOST_LINES} texts are used."]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,10 @@ def test_a_missing_column_is_told_without_option_names(tmp_path: Path) -> None:
     assert said.endswith("Name one or two of: left, right, label."), said
 
 
-@pytest.mark.parametrize("text", ["A share (30 %) of the heads is off.", "Column 'a (b)' is missing (line 3)."])
+@pytest.mark.parametrize(
+    "text",
+    ["A share (30 %) of the heads is off.", "Column 'a (b)' is missing.", "There is no folder 'bert (lr=2e-5)'."],
+)
 def test_other_brackets_stay(text: str) -> None:
     assert on_page(text) == text
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from .. import __version__
 from ..errors import RunError
 from ..progress import Cancel, PhaseProgress, stop_if
 from .algorithms import ALGORITHMS
@@ -163,7 +164,8 @@ def _kept_parts(
     if (count := score_parts(plan, state, work)) == 1:
         return None
     before, built = state.choice(work.seed, work.step - 1), state.record(work.seed, work.step - 1)
-    of = (plan.digest, state.model_digest, state.data_digest, before and before.mask, built and built.model_digest)
+    masks = (before and before.mask, built and built.model_digest)
+    of = (__version__, plan.digest, state.model_digest, state.data_digest, *masks)
     place = checkpoint_folder(context.folder, work.seed, work.step) / "parts.safetensors"
     total = len(context.sample(plan, work.seed, plan.samples))
     found: list[ScorePart] = []

@@ -101,7 +101,7 @@ def class_names(cells: Sequence[Any], file: str, column: str) -> tuple[str, ...]
         raise TaskError(
             f"Column '{column}' of {file} has {len(found):,} different values, too many for classes "
             f"(at most {MAX_CLASSES}). Choose the label column (--label-column, label_column=), or say that the labels "
-            "are numbers to be predicted (regression=True).",
+            "are numbers to be predicted (--regression, regression=True).",
             options=("label_column",),
         )
     if len(found) < 2:

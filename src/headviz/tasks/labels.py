@@ -138,8 +138,8 @@ def _remedy(names: Sequence[str], model_labels: Sequence[str], data: Dataset) ->
     task = data.task.name
     example = ",".join([*names, *[NO_CLASS] * (len(model_labels) - len(names))])
     give = (
-        f"If you know the order of the model's outputs (its model card says it), give it, for instance {example} "
-        "(--label-order, label_order=), in the dashboard on Data & model."
+        "If you know the order of the model's outputs (its model card says it), give it (--label-order, label_order=), "
+        f"for instance {example}. The dashboard asks for it on Data & model."
     )
     if len(names) > len(model_labels):
         return (

@@ -194,7 +194,7 @@ def check_masks(
             if never_empty(clf, cell.mask):
                 which, instead = f"The mask of '{cell.source}'", "Leave it out"
                 if cell.draw is not None:
-                    which, instead = f"A mask of {len(cell.mask.off)} random heads", "Ask for none (random=0)"
+                    which, instead = f"A mask of {len(cell.mask.off)} random heads", "Ask for none, random=0"
                 raise MaskError(
                     f"{which} leaves a layer of '{target}' without a head, and {clf.family.why_not_empty}. "
                     f"{instead}, or transfer without retraining."

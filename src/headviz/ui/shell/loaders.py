@@ -27,6 +27,7 @@ from ...scores.catalogue import names_for
 from ...storage.home import ROOTS, home
 from ...storage.paths import outside_path
 from .memo import Memo, identity
+from .refusals import on_page
 from .uploads import is_gone, naming
 from .uploads import uploads as uploads
 from .view import View
@@ -307,7 +308,7 @@ def mismatch(clf: Model, data: Dataset) -> str:
     try:
         check(clf, data)
     except UserError as wrong:
-        return str(wrong)
+        return on_page(wrong)
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,13 +15,15 @@ from ....errors import UserError
 from ....progress import stop_if
 from ...parts import remarks
 from ...shell import jobs, memo, show
+from ...shell.refusals import on_page
 from .answering import Column, answer
 
 if TYPE_CHECKING:
     from ....models.classifier import Classifier
     from ....tasks import Dataset
 
-MOST_LINES = 200
+MOST_LINES = 200  # texts or pairs
+LINE_END = re.compile(r"\r\n|\r|\n")  # as editors count lines; not form feeds and the like
 
 Lines = Mapping[int, tuple[str, str]]  # texts or pairs by the number of their line, as the user counts it
 
@@ -97,7 +100,7 @@ def _answers(
                     try:
                         values[k] = _answer(column, [texts[k]], paired)[0]
                     except UserError as reason:
-                        wrong.setdefault(k, f"Line {numbers[k]}: {reason}")
+                        wrong.setdefault(k, f"Line {numbers[k]}: {on_page(reason)}")
             progress(at * len(lines) + part[-1] + 1, len(given) * len(lines))
         out.append(values)
     said = remarks.about_many(given[0].clf, lines, paired)
@@ -120,11 +123,11 @@ def read_lines(raw: str, paired: bool) -> tuple[dict[int, tuple[str, str]], list
     """Texts, or pairs split at a tab or a bar, and one complaint per line that cannot be read."""
     out: dict[int, tuple[str, str]] = {}
     wrong: list[str] = []
-    for i, line in enumerate(raw.splitlines(), 1):
+    for i, line in enumerate(LINE_END.split(raw), 1):
         if not line.strip():
             continue
         if len(out) == MOST_LINES:
-            wrong.append(f"Only the first {MOST_LINES} lines are used.")
+            wrong.append(f"Only the first {MOST_LINES} texts are used.")
             break
         parts = [p.strip() for p in line.replace("\t", "|").split("|")]
         if not paired and "\t" in line.strip():

@@ -13,6 +13,7 @@ from ....errors import TaskError, UserError
 from ....models.named import NAMED
 from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...shell import jobs, loaders, numbers, recipes, show, state, uploads
+from ...shell.refusals import on_page
 from ...shell.view import View, defaults
 
 if TYPE_CHECKING:
@@ -327,7 +328,7 @@ def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str,
     try:
         train = loaders.train(view)
     except UserError as wrong:
-        return (groups, None, str(wrong))  # a task may have no training data; the lengths of dev are still shown
+        return (groups, None, on_page(wrong))  # a task may have no training data; the lengths of dev are still shown
     lengths = counted(train)
     groups.insert(0, (f"train ({len(train):,})", [float(n) for n in lengths]))
     drawn = sample(train, view.samples, seed=view.seed, lengths=lengths)
