@@ -101,6 +101,9 @@ def tiny_model(
                 torch.nn.init.normal_(weight, std=spread)
             elif name.endswith("bias"):
                 torch.nn.init.normal_(weight, std=0.1)
+        words = model.get_input_embeddings().weight
+        with torch.no_grad():  # in published models [PAD] is not always 0
+            words[settings["pad_token_id"]].normal_(std=float(words.std()))
     return model.eval()
 
 

@@ -34,8 +34,7 @@ class AuthorWalk(Walk):
     """The path of the published code: another baseline, another target, padding, and no token types on the way.
 
     No token attends to padding, and none of its rows reaches the answer, so attributions of padding are exactly 0.
-    The path is walked without it, and the zeros are added at the end. MobileBERT walks it: its embeddings join each
-    token with its neighbours, and the last one's is padding.
+    The path is walked without it, and the zeros are added at the end.
     """
 
     def __init__(
@@ -52,10 +51,9 @@ class AuthorWalk(Walk):
         ids = torch.where(batch["attention_mask"] == 1, batch.pop("input_ids"), pad_of(clf))
         self.input = {"inputs_embeds": words(ids), **batch}  # [B, width, …]
         self.width = width
-        self.length = walked = width if getattr(clf.config, "trigram_input", False) else self.length
-        self.end = self.input["inputs_embeds"][:, :walked]
-        self.start = words(baseline(clf, ids)[:, :walked])
-        self.batch = {k: v[:, :walked] for k, v in batch.items() if k != TYPES}
+        self.end = self.input["inputs_embeds"][:, : self.length]
+        self.start = words(baseline(clf, ids)[:, : self.length])
+        self.batch = {k: v for k, v in self.batch.items() if k != TYPES}
 
     def at_input(self, keep: bool) -> tuple[Tensor, list[Tensor]]:
         """Logits and attentions come from a pass of their own, which has the token types and the padding."""

@@ -102,6 +102,19 @@ def _scaled(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, Any]
     return logits
 
 
+def _bounded(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, Any]) -> Tensor:
+    """MobileBERT joins each token with its neighbours. Past the end of a text is nothing, also where padding stands.
+
+    As transformers has it, the last token would change with the batch wherever the embedding of [PAD] is not 0.
+    """
+    given = dict(batch)
+    ids = given.pop("input_ids", None)
+    words = given["inputs_embeds"] if ids is None else model.get_input_embeddings()(ids)
+    given["inputs_embeds"] = words * given["attention_mask"].unsqueeze(-1).to(words.dtype)
+    logits: Tensor = model(**given, **keywords).logits
+    return logits
+
+
 INTERFACE = (
     bert_like("Data2Vec-text", "data2vec-text", classifier_head, position_offset=True, tiny=_ROBERTA),
     bert_like("RoBERTa-PreLN", "roberta-prelayernorm", pre_norm=True, position_offset=True, tiny=_ROBERTA),
@@ -119,6 +132,7 @@ INTERFACE = (
         "MobileBERT",
         "mobilebert",
         head_size=lambda config: int(config.true_hidden_size) // int(config.num_attention_heads),
+        forward=_bounded,
         why_layers_stay="its layers hold several feed-forward blocks each",
         tiny={"embedding_size": 16, "intra_bottleneck_size": 16, "num_feedforward_networks": 2},
     ),
