@@ -25,7 +25,7 @@ from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from support.plain import evaluate
 from support.scored_data import made
-from support.tiny import PRUNABLE, WORDS, tiny_classifier
+from support.tiny import PRUNABLE, WORDS, worn_classifier
 from support.together import together
 
 CLOSE = {"rtol": 0, "atol": 1e-5}
@@ -53,7 +53,7 @@ def random_mask(rng: random.Random, layers: int, heads: int) -> HeadMask:
 
 
 def test_changed_weights_are_refused_not_mixed_with_what_was_kept() -> None:
-    clf, data = tiny_classifier(layers=2), some_data(8)
+    clf, data = worn_classifier(layers=2), some_data(8)
     evaluator, mask = Evaluator(clf, data), clf.full_mask.without([(1, 0)])
     evaluator.compare(mask)
     with torch.no_grad():
@@ -71,7 +71,7 @@ def test_changed_weights_are_refused_not_mixed_with_what_was_kept() -> None:
 
 @pytest.mark.parametrize("count", [40, pytest.param(200, marks=pytest.mark.slow)])
 def test_many_random_masks(count: int) -> None:
-    clf, data, rng = tiny_classifier(layers=4, spread=0.15), some_data(8), random.Random(2)
+    clf, data, rng = worn_classifier(layers=4, spread=0.15), some_data(8), random.Random(2)
     evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=60))
     for _ in range(count):
         mask = random_mask(rng, 4, 4)
@@ -84,7 +84,7 @@ def test_texts_of_similar_length_padded_as_on_a_gpu(
     family: str, spread: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There one batch for each length would be hundreds of small kernels."""
-    clf, data, rng, seen = tiny_classifier(family, spread=0.15), some_data(), random.Random(3), []
+    clf, data, rng, seen = worn_classifier(family, spread=0.15), some_data(), random.Random(3), []
     gpu = torch.device("cuda")
 
     def there(chunk: packing.Chunk, device: torch.device, dtype: torch.dtype) -> packing.Placed:
@@ -105,7 +105,7 @@ def test_texts_of_similar_length_padded_as_on_a_gpu(
 
 
 def test_evaluation_says_the_same_as_the_plain_one() -> None:
-    clf, data = tiny_classifier(), some_data()
+    clf, data = worn_classifier(), some_data()
     mask = HeadMask.full(3, 4).without([(1, 2), (2, 0)])
     mine, plain = Evaluator(clf, data).evaluate(mask), evaluate(clf, data, mask)
     assert mine.metrics == plain.metrics
@@ -115,7 +115,7 @@ def test_evaluation_says_the_same_as_the_plain_one() -> None:
 
 @pytest.mark.parametrize("family", PRUNABLE)
 def test_really_pruned_models_and_empty_layers(family: str) -> None:
-    clf, data = tiny_classifier(family, spread=0.15), some_data()
+    clf, data = worn_classifier(family, spread=0.15), some_data()
     gone = HeadMask.full(3, 4).without([(0, 1), *((1, h) for h in range(4)), (2, 3)])
     small = headviz.prune(clf, gone)
     evaluator = Evaluator(small, data)
@@ -125,7 +125,7 @@ def test_really_pruned_models_and_empty_layers(family: str) -> None:
 
 
 def test_masking_a_removed_head_is_the_same_mask() -> None:
-    clf, data = tiny_classifier(), some_data()
+    clf, data = worn_classifier(), some_data()
     small = headviz.prune(clf, HeadMask.full(3, 4).without([(1, 1)]))
     evaluator = Evaluator(small, data)
     first = evaluator.evaluate()
@@ -135,27 +135,27 @@ def test_masking_a_removed_head_is_the_same_mask() -> None:
 
 @pytest.mark.parametrize("activation", ["gelu_new", "relu"])
 def test_other_activations(activation: str) -> None:
-    clf, data = tiny_classifier(hidden_act=activation, spread=0.15), some_data()
+    clf, data = worn_classifier(hidden_act=activation, spread=0.15), some_data()
     mask = HeadMask.full(3, 4).without([(1, 2)])
     np.testing.assert_allclose(Evaluator(clf, data).evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)
 
 
 def test_long_texts_take_the_other_attention_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    clf, data = tiny_classifier(spread=0.15), some_data()
+    clf, data = worn_classifier(spread=0.15), some_data()
     expected = evaluate(clf, data).logits
     monkeypatch.setattr("headviz.models.fast.kernels.SHORT", 4)
     np.testing.assert_allclose(Evaluator(clf, data).evaluate().logits, expected, **CLOSE)
 
 
 def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
-    clf, data = tiny_classifier(spread=0.15), some_data()
+    clf, data = worn_classifier(spread=0.15), some_data()
     expected = evaluate(clf, data).logits
     monkeypatch.setattr("headviz.models.fast.kernels._onednn", lambda: None)
     np.testing.assert_allclose(Evaluator(clf, data).evaluate().logits, expected, **CLOSE)
 
 
 def test_only_layers_that_a_mask_can_change_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    clf, data = tiny_classifier(layers=4), some_data()
+    clf, data = worn_classifier(layers=4), some_data()
     evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=10**6))
     seen: list[tuple[str, int]] = []
     stages = evaluator._stages
@@ -183,7 +183,7 @@ def test_only_layers_that_a_mask_can_change_are_computed(monkeypatch: pytest.Mon
 
 
 def test_a_sweep_leaves_only_the_full_models_states() -> None:
-    clf, data = tiny_classifier(layers=4), some_data()
+    clf, data = worn_classifier(layers=4), some_data()
     evaluator = Evaluator(clf, data)
     evaluator.evaluate()
     held = evaluator._cache.held
@@ -204,7 +204,7 @@ def test_tight_budgets_keep_evenly_spaced_layers() -> None:
 
 @pytest.mark.slow
 def test_memory_stays_under_its_budget_and_is_really_used() -> None:
-    clf, data, rng = tiny_classifier(layers=4), some_data(60), random.Random(3)
+    clf, data, rng = worn_classifier(layers=4), some_data(60), random.Random(3)
     for budget in (10_000, 100_000, 400_000, 4_000_000):
         evaluator = Evaluator(clf, data, EvaluatorOptions(budget=budget))
         for _ in range(12):
@@ -222,7 +222,7 @@ def test_memory_stays_under_its_budget_and_is_really_used() -> None:
 
 @pytest.mark.slow
 def test_four_threads_with_different_masks() -> None:
-    clf, data = tiny_classifier(layers=4, spread=0.15), some_data()
+    clf, data = worn_classifier(layers=4, spread=0.15), some_data()
     evaluator = Evaluator(clf, data, EvaluatorOptions(budget=300_000, chunk_tokens=150))
     rng = random.Random(4)
     lists = [[random_mask(rng, 4, 4) for _ in range(4)] for _ in range(4)]
@@ -244,7 +244,7 @@ def test_four_threads_with_different_masks() -> None:
 
 
 def test_cancelling_leaves_nothing_behind() -> None:
-    clf, data = tiny_classifier(), some_data()
+    clf, data = worn_classifier(), some_data()
     evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=100))
     calls = iter(range(100))
     with pytest.raises(Cancelled):
@@ -254,7 +254,7 @@ def test_cancelling_leaves_nothing_behind() -> None:
 
 
 def test_progress_counts_examples() -> None:
-    evaluator = Evaluator(tiny_classifier(), some_data(), EvaluatorOptions(chunk_tokens=100))
+    evaluator = Evaluator(worn_classifier(), some_data(), EvaluatorOptions(chunk_tokens=100))
     seen: list[tuple[int, int]] = []
     evaluator.evaluate(progress=lambda done, total: seen.append((done, total)))
     assert seen[0] == (0, 40)
@@ -267,20 +267,20 @@ def test_progress_counts_examples() -> None:
 
 
 def test_results_are_handed_out_read_only() -> None:
-    evaluator = Evaluator(tiny_classifier(), some_data())
+    evaluator = Evaluator(worn_classifier(), some_data())
     with pytest.raises(ValueError, match="read-only"):
         evaluator.evaluate().logits[0, 0] = 1.0
 
 
 def test_the_caller_keeps_his_weights() -> None:
-    clf = tiny_classifier()
+    clf = worn_classifier()
     before = clf.digest
     Evaluator(clf, some_data()).evaluate(HeadMask.full(3, 4).without([(0, 0)]))
     assert headviz.wrap(clf.model, clf.tokenizer).digest == before
 
 
 def test_comparison_of_a_mask() -> None:
-    clf, data = tiny_classifier(), some_data()
+    clf, data = worn_classifier(), some_data()
     evaluator = Evaluator(clf, data)
     mask = HeadMask.full(3, 4).without([(0, 0), (1, 3)])
     found = evaluator.compare(mask)
@@ -299,7 +299,7 @@ def test_comparison_of_a_mask() -> None:
 
 @pytest.mark.skipif(not bfloat16_here(torch.device("cpu")), reason="this processor has no bfloat16")
 def test_bfloat16_says_how_far_it_agrees() -> None:
-    clf, data = tiny_classifier(spread=0.1), some_data()
+    clf, data = worn_classifier(spread=0.1), some_data()
     evaluator = Evaluator(clf, data, EvaluatorOptions(precision="bfloat16"))
     found = evaluator.agreement(HeadMask.full(3, 4).without([(1, 1)]))
     exact = evaluate(clf, data, HeadMask.full(3, 4).without([(1, 1)]))
@@ -312,7 +312,7 @@ def test_bfloat16_says_how_far_it_agrees() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
 def test_models_of_other_precisions(dtype: torch.dtype) -> None:
-    exact, data = tiny_classifier(spread=0.1), some_data()
+    exact, data = worn_classifier(spread=0.1), some_data()
     clf = dataclasses.replace(exact, model=copy.deepcopy(exact.model).to(dtype))
     mask = HeadMask.full(3, 4).without([(1, 1)])
     evaluator = Evaluator(clf, data)
@@ -331,7 +331,7 @@ def test_bad_options_are_answered() -> None:
     with pytest.raises(OptionError, match="budget"):
         EvaluatorOptions(budget=-1)
     with pytest.raises(TaskError, match="no examples"):
-        Evaluator(tiny_classifier(), some_data().subset([]))
+        Evaluator(worn_classifier(), some_data().subset([]))
 
 
 def test_packing_covers_every_text_once_without_padding() -> None:
@@ -349,7 +349,7 @@ def test_packing_covers_every_text_once_without_padding() -> None:
 
 
 def test_modernbert_refuses_bfloat16() -> None:
-    clf = tiny_classifier("modernbert")
+    clf = worn_classifier("modernbert")
     with pytest.raises(headviz.UserError, match="float32 only"):
         Evaluator(clf, some_data(), EvaluatorOptions(precision="bfloat16"))
     with pytest.raises(ValueError, match="own precision"):
@@ -359,7 +359,7 @@ def test_modernbert_refuses_bfloat16() -> None:
 @pytest.mark.parametrize("family", ["bert", "distilbert", "modernbert"])
 def test_models_without_some_feed_forward_blocks_and_layers(family: str) -> None:
     data = some_data()
-    clf = trim(tiny_classifier(family, layers=4, spread=0.15), ffn=[("encoder", 1)], layers=[("encoder", 2)]).classifier
+    clf = trim(worn_classifier(family, layers=4, spread=0.15), ffn=[("encoder", 1)], layers=[("encoder", 2)]).classifier
     evaluator = Evaluator(clf, data)
     for off in ([], [(1, 2)], [(2, 0), (0, 1)]):
         mask = HeadMask.full(3, 4).without(off)
@@ -368,7 +368,7 @@ def test_models_without_some_feed_forward_blocks_and_layers(family: str) -> None
 
 def test_a_regression_without_heads_has_no_correlation() -> None:
     """Its answers differ in the last bits, by the batch, and so by the length of a text."""
-    clf = tiny_classifier(labels=("score",), layers=2)
+    clf = worn_classifier(labels=("score",), layers=2)
     data = made(39, seed=3, task="stsb")
     lengths = np.array([len(e) for e in clf.encode(data.texts, data.pairs)], dtype=float)
     data = Dataset(data.task, "dev", data.texts, data.pairs, lengths)

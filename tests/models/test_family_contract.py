@@ -32,7 +32,7 @@ from headviz.pruning.repair.apply import repaired, require_repairable
 from support.marks import all_in_ci
 from support.plain import evaluate
 from support.scored_data import made
-from support.tiny import ALL_FAMILIES, PAIRS, TEXTS, tiny_classifier, tiny_model
+from support.tiny import ALL_FAMILIES, PAIRS, TEXTS, worn_classifier, worn_model
 from support.tiny_translation import tiny_translator
 
 _LAYER = "encoder.layer.{i}"
@@ -90,7 +90,7 @@ def some_off(clf: headviz.Classifier) -> HeadMask:
 @pytest.mark.parametrize("family", all_in_ci([*ALL, "marian"], [*WAYS, "marian"]))
 def test_what_a_sheet_names_is_there(family: str) -> None:
     sheet = family_of(family)
-    clf = tiny_classifier(family) if sheet.classifies else tiny_translator(family)
+    clf = worn_classifier(family) if sheet.classifies else tiny_translator(family)
     assert sheet.model_type == family
     assert list(sheet.attention) == list(clf.stacks)
     for path in (sheet.embeddings, *(a.position_table for a in sheet.attention.values() if a.position_table)):
@@ -119,11 +119,11 @@ def test_titles_are_told_apart() -> None:
 @each_family
 @torch.no_grad()
 def test_without_a_mask_it_is_transformers_and_a_mask_zeroes_what_the_output_matrix_reads(family: str) -> None:
-    """The slow, obvious meaning of a mask, in transformers' own eager attention."""
-    clf = tiny_classifier(family)
+    """The slow, obvious meaning of a mask, in transformers' own eager attention, text by text."""
+    clf = worn_classifier(family)
     batch, mask = batch_of(clf), some_off(clf)
-    model = tiny_model(family, attn_implementation="eager")
-    full = model(**batch).logits
+    model = worn_model(family, attn_implementation="eager")
+    full = _one_by_one(model, clf)
     torch.testing.assert_close(clf.logits(batch), full, atol=1e-5, rtol=1e-5)
     theirs = dataclasses.replace(clf, model=_as_ours(model))
     for row in range(clf.num_layers):
@@ -134,8 +134,12 @@ def test_without_a_mask_it_is_transformers_and_a_mask_zeroes_what_the_output_mat
     model.config._attn_implementation = "eager"
     found = clf.logits(batch, mask)
     assert (found - full).abs().max() > 1e-3
-    torch.testing.assert_close(found, model(**batch).logits, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found, _one_by_one(model, clf), atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(clf.logits(batch, mask, kernel="eager"), found, atol=1e-5, rtol=1e-5)
+
+
+def _one_by_one(model: Any, clf: headviz.Classifier) -> torch.Tensor:
+    return torch.cat([model(**clf.collate([e])).logits for e in clf.encode(TEXTS, PAIRS)])
 
 
 def _as_ours(model: Any) -> Any:
@@ -146,9 +150,9 @@ def _as_ours(model: Any) -> Any:
 @each_family
 def test_a_model_that_passes_a_layer_over_raises(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mask that is not applied must raise: attention that never asks for its entry is noticed."""
-    clf = tiny_classifier(family)
+    clf = worn_classifier(family)
     attention = clf.attention_module(0)
-    plain = type(tiny_model(family).base_model.get_submodule(_path(clf, 0)))
+    plain = type(worn_model(family).base_model.get_submodule(_path(clf, 0)))
     if clf.family.own_attention is not None:
         attention.__class__ = plain
     else:
@@ -165,7 +169,7 @@ def _path(clf: headviz.Classifier, row: int) -> str:
 
 @each_family
 def test_toggles_without_padding_equal_plain_evaluation_with_it(family: str) -> None:
-    clf, data, rng = tiny_classifier(family, spread=0.15), made(12), random.Random(1)
+    clf, data, rng = worn_classifier(family, spread=0.15), made(12), random.Random(1)
     budgets = (0, 60_000, 2**30)
     evaluators = [Evaluator(clf, data, EvaluatorOptions(budget=b, chunk_tokens=150)) for b in budgets]
     full = clf.full_mask
@@ -186,7 +190,7 @@ def test_toggles_without_padding_equal_plain_evaluation_with_it(family: str) -> 
 
 def captum_maps(clf: headviz.Classifier, family: str, walk: Walk, target: int, steps: int) -> Iterator[Any]:
     """Captum's attribution of every row's probabilities, under transformers' own eager attention."""
-    model = tiny_model(family, attn_implementation="eager")
+    model = worn_model(family, attn_implementation="eager")
     own = clf.family.own_attention is not None
     wanted = {"output_attentions": True} if own else {}  # else these modules give no probabilities
     names = list(walk.batch)
@@ -207,7 +211,7 @@ def captum_maps(clf: headviz.Classifier, family: str, walk: Walk, target: int, s
 
 @each_family
 def test_the_captum_rule_is_captum_in_every_layer(family: str) -> None:
-    clf, steps = tiny_classifier(family), 5
+    clf, steps = worn_classifier(family), 5
     encodings = clf.encode(TEXTS, PAIRS)
     walk = Walk(clf, encodings, [2] * len(TEXTS), None)
     torch.testing.assert_close(walk.at_input(keep=False)[0], clf.logits(batch_of(clf)), atol=1e-5, rtol=1e-5)
@@ -227,7 +231,7 @@ def test_the_captum_rule_is_captum_in_every_layer(family: str) -> None:
 
 @pytest.mark.parametrize("steps", [1, 20])
 def test_the_captum_rule_at_other_steps(steps: int) -> None:
-    clf = tiny_classifier("bert")
+    clf = worn_classifier("bert")
     encodings = clf.encode(TEXTS, PAIRS)
     walk = Walk(clf, encodings, [2] * len(TEXTS), None)
     found = sweep(clf, encodings, [2] * len(TEXTS), PathOptions(steps, "captum"))
@@ -243,7 +247,7 @@ def test_the_captum_rule_at_other_steps(steps: int) -> None:
 
 @each_family
 def test_pruned_equals_masked_or_says_why_not_and_both_survive_a_reload(family: str, tmp_path: Path) -> None:
-    clf = tiny_classifier(family)
+    clf = worn_classifier(family)
     digest, batch, mask = clf.digest, batch_of(clf), some_off(clf)
     again = headviz.load(clf.save(tmp_path / "whole"), device="cpu")
     assert again.digest == digest
@@ -271,10 +275,10 @@ def test_pruned_equals_masked_or_says_why_not_and_both_survive_a_reload(family: 
 
 
 def test_a_family_without_a_fast_path_says_so(tmp_path: Path) -> None:
-    guest = tiny_classifier(GUEST.model_type)
+    guest = worn_classifier(GUEST.model_type)
     assert "whole passes" in how_evaluated(guest)
-    assert "fast" in how_evaluated(tiny_classifier("bert"))
-    assert "own layers" in how_evaluated(tiny_classifier("modernbert"))
+    assert "fast" in how_evaluated(worn_classifier("bert"))
+    assert "own layers" in how_evaluated(worn_classifier("modernbert"))
     with pytest.raises(ModelError, match="float32 only"):
         Evaluator(guest, made(), EvaluatorOptions(precision="bfloat16"))
     require_repairable(guest, "bias")
@@ -284,7 +288,7 @@ def test_a_family_without_a_fast_path_says_so(tmp_path: Path) -> None:
 
 def test_a_decoder_is_not_taken_apart() -> None:
     """Its causal mask is transformers' business: the fast stages would leave it out."""
-    clf, data = tiny_classifier("bert", is_decoder=True, spread=0.15), made(12)
+    clf, data = worn_classifier("bert", is_decoder=True, spread=0.15), made(12)
     assert "whole passes" in how_evaluated(clf)
     mask = some_off(clf)
     np.testing.assert_allclose(
@@ -297,11 +301,11 @@ def test_a_decoder_is_not_taken_apart() -> None:
 
 def test_maps_with_other_tokens_at_their_sides_are_refused() -> None:
     with pytest.raises(ModelError, match="Maps of BART cannot be drawn: its decoder reads the text one place later"):
-        headviz.conductance(tiny_classifier("bart"), TEXTS[0], PAIRS[0], steps=2)
+        headviz.conductance(worn_classifier("bart"), TEXTS[0], PAIRS[0], steps=2)
 
 
 def test_the_magnitude_of_a_head_counts_the_values_of_its_group() -> None:
-    clf = headviz.prune(tiny_classifier("llama"), HeadMask.full(3, 4).without([(0, 1)]))
+    clf = headviz.prune(worn_classifier("llama"), HeadMask.full(3, 4).without([(0, 1)]))
     found = headviz.score_heads(clf, made(2), score="magnitude").values
     places = clf.projections(0)
     for place, (head, group) in enumerate(((0, 0), (2, 1), (3, 1))):
@@ -312,7 +316,7 @@ def test_the_magnitude_of_a_head_counts_the_values_of_its_group() -> None:
 
 def test_the_mean_of_removed_heads_is_kept_in_a_model_that_runs_in_whole_passes() -> None:
     """GPT-2 stores its matrices transposed, and its layers are not run one by one."""
-    clf, data = tiny_classifier("gpt2"), made(6)
+    clf, data = worn_classifier("gpt2"), made(6)
     small = repaired(clf, HeadMask.full(3, 4).without([(1, 2)]), data, "bias").classifier
     total, count = torch.zeros(8), 0
     for encoding in clf.encode(data.texts, data.pairs):

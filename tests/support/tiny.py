@@ -68,9 +68,13 @@ def tiny_model(
     labels: tuple[str, ...] = ("entailment", "neutral", "contradiction"),
     seed: int = 0,
     spread: float = 0.25,
+    gains: float = 0.0,
     **config: Any,
 ) -> Any:
-    """A random transformers classifier. ``spread`` widens the weights so that masking a head is visible."""
+    """A random transformers classifier. ``spread`` widens the weights so that masking a head is visible.
+
+    ``gains`` is the sd of the norms' gains, which are 1 in a fresh model and not in a trained one.
+    """
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
     settings: dict[str, Any] = {
@@ -101,6 +105,8 @@ def tiny_model(
                 torch.nn.init.normal_(weight, std=spread)
             elif name.endswith("bias"):
                 torch.nn.init.normal_(weight, std=0.1)
+            elif weight.ndim == 1 and gains:
+                torch.nn.init.normal_(weight, mean=1.0, std=gains)
         words = model.get_input_embeddings().weight
         with torch.no_grad():  # in published models [PAD] is not always 0
             words[settings["pad_token_id"]].normal_(std=float(words.std()))
@@ -113,6 +119,16 @@ def tiny_classifier(family: str = "bert", **options: Any) -> Any:
 
     model = tiny_model(family, **options)
     return headviz.wrap(model, tiny_tokenizer(int(model.config.pad_token_id or 0)), name=f"tiny-{family}")
+
+
+def worn_model(family: str = "bert", **options: Any) -> Any:
+    """One whose norms have gains other than 1, as training leaves them."""
+    return tiny_model(family, gains=0.2, **options)
+
+
+def worn_classifier(family: str = "bert", **options: Any) -> Any:
+    """The same, as a headviz classifier."""
+    return tiny_classifier(family, gains=0.2, **options)
 
 
 def tiny_folder(path: Path, family: str = "bert", **options: Any) -> Path:
