@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from headviz.attribution.rules import PathOptions
 from headviz.errors import ModelError, OptionError
 from headviz.heads import HeadMask
+from headviz.models.families import FAMILIES
 from headviz.scores import masked_place
 from headviz.scores.correlation import correlations
 from headviz.scores.masked_place import hidden_places, masked_rows
@@ -14,7 +16,7 @@ from headviz.scores.statistics import mean_of
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from support.analysed import texts
-from support.tiny import tiny_classifier, tiny_tokenizer
+from support.tiny import ALL_FAMILIES, PAIRS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 
 
 def tiny_mlm() -> object:
@@ -111,6 +113,36 @@ def test_special_tokens_are_never_hidden() -> None:
     for e in mlm.encode(list(data.texts), list(data.pairs)):
         for place in hidden_places(e, 0, 0, copies=3):
             assert not e.special[place]
+
+
+FILLING = [f for f in ALL_FAMILIES if f in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not FAMILIES[f].has_decoder]
+
+
+@pytest.mark.parametrize("family", FILLING)
+@torch.no_grad()
+def test_embeddings_give_what_their_ids_give_alone_and_in_a_batch(family: str) -> None:
+    import headviz
+
+    mlm = headviz.wrap(tiny_model(family, masked_lm=True), tiny_tokenizer(FAMILIES[family].tiny.get("pad_token_id", 0)))
+    assert mlm.kind == "masked-lm"
+    encodings = mlm.encode(TEXTS, PAIRS)
+    batch = mlm.collate(encodings)
+    by_ids = mlm.forward(batch, mlm.call())
+    words = mlm.model.get_input_embeddings()(batch.pop("input_ids"))
+    by_words = mlm.forward({"inputs_embeds": words, **batch}, mlm.call())
+    real = batch["attention_mask"] == 1
+    torch.testing.assert_close(by_words[real], by_ids[real], atol=1e-5, rtol=1e-5)
+    for row, encoding in zip(by_ids, encodings, strict=True):
+        alone = mlm.forward(mlm.collate([encoding]), mlm.call())[0]
+        torch.testing.assert_close(row[: len(alone)], alone, atol=3e-5, rtol=1e-5)
+
+
+def test_where_embeddings_depend_on_hidden_tokens_there_is_no_path() -> None:
+    import headviz
+
+    mlm = headviz.wrap(tiny_model("esm", masked_lm=True), tiny_tokenizer(1))
+    with pytest.raises(ModelError, match="no path of embeddings"):
+        masked_rows(mlm, some(1))
 
 
 def test_mistakes() -> None:

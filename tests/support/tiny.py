@@ -69,13 +69,14 @@ def tiny_model(
     seed: int = 0,
     spread: float = 0.25,
     gains: float = 0.0,
+    masked_lm: bool = False,
     **config: Any,
 ) -> Any:
     """A random transformers classifier. ``spread`` widens the weights so that masking a head is visible.
 
     ``gains`` is the sd of the norms' gains, which are 1 in a fresh model and not in a trained one.
     """
-    from transformers import AutoConfig, AutoModelForSequenceClassification
+    from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
     settings: dict[str, Any] = {
         "vocab_size": len(tiny_tokenizer()),
@@ -97,7 +98,8 @@ def tiny_model(
             settings.pop(name)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = AutoModelForSequenceClassification.from_config(AutoConfig.for_model(family, **settings))
+        kind = AutoModelForMaskedLM if masked_lm else AutoModelForSequenceClassification
+        model = kind.from_config(AutoConfig.for_model(family, **settings))
         for name, weight in model.named_parameters():
             if "relative_attention_bias" in name:
                 torch.nn.init.normal_(weight, std=1.0)

@@ -202,7 +202,7 @@ class Classifier(TransformerModel):
         """The logits of a batch; gradients flow if the caller has enabled them."""
         own = self.family.forward
         with running(call):
-            if own is None or self.kind != CLASSIFICATION:
+            if own is None:
                 logits: Tensor = self.model(**batch, headviz=call).logits
             else:
                 logits = own(self.model, batch, {"headviz": call})
