@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 import headviz
 from headviz import HeadMask
@@ -11,7 +12,7 @@ from headviz.cli import main
 from headviz.errors import ModelError
 from headviz.models.families import FAMILIES
 from headviz.models.feed_forward import NEURONS, neurons, outer_map, smaller
-from headviz.models.onnx import NEEDED, apart, export_onnx
+from headviz.models.onnx import EQUAL, NEEDED, apart, difference, export_onnx
 from support.marks import classifiers
 from support.plain import evaluate
 from support.scored_data import made
@@ -129,6 +130,33 @@ def test_onnx_gives_the_same_logits(tmp_path):
     session = onnxruntime.InferenceSession(str(path))
     (found,) = session.run(None, {i.name: batch[i.name].numpy() for i in session.get_inputs()})
     np.testing.assert_allclose(found, logits(small), atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["mobilebert", "esm", "gpt2", "bart"])
+def test_onnx_of_families_that_run_in_their_own_way(family, tmp_path):
+    for name in NEEDED:
+        pytest.importorskip(name)
+    clf = tiny_classifier(family)
+    with torch.no_grad():  # [PAD] as large as other tokens, so that one which is read would show
+        clf.model.get_input_embeddings().weight.normal_(generator=torch.Generator().manual_seed(0))
+    path = export_onnx(clf, tmp_path / "model.onnx")
+    assert difference(clf, path) < EQUAL
+
+
+@pytest.mark.slow
+def test_a_file_that_the_runtime_cannot_run_is_not_kept(tmp_path, monkeypatch):
+    for name in NEEDED:
+        pytest.importorskip(name)
+    from onnxruntime.capi.onnxruntime_pybind11_state import Fail
+
+    def broken(*given):
+        raise Fail("[ONNXRuntimeError] : 1 : FAIL\nmore")
+
+    monkeypatch.setattr("headviz.models.onnx.difference", broken)
+    with pytest.raises(ModelError, match=r"not kept: .* FAIL$"):
+        export_onnx(tiny_classifier(layers=1), tmp_path / "model.onnx")
+    assert not (tmp_path / "model.onnx").exists()
 
 
 def test_large_logits_are_compared_as_shares_of_the_largest():

@@ -23,6 +23,7 @@ from .quiet import quiet
 
 if TYPE_CHECKING:
     from .classifier import Classifier
+    from .families.sheet import Forward
 
 EQUAL = 1e-4  # the most that a logit may be ``apart``
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
@@ -30,14 +31,15 @@ ORDER = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class _Plain(nn.Module):
-    """From token ids to logits, with positional arguments."""
+    """From token ids to logits, with positional arguments. ``own`` runs a model that transformers runs otherwise."""
 
-    def __init__(self, model: Any, names: tuple[str, ...]) -> None:
+    def __init__(self, model: Any, names: tuple[str, ...], own: Forward | None) -> None:
         super().__init__()
-        self.model, self.names = model, names
+        self.model, self.names, self.own = model, names, own
 
     def forward(self, *given: Tensor) -> Tensor:
-        logits: Tensor = self.model(**dict(zip(self.names, given, strict=True))).logits
+        batch = dict(zip(self.names, given, strict=True))
+        logits: Tensor = self.model(**batch).logits if self.own is None else self.own(self.model, batch, {})
         return logits
 
 
@@ -59,11 +61,12 @@ def export_onnx(clf: Classifier, path: str | Path) -> Path:
     texts = ["a", "a b c d e f g"], ["c d", "b"]
     batch = {k: v.cpu() for k, v in clf.collate(clf.encode(*texts)).items()}
     names = tuple(name for name in ORDER if name in batch)
+    own = clf.family.forward if getattr(clf.config, "trigram_input", False) else None  # MobileBERT
     any_size = {0: torch.export.Dim("batch", min=1), 1: torch.export.Dim("length", min=2, max=clf.max_length)}
     with quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of PyTorch's exporter, about its own inner workings
         program: Any = torch.onnx.export(
-            _Plain(model, names).eval(),
+            _Plain(model, names, own).eval(),
             tuple(batch[name] for name in names),
             dynamo=True,
             input_names=list(names),
@@ -72,11 +75,25 @@ def export_onnx(clf: Classifier, path: str | Path) -> Path:
             verbose=False,
         )
     program.save(str(path))
-    wrong = difference(clf, path)
+    try:
+        wrong = difference(clf, path)
+    except _failures() as error:
+        path.unlink()
+        reason = str(error).splitlines()[0][:200]
+        raise ModelError(
+            f"ONNX Runtime cannot run the file for every size of batch, so it was not kept: {reason}"
+        ) from error
     if not wrong <= EQUAL:
         path.unlink()
         raise ModelError(f"The ONNX file gave other logits than the model (by {wrong:.2g}), so it was not kept.")
     return path
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What ONNX Runtime raises where it cannot load or run a file."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as raised
+
+    return (raised.Fail, raised.InvalidArgument, raised.InvalidGraph, raised.NotImplemented, raised.RuntimeException)
 
 
 def difference(clf: Classifier, path: Path) -> float:
