@@ -3,8 +3,8 @@
 For comparing with published tables only. Padding counts here, so values depend on how long the longest text is; the
 defaults of ``conductance-spearman`` follow the definition instead. ``scores.catalogue`` lists the differences.
 
-Shapes: B examples, N nodes of the path, t tokens of the examples that share a pass, width of the longest
-text, C classes.
+Shapes: B examples, N nodes of the path, t tokens of the longest one that shares their pass, width: tokens of the
+longest text of all, C classes.
 """
 
 from __future__ import annotations
@@ -71,8 +71,7 @@ class AuthorWalk(Walk):
     ) -> list[ExampleMaps]:
         """As they are, padding included."""
         self.encodings = [_Wide(e, self.width) for e in self.encodings]  # type: ignore[misc]
-        wide = None if errors is None else [squared(error, self.width) for error in errors]
-        return super().examples(logits, attention, [squared(value, self.width) for value in values], wide)
+        return super().examples(logits, attention, [squared(value, self.width) for value in values], errors)
 
 
 class _Wide:
