@@ -24,6 +24,7 @@ from findings_models import AGREED, PAGE, Cell, training
 from findings_orders import agreement, orders
 from findings_papers import MORE_SEEDS, SEEDS, crossed, heads_one_by_one, retraining
 from findings_shared import board, shared
+from findings_tables import whole
 from headviz.progress import Cancel
 from headviz.storage.writing import replace_file
 
@@ -60,6 +61,10 @@ def run(args: argparse.Namespace) -> None:
     until = time.monotonic() + 60 * args.minutes
     for folder in (args.work / "made", args.work / "taken", args.out):
         folder.mkdir(parents=True, exist_ok=True)
+    if args.as_is:
+        for cell in _left(args):
+            write(args, cell, lambda: False)
+        return
     planned = {cell.name: cell for cell in cells()}
 
     def follow(cell: Cell) -> bool:
@@ -79,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
                 return computed
         return computed
 
-    while (left := [c for c in _asked(args) if not _file(args, c.name).exists()]) and time.monotonic() < until:
+    while (left := _left(args)) and time.monotonic() < until:
         if not any(follow(cell) for cell in left):  # other processes are at all that is left
             time.sleep(1)
 
@@ -91,9 +96,10 @@ def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
     print(f"{cell.name} …", flush=True)
     found = cell.compute(args, cancel)
     print(f"{cell.name}: {time.perf_counter() - began:.0f} s", flush=True)
-    replace_file(_made(args, cell.name), "")
+    if whole(found):
+        replace_file(_made(args, cell.name), "")
     path = _file(args, cell.name)
-    if path.exists():
+    if _whole(args, cell.name):
         if json.loads(path.read_text(encoding="utf-8"))["digest"] == found["digest"]:
             return
         path = args.out / "twins" / f"{cell.name}-{found['digest'][:8]}.json"
@@ -125,13 +131,17 @@ def _asked(args: argparse.Namespace) -> list[Cell]:
     return list(found.values())
 
 
+def _left(args: argparse.Namespace) -> list[Cell]:
+    return [cell for cell in _asked(args) if not _whole(args, cell.name)]
+
+
 def _there(args: argparse.Namespace, cell: Cell, name: str) -> bool:
     """Of the cell itself its file; of what it needs, what lies in the work folder."""
-    return (_file if name == cell.name else _made)(args, name).exists()
+    return _whole(args, name) if name == cell.name else _made(args, name).exists()
 
 
 def show_plan(args: argparse.Namespace) -> None:
-    left = [c for c in _asked(args) if not _file(args, c.name).exists()]
+    left = _left(args)
     for cell in left:
         print(f"{cell.name:60} {cell.price / 60:8.1f} min")
     print(f"{len(left)} cells are missing: some {sum(c.price for c in left) / 3600:.1f} hours of one processor.")
@@ -140,6 +150,12 @@ def show_plan(args: argparse.Namespace) -> None:
 def _made(args: argparse.Namespace, name: str) -> Path:
     """There once the models and states of a cell are whole in the work folder."""
     return Path(args.work / "made" / name)
+
+
+def _whole(args: argparse.Namespace, name: str) -> bool:
+    """Whether a cell's file is there and has all that was planned."""
+    path = _file(args, name)
+    return path.exists() and whole(json.loads(path.read_text(encoding="utf-8")))
 
 
 def _file(args: argparse.Namespace, name: str) -> Path:
@@ -165,6 +181,7 @@ def main() -> None:
     parser.add_argument("--tf32", action="store_true", help="on a GPU: products by its fast units, 10 bits of 23")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--grace", type=float, default=10, help="minutes that a begun cell may go on")
+    parser.add_argument("--as-is", action="store_true", help="of pruned cells: what their runs have; nothing goes on")
     parser.add_argument("--plan", action="store_true", help="say what is missing and what it takes; compute nothing")
     args = parser.parse_args()
     args.encoder = dict(args.encoder)

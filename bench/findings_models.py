@@ -122,9 +122,11 @@ def during(
         yield int(path.name), replace(clf, model=model)
 
 
-def followed(plan: PruningPlan, folder: Path, cancel: Cancel) -> tuple[Context, State]:
-    """A pruning run to its end, from where it stands."""
+def followed(plan: PruningPlan, folder: Path, cancel: Cancel, as_is: bool = False) -> tuple[Context, State]:
+    """A pruning run to its end, from where it stands; ``as_is``: only so far as it is."""
     context = open_context(plan, folder)
+    if as_is:
+        return context, State.load(folder)
     try:
         state = State.load(folder)
     except RunError:

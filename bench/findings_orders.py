@@ -103,8 +103,9 @@ def prune(
         device=args.device,
     )
     folder = args.work / "runs" / f"{encoder}-{task}-{seed}-{algorithm}-{choice}"
-    context, state = followed(plan, folder, cancel)
+    context, state = followed(plan, folder, cancel, args.as_is)
     found = summary(state)
+    left = len(plan.seeds) * len(state.sizes) - len(found["steps"])
     return {
         "algorithm": algorithm,
         "score": choice,
@@ -118,6 +119,7 @@ def prune(
         "orders": ORDERS[encoder],
         "ahead": ahead(context, state, folder.with_name(f"{folder.name[: -len(choice)]}random")),
         "digest": state.model_digest,
+        **({"left": left} if left else {}),
     }
 
 
@@ -127,7 +129,9 @@ def ahead(context: Context, state: State, random: Path) -> list[dict[str, float]
     assert gold is not None
     draw = np.random.default_rng(0)
     for step, size in enumerate(state.sizes, 1):
-        own = next(iter(right_answers(state, gold, step).values()))
+        own = next(iter(right_answers(state, gold, step).values()), None)
+        if own is None:
+            break
         others = np.array(list(right_answers(chance, gold, step).values()))
         found.append({"sparsity": size / (state.num_layers * state.num_heads), **lead(own, others, gold, draw)})
     return found

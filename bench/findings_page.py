@@ -19,7 +19,7 @@ from findings_pictures import pictures, with_pictures
 from findings_pruned_page import pruned
 from findings_retrained_page import retrained
 from findings_shared_page import boards, crossed, gated, transferred
-from findings_tables import by_model, links, over_seeds, primes, table, trainings, where
+from findings_tables import by_model, links, over_seeds, primes, table, trainings, where, whole
 from headviz.evaluation.significance import holm
 from headviz.evaluation.verdict import MARGIN
 from headviz.reference import find, published
@@ -100,7 +100,7 @@ def document(found: Cells, planned: Iterable[Cell], twins: Cells | None = None) 
         lines += with_pictures([f"## {title}", "", *told], drawn)
         drawings |= {called: svg for of in drawn.values() for called, _, svg in of}
     lines += again(found, twins)
-    missing = [cell for cell in planned if cell.name not in found]
+    missing = [cell for cell in planned if cell.name not in found or not whole(found[cell.name])]
     hours = sum(cell.price for cell in missing) / 3600
     lines += ["## Missing", ""]
     if not missing:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from findings_orders import AGAINST
-from findings_pruned_page import comparable, leads_of
+from findings_pruned_page import comparable, leads_of, reached
 from findings_retrained_page import ahead, full_by_model
 from findings_tables import Cells, by_model, by_order, floor_of, full_of, known, no_better, over_seeds, told_apart
 from headviz.analyses.board import recorded
@@ -72,8 +72,8 @@ def _pruned(where: str, group: Cells) -> Iterator[Drawn]:
         kept.append(Curve(score, shares, means, band))
         beside = [c for c in own if score != "random" and comparable(c)]
         if beside:
-            told = leads_of(beside, task, range(len(beside[0]["ahead"])))
-            places = [at["sparsity"] for at in beside[0]["ahead"]]
+            told = leads_of(beside, task, reached(beside))
+            places = [beside[0]["ahead"][at]["sparsity"] for at in reached(beside)]
             sure = [told_apart(low, high) for _, low, high in told]
             leads.append(Curve(score, places, [100 * mean for mean, _, _ in told], sure=sure))
     if kept:

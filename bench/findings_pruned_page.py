@@ -26,6 +26,7 @@ from findings_tables import (
     told_apart,
     value_of,
     where,
+    whole,
 )
 from headviz.pruning import ALGORITHMS
 from headviz.reference import published
@@ -64,7 +65,7 @@ def pruned(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterat
 
 
 def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]:
-    first = group[0]
+    first = max(group, key=lambda cell: len(cell["ahead"]))
     metric, places = first["metric"], [_place(first, share) for share in SHARES]
     yield from [f"### {encoder} on {task}", ""]
     full = {(where(c)[2], seed_of(c)): full_of(c, metric) for c in group}
@@ -74,7 +75,6 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
     yield from [f"{metric} over {first['n']:,} dev examples. All heads, by seed: {values}{known}.", ""]
     if no_better(group):
         yield from ["No model is better than one class for all, so no order can be told from another here.", ""]
-    every = range(len(first["ahead"]))
     steps = [f"{one['sparsity']:.0%}" for one in first["ahead"]]
     shares = [f"{steps[at]} off" for at in places]
     rows, leads, said = [], [], []
@@ -84,13 +84,16 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
             if not own:
                 continue
             name = f"{ALGORITHMS[algorithm].title}, `{choice}`"
+            if not all(map(whole, own)):
+                name += f", broken off with {steps[reached(own)[-1]]} off"
             rows.append([name, links(own), *(_cell(own, at, metric) for at in places)])
             if choice != "random":
                 beside = [c for c in own if comparable(c)]
-                ahead = leads_of(beside, task, every)
+                ahead = leads_of(beside, task, reached(beside))
                 if ahead:
-                    leads.append([name, _seeds(beside), *(points(*ahead[at]) for at in places)])
-                    said.append(f"{name}: {_verdict(ahead, steps, 'random')}")
+                    values = [points(*ahead[at]) if at < len(ahead) else "–" for at in places]
+                    leads.append([name, _seeds(beside), *values])
+                    said.append(f"{name}: {_verdict(ahead, steps[: len(ahead)], 'random')}")
     yield from [*table(["order", "models", *shares], rows), ""]
     (thesis,) = published("pruned")
     if FOLDERS[task] in thesis.rows["method"]:
@@ -115,7 +118,7 @@ def _over_the_range(group: list[dict[str, Any]]) -> Iterator[str]:
     """One number for each model and order, and what scoring anew at each step adds to it, by seed."""
     rows = []
     for choice in PRICES:
-        of = [c for c in group if c["score"] == choice != "random" and comparable(c)]
+        of = [c for c in group if c["score"] == choice != "random" and comparable(c) and whole(c)]
         once, anew = ([c for c in of if c["algorithm"] == way] for way in ("one-importance", "iterative"))
         before, after = ({where(c)[2]: _range(c) for c in own} for own in (once, anew))
         more = np.array([after[seed] - before[seed] for seed in sorted(before.keys() & after.keys())])
@@ -153,7 +156,8 @@ def _beside(group: list[dict[str, Any]], task: str, places: list[int], steps: li
     """Every score against the thesis's, model by model."""
     rows, said = [], []
     for score in PRICES:
-        own = [c for c in group if (c["algorithm"], c["score"]) == ("one-importance", score) and c["of thesis"]]
+        own = [c for c in group if (c["algorithm"], c["score"]) == ("one-importance", score)]
+        own = [c for c in own if c["of thesis"] and whole(c) and whole(c["of thesis"])]
         if len(own) < FEW or score in ("random", AGAINST):
             continue
         both = [[np.array([balanced(s, task) for s in of["steps"]]) for of in (c, c["of thesis"])] for c in own]
@@ -169,6 +173,11 @@ def comparable(cell: dict[str, Any]) -> bool:
     """Whether the random orders of the same model are there, and were compared in the same measure."""
     random = cell["of random"]
     return bool(random and cell.get("ahead_in") == AHEAD_IN and _orders(cell) == _orders(random))
+
+
+def reached(own: list[dict[str, Any]]) -> range:
+    """The steps that all of these cells have, by place."""
+    return range(min((len(cell["ahead"]) for cell in own), default=0))
 
 
 def leads_of(own: list[dict[str, Any]], task: str, places: Sequence[int]) -> list[tuple[float, float, float]]:
@@ -206,7 +215,7 @@ def _place(cell: dict[str, Any], share: float) -> int:
 
 def _cell(own: list[dict[str, Any]], at: int, metric: str) -> str:
     """Mean over models and, for random, over orders. A star where nearly all answers are one class."""
-    steps = [s for c in own for s in steps_at([c], c["ahead"][at]["sparsity"])]
+    steps = [s for c in own for s in steps_at([c], c["ahead"][at]["sparsity"])] if at in reached(own) else []
     values = [v for s in steps if (v := value_of(s, metric)) is not None]
     if not values:
         return "–"

@@ -23,6 +23,11 @@ def by_model(found: Cells) -> Iterator[tuple[str, str, Cells]]:
         yield encoder, task, list(group)
 
 
+def whole(cell: dict[str, Any]) -> bool:
+    """Whether a cell has all steps; one of a run that was broken off says how many are ``left``."""
+    return not cell.get("left")
+
+
 def link(cell: dict[str, Any], text: str = "The cell.") -> str:
     return f"[{text}](study/{cell['cell']}.json)"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -87,3 +88,18 @@ def test_cells_are_computed_and_a_second_call_has_nothing_left(
     assert not gone.exists()
     findings.main()
     assert gone.exists()
+    # of a run that was broken off: what it has, which is no whole cell
+    for state in sorted((tmp_path / "work" / "runs").glob("*-one-importance-taylor/state-*"))[-2:]:
+        state.unlink()
+    gone.unlink()
+    monkeypatch.setattr(sys, "argv", ["findings.py", *call, "--as-is"])
+    findings.main()
+    part, full = json.loads(gone.read_text()), found[only[0]]
+    there = len(full["steps"]) - part["left"]
+    assert (0 < there < len(full["steps"]), len(part["ahead"])) == (True, there)
+    assert part["steps"] == full["steps"][:there]
+    monkeypatch.setattr(sys, "argv", ["findings.py", *call])
+    findings.main()
+    again = json.loads(gone.read_text())
+    assert again["steps"] == full["steps"]
+    assert "left" not in again
