@@ -127,11 +127,11 @@ def test_its_differences_are_named_and_its_parts_belong_together() -> None:
     clf, data = tiny_classifier("bert"), made(3)
     with pytest.raises(OptionError, match="thesis-2024-code"):
         score_heads(clf, data, "conductance-spearman", code=True)
-    with pytest.raises(OptionError, match="code=True"):
+    with pytest.raises(OptionError, match="switch 'code' on"):
         score_heads(clf, data, "conductance-spearman", padded=30)
-    with pytest.raises(OptionError, match="shorter than the longest"):
+    with pytest.raises(OptionError, match="below the 20 tokens of the longest text"):
         score_heads(clf, data, preset="thesis-2024-code", padded=3)
-    with pytest.raises(OptionError, match="64 tokens at most"):
+    with pytest.raises(OptionError, match="above the 64 tokens that this model reads"):
         score_heads(clf, data, preset="thesis-2024-code", padded=500)
 
 

@@ -59,7 +59,7 @@ def resolve_target(clf: Classifier, target: str | int, label: str | int | None =
         return None
     if target == GOLD:
         if label is None:
-            raise OptionError("The target 'gold' needs the example's label. Give label=, a class name or number.")
+            raise OptionError("The target 'gold' needs the example's label, a class name or number (--label, label=).")
         return _class(clf, label)
     return _class(clf, target)
 

@@ -161,7 +161,7 @@ class TransformerModel(Network, ABC):
     @property
     def mask_token(self) -> int:
         """The id that stands for a hidden token; a ``ModelError`` without a masked-language head."""
-        raise ModelError(f"'{self.name}' has no masked-language head. Load the pre-trained model with masked_lm=True.")
+        raise ModelError(f"'{self.name}' has no masked-language head. Load the pre-trained one (masked_lm=True).")
 
     @abstractmethod
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Sequence[Encoded]:

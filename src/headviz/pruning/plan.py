@@ -202,7 +202,7 @@ def _check_masked_lm(algorithm: str, score: str) -> None:
         fit = ", ".join(a.name for a in ALGORITHMS.values() if not a.scores_trained and not a.only_score)
         raise OptionError(
             f"'{algorithm}' scores models that it has fine-tuned, which have no masked-language head. "
-            f"With score_source='masked-lm' choose one of: {fit}."
+            f"To score θ0 at its own task (--score-source masked-lm, score_source='masked-lm') choose one of: {fit}."
         )
     require_of_masked_words(score)
 

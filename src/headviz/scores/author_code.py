@@ -115,9 +115,9 @@ def width_for(options: ConductanceOptions, lengths: Sequence[int], most: int) ->
     """Tokens that every text is padded to: those of the longest one, or more if the options say so."""
     longest = max(lengths)
     if options.padded and options.padded < longest:
-        raise OptionError(f"padded={options.padded} is shorter than the longest text, which has {longest} tokens.")
+        raise OptionError(f"'padded' is {options.padded}, below the {longest} tokens of the longest text.")
     if options.padded > most:
-        raise OptionError(f"padded={options.padded} is longer than this model reads: {most} tokens at most.")
+        raise OptionError(f"'padded' is {options.padded}, above the {most} tokens that this model reads.")
     return options.padded or longest
 
 

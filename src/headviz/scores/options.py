@@ -61,7 +61,7 @@ class ConductanceOptions(PathOptions):
         _check_choices(self)
         super().__post_init__()
         if self.padded and not self.code:
-            raise OptionError("Padding counts only as in the thesis author's code: set code=True as well.")
+            raise OptionError("'padded' counts only as in the thesis author's code: switch 'code' on as well.")
         if self.code and (self.rule != "captum" or self.target != "predicted" or self.rows != "all"):
             raise OptionError(
                 "The thesis author's code has Captum's rule, no target and all rows: use preset thesis-2024-code."

@@ -58,7 +58,9 @@ def load_task(
             raise TaskError(f"The {what} column is given by its name, not as {shown(column)}.")
     texts = _column_names(text_columns)
     if regression is not None and name != "custom":
-        raise TaskError(f"regression= is for task 'custom'; task '{name}' already says what its labels are.")
+        raise TaskError(
+            f"Task '{name}' says itself what its labels are; only 'custom' can be told (--regression, regression=)."
+        )
     if data is not None:
         found = _load_local(task, split, outside_path(data, "the data"), texts, label_column, slice_column, regression)
     elif task.source.own:
