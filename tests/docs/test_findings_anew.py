@@ -6,7 +6,7 @@ from types import ModuleType
 
 import numpy as np
 
-from support.findings import findings, plain, table
+from support.findings import ends, findings, plain, range_leads, table
 
 ORDERS = ("gates", "shapley", "ablation", "thesis-2024-code")
 Lead = tuple[float, float, float]
@@ -76,8 +76,17 @@ def test_the_finding_about_orders_measured_anew_is_the_cells(study: ModuleType) 
     }
     assert "On the third training gates measured anew stay ahead from 49 to 88 %, `shapley` with 78 %;" in said
     assert "the author's code stays behind with 58 %, ablations with 19 and 58 %." in said
+    ahead_of = {score: range_leads([cell], [random], lambda s: balanced(s, "mrpc"))[0] for score, cell in own.items()}
+    once, drawn = (cells[f"prune-mpnet-mrpc-0-one-importance-{score}"] for score in ("gates", "random"))
+    first = ends(*range_leads([once], [drawn], lambda s: balanced(s, "mrpc"))[0]).replace(" [", " points [")
+    mean, low, high = ahead_of["ablation"]
+    assert (
+        f"gates are ahead by {first} on the first training, scored once, and by {ends(*ahead_of['gates'])} on the "
+        f"third, measured anew; `shapley` by {ends(*ahead_of['shapley'])}; ablations are behind by "
+        f"{ends(-mean, -high, -low)}, and the author's code is not told apart "
+        f"({ends(*ahead_of['thesis-2024-code']).replace('-', '−')})."
+    ) in said
     assert [score for score in ORDERS if not whole(own[score])] == ["shapley"]
     assert round(100 * own["shapley"]["ahead"][-1]["sparsity"]) == 97
-    once = cells["prune-mpnet-mrpc-0-one-importance-gates"]
     assert once["digest"] != own["gates"]["digest"]
     assert "`gates` at seven either way, on two trainings. Neither pair was compared." in said
