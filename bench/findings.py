@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 import headviz
 from findings_gates import SHIPPED, gated
 from findings_models import AGREED, PAGE, Cell, training
-from findings_orders import agreement, orders
+from findings_orders import agreement, broken_off, orders
 from findings_papers import MORE_SEEDS, SEEDS, crossed, heads_one_by_one, retraining
 from findings_shared import board, shared
 from findings_tables import whole
@@ -63,7 +63,9 @@ def run(args: argparse.Namespace) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     if args.as_is:
         for cell in _left(args):
-            write(args, cell, lambda: False)
+            if broken_off(args, cell):
+                with FileLock(args.work / "taken" / cell.name):
+                    write(args, cell, lambda: False)
         return
     planned = {cell.name: cell for cell in cells()}
 
@@ -90,7 +92,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
-    """Compute a cell. A file that is there stays; if it is of other weights, this one's is a twin of it."""
+    """Compute a cell. A file that is there stays; if it is of other weights, this one's is a twin of it.
+
+    One that was broken off goes for more steps of the same weights, or for a whole cell of others.
+    """
     _made(args, cell.name).unlink(missing_ok=True)
     began, cpu = time.perf_counter(), time.process_time()
     print(f"{cell.name} …", flush=True)
@@ -99,12 +104,15 @@ def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
     if whole(found):
         replace_file(_made(args, cell.name), "")
     path = _file(args, cell.name)
-    if _whole(args, cell.name):
-        if json.loads(path.read_text(encoding="utf-8"))["digest"] == found["digest"]:
-            return
-        path = args.out / "twins" / f"{cell.name}-{found['digest'][:8]}.json"
-        path.parent.mkdir(exist_ok=True)
-        print(f"{cell.name}: other weights than in its file; this one is {path}", flush=True)
+    if path.exists():
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if known["digest"] == found["digest"]:
+            if known.get("left", 0) <= found.get("left", 0):
+                return
+        elif whole(known) or not whole(found):
+            path = args.out / "twins" / f"{cell.name}-{found['digest'][:8]}.json"
+            path.parent.mkdir(exist_ok=True)
+            print(f"{cell.name}: other weights than in its file; this one is {path}", flush=True)
     found = {
         "cell": cell.name,
         "experiment": cell.experiment,
@@ -112,7 +120,7 @@ def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
         "seconds": round(time.perf_counter() - began, 1),
         "processor_seconds": round(time.process_time() - cpu, 1),
         "made_by": {
-            "command": f"python bench/findings.py --only {cell.name}",
+            "command": " ".join(["python bench/findings.py --only", cell.name, *_flags(args)]),
             "headviz": headviz.__version__,
             "torch": torch.__version__,
             "threads": torch.get_num_threads(),
@@ -122,6 +130,12 @@ def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
         },
     }
     replace_file(path, json.dumps(found, indent=1, allow_nan=False) + "\n")
+
+
+def _flags(args: argparse.Namespace) -> list[str]:
+    """The options that its figures may hang on, but for the threads, which stand beside."""
+    device = [] if args.device == "cpu" else ["--device", args.device]
+    return [*device, *(f"--{name}" for name in ("tf32", "as-is") if getattr(args, name.replace("-", "_")))]
 
 
 def _asked(args: argparse.Namespace) -> list[Cell]:

@@ -27,7 +27,8 @@ def again(found: Cells, twins: Cells) -> Iterator[str]:
     ]
     rows, alike, others = [], 0, []
     for twin, own, other in pairs:
-        metric, steps = own["metric"], list(zip(own["steps"], other["steps"], strict=True))
+        metric, there = own["metric"], {(s.get("seed"), s["sparsity"]): s for s in other["steps"]}
+        steps = [(s, there[at]) for s in own["steps"] if (at := (s.get("seed"), s["sparsity"])) in there]
         apart = [abs(_value(a, metric) - _value(b, metric)) for a, b in steps]
         held = [_inside(a, b, metric) for a, b in steps if None not in b["intervals"][metric]]
         if max(apart) > 0:

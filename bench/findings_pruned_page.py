@@ -85,7 +85,7 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
                 continue
             name = f"{ALGORITHMS[algorithm].title}, `{choice}`"
             if not all(map(whole, own)):
-                name += f", broken off with {steps[reached(own)[-1]]} off"
+                name += f", stopped at {steps[reached(own)[-1]]} off"
             rows.append([name, links(own), *(_cell(own, at, metric) for at in places)])
             if choice != "random":
                 beside = [c for c in own if comparable(c)]

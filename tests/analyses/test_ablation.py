@@ -154,7 +154,7 @@ def test_heads_chosen_elsewhere_are_reported_here() -> None:
         mask = HeadMask.full(3, 4).without((row.layer, h) for h in range(4) if h != row.head)
         here = evaluate(evaluator.clf, evaluator.data, mask).metrics["accuracy"] - found.baseline
         assert row.delta == pytest.approx(here)
-    with pytest.raises(OptionError, match="give a train sample"):
+    with pytest.raises(OptionError, match="give an evaluator of them"):
         all_but_one(evaluator, "other")
     with pytest.raises(OptionError, match="same, other"):
         all_but_one(evaluator, "both")  # type: ignore[arg-type]

@@ -268,7 +268,7 @@ def test_the_finding_about_mpnet_is_the_cells(study: ModuleType) -> None:
 
     mean, low, high = accuracies(random, 0.58)
     assert len({s["seed"] for s in random["steps"]}) == 10
-    assert f"heads have {own['full']['accuracy']:.3f} of the answers right".replace("0.", ".") in said
+    assert f"With all 144 heads A has {plain(own['full']['accuracy'])} of the answers right, B and C" in said
     written = table(study, "order | right | told apart from random orders")
     anew = cells["prune-mpnet-mrpc-0-iterative-taylor"]
     shown = (gates, own, anew, thesis, code, ablation, random)
@@ -290,7 +290,7 @@ def test_the_finding_about_mpnet_is_the_cells(study: ModuleType) -> None:
     assert [sure(gates), sure(own), sure(thesis)] == [[49, 58, 68, 78, 88], [68, 78, 88], []]
     first, third = sorted(twins, key=lambda t: accuracies(t, 0.78)[0])
     gave = [accuracies(t, 0.58)[0] for t in (first, third)]
-    assert "gave `taylor` {} and {} with 58 % off".format(*gave) in said
+    assert "On two of the CPUs' `taylor` has {} and {} with 58 % off".format(*gave) in said
 
     def at(cell: dict[str, Any], off: float, orders: int = 10) -> float:
         near = [s for s in cell["steps"] if abs(s["sparsity"] - off) < 0.01 and s["seed"] < orders]
@@ -303,22 +303,24 @@ def test_the_finding_about_mpnet_is_the_cells(study: ModuleType) -> None:
     over = {n: [100 * (at(c, 0.58) - at(r, 0.58, n)) for c, r in ((own, random), (first, twin))] for n in (3, 10)}
     over[3].append(next(100 * a["mean"] for a in third["ahead"] if abs(a["sparsity"] - 0.58) < 0.01))
     assert "orders" not in third  # so it was compared with three
-    assert "over the same three random orders is {:.1f} points here, {:.1f} and {:.1f} there".format(*over[3]) in said
-    assert "over ten orders it is {:.1f} here and {:.1f} in the first".format(*over[10]) in said
+    led = "Its lead over the same three random orders is {1:.1f} and {2:.1f} points there, {0:.1f} on A."
+    assert led.format(*over[3]) in said
+    led = "Over ten orders it is {1:.1f} on the first of them and {0:.1f} on A, where gates have {2:.1f}."
+    assert led.format(*over[10], 100 * (at(gates, 0.58) - at(random, 0.58))) in said
     shares = [s["sparsity"] for s in own["steps"]]
     most = max(shares, key=lambda off: np.ptp([at(c, off) for c in (own, first, third)]))
     values = [plain(at(c, most)) for c in (own, first, third)]
-    assert f"differ most with {most:.0%} off: {{}}, {{}} and {{}}.".replace("%", " %").format(*values) in said
+    assert f"differ most with {most:.0%} off: {{}} on A, {{}} and {{}}.".replace("%", " %").format(*values) in said
     assert len({c["digest"] for c in (own, random, gates, thesis, code, ablation)}) == 1
     assert own["digest"] not in {t["digest"] for t in twins}
-    assert f"Another training from this seed has {plain(later['full']['accuracy'])} with all heads." in said
+    assert f"B and C {plain(later['full']['accuracy'])}." in said
     assert later["digest"] == cells["prune-mpnet-mrpc-0-iterative-thesis-2024"]["digest"]
     lines = study.TARGET.read_text(encoding="utf-8").split("### mpnet on mrpc")[1].split("\n### ")[0].splitlines()
     once = "- One importance, `shapley`: ahead of random with 49%, 58%, 68%, 78%, 88% off; not told apart"
     measured_anew = "- Iterative, `thesis-2024`: behind random with 49%, 58% off; not told apart"
     assert all(any(line.startswith(told) for line in lines) for told in (once, measured_anew))
-    assert "`shapley` is ahead of random orders from 49 to 88 % off" in said
+    assert "Model B. `shapley`, scored once, is ahead of random orders from 49 to 88 % off." in said
     assert "thesis's score measured anew is ahead nowhere, and behind with 49 and 58 %." in said
     rte = cells["prune-mpnet-rte-0-one-importance-gates"]
-    assert f"all heads have {rte['full']['accuracy']:.3f}".replace("0.", ".") in said
+    assert f"On RTE MPNet has {plain(rte['full']['accuracy'])} with all heads" in said
     assert [*ahead(leads(rte, "rte"))] == [39, 49, 58]

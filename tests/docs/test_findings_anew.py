@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,16 @@ from support.findings import ends, findings, plain, range_leads, table
 
 ORDERS = ("gates", "shapley", "ablation", "thesis-2024-code")
 Lead = tuple[float, float, float]
+
+
+def _masks(cell: dict[str, Any]) -> dict[tuple[int, float], str]:
+    return {(s["seed"], s["sparsity"]): s["mask"] for s in cell["steps"]}
+
+
+def _inside(own: dict[str, Any], other: dict[str, Any]) -> list[bool]:
+    from findings_again import _inside
+
+    return [_inside(a, b, own["metric"]) for a, b in zip(own["steps"], other["steps"], strict=True)]
 
 
 def test_the_finding_about_orders_measured_anew_is_the_cells(study: ModuleType) -> None:
@@ -22,7 +33,21 @@ def test_the_finding_about_orders_measured_anew_is_the_cells(study: ModuleType) 
     own = {score: cells[f"prune-mpnet-mrpc-0-iterative-{score}"] for score in ORDERS}
     assert {c["digest"] for c in own.values()} == {random["digest"]}
     assert len({s["seed"] for s in random["steps"]}) == 10
-    assert f"A third training, with {plain(random['full']['accuracy'])} again." in said
+    assert f"B and C {plain(random['full']['accuracy'])}." in said
+    once = {score: cells[f"prune-mpnet-mrpc-0-one-importance-{score}"] for score in ("gates", "taylor", "random")}
+    assert _masks(once["random"]) == _masks(random)  # the same orders
+    twins = [t for t in study.read(study.TWINS).values() if t["cell"] == random["cell"]]
+    trainings = {
+        c["digest"] for c in (*study.read(study.TWINS).values(), *cells.values()) if "mpnet-mrpc-0" in c["cell"]
+    }
+    assert len(trainings) == 6
+    first = cells[random["cell"]]
+    inside = {t["digest"]: sum(_inside(first, t)) for t in twins}
+    of_b = inside[cells["prune-mpnet-mrpc-0-iterative-thesis-2024"]["digest"]]
+    told = (
+        f"of {len(_inside(first, random))} values of random orders on A, {of_b} and {inside[random['digest']]} lie in"
+    )
+    assert told in said
 
     def leads(score: str, level: float = 0.95) -> dict[int, Lead]:
         cell, found = own[score], {}
@@ -62,10 +87,13 @@ def test_the_finding_about_orders_measured_anew_is_the_cells(study: ModuleType) 
     values = [s["metrics"]["accuracy"] for s in steps_at([random], share)]
     assert [row[1:] for row in written[:-1]] == [[plain(right(s, share)), expected[s]] for s in ORDERS]
     assert written[-1][1] == f"{plain(float(np.mean(values)))} ({plain(min(values))} to {plain(max(values))})"
-    late = right("gates", 126 / 144)
+    low = [right("gates", 126 / 144), right("shapley", 42 / 144), right("shapley", 98 / 144)]
     floor = own["gates"]["steps"][0]["constant"]["accuracy"]
-    assert late < floor
-    assert f"With 88 % off gates have {plain(late)} right, less than one class for all, {plain(floor)};" in said
+    assert max(low) < floor
+    words = "gates have {} with 88 % off, and `shapley` {} with 29 and {} with 68 %; one class for all has {}."
+    assert words.format(*map(plain, (*low, floor))) in said
+    most = [max(steps_at([own[s]], share)[0]["predicted"].values()) for s in ("thesis-2024-code", "ablation")]
+    assert "gives one class for {} of 408 answers, ablations for {}.".format(*most) in said
     # over all steps at once
     at_once = {score: told(score, 1 - 0.05 / 11) for score in ORDERS}
     assert at_once == {
@@ -74,19 +102,25 @@ def test_the_finding_about_orders_measured_anew_is_the_cells(study: ModuleType) 
         "ablation": ([], [19, 58]),
         "thesis-2024-code": ([], [58]),
     }
-    assert "On the third training gates measured anew stay ahead from 49 to 88 %, `shapley` with 78 %;" in said
-    assert "the author's code stays behind with 58 %, ablations with 19 and 58 %." in said
-    ahead_of = {score: range_leads([cell], [random], lambda s: balanced(s, "mrpc"))[0] for score, cell in own.items()}
-    once, drawn = (cells[f"prune-mpnet-mrpc-0-one-importance-{score}"] for score in ("gates", "random"))
-    first = ends(*range_leads([once], [drawn], lambda s: balanced(s, "mrpc"))[0]).replace(" [", " points [")
-    mean, low, high = ahead_of["ablation"]
     assert (
-        f"gates are ahead by {first} on the first training, scored once, and by {ends(*ahead_of['gates'])} on the "
-        f"third, measured anew; `shapley` by {ends(*ahead_of['shapley'])}; ablations are behind by "
-        f"{ends(-mean, -high, -low)}, and the author's code is not told apart "
-        f"({ends(*ahead_of['thesis-2024-code']).replace('-', '−')})."
-    ) in said
+        "gates stay ahead from 49 to 88 % on A and on C, `taylor` on A from 68 to 88 %, `shapley` on C with 78 %."
+        in said
+    )
+    assert "it stays behind on C with 58 %, as ablations do with 19 and 58 %." in said
+
+    def range_of(cell: dict[str, Any], beside: dict[str, Any]) -> Lead:
+        return range_leads([cell], [beside], lambda s: balanced(s, "mrpc"))[0]
+
+    scored_once = ends(*range_of(once["gates"], once["random"])).replace(" [", " points [")
+    anew = ends(*range_of(own["gates"], random))
+    assert f"by {scored_once} on A, measured anew by {anew} on C." in said
+    again = [cells[f"prune-mpnet-mrpc-0-iterative-{score}"] for score in ("taylor", "random")]
+    pair = range_of(once["taylor"], once["random"])[0], range_of(*again)[0]
+    assert again[0]["digest"] == once["taylor"]["digest"]
+    assert "`taylor` on A is ahead by {:.1f} scored once and by {:.1f} measured anew.".format(*pair) in said
+    assert "random orders by {1:.1f} points over the whole range, scored once by {0:.1f};".format(*pair) in said
+    wnli = [cells[f"prune-mpnet-wnli-0-iterative-{score}"] for score in ("thesis-2024-code", "gates")]
+    values = [plain(c["full"]["accuracy"]) for c in wnli]
+    assert "On WNLI it has {}, in another training {}, less than one class,".format(*values) in said
     assert [score for score in ORDERS if not whole(own[score])] == ["shapley"]
     assert round(100 * own["shapley"]["ahead"][-1]["sparsity"]) == 97
-    assert once["digest"] != own["gates"]["digest"]
-    assert "`gates` at seven either way, on two trainings. Neither pair was compared." in said

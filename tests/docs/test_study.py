@@ -70,7 +70,14 @@ def test_heads_in_the_thesiss_band_are_counted_before_and_after(study: ModuleTyp
 def test_what_is_missing_is_listed(study: ModuleType) -> None:
     said = text(study, trained(0))
     assert f"{len(study.cells()) - 1} cells" in said
-    assert "- `train-minilm-mrpc-0`" not in said
+    plan = [c for c in study.cells() if c.name.startswith("train-minilm-mrpc") or "prune-mpnet-rte-0-iter" in c.name]
+    found = trained(0)
+    told = study.page({found["cell"]: found}, plan).split("## Missing")[1]
+    assert "| The models | minilm on mrpc | 1 2 3 4 | 4 | 0 | `train-minilm-mrpc` |" in told
+    (row,) = [line for line in told.splitlines() if "`prune-mpnet-rte`" in line]
+    hours = sum(c.price for c in plan if c.name.startswith("prune")) / 3600
+    assert row == f"| E2: heads removed without retraining | mpnet on rte | 0 | 7 | {hours:.0f} | `prune-mpnet-rte` |"
+    assert "Stopped" not in told
 
 
 def test_a_cell_done_again_is_set_beside_its_first_value(study: ModuleType) -> None:

@@ -94,14 +94,16 @@ def test_a_cell_that_was_broken_off_has_what_it_has_and_is_missing_still(study: 
     sure = [pruned("taylor", seed, 0.1 + 0.01 * seed, 0.03) for seed in range(3)]
     sure[1] |= {"steps": sure[1]["steps"][:2], "ahead": sure[1]["ahead"][:2], "left": 2}
     said = text(study, *models, *even, *sure)
-    assert "| One importance, `taylor`, broken off with 50% off | 0 1 2 | 0.810 | 0.810 | – | – |" in said
-    assert "`taylor`, broken off with 50% off: ahead of random with 30%, 50% off." in said
+    assert "| One importance, `taylor`, stopped at 50% off | 0 1 2 | 0.810 | 0.810 | – | – |" in said
+    assert "`taylor`, stopped at 50% off: ahead of random with 30%, 50% off." in said
     assert "over the whole range" not in said
     found = {cell["cell"]: cell for cell in (*models, *even, *sure)}
     planned = [cell for cell in study.cells() if cell.name in found]
     missing = study.page(found, planned).split("## Missing")[1]
     assert "1 cells" in missing
-    assert "- `prune-minilm-mrpc-1-one-importance-taylor`" in missing
+    assert "`prune-minilm-mrpc`" in missing
+    name = "prune-minilm-mrpc-1-one-importance-taylor"
+    assert f"with so many left: [{name}](study/{name}.json) (2)." in missing
 
 
 def test_matthews_of_one_class_counts_as_that_class(study: ModuleType) -> None:

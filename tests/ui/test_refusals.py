@@ -18,7 +18,7 @@ SOURCE = Path(headviz.__file__).parent
 # what only the command line says, and what only developers read
 ELSEWHERE = ("cli.py", "commands", "demo", "compat", "reports", "ui")
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
-ARGUMENT, BRACKETS = re.compile(r"\b[a-z_]+=(?![=>])"), re.compile(r"\([^()]*\)")
+ARGUMENT = re.compile(r"\b[a-z_]+=(?![=>])")
 
 
 def test_a_missing_column_is_told_without_option_names(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_messages_name_options_in_brackets_alone() -> None:
 def test_so_do_they_name_pythons_arguments() -> None:
     named = [(where, text) for where, text in _messages() if ARGUMENT.search(text)]
     assert len(named) > 15
-    assert [f"{where}: {text[-80:]}" for where, text in named if ARGUMENT.search(BRACKETS.sub("", text))] == []
+    assert [f"{where}: {text[-80:]}" for where, text in named if ARGUMENT.search(on_page(text))] == []
 
 
 def test_an_option_named_bare_is_found() -> None:

@@ -96,7 +96,7 @@ def all_but_one(
     if select not in ("same", "other"):
         raise OptionError(f"Unknown choice '{select}' of select. Choose one of: same, other.")
     if select == "other" and other is None:
-        raise OptionError("To choose heads on other examples (--select other, select='other'), give a train sample.")
+        raise OptionError("Heads are chosen on other examples: give an evaluator of them (--select other, other=).")
     chooser = evaluator if select == "same" or other is None else other
     present = evaluator.clf.present
     if chooser.clf.digest != evaluator.clf.digest:

@@ -134,9 +134,7 @@ def _place(given: Any) -> Network:
     """Where the rows of a model are. Neither its tokenizer nor its head is needed."""
     model: Any = given
     if isinstance(model, Network):
-        raise ModelError(
-            "This is headviz's own model: give the mask to the call instead, as in evaluate(…, mask=mask)."
-        )
+        raise ModelError("This is headviz's own model: give the mask to the call instead (mask=).")
     if not isinstance(given, nn.Module) or not hasattr(getattr(model, "config", None), "model_type"):
         raise ModelError("A transformers model is needed, such as BertForSequenceClassification.")
     if hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None:

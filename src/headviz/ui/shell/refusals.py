@@ -10,9 +10,9 @@ import streamlit as st
 from ...errors import UserError
 from .markdown import plain
 
-# Messages name an option in brackets, as the command line and Python have it: (--label-column, label_column=). A page
-# has a field in its place. A name such as "bert (lr=2e-5)" is none.
-_SPELT = re.compile(r" \(--[a-z][^()]*\)")
+# Messages name an option in brackets, as the command line and Python have it: (--label-column, label_column=), or as
+# Python alone does: (masked_lm=True). A page has a field in its place. A name such as "bert (lr=2e-5)" is none.
+_SPELT = re.compile(r" \((?:--[a-z][^()]*|[a-z_]+=(?:True|False|'[^'()]*')?)\)")
 _ICONS = {"error": "error", "warning": "edit", "info": "edit"}
 
 
