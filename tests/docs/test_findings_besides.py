@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy.stats import norm, ttest_1samp
 
 from support.findings import ends, findings, plain, table
@@ -205,3 +206,58 @@ def test_the_finding_about_gates_and_iterative_taylor_is_the_cells(study: Module
     ]
     told = "{:.1f} points behind [{:.1f}, {:.1f}]".format(*(-100 * plainly[k] for k in ("mean", "high", "low")))
     assert f"gates are {told} on MRPC with 78 % off" in findings(study)
+
+
+# what the page says of other pages, and where these have it
+BESIDE = (
+    (
+        "is 1.50 times as fast; no change is measured (95 %: −1.1 to +1.1)",
+        "pruning",
+        "1.50× (1.49 to 1.52) | .8784 | 0.0 (−1.1 to +1.1)",
+    ),
+    ("loses 0.5 points (0.1 to 1.0) at 1.43 times", "pruning", "1.43× (1.34 to 1.57) | .9885 | −0.5 (−1.0 to −0.1)"),
+    (
+        "keeps 0.939 of the answers right if it is measured once",
+        "pruning-study",
+        "| `taylor` | 0.959 [0.937, 0.990] | 0.939",
+    ),
+    ("and 0.938 if it is measured anew", "pruning-study", "| `taylor` | 0.959 [0.937, 0.990] | 0.938"),
+    ("random orders keep 0.673 on average", "pruning-study", "| `random` | 0.734 [0.695, 0.784] | 0.673"),
+    (
+        "`taylor`'s lead of 27 points",
+        "pruning-study",
+        "One importance (no retraining) | +0.225 [+0.161, +0.290] (3) | +0.267",
+    ),
+    (
+        "does as well there as `taylor` (0.933 and 0.918, one seed)",
+        "pruning-study",
+        "`taylor` 0.918, `conductance-spearman` 0.933",
+    ),
+    (
+        "After four times the training it is 13",
+        "pruning-study",
+        "`taylor` 0.918, `conductance-spearman` 0.933, `random` 0.792",
+    ),
+    (
+        "Copied weights reach 15.9 BLEU, random ones 1.8.",
+        "distillation",
+        "copied weights end at 15.9 [15.0, 16.8] BLEU, random ones at 1.8",
+    ),
+    (
+        "patching finds one of the planted heads for 5 of 13 kinds",
+        "causal",
+        "A planted head comes first in 5 of 13 phenomena",
+    ),
+    (
+        "28 to 60 points are lost in these five kinds, 2 to 21 in the other",
+        "causal",
+        "costs 28.2 to 60.2 points in the 5 phenomena in which a planted head comes first above, and 2.4 to 20.6",
+    ),
+)
+
+
+@pytest.mark.parametrize(("said", "page", "there"), BESIDE)
+def test_what_is_said_of_another_page_is_on_it(study: ModuleType, said: str, page: str, there: str) -> None:
+    assert said in findings(study)
+    text = (study.PAGE.parent / f"{page}.md").read_text(encoding="utf-8")
+    assert there in " ".join(text.split())
