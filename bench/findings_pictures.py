@@ -100,13 +100,13 @@ def _retrained(where: str, group: Cells) -> Iterator[Drawn]:
             told = [over_seeds(at) for at in np.array([ahead(c) for c in own]).T]
             sure = [told_apart(low, high) for _, low, high in told]
             leads.append(Curve(score, shares, [100 * mean for mean, _, _ in told], sure=sure))
-    if not kept:
+    if not leads:  # random orders alone show nothing
         return
     drawn = [c for c in group if c["algorithm"] == "one-shot-isp"]
     full = float(np.mean([*full_by_model(drawn).values()]))
     panel = Panel(f"{where}, retrained: {metric}", kept, *OFF, [(full, "all heads"), *_floor(group)])
     yield _picture(f"retrain-{where}", panel, "One-shot ISP; bands: one sd.")
-    if leads and not no_better(group):
+    if not no_better(group):
         panel = Panel(f"{where}, retrained: points ahead", leads, *OFF)
         yield _picture(
             f"retrain-{where}-lead",

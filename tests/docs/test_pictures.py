@@ -92,6 +92,8 @@ def test_one_network_trained_again_has_no_spread_to_draw(study: ModuleType) -> N
 
     one = of(0, "taylor", 0.1)
     assert not study.document({one["cell"]: one}, study.cells())[1]
+    alone = [of(seed, "random", 0.1) for seed in range(3)]
+    assert not study.document({c["cell"]: c for c in alone}, study.cells())[1]
     for leads, dots in (((0.1, 0.11, 0.12), 1), ((-0.1, -0.11, -0.12), 1), ((0.1, -0.11, 0.12), 0), ((0.1,) * 3, 0)):
         more = [of(seed, score, lead) for seed, lead in enumerate(leads) for score in ("random", "taylor")]
         _, made = study.document({c["cell"]: c for c in more}, study.cells())
