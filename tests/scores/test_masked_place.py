@@ -140,9 +140,15 @@ def test_embeddings_give_what_their_ids_give_alone_and_in_a_batch(family: str) -
 def test_where_embeddings_depend_on_hidden_tokens_there_is_no_path() -> None:
     import headviz
 
-    mlm = headviz.wrap(tiny_model("esm", masked_lm=True), tiny_tokenizer(1))
+    tokenizer = tiny_tokenizer(1)
+    hidden = {"mask_token_id": tokenizer.mask_token_id}
+    mlm = headviz.wrap(tiny_model("esm", masked_lm=True, **hidden), tokenizer)
     with pytest.raises(ModelError, match="no path of embeddings"):
         masked_rows(mlm, some(1))
+    clf = headviz.wrap(tiny_model("esm", **hidden), tokenizer)
+    with pytest.raises(ModelError, match="no path of embeddings"):
+        headviz.conductance(clf, f"the dog {tokenizer.mask_token}", "it sleeps")
+    assert headviz.conductance(clf, "the dog sleeps", "it sleeps").attribution.shape[0] == clf.num_layers
 
 
 def test_mistakes() -> None:

@@ -60,6 +60,11 @@ class Walk:
         self.batch = clf.collate(encodings)
         ids = self.batch.pop("input_ids")
         self.size, self.length = ids.shape
+        if clf.dropped_token is not None and (ids == clf.dropped_token).any():
+            raise ModelError(
+                f"The embeddings of '{clf.name}' depend on which tokens are hidden, so no path of embeddings leads to "
+                "a text with such tokens. Leave them out; in place of a masked-language answer, use fresh heads."
+            )
         # word embeddings, before position and type are added: those stay the input's own
         words: Any = clf.model.get_input_embeddings()  # type: ignore[operator]
         self.end: Tensor = words(ids)  # [B, T, E]

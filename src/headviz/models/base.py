@@ -159,6 +159,11 @@ class TransformerModel(Network, ABC):
         """Complain about a pair for a model of single texts, and the reverse."""
 
     @property
+    def dropped_token(self) -> int | None:
+        """The id of a hidden token where embeddings depend on how many a text has (ESM); None elsewhere."""
+        return int(self.config.mask_token_id) if getattr(self.config, "token_dropout", False) else None
+
+    @property
     def mask_token(self) -> int:
         """The id that stands for a hidden token; a ``ModelError`` without a masked-language head."""
         raise ModelError(f"'{self.name}' has no masked-language head. Load the pre-trained one (masked_lm=True).")

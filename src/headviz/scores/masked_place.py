@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..attention import HeadCall
 from ..attribution import integration as path
 from ..attribution.rules import PathOptions
-from ..errors import ModelError, OptionError, TaskError, is_one_of, unknown_choice
+from ..errors import OptionError, TaskError, is_one_of, unknown_choice
 from ..evaluation.plain import encode_data
 from ..models.classifier import Classifier, Encoding
 from ..progress import Cancel, Progress, tracked
@@ -73,11 +73,6 @@ def masked_rows(
     if copies < 1:
         raise OptionError(f"At least one masked copy of each text is needed, not {copies}.")
     mask_token = mlm.mask_token
-    if getattr(mlm.config, "token_dropout", False):  # ESM
-        raise ModelError(
-            f"The embeddings of '{mlm.name}' depend on which tokens are hidden, so no path of embeddings leads to its "
-            "masked-language answer. Use fresh heads."
-        )
     kept = mlm.under(mask).array()
     encodings = encode_data(mlm, data)
     out = np.full((len(encodings), *kept.shape), np.nan)
