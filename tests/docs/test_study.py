@@ -98,3 +98,6 @@ def test_a_cell_done_again_is_set_beside_its_first_value(study: ModuleType) -> N
     found[first["cell"]] = once(0.8, "f", "b")
     assert "| the same | 0.00 | 0 of 4 | 1.00 | 4 of 4 |" in study.page(found, study.cells(), {first["cell"]: first})
     assert "## Done again" not in study.page(found, study.cells(), {})
+    own = once(0.8, "f", "b")
+    found[first["cell"]] = {**own, "steps": own["steps"][:3], "ahead": own["ahead"][:3], "left": 1}
+    assert "| the same | 0.00 | 0 of 3 | 1.00 | 3 of 3 |" in study.page(found, study.cells(), {first["cell"]: first})

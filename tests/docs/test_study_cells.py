@@ -93,7 +93,10 @@ def test_cells_are_computed_and_a_second_call_has_nothing_left(
         state.unlink()
     gone.unlink()
     monkeypatch.setattr(sys, "argv", ["findings.py", *call, "--as-is"])
+    crossing = tmp_path / "cells" / "cross-minilm-mnli-0.json"
+    crossing.unlink()  # no run of steps: left alone
     findings.main()
+    assert not crossing.exists()
     part, full = json.loads(gone.read_text()), found[only[0]]
     there = len(full["steps"]) - part["left"]
     assert (0 < there < len(full["steps"]), len(part["ahead"])) == (True, there)
