@@ -115,7 +115,7 @@ def _missing(found: Cells, planned: Iterable[Cell], titles: dict[str, str]) -> I
     if not left:
         yield from ["Nothing: every planned cell is there.", ""]
         return
-    yield from [f"{len(left)} cells, some {_hours(left)} hours of one processor.", "", MISSING, ""]
+    yield from [f"Cells: {len(left)}, some {_hours(left)} hours of one processor.", "", MISSING, ""]
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in left:
         groups.setdefault((cell.experiment, "-".join(cell.name.split("-")[:3])), []).append(cell)

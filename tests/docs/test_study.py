@@ -69,7 +69,7 @@ def test_heads_in_the_thesiss_band_are_counted_before_and_after(study: ModuleTyp
 
 def test_what_is_missing_is_listed(study: ModuleType) -> None:
     said = text(study, trained(0))
-    assert f"{len(study.cells()) - 1} cells" in said
+    assert f"Cells: {len(study.cells()) - 1}, some" in said
     plan = [c for c in study.cells() if c.name.startswith("train-minilm-mrpc") or "prune-mpnet-rte-0-iter" in c.name]
     found = trained(0)
     told = study.page({found["cell"]: found}, plan).split("## Missing")[1]

@@ -100,7 +100,7 @@ def test_a_cell_that_was_broken_off_has_what_it_has_and_is_missing_still(study: 
     found = {cell["cell"]: cell for cell in (*models, *even, *sure)}
     planned = [cell for cell in study.cells() if cell.name in found]
     missing = study.page(found, planned).split("## Missing")[1]
-    assert "1 cells" in missing
+    assert "Cells: 1, some" in missing
     assert "`prune-minilm-mrpc`" in missing
     name = "prune-minilm-mrpc-1-one-importance-taylor"
     assert f"with so many left: [{name}](study/{name}.json) (2)." in missing
