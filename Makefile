@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # one worker per core; each test process computes with one thread
 WORKERS ?= auto
 
-.PHONY: run test test-slow test-soak test-gpu test-all lint format docs try-wheel container-steps clean
+.PHONY: run test test-slow test-study test-soak test-gpu test-all lint format docs try-wheel container-steps clean
 
 run: $(VENV)/.installed
 	$(BIN)/streamlit run app.py --server.address 127.0.0.1 --server.port $(PORT)
@@ -14,13 +14,17 @@ run: $(VENV)/.installed
 # compiled once, not by each of the many processes that tests start
 PYTEST = $(BIN)/python -m compileall -q src tools; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-test test-slow test-soak test-gpu test-all: export PYTHONDONTWRITEBYTECODE =
+test test-slow test-study test-soak test-gpu test-all: export PYTHONDONTWRITEBYTECODE =
 
 test: $(VENV)/.installed-test
 	$(PYTEST) -m "not slow"
 
 test-slow: $(VENV)/.installed-test
 	$(PYTEST) -m "slow and not soak"
+
+# the study: its programs, and its pages against its results
+test-study: $(VENV)/.installed-test
+	$(PYTEST) study/tests
 
 test-soak: $(VENV)/.installed-test
 	$(PYTEST) -m soak

@@ -34,11 +34,10 @@ def subject(args: argparse.Namespace) -> tuple[Any, Any]:
     """The demo model and its dev set, or random weights of the same shape on texts of the same length."""
     if not args.random:
         return headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=args.examples)
-    from tests.support.tiny import WORDS as words
-    from tests.support.tiny import tiny_tokenizer
-
     from headviz.tasks import Dataset
     from headviz.tasks.catalogue import get_task
+    from tests.support.tiny import WORDS as words
+    from tests.support.tiny import tiny_tokenizer
 
     rng = random.Random(0)
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import argparse
 
 import torch
-from tests.support.tiny import tiny_tokenizer
 from transformers import BertConfig, BertForSequenceClassification
 
 import headviz
 from headviz import HeadMask
 from headviz.analyses.speed import speed
+from tests.support.tiny import tiny_tokenizer
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
 from tests.support.server import IDLE, serve
 
 ERRORS = "[data-testid=stException], [data-testid=stAlertContentError]"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
 from tests.support.server import serve
 
 from .dashboard import settle

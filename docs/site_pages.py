@@ -2,6 +2,7 @@
 
 * Documents that lie elsewhere become pages: the changelog, security, contributing, the demo's card.
 * The API reference names all that ``headviz`` exports, by package; mkdocstrings fills it from the docstrings.
+* The study's pictures, which a page shows, come from its folder.
 * Notebooks become pages, with what their cells show.
 * Figures of the gallery share one copy of plotly, so the site asks no outside address.
 """
@@ -16,6 +17,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+RESULTS = ROOT / "study" / "results"
 PAGES = {
     "changelog.md": "CHANGELOG.md",
     "security.md": "SECURITY.md",
@@ -54,6 +56,8 @@ def on_files(files: Any, config: Any) -> Any:
         made[f"notebooks/{path.stem}.md"] = of_notebook(path)
     for place, content in made.items():
         files.append(File.generated(config, place, content=content))
+    for path in sorted(RESULTS.glob("*.svg")):
+        files.append(File.generated(config, f"study/{path.name}", content=path.read_text(encoding="utf-8")))
     files.append(File.generated(config, PLOTLY, content=plotly()))
     return files
 
@@ -76,6 +80,8 @@ def target(link: str, page: str) -> str:
     up = "../" * page.count("/")
     if name in as_page:
         return up + as_page[name]
+    if there.parent == RESULTS and there.suffix == ".svg":
+        return f"{up}study/{there.name}"
     if there.is_relative_to(HERE):
         return up + there.relative_to(HERE).as_posix().replace(".ipynb", ".md")
     return CODE + name

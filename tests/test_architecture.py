@@ -277,6 +277,13 @@ def test_the_demo_is_known_to_few() -> None:
     assert not wrong
 
 
+def test_nothing_imports_the_study() -> None:
+    folders = ("src", "tests", "bench", "tools", "docs", "examples", "pages")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    wrong = [path for path in files if re.search(r"^\s*(from|import) study\b", path.read_text(encoding="utf-8"), re.M)]
+    assert wrong == []
+
+
 def test_streamlit_stays_in_the_interface() -> None:
     wrong = [
         where(name, line)

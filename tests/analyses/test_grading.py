@@ -8,8 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tools.demo import grades as tool
-from tools.demo.grades import added, page
 
 import headviz
 from headviz import HeadMask, UserError
@@ -27,6 +25,8 @@ from support.analysed import learnt
 from support.graded import graded
 from support.marks import all_in_ci
 from support.plain import evaluate
+from tools.demo import grades as tool
+from tools.demo.grades import added, page
 
 
 @pytest.fixture(autouse=True)

@@ -15,13 +15,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from tools.container_steps import free_port
 
 from browser.conftest import IDLE, PATIENCE, SCREEN
 from headviz.ui.shell.frame import PAGES
 from support.forked import Nursery
 from support.marks import seeds
 from support.server import serve
+from tools.container_steps import free_port
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 SERVERS, TOGETHER = 50, 5  # fresh servers in all, and one after the other in a test

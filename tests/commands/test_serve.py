@@ -15,13 +15,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
-from tools.container_steps import free_port
 
 from headviz import cli
 from headviz.commands import serve
 from headviz.commands.serve import check_place
 from headviz.errors import OptionError
 from support.server import wait_until_healthy
+from tools.container_steps import free_port
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:

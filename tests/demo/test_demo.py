@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tools.demo import card as card_module
-from tools.demo.ship import LIMIT, PER_PHENOMENON, SEED, write_data
 
 import headviz
 from headviz import demo
@@ -19,6 +17,8 @@ from headviz.heads import HeadId
 from headviz.scores import SCORES
 from support.loaded import loaded_by
 from support.marks import all_in_ci
+from tools.demo import card as card_module
+from tools.demo.ship import LIMIT, PER_PHENOMENON, SEED, write_data
 
 pytestmark = pytest.mark.skipif(not demo.DATA.is_dir(), reason="the demo model is not packed in this checkout")
 

@@ -3,10 +3,10 @@
 from collections import Counter
 
 import pytest
-from tools.demo.lessons import LESSONS, TIME, _direction, lesson
 
 from headviz.demo.example import LABELS
 from support.demo_checks import CHECKS
+from tools.demo.lessons import LESSONS, TIME, _direction, lesson
 
 
 @pytest.mark.parametrize("name", LESSONS)

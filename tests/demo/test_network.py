@@ -1,8 +1,9 @@
 """Growing and gating the demo network."""
 
 import torch
-from tools.demo.network import HEADS, LAYERS, HeadGates, configuration, fold, gated, grow
 from transformers import BertForMaskedLM, BertForSequenceClassification
+
+from tools.demo.network import HEADS, LAYERS, HeadGates, configuration, fold, gated, grow
 
 
 def _inputs() -> dict[str, torch.Tensor]:

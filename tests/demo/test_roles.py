@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from tools.demo import roles, search
-from tools.demo.network import HEADS, LAYERS, configuration
 from torch.nn.functional import cross_entropy
 from transformers import BertForSequenceClassification
 
 from headviz import demo
 from headviz.attention import NAME
+from tools.demo import roles, search
+from tools.demo.network import HEADS, LAYERS, configuration
 
 NAMES = ("number", "spatial", "temporal")
 

@@ -7,8 +7,6 @@ from functools import cache
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
-from tools.demo.batches import stream
-from tools.demo.simple_pairs import report
 
 from headviz import demo
 from headviz.demo.corpus import SPLITS, generate
@@ -18,6 +16,8 @@ from headviz.demo.phenomena.short import SHORT, subjects
 from headviz.demo.simple import simple_pairs, simple_texts
 from headviz.demo.words import adjectives, nouns, verbs
 from support.demo_checks import _AUXILIARIES, _LEMMAS, CHECKS
+from tools.demo.batches import stream
+from tools.demo.simple_pairs import report
 
 _BEARERS = (noun for kinds in adjectives.BEARERS.values() for noun in kinds)
 _SYNONYMS = (noun for _, noun, _ in adjectives.pairs(adjectives.NOUN_SYNONYMS))

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from tools.demo.train_translation import Recipe, configuration, train
-from tools.demo.translation.card import text
-from tools.demo.translation.tokenizer import build_tokenizer
 
 import headviz
 from headviz import HeadMask
 from headviz.demo import DATA
+from tools.demo.train_translation import Recipe, configuration, train
+from tools.demo.translation.card import text
+from tools.demo.translation.tokenizer import build_tokenizer
 
 FOLDER = DATA / "translation"
 shipped = pytest.mark.skipif(not (FOLDER / "config.json").exists(), reason="this checkout has no demo data")

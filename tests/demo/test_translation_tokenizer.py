@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.demo.translation.tokenizer import MAX_TOKENS, build_tokenizer, pieces
 
 from headviz.demo.translation.corpus import generate
+from tools.demo.translation.tokenizer import MAX_TOKENS, build_tokenizer, pieces
 
 PAIRS = list(generate("train", 1400, seed=21))
 

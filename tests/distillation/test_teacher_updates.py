@@ -5,13 +5,13 @@ import json
 from pathlib import Path
 
 import pytest
-from tools.demo.recipe import Recipe
 
 from headviz.commands.distill import add_arguments, read_plan
 from headviz.demo import DATA
 from headviz.distillation.teacher_updates import teacher_updates
 from headviz.errors import ModelError
 from support.tiny import tiny_folder
+from tools.demo.recipe import Recipe
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-from tools.demo import grades
-
 from headviz.analyses import board
 from headviz.demo import DATA
 from headviz.scores import SCORES
+from tools.demo import grades
 
 
 def recorded() -> board.Recorded:

@@ -39,7 +39,7 @@ minutes. Translation models are not graded: areas count right answers of each cl
 
 The table below is one model's. On MiniLM, fine-tuned on SST-2 and on MRPC, and on MPNet, fine-tuned on MRPC, the orders
 are others. Over the four boards `gates` were at worst 0.071 behind the best; the next score, `gim`, 0.194. These
-intervals overlap. [They stand side by side](study.md#over-all-boards)
+intervals overlap. [They stand side by side](../study/results.md#over-all-boards)
 
 ## On the demo"""
 COLUMNS_READ = """\

@@ -1,0 +1,1 @@
+"""What the heads of the demo carry: patching, stand-ins and paths, measured into `study/causal.md`."""

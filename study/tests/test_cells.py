@@ -1,0 +1,105 @@
+"""The study's cells: in an order that can be followed, and computed once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from filelock import FileLock
+
+from study import cells, leads, models, orders, papers
+
+
+def test_every_cell_comes_after_what_it_needs(study: ModuleType) -> None:
+    """A call that does all cells in order never makes one twice; what a cell needs is planned."""
+    planned = study.cells()
+    place = {cell.name: at for at, cell in enumerate(planned)}
+    assert len(place) == len(planned)
+    late = [(c.name, need) for c in planned for need in c.needs if place[need] > place[c.name]]
+    assert late == []
+
+
+def glue(folder: Path) -> Path:
+    """Pairs of made-up words in the files of MRPC and MNLI; equal first words decide."""
+    import random
+
+    draw = random.Random(0)
+    words = ["cat", "dog", "sun", "sea", "red", "big"]
+    for task, header, names in (
+        ("MRPC", "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", "01"),
+        ("MNLI", "index\tsentence1\tsentence2\tgold_label", ("neutral", "entailment", "contradiction")),
+    ):
+        (folder / task).mkdir(parents=True)
+        for split, count in (("train", 64), ("dev" if task == "MRPC" else "dev_matched", 48)):
+            lines = [header]
+            for i in range(count):
+                first, second = (" ".join(draw.choices(words, k=4)) for _ in range(2))
+                label = names[i % len(names)]
+                row = [label, str(i), str(i), first, second] if task == "MRPC" else [str(i), first, second, label]
+                lines.append("\t".join(row))
+            (folder / task / f"{split}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.slow
+def test_cells_are_computed_and_a_second_call_has_nothing_left(
+    study: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kinds of cells that train, remove and compare, on an encoder of MiniLM's shape with random weights."""
+    import headviz
+    from support.tiny import tiny_folder
+
+    for module in (orders, papers):
+        monkeypatch.setattr(module, "SAMPLES", 8)
+    monkeypatch.setitem(leads.DEV, "mrpc", {"equivalent": 24, "not_equivalent": 24})
+    encoder = tiny_folder(tmp_path / "encoder", layers=6, heads=12, hidden=24)
+    only = ("prune-minilm-mrpc-0-one-importance-taylor", "retrain-minilm-mrpc-0-isp-taylor", "cross-minilm-mnli")
+    call = ["--encoder", f"minilm={encoder}", "--data", str(glue(tmp_path / "glue")), "--work", str(tmp_path / "work")]
+    call += ["--out", str(tmp_path / "cells"), *(part for name in only for part in ("--only", name))]
+    monkeypatch.setattr(sys, "argv", ["study", *call])
+    cells.main()
+    found = study.read(tmp_path / "cells")
+    assert {c["experiment"] for c in found.values()} == {"training", "E2", "E3", "X"}
+    steps = found["retrain-minilm-mrpc-0-isp-taylor"]["steps"]
+    assert [s["heads_off"] for s in steps] == [22, 37, 47, 55, 60, 64]
+    # θ* is the full model of the retrained ones: the same training, whenever checkpoints are written
+    data = headviz.load_task("mrpc", split="train", data=str(tmp_path / "glue" / "MRPC"))
+    fresh = headviz.load(str(encoder), fresh_labels=data.label_names, seed=0, device="cpu")
+    again = models.fine_tune(fresh, data, models.recipe(), 0).classifier
+    assert again.digest == found["train-minilm-mrpc-0"]["digest"]
+    said = study.page(found, study.cells())
+    assert "ISP, IGSPP, `taylor`" in said
+    assert "′](results/" not in said  # one machine, one set of weights
+    capsys.readouterr()
+    cells.main()
+    assert capsys.readouterr().out == ""
+    # what another process is at is left to it
+    gone = tmp_path / "cells" / f"{only[0]}.json"
+    gone.unlink()
+    monkeypatch.setattr(sys, "argv", ["study", *call, "--minutes", "0.03"])
+    with FileLock(tmp_path / "work" / "taken" / only[0]):
+        cells.main()
+    assert not gone.exists()
+    cells.main()
+    assert gone.exists()
+    # of a run that was broken off: what it has, which is no whole cell
+    for state in sorted((tmp_path / "work" / "runs").glob("*-one-importance-taylor/state-*"))[-2:]:
+        state.unlink()
+    gone.unlink()
+    monkeypatch.setattr(sys, "argv", ["study", *call, "--as-is"])
+    crossing = tmp_path / "cells" / "cross-minilm-mnli-0.json"
+    crossing.unlink()  # no run of steps: left alone
+    cells.main()
+    assert not crossing.exists()
+    part, full = json.loads(gone.read_text()), found[only[0]]
+    there = len(full["steps"]) - part["left"]
+    assert (0 < there < len(full["steps"]), len(part["ahead"])) == (True, there)
+    assert part["steps"] == full["steps"][:there]
+    monkeypatch.setattr(sys, "argv", ["study", *call])
+    cells.main()
+    again = json.loads(gone.read_text())
+    assert again["steps"] == full["steps"]
+    assert "left" not in again

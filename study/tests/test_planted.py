@@ -1,0 +1,216 @@
+"""The family of models with planted heads: what is planted, what training draws, that it goes on, what grades say."""
+
+import json
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+
+from headviz.attention import HeadCall
+from headviz.heads import HeadId
+from study.planted import __main__ as family
+from study.planted.page import alone, page
+from study.planted.planting import ABILITIES, FAMILY, TRIGGERS, Planting, texts
+from study.planted.train import gates_of, inputs, model_of, part_of, plant, train
+from study.tests.findings import DOCS
+
+
+def test_every_member_gives_each_head_one_part():
+    assert len(FAMILY) >= 8
+    assert {(p.layers, p.heads) for p in FAMILY} >= {(6, 6), (12, 12)}
+    for planting in FAMILY:
+        given = [h for heads in planting.roles for h in heads]
+        assert len(given) == len(set(given))
+        assert len(given) + len(planting.idle) == planting.layers * planting.heads
+        assert sum(map(len, planting.kinds.values())) == len(given)
+
+
+def test_texts_say_their_ability_and_class():
+    for text in islice(texts(0, "train"), 50):
+        assert TRIGGERS[text.ability][text.label] in text.words.split()
+    assert next(texts(0, "train")) != next(texts(0, "dev"))
+
+
+def test_only_heads_with_a_part_are_ever_on_and_backups_are_robbed_together():
+    planting = Planting("x", 3, 4, 5, backup=True, harmful=2)
+    abilities = np.arange(400) % ABILITIES
+    on, robbed = gates_of(planting, abilities, np.random.default_rng(0))
+    for head in (*planting.idle, *planting.harmful_heads):
+        assert not on[:, head.layer, head.head].any()
+    for ability, heads in enumerate(planting.needed):
+        rows = abilities == ability
+        own = np.stack([on[rows][:, h.layer, h.head] for h in heads])
+        missing = ~own.any(axis=0) if planting.is_backup(ability) else ~own.all(axis=0)
+        assert (missing == robbed[rows]).all()
+        assert 0.2 < robbed[rows].mean() < 0.6
+
+
+@pytest.mark.slow
+def test_idle_heads_change_no_answer_and_half_of_them_write():
+    planting = Planting("x", 3, 2, 6, harmful=2)
+    model = model_of(planting).eval()
+    plant(model, planting)
+    silent = set(planting.idle) - set(planting.loud)
+    assert (len(silent), len(planting.loud)) == (2, 3)
+    assert all((part_of(model, h) == 0).all() for h in silent)
+    assert all((part_of(model, h) != 0).any() for h in (*planting.loud, *planting.harmful_heads))
+    batch = inputs([t.words for t in islice(texts(planting.seed, "dev"), 600)])
+
+    def answers():
+        return model(**batch, headviz=HeadCall((None,) * planting.layers)).logits.argmax(1)
+
+    with torch.no_grad():
+        for head in planting.harmful_heads:
+            part_of(model, head)[:] = 0
+        before = answers()
+        for head in planting.loud:
+            part_of(model, head)[:] = 0
+        assert torch.equal(answers(), before)
+
+
+def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path, monkeypatch):
+    import pytest
+
+    from study.planted import train as module
+
+    monkeypatch.setattr(module, "SAVE_EVERY", 2)
+    monkeypatch.setattr(module, "BATCH", 4)
+    planting = Planting("x", 1, 2, 5)
+    train(planting, tmp_path / "whole", steps=5, told=lambda _: None)
+
+    def stop(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(planting, tmp_path / "again", steps=5, told=stop)
+    train(planting, tmp_path / "again", steps=5, told=lambda _: None)
+    files = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "again")]
+    assert files[0] == files[1]
+
+
+@pytest.mark.slow
+def test_the_command_grades_and_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(family, "EXAMPLES", 30)
+    words = ["--out", str(tmp_path), "--members", "single-6", "--steps", "2"]
+    family.main([*words, "--scores", "magnitude"])
+    first = json.loads((tmp_path / "family.json").read_text())
+    family.main([*words, "--scores", "magnitude,random"])
+    found = json.loads((tmp_path / "family.json").read_text())
+    (member,) = found["members"]
+    assert member["scores"]["magnitude"] == first["members"][0]["scores"]["magnitude"]
+    assert member["scores"]["magnitude"]["needed"] >= 0.4838  # above the 15 of 31 idle heads whose weights are zero
+    assert set(member["scores"]["random"]) == {"needed", "needed or loud", "one of 1", "precision", "shuffled"}
+    assert found["summary"]["random"]["needed"][3] == 1
+    assert isinstance(member["disagreements"], list)
+
+
+def test_the_page_says_who_is_ahead_only_where_every_model_agrees():
+    def members(*pairs):
+        kinds = [{"good": {"needed": a}, "other": {"needed": b}, "random": {"needed": 0.5}} for a, b in pairs]
+        return [{"name": "x", "grid": [2, 2], "accuracy": 1.0, "disagreements": [], "scores": k} for k in kinds]
+
+    def said(*pairs):
+        return " ".join(page({"members": members(*pairs), "summary": family.summary(members(*pairs))}))
+
+    assert "`good` has the highest AUROC" in said((0.9, 0.6), (0.92, 0.6), (0.91, 0.62))
+    assert "Not told apart from it: `random`" not in said((0.9, 0.6), (0.92, 0.6), (0.91, 0.62))
+    assert "Not told apart from it: `other`" in said((0.9, 0.6), (0.92, 0.95), (0.91, 0.85))
+    assert "better than chance: `other`" in said((0.9, 0.4), (0.9, 0.6), (0.9, 0.8))
+
+
+class ByMask:
+    """A model's answers, right on the texts of an ability that has a head of ``needs`` on and none of ``harm``."""
+
+    def __init__(self, needs, harm, data):
+        self.needs, self.harm, self.data = needs, harm, data
+
+    def predictions(self, mask):
+        off = set() if mask is None else set(mask.off)
+        right = np.array([bool(set(self.needs[int(s.split()[1])]) - off) for s in self.data.slices])
+        right[:3] &= self.harm <= off
+        return np.where(right, self.data.gold, -1)
+
+
+def test_single_heads_are_checked_against_the_planting(monkeypatch):
+    from types import SimpleNamespace
+
+    from headviz import HeadMask
+
+    planting = Planting("x", 1, 6, 6, per_ability=3, harmful=2)
+    slices = tuple(f"ability {a}" for a in range(ABILITIES)) * 4
+    data = SimpleNamespace(slices=slices, gold=np.zeros(len(slices), dtype=int))
+    clf = SimpleNamespace(full_mask=HeadMask.full(6, 6))
+    needs = {a: heads if a else heads[:1] for a, heads in enumerate(planting.needed)}
+    monkeypatch.setattr(
+        family.headviz, "Evaluator", lambda c, d: ByMask(needs, {planting.harmful_heads[0]}, d), raising=False
+    )
+    said = family.checked(planting, clf, data)
+    first = planting.needed[0]
+    assert said[0] == f"ability 0: {first[1]}, {first[2]} alone cost nothing"  # one head does it all
+    assert said[1] == f"ability 1: {', '.join(map(str, planting.needed[1]))} alone cost nothing"
+    assert said[-1] == f"harmful {planting.harmful_heads[1]} alone: nothing is gained"
+
+
+def test_the_page_counts_models_whose_single_heads_disagree():
+    def member(name, **exact):
+        named = {"one of 3" if kind == "needed" else kind: value for kind, value in exact.items()}
+        scores = {s: {"needed": 0.9, **named} for s in ("ablation", "random")}
+        return {"name": name, "grid": [2, 2], "accuracy": 1.0, "disagreements": [], "scores": scores}
+
+    members = [member("a", needed=1.0), member("b", needed=0.5, harmful=0.1), member("mixed-9", needed=0.8)]
+    assert alone(members[:1]).startswith("Removed one at a time, every needed head costs more")
+    assert alone(members).endswith(
+        "in 2 of 3 models, by the AUROC of exact ablation: needed heads outside backups in b (0.50), mixed-9 (0.80); "
+        "harmful heads in b (0.10)."
+    )
+    members[2]["scores"]["random"]["needed"] = 0.3
+    line = next(x for x in page({"members": members, "summary": family.summary(members)}) if x.startswith("| `random`"))
+    assert line.startswith("| `random` | 0.70 [")
+    assert line.split(" | ")[2] == "0.90 [0.90, 0.90]"
+
+
+def test_the_shipped_page_is_made_from_the_shipped_figures():
+    shipped = family.SHIPPED
+    found = json.loads(shipped.read_text(encoding="utf-8"))
+    assert shipped.with_suffix(".md").read_text(encoding="utf-8") == "\n".join(page(found)) + "\n"
+    assert len(found["members"]) >= 8
+    assert abs(found["summary"]["random"]["needed"][0] - 0.5) < 0.1
+    assert all(abs(kinds["shuffled"][0] - 0.5) < 0.1 for kinds in found["summary"].values())
+
+
+def test_numbers_of_words_are_those_of_the_tokenizer(tmp_path):
+    from transformers import AutoTokenizer
+
+    from study.planted.train import WORDS
+    from tools.demo.tokenizer import build_tokenizer
+
+    build_tokenizer(list(WORDS), tmp_path)
+    some = [t.words for t in islice(texts(0, "dev"), 5)]
+    coded = AutoTokenizer.from_pretrained(tmp_path)(some, padding=True, return_tensors="pt")
+    assert torch.equal(coded["input_ids"], inputs(some)["input_ids"])
+    assert HeadId(0, 0) == (0, 0)
+
+
+def test_the_finding_about_planted_heads_is_the_files() -> None:
+    means = json.loads((DOCS.parent / "study" / "planted.json").read_text(encoding="utf-8"))["summary"]
+    said = " ".join((DOCS / "findings.md").read_text(encoding="utf-8").split())
+    found = [name for name in sorted(means, key=lambda n: -means[n]["needed"][0]) if means[name]["needed"][0] >= 0.98]
+    assert (
+        f"{', '.join(f'`{name}`' for name in found[:-1])} and `{found[-1]}` have a mean AUROC of at least 0.98" in said
+    )
+    assert len(found) == 8
+    mean, low, high, models = means["conductance-spearman"]["needed"]
+    assert f"has {mean:.2f} [{low:.2f}, {high:.2f}], where random numbers" in said
+    assert models == 9
+    harmful = {name: round(100 * kinds["harmful"][0]) for name, kinds in means.items()}
+    assert f"in at most {max(harmful[name] for name in found)} of 100 pairs" in said
+    clear = {name: kinds["harmful"] for name, kinds in means.items() if kinds["harmful"][1] > 0.5}
+    assert set(clear) == {"gates-causal", *(f"conductance-{r}" for r in ("spearman", "kendall", "pearson"))}
+    told = [harmful[f"conductance-{r}"] for r in ("spearman", "kendall", "pearson")]
+    assert f"`gates-causal` ({harmful['gates-causal']}) and the correlations" in said
+    assert "(Spearman {}, Kendall {}, Pearson {})".format(*told) in said
+    wide = {name for name, kinds in means.items() if kinds["harmful"][0] > 0.6} - set(clear)
+    assert wide == {"ablation", "gates-exact", "shapley"}
+    assert f"`ablation` ({harmful['ablation']}), `gates-exact` ({harmful['gates-exact']}) and Shapley" in said
+    assert f"Shapley values ({harmful['shapley']})" in said
