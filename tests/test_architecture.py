@@ -17,7 +17,7 @@ SRC = ROOT / "src" / "headviz"
 # Lowest first. A package imports only from packages named before it, in its own line as well: each package is a floor,
 # and the ten lines are there to be read.
 LEVELS = [
-    "errors results heads progress plugins compat recipes",
+    "errors results heads progress plugins recipes",
     "storage reference demo",
     "attention tasks",
     "models",
@@ -73,7 +73,6 @@ NAMES_ANY = {
     "cli": "it names the module of each command, and a command may run another",
     "pruning": "it names what it exports",
     "plugins": "it names the tables that plugins add to",
-    "compat.old_names": "it names where old modules are now",
 }
 KNOWN_NAMED = {
     ("scores.learned_lines", "scores.gate_scores"): "learned gates score heads to find their starting values",

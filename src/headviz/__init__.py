@@ -7,13 +7,11 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .compat import old_names
 from .errors import UserError
 from .heads import HeadId, HeadMask, HeadScores
 from .results import shown_by
 
 __version__ = "0.2.0.dev0"
-old_names.install()
 
 # module -> its public names, loaded at first use. No name here may be that of a module on this level:
 # importing the module anywhere would put it in the function's place.

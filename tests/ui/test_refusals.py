@@ -16,7 +16,7 @@ from headviz.ui.shell.refusals import on_page
 
 SOURCE = Path(headviz.__file__).parent
 # what only the command line says, and what only developers read
-ELSEWHERE = ("cli.py", "commands", "demo", "compat", "reports", "ui")
+ELSEWHERE = ("cli.py", "commands", "demo", "reports", "ui")
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 ARGUMENT = re.compile(r"\b[a-z_]+=(?![=>])")
 

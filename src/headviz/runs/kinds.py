@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import plugins
-from ..compat.old_names import moved_names
 from ..errors import RunError, unknown_choice
 from .protocol import RunJob
 from .record import SWEEP
-
-if not TYPE_CHECKING:
-    __getattr__ = moved_names(__name__)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from ..compat.old_names import moved_names
 from ..errors import OptionError
 from ..progress import Cancel, Progress, tracked
 from ..pruning.algorithms import ALGORITHMS
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from .prepare import Amount, Prepared
 
 LIMIT = 1000  # runs in a sweep
-
-if not TYPE_CHECKING:
-    __getattr__ = moved_names(__name__)
 
 
 @dataclass(frozen=True)
