@@ -104,6 +104,7 @@ class TransformerModel(Network, ABC):
     def __post_init__(self) -> None:
         if getattr(self.config, "_attn_implementation", None) != NAME:
             raise ModelError("The model does not use headviz's attention function. Make one with headviz.wrap.")
+        self.require_described()
         self.model.eval()
         self.model.requires_grad_(False)
 

@@ -15,6 +15,7 @@ from torch import nn
 
 from ..errors import ModelError
 from ..heads import ENCODER, HeadMask
+from .as_described import described
 from .families import FAMILIES, family_of
 from .families.sheet import Layers
 from .network import Network
@@ -36,8 +37,9 @@ def uneven(config: Any) -> bool:
 def block(model: Any, parts: Layers, layer: int) -> tuple[list[nn.Linear], nn.Linear]:
     """The linear maps into a layer's feed-forward block, and the one out of it."""
     where = model.base_model.get_submodule(parts.modules)[layer]
-    there = dict(where.named_modules())
-    return [there[path] for path in parts.inner if path in there], there[parts.outer]
+    there, kind = dict(where.named_modules()), family_of(model.config.model_type).matrix
+    inner = [described(there[path], kind, path) for path in parts.inner if path in there]
+    return inner, described(there[parts.outer], kind, parts.outer)
 
 
 def outer_map(clf: Network, layer: int) -> nn.Linear:

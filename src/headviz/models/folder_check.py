@@ -72,8 +72,19 @@ def _no_number(text: str) -> float:
     raise ValueError(f"{text} is not a number that JSON knows")
 
 
+def refuse_adapter(folder: Path, name: object) -> None:
+    """Refuse a folder of PEFT's, which may have no config.json at all."""
+    if (folder / "adapter_config.json").exists():
+        raise ModelError(
+            f"'{name}' is an adapter, which headviz does not load. Merge it into its model first: "
+            "peft.AutoPeftModelForSequenceClassification.from_pretrained(folder).merge_and_unload()"
+            ".save_pretrained(merged)."
+        )
+
+
 def check_folder(folder: Path, name: object) -> dict[str, Any]:
     """Refuse a folder with anything in it that headviz or transformers would stumble over; gives its config.json."""
+    refuse_adapter(folder, name)
     for path in sorted(folder.iterdir()):
         _check_entry(path, name)
     raw = read_json(folder / CONFIG, name)
@@ -89,8 +100,6 @@ def _check_entry(path: Path, name: object) -> None:
         raise ModelError(f"{path.name} of '{name}' cannot be read: {error.strerror}.") from error
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise ModelError(f"{path.name} in '{name}' is a device, pipe or socket. Give a folder of plain files.")
-    if path.name == "adapter_config.json":
-        raise ModelError(f"'{name}' is an adapter, which headviz does not load. Merge it into its model first.")
     if path.suffix != ".json" or not stat.S_ISREG(mode):
         return
     limit = LARGEST.get(path.name, SMALL)

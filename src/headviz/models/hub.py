@@ -7,6 +7,7 @@ from pathlib import Path
 from ..errors import ModelError
 
 WANTED = [
+    "adapter_config.json",
     "config.json",
     "generation_config.json",
     "headviz.json",

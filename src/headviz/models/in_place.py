@@ -117,6 +117,7 @@ def prune_heads(model: Any, heads: Heads) -> None:
     {3: [5], 7: [0, 1]}
     """
     place = _place(model)
+    place.require_described()
     require_prunable(place)
     off = _off(place, heads)
     require_even(place, place.present.without([(row, head) for row, gone in off.items() for head in gone]))
@@ -147,9 +148,17 @@ def _place(given: Any) -> Network:
     return place
 
 
+def _output(place: Network, row: int) -> Any:
+    """W_O of a row, whatever stands there: only its input is gated, and no weight is read."""
+    paths, where = place.attention(row)
+    return place.module(paths.output.format(**where))
+
+
 def _check_width(place: Network, row: int) -> None:
     try:
-        width = weight_of(place.projections(row).output).shape[1]
+        output = _output(place, row)
+        known = isinstance(output.weight, Tensor)  # of a quantised layer it is a method
+        width = weight_of(output).shape[1] if known else output.in_features
     except AttributeError as error:
         raise ModelError(f"{place.title} without its usual modules cannot be masked: {error}.") from error
     heads = len(place.present.kept_in(row))
@@ -182,7 +191,7 @@ def _listed(row: object, heads: object) -> list[int]:
 def _switched(place: Network, off: dict[int, list[int]]) -> _Switched:
     switched = _Switched(place.model, {}, {})
     for row in range(place.num_layers):
-        output = place.projections(row).output
+        output = _output(place, row)
         present, gone = place.present.kept_in(row), set(off.get(row, ()))
         factors = torch.tensor([0.0 if head in gone else 1.0 for head in present])
         switched.rows.setdefault(output, []).append(row)
@@ -195,7 +204,7 @@ def _open(place: Network) -> None:
         _HOOKED[place.model] = _HOOKED.get(place.model, 0) + 1
         if _HOOKED[place.model] > 1:
             return
-        outputs = {id(m): m for row in range(place.num_layers) for m in [place.projections(row).output]}
+        outputs = {id(m): m for row in range(place.num_layers) for m in [_output(place, row)]}
         base: Any = place.model.base_model
         _HANDLES[place.model] = [
             base.register_forward_pre_hook(_begin),

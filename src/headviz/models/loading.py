@@ -15,9 +15,10 @@ import torch
 from ..errors import ModelError, shown, unknown_choice
 from ..heads import CLASSIFICATION
 from ..storage.paths import kind_at, outside_path
+from .as_described import is_peft, merged, require_described, without_placing
 from .classifier import Classifier
 from .families import family_of
-from .folder_check import CONFIG, check_folder, read_json
+from .folder_check import CONFIG, check_folder, read_json, refuse_adapter
 from .folders import (
     check_activations,
     load_plain,
@@ -91,6 +92,7 @@ def load(
     folder = locate(name, revision)
     if is_rnn(folder):
         return _recurrent(folder, name, device, dtype, fresh_labels is not None or masked_lm or class_names is not None)
+    refuse_adapter(folder, name)
     if not (folder / CONFIG).exists():
         raise ModelError(f"'{name}' has no {CONFIG}: it is not a model folder. {models_inside(folder, name)}")
     _refuse_unsupported(read_json(folder / CONFIG, name), name)
@@ -154,7 +156,8 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "") -> Classifier |
     """A transformers model that you already have, with its tokenizer. The model is copied, not edited.
 
     A …ForSequenceClassification or …ForMaskedLM model gives a ``Classifier``, a …ForConditionalGeneration model a
-    ``Translator``. Any other, or a family that headviz does not know, is a ``ModelError``.
+    ``Translator``. The adapters of a PEFT model are merged into the copy. Any other model, a family that headviz does
+    not know, and quantised or parametrised weights or hooks that may change values are a ``ModelError``.
 
     >>> import headviz
     >>> from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -165,6 +168,9 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "") -> Classifier |
     >>> clf.name, clf.heads_per_layer[:3]
     ('mine', [12, 12, 12])
     """
+    if is_peft(model):
+        model = merged(model, name or type(model).__name__)
+    name = name or type(model).__name__
     config = getattr(model, "config", None)
     if config is None or not hasattr(config, "model_type"):
         raise ModelError(
@@ -172,9 +178,11 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "") -> Classifier |
         )
     if not callable(tokenizer) or not hasattr(tokenizer, "convert_ids_to_tokens"):
         raise ModelError(f"headviz.wrap needs the model's tokenizer, of transformers, not {shown(tokenizer)}.")
-    kind, name = kind_of(model), name or type(model).__name__
+    kind = kind_of(model)
+    require_described(model, family_of(config.model_type), name)
     _refuse_nan(model, name)
     own: Any = copy.deepcopy(model)
+    without_placing(own)
     use_our_attention(own)
     forget_pruned_heads(own.config)
     return wrapped(own, tokenizer, full_grid(config), name, kind)

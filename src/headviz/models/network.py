@@ -15,6 +15,7 @@ from torch import nn
 from ..errors import MaskError, ModelError
 from ..heads import ENCODER, HeadMask
 from ..tasks.tokenizing import alone_with
+from .as_described import described, require_described
 from .digest import tokenizer_digest, weights_digest
 from .families import Family, family_of
 from .families.sheet import Attention
@@ -84,6 +85,7 @@ class Network(ABC):
     @property
     def digest(self) -> str:
         """Identifies weights, configuration and what stands in a head's place, whatever the model is called."""
+        self.require_described()
         own = weights_digest(self.model, self.config.to_dict(), self.present.hex)
         return own if self.fill is None else hashlib.sha256(f"{own}|{self.fill.digest}".encode()).hexdigest()
 
@@ -153,9 +155,18 @@ class Network(ABC):
 
     # modules ----------------------------------------------------------------------------------
 
+    def require_described(self) -> None:
+        """Refuse the model if it computes something that its weights do not say; a model can be changed at any time."""
+        require_described(self.model, self.family, self.name or type(self.model).__name__)
+
     def module(self, path: str) -> Any:
         """A module below the family's base model."""
         return self.model.base_model.get_submodule(path)  # type: ignore[union-attr]
+
+    def matrix(self, path: str) -> nn.Linear:
+        """A linear map whose weights are read or cut; refused if it is not of the family's class (GPT-2's: Conv1D)."""
+        found: nn.Linear = described(self.module(path), self.family.matrix, path)
+        return found
 
     def attention(self, row: int) -> tuple[Attention, dict[str, int]]:
         """The paths of a row's attention, and what fills their placeholders."""
@@ -171,5 +182,5 @@ class Network(ABC):
         """W_Q, W_K, W_V and W_O of a row (the same fused matrix three times where a family has one)."""
         paths, where = self.attention(layer)
         return Projections(
-            *(self.module(path.format(**where)) for path in (paths.query, paths.key, paths.value, paths.output))
+            *(self.matrix(path.format(**where)) for path in (paths.query, paths.key, paths.value, paths.output))
         )

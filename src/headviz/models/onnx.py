@@ -55,6 +55,7 @@ def export_onnx(clf: Classifier, path: str | Path) -> Path:
     require_onnx()
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of each package that it could use and lacks
     path = Path(path)
+    clf.require_described()
     require_even(clf, clf.present)
     model: Any = copy.deepcopy(clf.model).cpu().float()
     model.set_attn_implementation("eager")

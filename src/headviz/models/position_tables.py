@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from ..heads import HeadMask
+from .as_described import described
 from .families import CROSS
 from .network import Network
 
@@ -23,7 +24,8 @@ def tables(clf: Network) -> Iterator[tuple[nn.Embedding, range]]:
     """Each table and the rows of the grid that it serves."""
     for stack, attention in clf.family.attention.items():
         if attention.position_table:
-            yield clf.module(attention.position_table), clf.stacks[stack]
+            path = attention.position_table
+            yield described(clf.module(path), nn.Embedding, path), clf.stacks[stack]
 
 
 def columns(present: HeadMask, rows: range) -> list[int]:

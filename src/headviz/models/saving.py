@@ -35,6 +35,7 @@ def save(clf: Network, folder: Path) -> Path:
 
     With all heads present the folder is a plain transformers folder too.
     """
+    clf.require_described()
 
     def write(into: Path) -> None:
         clf.tokenizer.save_pretrained(into)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...attention import HeadCall
+from ...attention import HeadCall, transformers
 from ...heads import ENCODER
 from .bert import bert_like, classifier_head, pooled
 from .sheet import Attention, Family, Layers, OwnLayers
@@ -170,6 +170,7 @@ INTERFACE = (
         },
         embeddings="wte",
         forward=last_token,
+        matrix=transformers.pytorch_utils.Conv1D,
         why_layers_stay="its matrices are Conv1D modules, which do not run without inputs",
         why_not_empty="GPT-2 cannot cut a matrix without heads into query, key and value",
     ),

@@ -6,11 +6,11 @@ another way names its own placeholders and fills them in ``place``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...attention import HeadCall
 from ...errors import ModelError
@@ -125,6 +125,7 @@ class Family:
     position_flops: Callable[[Any, int, int], int] = no_positions  # configuration, tokens, entries of a row's heads
     own_attention: type | None = None  # puts headviz's attention into modules that never call transformers' interface
     forward: Forward | None = None  # where a pass of the model's own cannot be had from embeddings
+    matrix: type[nn.Module] = nn.Linear  # the class of its linear maps
     position_offset: bool = False  # positions start behind the padding index, which costs two places
     shared_layers: bool = False  # one module serves several layers
     why_not_prunable: str = ""  # why heads can be masked, but not really removed
@@ -157,6 +158,13 @@ class Family:
                 "headviz needs the same number in both."
             )
         return max(rows.stop for rows in self.stacks(config).values()), heads
+
+    def read_by_post_norm(self) -> Iterator[tuple[str, type[nn.Module]]]:
+        """The paths whose weights the fast path reads beside the attention's, and their classes."""
+        if self.post_norm is not None:
+            fast = self.post_norm
+            yield from ((fast.attention_norm, nn.LayerNorm), (fast.output_norm, nn.LayerNorm))
+            yield from ((fast.inner, self.matrix), (fast.outer, self.matrix))
 
     @property
     def why_no_neurons(self) -> str:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ...attention import Filled, Gate, factor_of
+from ..as_described import described
 from ..families.sheet import PostNorm
 from .kernels import attention, linear
 from .packing import Chunk, Placed, embed, placed
@@ -65,18 +66,21 @@ class PostNormStages:
             if key not in made:
                 made[key] = self._weights(layer)
             self.weights.append(made[key])
-        activation = self._module(layout.activation, 0)
+        activation = clf.module(layout.activation.format(**clf.family.place(clf.config, 0)))
         exact = type(activation).__name__ == "GELUActivation"
         self.fused_gelu = exact or (isinstance(activation, nn.GELU) and activation.approximate == "none")
         self.activation = activation
 
-    def _module(self, path: str, layer: int) -> Any:
-        return self.clf.module(path.format(**self.clf.family.place(self.clf.config, layer)))
+    def _module(self, path: str, layer: int, kind: type[nn.Module]) -> Any:
+        full = path.format(**self.clf.family.place(self.clf.config, layer))
+        return described(self.clf.module(full), kind, full)
 
     def _weights(self, layer: int) -> _Weights:
         query, key, value, output = self.clf.projections(layer)
         scale = self.size**-0.5
-        inner, outer = self._module(self.layout.inner, layer), self._module(self.layout.outer, layer)
+        inner, outer = (
+            self._module(path, layer, self.clf.family.matrix) for path in (self.layout.inner, self.layout.outer)
+        )
 
         def cast(tensor: Tensor) -> Tensor:
             return tensor.detach().to(self.dtype)
@@ -86,12 +90,12 @@ class PostNormStages:
             qkv_bias=cast(torch.cat([query.bias * scale, key.bias, value.bias])),
             out=cast(output.weight),
             out_bias=cast(output.bias),
-            attention_norm=self._module(self.layout.attention_norm, layer),
+            attention_norm=self._module(self.layout.attention_norm, layer, nn.LayerNorm),
             inner=cast(inner.weight),
             inner_bias=cast(inner.bias),
             outer=cast(outer.weight),
             outer_bias=cast(outer.bias),
-            output_norm=self._module(self.layout.output_norm, layer),
+            output_norm=self._module(self.layout.output_norm, layer, nn.LayerNorm),
         )
 
     @torch.inference_mode()

@@ -51,6 +51,7 @@ class Stages(Protocol):
 
 def stages_for(clf: Classifier, dtype: torch.dtype | None = None) -> Stages:
     """The fastest stages that the family's sheet describes."""
+    clf.require_described()
     dtype, family = clf.dtype if dtype is None else dtype, clf.family
     kind = _kind(clf)
     if kind is PostNormStages and family.post_norm is not None:

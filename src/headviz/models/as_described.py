@@ -1,0 +1,149 @@
+"""Refuse a model that is not as its family's sheet describes it: adapters, quantised or parametrised weights, hooks.
+
+headviz reads and cuts matrices by the sheet's paths, so what wraps a matrix would be read past. ``require_described``
+checks a whole model; ``described`` checks one module where its path is resolved, since a model can be changed later.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from ..errors import ModelError
+from .families.sheet import Family
+
+# packages whose modules compute with more than their weight, and what to do about it
+MERGE = "Merge the adapter first: headviz.wrap(peft_model.merge_and_unload(), tokenizer)."
+FLOAT = "Use the model's float weights, as they were before quantising."
+FOREIGN = {"peft.": MERGE, "torch.ao.": FLOAT, "torchao.": FLOAT, "bitsandbytes.": FLOAT}
+PLAIN = "Give the model with plain weights in this place."
+
+HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+WATCHING = ("transformers.", "peft.peft_model", "peft.mixed_model")  # whose hooks only collect, or ask for gradients
+PLACING = ("AlignDevicesHook", "CpuOffload")  # accelerate's hooks that only move tensors
+
+
+def described(module: Any, kind: type[nn.Module], path: str, name: object = "this model") -> Any:
+    """The module, if it is a plain one of this kind; a ``ModelError`` otherwise."""
+    _refuse(_unlike(module) or _misplaced(module, kind), path, name)
+    return module
+
+
+def require_described(model: Any, family: Family, name: object) -> None:
+    """Refuse a model with a module, weight or hook that the sheet does not know of and headviz would pass over."""
+    if is_peft(model):
+        raise ModelError(f"{_quoted(name)} is a PEFT model. {MERGE}")
+    for path, module in model.named_modules():
+        _refuse(_unlike(module) or _hooked(module), path, name)
+    there = dict(model.base_model.named_modules())
+    for path, kind in _places(family, model.config, there):
+        if path not in there:
+            _refuse((f"there is no {kind.__name__}", PLAIN), path, name)
+        _refuse(_misplaced(there[path], kind), path, name)
+
+
+def is_peft(model: object) -> bool:
+    """Whether it is PEFT's model around one of transformers."""
+    return any(kind.__module__.startswith("peft.") for kind in type(model).__mro__)
+
+
+def merged(model: Any, name: object) -> Any:
+    """A copy of the transformers model inside a PEFT model, with the active adapters merged into its weights."""
+    if not hasattr(model, "get_model_status") or not hasattr(model, "merge_and_unload"):
+        raise ModelError(f"The adapters of {_quoted(name)} cannot be merged into its weights. {PLAIN}")
+    if model.get_model_status().enabled is not True:
+        raise ModelError(f"Adapters of {_quoted(name)} are switched off. Switch them on, or give its base model.")
+    for path, module in model.named_modules():  # merging drops the hooks of adapters
+        _refuse(_hooked(module), path, name)
+    return copy.deepcopy(model).merge_and_unload()
+
+
+def without_placing(model: nn.Module) -> None:
+    """Take off accelerate's placement hooks, in place: they would hide attention modules of ours."""
+    for module in model.modules():
+        for name in ("forward", "_hf_hook", "_old_forward"):
+            vars(module).pop(name, None)
+
+
+def _places(family: Family, config: Any, there: Mapping[str, Any]) -> Iterator[tuple[str, type[nn.Module]]]:
+    """Where the sheet says a module of a known class is, below the base model with the modules ``there``."""
+    for stack, rows in family.stacks(config).items():
+        own = family.attention[stack]
+        for layer in range(len(rows)):
+            where = family.place(config, layer)
+            for path in (own.query, own.key, own.value, own.output):
+                yield path.format(**where), family.matrix
+            for path in own.further:
+                if (full := f"{own.module}.{path}".format(**where)) in there:
+                    yield full, family.matrix
+            for path, kind in family.read_by_post_norm():
+                yield path.format(**where), kind
+        if own.position_table:
+            yield own.position_table, nn.Embedding
+    for parts in family.layers.values():
+        paths = (*parts.writes, *parts.inner, *filter(None, [parts.outer]))
+        for layer in range(len(there.get(parts.modules, ()))):
+            for path in paths:
+                if (full := f"{parts.modules}.{layer}.{path}") in there or path in parts.writes:
+                    yield full, family.matrix
+
+
+def _misplaced(module: nn.Module, kind: type[nn.Module]) -> tuple[str, str] | None:
+    same = type(module) is kind
+    return None if same else (f"{_class(module)} stands in the place of {kind.__name__}", PLAIN)
+
+
+def _unlike(module: nn.Module) -> tuple[str, str] | None:
+    """Why a module's weights are not plain numbers in memory, and what to do; None where they are."""
+    for package, remedy in FOREIGN.items():
+        if type(module).__module__.startswith(package):
+            return f"it holds {package.rstrip('.')}'s {_class(module)}", remedy
+    if "parametrizations" in module._modules:  # torch's is_parametrized, without a slow miss in each module
+        return (
+            f"it holds a parametrised module ({_class(module)})",
+            "Call torch.nn.utils.parametrize.remove_parametrizations on it.",
+        )
+    for key, tensor in (*module._parameters.items(), *module._buffers.items()):
+        if tensor is not None and type(tensor) not in (nn.Parameter, Tensor):
+            return f"it holds a {key} of type {type(tensor).__name__}", PLAIN
+        if tensor is not None and tensor.is_meta:
+            return f"it holds a {key} that is not in memory", "Load the whole model onto one device."
+    return None
+
+
+def _hooked(module: Any) -> tuple[str, str] | None:
+    """What is hooked to a module and may change its values, and what to do; None where nothing is."""
+    for kind in HOOKS:
+        for hook in getattr(module, kind).values():
+            if not str(getattr(hook, "__module__", "")).startswith(WATCHING):
+                title = kind.strip("_").removesuffix("s").replace("_", " ")
+                return f"it has a {title} that may change values, {_named(hook)}", "Remove it first."
+    own = vars(module).get("forward")
+    if own is None or getattr(own, "__func__", None) is type(module).forward:
+        return None
+    hook = getattr(module, "_hf_hook", own)
+    changing = [h for h in getattr(hook, "hooks", (hook,)) if type(h).__name__ not in PLACING]
+    if not changing:
+        return None
+    return f"its forward is replaced and may change values, by {_named(changing[0])}", "Remove it first."
+
+
+def _refuse(found: tuple[str, str] | None, path: str, name: object) -> None:
+    if found is not None:
+        why, remedy = found
+        raise ModelError(f"{_quoted(name)} is not a plain model: {why}, at {path or 'its top'}. {remedy}")
+
+
+def _quoted(name: object) -> str:
+    return name if name == "this model" else f"'{name}'"
+
+
+def _class(module: nn.Module) -> str:
+    return type(module).__name__
+
+
+def _named(hook: object) -> str:
+    return str(getattr(hook, "__qualname__", type(hook).__qualname__))

@@ -1,0 +1,322 @@
+"""Models that are not as their family's sheet says: merged or refused, never read past."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrizations, parametrize, prune
+
+import headviz
+from headviz import HeadMask, UserError
+from headviz.models.classifier import Classifier
+from headviz.models.onnx import export_onnx
+from support.marks import all_in_ci
+from support.tiny import ALL_FAMILIES, FAMILIES, PAIRS, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
+
+QUERY = "encoder.layer.1.attention.self.query"
+OUTPUT = "encoder.layer.1.attention.output.dense"
+INNER = "encoder.layer.0.intermediate.dense"
+NORM = "encoder.layer.2.output.LayerNorm"
+OFF = {0: [1], 1: [0, 3], 2: [2]}
+Change = Callable[[Any], None]
+
+
+class Lora(nn.Module):
+    """An adapter as PEFT's: ``weight`` is that of the layer below, without the adapter's part."""
+
+    def __init__(self, base: nn.Linear, seed: int = 0) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.base_layer = base
+        self.down = nn.Parameter(torch.randn(2, base.in_features, generator=generator))
+        self.up = nn.Parameter(torch.randn(base.out_features, 2, generator=generator))
+        self.in_features, self.out_features = base.in_features, base.out_features
+
+    @property
+    def weight(self) -> Tensor:
+        return self.base_layer.weight
+
+    @property
+    def bias(self) -> Tensor:
+        return self.base_layer.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.base_layer(x) + x @ self.down.T @ self.up.T
+
+
+class Larger(nn.Linear):
+    """A linear map of somebody's own."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * super().forward(x)
+
+
+class Doubled(nn.Module):
+    def forward(self, weight: Tensor) -> Tensor:
+        return 2 * weight
+
+
+class Marked(Tensor):
+    """A tensor of a class of its own, as packages for quantising make them."""
+
+
+def put(model: Any, path: str, made: Callable[[Any], Any]) -> None:
+    parent, _, name = path.rpartition(".")
+    setattr(model.base_model.get_submodule(parent), name, made(model.base_model.get_submodule(path)))
+
+
+def adapted(path: str) -> Change:
+    return lambda model: put(model, path, Lora)
+
+
+def at(path: str, change: Callable[[Any], Any]) -> Change:
+    return lambda model: change(model.base_model.get_submodule(path))
+
+
+def larger(module: Any) -> None:
+    module.__class__ = Larger
+
+
+def marked(module: Any) -> None:
+    module.weight = nn.Parameter(module.weight.detach().as_subclass(Marked), requires_grad=False)
+
+
+def replaced(module: Any) -> None:
+    own = module.forward
+    module.forward = lambda *args, **kwargs: own(*args, **kwargs)
+
+
+def doubled(module: nn.Module, inputs: Any, output: Any) -> Any:
+    return (2 * output[0], *output[1:]) if isinstance(output, tuple) else 2 * output
+
+
+CHANGES: dict[str, Change] = {
+    "adapter on W_Q": adapted(QUERY),
+    "adapter on W_O": adapted(OUTPUT),
+    "adapter in the feed-forward block": adapted(INNER),
+    "subclass": at(QUERY, larger),
+    "two maps in one place": lambda model: put(model, QUERY, lambda old: nn.Sequential(old, nn.Identity())),
+    "another norm": lambda model: put(model, NORM, lambda old: nn.RMSNorm(32)),
+    "parametrised": at(QUERY, lambda m: parametrize.register_parametrization(m, "weight", Doubled())),
+    "parametrised weight norm": at(OUTPUT, parametrizations.weight_norm),
+    "parametrised head": lambda model: parametrizations.weight_norm(model.classifier),
+    "torch's pruning": at(QUERY, lambda m: prune.l1_unstructured(m, "weight", 0.5)),
+    "a tensor of its own class": at(QUERY, marked),
+    "not in memory": at(INNER, lambda m: m.to("meta")),
+    "forward hook": at("encoder.layer.1", lambda m: m.register_forward_hook(doubled)),
+    "forward pre-hook": at(NORM, lambda m: m.register_forward_pre_hook(lambda m, x: (2 * x[0],))),
+    "backward hook": at("encoder.layer.0", lambda m: m.register_full_backward_hook(lambda m, i, o: i)),
+    "forward replaced": at("encoder.layer.1", replaced),
+}
+
+
+def batch() -> dict[str, Tensor]:
+    clf = tiny_classifier()
+    return clf.collate(clf.encode(TEXTS, PAIRS))
+
+
+@torch.no_grad()
+def logits(model: Any) -> Tensor:
+    return model.eval()(**batch()).logits
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_the_sheet_does_not_know_is_refused(what: str) -> None:
+    model = tiny_model()
+    CHANGES[what](model)
+    before = {name: id(weight) for name, weight in model.named_parameters()}
+    with pytest.raises(UserError, match=r"not a plain model.* at "):
+        headviz.wrap(model, tiny_tokenizer())
+    with pytest.raises(UserError, match=r"not a plain model.* at "):
+        headviz.prune_heads(model, OFF)
+    assert {name: id(weight) for name, weight in model.named_parameters()} == before
+
+
+@pytest.mark.filterwarnings("ignore")  # torch deprecates both
+@pytest.mark.parametrize("old", ["weight_norm", "spectral_norm"])
+def test_torchs_older_parametrisations_are_refused(old: str) -> None:
+    model = tiny_model()
+    getattr(nn.utils, old)(model.base_model.get_submodule(QUERY))
+    with pytest.raises(UserError, match=QUERY):
+        headviz.wrap(model, tiny_tokenizer())
+
+
+@pytest.mark.filterwarnings("ignore:.*quantization.*")
+def test_int8_is_refused_and_can_be_masked() -> None:
+    model = torch.ao.quantization.quantize_dynamic(tiny_model().eval(), {nn.Linear}, torch.qint8)
+    for call in (lambda: headviz.wrap(model, tiny_tokenizer()), lambda: headviz.prune_heads(model, OFF)):
+        with pytest.raises(UserError, match=r"torch\.ao.*float weights"):
+            call()
+    full = logits(model)
+    with headviz.masked(model, OFF):
+        assert not torch.allclose(logits(model), full, atol=1e-2)
+    assert torch.equal(logits(model), full)
+
+
+def test_masks_read_no_weights() -> None:
+    model, merged = tiny_model(), tiny_model()
+    for path in (QUERY, OUTPUT, INNER):
+        put(model, path, Lora)
+        layer, weight = model.base_model.get_submodule(path), merged.base_model.get_submodule(path).weight
+        weight.data += (layer.up @ layer.down).detach()
+    torch.testing.assert_close(logits(model), logits(merged), atol=1e-5, rtol=1e-5)
+    with headviz.masked(merged, OFF):
+        expected = logits(merged)
+    with headviz.masked(model, OFF):
+        torch.testing.assert_close(logits(model), expected, atol=1e-5, rtol=1e-5)
+
+
+MASK = HeadMask.full(3, 4).without([(0, 1)])
+READERS: dict[str, Callable[[Any, Any, Path], Any]] = {
+    "evaluate": lambda clf, data, _: headviz.evaluate(clf, data),
+    "prune": lambda clf, data, _: headviz.prune(clf, MASK),
+    "conductance": lambda clf, data, _: headviz.conductance(clf, TEXTS[0], PAIRS[0]),
+    "taylor": lambda clf, data, _: headviz.score_heads(clf, data, score="taylor"),
+    "magnitude": lambda clf, data, _: headviz.score_heads(clf, data, score="magnitude"),
+    "save": lambda clf, data, folder: clf.save(folder / "saved"),
+    "masked export": lambda clf, data, folder: clf.export_masked(folder / "masked", MASK),
+    "digest": lambda clf, data, _: clf.digest,
+}
+
+
+CHANGED_LATER = [
+    (what, reader)
+    for what in ("adapter on W_Q", "adapter in the feed-forward block", "parametrised", "forward hook")
+    for reader in READERS
+    if reader != "magnitude" or what in ("adapter on W_Q", "parametrised")  # it reads the attention's matrices alone
+]
+
+
+@pytest.mark.parametrize(("what", "reader"), CHANGED_LATER)
+def test_a_model_that_is_changed_later_is_refused_too(what: str, reader: str, tmp_path: Path) -> None:
+    clf, data = headviz.wrap(tiny_model(), tiny_tokenizer()), headviz.load_task("demo", limit=6)
+    CHANGES[what](clf.model)
+    with pytest.raises(UserError, match="not a plain model"):
+        READERS[reader](clf, data, tmp_path)
+
+
+def test_onnx_is_refused_where_it_would_pass_a_hook_over(tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    pytest.importorskip("onnxruntime")
+    clf = headviz.wrap(tiny_model(), tiny_tokenizer())
+    CHANGES["forward hook"](clf.model)
+    with pytest.raises(UserError, match="doubled"):
+        export_onnx(clf, tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("family", all_in_ci(ALL_FAMILIES, ["bert", "gpt2", "t5", "deberta-v2", "gemma2"]))
+def test_an_adapter_is_seen_in_every_family(family: str) -> None:
+    clf, pad = tiny_classifier(family), FAMILIES[family].tiny.get("pad_token_id", 0)
+    model = tiny_model(family)
+    paths, where = clf.attention(0)
+    for path in {paths.query, paths.key, paths.value, paths.output}:
+        changed = copy.deepcopy(model)
+        put(changed, path.format(**where), lambda old: nn.Sequential(old))
+        with pytest.raises(UserError, match="Sequential stands in the place of"):
+            headviz.wrap(changed, tiny_tokenizer(pad))
+
+
+def test_transformers_own_hooks_are_no_obstacle() -> None:
+    model = tiny_model(attn_implementation="eager")
+    model(**batch(), output_attentions=True, output_hidden_states=True)
+    clf = headviz.wrap(model, tiny_tokenizer())
+    torch.testing.assert_close(clf.logits(batch()), logits(model), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bert", "mpnet"])
+def test_accelerates_placement_is_allowed(family: str) -> None:
+    hooks = pytest.importorskip("accelerate.hooks")
+    model, expected = tiny_model(family), tiny_classifier(family)
+    for module in model.modules():
+        hooks.add_hook_to_module(module, hooks.AlignDevicesHook("cpu", io_same_device=True))
+    clf = headviz.wrap(model, expected.tokenizer)
+    inputs = clf.collate(clf.encode(TEXTS, PAIRS))
+    torch.testing.assert_close(clf.logits(inputs, MASK), expected.logits(inputs, MASK))
+    assert headviz.prune(clf, MASK).present == MASK
+    assert all(hasattr(module, "_hf_hook") for module in model.modules())
+
+
+def test_accelerates_other_hooks_are_named() -> None:
+    hooks = pytest.importorskip("accelerate.hooks")
+
+    class Scaled(hooks.ModelHook):
+        def post_forward(self, module: nn.Module, output: Any) -> Any:
+            return 2 * output
+
+    model = tiny_model()
+    both = hooks.SequentialHook(hooks.AlignDevicesHook("cpu"), Scaled())
+    hooks.add_hook_to_module(model.base_model.get_submodule(QUERY), both)
+    with pytest.raises(UserError, match="Scaled"):
+        headviz.wrap(model, tiny_tokenizer())
+
+
+# PEFT ---------------------------------------------------------------------------------------------
+
+
+def lora(seed: int = 0, **config: Any) -> Any:
+    peft = pytest.importorskip("peft")
+    given = {"task_type": "SEQ_CLS", "target_modules": ["query", "key", "value", "dense"], "r": 2} | config
+    model = peft.get_peft_model(tiny_model(), peft.LoraConfig(**given)).eval()
+    generator = torch.Generator().manual_seed(seed)
+    for name, weight in model.named_parameters():
+        if "lora_B" in name:
+            weight.data = 0.3 * torch.randn(weight.shape, generator=generator)
+    return model
+
+
+def test_a_peft_model_is_merged_into_a_copy() -> None:
+    model, data = lora(), headviz.load_task("demo", limit=12)
+    before = copy.deepcopy(model.state_dict())
+    clf = headviz.wrap(model, tiny_tokenizer())
+    truth = headviz.wrap(copy.deepcopy(model).merge_and_unload(), tiny_tokenizer())
+    assert isinstance(clf, Classifier)
+    assert clf.digest == truth.digest
+    torch.testing.assert_close(clf.logits(batch()), logits(model), atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(clf.logits(batch()), tiny_classifier().logits(batch()), atol=1e-2)
+    mine, right = (headviz.conductance(c, TEXTS[1], PAIRS[1], cache=False) for c in (clf, truth))
+    assert np.array_equal(mine.attribution, right.attribution)
+    assert np.array_equal(mine.attention, right.attention)
+    assert np.array_equal(headviz.evaluate(clf, data, MASK).logits, headviz.evaluate(truth, data, MASK).logits)
+    after = model.state_dict()
+    assert list(after) == list(before)
+    assert all(torch.equal(after[name], before[name]) for name in before)
+
+
+def test_an_adapter_inside_a_transformers_model_names_the_remedy() -> None:
+    inner = lora().base_model.model
+    for call in (lambda: headviz.wrap(inner, tiny_tokenizer()), lambda: headviz.prune_heads(inner, OFF)):
+        with pytest.raises(UserError, match="merge_and_unload"):
+            call()
+    full = logits(inner)
+    with headviz.masked(inner, OFF):
+        assert not torch.allclose(logits(inner), full, atol=1e-2)
+
+
+def test_hooks_on_adapters_are_not_lost_by_merging() -> None:
+    model = lora()
+    model.base_model.model.base_model.get_submodule(QUERY).register_forward_hook(doubled)
+    with pytest.raises(UserError, match="doubled"):
+        headviz.wrap(model, tiny_tokenizer())
+
+
+def test_adapters_that_are_off_or_cannot_be_merged_are_refused() -> None:
+    model = lora()
+    with model.disable_adapter(), pytest.raises(UserError, match="switched off"):
+        headviz.wrap(model, tiny_tokenizer())
+    peft = pytest.importorskip("peft")
+    prompts = peft.get_peft_model(tiny_model(), peft.PromptTuningConfig(task_type="SEQ_CLS", num_virtual_tokens=2))
+    with pytest.raises(UserError, match="cannot be merged"):
+        headviz.wrap(prompts, tiny_tokenizer())
+
+
+def test_a_folder_with_an_adapter_says_so(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(UserError, match=r"is an adapter.*merge_and_unload"):
+        headviz.load(tmp_path)
