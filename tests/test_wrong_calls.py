@@ -20,7 +20,7 @@ from headviz.models.recurrent_network import RnnConfig
 from headviz.pruning import FinetuneOptions
 from headviz.scores.options import ShapleyOptions, TaylorOptions
 from headviz.tasks import Dataset
-from support.tiny import tiny_classifier
+from support.tiny import tiny_classifier, tiny_model
 
 MASKS: dict[str, Callable[[], Any]] = {
     "half a layer": lambda: HeadMask.full(1.5, 2),  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ NEEDED = {
     **dict.fromkeys(["Classifier", "Model", "M", "TransformerModel", "Translator"], "headviz.load"),
     "Dataset": "headviz.load_task",
     **dict.fromkeys(["MaskEvaluator", "Evaluator"], "headviz.evaluator_of"),
-    "HeadMask": "mask",
+    **dict.fromkeys(["HeadMask", "MaskLike"], "mask"),
     "HeadScores": "headviz.score_heads",
     "PruningPlan": "headviz.PruningPlan",
     "DistillationPlan": "headviz.DistillationPlan",
@@ -89,15 +89,25 @@ PLACES = [
 ]
 
 
+def used(made: Any) -> None:
+    """Start what starts only when it is used: a generator, a ``with`` block."""
+    if inspect.isgenerator(made):
+        list(made)
+    elif hasattr(made, "__enter__"):
+        made.__enter__()
+
+
 @pytest.mark.parametrize(("name", "place"), PLACES, ids=[f"{n}({p})" for n, p in PLACES])
 def test_another_type_is_told_and_what_is_needed(name: str, place: str, clf: Any, tmp_path: Path) -> None:
     """Every function that is public, every argument that is a model, data, an evaluator, a mask or a plan."""
     data = headviz.load_task("demo", limit=4)
     evaluator = headviz.Evaluator(clf, data)
     kinds = {"Dataset": data, "MaskEvaluator": evaluator, "Evaluator": evaluator, "HeadMask": HeadMask.full(2, 2)}
+    kinds["MaskLike"] = kinds["HeadMask"]
     kinds |= dict.fromkeys(["Classifier", "Model", "M", "TransformerModel"], clf)
     names = {"head": "0.0", "pair": None, "path": tmp_path / "x.npy", "folder": tmp_path, "score": "random"}
     names |= {"scores": np.zeros((2, 2)), "orders": {"x": np.zeros((2, 2))}, "texts": ["a"], "n": 3, "scorer": None}
+    names["model"] = tiny_model(layers=2, heads=2, hidden=8)
     names |= {"pretrained": [clf], "measure": lambda _: np.zeros((2, 2)), "pairs": [("a dog", "no dog")]}
     function = getattr(headviz, name)
     wanted = {
@@ -105,11 +115,10 @@ def test_another_type_is_told_and_what_is_needed(name: str, place: str, clf: Any
         for p in inspect.signature(function).parameters.values()
         if p.default is p.empty and p.kind is not p.VAR_KEYWORD
     }
-    isgenerator = inspect.isgeneratorfunction(function)
     needed = NEEDED[inspect.signature(function).parameters[place].annotation]
     for wrong in WRONG:
         given = {**wanted, place: wrong}
-        assert needed in line(lambda: list(function(**given)) if isgenerator else function(**given))  # noqa: B023
+        assert needed in line(lambda: used(function(**given)))  # noqa: B023
 
 
 CALLS: dict[str, Callable[[Any], Any]] = {

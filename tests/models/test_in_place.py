@@ -295,6 +295,7 @@ def test_what_cannot_be_done_is_refused(call: Any) -> None:
         ((model, {0: 1}), "list"),
         ((model, {0: "12"}), "list"),
         ((model, [(0, 1)]), "by layer"),
+        ((model, [[1, 1, 1, 2]] * 3), "3 rows of 4"),
         ((model, HeadMask.full(2, 4)), "3×4"),
     ):
         with pytest.raises(UserError, match=why):

@@ -20,16 +20,18 @@ from ..heads import HeadId, HeadMask
 from ..models.stand_in import ZERO, StandIn
 from ..progress import Cancel, Progress, part
 from ..results import Result
+from ..storage.exchange import MaskLike
 from ..storage.restoring import restored
 from . import published
 from .analysis import COST, ENDS, MASKABLE, METRIC, MICHEL, PAIRED, Analysis, Grid, Picture, Table, View, in_points
-from .common import SIGNIFICANT, Subject, empty_grid, measured, subject, sweep
+from .common import SIGNIFICANT, Subject, empty_grid, evaluator_for, measured, subject, sweep
 from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..evaluation.mask_evaluator import MaskEvaluator
+    from ..models.base import Model
     from ..tasks import Dataset
     from .given import Given
 
@@ -100,16 +102,19 @@ class Ablation(Result):
 
 
 def ablate(
-    evaluator: MaskEvaluator,
+    evaluator: MaskEvaluator | Model,
+    data: Dataset | None = None,
     *,
-    base: HeadMask | None = None,
+    base: MaskLike | None = None,
     metric: str | None = None,
     ablation: str | StandIn = ZERO,
     reference: Dataset | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Ablation:
-    """The table of all single-head ablations, on top of ``base`` (None = the full model).
+    """The table of all single-head ablations of a model on data, on top of ``base`` (None = the full model).
+
+    ``ablate(clf, data)`` makes an evaluator with the usual options; ``ablate(evaluator)`` takes one that you have.
 
     ``ablation`` and ``reference`` say what stands in the heads' place, as in ``headviz.evaluate``; by default what the
     evaluator already puts there.
@@ -117,11 +122,12 @@ def ablate(
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
     >>> only_last_layer = clf.full_mask.without([(l, h) for l in range(11) for h in range(12)])
-    >>> table = headviz.ablate(headviz.Evaluator(clf, data), base=only_last_layer)
+    >>> table = headviz.ablate(clf, data, base=only_last_layer)
     >>> table.values.shape, int((table.values == table.values).sum())
     ((12, 12), 12)
     """
     start = time.perf_counter()
+    evaluator = evaluator_for(evaluator, data)
     if StandIn.of(ablation).kind != ZERO:
         from ..evaluation.dispatch import with_stand_in  # imports torch, which the first page must not wait for
 

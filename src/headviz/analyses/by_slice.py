@@ -24,6 +24,7 @@ from ..evaluation.verdict import clear
 from ..heads import HeadId, HeadMask, head_name
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
+from ..storage.exchange import MaskLike
 from ..tasks import constant
 from .analysis import ENDS, MASKABLE, METRIC, Analysis, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject, first_draw, measured, predict_all, subject
@@ -107,7 +108,7 @@ class BySlice(Result):
 def by_slice(
     evaluator: MaskEvaluator,
     *,
-    base: HeadMask | None = None,
+    base: MaskLike | None = None,
     metric: str | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,

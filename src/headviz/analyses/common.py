@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from ..evaluation.mask_evaluator import MaskEvaluator
     from ..heads import HeadMask
+    from ..models.base import Model
+    from ..tasks import Dataset
 
 E = TypeVar("E", bound="MaskEvaluator")
 SIGNIFICANT = 0.05  # of q values, in tables and pictures
@@ -74,6 +76,20 @@ def require_evaluator(given: object) -> None:
     from ..evaluation.mask_evaluator import MaskEvaluator  # imports torch, which the first page must not wait for
 
     require_kind(given, MaskEvaluator, "evaluator = headviz.evaluator_of(clf, data)")
+
+
+def evaluator_for(given: MaskEvaluator | Model, data: Dataset | None) -> MaskEvaluator:
+    """An evaluator as it was given, or a new one of a model on data."""
+    from ..evaluation.dispatch import evaluator_of
+    from ..evaluation.mask_evaluator import MaskEvaluator
+
+    if isinstance(given, MaskEvaluator):
+        if data is not None:
+            raise OptionError("This evaluator has its data already. Give an evaluator alone, or a model and data.")
+        return given
+    if data is None:
+        raise OptionError("Give a model and its data, or an evaluator = headviz.evaluator_of(clf, data).")
+    return evaluator_of(given, data)
 
 
 def require_seconds(given: object) -> None:

@@ -20,6 +20,7 @@ from ..models.text_length import LENGTH
 from ..progress import Cancel, Progress, after, tracked
 from ..recipes.structure import Name
 from ..results import Result
+from ..storage.exchange import MaskLike
 from . import published
 from .analysis import MICHEL, Analysis, Option, Picture, Table, View
 from .recipe import Recipe, found_by
@@ -79,7 +80,7 @@ class Speed(Result):
 
 def speed(
     clf: Classifier,
-    mask: HeadMask,
+    mask: MaskLike,
     *,
     batches: Sequence[int] = BATCHES,
     length: int | None = None,
@@ -99,17 +100,15 @@ def speed(
     """
     import torch
 
-    from ..models.network import require_model
     from ..models.pruning import prune
 
-    require_model(clf)
+    small = prune(clf, mask)
     if repeats < 2:
         raise OptionError("A standard deviation needs at least 2 repeats.")
     if length is None:
         length = min(LENGTH, clf.max_length)
     if not 1 <= length <= clf.max_length:
         raise OptionError(f"length must be between 1 and {clf.max_length} tokens, not {length}.")
-    small = prune(clf, mask)
     rows, total = [], len(batches) * (repeats + 1)
     for number, size in enumerate(batches):
         batch = random_batch(clf, size, length)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Unpack, overload
 import torch
 from torch import Tensor
 
-from ..heads import HeadMask
 from ..models.fast.linear import FastLinear
 from ..progress import Cancel, Progress, after, tracked
+from ..storage.exchange import MaskLike
 from ..storage.store import Store
 from .explaining import Explainer, Label, MapsOptions, Texts, store_for
 from .integration import BUDGET, ExampleMaps, Target, Walk, gradients, groups
@@ -41,7 +41,7 @@ def attattr(
     rule: str = "simpson",
     target: Label = "predicted",
     label: Label | Sequence[Label] | None = None,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     tolerance: float | None = None,
     budget: int = BUDGET,
     cache: Store | bool = True,
@@ -68,7 +68,7 @@ def sweep(
     encodings: Sequence[Encoding],
     targets: Sequence[Target],
     options: AttAttrOptions,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     budget: int = BUDGET,
     cancel: Cancel | None = None,
     progress: Progress | None = None,

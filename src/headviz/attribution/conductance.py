@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Unpack, overload
 
-from ..heads import HeadMask
 from ..progress import Cancel, Progress
+from ..storage.exchange import MaskLike
 from ..storage.store import Store
 from .explaining import MAX_STEPS, Explainer, Label, MapsOptions, Texts, store_for
 from .integration import BUDGET, room_for, sweep
@@ -46,7 +46,7 @@ def conductance(
     rule: str = DEFAULT_RULE,
     target: Label = "predicted",
     label: Label | Sequence[Label] | None = None,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     tolerance: float | None = None,
     precision: str = "float32",
     budget: int = BUDGET,

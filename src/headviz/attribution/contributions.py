@@ -26,6 +26,7 @@ from ..models.fast.stages import stages_for
 from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..results import Result
+from ..storage.exchange import MaskLike
 from .frozen import frozen_read_out
 from .inputs import encode
 from .patching_runs import without_each
@@ -73,7 +74,7 @@ def contributions(
     text: str,
     pair: str | None = None,
     *,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Contributions:
@@ -106,7 +107,7 @@ def contributions(
     )
 
 
-def parts_of(clf: Classifier, text: str, pair: str | None, mask: HeadMask | None) -> tuple[Parts, Encoding, HeadMask]:
+def parts_of(clf: Classifier, text: str, pair: str | None, mask: MaskLike | None) -> tuple[Parts, Encoding, HeadMask]:
     """The parts of one text's scores, its tokens, and the heads that are on."""
     require_model(clf)
     clf.check_classes()

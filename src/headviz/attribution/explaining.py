@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 
 from ..errors import OptionError, whole_number
-from ..heads import HeadMask
 from ..models.network import require_model
 from ..progress import Cancel, Progress
+from ..storage.exchange import MaskLike
 from ..storage.store import Store, default_store, make_key
 from .inputs import encode, resolve_target
 from .integration import ExampleMaps, Target
@@ -38,7 +38,7 @@ class MapsOptions(TypedDict, total=False):
     rule: str
     target: Label
     label: Label | Sequence[Label] | None
-    mask: HeadMask | None
+    mask: MaskLike | None
     tolerance: float | None
     budget: int
     cache: Store | bool
@@ -53,7 +53,7 @@ class Explainer:
     clf: Classifier
     method: str
     run: Sweep
-    mask: HeadMask | None
+    mask: MaskLike | None
     budget: int
     store: Store | None
     cancel: Cancel | None = None

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from ..errors import ModelError, whole_number
-from ..heads import HeadMask
 from ..models.fast.linear import FastLinear
 from ..progress import Cancel, Progress, after, tracked
+from ..storage.exchange import MaskLike
 from .path_sum import PathSum
 from .rules import DEFAULT_STEPS, ENOUGH, PathOptions, check
 from .visited import Points, Visited
@@ -54,7 +54,7 @@ class Walk:
     """Both ends of the path for a few examples, and what is needed to run the model at points between."""
 
     def __init__(
-        self, clf: Classifier, encodings: Sequence[Encoding], targets: Sequence[Target], mask: HeadMask | None
+        self, clf: Classifier, encodings: Sequence[Encoding], targets: Sequence[Target], mask: MaskLike | None
     ) -> None:
         self.clf, self.encodings, self.targets, self.mask = clf, encodings, targets, mask
         self.batch = clf.collate(encodings)
@@ -145,7 +145,7 @@ def sweep(
     encodings: Sequence[Encoding],
     targets: Sequence[Target],
     options: PathOptions,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     budget: int = BUDGET,
     cancel: Cancel | None = None,
     progress: Progress | None = None,

@@ -17,6 +17,7 @@ from ..heads import HeadId, HeadMask, head_of
 from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
+from ..storage.exchange import MaskLike
 from .alignment import ALL, Alignment, align, checked, places
 from .inputs import encode, resolve_target
 from .patching_runs import Swap, run_of
@@ -62,7 +63,7 @@ def patch(
     target: str | int | None = None,
     alignment: Mapping[int, int] | None = None,
     sets: Sequence[Sequence[HeadId | tuple[int, int]]] = (),
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Patching:

@@ -11,10 +11,11 @@ import scipy
 
 from ..errors import OptionError, TaskError
 from ..evaluation.significance import LEVEL, benjamini_hochberg
-from ..heads import HeadId, HeadMask
+from ..heads import HeadId
 from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
+from ..storage.exchange import MaskLike
 from .alignment import ALL
 from .patching import Text, check_pairs, patch
 
@@ -90,7 +91,7 @@ def patch_pairs(
     *,
     positions: str = ALL,
     sets: Sequence[Sequence[HeadId | tuple[int, int]]] = (),
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> PatchingSet:

@@ -25,6 +25,7 @@ from ..heads import HeadId, HeadMask
 from ..models.network import require_model
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..results import Result
+from ..storage.exchange import MaskLike
 from .alignment import ALL, align, checked, places
 from .patching import SMALLEST_SPAN, Measured, Text, check_pairs, encoded
 from .patching_runs import Swap, numbers_of
@@ -76,7 +77,7 @@ def paths(
     depth: int = DEPTH,
     edges: int = 20,
     alignment: Mapping[int, int] | None = None,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Paths:
@@ -159,7 +160,7 @@ class _Pair:
         text: Text,
         donor: Text,
         positions: str | Sequence[int],
-        mask: HeadMask | None,
+        mask: MaskLike | None,
         alignment: Mapping[int, int] | None = None,
     ) -> None:
         (self.text,), (other,) = encoded(clf, text), encoded(clf, donor)

@@ -14,8 +14,9 @@ import numpy as np
 import torch
 
 from ..errors import MaskError
-from ..heads import HeadId, HeadMask, head_of
+from ..heads import HeadId, head_of
 from ..results import Result
+from ..storage.exchange import MaskLike
 from .contributions import Parts, parts_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Reading(Result):
 
 
 def head_reading(
-    clf: Classifier, text: str, pair: str | None, head: HeadId | tuple[int, int] | str, *, mask: HeadMask | None = None
+    clf: Classifier, text: str, pair: str | None, head: HeadId | tuple[int, int] | str, *, mask: MaskLike | None = None
 ) -> Reading:
     """What a head reads and writes in a text. ``mask`` is of the other heads.
 

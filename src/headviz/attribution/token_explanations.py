@@ -19,6 +19,7 @@ from ..heads import HeadMask
 from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..results import Result
+from ..storage.exchange import MaskLike
 from .flow import Flow
 from .inputs import encode, resolve_target
 from .integration import Walk
@@ -158,7 +159,7 @@ def token_explanations(
     label: str | int | None = None,
     orders: int = ORDERS,
     seed: int = 0,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> TokenExplanations:

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError
-from ..heads import HeadMask
 from ..models.fast.linear import FastLinear
 from ..models.network import require_model
 from ..results import Shown
+from ..storage.exchange import MaskLike
 from .inputs import encode, resolve_target
 from .integration import Walk, baseline_ids
 from .rules import check_steps
@@ -69,7 +69,7 @@ def token_attributions(
     steps: int = DEFAULT_STEPS,
     target: str | int = "predicted",
     label: str | int | None = None,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
 ) -> TokenAttributions:
     """Signed attributions of the tokens of one text or pair; they sum to F(x) − F(x'), up to ``error``.
 

@@ -17,6 +17,7 @@ import torch
 
 from ..heads import HeadMask
 from ..progress import Cancel, Progress, tracked
+from ..storage.exchange import MaskLike
 
 if TYPE_CHECKING:
     from .mask_evaluator import MaskEvaluator
@@ -29,7 +30,7 @@ def toggles(present: HeadMask, mask: HeadMask) -> list[HeadMask]:
 
 def compute_ahead(
     evaluator: MaskEvaluator,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     *,
     progress: Progress | None = None,
     cancel: Cancel | None = None,

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 import numpy as np
 
 from ..errors import ModelError, OptionError, TaskError, whole_number
-from ..heads import TRANSLATION, HeadMask
+from ..heads import TRANSLATION
 from ..models.base import Model, TransformerModel
 from ..models.classifier import Classifier
 from ..models.network import require_model
 from ..models.recurrent import RnnTranslator
 from ..models.stand_in import RESAMPLE, ZERO, StandIn
 from ..progress import Cancel, Progress
+from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
 from .donors import Donors
 from .evaluator import Evaluator
@@ -91,7 +92,7 @@ def gold_answers(
 def evaluate(
     clf: Model,
     data: Dataset,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     *,
     ablation: str | StandIn = ZERO,
     reference: Dataset | None = None,
@@ -102,6 +103,9 @@ def evaluate(
     cancel: Cancel | None = None,
 ) -> Evaluation:
     """Evaluate under a mask (None = every head the model has).
+
+    ``mask`` is a ``HeadMask``, the heads that are off by layer such as ``{3: [5]}``, or a table [L, H] of 1 (kept) and
+    0: an array, a tensor or lists. Every function with a mask takes these.
 
     Texts of similar length share a batch of at most ``batch_tokens`` tokens. ``progress(done, total)`` is called after
     each batch; ``cancel()`` is asked before it and stops everything with ``Cancelled``.

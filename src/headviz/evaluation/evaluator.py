@@ -26,6 +26,7 @@ from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import stages_for
 from ..models.network import require_model
 from ..progress import Cancel, Progress, stop_if, tracked
+from ..storage.exchange import MaskLike
 from ..tasks import predicted
 from ..tasks.dataset import require_dataset
 from .comparison import Answers
@@ -105,7 +106,7 @@ class Evaluator(MaskEvaluator):
 
     def evaluate(
         self,
-        mask: HeadMask | None = None,
+        mask: MaskLike | None = None,
         *,
         keep: bool = True,
         progress: Progress | None = None,
@@ -146,7 +147,7 @@ class Evaluator(MaskEvaluator):
 
     def predictions(
         self,
-        mask: HeadMask | None = None,
+        mask: MaskLike | None = None,
         *,
         keep: bool = True,
         progress: Progress | None = None,
@@ -157,15 +158,15 @@ class Evaluator(MaskEvaluator):
         return predicted(logits, self.order, self.clf.is_regression)
 
     def answers(
-        self, reference: HeadMask | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
+        self, reference: MaskLike | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> Answers:
         classes = 0 if self.clf.is_regression else len(self.data.label_names)
         return Answers(self.data.gold, self.predictions(reference, progress=progress, cancel=cancel), classes)
 
     def growing(
         self,
-        mask: HeadMask | None = None,
-        reference: HeadMask | None = None,
+        mask: MaskLike | None = None,
+        reference: MaskLike | None = None,
         *,
         progress: Progress | None = None,
         cancel: Cancel | None = None,
@@ -203,7 +204,7 @@ class Evaluator(MaskEvaluator):
     def stand_in(self) -> str:
         return super().stand_in if self._donors is None else self._donors.said(self._draw if self._one_draw else None)
 
-    def agreement(self, mask: HeadMask | None = None) -> Agreement:
+    def agreement(self, mask: MaskLike | None = None) -> Agreement:
         """Measured against float32 under the same mask; one evaluation in float32."""
         own, clf = self.evaluate(mask), self.clf.in_float32()
         options = replace(self.options, budget=0, precision="float32")

@@ -14,6 +14,7 @@ from ..heads import HeadMask
 from ..models.base import TransformerModel
 from ..models.digest import weights_state
 from ..progress import Cancel, Progress
+from ..storage.exchange import MaskLike
 from .comparison import Answers, Comparison, compare
 from .growing import Growing
 from .plain import Evaluation
@@ -34,7 +35,7 @@ class MaskEvaluator(ABC):
     def __init__(self, clf: TransformerModel, data: Dataset) -> None:
         self.clf, self.data, self._weights = clf, data, weights_state(clf.model)
 
-    def whole(self, mask: HeadMask | None) -> HeadMask:
+    def whole(self, mask: MaskLike | None) -> HeadMask:
         """The mask together with the heads that the model lacks. Refused once the model's weights have changed."""
         if weights_state(self.clf.model) != self._weights:
             raise ModelError(
@@ -62,7 +63,7 @@ class MaskEvaluator(ABC):
     @abstractmethod
     def evaluate(
         self,
-        mask: HeadMask | None = None,
+        mask: MaskLike | None = None,
         *,
         keep: bool = True,
         progress: Progress | None = None,
@@ -74,7 +75,7 @@ class MaskEvaluator(ABC):
     @abstractmethod
     def predictions(
         self,
-        mask: HeadMask | None = None,
+        mask: MaskLike | None = None,
         *,
         keep: bool = True,
         progress: Progress | None = None,
@@ -84,7 +85,7 @@ class MaskEvaluator(ABC):
 
     @abstractmethod
     def answers(
-        self, reference: HeadMask | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
+        self, reference: MaskLike | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> Answers:
         """Gold answers and the predictions under ``reference``, which other masks are compared with."""
 
@@ -94,8 +95,8 @@ class MaskEvaluator(ABC):
 
     def compare(
         self,
-        mask: HeadMask,
-        reference: HeadMask | None = None,
+        mask: MaskLike,
+        reference: MaskLike | None = None,
         *,
         progress: Progress | None = None,
         cancel: Cancel | None = None,
@@ -107,8 +108,8 @@ class MaskEvaluator(ABC):
 
     def growing(
         self,
-        mask: HeadMask | None = None,
-        reference: HeadMask | None = None,
+        mask: MaskLike | None = None,
+        reference: MaskLike | None = None,
         *,
         progress: Progress | None = None,
         cancel: Cancel | None = None,

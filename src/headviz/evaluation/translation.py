@@ -22,6 +22,7 @@ from ..models.base import Model
 from ..models.network import require_model
 from ..models.recurrent import RnnTranslator, words_of
 from ..progress import Cancel, Progress, tracked
+from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
 from ..tasks.tokenizing import alone_with
 from .comparison import TextAnswers
@@ -71,7 +72,7 @@ class TranslationEvaluation(Evaluation):
 def evaluate_translation(
     clf: Model,
     data: Dataset,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     *,
     beams: int = 1,
     batch_tokens: int = BATCH_TOKENS,
@@ -116,7 +117,7 @@ def evaluate_translation(
 def _recurrent(
     clf: RnnTranslator,
     data: Dataset,
-    mask: HeadMask | None,
+    mask: MaskLike | None,
     beams: int,
     progress: Progress | None,
     cancel: Cancel | None,
@@ -170,7 +171,7 @@ class _Found:
 def translate(
     clf: Translator,
     texts: Any,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     beams: int = 1,
     batch_tokens: int = BATCH_TOKENS,
     progress: Progress | None = None,
@@ -264,7 +265,7 @@ class TranslationEvaluator(MaskEvaluator):
 
     def evaluate(
         self,
-        mask: HeadMask | None = None,
+        mask: MaskLike | None = None,
         *,
         keep: bool = True,
         progress: Progress | None = None,
@@ -292,7 +293,7 @@ class TranslationEvaluator(MaskEvaluator):
 
     def predictions(
         self,
-        mask: HeadMask | None = None,
+        mask: MaskLike | None = None,
         *,
         keep: bool = True,
         progress: Progress | None = None,
@@ -301,7 +302,7 @@ class TranslationEvaluator(MaskEvaluator):
         return self.evaluate(mask, keep=keep, progress=progress, cancel=cancel).predictions
 
     def answers(
-        self, reference: HeadMask | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
+        self, reference: MaskLike | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> TextAnswers:
         found = self.evaluate(reference, progress=progress, cancel=cancel)
         return TextAnswers.of(self.data.references, found.translations)

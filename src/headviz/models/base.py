@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ..attention import NAME, Gate, HeadCall, Kernel, RunOrder, gates_for
 from ..errors import ModelError, OptionError, UserError
 from ..heads import ENCODER, HeadMask
+from ..storage.exchange import MaskLike
 from .cost import Cost, cost
 from .families import CROSS, DECODER
 from .network import Network
@@ -61,10 +62,10 @@ class Model(Protocol):
     def stacks(self) -> Mapping[str, range]: ...
 
     def row_name(self, row: int) -> str: ...
-    def under(self, mask: HeadMask | None) -> HeadMask: ...
+    def under(self, mask: MaskLike | None) -> HeadMask: ...
     def check_classes(self, refusal: UserError | None = None) -> None: ...
     def check_texts(self, paired: bool) -> None: ...
-    def gates(self, mask: HeadMask | None) -> tuple[Gate, ...]: ...
+    def gates(self, mask: MaskLike | None) -> tuple[Gate, ...]: ...
     def save(self, folder: str | Path) -> Path: ...
 
 
@@ -195,7 +196,7 @@ class TransformerModel(Network, ABC):
         return {}
 
     @torch.inference_mode()
-    def logits(self, batch: dict[str, Tensor], mask: HeadMask | None = None, kernel: Kernel = "sdpa") -> Tensor:
+    def logits(self, batch: dict[str, Tensor], mask: MaskLike | None = None, kernel: Kernel = "sdpa") -> Tensor:
         """The logits of a batch under a mask, in float32, without gradients."""
         return self.forward(batch, self.call(mask, kernel)).float()
 
@@ -229,8 +230,9 @@ class TransformerModel(Network, ABC):
         pairs = zip(self.stacks[DECODER], self.stacks[CROSS], strict=True)
         return RunOrder(tuple(self.stacks[ENCODER]), tuple(row for pair in pairs for row in pair))
 
-    def gates(self, mask: HeadMask | None) -> tuple[Gate, ...]:
-        return gates_for(mask, self.present, self.dtype, self.device, self.stands)
+    def gates(self, mask: MaskLike | None) -> tuple[Gate, ...]:
+        whole = None if mask is None else self.read(mask)
+        return gates_for(whole, self.present, self.dtype, self.device, self.stands)
 
     def stands(self, row: int) -> Tensor | None:
         """What stands in the place of a row's heads, [1, h, 1, d]; None = nothing."""
@@ -239,13 +241,13 @@ class TransformerModel(Network, ABC):
         vectors = self.fill.values[row][list(self.present.kept_in(row))]
         return vectors.to(dtype=self.dtype, device=self.device)[None, :, None]
 
-    def call(self, mask: HeadMask | None = None, kernel: Kernel = "sdpa", **asked: Unpack[Asked]) -> HeadCall:
+    def call(self, mask: MaskLike | None = None, kernel: Kernel = "sdpa", **asked: Unpack[Asked]) -> HeadCall:
         """A fresh ``HeadCall`` for one forward pass, or one translated batch, under a mask."""
         return HeadCall(self.gates(mask), kernel, order=self.order, **asked)
 
     # size and disk ----------------------------------------------------------------------------
 
-    def cost(self, mask: HeadMask | None = None, length: int = LENGTH) -> Cost:
+    def cost(self, mask: MaskLike | None = None, length: int = LENGTH) -> Cost:
         """Parameters and FLOPs for one text of ``length`` tokens once the mask's heads are really removed."""
         return cost(self, mask, length)
 
@@ -253,6 +255,6 @@ class TransformerModel(Network, ABC):
         """Write a folder that ``headviz.load`` reads back with equal logits."""
         return save(self, Path(folder))
 
-    def export_masked(self, folder: str | Path, mask: HeadMask | None = None) -> Path:
+    def export_masked(self, folder: str | Path, mask: MaskLike | None = None) -> Path:
         """Write a plain transformers folder with the masked logits; same shapes, no speed gain."""
         return export_masked(self, Path(folder), mask)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..heads import HeadMask
+from ..storage.exchange import MaskLike
 from .network import Network
 from .position_tables import removed_parameters
 from .slices import OUT, is_map, parts
@@ -27,7 +27,7 @@ class Cost:
     length: int
 
 
-def cost(clf: Network, mask: HeadMask | None = None, length: int = LENGTH) -> Cost:
+def cost(clf: Network, mask: MaskLike | None = None, length: int = LENGTH) -> Cost:
     """The cost once the heads that ``mask`` switches off are really removed."""
     total = sum(p.numel() for p in clf.model.parameters())
     flops = 0

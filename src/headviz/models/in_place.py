@@ -7,7 +7,7 @@ headviz that edits the caller's model.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,15 +17,14 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from ..errors import MaskError, ModelError
-from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
+from ..errors import ModelError
+from ..heads import CLASSIFICATION, TRANSLATION
+from ..storage.exchange import MaskLike
 from .families.own_attention import put_in
 from .kinds import full_grid
 from .network import Network
 from .pruning import cut, require_even, require_prunable
 from .slices import weight_of
-
-Heads = HeadMask | Mapping[int, Iterable[int]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,10 +67,11 @@ _LOCK = threading.Lock()
 
 
 @contextmanager
-def masked(model: Any, mask: Heads) -> Generator[None]:
+def masked(model: Any, mask: MaskLike) -> Generator[None]:
     """Switch heads of a transformers model off inside a ``with`` block. The model's weights are not touched.
 
-    ``mask`` is a ``HeadMask``, or the heads that are off by layer: ``{3: [5, 7]}``. Every call of the model in the
+    ``mask`` is a ``HeadMask``, the heads that are off by layer such as ``{3: [5, 7]}``, or a table [L, H] of 1 (kept)
+    and 0. No weight is read, so adapters and quantised layers may be inside. Every call of the model in the
     block is masked: by hand, by ``Trainer``, by a ``pipeline``. Blocks may be nested, and threads may use different
     masks at the same time: a thread obeys the blocks that it opened itself. Raises ``UserError`` for a family that
     headviz does not know, for a compiled model, and if the model did not run in the block.
@@ -102,10 +102,10 @@ def masked(model: Any, mask: Heads) -> Generator[None]:
         _close(place.model)
 
 
-def prune_heads(model: Any, heads: Heads) -> None:
+def prune_heads(model: Any, heads: MaskLike) -> None:
     """Remove heads from a transformers model for good, in place, as ``model.prune_heads`` did in transformers 4.
 
-    ``heads`` are those to remove by layer, ``{3: [5, 7]}``, or a ``HeadMask`` (heads that are off go). Heads keep
+    ``heads`` are those to remove by layer, ``{3: [5, 7]}``, or a mask (heads that are off go). Heads keep
     their original numbers, also in later calls: a head that has gone already is skipped. ``config.pruned_heads``
     names all that have gone. Parameters are replaced, so make an optimizer afterwards. Raises ``UserError`` for a
     family whose heads cannot be removed. To save the smaller model use ``headviz.wrap(model, tokenizer).save(folder)``.
@@ -169,23 +169,10 @@ def _check_width(place: Network, row: int) -> None:
         )
 
 
-def _off(place: Network, heads: Heads) -> dict[int, list[int]]:
+def _off(place: Network, heads: MaskLike) -> dict[int, list[int]]:
     """The heads to switch off that the model still has, by row, in order."""
-    if isinstance(heads, HeadMask):
-        place.present.check_grid(heads)
-        there = place.present
-        return {row: [h for h in heads.off_in(row) if h in there.kept_in(row)] for row in range(place.num_layers)}
-    if not isinstance(heads, Mapping):
-        raise MaskError("Heads are given by layer, as in {3: [5, 7]}, or as a HeadMask.")
-    pairs = [(row, head) for row, many in heads.items() for head in _listed(row, many)]
-    off = HeadMask.full(place.num_layers, place.num_heads).without(pairs)
-    return {row: [h for h in off.off_in(row) if h in place.present.kept_in(row)] for row in sorted(heads)}
-
-
-def _listed(row: object, heads: object) -> list[int]:
-    if isinstance(heads, (str, bytes)) or not isinstance(heads, Iterable):
-        raise MaskError(f"The heads of layer {row} must be a list, as in {{3: [5, 7]}}.")
-    return list(heads)
+    mask = place.read(heads)
+    return {row: [h for h in mask.off_in(row) if h in place.present.kept_in(row)] for row in range(place.num_layers)}
 
 
 def _switched(place: Network, off: dict[int, list[int]]) -> _Switched:

@@ -14,6 +14,7 @@ from torch import nn
 
 from ..errors import MaskError, ModelError
 from ..heads import ENCODER, HeadMask
+from ..storage.exchange import MaskLike, mask_of
 from ..tasks.tokenizing import alone_with
 from .as_described import described, require_described
 from .digest import tokenizer_digest, weights_digest
@@ -149,9 +150,13 @@ class Network(ABC):
         """Every head that the model still has on; removed ones off."""
         return self.present
 
-    def under(self, mask: HeadMask | None) -> HeadMask:
+    def read(self, mask: MaskLike) -> HeadMask:
+        """A mask as a call takes it: a ``HeadMask``, the heads that are off by layer, or a table of ones and zeros."""
+        return mask_of(mask, self.num_layers, self.num_heads, self.stacks)
+
+    def under(self, mask: MaskLike | None) -> HeadMask:
         """The heads that are on under a mask: those that it keeps and the model still has. None = all it has."""
-        return self.present if mask is None else self.present | mask
+        return self.present if mask is None else self.present | self.read(mask)
 
     # modules ----------------------------------------------------------------------------------
 

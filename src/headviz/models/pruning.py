@@ -12,6 +12,7 @@ from torch import nn
 from ..errors import MaskError, ModelError
 from ..heads import HeadMask
 from ..models.network import require_model
+from ..storage.exchange import MaskLike
 from . import position_tables as position
 from .fill import add_bias, added_bias
 from .network import Network
@@ -20,14 +21,14 @@ from .slices import is_transposed, keep, key_index, parts, weight_of
 N = TypeVar("N", bound=Network)
 
 
-def prune(clf: N, mask: HeadMask) -> N:
+def prune(clf: N, mask: MaskLike) -> N:
     """A new, smaller model with the same logits as ``clf`` under ``mask``; ``clf.fill`` becomes a bias of W_O.
 
     Nothing of the caller's model is shared with it. A family whose heads can only be masked is a ``ModelError``.
     """
     require_model(clf)
     require_prunable(clf)
-    return cut(dataclasses.replace(clf, model=copy.deepcopy(clf.model)), clf.present | mask)
+    return cut(dataclasses.replace(clf, model=copy.deepcopy(clf.model)), clf.present | clf.read(mask))
 
 
 def cut(clf: N, kept: HeadMask) -> N:

@@ -15,6 +15,7 @@ import torch
 
 from ..errors import ModelError, OptionError
 from ..heads import HeadMask
+from ..storage.exchange import MaskLike
 from ..storage.paths import new_folder
 from ..storage.writing import disk_errors
 from .feed_forward import fill_up, require_known, uneven
@@ -66,7 +67,7 @@ def save(clf: Network, folder: Path) -> Path:
     return write_folder(folder, write, size_of(clf.model))
 
 
-def export_masked(clf: Network, folder: Path, mask: HeadMask | None = None) -> Path:
+def export_masked(clf: Network, folder: Path, mask: MaskLike | None = None) -> Path:
     """Save all original shapes: removed heads and neurons come back as zeros, heads switched off get zeros in W_O.
 
     Any transformers version loads the folder and gives the masked logits. It saves no time and no

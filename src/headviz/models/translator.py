@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from ..attention import HeadCall, Kernel
 from ..errors import ModelError, OptionError, TaskError, unknown_choice, whole_number
-from ..heads import ENCODER, TRANSLATION, HeadMask
+from ..heads import ENCODER, TRANSLATION
+from ..storage.exchange import MaskLike
 from ..tasks.tokenizing import alone_with, pieces
 from .base import DEFAULT_LENGTH, TransformerModel
 from .decoding_cache import new_cache
@@ -214,7 +215,7 @@ class Translator(TransformerModel):
     def generate(
         self,
         batch: dict[str, Tensor],
-        mask: HeadMask | None = None,
+        mask: MaskLike | None = None,
         *,
         beams: int = 1,
         max_new_tokens: int | None = None,

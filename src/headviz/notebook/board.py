@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from ..commands import serve
-from ..errors import OptionError, UserError
+from ..errors import MaskError, OptionError, UserError
 from ..heads import HeadMask
 from ..models.named import NAMED
 from ..results import Shown
+from ..storage.exchange import MaskLike
 from ..storage.writing import replace_file
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Board(Shown):
 def show(
     model: Model | str = "demo",
     data: Dataset | None = None,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     *,
     page: str = "masklab",
     height: int = 900,
@@ -74,9 +75,10 @@ def show(
     if data is not None:
         view |= address_of(data)
     if mask is not None:
-        if not isinstance(model, str):
-            model.under(mask)
-        view["mask"] = mask.hex
+        whole = mask if isinstance(model, str) else model.under(mask)
+        if not isinstance(whole, HeadMask):
+            raise MaskError("A model's name does not say its grid of heads. Give a HeadMask, or the loaded model.")
+        view["mask"] = whole.hex
     return Board(f"{started()}{PAGES[page]}?{urlencode({**view, 'embed': 'true'})}", height)
 
 

@@ -25,10 +25,10 @@ from ..scores.masked_place import masked_rows, own_places
 from ..scores.measures import Given
 from ..scores.options import NoOptions, build
 from ..scores.statistics import summarised
+from ..storage.exchange import MaskLike
 from .plan import require_of_masked_words
 
 if TYPE_CHECKING:
-    from ..heads import HeadMask
     from ..models.classifier import Classifier
     from ..progress import Cancel, Progress
     from ..tasks import Dataset
@@ -51,7 +51,7 @@ def masked_lm_scores(
     data: Dataset,
     score: str = "taylor",
     *,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
@@ -93,7 +93,7 @@ def masked_gates(
     mlm: Classifier,
     data: Dataset,
     *,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     seed: int = 0,
     progress: Progress | None = None,
     cancel: Cancel | None = None,

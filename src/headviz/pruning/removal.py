@@ -13,7 +13,7 @@ from ..models.stand_in import ZERO, StandIn
 from ..progress import Cancel, Progress
 
 if TYPE_CHECKING:
-    from ..heads import HeadMask
+    from ..storage.exchange import MaskLike
     from ..tasks import Dataset
 
 M = TypeVar("M", bound=TransformerModel)
@@ -21,7 +21,7 @@ M = TypeVar("M", bound=TransformerModel)
 
 def prune(
     clf: M,
-    mask: HeadMask,
+    mask: MaskLike,
     *,
     ablation: str | StandIn = ZERO,
     reference: Dataset | None = None,

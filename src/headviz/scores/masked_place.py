@@ -23,13 +23,13 @@ from ..errors import OptionError, TaskError, is_one_of, unknown_choice
 from ..evaluation.plain import encode_data
 from ..models.classifier import Classifier, Encoding
 from ..progress import Cancel, Progress, tracked
+from ..storage.exchange import MaskLike
 from .statistics import mean_of
 from .sweeps import correlate
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ..heads import HeadMask
     from ..tasks import Dataset
 
 STATISTICS = ("spearman", "kendall", "pearson")
@@ -59,7 +59,7 @@ def masked_rows(
     *,
     options: PathOptions | None = None,
     copies: int = COPIES,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     seed: int = 0,
     progress: Progress | None = None,
     cancel: Cancel | None = None,

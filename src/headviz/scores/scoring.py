@@ -16,9 +16,10 @@ from ..attribution.integration import room_on
 from ..errors import OptionError, TaskError
 from ..evaluation.dispatch import check_texts, gold_answers
 from ..evaluation.plain import class_order, encode_data
-from ..heads import HeadMask, HeadScores
+from ..heads import HeadScores
 from ..models.network import require_model
 from ..progress import Cancel, Progress
+from ..storage.exchange import MaskLike
 from ..storage.store import Store
 from ..tasks.dataset import require_dataset
 from .author_code import width_for
@@ -43,7 +44,7 @@ def score_heads(
     score: str | None = None,
     *,
     preset: str | None = None,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
     cache: Store | bool = True,
@@ -86,7 +87,7 @@ def score_progressive(
     score: str | None = None,
     *,
     preset: str | None = None,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
     cache: Store | bool = True,
@@ -118,7 +119,7 @@ class Scoring:
         data: Dataset,
         score: str | None = None,
         preset: str | None = None,
-        mask: HeadMask | None = None,
+        mask: MaskLike | None = None,
         progress: Progress | None = None,
         cancel: Cancel | None = None,
         cache: Store | bool = True,

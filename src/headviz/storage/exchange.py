@@ -8,12 +8,12 @@ are a table, one row per layer, or headviz's own JSON. Files end in ``.json``, `
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ..errors import MaskError, OptionError, require_kind, shown
-from ..heads import MOST, HeadId, HeadMask, HeadScores, parse_heads
+from ..heads import MOST, HeadId, HeadMask, HeadScores, head_of, parse_heads
 from .paths import out_file, outside_path
 from .writing import disk_errors, replace_file
 
@@ -24,6 +24,47 @@ FILES = (".json", ".npy", ".txt")
 ZERO = "zero"  # nothing stands in the place of a head that is off
 MASK = "mask = headviz.HeadMask.full(12, 12).without(['3.5'])"  # how to come by one
 LARGEST = 64 * 1024 * 1024  # bytes of a file that is read
+
+
+class Array(Protocol):
+    """numpy's arrays and torch's tensors."""
+
+    @property
+    def shape(self) -> Sequence[int]: ...
+    def tolist(self) -> Any: ...
+
+
+# what calls take as a mask: a HeadMask, the heads that are off by layer, or a table of ones (kept) and zeros
+MaskLike: TypeAlias = (
+    HeadMask | Mapping[int, Collection[int]] | Mapping[str, Collection[int]] | Sequence[Sequence[float]] | Array
+)
+
+
+def mask_of(given: Any, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:
+    """The mask that a call was given, as ``MaskLike`` has it; a ``MaskError`` for all else."""
+    if isinstance(given, HeadMask):
+        HeadMask.full(num_layers, num_heads).check_grid(given)
+        return given
+    if isinstance(given, Mapping):
+        return _from_object(given, num_layers, num_heads, stacks)
+    shape = tuple(getattr(given, "shape", ()))
+    rows = _listed(given) if shape == (num_layers, num_heads) else given
+    rows = [row.tolist() if hasattr(row, "tolist") else row for row in rows] if isinstance(rows, list | tuple) else ()
+    if len(rows) != num_layers or not all(_is_row(row, num_heads) for row in rows):
+        other = " with other values" if shape == (num_layers, num_heads) else ""
+        table = f"a table of shape {shape}{other}" if shape else shown(given)
+        raise MaskError(
+            "A mask is a HeadMask, the heads that are off by layer such as {3: [5]}, or a table of "
+            f"{num_layers} rows of {num_heads}, each value 1 (kept) or 0 (off), not {table}. "
+            "headviz.read_mask reads text and files."
+        )
+    return HeadMask.from_array(rows)
+
+
+def _listed(table: Any) -> Any:
+    import numpy as np
+
+    return (table if hasattr(table, "tolist") else np.asarray(table)).tolist()  # a DataFrame has no tolist
 
 
 def read_mask(given: Any, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:
@@ -38,21 +79,12 @@ def read_mask(given: Any, num_layers: int, num_heads: int, stacks: Mapping[str, 
     >>> headviz.read_mask("3.5, 7.0", 12, 12).off == ((3, 5), (7, 0))
     True
     """
-    whole = HeadMask.full(num_layers, num_heads)
-    if isinstance(given, HeadMask):
-        whole.check_grid(given)
-        return given
     if _names_file(given):
         given = _content(given)
     if isinstance(given, str):
         return mask_from_text(given, num_layers, num_heads, stacks)
-    if isinstance(given, Mapping):
-        return _from_object(given, num_layers, num_heads, stacks)
-    if hasattr(given, "tolist"):
-        given = given.tolist()
-    if not isinstance(given, list | tuple):
-        raise MaskError(f"{shown(given)} is no mask. Give digits, a list of heads, {{layer: [heads]}} or a table.")
-    return _from_list(given, num_layers, num_heads, stacks)
+    read = _from_list if isinstance(given, list | tuple) else mask_of
+    return read(given, num_layers, num_heads, stacks)
 
 
 def pruned_heads(mask: HeadMask) -> dict[int, list[int]]:
@@ -267,10 +299,10 @@ def _from_object(read: Mapping[Any, Any], layers: int, heads: int, stacks: Mappi
         raise MaskError('pruned_heads must be an object of layers, such as {"3": [5]}.')
     for layer, found in by_layer.items():
         if not str(layer).strip().isdecimal() or len(str(layer)) > 6 or isinstance(layer, bool):
-            raise MaskError('This JSON has no list of heads. It needs {"off": ["3.5", "7.0"]} or {"3": [5], "7": [0]}.')
-        if not isinstance(found, Sequence) or isinstance(found, str) or not all(type(h) is int for h in found):
+            raise MaskError('This mask has no list of heads. It needs {"off": ["3.5", "7.0"]} or {"3": [5], "7": [0]}.')
+        if not isinstance(found, Collection) or isinstance(found, str | bytes | Mapping):
             raise MaskError(f'The heads of layer {int(layer)} must be a list of whole numbers, such as "3": [5].')
-        off += [HeadId(int(layer), head) for head in found]
+        off += [head_of((int(layer), head)) for head in found]
     return HeadMask.full(layers, heads).without(off)
 
 
@@ -297,4 +329,4 @@ def _is_row(row: Any, heads: int) -> bool:
     """A row of ones and zeros. Two heads of a layer with two heads would look like a pair; such a list is a table."""
     if not isinstance(row, list | tuple) or len(row) != heads:
         return False
-    return all(isinstance(v, bool | int | float) and v in (0, 1) for v in row)
+    return all(not isinstance(v, str) and not getattr(v, "shape", ()) and v in (0, 1) for v in row)

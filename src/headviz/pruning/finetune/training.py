@@ -24,6 +24,7 @@ from ...evaluation.dispatch import check_gold, gold_answers
 from ...evaluation.plain import gold_for, metrics_for
 from ...models.classifier import NUM_TEXTS
 from ...models.quiet import quiet
+from ...storage.exchange import MaskLike
 from ...tasks.labels import parse_order
 from ..options import FinetuneOptions
 from ..state import Point
@@ -34,7 +35,6 @@ from .order import Rows
 from .trainer import trainer_for
 
 if TYPE_CHECKING:
-    from ...heads import HeadMask
     from ...models.classifier import Classifier
     from ...progress import Cancel, Progress
     from ...tasks import Dataset
@@ -58,7 +58,7 @@ def fine_tune(
     options: FinetuneOptions,
     seed: int = 0,
     *,
-    mask: HeadMask | None = None,
+    mask: MaskLike | None = None,
     dev: Dataset | None = None,
     label_order: Sequence[str] | str | None = None,
     folder: str | Path | None = None,
@@ -78,6 +78,7 @@ def fine_tune(
     start = time.perf_counter()
     seed_number(seed)
     require_trainable(clf, train, dev, options)
+    mask = None if mask is None else clf.read(mask)
     order, gold = gold_answers(clf, train, label_order)
     rows = Rows(clf, train, gold)
     measured = None

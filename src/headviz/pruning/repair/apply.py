@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import ModelError, OptionError, is_one_of, unknown_choice
 from ...models.fast.stages import runs_layer_by_layer
 from ...models.pruning import prune
+from ...storage.exchange import MaskLike
 from .bias import compensate
 from .kinds import NOTHING, REPAIRS
 from .refit import refit_output
@@ -16,7 +17,6 @@ from .streams import Solve, rebuild
 from .tune import scale_heads
 
 if TYPE_CHECKING:
-    from ...heads import HeadMask
     from ...models.classifier import Classifier
     from ...progress import Cancel, Progress
     from ...tasks import Dataset
@@ -35,7 +35,7 @@ class Repaired:
 
 def repaired(
     clf: Classifier,
-    mask: HeadMask,
+    mask: MaskLike,
     data: Dataset,
     repair: str,
     memory: dict[Any, Any] | None = None,
