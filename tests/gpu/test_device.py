@@ -24,7 +24,7 @@ from headviz import HeadMask
 from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.pruning.finetune.training import fine_tune
 from headviz.pruning.options import FinetuneOptions
-from headviz.scores import correlation, device_correlation
+from headviz.scores import correlation
 from headviz.scores.catalogue import SCORES
 from headviz.scores.options import GateOptions
 from headviz.tasks import TASKS, Dataset
@@ -142,10 +142,11 @@ def test_correlations(device: str, tokens: int) -> None:
     a[0] = b[1] = a[2] = b[2] = 0.1
     b[3] = np.round(b[3])
     a[4, 5] = np.nan
-    found, expected = device_correlation.correlations(a, b, torch.device(device)), correlation.correlations(a, b)
+    tables = (torch.from_numpy(t).to(device) for t in (a, b))
+    found, expected = correlation.correlated(*tables), correlation.correlations(a, b)
     for name, values in expected.items():
         np.testing.assert_array_equal(np.isnan(values), [True, True, True, False, True, False])
-        np.testing.assert_allclose(found[name], values, atol=1e-12)
+        np.testing.assert_allclose(found[name].cpu(), values, atol=1e-12)
 
 
 def test_conductance_and_attention(both: Both) -> None:

@@ -7,22 +7,26 @@ in one table. One sweep per layer, which makes it several times slower than cond
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Unpack, overload
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from ..models.fast.linear import FastLinear
+from ..models.fast.linear import products
+from ..models.fast.transfers import in_turn, put
 from ..progress import Cancel, Progress, after, tracked
 from ..storage.exchange import MaskLike
 from ..storage.store import Store
 from .explaining import Explainer, Label, MapsOptions, Texts, store_for
-from .integration import BUDGET, ExampleMaps, Target, Walk, gradients, groups
+from .integration import BUDGET, gradients, groups, nodes_at_once, room_on
 from .maps import Maps
-from .rules import SCALING_RULES, AttAttrOptions, Weights
+from .rules import SCALING_RULES, AttAttrOptions
+from .swept import ExampleMaps, Swept
+from .walk import Target, Walk
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -43,7 +47,7 @@ def attattr(
     label: Label | Sequence[Label] | None = None,
     mask: MaskLike | None = None,
     tolerance: float | None = None,
-    budget: int = BUDGET,
+    budget: int | None = None,
     cache: Store | bool = True,
     cancel: Cancel | None = None,
     progress: Progress | None = None,
@@ -59,7 +63,8 @@ def attattr(
     ('attattr', 2)
     """
     options = AttAttrOptions(AttAttrOptions.steps if steps is None else steps, rule)
-    explainer = Explainer(clf, "attattr", sweep, mask, budget, store_for(cache), cancel, progress)
+    room = room_on(clf.device, budget)
+    explainer = Explainer(clf, "attattr", sweep, mask, room, store_for(cache), cancel, progress)
     return explainer.explain(text, pair, label, target, options, tolerance)
 
 
@@ -74,38 +79,58 @@ def sweep(
     progress: Progress | None = None,
 ) -> list[ExampleMaps]:
     """Every layer in turn; nodes and examples in chunks of the budget. Progress is told in layers of examples."""
-    out: list[ExampleMaps] = []
+    found = swept(clf, encodings, targets, options, mask, budget, cancel, progress)
+    return [maps for wait in in_turn((one.maps() for one in found), clf.device) for maps in wait()]
+
+
+def swept(
+    clf: Classifier,
+    encodings: Sequence[Encoding],
+    targets: Sequence[Target],
+    options: AttAttrOptions,
+    mask: MaskLike | None = None,
+    budget: int = BUDGET,
+    cancel: Cancel | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Swept]:
+    """The same, left where it was computed: what was found for each group of examples that shared their passes."""
+    done = 0
     for part in groups(clf, encodings, options.steps, budget):
-        walk = Walk(clf, encodings[part], targets[part], mask)
-        logits, attention = walk.at_input(keep=True)
-        values, errors = [], []
-        with FastLinear(options.precision == "bfloat16"):
-            told = after(progress, len(out) * clf.num_layers, len(encodings) * clf.num_layers)
-            for layer in tracked(range(clf.num_layers), told, cancel, size=partial(_constant, walk.size)):
-                value, error = _layer(walk, layer, attention[layer], SCALING_RULES[options.rule](options.steps), budget)
-                values.append(value)
-                errors.append(error)
-        out += walk.examples(logits, attention, values, errors)
-    return out
+        told = after(progress, done * clf.num_layers, len(encodings) * clf.num_layers)
+        with products(clf.device, options.precision):
+            yield _sweep_group(Walk(clf, encodings[part], targets[part], mask), options, budget, cancel, told)
+        done += len(encodings[part])
 
 
-def _layer(walk: Walk, layer: int, attention: Tensor, weights: Weights, budget: int) -> tuple[Tensor, Tensor]:
-    """(attribution, error map), each [B, h, T, T], of one layer."""
-    value, error = torch.zeros_like(attention), torch.zeros_like(attention)
-    per_chunk = walk.nodes_at_once(budget)
-    for first in range(0, len(weights.nodes), per_chunk):
-        nodes = torch.tensor(weights.nodes[first : first + per_chunk], dtype=attention.dtype, device=attention.device)
+def _sweep_group(
+    walk: Walk, options: AttAttrOptions, budget: int, cancel: Cancel | None, progress: Progress | None
+) -> Swept:
+    logits, attention = walk.at_input(keep=True)
+    rule, values, errors = SCALING_RULES[options.rule](options.steps), [], []
+    tables = np.stack([rule.nodes, rule.value, rule.error])
+    weights = put(torch.from_numpy(tables).to(walk.end.dtype), walk.clf.device)
+    layers = range(walk.clf.num_layers)
+    for layer in tracked(layers, progress, cancel, size=partial(_constant, walk.size)):
+        value, error = _layer(walk, layer, attention[layer], weights, budget)
+        values.append(value)
+        errors.append(error)
+    return walk.found(logits, attention, values, errors)
+
+
+def _layer(walk: Walk, layer: int, attention: Tensor, weights: Tensor, budget: int) -> tuple[Tensor, Tensor]:
+    """(attribution, error map), each [B, h, T, T], of one layer; ``weights`` are nodes and their two weights."""
+    per_chunk, sums = nodes_at_once(walk, budget), torch.zeros(2, *attention.shape).to(attention)
+    for nodes, *by in zip(*(w.split(per_chunk) for w in weights), strict=True):
         scaled = (nodes.view(-1, 1, 1, 1, 1) * attention).flatten(0, 1).requires_grad_(True)  # [N·B, h, T, T]
-        swap = _Replace(layer, scaled)
-        call = walk.clf.call(walk.mask, "eager", edit_probs=swap)
+        call = walk.call(edit_probs=_Replace(layer, scaled))
         with torch.enable_grad():
             logits = walk.clf.forward(walk.rows(walk.end.repeat(len(nodes), 1, 1)), call)
             (grad,) = gradients(walk.pick(logits).sum(), [scaled])
-        grad = grad.view(len(nodes), *attention.shape)
-        for k in range(len(nodes)):
-            value.add_(grad[k], alpha=float(weights.value[first + k]))
-            error.add_(grad[k], alpha=float(weights.error[first + k]))
-    return value.mul_(attention), error.mul_(attention)
+        for each, value, error in zip(grad.view(len(nodes), *attention.shape), *by, strict=True):
+            sums[0].addcmul_(each, value)
+            sums[1].addcmul_(each, error)
+    value, error = sums.mul_(attention)
+    return value, error
 
 
 @dataclass(frozen=True)

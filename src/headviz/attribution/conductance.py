@@ -15,9 +15,9 @@ from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike
 from ..storage.store import Store
 from .explaining import MAX_STEPS, Explainer, Label, MapsOptions, Texts, store_for
-from .integration import BUDGET, room_for, sweep
+from .integration import room_for, room_on, sweep
 from .maps import Maps
-from .rules import DEFAULT_RULE, DEFAULT_STEPS, ENOUGH, TOLERANCE, PathOptions
+from .rules import AUTO, DEFAULT_RULE, DEFAULT_STEPS, ENOUGH, TOLERANCE, PathOptions
 from .visited import Visited
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def conductance(
     label: Label | Sequence[Label] | None = None,
     mask: MaskLike | None = None,
     tolerance: float | None = None,
-    precision: str = "float32",
-    budget: int = BUDGET,
+    precision: str = AUTO,
+    budget: int | None = None,
     cache: Store | bool = True,
     cancel: Cancel | None = None,
     progress: Progress | None = None,
@@ -60,9 +60,11 @@ def conductance(
     ``steps`` are the intervals of the path. Without them 16 are doubled until the estimated error is at most 10 %, or
     until they are 128. ``tolerance=0.02`` doubles until it is at most 2 %. ``target`` is "predicted" (by the model
     under the mask), "gold" (with ``label=``), or a class. ``rule="captum"`` gives what Captum's LayerConductance gives.
-    ``precision="bfloat16"`` is a faster preview. Peak memory stays near ``budget`` bytes besides the model, unless one
-    node of one text needs more. ``progress(done, total)`` counts points of the path; doubling the steps begins anew.
-    ``rough(maps)`` is called before the steps are doubled, with what there is of the first text.
+    ``precision="bfloat16"`` is a faster preview; by default it is float32, and on a GPU TF32 where that agrees on the
+    first texts, which ``notes`` say. Peak memory stays near ``budget`` bytes besides the model, unless one node of one
+    text needs more: by default 1 GiB, and on a GPU what is free. ``progress(done, total)`` counts points of the path;
+    doubling the steps begins anew. ``rough(maps)`` is called before the steps are doubled, with what there is of the
+    first text.
 
     An attribution of 0 does not mean that removing the head is free: ``headviz.ablate`` measures that.
 
@@ -76,6 +78,7 @@ def conductance(
     most = MAX_STEPS
     if steps is None and tolerance is None:
         tolerance, most = TOLERANCE, ENOUGH
+    budget = room_on(clf.device, budget)
     run = sweep if tolerance is None else partial(sweep, visited=Visited(room_for(budget), most))
     explainer = Explainer(clf, "conductance", run, mask, budget, store_for(cache), cancel, progress, rough)
     return explainer.explain(text, pair, label, target, options, tolerance, most)

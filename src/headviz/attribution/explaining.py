@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from ..errors import OptionError, whole_number
+from ..errors import OptionError
+from ..models.fast.linear import TF32
 from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike
 from ..storage.store import Store, default_store, make_key
 from .inputs import encode, resolve_target
-from .integration import ExampleMaps, Target
 from .maps import Maps
+from .precision import settled
 from .rules import Options
+from .swept import ExampleMaps
+from .walk import Target
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -40,7 +43,7 @@ class MapsOptions(TypedDict, total=False):
     label: Label | Sequence[Label] | None
     mask: MaskLike | None
     tolerance: float | None
-    budget: int
+    budget: int | None
     cache: Store | bool
     cancel: Cancel | None
     progress: Progress | None
@@ -54,7 +57,7 @@ class Explainer:
     method: str
     run: Sweep
     mask: MaskLike | None
-    budget: int
+    budget: int  # bytes of memory
     store: Store | None
     cancel: Cancel | None = None
     progress: Progress | None = None
@@ -85,11 +88,11 @@ class Explainer:
             raise OptionError(f"There are {len(texts)} texts but {len(labels)} labels. Give one label for each text.")
         if tolerance is not None and not (isinstance(tolerance, int | float) and tolerance > 0):
             raise OptionError(f"tolerance is a relative error such as 0.02, not {str(tolerance)[:40]}.")
-        whole_number(self.budget, "budget (bytes of memory)", 1, 2**62)
         self.clf.check_maps()
         targets = [resolve_target(self.clf, target, x) for x in labels]
         encodings = encode(self.clf, texts, pairs)
         self.clf.gates(self.mask)  # a mask of another model is refused before anything is computed
+        options = settled(options, self.clf, encodings, self.mask)
 
         done = dict(enumerate(self._maps(encodings, targets, options)))
         if tolerance is None:
@@ -161,7 +164,8 @@ class Explainer:
 
     def _finished(self, e: Encoding, maps: ExampleMaps, options: Options) -> Maps:
         clf = self.clf
-        notes = (f"the text was cut to the model's {clf.max_length} tokens",) if e.truncated else ()
+        said = {f"the text was cut to the model's {clf.max_length} tokens": e.truncated}
+        said["computed in TF32 on a GPU"] = options.precision == TF32
         return Maps(
             attention=maps.attention,
             attribution=maps.attribution,
@@ -177,7 +181,7 @@ class Explainer:
             steps=options.steps,
             head_error=maps.error,
             truncated=e.truncated,
-            notes=notes,
+            notes=tuple(note for note, holds in said.items() if holds),
         )
 
 

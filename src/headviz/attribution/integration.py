@@ -9,135 +9,37 @@ Shapes: B examples, N nodes of a chunk, L layers, H heads, h heads present in a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import ModelError, whole_number
-from ..models.fast.linear import FastLinear
+from ..errors import whole_number
+from ..models.classifier import Classifier
+from ..models.fast.graphs import repeated
+from ..models.fast.linear import products
+from ..models.fast.transfers import free, in_turn, put, runs_by_itself
 from ..progress import Cancel, Progress, after, tracked
 from ..storage.exchange import MaskLike
 from .path_sum import PathSum
-from .rules import DEFAULT_STEPS, ENOUGH, PathOptions, check
+from .rules import DEFAULT_STEPS, ENOUGH, RULES, PathOptions, check
+from .swept import ExampleMaps, Swept
 from .visited import Points, Visited
+from .walk import Target, Walk
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
-    from ..models.classifier import Classifier, Encoding
+    from ..models.classifier import Encoding
 
 BUDGET = 2**30  # bytes
-GPU_SHARE = 32  # of its memory by default, where that is more: several processes may share a GPU
+LEAST = 2**28  # below that, a GPU that is full stays an error
+GPU_SHARE = 0.6  # of the memory that nobody uses, by default: several processes may share a GPU
 # More tokens in one pass are not faster on a processor: the activations no longer fit in its cache.
 TOKENS_AT_ONCE, GPU_TOKENS = 2048, 2**14
-
-
-@dataclass(frozen=True, eq=False)
-class ExampleMaps:
-    """One example without its padding. Heads that the model no longer has are NaN."""
-
-    attention: np.ndarray  # float32 [L, H, T, T]
-    attribution: np.ndarray  # float32 [L, H, T, T]
-    error: np.ndarray  # [L, H] estimated L2 norm of the attribution's error; NaN = no estimate
-    logits: np.ndarray  # [C]
-    target: int
-
-
-# the class to explain; None = the one that the model predicts under the mask
-Target = int | None
-
-
-class Walk:
-    """Both ends of the path for a few examples, and what is needed to run the model at points between."""
-
-    def __init__(
-        self, clf: Classifier, encodings: Sequence[Encoding], targets: Sequence[Target], mask: MaskLike | None
-    ) -> None:
-        self.clf, self.encodings, self.targets, self.mask = clf, encodings, targets, mask
-        self.batch = clf.collate(encodings)
-        ids = self.batch.pop("input_ids")
-        self.size, self.length = ids.shape
-        if clf.dropped_token is not None and (ids == clf.dropped_token).any():
-            raise ModelError(
-                f"The embeddings of '{clf.name}' depend on which tokens are hidden, so no path of embeddings leads to "
-                "a text with such tokens. Leave them out; in place of a masked-language answer, use fresh heads."
-            )
-        # word embeddings, before position and type are added: those stay the input's own
-        words: Any = clf.model.get_input_embeddings()  # type: ignore[operator]
-        self.end: Tensor = words(ids)  # [B, T, E]
-        self.start: Tensor = words(baseline_ids(clf, encodings, ids))
-        self.classes: Tensor | None = None  # [B], known once the logits at the input are
-
-    def nodes_at_once(self, budget: int) -> int:
-        rows = min(budget // 2 // _row_bytes(self.clf, self.length), tokens_at_once(self.clf) // self.length)
-        return max(1, rows // self.size)
-
-    def point(self, alphas: Tensor) -> Tensor:
-        """[N] -> embeddings [N·B, T, E], node by node."""
-        return (self.start + alphas.view(-1, 1, 1, 1) * (self.end - self.start)).flatten(0, 1)
-
-    def rows(self, x: Tensor) -> dict[str, Tensor]:
-        """The model's input for embeddings [N·B, T, E]."""
-        count = len(x) // self.size
-        return {"inputs_embeds": x, **{k: v.repeat(count, 1) for k, v in self.batch.items()}}
-
-    def at_input(self, keep: bool) -> tuple[Tensor, list[Tensor]]:
-        """Logits [B, C] and, if kept, probabilities per layer [B, h, T, T] of the input itself."""
-        call = self.clf.call(self.mask, "eager", keep_probs=keep)
-        with torch.no_grad():
-            logits = self.clf.forward(self.rows(self.end), call)
-        return self.choose(logits), call.probs
-
-    def choose(self, logits: Tensor) -> Tensor:
-        """Fix the classes to explain, from the logits at the input; gives the logits back."""
-        if not torch.isfinite(logits).all():
-            raise ModelError(
-                f"'{self.clf.name}' answers NaN or infinity: its weights are damaged or overflow in {self.clf.dtype}."
-            )
-        given = torch.tensor([-1 if t is None else t for t in self.targets], device=logits.device)
-        self.classes = torch.where(given < 0, logits.argmax(dim=1), given)
-        return logits
-
-    def pick(self, logits: Tensor) -> Tensor:
-        """The logit to explain of each row [N·B]."""
-        assert self.classes is not None
-        return logits.gather(1, self.classes.repeat(len(logits) // self.size).view(-1, 1))
-
-    def examples(
-        self, logits: Tensor, attention: list[Tensor], values: list[Tensor], errors: list[Tensor] | None
-    ) -> list[ExampleMaps]:
-        """Cut the padding off, and put the heads at their original numbers."""
-        clf, classes = self.clf, self.classes
-        assert classes is not None
-        shape = (clf.num_layers, clf.num_heads)
-        heads = [list(clf.present.kept_in(x)) for x in range(clf.num_layers)]
-        out = []
-        for i, e in enumerate(self.encodings):
-            t = len(e)
-            maps = [np.full((*shape, t, t), np.nan, np.float32) for _ in (attention, values)]
-            error = np.full(shape, np.nan)
-            for layer, kept in enumerate(heads):
-                for table, source in zip(maps, (attention, values), strict=True):
-                    table[layer, kept] = source[layer][i, :, :t, :t].float().cpu().numpy()
-                if errors is not None:
-                    wrong = torch.linalg.vector_norm(errors[layer][i, :, :t, :t].cpu().double(), dim=(1, 2))
-                    error[layer, kept] = wrong.numpy()
-            out.append(ExampleMaps(maps[0], maps[1], error, logits[i].float().cpu().numpy(), int(classes[i])))
-        return out
-
-
-def baseline_ids(clf: Classifier, encodings: Sequence[Encoding], ids: Tensor) -> Tensor:
-    """Every token replaced by padding, except [CLS] and [SEP], which stay where they are."""
-    pad = clf.tokenizer.pad_token_id
-    if pad is None:
-        raise ModelError(f"The tokenizer of '{clf.name}' has no padding token, which the baseline is made of.")
-    stay = torch.zeros_like(ids, dtype=torch.bool)
-    for i, e in enumerate(encodings):
-        stay[i, : len(e)] = torch.tensor(e.special, device=ids.device)
-    return torch.where(stay, ids, int(pad))
+FULL, UNEVEN = 2**12, 1.2  # tokens from which on a GPU's pass takes no text that is longer than its first by so much
+REPEATED = 2**12  # tokens up to which a GPU's pass is recorded: the larger ones take it longer than starting them
+EVERY = 8  # tokens; recorded passes are padded to a multiple, so that there are few of them
 
 
 def sweep(
@@ -159,13 +61,42 @@ def sweep(
     nodes of the path, over all examples. ``walk`` makes the path; ``width`` is what its maps are padded to. ``visited``
     supplies the nodes of half as many steps and stores those of this call. Examples that share a pass are recomputed.
     """
-    out: list[ExampleMaps] = []
-    nodes = len(check(options.rule, options.steps).nodes(options.steps))
+    found = swept(clf, encodings, targets, options, mask, budget, cancel, progress, walk, visited, width)
+    return [maps for wait in in_turn((one.maps() for one in found), clf.device) for maps in wait()]
+
+
+def swept(
+    clf: Classifier,
+    encodings: Sequence[Encoding],
+    targets: Sequence[Target],
+    options: PathOptions,
+    mask: MaskLike | None = None,
+    budget: int = BUDGET,
+    cancel: Cancel | None = None,
+    progress: Progress | None = None,
+    walk: Callable[..., Walk] = Walk,
+    visited: Visited | None = None,
+    width: int = 0,
+) -> Iterator[Swept]:
+    """The same, left where it was computed: what was found for each group of examples that shared their passes."""
+    done, nodes = 0, len(check(options.rule, options.steps).nodes(options.steps))
     for part in groups(clf, encodings, options.steps, budget, width):
-        told = after(progress, len(out) * nodes, len(encodings) * nodes)
+        told = after(progress, done * nodes, len(encodings) * nodes)
         one = visited if len(encodings[part]) == 1 else None
-        out += _sweep_group(walk(clf, encodings[part], targets[part], mask), options, budget, told, cancel, one)
-    return out
+        try:
+            with products(clf.device, options.precision):
+                wide = _recorded_width(clf, encodings[part], nodes, options) if walk is Walk else 0
+                begun = walk(clf, encodings[part], targets[part], mask, *([wide] if wide else []))
+                found = _sweep_group(begun, options, budget, told, cancel, one, wide > 0)
+        except torch.OutOfMemoryError:
+            if budget < LEAST:
+                raise
+            torch.cuda.empty_cache()
+            rest = (options, mask, budget // 2, cancel, told, walk, visited, width)
+            yield from swept(clf, encodings[part], targets[part], *rest)
+        else:
+            yield found
+        done += len(encodings[part])
 
 
 def _sweep_group(
@@ -175,53 +106,105 @@ def _sweep_group(
     progress: Progress | None,
     cancel: Cancel | None,
     visited: Visited | None = None,
-) -> list[ExampleMaps]:
+    recorded: bool = False,
+) -> Swept:
+    grid = torch.tensor(check(options.rule, options.steps).nodes(options.steps), dtype=walk.end.dtype)
+    per_chunk = nodes_at_once(walk, budget)
+    if recorded and per_chunk >= len(grid):
+        found = _from_record(walk, options, grid)
+        if found is not None:
+            if progress is not None:
+                progress(walk.size * len(grid), walk.size * len(grid))
+            return found
+    return _along(walk, options, grid, put(grid, walk.clf.device), per_chunk, progress, cancel, visited)
+
+
+def _recorded_width(clf: Classifier, encodings: Sequence[Encoding], nodes: int, options: PathOptions) -> int:
+    """What a sweep's one pass is padded to if a GPU records it; 0 if it does not.
+
+    It is small and has nothing in the heads' place. Many texts share a length.
+    """
+    longest = max(len(e) for e in encodings)
+    width = min(-(-longest // EVERY) * EVERY, max(longest, clf.max_length))
+    small = RULES[options.rule].ends_at_input and nodes * len(encodings) * width <= REPEATED
+    plain = type(clf) is Classifier and clf.fill is None
+    return width if clf.device.type == "cuda" and small and plain else 0
+
+
+def _from_record(walk: Walk, options: PathOptions, grid: Tensor) -> Swept | None:
+    """The sweep of one pass; None where it cannot be recorded."""
+    clf = walk.clf
+    on = clf.under(walk.mask)
+    heads = [h in on.kept_in(row) for row in range(clf.num_layers) for h in clf.present.kept_in(row)]
+    more = {"gates": torch.tensor(heads).to(grid), "alphas": grid}
+    inputs = walk.inputs | {name: put(t, clf.device) for name, t in more.items()}
+
+    def run(own: dict[str, Tensor]) -> list[Tensor]:
+        walk.enter(own)
+        found = _along(walk, options, grid, own["alphas"], len(grid), None, None, None)
+        return [*found.attention, *found.attribution, *found.errors, found.logits, found.classes]
+
+    results = repeated(clf.model, (options, clf.present), inputs, run)
+    if results is None:
+        return None
+    attention, attribution, *errors, logits, classes = results
+    return Swept(clf, walk.lengths, [attention], [attribution], errors, logits, classes)
+
+
+def _along(
+    walk: Walk,
+    options: PathOptions,
+    grid: Tensor,
+    alphas: Tensor,
+    per_chunk: int,
+    progress: Progress | None,
+    cancel: Cancel | None,
+    visited: Visited | None,
+) -> Swept:
+    """All nodes of the path, ``grid`` in this process's memory and ``alphas`` on the device, some at a time."""
     rule, clf = check(options.rule, options.steps), walk.clf
-    alphas = torch.tensor(rule.nodes(options.steps), dtype=walk.end.dtype, device=walk.end.device)
     text = id(walk.encodings[0])  # what is visited belongs to one call, which holds its encodings
-    known = visited.take(text, alphas) if visited is not None else None
+    known = visited.take(text, grid) if visited is not None else None
     new, pace = (alphas, 1) if known is None else (alphas[1::2], 2)  # a new node stands for ``pace`` in the sums
-    per_chunk = walk.nodes_at_once(budget)
     one_pass = rule.ends_at_input and per_chunk >= len(alphas)
     sums = [PathSum(rule, options.steps) for _ in range(clf.num_layers)]
     kept: list[tuple[Tensor, Tensor]] = []  # by chunk and layer
     size = points_bytes(clf, walk.length, options.steps)
     keeps = visited is not None and visited.wants(options.steps, size)
-    with FastLinear(options.precision == "bfloat16"):
-        if known is not None:
-            logits, attention = walk.choose(known.logits), known.attention
-        elif not one_pass:  # the class to explain must be known before the first gradient
-            logits, attention = walk.at_input(keep=not rule.ends_at_input)
-        chunks = [(first, new[first : first + per_chunk]) for first in range(0, len(new), per_chunk)]
-        for first, nodes in tracked(chunks, progress, cancel, size=partial(_covered, walk.size, pace, len(new))):
-            count = len(nodes)
-            call = clf.call(walk.mask, "eager", keep_probs=True)
-            with torch.enable_grad():
-                scores = clf.forward(walk.rows(walk.point(nodes).requires_grad_(True)), call)  # [N·B, C]
-                if known is None and one_pass:
-                    logits = walk.choose(scores[-walk.size :].detach())
-                grads = gradients(walk.pick(scores).sum(), call.probs)
-            probs = [p.detach() for p in call.probs]
-            del call, scores  # the graph goes before the sums need memory
-            for layer, total in enumerate(sums):
-                shape = (count, walk.size, *probs[layer].shape[1:])
-                maps, slopes = probs[layer].view(shape), grads[layer].view(shape)
-                if known is not None:
-                    maps, slopes = known.woven(layer, first, maps, slopes)
-                total.add(pace * first, maps, slopes)
-                if keeps:
-                    kept.append((maps, slopes))
-            if known is None and rule.ends_at_input and first + count == len(alphas):
-                attention = [p[-walk.size :].clone() for p in probs]
-            del probs, grads
+    if known is not None:
+        logits, attention = walk.choose(known.logits), known.attention
+    elif not one_pass:  # the class to explain must be known before the first gradient
+        logits, attention = walk.at_input(keep=not rule.ends_at_input)
+    chunks = [(first, new[first : first + per_chunk]) for first in range(0, len(new), per_chunk)]
+    for first, nodes in tracked(chunks, progress, cancel, size=partial(_covered, walk.size, pace, len(new))):
+        count = len(nodes)
+        call = walk.call(keep_probs=True)
+        with torch.enable_grad():
+            scores = clf.forward(walk.rows(walk.point(nodes).requires_grad_(True)), call)  # [N·B, C]
+            if known is None and one_pass:
+                logits = walk.choose(scores[-walk.size :].detach())
+            grads = gradients(walk.pick(scores).sum(), call.probs)
+        probs = [p.detach() for p in call.probs]
+        del call, scores  # the graph goes before the sums need memory
+        for layer, total in enumerate(sums):
+            shape = (count, walk.size, *probs[layer].shape[1:])
+            maps, slopes = probs[layer].view(shape), grads[layer].view(shape)
+            if known is not None:
+                maps, slopes = known.woven(layer, first, maps, slopes)
+            total.add(pace * first, maps, slopes)
+            if keeps:
+                kept.append((maps, slopes))
+        if known is None and rule.ends_at_input and first + count == len(alphas):
+            attention = [p[-walk.size :].clone() for p in probs]
+        del probs, grads
     del known
     if visited is not None and keeps:
-        visited.keep(text, _points(alphas, logits, kept, clf.num_layers))
+        visited.keep(text, _points(grid, logits, kept, clf.num_layers))
     del kept
     results = [total.result() for total in sums]
     del sums  # and the nodes that they hold
     errors = [error for _, error in results if error is not None]
-    return walk.examples(logits, attention, [value for value, _ in results], errors or None)
+    return walk.found(logits, attention, [value for value, _ in results], errors or None)
 
 
 def _covered(size: int, pace: int, new: int, chunk: tuple[int, Tensor]) -> int:
@@ -243,13 +226,31 @@ def gradients(of: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
 
 
 def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: int, width: int = 0) -> Iterator[slice]:
-    """Examples that share their passes: as many as the budget holds, up to ``tokens_at_once``."""
-    longest = max(len(e) for e in encodings)
-    # what one example keeps for the whole sweep: value and error, the last nodes of three strides, its maps
-    kept = clf.num_layers * clf.num_heads * max(width, longest) ** 2 * 4 * 10
-    size = max(1, min(budget // 2 // kept, tokens_at_once(clf) // ((steps + 1) * longest)))
-    for start in range(0, len(encodings), size):
-        yield slice(start, start + size)
+    """Examples that share their passes: as many as the budget holds, up to ``tokens_at_once``.
+
+    On a GPU, whose passes are large, texts that are much longer than a pass's first begin another one.
+    """
+    lengths = [max(width, len(e)) for e in encodings]
+    most = tokens_at_once(clf) // (steps + 1)
+    gpu, start = runs_by_itself(clf.device), 0
+    while start < len(lengths):
+        stop, longest = start, 0 if gpu else max(lengths)
+        while stop < len(lengths):
+            longest, count = max(longest, lengths[stop]), stop - start
+            # what one example keeps for the whole sweep: value and error, the last nodes of three strides, its maps
+            kept = clf.num_layers * clf.num_heads * longest**2 * 4 * 10
+            uneven = gpu and longest > UNEVEN * lengths[start] and count * longest * (steps + 1) >= FULL
+            if count and (count >= min(budget // 2 // kept, most // longest) or uneven):
+                break
+            stop += 1
+        yield slice(start, stop)
+        start = stop
+
+
+def nodes_at_once(walk: Walk, budget: int) -> int:
+    """Nodes of the path that share a pass."""
+    rows = min(budget // 2 // _row_bytes(walk.clf, walk.length), tokens_at_once(walk.clf) // walk.length)
+    return max(1, rows // walk.size)
 
 
 def tokens_at_once(clf: TransformerModel) -> int:
@@ -257,11 +258,12 @@ def tokens_at_once(clf: TransformerModel) -> int:
     return TOKENS_AT_ONCE if clf.device.type == "cpu" else GPU_TOKENS
 
 
-def room_on(device: torch.device) -> int:
-    """The budget in bytes where none is given."""
-    if device.type != "cuda":
-        return BUDGET
-    return max(BUDGET, torch.cuda.get_device_properties(device).total_memory // GPU_SHARE)
+def room_on(device: torch.device, budget: int | None = None) -> int:
+    """The budget in bytes; where none is given, on a GPU what is free now counts."""
+    if budget is not None:
+        whole_number(budget, "budget (bytes of memory)", 1, 2**62)
+        return budget
+    return max(LEAST, int(GPU_SHARE * free(device))) if device.type == "cuda" else BUDGET
 
 
 def maps_bytes(clf: Classifier, length: int) -> int:

@@ -17,7 +17,8 @@ from ..errors import OptionError, is_one_of, shown, unknown_choice
 DEFAULT_RULE = "richardson"
 DEFAULT_STEPS = 16
 MOST_STEPS = 10_000  # the error is below rounding long before
-PRECISIONS = ("float32", "bfloat16")
+AUTO = "auto"  # float32; on a GPU TF32 where it agrees with that
+PRECISIONS = (AUTO, "tf32", "float32", "bfloat16")
 TOLERANCE = 0.1  # the estimated error up to which steps are doubled where none are asked for
 ENOUGH = 128  # and the steps at which that ends
 # |R_n − R_{n/2}| times this is the error that is told: `bench/conductance_convergence.py` shows how often it covers
@@ -160,7 +161,7 @@ class Options:
 
     steps: int
     rule: str
-    precision: str = "float32"
+    precision: str = AUTO
 
     def __post_init__(self) -> None:
         if not is_one_of(self.precision, PRECISIONS):

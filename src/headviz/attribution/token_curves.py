@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from ..progress import Cancel, Progress, tracked
-from .integration import TOKENS_AT_ONCE, Walk
+from .integration import TOKENS_AT_ONCE
+from .walk import Walk
 
 if TYPE_CHECKING:
     from ..models.classifier import Encoding

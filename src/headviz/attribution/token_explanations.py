@@ -22,9 +22,9 @@ from ..results import Result
 from ..storage.exchange import MaskLike
 from .flow import Flow
 from .inputs import encode, resolve_target
-from .integration import Walk
 from .token_curves import area, counts_of, curves, words_of
 from .tokens import token_attributions
+from .walk import Walk
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError
-from ..models.fast.linear import FastLinear
+from ..models.fast.linear import products
 from ..models.network import require_model
 from ..results import Shown
 from ..storage.exchange import MaskLike
 from .inputs import encode, resolve_target
-from .integration import Walk, baseline_ids
 from .rules import check_steps
+from .walk import Walk, baseline_ids
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -94,7 +94,7 @@ def token_attributions(
     model = _Model(walk)
     ids = torch.tensor([encoding.ids], device=clf.device)
     baseline = baseline_ids(clf, [encoding], ids)
-    with FastLinear():
+    with products(clf.device):
         parts, delta = LayerIntegratedGradients(model, model.words).attribute(
             ids, baseline, target=chosen, n_steps=steps, internal_batch_size=_ROWS, return_convergence_delta=True
         )

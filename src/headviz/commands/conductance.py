@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tolerance", type=between(1e-9, 1), metavar="E", help="double the steps until the error is below E"
     )
     parser.add_argument(
-        "--precision", default="float32", metavar="P", help="bfloat16 is a faster preview (with --steps 8, say)"
+        "--precision", default="auto", metavar="P", help="bfloat16 is a faster preview (with --steps 8, say)"
     )
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
     parser.add_argument("--out", required=True, metavar="FILE", help="where to write the maps (.npz)")

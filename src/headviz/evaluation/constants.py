@@ -20,7 +20,7 @@ from ..attention import Gate, HeadCall, gate_of
 from ..errors import ModelError, TaskError
 from ..heads import CLASSIFICATION
 from ..models.base import TransformerModel
-from ..models.fast.linear import FastLinear
+from ..models.fast.linear import products
 from ..models.fill import Fill
 from ..models.stand_in import CONSTANT
 from ..progress import Cancel, Progress, after, tracked
@@ -107,7 +107,7 @@ def _loss(clf: Classifier, texts: list, gold: np.ndarray, layer: int, off: np.nd
     one = torch.nn.functional.one_hot(torch.from_numpy(off), len(free)).to(free)[:, :, None, None]  # [B, h, 1, 1]
     gates: list[Gate] = [None] * clf.num_layers
     gates[layer] = gate_of((1 - one).to(clf.dtype), free[None, :, None].to(clf.dtype))
-    with torch.enable_grad(), FastLinear():
+    with torch.enable_grad(), products(clf.device):
         batch = clf.labelled(texts, gold.tolist())
         labels = batch.pop("labels")
         return clf.loss(clf.forward(batch, HeadCall(tuple(gates), order=clf.order)), labels) * len(texts)

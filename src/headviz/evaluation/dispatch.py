@@ -25,6 +25,7 @@ from .evaluator_options import EvaluatorOptions
 from .mask_evaluator import MaskEvaluator
 from .place_means import PlaceMeans
 from .plain import BATCH_TOKENS, Evaluation, class_order, gold_for
+from .precision import AUTO
 from .stand_ins import required, standing_in
 from .translation import (
     TranslationEvaluator,
@@ -96,9 +97,10 @@ def evaluate(
     *,
     ablation: str | StandIn = ZERO,
     reference: Dataset | None = None,
-    batch_tokens: int = BATCH_TOKENS,
+    batch_tokens: int | None = None,
     label_order: Sequence[str] | str | None = None,
     beams: int = 1,
+    precision: str = AUTO,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Evaluation:
@@ -107,14 +109,16 @@ def evaluate(
     ``mask`` is a ``HeadMask``, the heads that are off by layer such as ``{3: [5]}``, or a table [L, H] of 1 (kept) and
     0: an array, a tensor or lists. Every function with a mask takes these.
 
-    Texts of similar length share a batch of at most ``batch_tokens`` tokens. ``progress(done, total)`` is called after
-    each batch; ``cancel()`` is asked before it and stops everything with ``Cancelled``.
-    ``label_order`` gives the model's class for each class of the task, where their names do not match.
+    Texts of similar length share a batch of at most ``batch_tokens`` tokens, by default 4,096 and on a GPU 65,536.
+    ``progress(done, total)`` is called after each batch; ``cancel()`` is asked before it and stops everything with
+    ``Cancelled``. ``label_order`` gives the model's class for each class of the task, where their names do not match.
     A translation model gives a ``TranslationEvaluation``; only there, ``beams`` > 1 searches.
 
     ``ablation`` says what stands in the place of a head that is off: "zero", "mean", "mean-by-place", "resample" or
     "constant". All but zero are measured on ``reference``, a sample of examples. With "resample" the result is that
     of the first draw, and ``over_draws()`` has the mean and interval of all.
+
+    ``precision`` is that of a classifier's layers, as ``EvaluatorOptions`` has it.
 
     For many masks on the same data use ``headviz.Evaluator``, which reuses layers.
 
@@ -127,10 +131,12 @@ def evaluate(
     start = time.perf_counter()
     require_model(clf)
     require_dataset(data)
-    whole_number(batch_tokens, "batch_tokens", 1)
+    if batch_tokens is not None:
+        whole_number(batch_tokens, "batch_tokens", 1)
     chosen = StandIn.of(ablation)
     if chosen.of_the_text or (isinstance(clf, Classifier) and not data.is_translation):
-        options = EvaluatorOptions(budget=0, chunk_tokens=batch_tokens)
+        at_once = BATCH_TOKENS if batch_tokens is None and clf.device.type == "cpu" else batch_tokens
+        options = EvaluatorOptions(budget=0, chunk_tokens=at_once, precision=precision)
         given: Given = {"ablation": chosen, "reference": reference, "label_order": label_order, "beams": beams}
         given["cancel"] = cancel
         made = evaluator_of(clf, data, options, **given)
@@ -138,7 +144,7 @@ def evaluate(
         return replace(found, seconds=time.perf_counter() - start)  # with the time that making it took
     clf = _filled(clf, chosen, reference, label_order, None, cancel)
     return evaluate_translation(
-        clf, data, mask, beams=beams, batch_tokens=batch_tokens, progress=progress, cancel=cancel
+        clf, data, mask, beams=beams, batch_tokens=batch_tokens or BATCH_TOKENS, progress=progress, cancel=cancel
     )
 
 
@@ -197,7 +203,7 @@ def evaluator_of(
     if isinstance(clf, Classifier) and not data.is_translation:
         _refuse_beams(beams)
         return Evaluator(clf, data, options, label_order=label_order, donors=donors)
-    if options is not None and options.precision != "float32":
+    if options is not None and options.precision not in (AUTO, "float32"):
         raise OptionError(
             f"A translation model is evaluated in its own precision; '{options.precision}' is for classifiers."
         )

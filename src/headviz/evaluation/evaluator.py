@@ -22,8 +22,10 @@ import torch
 
 from ..errors import TaskError
 from ..heads import HeadId, HeadMask
+from ..models.fast.linear import gpu_products
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import stages_for
+from ..models.fast.transfers import fetch
 from ..models.network import require_model
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..storage.exchange import MaskLike
@@ -35,7 +37,7 @@ from .evaluator_options import EvaluatorOptions
 from .growing import Growing, partial, parts
 from .mask_evaluator import MaskEvaluator
 from .plain import Evaluation, class_order, constants_for, counts_for, encode_data, gold_for, metrics_for, stands_in
-from .precision import Agreement, dtype_of
+from .precision import Agreement, chosen, dtype_of, name_of
 from .state_cache import Name, Slot, State, StateCache, plan
 
 if TYPE_CHECKING:
@@ -79,23 +81,23 @@ class Evaluator(MaskEvaluator):
         self.order = class_order(clf, data, label_order)
         self.gold = gold_for(data, self.order)
         self._encodings = encode_data(clf, data)
-        self._truncated = sum(e.truncated for e in self._encodings)
-        lengths = [len(e) for e in self._encodings]
+        self._truncated, lengths = sum(e.truncated for e in self._encodings), [len(e) for e in self._encodings]
         rows, hidden = sum(lengths), int(clf.config.hidden_size)
-        steps = parts(data, 24.0 * rows * hidden**2 * clf.num_layers)
+        steps = parts(data, 24.0 * rows * hidden**2 * clf.num_layers, clf.device)
         self._chunks, self._ends = list[Chunk](), dict[int, int]()  # and chunks -> examples, where a part ends
         for step in steps:
             self._chunks += pack(lengths, self.options.tokens_at_once(clf.device), step.tolist())
             self._ends[len(self._chunks)] = len(step) + max(self._ends.values(), default=0)
         self._order = np.concatenate(steps)
-        dtype = dtype_of(clf, self.options.precision)
-        self._stages = stages_for(clf, dtype)
+        self._precision = chosen(clf, self.options.precision, self._encodings)
+        self._stages = stages_for(clf, dtype := dtype_of(clf, self._precision))
         width = torch.empty(0, dtype=dtype).element_size()
         self._state_size = rows * hidden * width
         self._context_size = [rows * h * clf.head_size * width for h in clf.heads_per_layer]
         self._last_size = len(data) * (hidden + clf.heads_per_layer[-1] * clf.head_size) * width
-        self._results_budget = self.options.budget // 16
-        self._cache = StateCache(self.options.budget - self._results_budget)
+        room = self.options.room_on(clf.device)
+        self._results_budget = room // 16
+        self._cache = StateCache(room - self._results_budget)
         self.keep = plan(
             self._cache.budget, clf.num_layers, self._state_size, max(self._context_size), self._stages.first_only
         )
@@ -127,6 +129,7 @@ class Evaluator(MaskEvaluator):
             predicted=counts_for(self.clf, self.data, logits, self.order),
             constant=constants_for(self.data),
             draws=tuple(draws),
+            precision=self.precision,
             **stands_in(self.clf, self._donors),
         )
 
@@ -198,7 +201,7 @@ class Evaluator(MaskEvaluator):
 
     @property
     def precision(self) -> str:
-        return str(self._stages.dtype).removeprefix("torch.")
+        return name_of(self._precision, self._stages.dtype)
 
     @property
     def stand_in(self) -> str:
@@ -320,27 +323,30 @@ class Evaluator(MaskEvaluator):
         stages, gates = self._stages, list(self.clf.gates(mask))
         logits = np.empty((len(self.data), self.clf.num_labels), dtype=np.float32)
         chunks = tracked(self._chunks, progress, cancel, size=lambda chunk: len(chunk.index))
+        places, outs = list[int](), list[torch.Tensor]()
         for number, chunk in enumerate(chunks):
             filled = gates
-            if self._donors is not None:
-                filled = self._donors.gates(gates, stages, chunk, self._encodings, self._draw)
-            hidden, context = (stages.embed(chunk, self._encodings), None) if states is None else states[number]
-            for layer in range(begin, self.clf.num_layers):
-                stop_if(cancel)
-                slot = slots[layer]
-                if stages.splits:
-                    if context is None:
+            with gpu_products(self.clf.device, self._precision):
+                if self._donors is not None:
+                    filled = self._donors.gates(gates, stages, chunk, self._encodings, self._draw)
+                hidden, context = (stages.embed(chunk, self._encodings), None) if states is None else states[number]
+                for layer in range(begin, self.clf.num_layers):
+                    stop_if(cancel)
+                    slot = slots[layer]
+                    if stages.splits and context is None:
                         context = stages.context(layer, hidden, chunk)
                         hidden = stages.entry(layer, hidden, chunk)
                     if slot is not None:
                         slot.states.append((hidden, context if slot.inside else None))
-                    hidden, context = stages.finish(layer, hidden, context, filled), None
-                else:
-                    if slot is not None:
-                        slot.states.append((hidden, None))
-                    hidden = stages.layer(layer, hidden, chunk, filled)
-            logits[list(chunk.index)] = stages.read_out(hidden, chunk).cpu().numpy()
+                    if context is None:
+                        hidden = stages.layer(layer, hidden, chunk, filled)
+                    else:
+                        hidden, context = stages.finish(layer, hidden, context, filled), None
+                outs.append(stages.read_out(hidden, chunk))
+            places += chunk.index
             if number + 1 in self._ends:
+                (logits[places],) = fetch([torch.cat(outs)])()  # a device is waited for once
+                places, outs = [], []
                 yield logits, self._ends[number + 1]
 
 

@@ -19,6 +19,8 @@ from ..tasks import strata
 from .comparison import Answers, Comparison, Delta, compare
 
 if TYPE_CHECKING:
+    import torch
+
     from ..tasks import Dataset
 
 FIRST = 8  # examples of the first part; each further part doubles them
@@ -27,6 +29,7 @@ WATCHING = 0.01  # how often one of the parts before the last may miss the truth
 ENOUGH = 64  # examples from which a metric other than accuracy has an interval: it hangs on a class that may be rare
 AT_ONCE = 1e10  # operations of an evaluation that is over before a part of it could be read,
 SOON = 1e11  # and of one that is over soon after: one part of it is enough
+GPU_FASTER = 100  # times as many operations a second as a processor, at the least
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +80,9 @@ def in_order(data: Dataset, seed: int = 0) -> NDArray[np.int64]:
     return np.lexsort((rank, place))
 
 
-def parts(data: Dataset, operations: float) -> list[NDArray[np.int64]]:
+def parts(data: Dataset, operations: float, device: torch.device) -> list[NDArray[np.int64]]:
     """The examples that each part adds; two parts or one where a whole evaluation takes few operations."""
+    operations /= GPU_FASTER if device.type == "cuda" else 1
     if operations <= AT_ONCE:
         return [np.arange(len(data))]
     ends = looks(len(data))

@@ -40,6 +40,7 @@ class Evaluation(Result):
     constant: dict[str, float | None] = field(default_factory=dict, kw_only=True)
     ablation: str = field(default=ZERO, kw_only=True)  # what stands in the place of heads that are off
     reference: int | None = field(default=None, kw_only=True)  # examples on which that was measured
+    precision: str = field(default="float32", kw_only=True)  # what the layers computed in
     # metrics of each draw, where it is drawn; ``logits`` and ``metrics`` are those of the first
     draws: tuple[dict[str, float], ...] = field(default=(), kw_only=True)
 
@@ -77,6 +78,7 @@ class Evaluation(Result):
             "truncated": self.truncated,
             "ablation": self.ablation,
             "reference": self.reference,
+            **({} if self.precision == "float32" else {"precision": self.precision}),
             **({"draws": self.over_draws()} if self.draws else {}),
         }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -17,6 +18,7 @@ from ..heads import CLASSIFICATION, MASKED_LM
 from ..tasks import TASKS
 from ..tasks.tokenizing import alone_with, pieces
 from .base import DEFAULT_LENGTH, TransformerModel
+from .fast.transfers import put
 from .stand_in import ABLATIONS
 
 # a model may say in its config.json how many texts it reads; headviz writes it when it fine-tunes
@@ -180,21 +182,19 @@ class Classifier(TransformerModel):
         accepted = "token_type_ids" in inspect.signature(self.model.forward).parameters
         return accepted and int(getattr(self.config, "type_vocab_size", 0) or 0) > 1
 
-    def collate(self, encodings: Sequence[Encoding]) -> dict[str, Tensor]:
-        """A right-padded batch on the model's device: input_ids, attention_mask and, where used, token_type_ids."""
-        width = max(len(e) for e in encodings)
-        pad = int(self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else 0)
-        ids = torch.full((len(encodings), width), pad, dtype=torch.long)
-        types = torch.zeros_like(ids)
-        mask = torch.zeros_like(ids)
+    def collate(self, encodings: Sequence[Encoding], width: int = 0) -> dict[str, Tensor]:
+        """A right-padded batch on the model's device: input_ids, attention_mask and, where used, token_type_ids.
+
+        It is as wide as the longest text, or ``width`` if that is more.
+        """
+        width = max(width, *(len(e) for e in encodings))
+        table = np.zeros((3, len(encodings), width), dtype=np.int64)
+        table[0] = self.tokenizer.pad_token_id or 0
         for i, e in enumerate(encodings):
-            ids[i, : len(e)] = torch.tensor(e.ids)
-            types[i, : len(e)] = torch.tensor(e.types)
-            mask[i, : len(e)] = 1
+            table[:, i, : len(e)] = e.ids, [1] * len(e), e.types
+        ids, mask, types = put(torch.from_numpy(table), self.device).unbind()
         batch = {"input_ids": ids, "attention_mask": mask}
-        if self._takes_types:
-            batch["token_type_ids"] = types
-        return {k: v.to(self.device) for k, v in batch.items()}
+        return batch | {"token_type_ids": types} if self._takes_types else batch
 
     # output -----------------------------------------------------------------------------------
 

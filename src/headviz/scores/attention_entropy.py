@@ -8,8 +8,9 @@ Shapes: B examples of a chunk, h heads present in a layer, T tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import OptionError
+from ..models.fast.transfers import exact, fetch, put
 from . import gradients
 from .chunk import Chunk, Tables
 from .measures import Given
@@ -28,25 +30,29 @@ def sweep(chunk: Chunk) -> list[Callable[[], Tables]]:
     """For each example: "signed", the loss's derivative by the gate, and "entropy"."""
     call = chunk.clf.call(chunk.mask, "eager", keep_probs=True, keep_outputs=True)
     signed = [part.sum(dim=-1) for part in gradients.of_texts(chunk, call)]
-    lengths = [len(e) for e in chunk.encodings]
-    spread = [entropy(probs.detach().cpu().double(), lengths, chunk.clf.name) for probs in call.probs]
-    return gradients.per_example(chunk, {"signed": signed, "entropy": spread})
+    lengths = put(torch.tensor([len(e) for e in chunk.encodings]), chunk.clf.device)
+    spread = [entropy(probs.detach(), lengths) for probs in call.probs]
+    ahead = fetch([torch.stack([p.detach().triu(1).any() for p in call.probs if p.shape[1]] or [lengths[0] > 1])])
+    values = gradients.per_example(chunk, {"signed": signed, "entropy": spread})
 
-
-def entropy(probs: Tensor, lengths: Sequence[int], name: str) -> Tensor:
-    """[B, h] of probabilities [B, h, T, T]; padding takes no part. NaN for a text of one token."""
-    out = torch.full(probs.shape[:2], torch.nan, dtype=probs.dtype)
-    for i, length in enumerate(lengths):
-        seen = probs[i, :, :length, :length]
-        if length < 2 or not seen.numel():
-            continue
-        if not seen.triu(1).any():
+    def checked(value: Callable[[], Tables]) -> Tables:
+        if max(map(len, chunk.encodings)) > 1 and not ahead()[0].any():
             raise OptionError(
-                f"Score 'hies' divides entropy by the logarithm of the text's length, but '{name}' reads from left to "
-                "right: its tokens see different numbers of places."
+                f"Score 'hies' divides entropy by the logarithm of the text's length, but '{chunk.clf.name}' reads "
+                "from left to right: its tokens see different numbers of places."
             )
-        out[i] = -torch.special.xlogy(seen, seen).sum(dim=-1).mean(dim=-1) / np.log(length)
-    return out
+        return value()
+
+    return [partial(checked, value) for value in values]
+
+
+def entropy(probs: Tensor, lengths: Tensor) -> Tensor:
+    """[B, h] of probabilities [B, h, T, T]; padding takes no part. NaN for a text of one token."""
+    there = torch.arange(probs.shape[-1], device=probs.device) < lengths[:, None]  # [B, T]
+    inside = there[:, None, :, None] & there[:, None, None]
+    seen, count = exact(probs), exact(lengths)[:, None]
+    parts = torch.special.xlogy(seen, seen).where(inside.to(seen.device), 0.0)
+    return -parts.sum(dim=(2, 3)) / (count * count.log()).where(count > 1, torch.nan)
 
 
 def hies(given: Given, options: BlendOptions) -> Summary:

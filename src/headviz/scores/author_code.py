@@ -9,7 +9,8 @@ longest text of all, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,9 @@ import torch
 from torch import Tensor
 
 from ..attribution import integration as path
-from ..attribution.integration import ExampleMaps, Walk
 from ..attribution.rules import PathOptions
+from ..attribution.swept import Swept
+from ..attribution.walk import Walk
 from ..errors import ModelError, OptionError
 from .chunk import Chunk
 from .options import ConductanceOptions
@@ -66,22 +68,12 @@ class AuthorWalk(Walk):
         """The highest logit of each row [N·B]: at every node whichever class leads there."""
         return logits.max(dim=1, keepdim=True).values
 
-    def examples(
+    def found(
         self, logits: Tensor, attention: list[Tensor], values: list[Tensor], errors: list[Tensor] | None
-    ) -> list[ExampleMaps]:
+    ) -> Swept:
         """As they are, padding included."""
-        self.encodings = [_Wide(e, self.width) for e in self.encodings]  # type: ignore[misc]
-        return super().examples(logits, attention, [squared(value, self.width) for value in values], errors)
-
-
-class _Wide:
-    """An encoding that counts its padding."""
-
-    def __init__(self, encoding: Encoding, width: int) -> None:
-        self.ids, self.width = encoding.ids, width
-
-    def __len__(self) -> int:
-        return self.width
+        whole = super().found(logits, attention, [squared(value, self.width) for value in values], errors)
+        return replace(whole, lengths=[self.width] * self.size)
 
 
 def baseline(clf: Classifier, ids: Tensor) -> Tensor:
@@ -121,11 +113,11 @@ def width_for(options: ConductanceOptions, lengths: Sequence[int], most: int) ->
     return options.padded or longest
 
 
-def sweep(chunk: Chunk) -> list[ExampleMaps]:
+def swept(chunk: Chunk) -> Iterator[Swept]:
     """Maps [T, T] of every example of a chunk, padding included."""
     options: ConductanceOptions = chunk.options
     how = PathOptions(steps=options.steps, rule=options.rule, precision=options.precision)
-    return path.sweep(
+    return path.swept(
         chunk.clf,
         chunk.encodings,
         chunk.targets,

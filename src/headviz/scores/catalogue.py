@@ -55,6 +55,7 @@ def _correlation(kind: str, title: str, formula: str, source: str, tex: str, **m
         options=ConductanceOptions,
         tex=rf"\tfrac1n \sum_x {tex}(A(x), \mathrm{{Attr}}(A)(x))",
         correlation=kind,
+        row=kind,
         pretrained=True,
         **given,
     )
@@ -85,6 +86,7 @@ _ENTRIES = (
         options=ConductanceOptions,
         caution="one extreme connection decides; its size depends on the text's length",
         tex=r"\tfrac1n \sum_x \max_{ij} \mathrm{Attr}(A)_{ij}",
+        row="max",
     ),
     Score(
         name="attattr-max",

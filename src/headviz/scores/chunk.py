@@ -52,6 +52,7 @@ class Chunk:
     budget: int
     cancel: Cancel | None = None
     label_order: Sequence[str] | str | None = None
+    rows: tuple[str, ...] = ()  # the tables that somebody will read; none = all, as they are where it costs little
 
     def part(self, which: slice) -> Chunk:
         index = range(len(self.encodings))[which]

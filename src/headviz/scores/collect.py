@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..heads import HeadMask
+from ..models.fast.transfers import in_turn, runs_by_itself
 from ..progress import Cancel, Progress, tracked
 from ..storage.store import Entry, Store, make_key
 from .chunk import Chunk, Tables, filled_part, reference_part
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 FIRST = 4  # examples after which a first, rough table can be shown
+GPU_WINDOW = 512  # examples among which a GPU finds enough of similar length for its large passes
 _AHEAD = 2  # chunks whose statistics may wait while the next ones are computed
 
 
@@ -45,9 +47,14 @@ class Collector:
         budget: int,
         more: Mapping[str, str] | None = None,  # what the keys must hold besides
         label_order: Sequence[str] | str | None = None,
+        rows: tuple[str, ...] = (),  # the tables that will be read
     ) -> None:
         self.sweep = SWEEPS[sweep]
-        self.chunk = Chunk(clf, mask, encodings, targets, gold, data, options, budget, label_order=label_order)
+        if runs_by_itself(clf.device):
+            self.sweep = replace(self.sweep, window=max(self.sweep.window, GPU_WINDOW))
+        self.chunk = Chunk(
+            clf, mask, encodings, targets, gold, data, options, budget, label_order=label_order, rows=rows
+        )
         self.store = store
         self.rows: Tables = {}
         self.done = np.zeros(len(data), dtype=bool)
@@ -119,7 +126,7 @@ class Collector:
 
     def _stored(self, key: str) -> bool:
         entry = None if self.store is None else self.store.get(key)
-        if entry is None:
+        if entry is None or any(name not in entry.arrays for name in self.chunk.rows):
             return False
         self._place(key, entry.arrays)
         return True
@@ -141,8 +148,9 @@ class Collector:
         run = (self.sweep.sentences if chunk.data.is_translation else None) or self.sweep.run
         parts = tracked(self.sweep.split(chunk), cancel=cancel)
         if not (self.sweep.spare_core and can_spare_core(chunk.clf)):
-            for part in parts:
-                self._keep(keys[part], _finish(run(chunk.part(part))), progress)
+            begun = ((keys[part], run(chunk.part(part))) for part in parts)
+            for done, rest in in_turn(begun, chunk.clf.device):
+                self._keep(done, _finish(rest), progress)
             return
         waiting: list[tuple[list[str], Future[list[Tables]]]] = []
         with room_for_statistics(), ThreadPoolExecutor(1, "headviz-statistics") as pool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,11 @@ import torch
 from torch import Tensor
 
 from ..attention import HeadCall, factor_of, gate_of
-from ..attribution.integration import Walk, gradients
-from ..models.fast.linear import FastLinear
+from ..attribution.integration import gradients
+from ..attribution.swept import unanswered
+from ..attribution.walk import Walk
+from ..models.fast.linear import products
+from ..models.fast.transfers import exact, fetch
 from ..models.translator import NO_TOKEN
 from .chunk import Chunk, Tables
 
@@ -46,13 +50,20 @@ def by_example(chunk: Chunk, parts: Sequence[Tensor]) -> list[Callable[[], Table
 
 def per_example(chunk: Chunk, found: Mapping[str, Sequence[Tensor]]) -> list[Callable[[], Tables]]:
     """What a sweep gives, from values [B, h] of each layer under their names; NaN where a head is off."""
-    clf, size = chunk.clf, len(chunk.encodings)
-    tables = {name: np.full((size, clf.num_layers, clf.num_heads), np.nan) for name in found}
-    for name, table in tables.items():
-        for layer, values in enumerate(found[name]):
-            table[:, layer, list(clf.present.kept_in(layer))] = values.cpu().numpy()
-        table[:, ~chunk.mask.array()] = np.nan
-    return [lambda i=i: {name: table[i] for name, table in tables.items()} for i in range(size)]  # type: ignore[misc]
+    size, there = len(chunk.encodings), chunk.clf.present.array()
+    wait = fetch([torch.stack([exact(torch.cat(list(values), dim=1)) for values in found.values()])])
+
+    @cache
+    def tables() -> dict[str, np.ndarray]:
+        (values,) = wait()
+        if np.isnan(values[0]).all(axis=1).any() and values.size:
+            raise unanswered(chunk.clf)
+        out = np.full((*values.shape[:2], *there.shape), np.nan)
+        out[:, :, there] = values
+        out[:, :, ~chunk.mask.array()] = np.nan
+        return dict(zip(found, out, strict=True))
+
+    return [lambda i=i: {name: table[i] for name, table in tables().items()} for i in range(size)]  # type: ignore[misc]
 
 
 def of_texts(
@@ -64,7 +75,7 @@ def of_texts(
     """
     clf = chunk.clf
     walk = Walk(clf, chunk.encodings, [None] * len(chunk.encodings), chunk.mask)
-    with torch.enable_grad(), FastLinear(), within:
+    with torch.enable_grad(), products(clf.device), within:
         logits = clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call)
         if loss is None:
             assert chunk.gold is not None
@@ -72,7 +83,7 @@ def of_texts(
         else:
             lost = loss(logits)
         grads = gradients(lost, call.outputs)
-    return [(m * g).sum(dim=-1).cpu().double() for m, g in zip(moves(clf, call.outputs), grads, strict=True)]
+    return [exact((m * g).sum(dim=-1)) for m, g in zip(moves(clf, call.outputs), grads, strict=True)]
 
 
 def moves(clf: Any, outputs: Sequence[Tensor]) -> list[Tensor]:
@@ -97,7 +108,7 @@ def of_sentences(chunk: Chunk, call: HeadCall, within: Within = UNCHANGED) -> Se
         free = _free_gates(clf, batch, call)
         loss = sentence_losses(clf.forward(batch, call), batch["labels"]).sum()
         grads = torch.autograd.grad(loss, free, materialize_grads=True)
-    return [grad[..., 0].double() for grad in grads]
+    return [exact(grad[..., 0]) for grad in grads]
 
 
 def sentence_losses(logits: Tensor, labels: Tensor) -> Tensor:

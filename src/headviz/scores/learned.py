@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..attention import Gate, gate_of
 from ..heads import HeadId
-from ..models.fast.linear import FastLinear
+from ..models.fast.linear import products
 from ..progress import stop_if
 from .options import GateOptions
 from .whole import Whole
@@ -157,7 +157,7 @@ def _update(
     rows = drawn_examples(len(whole.encodings), options.batch, options.seed, update)
     with torch.enable_grad():
         drawn = rule(z, update / options.steps, noise)
-        with FastLinear():
+        with products(whole.clf.device):
             loss = loss_under(whole, rows, heads, drawn.gates)
         (gradient,) = torch.autograd.grad(loss + drawn.price, z)
     one, two, least = ADAM

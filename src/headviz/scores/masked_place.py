@@ -24,8 +24,8 @@ from ..evaluation.plain import encode_data
 from ..models.classifier import Classifier, Encoding
 from ..progress import Cancel, Progress, tracked
 from ..storage.exchange import MaskLike
+from .map_values import map_values
 from .statistics import mean_of
-from .sweeps import correlate
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -84,8 +84,9 @@ def masked_rows(
             ids = list(encoding.ids)
             truth, ids[place] = ids[place], mask_token
             hidden = Encoding(ids, encoding.types, encoding.truncated, encoding.special)
-            maps = path.sweep(at_place, [hidden], [truth], options or PathOptions(), mask, cancel=cancel)[0]
-            found.append(correlate(maps, kept, mlm.device)[statistic])
+            (swept,) = path.swept(at_place, [hidden], [truth], options or PathOptions(), mask, cancel=cancel)
+            (value,) = map_values(swept, kept, (statistic,))
+            found.append(value()[statistic])
         out[number] = mean_of(found)
     return out
 

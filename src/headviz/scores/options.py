@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..attribution.rules import (
+    AUTO,
     DEFAULT_RULE,
     DEFAULT_STEPS,
     PRECISIONS,
@@ -51,7 +52,7 @@ class ConductanceOptions(PathOptions):
 
     steps: int = option(DEFAULT_STEPS, "intervals of the integration path")
     rule: str = option(DEFAULT_RULE, "integration rule", tuple(RULES))
-    precision: str = option("float32", "bfloat16 is a faster preview", PRECISIONS)
+    precision: str = option(AUTO, "auto: float32, on a GPU TF32 where it agrees; bfloat16 is a preview", PRECISIONS)
     target: str | int = option("predicted", "class to explain: predicted, gold, or a class")
     rows: str = option("all", "'influential' leaves out query rows that cannot reach the prediction", ROWS)
     code: bool = option(False, "as the thesis author's code does it (preset thesis-2024-code), not as the text says")
@@ -74,7 +75,7 @@ class AttAttrScoreOptions(AttAttrOptions):
 
     steps: int = option(AttAttrOptions.steps, "intervals of the attention's scale")
     rule: str = option(AttAttrOptions.rule, "integration rule", tuple(SCALING_RULES))
-    precision: str = option("float32", "bfloat16 is a faster preview", PRECISIONS)
+    precision: str = option(AUTO, "auto: float32, on a GPU TF32 where it agrees; bfloat16 is a preview", PRECISIONS)
     target: str | int = option("gold", "class to explain: gold (as published), predicted, or a class")
 
     def __post_init__(self) -> None:

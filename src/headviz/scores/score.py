@@ -32,6 +32,7 @@ class Score:
     caution: str = ""  # when not to use it
     tex: str = ""  # the formula as TeX; empty = shown as text
     correlation: str = ""  # "spearman", …: a correlation between −1 and 1, with bands of its own
+    row: str = ""  # the only one of its sweep's tables that it reads, where it reads one: a GPU then computes no other
     slow: bool = False  # minutes: left out where scores are computed that nobody has named
     pretrained: bool = False  # also measured on pre-trained weights at their own task, filling in masked words
     classes_only: str = ""  # what it asks of a model that only a classifier has; empty = nothing

@@ -13,6 +13,8 @@ from .. import plugins
 from ..attribution.explaining import store_for
 from ..attribution.inputs import GOLD, resolve_target
 from ..attribution.integration import room_on
+from ..attribution.precision import settled
+from ..attribution.rules import Options
 from ..errors import OptionError, TaskError
 from ..evaluation.dispatch import check_texts, gold_answers
 from ..evaluation.plain import class_order, encode_data
@@ -58,7 +60,7 @@ def score_heads(
     ``score`` is a name of ``headviz.scores.SCORES`` (default conductance-spearman); ``preset`` is a published choice
     instead. ``options`` are the score's own (rule, rows, abs_level, …). Heads that ``mask`` switches off, or that the
     model no longer has, are NaN. ``cache=False`` neither reads nor writes. ``budget`` is in bytes: by default 1 GiB,
-    and on CUDA a thirty-second of the GPU's memory if that is more. ``checkpoint`` is a file in which scores that learn
+    and on a GPU most of what is free. ``checkpoint`` is a file in which scores that learn
     keep what they have, so that an interrupted call continues.
 
     Values per example are kept in the cache: a larger sample, another correlation or an interrupted call
@@ -151,7 +153,7 @@ class Scoring:
         self.whole: Whole | None = None
         self._summary: Summary | None = None  # of the whole sample, once it is measured
         if not self.score.without_examples:
-            self._read(room_on(clf.device) if budget is None else budget, label_order)
+            self._read(room_on(clf.device, budget), label_order)
 
     def _read(self, budget: int, label_order: Sequence[str] | str | None) -> None:
         """Check the examples and encode them."""
@@ -173,6 +175,8 @@ class Scoring:
             self.options = replace(
                 self.options, padded=width_for(self.options, [len(e) for e in encodings], self.clf.max_length)
             )
+        if isinstance(self.options, Options):
+            self.options = settled(self.options, clf, encodings, self.mask)
         targets: list[int | None] = [None] * len(data)
         if target == GOLD and gold is not None and not clf.is_regression:
             targets = [int(g) for g in gold]
@@ -195,6 +199,7 @@ class Scoring:
             budget,
             self._plugin_part(),
             label_order,
+            (row_of(self.score.row, self.options),) if self.score.row else (),
         )
 
     def grow(self) -> Iterator[int]:
@@ -245,9 +250,7 @@ class Scoring:
     def result(self) -> HeadScores:
         """The table of the examples measured so far."""
         found = self.collector
-        rows: dict[str, np.ndarray] = {}
-        data = self.data
-        samples, places = 0, np.zeros(0, np.int64)
+        rows, data, samples, places = dict[str, np.ndarray](), self.data, 0, np.zeros(0, np.int64)
         if found is not None:
             places = found.finished()
             samples = len(places)

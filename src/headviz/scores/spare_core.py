@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from ..models.fast.transfers import runs_by_itself
+
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
 
@@ -26,7 +28,7 @@ _before = 1
 
 def can_spare_core(clf: Classifier) -> bool:
     """Whether the model's passes lose less by one thread fewer than by waiting for the statistics."""
-    if clf.device.type == "cuda":
+    if runs_by_itself(clf.device):
         return False
     narrow = clf.num_heads * clf.head_size < WIDE
     return narrow or clf.device.type != "cpu" or torch.get_num_threads() not in FEW

@@ -9,21 +9,19 @@ Shapes: B examples of a chunk, h heads present in a layer, T tokens, d head size
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
 from ..attribution import attattr as attattr_maps
 from ..attribution import integration
-from ..attribution.integration import ExampleMaps
 from ..attribution.rules import AttAttrOptions, PathOptions
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.evaluator_options import EvaluatorOptions
-from . import attention_entropy, author_code, device_correlation, gim, gradients, translation, weight_gradients
+from ..models.fast.transfers import runs_by_itself
+from . import attention_entropy, author_code, gim, gradients, translation, weight_gradients
 from .chunk import Chunk, Sweep, Tables
-from .correlation import correlations
+from .map_values import EVERY, map_values
 
 GATE_TOKENS = 4096  # tokens in one pass that needs gradients but no path
 
@@ -42,60 +40,13 @@ def _path(options: Any) -> dict[str, Any]:
 def _conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
     options = PathOptions(**_integration(chunk.options))
     if chunk.options.code:
-        found = author_code.sweep(chunk)
+        found = author_code.swept(chunk)
     else:
-        found = integration.sweep(
+        found = integration.swept(
             chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel
         )
-    kept, device = chunk.mask.array(), chunk.clf.device
-    return [lambda maps=maps: correlate(maps, kept, device) for maps in found]  # type: ignore[misc]
-
-
-def correlate(maps: ExampleMaps, kept: np.ndarray, device: torch.device) -> Tables:
-    """Every statistic of attention against attribution, and the largest attribution, of each kept head.
-
-    ``…_influential`` compares only the query rows that can reach the prediction: elsewhere no head of the
-    layer has an attribution other than exactly 0.
-    """
-    attention, attribution = maps.attention, maps.attribution
-    tokens = attention.shape[-1]
-    correlated = partial(device_correlation.correlations, device=device) if device.type == "cuda" else correlations
-
-    def statistics(which: Any, rows: Any = slice(None)) -> Tables:
-        a, b = attention[which][:, rows], attribution[which][:, rows]  # [heads, rows, T]
-        a, b = a.reshape(len(a), a.shape[1] * tokens), b.reshape(len(b), b.shape[1] * tokens)
-        return {**correlated(a, b), "max": b.max(axis=1, initial=-np.inf).astype(np.float64)}
-
-    out = {name: _placed(values, kept) for name, values in statistics(kept).items()}
-    rows = {name: table.copy() for name, table in out.items()}
-    for layer, heads in enumerate(kept):
-        active = (attribution[layer, heads] != 0).any(axis=(0, 2))  # [T]
-        if not heads.any() or active.all():
-            continue
-        one = np.zeros_like(kept)
-        one[layer] = heads
-        if not active.any():
-            for table in rows.values():
-                table[layer, heads] = np.nan
-            continue
-        for name, values in statistics(one, active).items():
-            rows[name][layer, heads] = values
-    out |= {f"{name}_influential": table for name, table in rows.items()}
-    size = np.linalg.norm(attribution[kept].astype(np.float64))
-    wrong = np.linalg.norm(np.nan_to_num(maps.error[kept]))
-    known = not np.isnan(maps.error[kept]).all() if kept.any() else False
-    out["error"] = np.array(wrong / size if size > 0 and known else np.nan)
-    return out
-
-
-def _placed(values: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    out = _empty(kept.shape)
-    out[kept] = values
-    return out
-
-
-def _empty(shape: tuple[int, ...]) -> np.ndarray:
-    return np.full(shape, np.nan)
+    names = EVERY if not (runs_by_itself(chunk.clf.device) and chunk.rows) else chunk.rows
+    return [value for one in found for value in map_values(one, chunk.mask.array(), names)]
 
 
 # AttAttr ------------------------------------------------------------------------------------------
@@ -103,14 +54,14 @@ def _empty(shape: tuple[int, ...]) -> np.ndarray:
 
 def _attattr(chunk: Chunk) -> list[Callable[[], Tables]]:
     options = AttAttrOptions(**_integration(chunk.options))
-    found = attattr_maps.sweep(
+    found = attattr_maps.swept(
         chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel
     )
-    kept = chunk.mask.array()
-    return [
-        lambda maps=maps: {"max": np.where(kept, maps.attribution.max(axis=(2, 3)), np.nan)}  # type: ignore[misc]
-        for maps in found
-    ]
+    return [_only("max", value) for one in found for value in map_values(one, chunk.mask.array(), ["max"])]
+
+
+def _only(name: str, value: Callable[[], Tables]) -> Callable[[], Tables]:
+    return lambda: {name: value()[name]}
 
 
 def _by_nodes(chunk: Chunk) -> Iterator[slice]:

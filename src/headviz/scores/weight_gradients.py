@@ -17,8 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from ..attribution.integration import Walk
-from ..models.fast.linear import FastLinear
+from ..attribution.walk import Walk
+from ..models.fast.linear import products
+from ..models.fast.transfers import exact
 from ..models.slices import is_transposed, key_index
 from .chunk import Chunk, Tables
 from .gradients import per_example
@@ -67,15 +68,15 @@ def _norms(chunk: Chunk) -> list[tuple[Tensor, Tensor, Tensor]]:
     places = [clf.projections(layer) for layer in range(clf.num_layers)]
     watched = Watched([m for p in places for m in (p.query, p.key, p.value)])
     walk = Walk(clf, chunk.encodings, [None] * size, chunk.mask)
-    with torch.enable_grad(), FastLinear(), watched:
+    with torch.enable_grad(), products(clf.device), watched:
         logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), clf.call(chunk.mask)))
         total = torch.linalg.vector_norm(logits.float(), dim=1).sum()
+        came_out = [out for found in watched.uses.values() for _, out in found]
+        grads = torch.autograd.grad(total, came_out, allow_unused=True, materialize_grads=True)
     uses = [use for found in watched.uses.values() for use in found]
     if size > 1 and any(_per_text(went_in, size) is None for went_in, _ in uses):  # positions, say, are for all texts
         parts = [_norms(chunk.part(slice(i, i + 1))) for i in range(size)]
         return [tuple(torch.cat(rows) for rows in zip(*layer, strict=True)) for layer in zip(*parts, strict=True)]  # type: ignore[misc]
-    came_out = [out for _, out in uses]
-    grads = torch.autograd.grad(total, came_out, allow_unused=True, materialize_grads=True)
     by_output = {id(out): grad for out, grad in zip(came_out, grads, strict=True)}
     turn: dict[int, int] = {}  # layers that share their modules (ALBERT) use them one after the other
     sharing = Counter(id(p.query) for p in places)
@@ -108,9 +109,9 @@ def _of_heads(chunk: Chunk, layer: int, places: Any, number: int, pairs: Sequenc
     clf = chunk.clf
     heads = len(clf.present.kept_in(layer))
     if not heads:
-        return torch.zeros(len(chunk.encodings), 0)
-    x = torch.cat([went_in for went_in, _ in pairs], dim=1).cpu().double()
-    out = torch.cat([grad for _, grad in pairs], dim=1).cpu().double()
+        return torch.zeros(len(chunk.encodings), 0, device=clf.device)
+    x = exact(torch.cat([went_in for went_in, _ in pairs], dim=1))
+    out = exact(torch.cat([grad for _, grad in pairs], dim=1))
     if places.value is places.query:  # three thirds of one matrix
         width = places.output.weight.shape[0 if is_transposed(places.output) else 1]
         out = out[..., width * number : width * (number + 1)] if number < 2 else out[..., -width:]

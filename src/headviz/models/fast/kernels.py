@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 # up to this length the scores of a group fit in the processor's cache, where two batched products beat the
-# blockwise sdpa kernel (measured: 4x at 25 tokens); above it sdpa also saves memory
+# blockwise sdpa kernel (measured: 4x at 25 tokens); above it sdpa also saves memory. On a GPU sdpa may build a kernel
+# for every new length, which takes longer than the work
 SHORT = 192
 
 
@@ -33,7 +34,7 @@ def _suits(x: Tensor) -> bool:
 
 def attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None = None) -> Tensor:
     """Softmax attention without a mask. query [B, h, Q, d] comes already scaled; ``bias`` is added to the scores."""
-    if key.shape[2] > SHORT or query.device.type != "cpu":
+    if key.shape[2] > SHORT or query.device.type == "mps":
         return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=1.0)
     scores = query @ key.transpose(2, 3)
     return torch.softmax(scores if bias is None else scores + bias, dim=-1) @ value

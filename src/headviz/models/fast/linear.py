@@ -1,13 +1,16 @@
-"""Linear layers with frozen weights, forward and backward, by the processor's fastest kernel.
+"""How matrix products are computed, forward and backward: by the device's fastest kernel, in a precision that is said.
 
-Inside ``with FastLinear():`` this thread's ``torch.nn.functional.linear`` uses oneDNN instead of MKL, which is twice
-as fast on processors that are not Intel's. The model and other threads are not affected. Only for frozen weights: no
-weight gradient is computed.
+On a processor ``torch.nn.functional.linear`` of this thread uses oneDNN instead of MKL, which is twice as fast on
+processors that are not Intel's. Only for frozen weights: no weight gradient is computed. A GPU has fast kernels of its
+own, and a mode that looks at every call would take longer than they do; there PyTorch's switch for TF32 is set and put
+back. It is one for the whole process, so one thread at a time starts work on a GPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -17,7 +20,35 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from .kernels import bfloat16_here, linear
 
+FLOAT32, TF32, BFLOAT16 = "float32", "tf32", "bfloat16"
 _HALF: Any = WeakTensorKeyDictionary()  # weight -> its bfloat16 copy
+GPU = threading.RLock()  # held by the thread that starts work on a GPU
+
+
+def products(device: torch.device, precision: str = FLOAT32) -> AbstractContextManager[object]:
+    """Inside the block, products of float32 matrices are computed in this precision, whatever the caller has set.
+
+    TF32 keeps 10 of the 23 bits of each factor and is for NVIDIA's cards; elsewhere it is float32. bfloat16 keeps 7.
+    """
+    return FastLinear(precision == BFLOAT16) if device.type == "cpu" else gpu_products(device, precision)
+
+
+def gpu_products(device: torch.device, precision: str = FLOAT32) -> AbstractContextManager[object]:
+    """The same for work that chooses a processor's kernels by itself."""
+    return _on_cuda(precision) if device.type == "cuda" else nullcontext()
+
+
+@contextmanager
+def _on_cuda(precision: str) -> Iterator[None]:
+    matmul: Any = torch.backends.cuda.matmul
+    with GPU:
+        before = matmul.fp32_precision
+        matmul.fp32_precision = "tf32" if precision == TF32 else "ieee"
+        try:
+            with torch.autocast("cuda", torch.bfloat16, enabled=precision == BFLOAT16, cache_enabled=False):
+                yield
+        finally:
+            matmul.fp32_precision = before
 
 
 class FastLinear(TorchFunctionMode):

@@ -130,13 +130,17 @@ class Placed:
 def placed(chunk: Chunk, device: torch.device, dtype: torch.dtype) -> Placed:
     import torch
 
+    from .transfers import put
+
     groups = chunk.groups if device.type == "cpu" else tuple(_padded(chunk.groups, device, dtype))
-    return Placed(groups, torch.tensor(chunk.first_rows(), dtype=torch.long, device=device))
+    return Placed(groups, put(torch.tensor(chunk.first_rows(), dtype=torch.long), device))
 
 
 def _padded(groups: Sequence[Group], device: torch.device, dtype: torch.dtype) -> Iterator[Group]:
     """Neighbours of similar length as one group."""
     import torch
+
+    from .transfers import put
 
     together: list[Group] = []
     for group in (*groups, None):
@@ -153,18 +157,19 @@ def _padded(groups: Sequence[Group], device: torch.device, dtype: torch.dtype) -
         starts = first.start + lengths.cumsum(0) - lengths
         rows = torch.where(there, starts[:, None] + torch.arange(last.length), starts[:, None]).flatten()
         bias = torch.zeros(there.shape, dtype=dtype).masked_fill(~there, -torch.inf)[:, None, None]
-        padding = Padding(*(t.to(device) for t in (rows, there.flatten().nonzero()[:, 0], bias)))
+        padding = Padding(*(put(t, device) for t in (rows, there.flatten().nonzero()[:, 0], bias)))
         yield Group(first.start, last.stop, len(lengths), last.length, first.first, padding)
 
 
-def embed(clf: Classifier, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
-    """The embeddings of a chunk, [N, D]."""
+def embed(clf: Classifier, chunk: Chunk, encodings: Sequence[Encoding], groups: Sequence[Group] = ()) -> Tensor:
+    """The embeddings of a chunk, [N, D], computed by its own groups or by these."""
     import torch
 
     embeddings = clf.module(clf.family.embeddings)
     parts = []
-    for members in by_group(chunk, encodings):
-        batch = clf.collate(members)
+    for g in groups or chunk.groups:
+        batch = clf.collate([encodings[i] for i in chunk.index[g.first : g.first + g.count]])
         batch.pop("attention_mask")
-        parts.append(embeddings(**batch).flatten(0, 1))
+        rows = embeddings(**batch).flatten(0, 1)
+        parts.append(rows if g.padding is None else rows[g.padding.places])
     return torch.cat(parts)

@@ -101,7 +101,7 @@ class PostNormStages:
     @torch.inference_mode()
     def embed(self, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
         """[N, D]"""
-        hidden = embed(self.clf, chunk, encodings)
+        hidden = embed(self.clf, chunk, encodings, self.placed(chunk).groups)
         if self.widen is not None:
             hidden = self.widen(hidden)
         return hidden.to(self.dtype)
@@ -110,11 +110,11 @@ class PostNormStages:
         """What ``finish`` of this layer reads of the states: all rows, or the first tokens' in the last layer."""
         if layer < self.clf.num_layers - 1:
             return hidden
-        return hidden[self.placed(chunk, hidden).first_rows]
+        return hidden[self.placed(chunk).first_rows]
 
-    def placed(self, chunk: Chunk, hidden: Tensor) -> Placed:
+    def placed(self, chunk: Chunk) -> Placed:
         if id(chunk) not in self._placed:
-            self._placed[id(chunk)] = chunk, placed(chunk, hidden.device, self.dtype)
+            self._placed[id(chunk)] = chunk, placed(chunk, self.clf.device, self.dtype)
         return self._placed[id(chunk)][1]
 
     @torch.inference_mode()
@@ -128,7 +128,7 @@ class PostNormStages:
         d, width = self.size, weights.out.shape[1]
         qkv = linear(hidden, weights.qkv, weights.qkv_bias)
         out = hidden.new_empty(hidden.shape[0], width)
-        for g in self.placed(chunk, hidden).groups:
+        for g in self.placed(chunk).groups:
             parts = g.apart(qkv).view(g.count, g.length, 3, -1, d)
             query, key, value = parts.permute(2, 0, 3, 1, 4).contiguous()  # each [B, h, T, d]
             mixed = attention(query, key, value, g.biased(self.position_bias(layer, g.length, hidden)))
@@ -152,7 +152,7 @@ class PostNormStages:
         weights = self.weights[layer]
         d, width, hidden_size = self.size, weights.out.shape[1], hidden.shape[1]
         heads = width // d
-        where = self.placed(chunk, hidden)
+        where = self.placed(chunk)
         first = hidden[where.first_rows]
         query = linear(first, weights.qkv[:width], weights.qkv_bias[:width]).view(-1, heads, d)  # [n, h, d]
         w_key = weights.qkv[width : 2 * width].view(heads, d, hidden_size)

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from ...attribution.integration import TOKENS_AT_ONCE, Walk, gradients
+from ...attribution.integration import TOKENS_AT_ONCE, gradients
+from ...attribution.walk import Walk
 from ...evaluation.dispatch import gold_answers
 from ...evaluation.plain import batches, encode_data
-from ...models.fast.linear import FastLinear
+from ...models.fast.linear import products
 from ...models.feed_forward import neurons, outer_map
 from ...progress import tracked
 from ...scores.gradients import moves, summed_loss
@@ -69,7 +70,7 @@ def gate_gradients(
     for index in tracked(groups, progress, cancel, size=len):
         walk = Walk(clf, [encodings[i] for i in index], [None] * len(index), None)
         call = clf.call(keep_outputs=True)
-        with torch.enable_grad(), FastLinear(), _Inputs(weights) as inputs:
+        with torch.enable_grad(), products(clf.device), _Inputs(weights) as inputs:
             logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call))
             every = [*call.outputs, *inputs.seen]
             slopes = gradients(summed_loss(logits, gold[index], clf.is_regression), every)

@@ -1,0 +1,137 @@
+"""The straight path of word embeddings from a baseline to the input, and what runs the model at points of it.
+
+Shapes: B examples, N nodes of a chunk, h heads present in a layer, T tokens, E embedding, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..attention import HeadCall
+from ..errors import ModelError
+from ..models.fast.transfers import exact, put, runs_by_itself
+from ..storage.exchange import MaskLike
+from .swept import Swept, answers_of
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier, Encoding
+
+# the class to explain; None = the one that the model predicts under the mask
+Target = int | None
+
+
+class Walk:
+    """Both ends of the path for a few examples, and what is needed to run the model at points between."""
+
+    gates: Tensor | None = None  # of the heads of all layers side by side, in place of the mask's
+
+    def __init__(
+        self,
+        clf: Classifier,
+        encodings: Sequence[Encoding],
+        targets: Sequence[Target],
+        mask: MaskLike | None,
+        width: int = 0,
+    ) -> None:
+        self.clf, self.encodings, self.targets, self.mask = clf, encodings, targets, mask
+        self.lengths = [len(e) for e in encodings]
+        hidden = clf.dropped_token
+        if hidden is not None and any(hidden in e.ids for e in encodings):
+            raise ModelError(
+                f"The embeddings of '{clf.name}' depend on which tokens are hidden, so no path of embeddings leads to "
+                "a text with such tokens. Leave them out; in place of a masked-language answer, use fresh heads."
+            )
+        batch = clf.collate(encodings, width)
+        self.inputs = {
+            **batch,
+            "baseline": baseline_ids(clf, encodings, batch["input_ids"]),
+            "given": put(torch.tensor([-1 if t is None else t for t in targets]), clf.device),
+        }
+        self.enter(self.inputs)
+
+    def enter(self, inputs: dict[str, Tensor]) -> None:
+        """Take these inputs; none of them is looked at, so that they may be anything when the work is repeated."""
+        self.batch = {k: v for k, v in inputs.items() if k in ("attention_mask", "token_type_ids")}
+        self.size, self.length = inputs["input_ids"].shape
+        # word embeddings, before position and type are added: those stay the input's own
+        words: Any = self.clf.model.get_input_embeddings()  # type: ignore[operator]
+        self.end: Tensor = words(inputs["input_ids"])  # [B, T, E]
+        self.start: Tensor = words(inputs["baseline"])
+        self.given, self.gates = inputs["given"], inputs.get("gates")
+        self.classes: Tensor | None = None  # [B], known once the logits at the input are
+
+    def call(self, **asked: Any) -> HeadCall:
+        """A fresh call of the model under the mask, which forms the probabilities."""
+        if self.gates is None:
+            return self.clf.call(self.mask, "eager", **asked)
+        gates = [gate.view(1, -1, 1, 1) for gate in self.gates.split(self.clf.heads_per_layer)]
+        return HeadCall(tuple(gates), "eager", order=self.clf.order, **asked)
+
+    def point(self, alphas: Tensor) -> Tensor:
+        """[N] -> embeddings [N·B, T, E], node by node."""
+        return (self.start + alphas.view(-1, 1, 1, 1) * (self.end - self.start)).flatten(0, 1)
+
+    def rows(self, x: Tensor) -> dict[str, Tensor]:
+        """The model's input for embeddings [N·B, T, E]."""
+        count = len(x) // self.size
+        batch = {k: v.repeat(count, 1) for k, v in self.batch.items()}
+        if runs_by_itself(x.device) and self.clf.family.post_norm is not None:
+            # transformers looks at a mask of two dimensions, and would wait for it; these families take one of four
+            batch["attention_mask"] = batch["attention_mask"][:, None, None].bool()
+        return {"inputs_embeds": x, **batch}
+
+    def at_input(self, keep: bool) -> tuple[Tensor, list[Tensor]]:
+        """Logits [B, C] and, if kept, probabilities per layer [B, h, T, T] of the input itself."""
+        call = self.call(keep_probs=keep)
+        with torch.no_grad():
+            logits = self.clf.forward(self.rows(self.end), call)
+        return self.choose(logits), call.probs
+
+    def choose(self, logits: Tensor) -> Tensor:
+        """Fix the classes to explain, from the logits at the input; gives the logits back.
+
+        A GPU is not waited for here: there whoever fetches the results looks at the logits.
+        """
+        if not runs_by_itself(logits.device):
+            answers_of(self.clf, logits.detach().float().cpu().numpy())
+        self.classes = torch.where(self.given < 0, logits.argmax(dim=1), self.given)
+        return logits
+
+    def pick(self, logits: Tensor) -> Tensor:
+        """The logit to explain of each row [N·B]."""
+        assert self.classes is not None
+        return logits.gather(1, self.classes.repeat(len(logits) // self.size).view(-1, 1))
+
+    def found(
+        self, logits: Tensor, attention: list[Tensor], values: list[Tensor], errors: list[Tensor] | None
+    ) -> Swept:
+        """What a sweep found, from tables [B, h, T, T] of each layer."""
+        assert self.classes is not None
+        if runs_by_itself(self.clf.device):  # few large tables are faster there
+            attention, values = [torch.cat(attention, dim=1)], [torch.cat(values, dim=1)]
+            errors = None if errors is None else [torch.cat(errors, dim=1)]
+        norms = [self._norm(error) for error in errors or ()]
+        return Swept(self.clf, self.lengths, attention, values, norms, logits, self.classes)
+
+    def _norm(self, error: Tensor) -> Tensor:
+        """[B, h] the L2 norm of an error map, padding left out."""
+        if min(self.lengths) < error.shape[-1]:
+            there = self.batch["attention_mask"][:, : error.shape[-1]] != 0
+            error = error * (there[:, None, :, None] & there[:, None, None, :])
+        return torch.linalg.vector_norm(exact(error), dim=(2, 3))
+
+
+def baseline_ids(clf: Classifier, encodings: Sequence[Encoding], ids: Tensor) -> Tensor:
+    """Every token replaced by padding, except [CLS] and [SEP], which stay where they are."""
+    pad = clf.tokenizer.pad_token_id
+    if pad is None:
+        raise ModelError(f"The tokenizer of '{clf.name}' has no padding token, which the baseline is made of.")
+    stay = np.zeros(ids.shape, dtype=bool)
+    for i, e in enumerate(encodings):
+        stay[i, : len(e)] = e.special
+    return ids.where(put(torch.from_numpy(stay), ids.device), int(pad))

@@ -1,0 +1,124 @@
+"""What is read from the maps of a few examples: correlations of attention and attribution, maxima, the error.
+
+A processor takes one example at a time, in whichever thread asks. A GPU takes all of them at once, texts of unequal
+length with their padding left out, and hands out only these numbers.
+
+Shapes: B examples, S heads that are on side by side, L layers, H heads, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..attribution.swept import Swept, answers_of
+from ..models.fast.transfers import fetch, put, runs_by_itself
+from .chunk import Tables
+from .correlation import NAMES, correlated
+
+INFLUENTIAL = "_influential"  # only the query rows that can reach the prediction
+EVERY = tuple(name + rows for rows in ("", INFLUENTIAL) for name in (*NAMES, "max"))
+
+
+def map_values(swept: Swept, kept: np.ndarray, names: Sequence[str] = EVERY) -> list[Callable[[], Tables]]:
+    """For each example the values of these names for the heads kept, [L, H], and "error", relative to the maps' size.
+
+    Names with ``_influential`` compare only the query rows that can reach the prediction: elsewhere no head of the
+    layer has an attribution other than exactly 0.
+    """
+    there = swept.clf.present.array()
+    rows = np.flatnonzero(kept[there])  # of the heads side by side
+    layers = np.nonzero(kept & there)[0]
+    device = swept.logits.device
+
+    def take(t: Tensor, dim: int) -> Tensor:
+        return t if len(rows) == there.sum() else t.index_select(dim, put(torch.from_numpy(rows), device))
+
+    def table(values: np.ndarray) -> np.ndarray:
+        out = np.full(kept.shape, np.nan)
+        out[kept & there] = values
+        return out
+
+    if not runs_by_itself(device):
+
+        def one(i: int) -> Tables:
+            a, b = (take(swept.example(tables, i), 0)[None].cpu() for tables in (swept.attention, swept.attribution))
+            errors = [take(torch.cat([e[i] for e in swept.errors]), 0)[None].cpu()] if swept.errors else []
+            found, error = _values(a, b, errors, layers, names, None)
+            return {name: table(v[0].numpy()) for name, v in found.items()} | {"error": error[0].numpy()}
+
+        return [lambda i=i: one(i) for i in range(len(swept.lengths))]  # type: ignore[misc]
+
+    (attention,), (attribution,) = swept.attention, swept.attribution
+    lengths = put(torch.tensor(swept.lengths), device)
+    token = torch.arange(attention.shape[-1], device=device) < lengths[:, None]  # [B, T]
+    inside = token[:, None, :, None] & token[:, None, None]  # [B, 1, T, T]
+    found, error = _values(
+        take(attention, 1), take(attribution, 1), [take(e, 1) for e in swept.errors], layers, names, inside
+    )
+    wait = fetch([torch.stack([found[name] for name in names]), error, swept.logits.float()])
+
+    def finish(i: int) -> Tables:
+        values, errors, logits = wait()
+        answers_of(swept.clf, logits)
+        return {name: table(values[n, i]) for n, name in enumerate(names)} | {"error": errors[i]}
+
+    return [lambda i=i: finish(i) for i in range(len(swept.lengths))]  # type: ignore[misc]
+
+
+def _values(
+    attention: Tensor,
+    attribution: Tensor,
+    errors: list[Tensor],
+    layers: np.ndarray,
+    names: Sequence[str],
+    inside: Tensor | None,
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Values [B, S] by name and the error [B], of maps [B, S, T, T]; ``inside`` is false for padding."""
+    batch, heads = attention.shape[:2]
+    if inside is not None:
+        attribution = attribution.where(inside, 0.0)
+    a, b = attention.flatten(0, 1), attribution.flatten(0, 1)  # [B·S, T, T]
+    there = None if inside is None else inside.expand(attention.shape).flatten(0, 1)
+    whole = [name for name in names if not name.endswith(INFLUENTIAL)]
+    part = [name.removesuffix(INFLUENTIAL) for name in names if name.endswith(INFLUENTIAL)]
+    found = _of_rows(a, b, list(dict.fromkeys(whole + part)) if inside is None else whole, there)
+    if part:
+        reach = _reaching(attribution, layers).flatten(0, 1)  # [B·S, T]
+        if inside is None:  # most layers reach with every row, and their values are there
+            some = ~reach.all(dim=1)
+            values = {name: found[name].clone() for name in part}
+            for name, v in _of_rows(a[some], b[some], part, reach[some][:, :, None].expand_as(a[some])).items():
+                values[name][some] = v
+        else:
+            assert there is not None
+            values = _of_rows(a, b, part, there & reach[:, :, None])
+        found = {name: found[name] for name in whole} | {name + INFLUENTIAL: v for name, v in values.items()}
+    size = torch.linalg.vector_norm(attribution, dim=(1, 2, 3), dtype=torch.float64)
+    error = torch.full_like(size, torch.nan)
+    if errors:
+        error = torch.linalg.vector_norm(errors[0].nan_to_num(), dim=1) / size.where(size > 0, torch.nan)
+        error = error.masked_fill(errors[0].isnan().all(dim=1), torch.nan)
+    return {name: v.view(batch, heads) for name, v in found.items()}, error
+
+
+def _of_rows(a: Tensor, b: Tensor, names: Sequence[str], there: Tensor | None) -> dict[str, Tensor]:
+    """[N] of each name, for [N, T, T]."""
+    a, b = a.flatten(1), b.flatten(1)
+    there = None if there is None else there.flatten(1)
+    found = correlated(a, b, [name for name in names if name != "max"], there)
+    if "max" in names:
+        most = (b if there is None else b.where(there, -torch.inf)).amax(dim=1).double()
+        found["max"] = most if there is None else most.where(there.any(dim=1), torch.nan)
+    return {name: found[name] for name in names}
+
+
+def _reaching(attribution: Tensor, layers: np.ndarray) -> Tensor:
+    """[B, S, T] whether any head of a head's layer has an attribution in a query's row."""
+    rows = (attribution != 0).any(dim=3)
+    own = put(torch.from_numpy(layers), rows.device)
+    seen = torch.zeros(len(rows), int(layers.max(initial=-1)) + 1, rows.shape[2], device=rows.device)
+    return seen.index_add_(1, own, rows.to(seen))[:, own] > 0
