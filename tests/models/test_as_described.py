@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -241,6 +242,18 @@ def test_accelerates_placement_is_allowed(family: str) -> None:
     torch.testing.assert_close(clf.logits(inputs, MASK), expected.logits(inputs, MASK))
     assert headviz.prune(clf, MASK).present == MASK
     assert all(hasattr(module, "_hf_hook") for module in model.modules())
+
+
+def test_the_precision_of_a_training_is_taken_off() -> None:
+    operations = pytest.importorskip("accelerate.utils.operations")
+    model = tiny_model().eval()
+    model._original_forward = model.forward  # as Trainer(bf16=True) leaves a model behind
+    low = torch.autocast("cpu", torch.bfloat16)(model.forward.__func__)
+    model.forward = MethodType(operations.convert_outputs_to_fp32(low), model)
+    found, whole = headviz.wrap(model, tiny_tokenizer()), tiny_classifier()
+    assert not torch.allclose(logits(model), whole.logits(batch()), atol=1e-4)
+    torch.testing.assert_close(found.logits(batch()), whole.logits(batch()))
+    assert found.digest == whole.digest
 
 
 def test_accelerates_other_hooks_are_named() -> None:

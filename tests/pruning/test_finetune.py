@@ -255,6 +255,9 @@ def test_bfloat16_trains_close_to_float32(clf):
     low = fine_tune(clf, TRAIN, dataclasses.replace(O, precision="bfloat16"))
     high = fine_tune(clf, TRAIN, O)
     assert low.classifier.dtype == torch.float32
+    plain = headviz.wrap(low.classifier.model, clf.tokenizer)  # it also computes in float32, as a saved one does
+    batch = clf.collate(clf.encode(TRAIN.texts[:2], None if TRAIN.pairs is None else TRAIN.pairs[:2]))
+    assert torch.equal(low.classifier.logits(batch), plain.logits(batch))
     losses = [[p.loss for p in t.curve] for t in (low, high)]
     np.testing.assert_allclose(losses[0], losses[1], rtol=0.1)
     assert losses[0] != losses[1]

@@ -61,10 +61,13 @@ def merged(model: Any, name: object) -> Any:
     return copy.deepcopy(model).merge_and_unload()
 
 
-def without_placing(model: nn.Module) -> None:
-    """Take off accelerate's placement hooks, in place: they would hide attention modules of ours."""
+def without_wrappers(model: nn.Module) -> None:
+    """Take off what accelerate put around forward passes, in place: placement, and the precision of a training.
+
+    It would hide attention modules of ours, and compute in another precision than that of the weights.
+    """
     for module in model.modules():
-        for name in ("forward", "_hf_hook", "_old_forward"):
+        for name in ("forward", "_hf_hook", "_old_forward", "_original_forward"):
             vars(module).pop(name, None)
 
 
@@ -121,8 +124,9 @@ def _hooked(module: Any) -> tuple[str, str] | None:
             if not str(getattr(hook, "__module__", "")).startswith(WATCHING):
                 title = kind.strip("_").removesuffix("s").replace("_", " ")
                 return f"it has a {title} that may change values, {_named(hook)}", "Remove it first."
-    own = vars(module).get("forward")
-    if own is None or getattr(own, "__func__", None) is type(module).forward:
+    own, before = vars(module).get("forward"), vars(module).get("_original_forward")
+    mixed = getattr(own, "__module__", "") == "accelerate.utils.operations"  # the mixed precision of a training
+    if own is None or getattr(before if mixed else own, "__func__", None) is type(module).forward:
         return None
     hook = getattr(module, "_hf_hook", own)
     changing = [h for h in getattr(hook, "hooks", (hook,)) if type(h).__name__ not in PLACING]

@@ -15,7 +15,7 @@ import torch
 from ..errors import ModelError, shown, unknown_choice
 from ..heads import CLASSIFICATION
 from ..storage.paths import kind_at, outside_path
-from .as_described import is_peft, merged, require_described, without_placing
+from .as_described import is_peft, merged, require_described, without_wrappers
 from .classifier import Classifier
 from .families import family_of
 from .folder_check import CONFIG, check_folder, read_json, refuse_adapter
@@ -182,7 +182,7 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "") -> Classifier |
     require_described(model, family_of(config.model_type), name)
     _refuse_nan(model, name)
     own: Any = copy.deepcopy(model)
-    without_placing(own)
+    without_wrappers(own)
     use_our_attention(own)
     forget_pruned_heads(own.config)
     return wrapped(own, tokenizer, full_grid(config), name, kind)

@@ -22,6 +22,7 @@ import torch
 from ...errors import OptionError, TaskError, seed_number
 from ...evaluation.dispatch import check_gold, gold_answers
 from ...evaluation.plain import gold_for, metrics_for
+from ...models.as_described import without_wrappers
 from ...models.classifier import NUM_TEXTS
 from ...models.quiet import quiet
 from ...storage.exchange import MaskLike
@@ -97,6 +98,7 @@ def fine_tune(
         checkpoint = whole_checkpoint(place)
         trainer = trainer_for(clf, model, rows, measured, metrics, options, seed, place, watch, checkpoint, mask)
         trainer.train(resume_from_checkpoint=checkpoint)
+        without_wrappers(model)  # the weights are float32, and so is everything that is computed with them
         _without_cache_setting(model.config, clf.config)
         history, best = trainer.state.log_history, trainer.state.best_model_checkpoint
         updates, epochs = int(trainer.state.global_step), float(trainer.state.epoch or 0.0)
