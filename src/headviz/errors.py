@@ -9,7 +9,7 @@ Programs tell errors apart by type, ``code`` and ``parameters``, never by their 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from difflib import get_close_matches
 from numbers import Integral
 from typing import Any, ClassVar, Self, TypeVar
@@ -72,6 +72,16 @@ class TaskError(UserError):
     """A task or its data cannot be read, or does not fit the model."""
 
     code = "task"
+
+
+class NotDownloaded(UserError):
+    """A model or data set of the hub is not on this machine, and nobody has asked for it. ``fetch`` downloads it."""
+
+    code = "not-downloaded"
+
+    def __init__(self, message: str, name: str, fetch: Callable[[], object]) -> None:
+        super().__init__(message, name=name)
+        self.fetch = fetch
 
 
 class MaskError(UserError):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from pathlib import Path
 
 from ..errors import ModelError
+from ..storage.downloads import obtain
 
 WANTED = [
     "adapter_config.json",
@@ -24,7 +27,38 @@ WANTED = [
 
 
 def download(repo: str, revision: str | None = None) -> Path:
-    """The local folder of a hub repository.
+    """The local folder of a hub repository; in a dashboard, of one that is there or that a user asked for."""
+    given = repo, revision
+    shown = f"{repo} at revision {revision}" if revision else repo
+    return obtain(shown, partial(_cached, *given), partial(_fetched, *given), partial(_asked, *given), shown)
+
+
+def _cached(repo: str, revision: str | None) -> Path | None:
+    """The folder in the hub's local cache, if all of the model is there. Sends no request."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        file = try_to_load_from_cache(repo, "config.json", revision=revision)
+    except HFValidationError:
+        return None
+    return Path(file).parent if isinstance(file, str) and _whole(Path(file).parent) else None
+
+
+def _whole(folder: Path) -> bool:
+    """Whether a folder has a configuration and all files of weights; a download may have been interrupted."""
+    files = [path.name for path in folder.glob("*.safetensors")]
+    parts = [int(found[1]) for name in files if (found := re.search(r"-of-(\d{1,5})\.", name))]
+    return (folder / "config.json").is_file() and len(files) >= max(parts, default=1)
+
+
+def _asked(repo: str, revision: str | None) -> None:
+    if not _whole(_fetched(repo, revision)):
+        raise ModelError(f"'{repo}' has no config.json or no weights as safetensors on the hub. Choose another model.")
+
+
+def _fetched(repo: str, revision: str | None) -> Path:
+    """The folder after a download.
 
     The token for private models comes from the environment or from ``hf auth login``, as for every
     hub client; it is never written anywhere by headviz. Files already there are not fetched again,

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 
 import torch
 
-from ..errors import ModelError, shown, unknown_choice
+from ..errors import ModelError, UserError, shown, unknown_choice
 from ..heads import CLASSIFICATION
 from ..storage.paths import kind_at, outside_path
 from .as_described import is_peft, merged, require_described, without_wrappers
@@ -210,7 +210,7 @@ def locate(name: str | Path, revision: str | None = None) -> Path:
         )
     try:
         return download(text, revision)
-    except ModelError as error:
+    except UserError as error:
         near = [f"'{name}'" for name in get_close_matches(text, NAMED)]
         if not near:
             raise

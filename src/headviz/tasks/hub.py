@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from ..errors import TaskError
+from ..storage.downloads import obtain
+from .catalogue import get_task
 from .readers import Table, read_parquet
 
 
@@ -21,7 +24,32 @@ def read_hub(repo: str, filename: str, columns: Sequence[str], task: str) -> Tab
 
 
 def fetch(repo: str, filename: str, task: str) -> Path:
-    """Path of the file in the hub's cache. If a token is needed it is taken from the environment."""
+    """Path of the file in the hub's cache; in a dashboard, of one that is there or that a user asked for."""
+    cached, fetched = partial(_cached, repo, filename), partial(_fetched, repo, filename, task)
+    shown = f"{get_task(task).title} ({repo})"
+    return obtain(f"task {task}", cached, fetched, partial(_fetch_all, task), shown, f": {' and '.join(_files(task))}")
+
+
+def _files(task: str) -> list[str]:
+    """What the dashboard reads of a task."""
+    return [get_task(task).source.hub_file(split) for split in ("train", "dev")]
+
+
+def _fetch_all(task: str) -> None:
+    for filename in _files(task):
+        _fetched(str(get_task(task).source.repo), filename, task)
+
+
+def _cached(repo: str, filename: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    # hf_hub_download sends a request, also with local_files_only: its client asks the hub for a list of programs
+    file = try_to_load_from_cache(repo, filename, repo_type="dataset")
+    return Path(file) if isinstance(file, str) else None
+
+
+def _fetched(repo: str, filename: str, task: str) -> Path:
+    """The file after a download. If a token is needed it is taken from the environment."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import (
         EntryNotFoundError,

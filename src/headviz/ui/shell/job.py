@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from ...errors import UserError
 from .turns import Turn
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ class Job(Generic[T]):
     total: int = 0
     result: T | None = None
     partial: Any = None  # what a progressive computation has so far
-    error: str = ""
+    error: UserError | str = ""
     stopped: bool = False
     began: float = field(default_factory=time.monotonic)
     finished: threading.Event = field(default_factory=threading.Event)

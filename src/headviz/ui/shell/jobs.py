@@ -12,6 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
@@ -184,7 +185,7 @@ def _run(job: Job[Any], work: Work[Any]) -> None:
     except Cancelled:
         job.stopped = True
     except UserError as wrong:
-        job.error = about(wrong)
+        job.error = wrong.reworded(about(wrong))
     except Exception as fault:
         _log.exception("a computation failed: %s", job.key)
         job.error = f"headviz failed here ({type(fault).__name__}). The server's log has the details."
@@ -275,7 +276,7 @@ def _progress(key: Hashable, what: str) -> None:
         return
     tag = f"{abs(hash(key)):x}"
     if job.error:
-        refused(job.error)
+        refused(job.error, then=partial(forget, key))
         _once_more("Try again", key, tag)
     elif job.stopped and job.left:
         st.rerun()  # it ended while nobody looked; the page starts it again

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal, TypeVar
 
 import streamlit as st
+from streamlit.errors import StreamlitDuplicateElementKey
 
-from ...errors import UserError
+from ...errors import NotDownloaded, UserError
 from .markdown import plain
 
 # Messages name an option in brackets, as the command line and Python have it: (--label-column, label_column=), or as
@@ -21,7 +24,60 @@ def on_page(wrong: UserError | str) -> str:
     return _SPELT.sub("", str(wrong))
 
 
-def refused(wrong: UserError | str, tone: Literal["error", "warning", "info"] = "error") -> None:
-    """The text in a coloured box; not an error where the user is about to mend it in a field beside."""
+def refused(
+    wrong: UserError | str, tone: Literal["error", "warning", "info"] = "error", then: Callable[[], None] | None = None
+) -> None:
+    """The text in a coloured box; not an error where the user is about to mend it in a field beside.
+
+    Where something of the hub is missing, a button downloads it; ``then`` is called after that.
+    """
+    if isinstance(wrong, NotDownloaded):
+        _offer(wrong, then)
+        return
     box = {"error": st.error, "warning": st.warning, "info": st.info}[tone]
     box(plain(on_page(wrong)), icon=f":material/{_ICONS[tone]}:")
+
+
+def _offer(missing: NotDownloaded, then: Callable[[], None] | None) -> None:
+    name = missing.parameters["name"]
+    if failure := st.session_state.get(_failed(name)):
+        st.error(plain(failure), icon=":material/error:")
+    else:
+        st.info(plain(on_page(missing)), icon=":material/cloud_download:")
+    label = plain(f"Download {name} from the Hugging Face Hub")
+    with suppress(StreamlitDuplicateElementKey):  # another part of the page has the button
+        st.button(label, key=f"fetch_{name}", type="primary", on_click=_pressed, args=(missing, then))
+
+
+def _failed(name: str) -> str:
+    return f"failed_{name}"
+
+
+def _pressed(missing: NotDownloaded, then: Callable[[], None] | None) -> None:
+    failed = _failed(missing.parameters["name"])
+    st.session_state.pop(failed, None)
+    try:
+        _fetch(missing)
+    except UserError as wrong:
+        st.session_state[failed] = on_page(wrong)
+        return
+    if then is not None:
+        then()
+    st.rerun("app")  # the whole page, also where a part of it had the button
+
+
+def _fetch(missing: NotDownloaded) -> None:
+    with st.spinner(plain(f"Downloading {missing.parameters['name']} …"), show_time=True):
+        missing.fetch()
+
+
+T = TypeVar("T")
+
+
+def asked(make: Callable[[], T]) -> T:
+    """What ``make`` gives. The user has just named what it needs in a form, so what is missing is downloaded."""
+    try:
+        return make()
+    except NotDownloaded as missing:
+        _fetch(missing)
+        return make()

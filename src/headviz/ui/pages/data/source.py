@@ -13,7 +13,7 @@ from ....errors import TaskError, UserError
 from ....models.named import NAMED
 from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...shell import jobs, loaders, numbers, recipes, show, state, uploads
-from ...shell.refusals import on_page
+from ...shell.refusals import asked, on_page
 from ...shell.view import View, defaults
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def model_form(view: View) -> None:
 def try_model(view: View, wanted: View) -> None:
     try:
         with st.spinner("Loading the model …"):
-            clf = loaders.model(wanted)
+            clf = asked(lambda: loaders.model(wanted))
     except UserError as wrong:
         show.refused(wrong)
         return
@@ -162,7 +162,7 @@ def data_form(view: View) -> None:
 def try_data(wanted: View) -> bool:
     """Use the data of this view if they can be read; show the error otherwise."""
     try:
-        found = loaders.dataset(wanted)
+        found = asked(lambda: loaders.dataset(wanted))
         if not len(found):
             raise TaskError("These data have no examples.")
         if uploads.has_train(wanted.data):
