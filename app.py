@@ -13,6 +13,6 @@ if guard.in_session():  # streamlit runs this file for each visit to a page
 else:  # and once before, when the server starts
     from headviz.ui.shell.address import addressed
 
-    guard.stay_on_this_machine()
+    guard.begin()
     pages = [page.stem for page in (Path(__file__).parent / "pages").glob("*.py")]
     app = st.App(__file__, middleware=[*guard.MIDDLEWARE, addressed(pages)])

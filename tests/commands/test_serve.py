@@ -9,10 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlparse
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -124,32 +123,53 @@ def test_files_where_the_user_stands_are_not_imported(tmp_path: Path, monkeypatc
         process.wait(20)
 
 
-@pytest.mark.parametrize(("address", "hidden"), [("0.0.0.0", True), ("::", True), ("127.0.0.1", False)])
-def test_on_every_address_streamlit_does_not_ask_for_the_public_one(
-    address: str, hidden: bool, started: Started, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("address", "opened"), [("0.0.0.0", ""), ("::", ""), ("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")]
+)
+def test_which_address_is_printed_and_opened(
+    address: str, opened: str, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its greeting would; ours names the address instead."""
+    """A server on every address has 127.0.0.1, as its own file says; a user's own choice stands."""
+    name = "STREAMLIT_BROWSER_SERVER_ADDRESS"
+    monkeypatch.delenv(name, raising=False)
     assert cli.main(["serve", "--headless", "--address", address]) == 0
-    assert ("--logger.hideWelcomeMessage" in started.command) == hidden
-    assert ("headviz: http://127.0.0.1:8501/" in capsys.readouterr().err) == hidden
+    assert started.environment.get(name, "") == opened
+    monkeypatch.setenv(name, "headviz.example")
+    assert cli.main(["serve", "--headless", "--address", address]) == 0
+    assert started.environment[name] == "headviz.example"
 
 
-def test_a_models_name_alone_opens_the_dashboard_on_it(
-    started: Started, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_theme_of_another_machine_is_not_fetched(
+    started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["demo", "--headless", "--port", "8599"]) == 0
-    assert "http://127.0.0.1:8599/?model=demo&task=demo" in capsys.readouterr().err
-    assert started.command[started.command.index("--server.headless") + 1] == "true"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".streamlit").mkdir()
+    file = tmp_path / ".streamlit" / "config.toml"
+    file.write_text('[theme]\nbase = "http://evil.example/theme.toml"\n')
+    assert "theme.base" in refused(capsys)
+    assert not started.command
+    for text in ('[theme]\nbase = "dark"\n', "no toml", "theme = 3\n"):
+        file.write_text(text)
+        assert cli.main(["serve", "--headless"]) == 0
+
+
+def test_a_models_name_alone_opens_the_dashboard_on_it(started: Started, tmp_path: Path) -> None:
+    def opens() -> dict[str, str]:
+        return dict(parse_qsl(started.environment["HEADVIZ_START"]))
+
+    assert cli.main(["serve", "--headless"]) == 0
+    assert opens() == {}
+    assert cli.main(["demo", "--port", "8599"]) == 0
+    assert opens() == {"model": "demo", "task": "demo"}
+    assert "--server.headless" not in started.command  # Streamlit opens the browser, at the one address
     model, data = tmp_path / "my model", tmp_path / "data"
     model.mkdir()
     data.mkdir()
     assert cli.main([str(model), "mrpc", str(data), "--headless"]) == 0
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "http" in line]
-    asked = parse_qs(urlparse(line.split()[-1]).query)
-    assert asked == {"model": [str(model)], "task": ["mrpc"], "data": [str(data)]}
+    assert opens() == {"model": str(model), "task": "mrpc", "data": str(data)}
     assert started.environment["HEADVIZ_ROOTS"].split(os.pathsep)[:2] == [str(model), str(data)]
     assert cli.main(["textattack/bert-base-uncased-MNLI", "--headless"]) == 0
-    assert "?model=textattack%2Fbert-base-uncased-MNLI" in capsys.readouterr().err
+    assert opens() == {"model": "textattack/bert-base-uncased-MNLI"}
 
 
 @pytest.mark.parametrize(
@@ -168,22 +188,3 @@ def test_a_slip_is_named_before_anything_starts(
     assert cli.main([*words, "--headless"]) == 2
     assert said in capsys.readouterr().err
     assert not started.command
-
-
-def test_the_browser_opens_the_models_address_once_the_server_answers(
-    started: Started, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[str] = []
-    answers = iter([OSError("not yet"), nullcontext()])
-
-    def ask(url: str, timeout: float) -> Any:
-        answer = next(answers)
-        if isinstance(answer, OSError):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(serve, "urlopen", ask)
-    monkeypatch.setattr(serve.time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(serve.webbrowser, "open", opened.append)
-    serve._open("http://127.0.0.1:1/", "http://127.0.0.1:1/?model=demo")
-    assert opened == ["http://127.0.0.1:1/?model=demo"]

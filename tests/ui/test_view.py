@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from headviz.storage.home import START
 from headviz.ui.shell.view import FIELDS, LONGEST_TEXT, SHOWN_BY, View, from_address, link_path, to_address
 
 FULL = replace(
@@ -27,6 +28,27 @@ FULL = replace(
 def test_a_view_survives_the_address() -> None:
     assert from_address(to_address(FULL)) == (FULL, [])
     assert to_address(View()) == {}
+
+
+def test_without_a_model_an_address_is_about_what_the_server_was_started_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(START, "model=%2Fm&task=sst2&data=%2Fd")
+    own = replace(View(), model="/m", task="sst2", data="/d")
+    assert from_address({}) == (own, [])
+    assert from_address({"off": "4.10"}) == (replace(own, mask="4.10"), [])
+    assert from_address({"task": "mrpc"}) == (replace(View(), model="/m", task="mrpc"), [])
+    assert from_address({"model": "demo"}) == (View(), [])
+    for view in (own, View(), replace(View(), model="demo-translation", task="demo-translation"), FULL):
+        assert to_address(view)["model"] == view.model  # a link opens the same in any dashboard
+        assert from_address(to_address(view)) == (view, [])
+        assert from_address(dict(parse_qsl(urlsplit(link_path("heads", view)).query)))[0].model == view.model
+
+
+@pytest.mark.parametrize("started", ["", "model=demo", "model=demo&task=demo"])
+def test_a_dashboard_of_the_demo_leaves_the_demo_out_of_its_links(
+    started: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(START, started)
+    assert (to_address(View()), link_path("heads", View())) == ({}, "/")
 
 
 def test_long_texts_stay_out_of_the_address() -> None:

@@ -9,10 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-import webbrowser
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import urlopen
@@ -20,7 +19,7 @@ from urllib.request import urlopen
 from .. import plugins
 from ..errors import OptionError, UserError, unknown_choice
 from ..models.named import NAMED
-from ..storage.home import ROOTS
+from ..storage.home import ROOTS, START
 from ..storage.paths import outside_path
 from ..tasks import TASKS
 from .number_types import short, whole
@@ -70,18 +69,27 @@ def check_place(address: str, port: int) -> None:
         ) from error
 
 
+def check_theme() -> None:
+    """Refuse a theme of another machine, which Streamlit would fetch because a file in this folder names it."""
+    file = Path(".streamlit", "config.toml")
+    try:
+        theme = tomllib.loads(file.read_text(encoding="utf-8")).get("theme")
+    except (OSError, ValueError):
+        return  # none, or one that Streamlit complains about
+    base = theme.get("base") if isinstance(theme, dict) else None
+    if isinstance(base, str) and "://" in base:
+        raise OptionError(
+            f"{file} has theme.base = '{short(base)}', which is on another machine. Save that theme as a file and name "
+            "the file, or remove the line."
+        )
+
+
 def run(args: argparse.Namespace) -> None:
     wanted = wished(args.model, args.task, args.data)
     check_place(args.address, args.port)
-    if wanted or args.address in EVERYWHERE:
-        host = "127.0.0.1" if args.address in EVERYWHERE else args.address
-        link = f"http://{f'[{host}]' if ':' in host else host}:{args.port}/"
-        page = f"{link}?{urlencode(wanted)}" if wanted else link
-        sys.stderr.write(f"headviz: {page}\n")
-        if wanted and not args.headless:  # Streamlit would open its plain address
-            threading.Thread(target=_open, args=(link, page), daemon=True).start()
+    check_theme()
     folders = [wanted[key] for key in ("model", "data") if os.path.isdir(wanted.get(key, ""))]
-    command, environment = server(args.address, args.port, folders, headless=bool(args.headless or wanted))
+    command, environment = server(args.address, args.port, folders, headless=args.headless, start=wanted)
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # run() ends the server when it is left this way
     try:
         status = subprocess.run(command, env=environment, check=False).returncode
@@ -91,23 +99,31 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"The dashboard's server ended with status {status}; its own message stands above.")
 
 
-def server(address: str, port: int, folders: Sequence[str], *, headless: bool) -> tuple[list[str], dict[str, str]]:
-    """The command that starts a dashboard which may also read these folders, and its environment."""
+def server(
+    address: str, port: int, folders: Sequence[str], *, headless: bool, start: Mapping[str, str] | None = None
+) -> tuple[list[str], dict[str, str]]:
+    """The command that starts a dashboard which may also read these folders, and its environment.
+
+    ``start`` is what its plain address opens. Streamlit's other options stand in the dashboard's own ``config.toml``,
+    which no file of another folder overrules.
+    """
     command = [
         # -P: a file such as random.py where the user stands must not take the place of a module
         *(sys.executable, "-P", "-m", "streamlit", "run", str(app_file())),
         *("--server.address", address, "--server.port", str(port)),
-        *("--browser.gatherUsageStats", "false"),
         *(("--server.headless", "true") if headless else ()),
-        # Streamlit's greeting would ask an outside address for this machine's public one
-        *(("--logger.hideWelcomeMessage", "true") if address in EVERYWHERE else ()),
     ]
     files = [plugin.source for plugin in plugins.loaded() if plugin.code]
     given = [*files, os.environ.get(plugins.FILES, "")]  # the dashboard names those that could not be loaded here
+    shown = {"STREAMLIT_BROWSER_SERVER_PORT": str(port)}  # in the address that is printed and opened
+    if address not in EVERYWHERE:
+        shown["STREAMLIT_BROWSER_SERVER_ADDRESS"] = f"[{address}]" if ":" in address else address
     environment = {
+        **shown,
         **os.environ,
         plugins.FILES: os.pathsep.join(filter(None, given)),
         ROOTS: os.pathsep.join(filter(None, [*folders, os.environ.get(ROOTS, "")])),
+        START: urlencode(start or {}),
     }
     return command, environment
 
@@ -124,7 +140,7 @@ def answers(address: str, seconds: float) -> bool:
 
 
 def wished(model: str | None, task: str | None, data: str | None) -> dict[str, str]:
-    """What the address of the first page asks for. Folders become absolute; what cannot be there is refused."""
+    """What the plain address opens. Folders become absolute; what cannot be there is refused."""
     if model is None:
         return {}
     wanted = {"model": model}
@@ -146,12 +162,6 @@ def _folder(text: str, what: str) -> str:
     if not path.is_dir():
         raise OptionError(f"There is no folder '{short(text)}' with the {what}.")
     return str(path.resolve())
-
-
-def _open(server: str, link: str) -> None:
-    """Open the browser once the server answers; after a minute without an answer it is left to the user."""
-    if answers(server, 60):
-        webbrowser.open(link)
 
 
 def show(result: None) -> str:

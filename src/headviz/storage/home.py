@@ -8,6 +8,7 @@ from .paths import outside_path
 
 VARIABLE = "HEADVIZ_HOME"
 ROOTS = "HEADVIZ_ROOTS"  # folders that the dashboard may read, separated like PATH
+START = "HEADVIZ_START"  # the query of what the dashboard's plain address opens
 
 
 def home() -> Path:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
+from secrets import token_hex
 from urllib.parse import urlsplit
 
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config, net_util
+from streamlit.cli_util import open_browser
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.web.server.server_util import get_url
+
+from ...commands.serve import answers
+from ...storage.downloads import wait_for_press
+from .view import start
 
 # A dashboard that ``headviz.show`` started stands in a page of a notebook on this machine.
 NOTEBOOKS = " http://localhost:* http://127.0.0.1:* vscode-webview:"
@@ -38,17 +47,35 @@ HEADERS = (
 )
 
 
+_COOKIES = "STREAMLIT_SERVER_COOKIE_SECRET"
+
+
 def in_session() -> bool:
     """Whether this is a visit to a page; else the server is starting."""
     return get_script_run_ctx(suppress_warning=True) is not None
 
 
-def stay_on_this_machine() -> None:
-    """Keep streamlit from asking an outside address for this machine's public one.
+def begin() -> None:
+    """What the server does once, when it starts: it keeps to this machine, and prints and opens its address.
 
-    It would do so when it prints its addresses, and when a page of another site opens a connection.
+    Streamlit would ask an outside address for this machine's public one when a page of another site opens a
+    connection. Nothing of the hub is fetched but what the command line named, until a user asks for it.
     """
     net_util.get_external_ip = _unknown
+    # a file with a known secret would let a visitor forge who he is
+    config.set_option("server.cookieSecret", os.environ.setdefault(_COOKIES, token_hex(32)))
+    named = start()
+    wait_for_press({named.get("model", ""), f"task {named.get('task', '')}"})
+    address = get_url(config.get_option("browser.serverAddress"))
+    print("headviz:", address, file=sys.stderr, flush=True)
+    if not config.get_option("server.headless"):
+        threading.Thread(target=_open, args=(address,), daemon=True).start()
+
+
+def _open(address: str) -> None:
+    """Open the browser once the server answers; after a minute without an answer it is left to the user."""
+    if answers(f"{address}/", 60):
+        open_browser(address)
 
 
 def _unknown() -> None:

@@ -46,7 +46,10 @@ class Session:
 
 
 def session() -> Session:
-    return st.session_state.setdefault(_KEY, Session())
+    if _KEY not in st.session_state:
+        _put(Session(view=from_address({})[0]))
+    found: Session = st.session_state[_KEY]
+    return found
 
 
 def _put(changed: Session) -> None:

@@ -1,19 +1,21 @@
 """The view: what the dashboard shows, as one value, and its form in the address bar.
 
-No streamlit here: reading and writing an address are pure and tested as such.
+No streamlit here: reading and writing an address depend on nothing but what the server was started with.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from ...errors import one_line
 from ...evaluation.verdict import MARGIN
 from ...scores.catalogue import DEFAULT
+from ...storage.home import START
 from . import graded
 
 COST = "ablation"  # the score that says what each head costs
@@ -138,6 +140,12 @@ OTHER_NAMES = {"off": "mask"}  # parameters that people write by hand -> the fie
 TASKS_OF = {"demo-translation": "demo-translation"}  # the task of a model, where it is not the default
 
 
+def start() -> dict[str, str]:
+    """What the plain address opens, as an address; empty for the demo."""
+    given = dict(parse_qsl(os.environ.get(START, "")))
+    return {} if given.items() <= {"model": FIELDS["model"], "task": FIELDS["task"]}.items() else given
+
+
 def defaults(model: str) -> dict[str, Any]:
     """What a view of this model shows unless its address says otherwise."""
     return {**FIELDS, "task": TASKS_OF.get(model, FIELDS["task"])}
@@ -172,11 +180,12 @@ def link_path(page: str, view: View, start: str = "heads") -> str:
 
 
 def to_address(view: View) -> dict[str, str]:
-    """The query parameters of a view."""
+    """The query parameters of a view. They name the model wherever the plain address opens another than the demo."""
     address = {}
+    named = ("model",) if start() else ()
     for name, default in defaults(view.model).items():
         value = getattr(view, name)
-        if value == default or (name in ("a", "b") and len(value) > LONGEST_TEXT):
+        if (value == default and name not in named) or (name in ("a", "b") and len(value) > LONGEST_TEXT):
             continue
         shown = f"{value:g}" if isinstance(value, float) else str(value)
         address[name] = ("1" if value else "0") if isinstance(value, bool) else shown
@@ -188,8 +197,13 @@ def to_address(view: View) -> dict[str, str]:
 def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
     """The view of these query parameters, and one line for each that is unknown or cannot be read.
 
-    A parameter that is missing has its default.
+    A parameter that is missing has its default. Without a model the address is about what the server was started with.
     """
+    if "model" not in address:
+        own = start()
+        if "task" in address:  # the data that the server was started with are another task's
+            own.pop("data", None)
+        address = {**own, **address}
     values: dict[str, Any] = {"task": defaults(address.get("model", ""))["task"]}
     complaints = []
     for given, text in address.items():

@@ -1,0 +1,28 @@
+"""The plain address opens what the server was started with, on every page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from headviz.storage.home import START
+
+APP = Path(__file__).resolve().parents[2] / "app.py"
+PAGES = sorted(path.stem for path in (APP.parent / "pages").glob("*.py"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_an_address_without_parameters_opens_what_the_server_was_started_with(
+    page: str, address: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from streamlit.testing.v1 import AppTest
+
+    monkeypatch.setenv(START, urlencode({k: address[k] for k in ("model", "task", "data")}))
+    app = AppTest.from_file(str(APP), default_timeout=240)
+    app = app.switch_page(f"pages/{page}.py").run()
+    assert not app.exception
+    view = app.session_state["headviz"].view
+    assert (view.model, view.task, view.data) == (address["model"], address["task"], address["data"])
+    assert app.query_params["model"] in (address["model"], [address["model"]])
