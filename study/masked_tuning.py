@@ -20,10 +20,10 @@ import torch
 
 import headviz
 from headviz.evaluation.verdict import verdict
-from headviz.heads import lowest
 from headviz.pruning.finetune.recipe import recipe_of
 from headviz.pruning.finetune.training import fine_tune
 from headviz.storage.writing import replace_file
+from headviz.ties import lowest
 from study.demo_pruning.cells import over_seeds_and_examples
 
 HERE = Path(__file__).resolve().parent
@@ -75,7 +75,7 @@ def compute(work: Path) -> None:
     train, dev = headviz.load_task(TASK, "train", limit=EXAMPLES), headviz.load_task(TASK, "dev")
     clf = headviz.load(MODEL, device="cpu")
     scores = headviz.score_heads(clf, headviz.sample(train, SCORED, seed=0), score="taylor")
-    mask = clf.full_mask.without(lowest(scores.values, OFF, clf.full_mask.kept))
+    mask = clf.full_mask.without(lowest(scores.values, OFF, clf.full_mask.kept, seed=0))
     recipe = recipe_of(BASE)
     assert recipe is not None
     options = dataclasses.replace(recipe, batch=BATCH, group_lengths=True, checkpoint_steps=None)

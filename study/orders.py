@@ -34,7 +34,7 @@ MORE_HEADS = {"ablation": 3.6, "shapley": 2.0}  # MPNet has 144 heads to try, no
 CHEAP = 600.0  # seconds up to which scoring anew comes before the rest
 AHEAD_IN = "balanced accuracy"
 AGAINST = "thesis-2024"  # the score that the others are compared with besides
-KEPT = ("sparsity", "heads_off", "mask", "metrics", "intervals", "deltas", "predicted", "constant")
+KEPT = ("sparsity", "heads_off", "mask", "metrics", "intervals", "deltas", "predicted", "constant", "tied")
 
 
 def agreement(encoder: str, task: str, seed: int, tier: int = 0) -> Cell:

@@ -13,6 +13,7 @@ from study.leads import balanced, lead, lead_of_means
 from study.models import FOLDERS
 from study.orders import AGAINST, AHEAD_IN, PRICES
 from study.tables import (
+    BY_LAYER,
     by_model,
     by_order,
     floor_of,
@@ -95,6 +96,8 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
                     leads.append([name, _seeds(beside), *values])
                     said.append(f"{name}: {_verdict(ahead, steps[: len(ahead)], 'random')}")
     yield from [*table(["order", "models", *shares], rows), ""]
+    if any(c["score"] == "ablation" and "tied" not in c["steps"][0] for c in group):
+        yield from [BY_LAYER, ""]
     (thesis,) = published("pruned")
     if FOLDERS[task] in thesis.rows["method"]:
         column = thesis.rows["method"].index(FOLDERS[task])

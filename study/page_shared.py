@@ -11,7 +11,7 @@ from scipy import stats
 from headviz.analyses.board import recorded
 from headviz.reference import find
 from headviz.scores.catalogue import TO_PRUNE_BY
-from study.tables import Cells, ends, link, points, seed_of, table, three
+from study.tables import BY_LAYER, Cells, ends, link, points, seed_of, table, three
 
 COSTLIEST = (1, 4)  # heads that the correlation of costs is told without
 
@@ -133,9 +133,16 @@ def boards(found: Cells, trained: Cells) -> Iterator[str]:
         ]
         header = ["score", "area", "lead", "behind", "agreement with single ablation", "seconds per example"]
         yield from [*table(header, rows), ""]
-        yield from [_best(grades), ""]
+        yield from [_best(grades), *_by_layer(grades), ""]
     if found:
         yield from _all_boards(found)
+
+
+def _by_layer(grades: dict[str, Any]) -> Iterator[str]:
+    """What is said of a board whose ties were broken by layer."""
+    if any(g["score"] == "ablation" and "tied" not in g for g in grades["scores"]):
+        best = " It is the best here, so all distances are from it." if grades["best"] == "ablation" else ""
+        yield from ["", BY_LAYER + best]
 
 
 def _behind(grade: dict[str, Any]) -> str:
@@ -175,6 +182,11 @@ def _all_boards(found: Cells) -> Iterator[str]:
         "",
         *table(["score", *names, "most"], [[f"`{s}`", *map(_behind, gs), f"{most(gs):.3f}"] for s, gs in of.items()]),
         "",
+        *(
+            [BY_LAYER + " The demo's board is not.", ""]
+            if any(map(any, (_by_layer(c["grades"]) for c in found)))
+            else []
+        ),
         f"At worst, `{least}` is {_behind(worst[least])} behind the best of a board; the next, `{second}`, "
         f"{_behind(worst[second])}. {_overlap(worst[least], worst[second])} Runs remove heads by `{TO_PRUNE_BY}` where "
         "no score is named.",

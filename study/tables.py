@@ -58,6 +58,10 @@ def trainings(found: Cells) -> dict[tuple[str, str, int], list[str]]:
     return known
 
 
+# of cells that were computed when heads with the same score went by their place
+BY_LAYER = "`ablation` is being recomputed: heads that cost the same were removed in the order of their layers."
+
+
 def primes(cell: dict[str, Any], known: dict[tuple[str, str, int], list[str]]) -> int:
     """How many trainings of a cell's model come before its own; ``known`` from ``trainings``."""
     return max((known[model].index(digest) for model, digest in weights_of(cell).items() if digest), default=0)

@@ -17,7 +17,7 @@ SRC = ROOT / "src" / "headviz"
 # Lowest first. A package imports only from packages named before it, in its own line as well: each package is a floor,
 # and the ten lines are there to be read.
 LEVELS = [
-    "errors results heads progress plugins recipes",
+    "errors results ties heads progress plugins recipes",
     "storage reference demo",
     "attention tasks",
     "models",
@@ -34,7 +34,7 @@ UI = (
     "widgets shell parts pages.head pages.analyses pages.heads pages.masklab pages.compare pages.runs pages.distil "
     "pages.data"
 ).split()
-TOP = set("heads attention results errors progress cli plugins __init__ __main__".split())
+TOP = set("heads ties attention results errors progress cli plugins __init__ __main__".split())
 # who may know the demo by name: the tables of models and of tasks
 KNOWS_DEMO = set("models.loading tasks.catalogue tasks.loading commands ui demo analyses.orders analyses.board".split())
 KNOWS_DEMO.add("")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headviz import HeadId, HeadMask
 from headviz.errors import MaskError
-from headviz.heads import lowest, parse_heads
+from headviz.heads import parse_heads
 from support.loaded import loaded_by
 
 
@@ -126,20 +126,6 @@ def test_random_removal_is_seeded_and_takes_only_heads_that_are_on() -> None:
     assert len(mask.without_random(15).off) == 16
     with pytest.raises(MaskError):
         mask.without_random(16)
-
-
-def test_lowest_breaks_ties_by_layer_then_head_and_leaves_unmeasured_heads_last() -> None:
-    nan = float("nan")
-    values = [[0.5, 0.1, nan], [0.1, -1.0, 0.1]]
-    heads = list(HeadMask.full(2, 3).heads())
-    assert lowest(values, 4, heads) == [(1, 1), (0, 1), (1, 0), (1, 2)]
-    assert lowest(values, 6, heads)[-1] == (0, 2)
-
-
-def test_lowest_keeps_heads_in_every_layer() -> None:
-    values = [[0.0, 0.1], [0.2, 0.3]]
-    heads = list(HeadMask.full(2, 2).heads())
-    assert lowest(values, 3, heads, keep_per_layer=1) == [(0, 0), (1, 0)]
 
 
 def test_import_is_light() -> None:

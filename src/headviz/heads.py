@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import MaskError, shown
 from .results import Result, Shown
+from .ties import grid_values, ordered, tied
 
 if TYPE_CHECKING:
     import numpy as np
@@ -293,29 +293,6 @@ class HeadMask(Shown):
         return f"{len(self.off)} of {self.size} heads off"
 
 
-def lowest(values: Any, count: int, among: Iterable[HeadId], keep_per_layer: int = 0) -> list[HeadId]:
-    """The ``count`` heads with the lowest score in the L×H table ``values``, ties by (layer, head).
-
-    Heads without a score (NaN) come last. ``keep_per_layer`` heads of every layer are never given.
-    """
-    candidates = sorted(among)
-    left = Counter(h.layer for h in candidates)
-
-    def order(h: HeadId) -> tuple[bool, float, HeadId]:
-        value = float(values[h.layer][h.head])
-        missing = value != value
-        return missing, 0.0 if missing else value, h
-
-    chosen: list[HeadId] = []
-    for h in sorted(candidates, key=order):
-        if len(chosen) == count:
-            break
-        if left[h.layer] > keep_per_layer:
-            left[h.layer] -= 1
-            chosen.append(h)
-    return chosen
-
-
 @dataclass(frozen=True, eq=False)
 class HeadScores(Result):
     """A head score over a sample: tables [L, H], high = keep, NaN = not measured.
@@ -343,7 +320,15 @@ class HeadScores(Result):
         first = ", ".join(f"{head.dotted} {self.values[head]:.4g}" for head in self.ranked()[:3])
         return f"<HeadScores {self.score} of {self.mask.num_layers}×{self.mask.num_heads} heads: highest {first}>"
 
-    def ranked(self) -> list[HeadId]:
-        """Measured heads, highest score first; ties by layer and head."""
+    def ranked(self, seed: int = 0) -> list[HeadId]:
+        """Measured heads, highest score first; ties in an order drawn from the seed."""
         measured = [h for h in self.mask.kept if self.values[h] == self.values[h]]
-        return sorted(measured, key=lambda h: (-float(self.values[h]), h))
+        return ordered(-self.values, measured, seed)
+
+    @property
+    def tied(self) -> int:
+        """How many heads have the same value as another."""
+        return tied(grid_values(self.values, self.mask.kept))
+
+    def extra(self) -> dict[str, Any]:
+        return {"tied": self.tied}

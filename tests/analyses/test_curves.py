@@ -155,7 +155,7 @@ def test_curves_stop_where_they_are_told() -> None:
 def test_sizes_of_curves_are_those_of_the_algorithms() -> None:
     """Halves included: 3 · 0.1 of 35 heads is 10.5, which rounds to 10, though the floats make it a little more."""
     full = HeadMask.full(5, 7)
-    masks = stepwise(full, np.arange(35.0).reshape(5, 7), 0.1, 1.0, 0)
+    masks = stepwise(full, np.arange(35.0).reshape(5, 7), 0.1, 1.0, 0, seed=0)
     assert [len(m.off) for m in masks[1:]] == cumulative(35, 0.1, 1.0)
     assert len(masks[3].off) == 10
 

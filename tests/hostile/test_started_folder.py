@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.container_steps import free_port
 
 from headviz.commands import serve
 from support.server import wait_until_healthy
+from tools.container_steps import free_port
 
 from .test_server import answer, upgrade
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..charts.numbers import interval, number, points
 from ..charts.numbers import metric as metric_text
 from ..evaluation.comparison import measure
-from ..evaluation.intervals import consistent, interval_of_mean
+from ..evaluation.intervals import interval_of_mean, over_draws
 from ..evaluation.significance import benjamini_hochberg, holm
 from ..evaluation.verdict import MARGIN, clear, undecided, within
 from ..heads import HeadId, HeadMask
@@ -22,6 +22,7 @@ from ..progress import Cancel, Progress, part
 from ..results import Result
 from ..storage.exchange import MaskLike
 from ..storage.restoring import restored
+from ..ties import grid_values, order_told, ordered, tied
 from . import published
 from .analysis import COST, ENDS, MASKABLE, METRIC, MICHEL, PAIRED, Analysis, Grid, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject, empty_grid, evaluator_for, measured, subject, sweep
@@ -41,9 +42,8 @@ class Ablation(Result):
     """Tables are L×H; NaN where a head is not there, or off in ``base``.
 
     ``values`` is a *cost*: metric of ``base`` minus metric without the head, so high means that the head matters.
-    The interval is the cost's. Of several draws of what stands in a head's place, ``values`` and the ends of the
-    interval are means: an error of a mean is at most the mean of the errors. ``p_value`` is twice the median, which is
-    valid however the draws hang together, and where it does not reject the interval is widened to reach zero.
+    The interval is the cost's. Of several draws of what stands in a head's place, ``values`` are means, and intervals
+    and ``p_value`` are those of ``over_draws``.
     """
 
     subject: Subject
@@ -75,7 +75,12 @@ class Ablation(Result):
     def harmful(self, level: float = SIGNIFICANT) -> list[HeadId]:
         """Heads whose removal improves the metric significantly, the most harmful first."""
         found = np.argwhere(self.significant(level) & (self.values < 0))
-        return sorted((HeadId(int(i), int(j)) for i, j in found), key=lambda h: (self.values[h], h))
+        return ordered(self.values, (HeadId(int(i), int(j)) for i, j in found), seed=0)
+
+    @property
+    def tied(self) -> int:
+        """How many heads cost the same as another."""
+        return tied(grid_values(self.values, self.base.kept))
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Ablation:
@@ -89,6 +94,7 @@ class Ablation(Result):
             "significant": int(self.significant().sum()),
             "certain": int(self.certain().sum()),
             "tested": int(np.isfinite(self.p_value).sum()),
+            "tied": self.tied,
         }
 
     def _over_draws(self) -> dict[str, Any]:
@@ -151,9 +157,8 @@ def ablate(
     by_draw = None
     if len(draws) > 1:
         by_draw = np.array([one[0] for one in draws])
-        values, low, high = (np.mean([one[i] for one in draws], axis=0) for i in range(3))
-        p = np.minimum(1.0, 2 * np.median([one[3] for one in draws], axis=0))
-        low, high = consistent(low, high, p)
+        values = by_draw.mean(axis=0)
+        low, high, p = over_draws(*([one[i] for one in draws] for i in (1, 2, 3)))
 
     baseline = float(np.mean(baselines))
     seconds = time.perf_counter() - start
@@ -247,7 +252,7 @@ def view(found: Ablation) -> View:
                     [h, *(scale * float(t[h]) for t in tables), float(found.p_value[h]), float(found.q_value[h])]
                     for h in measured(found.values)
                 ],
-                "All heads, the costliest first; costs in points.",
+                f"All heads, the costliest first; costs in points.{order_told(found.tied, len(found.base.kept))}",
                 in_points("cost"),
                 shortened=12,
                 height=300,

@@ -15,6 +15,7 @@ from ..heads import HeadId
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..tasks import constant, points_in
+from ..ties import ordered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -178,6 +179,5 @@ def empty_grid(mask: HeadMask) -> NDArray[np.float64]:
 
 
 def measured(values: NDArray) -> list[HeadId]:
-    """The heads with a value, the highest first; ties by layer and head."""
-    found = (HeadId(int(i), int(j)) for i, j in np.argwhere(np.isfinite(values)))
-    return sorted(found, key=lambda h: (-values[h], h))
+    """The heads with a value, the highest first; those that tie in a drawn order."""
+    return ordered(-values, (HeadId(int(i), int(j)) for i, j in np.argwhere(np.isfinite(values))), seed=0)

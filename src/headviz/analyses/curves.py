@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import takewhile
+from statistics import fmean
 from typing import Any
 
 from ..charts.numbers import points as points_text
+from ..errors import OptionError
 from ..evaluation.constant import going_on
 from ..evaluation.verdict import MARGIN, clear_from, excluded, verdict, within
-from ..heads import HeadId, HeadMask, lowest
+from ..heads import LEAST_STEP, HeadId, HeadMask
 from ..results import Result
+from ..ties import DRAWS, Seed, draws, grid_values, lowest, tied, ties_told
 
 ORACLE_NAME = "single ablations on the evaluation data"
 
@@ -24,6 +27,10 @@ class CurvePoint(Result):
     ``corrected`` is the value as a share of what the full model has above the best constant answer. ``remark`` says
     so where (nearly) all answers are of one class. ``over_random`` is the lower end of what it keeps more than the
     random order with as many heads off; NaN where that is not known.
+
+    Where it is another mask in another order of the heads that tie, values are means over ten drawn orders, and the
+    interval and p are those of ``over_draws``. ``mask`` is the first order's, ``masks`` counts the different ones, and
+    the values go from ``ties_low`` to ``ties_high``.
     """
 
     sparsity: float
@@ -36,15 +43,23 @@ class CurvePoint(Result):
     corrected: float = float("nan")
     remark: str = ""
     over_random: float = float("nan")
+    masks: int = 1
+    ties_low: float = float("nan")
+    ties_high: float = float("nan")
 
 
 @dataclass(frozen=True)
 class Curve(Result):
-    """One order of heads. ``margin`` is the loss, in the metric's unit, that counts as none."""
+    """One order of heads. ``margin`` is the loss, in the metric's unit, that counts as none.
+
+    Of its ``heads``, ``tied`` have the same value as another.
+    """
 
     name: str
     points: tuple[CurvePoint, ...]
     margin: float = MARGIN / 100
+    tied: int = 0
+    heads: int = 0
 
     @property
     def kept(self) -> tuple[CurvePoint, ...]:
@@ -65,6 +80,67 @@ class Curve(Result):
         return {"free": self.free, "lost_from": None if self.lost is None else self.lost.sparsity}
 
 
+@dataclass(frozen=True)
+class Order:
+    """The masks that an order of heads goes through: one plan, or several where heads tie, equally long."""
+
+    plans: tuple[list[HeadMask], ...]
+    tied: int
+    heads: int
+
+
+def ordered_by(
+    present: HeadMask,
+    values: Any,
+    step: float,
+    until: float = 1.0,
+    keep_per_layer: int = 0,
+    among: Sequence[HeadId] | None = None,
+    seed: int = 0,
+) -> Order:
+    """The lowest values first, with ten draws of the order among equals."""
+    heads = present.kept if among is None else among
+    own = grid_values(values, heads)
+    plans = (stepwise(present, values, step, until, keep_per_layer, among, seed=one) for one in draws(own, seed))
+    return Order(tuple(plans), tied(own), len(heads))
+
+
+def averaged(points: Sequence[CurvePoint]) -> CurvePoint:
+    """One point of several orders of the heads that tie."""
+    first, masks = points[0], len({p.mask for p in points})
+    if masks == 1:
+        return first
+    from ..evaluation.intervals import over_draws
+
+    ends = over_draws(*([getattr(p, n) for p in points] for n in ("interval_low", "interval_high", "p_value")))
+    low, high, p_value = map(float, ends)
+    value, delta, left, over = (
+        fmean(getattr(p, n) for p in points) for n in ("value", "delta", "corrected", "over_random")
+    )
+    values, said = [p.value for p in points], [p.remark for p in points if p.remark]
+    remark = f"{said[0][:-1]}, in {len(said)} of {len(points)} orders." if said else ""
+    return replace(
+        first,
+        value=value,
+        delta=delta,
+        corrected=left,
+        over_random=over,
+        interval_low=low,
+        interval_high=high,
+        p_value=p_value,
+        remark=said[0] if len(said) == len(points) else remark,
+        masks=masks,
+        ties_low=min(values),
+        ties_high=max(values),
+    )
+
+
+def ties_beside(curves: Sequence[Curve], word: str = "by") -> str:
+    """How many heads tie in which order, and what that makes of the values; a sentence with its blank, or nothing."""
+    told = [f"{ties_told(c.tied, c.heads)} {word} {c.name}" for c in curves if c.tied]
+    return f" {', '.join(told)}: their values are means over {DRAWS} drawn orders of equals." if told else ""
+
+
 def stepwise(
     present: HeadMask,
     values: Any,
@@ -72,6 +148,8 @@ def stepwise(
     until: float = 1.0,
     keep_per_layer: int = 0,
     among: Sequence[HeadId] | None = None,
+    *,
+    seed: Seed,
 ) -> list[HeadMask]:
     """The full model, then round(k·step·N) heads off until the first share ≥ ``until``.
 
@@ -86,7 +164,7 @@ def stepwise(
         count = round(k * kappa * size) - removed
         if count <= 0:
             continue
-        off = lowest(values, min(count, len(among)), among, keep_per_layer)
+        off = lowest(values, min(count, len(among)), among, keep_per_layer, seed=seed)
         mask = present.without(off)
         if mask == masks[-1]:
             if count > len(off):  # nothing more may go
@@ -94,6 +172,19 @@ def stepwise(
             continue
         masks.append(mask)
     return masks
+
+
+def check_steps(step: float, until: float, keep_per_layer: int, heads: int) -> None:
+    """Refuse what no curve can be made of, before anything is computed. ``heads`` are those of one layer."""
+    if not (0 < step <= 1 and 0 < until <= 1):
+        raise OptionError(f"step and until must lie above 0 and be at most 1, not {step:g} and {until:g}.")
+    if step < LEAST_STEP:
+        raise OptionError(f"A step is at least {LEAST_STEP:g} of the heads, not {step:g}: a smaller one removes none.")
+    if not 0 <= keep_per_layer < heads:
+        raise OptionError(
+            f"A layer has {heads} heads, so from 0 to {heads - 1} of them can be kept, not {keep_per_layer}: "
+            "otherwise none may go."
+        )
 
 
 def told(curves: Sequence[Curve], scale: float, margin: float) -> str:

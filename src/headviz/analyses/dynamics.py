@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from ..results import Result
 from . import published
 from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis, Option, Picture, Table, View
 from .common import ORACLE, check_score
-from .curves import flat
+from .curves import flat, ties_beside
 from .pruning_curve import PruningCurves, pruning_curves
 from .recipe import Recipe, found_by, scored_by
 
@@ -92,6 +92,7 @@ def dynamics(
     *,
     step: float = 0.1,
     metric: str | None = None,
+    seed: int = 0,
     evaluator: Callable[[Dataset, Classifier], MaskEvaluator] | None = None,
     load: Callable[[Path], Classifier] | None = None,
     label_order: Sequence[str] | str | None = None,
@@ -100,7 +101,8 @@ def dynamics(
 ) -> Dynamics:
     """One pruning curve per checkpoint in ``folder``. ``score`` is only the name that ``scorer`` goes by.
 
-    ``label_order`` is as in ``evaluate``; an ``evaluator`` of your own has its own.
+    Heads that tie go in ten orders, drawn from ``seed``. ``label_order`` is as in ``evaluate``; your own ``evaluator``
+    has its own.
 
     >>> import headviz
     >>> folder, data = headviz.demo_folder("checkpoints"), headviz.load_task("demo", limit=4)
@@ -120,7 +122,7 @@ def dynamics(
         clf: Any = load(place) if load is not None else load_model(place)
         own = evaluator(data, clf) if evaluator is not None else evaluator_of(clf, data, label_order=label_order)
         table = scorer(own)
-        curves = pruning_curves(own, {score: table}, step=step, metric=metric, cancel=cancel)
+        curves = pruning_curves(own, {score: table}, step=step, metric=metric, seed=seed, cancel=cancel)
         points = curves.curves[0].points
         base = curves.baseline
         share = tuple(p.value / base if base > 0 else float("nan") for p in points)
@@ -161,6 +163,7 @@ def run(given: Given) -> Dynamics:
         scorer,
         step=given.option("step"),
         metric=given.option("metric"),
+        seed=given.option("seed"),
         evaluator=given.on,
         load=given.load,
         progress=given.progress,
@@ -196,6 +199,10 @@ def figure(found: Dynamics) -> Figure:
 
 def _corrected(found: Dynamics) -> bool:
     return found.checkpoints[0].curves.constant is not None
+
+
+def _ties(found: Dynamics) -> str:
+    return ties_beside([replace(c.curves.curves[0], name=c.name) for c in found.checkpoints], "in")
 
 
 def finding(found: Dynamics) -> str:
@@ -239,7 +246,7 @@ def view(found: Dynamics) -> View:
                     for s, r, p in zip(c.sparsities, c.relative, c.curves.curves[0].points, strict=True)
                 ],
                 "The metric as a share of each checkpoint's own unpruned metric; corrected: of what that has above the "
-                "best constant answer.",
+                f"best constant answer.{_ties(found)}",
                 dict.fromkeys(columns, "%.3f"),
                 height=300,
             ),

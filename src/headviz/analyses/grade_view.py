@@ -17,7 +17,8 @@ random orders."
 CURVES = "What is kept with ever more heads removed, the lowest first. Dotted: random orders; grey: the other scores."
 COST = "The area against the time that a score takes. A name stands where no cheaper score keeps more."
 MEASURED = """Measured on one half of the data, removed on the other, both ways. Balanced accuracy is the mean over \
-the classes; a regression has Pearson's r. Behind the best: paired on the same examples, 95 %. CPR, CMD: areas of the \
+the classes; a regression has Pearson's r. Heads tied: in the tables of both halves; where some do, values are means \
+over ten drawn orders of them. Behind the best: paired on the same examples, 95 %. CPR, CMD: areas of the \
 Mechanistic Interpretability Benchmark. Exact costs and Shapley values are of the task's own metric."""
 PLANTED = " AUROC, precision: against the heads whose part is known."
 FIRST = 5  # curves that have a colour: more cannot be told apart
@@ -28,6 +29,8 @@ COLUMNS = {  # heading -> field of a grade
     "area": "area",
     "95 % low": "area_low",
     "95 % high": "area_high",
+    "heads tied": "heads_tied",
+    "area over orders of ties": "over_ties",
     "behind the best [low, high]": "behind_best",
     "lead over random": "lead",
     "area, highest removed first": "area_top",
@@ -40,7 +43,7 @@ COLUMNS = {  # heading -> field of a grade
     "stability": "stability",
     "CPU seconds per example": "seconds",
 }
-TEXTS = ("score", "behind the best [low, high]")
+TEXTS = ("score", "heads tied", "area over orders of ties", "behind the best [low, high]")
 
 
 def figure(found: Grades) -> Figure:

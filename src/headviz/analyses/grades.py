@@ -35,9 +35,23 @@ class Grade(Result):
     stability: float | None  # share of the lowest fifth that both halves name; None for random orders: they see no data
     seconds: float  # of processor time per example: other work on the machine does not count
     curve: tuple[float, ...] = ()  # what is left at each of ``SHARES`` heads removed; empty in older records
+    tied: tuple[int, ...] = ()  # heads that tie with another, in the table of each half; empty in older records
+    ties_low: float | None = None  # where they do, the area is a mean over ten drawn orders, which go from here
+    ties_high: float | None = None  # to here
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "curve", tuple(self.curve))
+        object.__setattr__(self, "tied", tuple(self.tied))
+
+    @property
+    def heads_tied(self) -> str | None:
+        """How many heads tie in each half's table; None where it was not recorded."""
+        return ", ".join(map(str, self.tied)) or None
+
+    @property
+    def over_ties(self) -> str | None:
+        """From the lowest to the highest area over the orders of heads that tie; None where none does."""
+        return None if self.ties_low is None else f"{self.ties_low:.3f} to {self.ties_high:.3f}".replace("-", "−")
 
     @property
     def behind_best(self) -> str | None:

@@ -3,6 +3,7 @@
 The data are cut into halves of the same make-up. A score is measured on one half, and heads are removed by it on the
 other; then the halves change places. *Area*: the mean share of what the model knows above one class for all that is
 left at 10 to 90 % of the heads removed, lowest first, in balanced accuracy. 1 = everything, 0 = one class for all.
+Where heads tie, it is the mean over ten drawn orders of them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..results import Result
 from ..scores.catalogue import SCORES, score_named
 from ..storage.restoring import restored
 from ..storage.store import Store, make_key
+from ..ties import DRAWS, grid_values, tied
 from .analysis import Analysis, Option
 from .grade_view import figure, view
 from .grades import RANDOM, Grade, Grades
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 ABLATION, SHAPLEY = "ablation", "shapley"
 SEEDS = 20  # orders that the random score is averaged over
 LEAST = 40  # examples
-VERSION, WORDS = 3, "measured"  # of what is kept in the cache
+VERSION, WORDS = 4, "measured"  # of what is kept in the cache
 TIMED = 8  # examples that a score is timed on, with nothing from the cache
 WHY_CLASSES = "areas count right answers of each class, and translations have no classes"
 MIB = "areas as in the Mechanistic Interpretability Benchmark (ICML 2025)"
@@ -127,6 +129,8 @@ class Measured(Result):
     seconds: float
     curve: tuple[float, ...] = ()  # what is left at each share; empty in older files, as are the tables
     tables: tuple[tuple[NDArray[np.float64], ...], ...] = ()  # [half][order]: several orders of the random score
+    tied: tuple[int, ...] = ()  # heads that tie, in the table of each half
+    by_ties: tuple[float, ...] = ()  # the area in each order of the heads that tie
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Measured:
@@ -190,25 +194,27 @@ def _measured(
 ) -> Measured:
     per_half, seconds = _tables(clf, halves, name, cache, cancel)
     present = clf.full_mask
-    curves, tops, bench, agreements, rocs, precise = [], [], [], [], [], []
+    curves, tops, bench, agreements, rocs, precise, orders = [], [], [], [], [], [], []
     for measured, other in ((0, 1), (1, 0)):
         half = halves[other]
         for values in per_half[measured]:
-            curve = half.curve(present, values, cancel)
-            curves.append(half.left(curve))
-            bench.append(half.benchmark(present, curve))
+            drawn = half.curves(present, values, cancel)
+            left = [half.left(curve) for curve in drawn]
+            curves.append(np.mean(left, axis=0))
+            orders.append([left[draw % len(left)][:, 0].mean() for draw in range(DRAWS)])
+            bench.append(np.mean([half.benchmark(present, curve) for curve in drawn], axis=0))
             # a random order from its other end is another random order
-            again = curve if name == RANDOM else half.curve(present, -values, cancel)
-            tops.append(half.left(again)[:, 0].mean())
+            again = drawn if name == RANDOM else half.curves(present, -values, cancel)
+            tops.append(np.mean([half.left(curve)[:, 0].mean() for curve in again]))
             agreements.append(spearman(values, truth.costs[other]))
             if truth.planted is not None:
                 rocs.append(auroc(values, truth.planted))
                 precise.append(precision(values, truth.planted))
     stable = [overlap(a, b, present) for a, b in zip(*per_half, strict=True)]
     cpr, cmd = np.mean(bench, axis=0)
-    left = np.mean(curves, axis=0)
+    mean = np.mean(curves, axis=0)
     return Measured(
-        left.mean(axis=0),
+        mean.mean(axis=0),
         float(np.mean(tops)),
         float(cpr),
         float(cmd),
@@ -217,8 +223,10 @@ def _measured(
         float(np.mean(agreements)),
         float(np.mean(stable)),
         seconds,
-        tuple(left[:, 0].tolist()),
+        tuple(mean[:, 0].tolist()),
         tuple(tuple(tables) for tables in per_half),
+        tuple(tied(grid_values(tables[0], present.kept)) for tables in per_half),
+        tuple(np.mean(orders, axis=0).tolist()),
     )
 
 
@@ -267,6 +275,8 @@ def _graded(name: str, mine: Measured, base: Measured, best: Measured | None, sh
         None if name == RANDOM else mine.stability,
         mine.seconds,
         tuple(mine.curve),
+        tuple(mine.tied),
+        *((min(mine.by_ties), max(mine.by_ties)) if any(mine.tied) else ()),
     )
 
 

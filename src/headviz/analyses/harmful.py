@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..heads import HeadId, head_name
 from ..recipes.structure import Call
 from ..results import Result
+from ..ties import order_told, tied
 from . import ablation as single
 from .ablation import Ablation
 from .analysis import ENDS, MASKABLE, METRIC, PAIRED, Analysis, Picture, Table, View, in_points
@@ -105,7 +106,8 @@ def view(found: Harmful) -> View:
             "harmful_table",
             ("head", "gain", *ENDS, "p", "q"),
             rows,
-            "Gains in points. They are the best of many, so expect less on new data.",
+            "Gains in points. They are the best of many, so expect less on new data."
+            f"{order_told(tied(r.delta for r in found.heads), many)}",
             in_points("gain"),
         ),
     )

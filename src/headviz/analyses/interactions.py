@@ -21,6 +21,7 @@ from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..tasks import Dataset
 from ..tasks.sampling import require_size
 from ..tasks.strata import limited
+from ..ties import in_order
 from .analysis import Analysis, Option
 from .common import first_draw, require_classes, require_seconds, subject
 from .pairs import Interaction, Interactions, figure, view
@@ -183,7 +184,7 @@ def _rows(
         Interaction(heads[i], heads[j], m, m - half * e, m + half * e, q, float(estimates[i, j]))
         for (i, j), m, e, q in zip(found, means.tolist(), errors.tolist(), q_values, strict=True)
     ]
-    return tuple(sorted(rows, key=lambda r: (-abs(r.value), r.first, r.second)))
+    return tuple(in_order(rows, [-abs(r.value) for r in rows], seed=0))
 
 
 def run(given: Given) -> Interactions:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TaskError
-from ..heads import HeadId, HeadMask, lowest
+from ..heads import HeadId, HeadMask
 from ..progress import Cancel, stop_if
+from ..ties import draws, grid_values, in_lowest, ordered
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -86,14 +87,23 @@ class Half:
             r: NDArray[np.float64] = (w @ (x * y) / n - ex * ey) / np.sqrt(spread)
         return np.where(spread > 1e-18, r, 0.0)  # one answer for all follows nothing
 
-    def curve(self, present: HeadMask, values: NDArray, cancel: Cancel | None) -> NDArray[np.float64]:
-        """[shares, 1 + draws]: the metric with ever more heads off, the lowest values first."""
-        left = []
-        for share in SHARES:
-            stop_if(cancel)
-            gone = lowest(values, round(share * len(present.kept)), present.kept)
-            left.append(self._metric(self.evaluator.predictions(present.without(gone), keep=False)))
-        return np.array(left)
+    def curves(self, present: HeadMask, values: NDArray, cancel: Cancel | None) -> list[NDArray[np.float64]]:
+        """[shares, 1 + draws]: the metric with ever more heads off, the lowest values first.
+
+        One for each of ten orders of the heads that tie, or for the one where none does. A mask is evaluated once.
+        """
+        heads = present.kept
+        known: dict[HeadMask, NDArray[np.float64]] = {}
+
+        def metric(mask: HeadMask) -> NDArray[np.float64]:
+            if mask not in known:
+                stop_if(cancel)
+                known[mask] = self._metric(self.evaluator.predictions(mask, keep=False))
+            return known[mask]
+
+        orders = [ordered(values, heads, seed) for seed in draws(grid_values(values, heads))]
+        counts = [round(share * len(heads)) for share in SHARES]
+        return [np.array([metric(present.without(order[:count])) for count in counts]) for order in orders]
 
     def left(self, curve: NDArray) -> NDArray[np.float64]:
         """[shares, 1 + draws]: the share that is left of what the full model has above one class for all.
@@ -135,11 +145,11 @@ def auroc(values: NDArray, positives: Set[HeadId]) -> float:
 
 
 def precision(values: NDArray, positives: Set[HeadId]) -> float:
-    """The share of ``positives`` among as many heads of the highest values."""
+    """The share of ``positives`` among as many heads of the highest values; expected, where heads tie."""
     known = [HeadId(int(i), int(j)) for i, j in np.argwhere(np.isfinite(values))]
-    wanted = positives & set(known)
-    highest = known if len(known) == len(wanted) else lowest(-values, len(wanted), known)
-    return len(wanted & set(highest)) / len(wanted) if wanted else float("nan")
+    wanted = [h in positives for h in known]
+    count = sum(wanted)
+    return float(in_lowest(grid_values(-values, known), count)[wanted].sum()) / count if count else float("nan")
 
 
 def spearman(a: NDArray, b: NDArray) -> float:
@@ -152,10 +162,10 @@ def spearman(a: NDArray, b: NDArray) -> float:
 
 
 def overlap(a: NDArray, b: NDArray, present: HeadMask) -> float:
-    """Which share of the lowest fifth both tables name."""
+    """Which share of the lowest fifth both tables name; expected, where heads tie."""
     count = max(1, round(FIFTH * len(present.kept)))
-    first, second = (set(lowest(values, count, present.kept)) for values in (a, b))
-    return len(first & second) / count
+    first, second = (in_lowest(grid_values(values, present.kept), count) for values in (a, b))
+    return float((first * second).sum()) / count
 
 
 def planted_in(clf: Classifier) -> frozenset[HeadId] | None:

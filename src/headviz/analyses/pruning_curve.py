@@ -6,9 +6,9 @@ oracle: it has seen the answers that it is judged by. It looks at one head at a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from ..errors import OptionError, require_kind
 from ..evaluation.comparison import Answers, deltas, measure
 from ..evaluation.constant import corrected, remark_on
 from ..evaluation.verdict import MARGIN
-from ..heads import LEAST_STEP, HeadMask
+from ..heads import HeadMask
 from ..progress import Cancel, Progress, part
 from ..recipes.structure import Call, Each, Get, Let, Name
 from ..results import Result
@@ -43,7 +43,7 @@ from .analysis import (
     set_in,
 )
 from .common import ORACLE, Subject, check_score, constant_of, first_draw, predict_all, subject
-from .curves import ORACLE_NAME, Curve, CurvePoint, stepwise, told
+from .curves import ORACLE_NAME, Curve, CurvePoint, Order, averaged, check_steps, ordered_by, ties_beside, told
 from .recipe import EVALUATOR, Recipe, found_by, scored_by
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def pruning_curves(
     keep_per_layer: int = 0,
     metric: str | None = None,
     margin: float = MARGIN,
+    seed: int = 0,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> PruningCurves:
@@ -83,7 +84,8 @@ def pruning_curves(
 
     With an order called ``random``, every other one is compared with it, example by example.
 
-    ``margin``: points that may be lost and still count as nothing.
+    ``margin``: points that may be lost and still count as nothing. Heads that tie go in ten orders, drawn from
+    ``seed``; a point is the mean over them.
 
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
@@ -104,69 +106,58 @@ def pruning_curves(
                 f"Score '{name}' has shape {np.shape(values)}; the model has "
                 f"{present.num_layers} layers × {present.num_heads} heads."
             )
-    plans = {name: stepwise(present, values, step, until, keep_per_layer) for name, values in orders.items()}
+    plans = {n: ordered_by(present, values, step, until, keep_per_layer, seed=seed) for n, values in orders.items()}
     return measured(evaluator, plans, about, margin, progress, cancel)
 
 
 def measured(
     evaluator: MaskEvaluator,
-    plans: Mapping[str, Sequence[HeadMask]],
+    orders: Mapping[str, Order],
     about: Subject,
     margin: float,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> PruningCurves:
-    """One curve per plan: the masks that it goes through."""
+    """One curve per order. A mask that several orders go through is evaluated once."""
     present = evaluator.clf.present
-    masks = [mask for plan in plans.values() for mask in plan]
+    masks = list(dict.fromkeys(mask for order in orders.values() for plan in order.plans for mask in plan))
     answers, said = predict_all(evaluator, masks, progress=progress, cancel=cancel)
     baseline = measure(answers, answers.full, about.metric)
     constant = constant_of(evaluator, about.metric)
     labels = evaluator.data.label_names
-    made = []
+    made = {}
     for mask, now, d in zip(masks, said, deltas(answers, said, about.metric), strict=True):
         # the full model itself: no difference, whatever the examples
         ends = (0.0, 0.0) if mask == present else (d.interval_low, d.interval_high)
         remark = remark_on(now, answers.gold, labels) if answers.classes else ""
         share = corrected(d.masked, baseline, constant)
-        made.append(CurvePoint(mask.sparsity, mask, d.masked, d.delta, *ends, d.p_value, share, remark))
-    if RANDOM in plans:
-        made = _over_random(made, plans, dict(zip(masks, said, strict=True)), answers, about.metric)
-    points = iter(made)
-    curves = tuple(Curve(name, tuple(islice(points, len(plan))), margin / about.scale) for name, plan in plans.items())
-    return PruningCurves(about, baseline, curves, constant, margin)
+        made[mask] = CurvePoint(mask.sparsity, mask, d.masked, d.delta, *ends, d.p_value, share, remark)
+    over = _over_random(dict(zip(masks, said, strict=True)), answers, about.metric)
+    chance = [{mask.sparsity: mask for mask in plan} for plan in (orders[RANDOM].plans if RANDOM in orders else [[]])]
+
+    def point(mask: HeadMask, draw: int) -> CurvePoint:
+        other = chance[draw % len(chance)].get(mask.sparsity)
+        return made[mask] if other in (None, mask) else replace(made[mask], over_random=over(mask, other))
+
+    def curve(name: str, order: Order) -> Curve:
+        steps = zip(*order.plans, strict=True)
+        points = tuple(averaged([point(mask, draw) for draw, mask in enumerate(step)]) for step in steps)
+        return Curve(name, points, margin / about.scale, order.tied, order.heads)
+
+    return PruningCurves(about, baseline, tuple(curve(*one) for one in orders.items()), constant, margin)
 
 
 def _over_random(
-    made: Sequence[CurvePoint],
-    plans: Mapping[str, Sequence[HeadMask]],
-    said: Mapping[HeadMask, NDArray],
-    answers: Answers,
-    metric: str,
-) -> list[CurvePoint]:
-    """The points with the lower end of what they keep more than the random order at the same share."""
-    chance = {mask.sparsity: mask for mask in plans[RANDOM]}
-    found = []
-    for point in made:
-        other = chance.get(point.sparsity)
-        if other is not None and other != point.mask:
-            (d,) = deltas(answers.against(said[other]), [said[point.mask]], metric, tested=False)
-            point = replace(point, over_random=d.interval_low)
-        found.append(point)
-    return found
+    said: Mapping[HeadMask, NDArray], answers: Answers, metric: str
+) -> Callable[[HeadMask, HeadMask], float]:
+    """The lower end of what one mask keeps more than another; each pair is compared once."""
 
+    @cache
+    def lower(mask: HeadMask, other: HeadMask) -> float:
+        (d,) = deltas(answers.against(said[other]), [said[mask]], metric, tested=False)
+        return float(d.interval_low)
 
-def check_steps(step: float, until: float, keep_per_layer: int, heads: int) -> None:
-    """Refuse what no curve can be made of, before anything is computed. ``heads`` are those of one layer."""
-    if not (0 < step <= 1 and 0 < until <= 1):
-        raise OptionError(f"step and until must lie above 0 and be at most 1, not {step:g} and {until:g}.")
-    if step < LEAST_STEP:
-        raise OptionError(f"A step is at least {LEAST_STEP:g} of the heads, not {step:g}: a smaller one removes none.")
-    if not 0 <= keep_per_layer < heads:
-        raise OptionError(
-            f"A layer has {heads} heads, so from 0 to {heads - 1} of them can be kept, not {keep_per_layer}: "
-            "otherwise none may go."
-        )
+    return lower
 
 
 def run(given: Given) -> PruningCurves:
@@ -194,6 +185,7 @@ def run(given: Given) -> PruningCurves:
         keep_per_layer=keep,
         metric=metric,
         margin=given.option("margin"),
+        seed=given.option("seed"),
         progress=part(given.progress, 1, 2) if ORACLE in names else given.progress,
         cancel=given.cancel,
     )
@@ -223,6 +215,7 @@ def figure(found: PruningCurves) -> Figure:
             legendgroup=curve.name,
             line={"color": shade, "width": 2, "dash": "dot" if curve.name == ORACLE_NAME else _again(k)},
             marker={"size": 6},
+            error_y=_of_ties(curve),
             customdata=[
                 [*(unit * v for v in (p.delta, p.interval_low, p.interval_high)), number(p.corrected), safe(p.remark)]
                 for p in curve.points
@@ -234,6 +227,16 @@ def figure(found: PruningCurves) -> Figure:
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102])
     fig.update_yaxes(title=found.subject.metric)
     return frame(fig, 400, top=34)
+
+
+def _of_ties(curve: Curve) -> dict[str, Any] | None:
+    """Whiskers from the lowest to the highest of the orders of heads that tie."""
+    from ..charts.style import whisker
+
+    if not any(p.masks > 1 for p in curve.points):
+        return None
+    ends = [(p.value, p.ties_low, p.ties_high) if p.masks > 1 else (p.value,) * 3 for p in curve.points]
+    return {**whisker(*map(list, zip(*ends, strict=True))), "thickness": 1, "width": 3}
 
 
 def _again(place: int) -> str:
@@ -266,12 +269,14 @@ def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]
     """The curves and the table of their points."""
     scale, metric = found.subject.scale, found.subject.metric
     points = [(c, p) for c in found.curves for p in c.points]
+    ties = ("heads tied", "lowest order", "highest order") if any(c.tied for c in found.curves) else ()
     rows = [
         [
             c.name,
             p.sparsity,
             len(p.mask.off),
             p.value,
+            *((c.tied, p.ties_low, p.ties_high) if ties else ()),
             *(scale * v for v in (p.delta, p.interval_low, p.interval_high)),
             p.p_value,
             p.corrected,
@@ -279,17 +284,18 @@ def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]
         ]
         for c, p in points
     ]
+    form = "%.2f" if scale == 1 else "%.4f"
     best = "" if found.constant is None else f" The best constant answer has {metric} {found.constant:.3f}."
     formula = r"m(\text{masked}) \text{ against } |\text{off}| / |\text{heads}|"
     return (
         Picture(key, lambda: figure(found), caption, formula),
         Table(
             f"{key}_table",
-            ("order", "share off", "heads off", metric, "change", *ENDS, "p", "corrected", "answers"),
+            ("order", "share off", "heads off", metric, *ties, "change", *ENDS, "p", "corrected", "answers"),
             rows,
             "Changes in points. Corrected: the share that is left of what the full model has above the best constant "
-            f"answer.{best}",
-            in_points("change") | {"corrected": "%.3f", "share off": "%.3f", metric: "%.2f" if scale == 1 else "%.4f"},
+            f"answer.{best}{ties_beside(found.curves)}",
+            in_points("change") | {"corrected": "%.3f", "share off": "%.3f"} | dict.fromkeys((metric, *ties[1:]), form),
             [p.mask for _, p in points],
             "Choose a row to take its mask to the Mask lab.",
             height=300,

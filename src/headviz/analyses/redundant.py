@@ -25,6 +25,7 @@ from ..heads import CLASSIFICATION, HeadId, HeadMask
 from ..progress import Cancel, Progress, stop_if
 from ..results import Result, drawn
 from ..tasks import predicted
+from ..ties import in_order
 from .ablation import Ablation, ablate
 from .analysis import ENDS, METRIC, Analysis, Option, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
@@ -166,7 +167,7 @@ def _rows(
             rows.append(
                 RedundantPair(a, b, *alone, d.full - d.masked, *ends, e.value, e.p_value, corrected, e.low, e.high)
             )
-    return tuple(sorted(rows, key=lambda r: (-r.excess, r.first, r.second)))
+    return tuple(in_order(rows, [-r.excess for r in rows], seed=0))
 
 
 _ALIKE = {"digest": "model", "data_digest": "data", "metric": "metric", "stand_in": "stand-in for heads"}
@@ -199,7 +200,8 @@ def _by_promise(
         product = size[pair[0]] * size[pair[1]]
         return -float((change[pair[0]] * change[pair[1]]).sum()) / product if product > 0 else 0.0
 
-    pairs = list(combinations(logits, 2))
+    every = list(combinations(logits, 2))
+    pairs = in_order(every, [0.0] * len(every), seed=0)  # so that those that tie below stand in a drawn order
     turns = zip(sorted(pairs, key=expected), sorted(pairs, key=unlike), strict=True)
     return list(dict.fromkeys(pair for turn in turns for pair in turn))
 

@@ -27,7 +27,7 @@ from .ablation import Ablation, ablate
 from .all_but_one import AllButOne, Select, all_but_one
 from .analysis import MARGIN_OPTION, MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis, Table, View, set_in
 from .common import Subject, require_evaluator, subject
-from .curves import Curve, stepwise
+from .curves import Curve, ordered_by
 from .pruning_curve import PruningCurves, check_steps, measured
 from .recipe import EVALUATOR, Recipe, evaluator_of, found_by, scored_by
 
@@ -112,12 +112,14 @@ def stack_curves(
     step: float = 0.1,
     metric: str | None = None,
     margin: float = MARGIN,
+    seed: int = 0,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> PruningCurves:
     """Prune each stack alone, lowest score first, ``step`` of its heads at a time, until it has none left.
 
-    A point's ``sparsity`` is the share of the *stack's* heads that are off, as in Fig. 4.
+    A point's ``sparsity`` is the share of the *stack's* heads that are off, as in Fig. 4. Heads that tie go in ten
+    orders, drawn from ``seed``.
     """
     about, clf = subject(evaluator, metric), evaluator.clf
     present = clf.present
@@ -128,7 +130,7 @@ def stack_curves(
             f"{present.num_heads} heads."
         )
     own = {stack: [h for h in present.kept if h.layer in rows] for stack, rows in clf.stacks.items()}
-    plans = {stack: stepwise(present, scores, step, among=heads) for stack, heads in own.items() if heads}
+    plans = {stack: ordered_by(present, scores, step, among=heads, seed=seed) for stack, heads in own.items() if heads}
     found = measured(evaluator, plans, about, margin, progress, cancel)
 
     def of_stack(curve: Curve) -> Curve:
@@ -160,6 +162,7 @@ def stack_report(
     *,
     step: float = 0.1,
     margin: float = MARGIN,
+    seed: int = 0,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> StackReport:
@@ -179,7 +182,8 @@ def stack_report(
     select: Select = "same" if other is None else "other"
     table = ablate(evaluator, progress=part(progress, 0, 3), cancel=cancel)
     best = all_but_one(evaluator, select, other, progress=part(progress, 1, 3), cancel=cancel)
-    curves = stack_curves(evaluator, scores, step=step, margin=margin, progress=part(progress, 2, 3), cancel=cancel)
+    told = part(progress, 2, 3)
+    curves = stack_curves(evaluator, scores, step=step, margin=margin, seed=seed, progress=told, cancel=cancel)
     return StackReport(
         table.subject,
         table.baseline,
@@ -217,6 +221,7 @@ def run(given: Given) -> StackReport:
         given.on(some) if given.option("select") == "other" else None,
         step=given.option("step"),
         margin=given.option("margin"),
+        seed=given.option("seed"),
         progress=given.progress,
         cancel=given.cancel,
     )

@@ -16,6 +16,7 @@ from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..storage.exchange import MaskLike
+from ..ties import ordered
 from .alignment import ALL
 from .patching import Text, check_pairs, patch
 
@@ -49,7 +50,7 @@ class PatchingSet(Result):
     def ranked(self) -> list[HeadId]:
         """Heads with a value, the largest mean effect first."""
         found = [HeadId(int(i), int(j)) for i, j in np.argwhere(np.isfinite(self.mean))]
-        return sorted(found, key=lambda h: (-abs(float(self.mean[h])), h))
+        return ordered(-np.abs(self.mean), found, seed=0)
 
     def extra(self) -> dict[str, Any]:
         return {"ranking": self.ranked()}

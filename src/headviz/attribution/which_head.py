@@ -11,6 +11,7 @@ from ..errors import MaskError
 from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..results import Result
+from ..ties import in_order
 from .inputs import encode
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def which_heads(
         return float(values[full] - max(v for i, v in enumerate(values) if i != full))
 
     singles = {h: margin([h]) for h in off}
-    order = sorted(off, key=lambda h: (-singles[h], h))
+    order = in_order(off, [-singles[h] for h in off], seed=0)
     if singles[order[0]] > 0:
         return Restored((order[0],), True, count, full, masked)
     tried_all = True

@@ -8,7 +8,7 @@ from typing import Any
 from ..charts import numbers
 from ..evaluation.verdict import MARGIN
 from ..pruning.algorithms import DEFAULT
-from ..runs.baselines import NAMES, WORDS, distinct, role
+from ..runs.baselines import NAMES, WORDS, distinct, role, ties
 from ..runs.finding import finding
 from ..runs.record import PRUNE
 from ..tasks import points_in
@@ -88,7 +88,17 @@ def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -
     seeds = len({s.get("seed") for s in r["steps"]}) > 1
     prunes = _prunes(r)
     front = (*(("model",) if prunes else ()), *(("seed",) if seeds else ()))
-    rows = [[*front, "sparsity", *names, *(("points",) if prunes else ()), "seconds", "mask"]]
+    rows = [
+        [
+            *front,
+            "sparsity",
+            *(("tied",) if ties(points) else ()),
+            *names,
+            *(("points",) if prunes else ()),
+            "seconds",
+            "mask",
+        ]
+    ]
     for s in points:
         own = s.get("seed") is not None and not (prunes and s.get("reference"))
         metrics = (number(s["metrics"].get(n)) for n in names)
@@ -100,6 +110,7 @@ def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -
                 *name,
                 *seed,
                 "–" if s.get("sparsity") is None else f"{s['sparsity']:.1%}",
+                *((number(s.get("tied"), 0),) if ties(points) else ()),
                 *metrics,
                 *change,
                 f"{s['seconds']:.1f}",

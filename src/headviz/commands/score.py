@@ -12,6 +12,7 @@ from ..heads import HeadId
 from ..scores import DEFAULT, PRESETS, SCORES, score_heads
 from ..scores.catalogue import departures, preset_named, score_named
 from ..tasks import DEFAULT_SAMPLES, LengthFilter, sample
+from ..ties import order_told
 from .common import add_mask, add_model, add_task, load_data, load_model, number, progress_bar, read_mask, table, warn
 from .number_types import positive_int, seed
 
@@ -138,6 +139,8 @@ def show(result: dict[str, Any]) -> str:
         said.append(
             f"Another sample of this size would agree on {100 * result['stability']:.0f} % of the lowest fifth."
         )
+    if ties := order_told(result["tied"], sum(v is not None for row in result["values"] for v in row)):
+        said.append(ties.strip())
     read = f"{result['samples']:,} examples, " if result["samples"] else ""
     said.append(f"{read}{result['seconds']:.1f} s")
     if departing := departures(result["settings"].get("preset") or ""):

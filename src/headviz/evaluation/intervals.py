@@ -41,6 +41,16 @@ def consistent(low: ArrayLike, high: ArrayLike, p_value: ArrayLike, level: float
     return np.where(open_, np.minimum(low, 0.0), low), np.where(open_, np.maximum(high, 0.0), high)
 
 
+def over_draws(low: ArrayLike, high: ArrayLike, p_value: ArrayLike) -> tuple[NDArray, NDArray, NDArray]:
+    """Ends and p value of the mean of several draws, [draws, …], each with its own.
+
+    The ends are means: an error of a mean is at most the mean of the errors. p is twice the median, which is valid
+    however the draws hang together, and where it does not reject, the interval is widened to reach zero.
+    """
+    p = np.minimum(1.0, 2 * np.median(np.asarray(p_value), axis=0))
+    return *consistent(np.asarray(low).mean(axis=0), np.asarray(high).mean(axis=0), p), p
+
+
 def accuracy_intervals(worse: ArrayLike, better: ArrayLike, n: int, level: float = LEVEL) -> Ends:
     """Ends for each pair of counts of ``n`` examples: right answers lost, wrong ones mended.
 

@@ -17,6 +17,7 @@ from ..charts import numbers
 from ..commands.view_text import text_of
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, HeadScores, head_of
+from ..ties import order_told
 from .html import html_of
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _scores(scores: HeadScores) -> View:
         for head in chosen
     ]
     known = "with 95 % intervals over examples" if np.isfinite(scores.interval_low).any() else "which have no intervals"
-    caption = f"The highest and the lowest heads, {known}."
+    caption = f"The highest and the lowest heads, {known}.{order_told(scores.tied, len(scores.mask.kept))}"
     table = Table("ranked", ("rank", "head", "score", "low", "high"), rows, caption)
     grid = Grid("scores", scores.mask, scores.values, scores.score, "High = keep. Hollow = not measured.", form="%.3g")
     said = f"{scores.score} over {scores.samples:,} examples"

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import RunError
-from ..heads import HeadId, HeadMask, lowest
+from ..heads import HeadId, HeadMask
 from ..models.pruning import prune
 from ..progress import Cancel, PhaseProgress, Progress, of_phase
 from ..scores.gate_scores import gate_gradients
 from ..scores.learned import OPEN
 from ..scores.statistics import total
+from ..ties import Seed, grid_values, lowest, tied
 from .algorithms import ALGORITHMS
 from .finetune.sharing import trained_once
 from .finetune.training import Trained, fine_tune
 from .judging import judge_of
 from .options import FinetuneOptions
-from .plan import PruningPlan
+from .plan import DRAWN, PruningPlan
 from .records import Chosen, Result, Scored
 from .repair.apply import Repaired, repaired
 from .repair.kinds import NOTHING
@@ -109,6 +110,8 @@ class Loop:
         if result.trained is not None:
             folder = self.context.keep_trained(self.work.seed, self.work.step, result.trained)
             record = replace(record, model=folder, model_digest=result.trained.digest)
+        if choice is not None and choice.scores is not None:
+            record = replace(record, tied=tied(grid_values(choice.scores, self.candidates)))
         return Done(self.work, record=record, logits=result.answers)
 
     # masks ------------------------------------------------------------------------------------
@@ -132,7 +135,8 @@ class Loop:
         """The mask of the previous step with more heads off, the lowest ones, up to this step's size."""
         before = self.mask
         values = np.array(scores.values, dtype=float)  # None becomes NaN
-        more = lowest(values, self.size - len(before.off), self.candidates, self.plan.keep_per_layer)
+        count = self.size - len(before.off)
+        more = lowest(values, count, self.candidates, self.plan.keep_per_layer, seed=self.tie_seed)
         return Chosen(before.without(more), scores)
 
     def search_by_fisher(self) -> Chosen:
@@ -145,7 +149,7 @@ class Loop:
                 context.clf, data, plan.label_order, self.progress_of("score"), self.cancel
             )
         gradients = context.memory[key]  # [n, L, H]
-        mask = search(gradients, self.size, plan.keep_per_layer, rows_of(plan, context.clf))
+        mask = search(gradients, self.size, plan.keep_per_layer, rows_of(plan, context.clf), self.tie_seed)
         found = total(gradients**2)
         low, high = plain_table(found.low), plain_table(found.high)
         scores = Scored(plain_table((gradients**2).sum(axis=0)), low, high, len(data))
@@ -166,7 +170,7 @@ class Loop:
             start, first = before.scores, len(heads) - len(self.mask.off)
         counts = first, len(heads) - self.size
         logits = exact_gates(clf, data, plan, self._how(None), start, counts)
-        off = lowest(logits, self.size, heads, plan.keep_per_layer)
+        off = lowest(logits, self.size, heads, plan.keep_per_layer, seed=self.tie_seed)
         return Chosen(self.full.without(off), Scored(plain_table(logits), samples=len(data)))
 
     # scores -----------------------------------------------------------------------------------
@@ -310,6 +314,11 @@ class Loop:
         return replace(result, seconds={**(seconds or {}), **result.seconds}, repair_error=error)
 
     # helpers ----------------------------------------------------------------------------------
+
+    @property
+    def tie_seed(self) -> Seed:
+        """What breaks ties: the same draw at every step, and when the run goes on."""
+        return self.work.seed if self.plan.ties == DRAWN else None
 
     @property
     def candidates(self) -> tuple[HeadId, ...]:

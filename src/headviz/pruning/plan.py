@@ -25,6 +25,7 @@ LENGTH_FILTERS = ("quantile", "std", "none")
 KEEP_MODELS = ("last", "all")
 SCORE_SOURCES = ("fine-tuned", "masked-lm")
 INITIALISATIONS = ("pretrained", "random")
+DRAWN, BY_PLACE = "random", "place"
 LAST_STEPS = (TARGET, FULL)
 BESIDE_THE_PLAN = ("digests", "plugins")  # what a run's spec holds besides its plan
 # options added later -> what a stored plan without them means; a plan with this value is stored without it
@@ -35,6 +36,7 @@ ADDED: dict[str, Any] = {
     "last_step": FULL,
     "ablation": ZERO,
     "reference": EXAMPLES,
+    "ties": BY_PLACE,
 }
 
 
@@ -68,6 +70,7 @@ class PruningPlan(Source):
     last_step: str = TARGET
     sparsities: tuple[float, ...] | None = None
     keep_per_layer: int = 0
+    ties: str = DRAWN  # of heads with the same score, from the seed; "place": by layer and head, as in older plans
     seeds: tuple[int, ...] = (0,)
     samples: int = DEFAULT_SAMPLES  # examples to score on, balanced over the classes
     length_filter: str = "quantile"
@@ -116,6 +119,7 @@ class PruningPlan(Source):
         choice(self.score_source, "score_source", SCORE_SOURCES)
         choice(self.initialisation, "initialisation", INITIALISATIONS)
         choice(self.ablation, "ablation", ABLATIONS)
+        choice(self.ties, "ties", (DRAWN, BY_PLACE))
         if self.ablation != ZERO:
             _check_ablation(self.ablation, self.algorithm, self.repair)
         if self.score_source == "masked-lm":

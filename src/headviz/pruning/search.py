@@ -12,19 +12,22 @@ from math import comb
 
 import numpy as np
 
-from ..heads import HeadId, HeadMask, lowest
+from ..heads import HeadId, HeadMask
+from ..ties import TOLERANCE, Seed, lowest
 
 EXHAUSTIVE = 20_000  # up to so many choices of a layer all are tried; above that, swaps
 SWAPPED = 64  # up to so many units the best swap of all is made each time; above that, one sweep
 
 
-def search(gradients: np.ndarray, count: int, keep_per_layer: int = 0, rows: range | None = None) -> HeadMask:
+def search(
+    gradients: np.ndarray, count: int, keep_per_layer: int = 0, rows: range | None = None, seed: Seed = 0
+) -> HeadMask:
     """The ``count`` heads (of some rows) with the lowest diagonal Fisher information off. Every head costs the same."""
     _, layers, heads = gradients.shape
     full = HeadMask.full(layers, heads)
     fisher = (gradients.astype(np.float64) ** 2).sum(axis=0)
     candidates = [h for h in full.kept if rows is None or h.layer in rows]
-    return full.without(lowest(fisher, count, candidates, keep_per_layer))
+    return full.without(lowest(fisher, count, candidates, keep_per_layer, seed=seed))
 
 
 def rearranged(mask: HeadMask, gradients: np.ndarray) -> HeadMask:
@@ -37,7 +40,10 @@ def rearranged(mask: HeadMask, gradients: np.ndarray) -> HeadMask:
 
 
 def best_subset(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
-    """As many units as in ``start`` with the lowest joint Fisher information: all choices tried, or swaps made."""
+    """As many units as in ``start`` with the lowest joint Fisher information: all choices tried, or swaps made.
+
+    Where none is lower than ``start``, it stays.
+    """
     heads, count = len(fisher), len(start)
     if count in (0, heads):
         return start
@@ -46,7 +52,9 @@ def best_subset(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
         chosen = np.zeros((len(subsets), heads))
         np.put_along_axis(chosen, subsets, 1.0, axis=1)
         joint = np.einsum("ch,hg,cg->c", chosen, fisher, chosen, optimize=True)
-        return tuple(int(h) for h in subsets[int(np.argmin(joint))])
+        best = int(np.argmin(joint))
+        own = float(fisher[np.ix_(start, start)].sum())
+        return start if own <= joint[best] + TOLERANCE * abs(own) else tuple(int(h) for h in subsets[best])
     return _swapped(fisher, start) if heads <= SWAPPED else _swept(fisher, start)
 
 
@@ -83,6 +91,6 @@ def _swapped(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
             - 2 * fisher[np.ix_(kept, gone)]
         )
         i, j = np.unravel_index(int(np.argmin(change)), change.shape)
-        if change[i, j] >= -1e-12 * abs(float(off @ pull)):
+        if change[i, j] >= -TOLERANCE * abs(float(off @ pull)):
             return tuple(int(h) for h in np.flatnonzero(off))
         off[kept[i]], off[gone[j]] = 1.0, 0.0

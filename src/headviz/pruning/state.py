@@ -111,6 +111,7 @@ class StepRecord:
     model_digest: str | None = None
     predicted: dict[str, int] | None = None  # how often each class is predicted on dev
     constant: dict[str, float | None] | None = None  # what the best constant answer reaches in each metric
+    tied: int | None = None  # heads that tied with another when the step chose among them
 
 
 @dataclass(frozen=True, eq=False)

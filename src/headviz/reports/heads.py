@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..heads import HeadId, head_name
+from ..ties import in_order, order_told
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -32,6 +33,7 @@ def _score(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
     fig = make_subplots(1, 1)
     grid(fig, values, outcome["score"], 1, 1)
     said = f"{outcome['score']} of every head, on {outcome['samples']:,} examples; high = keep."
+    said += order_told(outcome.get("tied", 0), int(np.isfinite(values).sum()))
     return "Score of every head", frame(fig, 110 + max(220, 26 * len(values))), said
 
 
@@ -43,6 +45,7 @@ def _ablation(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
     found = Ablation.from_dict(run["outcome"])
     about = found.subject
     said = f"Points of {about.metric} that {about.model} loses without each head, on {about.n:,} examples."
+    said += order_told(found.tied, len(found.base.kept))
     return "Cost of every head", figure(found), said
 
 
@@ -73,4 +76,4 @@ def table_of(run: Mapping[str, Any]) -> tuple[tuple[str, ...], list[Sequence[Any
         for head, value in enumerate(line)
         if value is not None
     ]
-    return ("head", *named), sorted(rows, key=lambda row: -row[1])
+    return ("head", *named), in_order(rows, [-row[1] for row in rows], seed=0)

@@ -22,7 +22,9 @@ def table(view: RunView, full: bool) -> Table:
     steps = [*baselines.distinct(view.baseline), *view.steps]
     names = _metrics(steps)
     prunes, several = view.record.kind == PRUNE, _several(steps)
-    wide = [n for n in ("heads_off", "agreement", "parameters", "flops", "speedup") if any(n in s for s in steps)]
+    wide = [
+        n for n in ("heads_off", "tied", "agreement", "parameters", "flops", "speedup") if any(n in s for s in steps)
+    ]
     named = [_model(s, prunes) for s in steps]
     header: tuple[str, ...] = (*(("model",) if any(named) else ()), *(("seed",) if several else ()), "sparsity", *names)
     if prunes:
@@ -75,6 +77,7 @@ def for_people(view: RunView) -> Table:
         "model",
         *(("seed",) if several else ()),
         "heads removed",
+        *(("heads tied",) if (ties := baselines.ties(steps)) else ()),
         *(f"{n} [95 %]" for n in names),
         *(f"change of {n}, points" for n in names),
         "parameters",
@@ -87,6 +90,7 @@ def for_people(view: RunView) -> Table:
                 baselines.NAMES[baselines.role(s)],
                 *((_seed(s),) if several else ()),
                 f"{100 * s['sparsity']:.1f} %",
+                *((s.get("tied"),) if ties else ()),
                 *(_with_interval(s, n) for n in names),
                 *(_points_with_interval(_change(s, n), n) for n in names),
                 s.get("parameters"),
@@ -97,15 +101,16 @@ def for_people(view: RunView) -> Table:
 
 
 def compared(view: RunView) -> str:
-    """One sentence: which full model the steps are compared with."""
+    """Which full model the steps are compared with, and how heads that tie are removed."""
+    ties = baselines.tie_rule(view.record.spec, view.steps)
     which = baselines.against(view.record.spec, view.baseline)
     if which == baselines.RETRAINED:
         return (
             "Each retrained network is compared with the full θ0, retrained in the same way with the same seed. "
-            "θ*, the model as it was given, has a row of its own."
+            f"θ*, the model as it was given, has a row of its own.{ties}"
         )
     note = " The run did not train the full model." if baselines.retrains(view.record.spec) else ""
-    return f"Every step is compared with θ*, the model as it was given.{note}"
+    return f"Every step is compared with θ*, the model as it was given.{note}{ties}"
 
 
 def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:

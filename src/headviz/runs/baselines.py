@@ -13,6 +13,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from ..pruning import algorithms
+from ..pruning.plan import DRAWN
 from ..pruning.roles import GIVEN as GIVEN
 from ..pruning.roles import NAMES as NAMES
 from ..pruning.roles import PRUNED as PRUNED
@@ -56,6 +57,18 @@ def distinct(baseline: Sequence[Step]) -> list[Step]:
     """The full models, each once: θ* first, then the retrained one of every seed."""
     given = full_of(baseline, None, GIVEN)
     return [*([] if given is None else [given]), *(s for s in baseline if role(s) == RETRAINED)]
+
+
+def ties(steps: Sequence[Step]) -> bool:
+    """Whether heads tied in the score of some step."""
+    return any(s.get("tied") for s in steps)
+
+
+def tie_rule(spec: Mapping[str, Any], steps: Sequence[Step]) -> str:
+    """How a run with this plan breaks ties, a sentence with its blank; nothing where none were found."""
+    drawn = spec.get("ties") == DRAWN
+    rule = "at random from the run's seed" if drawn else "by layer and head, because an older version planned the run"
+    return f" Heads that tie are removed {rule}." if ties(steps) else ""
 
 
 def changes(step: Step, baseline: Sequence[Step], which: str) -> dict[str, dict[str, float | None]]:

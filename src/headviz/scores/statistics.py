@@ -13,6 +13,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ..evaluation.significance import LEVEL
+from ..ties import in_lowest
 
 RESAMPLES = 200
 ROLE = "role/"  # begins a role's name among the tables
@@ -147,8 +148,8 @@ def stability(s: Summary, on: NDArray[np.bool_]) -> float:
     """Expected share of the bottom 20 % of heads that another sample of this size would agree on.
 
     It is the mean overlap of pairs of resamples. Sampling noise also spreads the values themselves, so these are
-    first moved towards their median by that much. 1 = the ranking is settled; BOTTOM = no better than chance. NaN
-    with fewer than two examples.
+    first moved towards their median by that much. Heads that tie count as drawn, in each resample for itself. 1 = the
+    ranking is settled; BOTTOM = no better than chance. NaN with fewer than two examples.
     """
     measured = on & ~np.isnan(s.values)
     k = round(BOTTOM * int(measured.sum()))
@@ -160,9 +161,9 @@ def stability(s: Summary, on: NDArray[np.bool_]) -> float:
     if len(noise) < 2:
         return float("nan")
     middle = np.median(now)
-    lowest = _bottom(middle + _own_share(now, noise) * (now - middle) + noise, k)
+    lowest = in_lowest(middle + _own_share(now, noise) * (now - middle) + noise, k)
     pairs = len(lowest) // 2
-    return float((lowest[:pairs] & lowest[pairs : 2 * pairs]).sum() / (k * pairs))
+    return float((lowest[:pairs] * lowest[pairs : 2 * pairs]).sum() / (k * pairs))
 
 
 def _own_share(values: NDArray, noise: NDArray) -> float:
@@ -175,11 +176,3 @@ def _own_share(values: NDArray, noise: NDArray) -> float:
     low, high = np.quantile(values, (0.25, 0.75))
     spread = ((high - low) / _NORMAL_QUARTILES) ** 2
     return float(np.sqrt(max(0.0, 1 - added / spread))) if spread > 0 else 1.0
-
-
-def _bottom(values: NDArray, k: int) -> NDArray[np.bool_]:
-    """[R, heads] -> which are among the k lowest; heads without a value come last, ties by position."""
-    order = np.argsort(np.where(np.isnan(values), np.inf, values), axis=1, kind="stable")
-    out = np.zeros(values.shape, dtype=bool)
-    np.put_along_axis(out, order[:, :k], True, axis=1)
-    return out

@@ -174,7 +174,7 @@ class Work:
         """The search by the times of the table."""
         key = (remove, self.table)
         if key not in self._searches:
-            self._searches[key] = Search(self.clf, self.gradients, self.table, self.timer, remove)
+            self._searches[key] = Search(self.clf, self.gradients, self.table, self.timer, remove, self.options.seed)
         self._searches[key].cancel = self.cancel
         return self._searches[key]
 

@@ -19,6 +19,7 @@ from ...heads import HeadMask
 from ...models.feed_forward import neurons, smaller
 from ...progress import Cancel, stop_if
 from ...results import Result
+from ...ties import in_order
 from ..search import best_subset
 from .allotment import Choices, allotted, losses
 from .gradients import Gradients
@@ -78,6 +79,7 @@ class Search:
     table: Table
     timer: Timer
     remove: str = BOTH
+    seed: int = 0  # breaks ties
     cancel: Cancel | None = None
     _groups: list[Choices] = field(init=False)
     _shapes: dict[tuple[int, ...], Shape] = field(init=False, default_factory=dict)
@@ -148,10 +150,10 @@ class Search:
         off: list[tuple[int, int]] = []
         for layer in range(layers):
             present = self.clf.present.kept_in(layer)
-            off += [(layer, present[i]) for i in _gone(self._heads(layer), sizes[layer])]
+            off += [(layer, present[i]) for i in _gone(self._heads(layer), sizes[layer], self.seed)]
         kept = []
         for layer, size in enumerate(sizes[layers:]):
-            gone = set(_gone(self._neurons(layer), size))
+            gone = set(_gone(self._neurons(layer), size, self.seed))
             kept.append(tuple(i for i in range(self._neurons(layer).shape[1]) if i not in gone))
         return Shape(self.clf.present.without(off), tuple(kept))
 
@@ -171,11 +173,11 @@ class Search:
         )
 
 
-def _gone(gradients: np.ndarray, keep: int) -> tuple[int, ...]:
+def _gone(gradients: np.ndarray, keep: int, seed: int) -> tuple[int, ...]:
     """Which units go: the lowest, rearranged for the joint loss."""
     fisher = gradients.T @ gradients
-    lowest = np.argsort(np.diag(fisher), kind="stable")[: len(fisher) - keep]
-    return best_subset(fisher, tuple(int(i) for i in sorted(lowest)))
+    order = in_order(range(len(fisher)), np.diag(fisher), seed)
+    return best_subset(fisher, tuple(sorted(order[: len(fisher) - keep])))
 
 
 def _miss(speed: Speed, target: float) -> float:

@@ -14,6 +14,7 @@ from ...errors import TaskError
 from ...heads import HeadId, HeadMask, HeadScores
 from ...progress import part
 from ...scores.catalogue import SCORES
+from ...ties import order_told
 from ..shell import jobs, loaders, show
 from ..shell.view import View
 
@@ -226,6 +227,11 @@ def examples_of(found: HeadScores) -> str:
 
 
 RANKED = "All measured heads, the highest first."
+
+
+def ranked_by(found: HeadScores) -> str:
+    """What a ranking is, and how many heads tie in it."""
+    return RANKED + order_told(found.tied, len(found.mask.kept))
 
 
 def ranking_table(found: HeadScores, rows: Sequence[str] | None) -> tuple[list[str], list[list[Any]]]:

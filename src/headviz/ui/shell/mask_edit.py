@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import MaskError
-from ...heads import HeadId, HeadMask, lowest
+from ...heads import HeadId, HeadMask
 from ...models.stand_in import ZERO
+from ...ties import grid_values, levels, lowest
 
 DEPTH = 200  # steps of undo kept: a long session stays under 10 kB
 NAME_LENGTH = 60
@@ -64,28 +64,17 @@ def from_indices(indices: Iterable[Any], num_layers: int, num_heads: int) -> Hea
 def off_to_count(values: Any, count: int, present: HeadMask) -> HeadMask:
     """Exactly ``count`` of the present heads off: those with the lowest scores, from the full model.
 
-    Where the cut falls among heads with the same value, those that go are drawn (always the same ones): by place, they
-    would be the heads of the first layers.
+    Where the cut falls among heads with the same value, those that go are drawn, always the same ones.
     """
     there = present.kept
     if not 0 <= count <= len(there):
         raise MaskError(f"{count} heads cannot be off: the model has {len(there)}.")
-    return HeadMask.full(present.num_layers, present.num_heads).without(lowest(_ties_drawn(values), count, there))
-
-
-def _ties_drawn(values: Any) -> NDArray[np.float64]:
-    """Ranks in place of the values, where equal ones stand in a drawn order. NaN stays NaN."""
-    flat = np.asarray(values, dtype=np.float64)
-    order = np.lexsort((np.random.default_rng(0).random(flat.size), flat.ravel()))
-    ranks = np.empty(flat.size)
-    ranks[order] = np.arange(flat.size)
-    return np.where(np.isnan(flat), np.nan, ranks.reshape(flat.shape))
+    return HeadMask.full(present.num_layers, present.num_heads).without(lowest(values, count, there, seed=0))
 
 
 def tie_at(values: Any, count: int, present: HeadMask) -> str:
     """What to say where the ``count`` lowest end among heads with the same value, else nothing."""
-    there = np.array([float(values[h.layer][h.head]) for h in present.kept])
-    known = np.sort(there[~np.isnan(there)])
+    known = np.sort(levels(grid_values(values, present.kept)))
     if not 0 < count < known.size or known[count - 1] != known[count]:
         return ""
     same, below = int((known == known[count]).sum()), int((known < known[count]).sum())

@@ -10,6 +10,7 @@ import streamlit as st
 
 from ....charts import maps as charts_maps
 from ....heads import HeadId
+from ....ties import ordered
 from ...parts import abilities, cost
 from ...shell import show, state
 
@@ -122,7 +123,7 @@ def missing(found: Maps, word: str) -> str:
 def ranked(values: np.ndarray) -> list[HeadId]:
     """The heads that have a value, the highest first."""
     heads = [HeadId(int(i), int(j)) for i, j in zip(*np.isfinite(values).nonzero(), strict=True)]
-    return sorted(heads, key=lambda h: (-float(values[h]), h))
+    return ordered(-values, heads, seed=0)
 
 
 def _values(found: Maps, word: str, by: str) -> tuple[np.ndarray, str]:

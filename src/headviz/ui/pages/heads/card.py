@@ -75,7 +75,8 @@ def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
     elif chosen == "board":
         board.section(view)
     else:
-        _ranking(list(ready.values())[-1], shape, tuning.RANKED if "difference" in ready else scoring.RANKED)
+        found = list(ready.values())[-1]
+        _ranking(found, shape, tuning.RANKED if "difference" in ready else scoring.ranked_by(found))
 
 
 def _ranking(found: HeadScores, shape: Shape, caption: str) -> None:

@@ -77,7 +77,8 @@ def rows(view: RunView, names: Sequence[str]) -> tuple[list[str], list[list[Any]
     anew = baselines.against(view.record.spec, view.baseline) == baselines.RETRAINED
     metric, scale = names[0], points_in(names[0])
     changed = ["change, points", "from θ*, points"] if anew else ["change, points", "low", "high"]
-    header = ["model", *(["seed"] if several else []), "heads removed, %", *names, *changed, "seconds", "mask"]
+    tied = ["heads tied"] if baselines.ties(view.steps) else []
+    header = ["model", *(["seed"] if several else []), "heads removed, %", *tied, *names, *changed, "seconds", "mask"]
     out = []
     for s in (*baselines.distinct(view.baseline), *view.steps):
         change = s.get("change", {}).get(metric) or {}
@@ -90,6 +91,7 @@ def rows(view: RunView, names: Sequence[str]) -> tuple[list[str], list[list[Any]
                 baselines.NAMES[baselines.role(s)],
                 *([None if s.get("reference") else s.get("seed")] if several else []),
                 100 * s["sparsity"],
+                *([s.get("tied")] if tied else []),
                 *(s["metrics"].get(n) for n in names),
                 *(None if v is None else scale * v for v in ends),
                 s["seconds"],
@@ -108,7 +110,8 @@ def table(view: RunView, names: Sequence[str]) -> None:
         if anew
         else f"the change of {names[0]} is against the unpruned model, with its 95 % interval"
     )
-    show.table(header, body, "run_steps", cells=digits(header), caption=f"Every model of the run; {against}.")
+    ties = baselines.tie_rule(view.record.spec, view.steps)
+    show.table(header, body, "run_steps", cells=digits(header), caption=f"Every model of the run; {against}.{ties}")
 
 
 def digits(header: Sequence[str]) -> dict[str, Callable[[Any], str]]:
@@ -116,8 +119,8 @@ def digits(header: Sequence[str]) -> dict[str, Callable[[Any], str]]:
     words = ("model", "seed", "mask", "task", "algorithm", "score", "metric", "seeds", "missing")
     changes = {"low": show.low_end, "high": show.high_end}
     changes |= dict.fromkeys(("change, points", "from θ*, points"), show.points)
-    plain = ("heads removed, %", "seconds")
-    return {h: changes[h] if h in changes else _fixed(1 if h in plain else 3) for h in header if h not in words}
+    plain = {"heads removed, %": 1, "seconds": 1, "heads tied": 0}
+    return {h: changes[h] if h in changes else _fixed(plain.get(h, 3)) for h in header if h not in words}
 
 
 def _fixed(places: int) -> Callable[[Any], str]:

@@ -112,7 +112,7 @@ def _score(view: RunView) -> None:
             _to_heads(spec, found)
     with right:
         ranking = scoring.ranking_table(found, rows)
-        show.table(*ranking, "run_ranking", caption=scoring.RANKED, record=found.to_dict(), height=430)
+        show.table(*ranking, "run_ranking", caption=scoring.ranked_by(found), record=found.to_dict(), height=430)
 
 
 # options that the Heads page always has

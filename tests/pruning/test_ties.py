@@ -1,0 +1,76 @@
+"""Runs by a score that ties: heads go in an order drawn from the run's seed, the same when a run goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headviz.errors import RunError
+from headviz.heads import HeadMask
+from headviz.pruning import PruningPlan, State, advance, is_done, run_plan, start
+from headviz.runs import baselines
+from headviz.ties import lowest
+from support.pruning_plans import Table, context, plan, without_times
+
+COSTS = np.zeros((3, 4))
+COSTS[1, 2], COSTS[0, 0] = 0.2, 0.1
+
+
+def by_cost(clf: Any, data: Any, score: str, *, mask: Any, **_: Any) -> Table:
+    """Costs of a few heads; all others tie."""
+    kept = clf.present if mask is None else clf.present | mask
+    return Table(np.where(kept.array(), COSTS, np.nan))
+
+
+def masks(state: State) -> list[tuple[int, str]]:
+    return [(r.seed, r.mask) for r in state.records]
+
+
+@pytest.mark.parametrize("name", ["one-importance", "iterative"])
+def test_a_run_that_was_stopped_removes_the_heads_of_the_unbroken_one(name: str, tmp_path: Path) -> None:
+    p = plan(name, seeds=(0, 1, 2))
+    *_, whole = run_plan(p, context(tmp_path / "whole", score=by_cost))
+    c = context(tmp_path / "again", score=by_cost)
+    start(c, p).save(c.folder)
+    state = State.load(c.folder)
+    while not is_done(state):
+        c = context(tmp_path / "again", score=by_cost)  # nothing but the folder survives
+        advance(c, p, state).save(c.folder)
+        state = State.load(c.folder)
+    assert without_times(state) == without_times(whole)
+    full = HeadMask.full(3, 4)
+    for record in whole.steps:
+        expected = full.without(lowest(COSTS, record.heads_off, full.kept, seed=record.seed))
+        assert record.mask == expected.hex
+    assert len({r.mask for r in whole.steps if r.step == 1}) == 3  # of three seeds
+    assert [r.tied for r in whole.steps if r.seed == 0] == [10, 7, 4]
+    assert whole.to_dict()["records"][1]["tied"] == 10
+
+
+def test_an_older_plan_keeps_its_rule_and_its_digest_and_is_not_mixed_with_a_new_one(tmp_path: Path) -> None:
+    new = plan()
+    stored = {name: value for name, value in new.to_dict().items() if name != "ties"}
+    old = PruningPlan.from_dict(stored)
+    assert (old.ties, new.ties) == ("place", "random")
+    assert old.to_dict() == stored
+    assert old.digest != new.digest
+    *_, state = run_plan(old, context(tmp_path / "old", score=by_cost))
+    assert HeadMask.from_hex(state.steps[0].mask, 3, 4).off == ((0, 1), (0, 2), (0, 3))
+    with pytest.raises(RunError, match="another plan"):
+        next(run_plan(new, context(tmp_path / "old", score=by_cost), state))
+    told = baselines.tie_rule(old.to_dict(), state.to_dict()["records"])
+    assert "by layer and head" in told
+    assert "seed" in baselines.tie_rule(new.to_dict(), state.to_dict()["records"])
+    assert baselines.tie_rule(new.to_dict(), []) == ""
+
+
+def test_heads_without_any_information_tie_in_the_search_by_fisher(tmp_path: Path) -> None:
+    from headviz.pruning.search import best_subset, search
+
+    gone = {search(np.zeros((4, 3, 4)), 6, seed=seed).hex for seed in range(9)}
+    assert len(gone) == 9
+    assert best_subset(np.zeros((4, 4)), (1, 3)) == (1, 3)
+    assert best_subset(np.diag([4.0, 3.0, 2.0, 1.0]), (0, 1)) == (2, 3)
