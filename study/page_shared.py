@@ -182,11 +182,7 @@ def _all_boards(found: Cells) -> Iterator[str]:
         "",
         *table(["score", *names, "most"], [[f"`{s}`", *map(_behind, gs), f"{most(gs):.3f}"] for s, gs in of.items()]),
         "",
-        *(
-            [BY_LAYER + " The demo's board is not.", ""]
-            if any(map(any, (_by_layer(c["grades"]) for c in found)))
-            else []
-        ),
+        *([f"{BY_LAYER} The demo's board is not.", ""] if any(any(_by_layer(c["grades"])) for c in found) else []),
         f"At worst, `{least}` is {_behind(worst[least])} behind the best of a board; the next, `{second}`, "
         f"{_behind(worst[second])}. {_overlap(worst[least], worst[second])} Runs remove heads by `{TO_PRUNE_BY}` where "
         "no score is named.",

@@ -47,8 +47,8 @@ COLUMNS_READ = """\
 Intervals (95 %) are over examples drawn again. *Behind the best* is paired: the same draws for both scores. *Lead* is
 the area minus that of 20 random orders. *CPR* and *CMD* are the areas of the Mechanistic Interpretability Benchmark.
 *Agreement* is Spearman's correlation with the exact cost of each head, or with its Shapley value, on the other half.
-*Heads tied*: in the tables of both halves; where some do, values are means over ten drawn orders of them, and the next column
-goes from the lowest area to the highest. – : recorded before ties were counted.
+*Heads tied*: in the tables of both halves; where some do, values are means over ten drawn orders of them, and the next
+column goes from the lowest area to the highest. – : recorded before ties were counted.
 *AUROC* and *precision* are against the {planted} heads to which the demo's training gave a part; a head may matter
 without being one of them. *Stability* is the share of the lowest fifth that both halves name. *Seconds* of scores that
 were added later are of another day: `ablation-loss` reads what `ablation` measures and takes as long. The page *Heads*,
