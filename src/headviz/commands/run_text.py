@@ -87,18 +87,9 @@ def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -
     """The steps of a run as rows. Several seeds have a column for the seed, pruning runs one for the model."""
     seeds = len({s.get("seed") for s in r["steps"]}) > 1
     prunes = _prunes(r)
-    front = (*(("model",) if prunes else ()), *(("seed",) if seeds else ()))
-    rows = [
-        [
-            *front,
-            "sparsity",
-            *(("tied",) if ties(points) else ()),
-            *names,
-            *(("points",) if prunes else ()),
-            "seconds",
-            "mask",
-        ]
-    ]
+    tied = ties(points)
+    front = (*(("model",) if prunes else ()), *(("seed",) if seeds else ()), "sparsity", *(("tied",) if tied else ()))
+    rows = [[*front, *names, *(("points",) if prunes else ()), "seconds", "mask"]]
     for s in points:
         own = s.get("seed") is not None and not (prunes and s.get("reference"))
         metrics = (number(s["metrics"].get(n)) for n in names)
@@ -110,7 +101,7 @@ def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -
                 *name,
                 *seed,
                 "–" if s.get("sparsity") is None else f"{s['sparsity']:.1%}",
-                *((number(s.get("tied"), 0),) if ties(points) else ()),
+                *((number(s.get("tied"), 0),) if tied else ()),
                 *metrics,
                 *change,
                 f"{s['seconds']:.1f}",
