@@ -97,17 +97,6 @@ def test_every_head_can_go(tmp_path):
     assert state.steps[-1].mask == "000"
 
 
-def test_ties_break_by_layer_then_head(tmp_path):
-    def flat(clf, data, score, *, mask, **_):
-        class T:
-            values = np.zeros((3, 4))
-
-        return T()
-
-    *_, state = run_plan(plan("one-importance"), context(tmp_path, score=flat))
-    assert [r.mask for r in state.steps] == ["1ff", "03f", "007"]
-
-
 def test_unmeasured_heads_go_last(tmp_path):
     def holes(clf, data, score, *, mask, **_):
         class T:

@@ -93,6 +93,8 @@ def added(recorded: board.Recorded, names: Sequence[str], limit: int) -> board.R
         raise SystemExit(f"{found.grades.best} is the new best: measure all scores again, without --add.")
     agreed = {g.score: replace(old[g.score], shapley=g.shapley) for g in found.grades if g.score in old}
     new: dict[str, Grade] = {g.score: g for g in found.grades if g.score in names}
+    for name in new.keys() & old.keys():  # measured once more: its agreement with Shapley values is of the same table
+        new[name] = replace(new[name], shapley=new[name].shapley or old[name].shapley)
     if SHAPLEY in names:
         new = agreed | new
     joined = tuple(sorted((old | new).values(), key=lambda g: -g.area))

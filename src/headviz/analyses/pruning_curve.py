@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 
 RANDOM = "random"  # the order that the others must beat
+WHISKERS = " Whiskers: from the lowest to the highest of ten orders of the heads that tie."
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,7 @@ def figure(found: PruningCurves) -> Figure:
             legendgroup=curve.name,
             line={"color": shade, "width": 2, "dash": "dot" if curve.name == ORACLE_NAME else _again(k)},
             marker={"size": 6},
-            error_y=_of_ties(curve),
+            error_y=_of_ties(curve, shade),
             customdata=[
                 [*(unit * v for v in (p.delta, p.interval_low, p.interval_high)), number(p.corrected), safe(p.remark)]
                 for p in curve.points
@@ -229,14 +230,14 @@ def figure(found: PruningCurves) -> Figure:
     return frame(fig, 400, top=34)
 
 
-def _of_ties(curve: Curve) -> dict[str, Any] | None:
+def _of_ties(curve: Curve, shade: str) -> dict[str, Any] | None:
     """Whiskers from the lowest to the highest of the orders of heads that tie."""
     from ..charts.style import whisker
 
     if not any(p.masks > 1 for p in curve.points):
         return None
     ends = [(p.value, p.ties_low, p.ties_high) if p.masks > 1 else (p.value,) * 3 for p in curve.points]
-    return {**whisker(*map(list, zip(*ends, strict=True))), "thickness": 1, "width": 3}
+    return {**whisker(*map(list, zip(*ends, strict=True))), "color": shade}
 
 
 def _again(place: int) -> str:
@@ -288,7 +289,7 @@ def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]
     best = "" if found.constant is None else f" The best constant answer has {metric} {found.constant:.3f}."
     formula = r"m(\text{masked}) \text{ against } |\text{off}| / |\text{heads}|"
     return (
-        Picture(key, lambda: figure(found), caption, formula),
+        Picture(key, lambda: figure(found), caption + (WHISKERS if ties else ""), formula),
         Table(
             f"{key}_table",
             ("order", "share off", "heads off", metric, *ties, "change", *ENDS, "p", "corrected", "answers"),

@@ -14,7 +14,7 @@ from ..runs.record import PRUNE
 
 _NAMED = ("model", "task", "algorithm", "score")  # what every plan says
 # these go into --spec
-_WITHOUT_FLAG = ("finetune", "score_options", "retrain_full", "flops_length", "train_split", "dev_split")
+_WITHOUT_FLAG = ("finetune", "score_options", "retrain_full", "flops_length", "train_split", "dev_split", "ties")
 _START = ("run", "start")
 _SERVICE = Import("headviz.runs", ("service",))
 
