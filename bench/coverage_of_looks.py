@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from coverage import ACCURACY, POSITIVE, RATES, TO_THE_WORSE, drawn_scores, population
 from headviz.evaluation.growing import ENOUGH, level, looks
-from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, consistent, correlation_interval
+from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, correlation_interval
 from headviz.evaluation.resampling import Joint
-from headviz.evaluation.significance import LEVEL, mcnemar
+from headviz.evaluation.significance import LEVEL
 
 SIZES = (100, 256, 500, 2000)
 LARGE = (*RATES, 0.2, 0.4)  # shares of answers that change; a rough part of the data is also looked at where many do
@@ -52,7 +52,7 @@ def counted(n: int, joint: NDArray, runs: int, key: str, ends: Callable[[NDArray
 
 def of_accuracy(table: NDArray, n: int, wanted: float) -> Ends:
     lost, mended = table[:, 0], table[:, 1]
-    return consistent(*accuracy_intervals(lost, mended, n, wanted), mcnemar(lost, mended), wanted)
+    return accuracy_intervals(lost, mended, n, wanted)
 
 
 def cases(metric: str, n: int, runs: int) -> Iterator[tuple[float, float, float]]:

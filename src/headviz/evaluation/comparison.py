@@ -142,7 +142,7 @@ def deltas(
         if not len(masked):
             return []
         p_values = mcnemar(worse, better)
-        lows, highs = consistent(*accuracy_intervals(worse, better, n, level), p_values, level)
+        lows, highs = accuracy_intervals(worse, better, n, level)
         return [
             Delta(metric, n, full, float(np.mean(m == answers.gold)), float(low), float(high), float(p), name)
             for m, low, high, p in zip(masked, lows, highs, p_values, strict=True)

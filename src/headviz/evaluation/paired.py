@@ -21,9 +21,10 @@ MOST_CLASSES = 2000  # of a metric that is told from a table of all classes
 class Paired(Result):
     """The change of a metric: ``difference`` is after - before, from ``low`` to ``high``.
 
-    ``excludes`` is the largest loss that is still possible: a greater one is excluded at this level. Without an
-    interval it is NaN, and nothing is excluded. ``worse`` and ``better`` count the right answers lost and the wrong
-    ones mended; for a correlation, examples whose answer fell or rose.
+    ``excludes`` is the largest loss that is still possible, the interval's lower end: a greater one is excluded, of an
+    accuracy wrongly in at most 2.5 % (at the level of 0.95). Without an interval it is NaN, and nothing is excluded.
+    ``worse`` and ``better`` count the right answers lost and the wrong ones mended; for a correlation, examples whose
+    answer fell or rose.
     """
 
     metric: str
@@ -47,7 +48,9 @@ def paired(
 
     All three are equally long rows: class numbers for accuracy, f1 (of class 1) and matthews, numbers for pearson
     and spearman. f1 and matthews take at most 2,000 classes. -1 is an answer that is none of the classes. The interval
-    and the test agree: it excludes zero only where the test rejects. NaN where the metric is undefined.
+    and the test agree: it excludes zero only where the test rejects, for an accuracy also wherever it does. A
+    correlation does not depend on the scale of the answers, and neither do its interval and p. NaN where the metric is
+    undefined, as a correlation is where all answers are one value.
 
     >>> import headviz
     >>> change = headviz.paired([0, 1] * 50, [0, 1] * 50, [0, 1] * 48 + [1, 1, 1, 1])
@@ -78,14 +81,11 @@ def paired(
         count = len(occurring) - 1
         if metric != "accuracy" and count > MOST_CLASSES:
             raise TaskError(f"There are {count:,} classes; {metric} is compared over at most {MOST_CLASSES:,}.")
-    else:
-        rows["gold"] = _near_one(rows["gold"])
-        rows["before"], rows["after"] = _near_one(np.stack([rows["before"], rows["after"]]))
-    found = deltas(Answers(rows["gold"], rows["before"], count), [rows["after"]], metric, level=level)[0]
-    if classes:
         was, now = rows["before"] == rows["gold"], rows["after"] == rows["gold"]
     else:
         was, now = rows["before"] > rows["after"], rows["after"] > rows["before"]
+        rows = {name: _near_one(row) for name, row in rows.items()}
+    found = deltas(Answers(rows["gold"], rows["before"], count), [rows["after"]], metric, level=level)[0]
     worse, better = int((was & ~now).sum()), int((now & ~was).sum())
     ends = (found.interval_low, found.interval_high)
     return Paired(metric, len(was), found.delta, *ends, found.p_value, worse, better)

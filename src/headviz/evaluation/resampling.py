@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..errors import TaskError, is_one_of, unknown_choice
 
 SWAPS = 9999  # the smallest p is 1 / (SWAPS + 1): enough for 144 heads after Benjamini-Hochberg
-_CHUNK = 2_000_000  # weights held at once
+_CHUNK = 200_000  # values held at once; more no longer fit into the caches
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -144,7 +144,7 @@ def _by_class(gold: NDArray, said: NDArray, count: NDArray, classes: int) -> tup
 
 def pearson(gold: NDArray, predicted: NDArray) -> float:
     """Pearson's r; NaN where a side is constant."""
-    return float(_weighted_r(np.ones((1, len(gold))), gold.astype(float), predicted.astype(float))[0])
+    return float((_standardised(gold.astype(float)) * _standardised(predicted.astype(float))).mean())
 
 
 def ranks(values: NDArray) -> Floats:
@@ -163,42 +163,44 @@ REGRESSION_METRICS: dict[str, Callable[[NDArray, NDArray], float]] = {"pearson":
 
 
 def regression_swap_p(gold: NDArray, full: NDArray, masked: NDArray, metric: str, seed: int = 0) -> float:
-    """Paired swap test of a correlation."""
-    if np.array_equal(full, masked):
-        return float("nan") if np.isnan(REGRESSION_METRICS[metric](gold, full)) else 1.0
-    rng, n = np.random.default_rng(seed), len(gold)
-    even = np.ones((1, n))
-    gold = ranks(gold) if metric == "spearman" else gold.astype(float)
+    """Paired swap test of a correlation; NaN where a side is constant.
 
-    def r(values: NDArray) -> Floats:
-        return _weighted_r(even, gold, ranks(values) if metric == "spearman" else values)
-
-    observed = float((r(masked[None]) - r(full[None]))[0])
-    deltas = []
-    for rows in _rows(SWAPS, n):
-        swap = rng.random((rows, n)) < 0.5
-        deltas.append(r(np.where(swap, full, masked)) - r(np.where(swap, masked, full)))
-    return _p_value(np.concatenate(deltas), observed)
-
-
-def _weighted_r(weight: NDArray, x: NDArray, y: NDArray) -> Floats:
-    """Pearson's r of each row under its weights [R, N]; x and y are [N] or [R, N].
-
-    NaN where a side is constant. The values tell: rounding leaves a constant a variance a little above 0.
+    A correlation does not depend on the scale of the answers, so each model's are standardised, or ranked, before they
+    are swapped: raw ones of two scales would be mixed into answers of neither model. Pearson's r goes by its difference
+    over the standard error of that: without it, heavy tails would let the test reject too often.
     """
-    varies = _varies(weight, x) & _varies(weight, y)
-    total = weight.sum(axis=-1, keepdims=True)
-    x = x - (weight * x).sum(axis=-1, keepdims=True) / total
-    y = y - (weight * y).sum(axis=-1, keepdims=True) / total
-    top = (weight * x * y).sum(axis=-1)
-    below = np.sqrt((weight * x * x).sum(axis=-1) * (weight * y * y).sum(axis=-1))
-    return np.divide(top, below, out=np.full_like(top, np.nan), where=(below > 0) & varies)
+    ranked = metric == "spearman"
+    gold, full, masked = (_standardised(ranks(x) if ranked else x.astype(float)) for x in (gold, full, masked))
+
+    def apart(full: NDArray, masked: NDArray) -> Floats:
+        f, m = (_standardised(ranks(x) if ranked else x) for x in (full, masked))
+        before, after = f @ gold / len(gold), m @ gold / len(gold)
+        if ranked:
+            return after - before
+        influence = gold * (m - f)
+        for r, x, sign in ((after, m, -0.5), (before, f, 0.5)):
+            influence += sign * r[..., None] * (gold**2 + x**2)
+        error = np.sqrt((influence**2).sum(axis=-1))
+        return (after - before) / np.maximum(error, 1e-9)
+
+    if np.allclose(full, masked, rtol=0, atol=1e-12):
+        return 1.0
+    rng, deltas = np.random.default_rng(seed), []
+    for rows in _rows(SWAPS, len(gold)):
+        swap = rng.random((rows, len(gold))) < 0.5
+        deltas.append(apart(np.where(swap, full, masked), np.where(swap, masked, full)))
+    return _p_value(np.concatenate(deltas), float(apart(full, masked)))
 
 
-def _varies(weight: NDArray, x: NDArray) -> NDArray[np.bool_]:
-    """Whether each row has two values among those that occur in it."""
-    there = weight > 0
-    return np.where(there, x, -np.inf).max(axis=-1) > np.where(there, x, np.inf).min(axis=-1)
+def _standardised(values: NDArray) -> Floats:
+    """Mean 0 and variance 1 along the last axis; NaN where all are one value.
+
+    The values tell: rounding leaves a constant a variance a little above 0.
+    """
+    centred = values - values.mean(axis=-1, keepdims=True)
+    sd = np.sqrt((centred**2).mean(axis=-1, keepdims=True))
+    varies = (np.ptp(values, axis=-1, keepdims=True) > 0) & (sd > 0)
+    return np.divide(centred, sd, out=np.full_like(centred, np.nan), where=varies)
 
 
 def _rows(total: int, n: int) -> Iterator[int]:
@@ -212,5 +214,5 @@ def _p_value(deltas: Floats, observed: float) -> float:
     if np.isnan(observed):
         return float("nan")
     deltas = deltas[~np.isnan(deltas)]  # a swap may leave the metric undefined
-    extreme = np.count_nonzero(np.abs(deltas) >= abs(observed) - 1e-12)
+    extreme = np.count_nonzero(np.abs(deltas) >= abs(observed) * (1 - 1e-9) - 1e-12)
     return float((1 + extreme) / (1 + len(deltas)))
