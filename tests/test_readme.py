@@ -97,5 +97,5 @@ def test_the_findings_are_those_that_the_notebooks_show() -> None:
     assert "50 % of its heads can go by the size of their weights, and 30 % by the gradient" in said
     assert re.search(r"taylor 30 % of the heads magnitude 50 % of the heads random 0 %", curve)
     assert "in one random order none" in said
-    assert re.search(r"accuracy changes by 0\.0 points \[[−-]2\.5, \+2\.5\]", shown("own-model"))
-    assert "a loss of up to 2.5 points is possible" in said
+    assert re.search(r"accuracy changes by 0\.0 points \[[−-]3\.1, \+3\.1\]", shown("own-model"))
+    assert "a loss of up to 3.1 points is possible" in said

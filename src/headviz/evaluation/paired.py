@@ -55,7 +55,7 @@ def paired(
     >>> import headviz
     >>> change = headviz.paired([0, 1] * 50, [0, 1] * 50, [0, 1] * 48 + [1, 1, 1, 1])
     >>> change.worse, change.better, round(change.difference, 2), round(change.excludes, 3)
-    (2, 0, -0.02, 0.058)
+    (2, 0, -0.02, 0.07)
     """
     known = {**resampling.CLASS_METRICS, **resampling.REGRESSION_METRICS}
     if not is_one_of(metric, known):

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 DELTA = r"\Delta = m(\text{masked}) - m(\text{full})"
 PAIRED = (
-    "Interval: 95 %, paired on the same examples, after a few more changed answers have been counted each way; "
-    "resampled for BLEU. p: exact McNemar test for accuracy, paired bootstrap for BLEU, paired swap test for other "
-    "metrics. A loss or a gain is clear where the interval excludes zero."
+    "Interval: 95 %, paired on the same examples; exact for accuracy, after a few more changed answers have been "
+    "counted each way for other metrics, resampled for BLEU. p: exact McNemar test for accuracy, paired bootstrap for "
+    "BLEU, paired swap test for other metrics. A loss or a gain is clear where the interval excludes zero. Its "
+    "lower end is the loss that is excluded, for accuracy exceeded in at most 2.5 %."
 )
 EARLY = (
     "A sample of the examples, the classes in proportion, looked at again each time it has doubled. The interval is "
