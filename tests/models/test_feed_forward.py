@@ -13,12 +13,14 @@ from headviz.errors import ModelError
 from headviz.models.families import FAMILIES
 from headviz.models.feed_forward import NEURONS, neurons, outer_map, smaller
 from headviz.models.onnx import EQUAL, NEEDED, apart, difference, export_onnx
-from support.marks import classifiers
+from headviz.models.pruning import prune
+from support.marks import all_in_ci, classifiers
 from support.plain import evaluate
 from support.scored_data import made
-from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier
+from support.tiny import ALL_FAMILIES, FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier
 
 OFF = [(0, 1), (2, 0), (2, 3)]
+EMPTIED = [name for name in ALL_FAMILIES if FAMILIES[name].prunable and not FAMILIES[name].why_not_empty]
 KNOWN = [name for name in FAMILY_NAMES if not FAMILIES[name].why_no_neurons]
 each_known = pytest.mark.parametrize("family", classifiers(KNOWN))
 
@@ -142,6 +144,50 @@ def test_onnx_of_families_that_run_in_their_own_way(family, tmp_path):
         clf.model.get_input_embeddings().weight.normal_(generator=torch.Generator().manual_seed(0))
     path = export_onnx(clf, tmp_path / "model.onnx")
     assert difference(clf, path) < EQUAL
+
+
+def emptied(family):
+    """No heads in the first and the third layer, and no neurons in the second and the third if those can go."""
+    clf = tiny_classifier(family)
+    off = [(row, head) for row in range(0, clf.num_layers, 2) for head in range(clf.num_heads)]
+    if family == "t5":  # all layers of a stack
+        off = [(row, head) for row in clf.stacks["decoder"] for head in range(clf.num_heads)]
+    mask = clf.full_mask.without(off)
+    if clf.family.why_no_neurons or len(clf.family.layers) > 1:
+        return prune(clf, mask)
+    return smaller(clf, mask, [range(neurons(clf)[0]), (), ()])
+
+
+@pytest.mark.parametrize("family", all_in_ci([f for f in EMPTIED if f != "mbart"], ["bert"]))
+def test_nothing_without_entries_is_exported(family, tmp_path):
+    """onnxruntime's quantisation by channels fails on a matrix of 32 × 0."""
+    for name in NEEDED:
+        pytest.importorskip(name)
+    import onnx
+    import onnxruntime
+    from onnxruntime.quantization import quantize_dynamic
+
+    small = emptied(family)
+    path = export_onnx(small, tmp_path / "model.onnx")
+    graph = onnx.shape_inference.infer_shapes(onnx.load(path)).graph
+    assert [i.name for i in graph.initializer if 0 in i.dims] == []
+    shapes = {
+        v.name: [d.dim_value for d in v.type.tensor_type.shape.dim if d.HasField("dim_value")]
+        for v in (*graph.value_info, *graph.input)
+    }
+    products = [node for node in graph.node if node.op_type in ("MatMul", "Gemm")]
+    assert products
+    assert not [name for node in products for name in node.input if 0 in shapes.get(name, [])]
+    quantize_dynamic(path, tmp_path / "int8.onnx", per_channel=True)
+    for texts, pairs in ((TEXTS, PAIRS), (TEXTS[:1], PAIRS[:1])):
+        batch = small.collate(small.encode(texts, pairs))
+        for file, equal in ((path, EQUAL), (tmp_path / "int8.onnx", None)):
+            session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+            (result,) = session.run(None, {i.name: batch[i.name].numpy() for i in session.get_inputs()})
+            expected = small.logits(batch).numpy()
+            assert np.isfinite(result).all()
+            if equal is not None:
+                assert apart(result, expected) <= equal
 
 
 @pytest.mark.slow

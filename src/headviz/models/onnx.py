@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from ..errors import ModelError
 from .pruning import require_even
 from .quiet import quiet
+from .slices import is_map, weight_of
 
 if TYPE_CHECKING:
     from .classifier import Classifier
@@ -43,6 +44,29 @@ class _Plain(nn.Module):
         return logits
 
 
+class _BiasOnly(nn.Module):
+    """A linear map without inputs: zero, and its bias. Nothing of what it is given is read but the shape."""
+
+    def __init__(self, matrix: Any) -> None:
+        super().__init__()
+        size, bias = len(weight_of(matrix)), matrix.bias
+        self.bias = nn.Parameter(matrix.weight.new_zeros(size) if bias is None else bias.detach())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.bias.expand(*x.shape[:-1], -1)
+
+
+def _leave_out_empty(model: nn.Module) -> None:
+    """Cut the graph behind heads or neurons of which none is left, because runtimes fail on matrices without entries.
+
+    What computed them is then read by nothing, and the exporter drops it. In place.
+    """
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if is_map(child) and weight_of(child).shape[1] == 0:
+                setattr(module, name, _BiasOnly(child))
+
+
 def require_onnx() -> None:
     """One clear line where the extra is missing."""
     missing = [name for name in NEEDED if find_spec(name) is None]
@@ -59,6 +83,7 @@ def export_onnx(clf: Classifier, path: str | Path) -> Path:
     require_even(clf, clf.present)
     model: Any = copy.deepcopy(clf.model).cpu().float()
     model.set_attn_implementation("eager")
+    _leave_out_empty(model)
     texts = ["a", "a b c d e f g"], ["c d", "b"]
     batch = {k: v.cpu() for k, v in clf.collate(clf.encode(*texts)).items()}
     names = tuple(name for name in ORDER if name in batch)
