@@ -137,13 +137,13 @@ def test_a_sweep_is_the_greedy_search_written_out():
 
 
 def neuron_parts(clf, small):
-    return [(matrix, m) for matrix, size, m in text_layers(clf, small, DATA, None, None) if size == 1]
+    return [p.rows.fit + p.rows.held for p in text_layers(clf, small, DATA, None, None) if p.name == "W_2"]
 
 
 def test_the_wanted_output_of_a_narrowed_block_is_the_whole_models(clf):
     """In the first layer, with all heads there, the two models differ by the block alone."""
     small = smaller(clf, clf.present, [range(0, 64, 2), range(64), range(64)])
-    [(_, m)] = neuron_parts(clf, small)
+    [m] = neuron_parts(clf, small)
     seen, wanted = [], []
     layer = clf.module("encoder.layer.0")
     for e in clf.encode(DATA.texts, DATA.pairs):
@@ -159,20 +159,17 @@ def test_the_wanted_output_of_a_narrowed_block_is_the_whole_models(clf):
     np.testing.assert_allclose(m.cross, mine.T @ y, atol=1e-3)
 
 
-def test_tuned_neurons_are_the_least_squares_of_numpy(clf, monkeypatch):
-    for module in (moments, refit):
-        monkeypatch.setattr(module, "RIDGE", 1e-9)
-    monkeypatch.setattr("headviz.pruning.repair.tune.RIDGE", 1e-9)
+def test_tuned_neurons_are_the_least_squares_of_numpy():
     rng = np.random.default_rng(0)
     x, weights = rng.normal(size=(300, 7)), rng.normal(size=(8, 5))
     wanted = rng.normal(size=(300, 5))
     m = moments.moments([(torch.tensor(x), torch.tensor(wanted))])
     with_bias = np.column_stack([x, np.ones(300)])
     direct, *_ = np.linalg.lstsq(with_bias, wanted, rcond=None)
-    np.testing.assert_allclose(refit.refit_output(weights, m), direct, atol=1e-6)
+    np.testing.assert_allclose(refit.refit_output(weights, m, 1, 1e-9), direct, atol=1e-6)
     each = np.stack([np.outer(x[:, j], weights[j]).ravel() for j in range(7)], axis=1)
     scales, *_ = np.linalg.lstsq(each, (wanted - weights[-1]).ravel(), rcond=None)
-    np.testing.assert_allclose(scale_heads(weights, m, 1)[:-1], weights[:-1] * scales[:, None], atol=1e-6)
+    np.testing.assert_allclose(scale_heads(weights, m, 1, 1e-9)[:-1], weights[:-1] * scales[:, None], atol=1e-6)
 
 
 @pytest.mark.parametrize("repair", ["tune", "refit"])

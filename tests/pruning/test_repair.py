@@ -8,10 +8,13 @@ import headviz
 from headviz.heads import HeadMask
 from headviz.pruning import REPAIRS, run_plan
 from headviz.pruning.repair.apply import repaired
-from headviz.pruning.repair.moments import Moments, weights_of
-from headviz.pruning.repair.tune import factors
+from headviz.pruning.repair.moments import Moments, Split, held_out, weights_of
+from headviz.pruning.repair.refit import refit_output
+from headviz.pruning.repair.ridge import LIMIT, solved
+from headviz.pruning.repair.tune import factors, scale_heads
 from support.plain import evaluate
 from support.pruning_plans import context, make_data, plan, without_times
+from support.ridge import best, refitted, tuned
 from support.tiny import PRUNABLE, tiny_classifier
 
 DATA = make_data(40)
@@ -128,20 +131,90 @@ def test_the_reported_error_by_hand(clf, repair):
     assert fixed.error["after"] == pytest.approx(wrong / energy, rel=1e-4)
 
 
-def test_refit_is_least_squares_of_the_streams(clf):
-    """Each layer's W_O against a plain solver on the rows themselves, held near the old weights by the ridge."""
-    fixed = repaired(clf, MASK, DATA, "refit").classifier
-    plain = headviz.prune(clf, MASK)
+def held_rows(clf, data, layer):
+    """Whether each row of ``outputs_of`` is of a held-out text."""
+    encodings = clf.encode(data.texts, data.pairs)
+    last = layer + 1 == clf.num_layers
+    return np.repeat(held_out(encodings), [1 if last else len(e) for e in encodings])
+
+
+def with_constant(out):
+    return np.hstack([out, np.ones((len(out), 1))])
+
+
+@pytest.mark.parametrize(("repair", "solve"), [("tune", tuned), ("refit", refitted)])
+def test_a_repair_is_least_squares_of_the_streams(clf, repair, solve):
+    """Each layer's W_O against a plain solver on the rows themselves, for every ridge, and the choice among them."""
+    result = repaired(clf, MASK, DATA, repair)
+    fixed, plain = result.classifier, headviz.prune(clf, MASK)
     full, mine, outputs = parts(clf, DATA), parts(fixed, DATA), outputs_of(fixed, DATA)
-    for layer in range(3):
-        out, old = outputs[layer], weights_of(plain.projections(layer).output)
-        ridge = 1e-3 * (out**2).sum() / out.shape[1]
-        x = np.hstack([out, np.ones((len(out), 1))])
-        wanted = full[layer][0] + full[layer][1] - mine[layer][1]
-        a = np.vstack([x, np.sqrt(ridge) * np.eye(x.shape[1])[:-1]])
-        b = np.vstack([wanted - x @ old, np.zeros((out.shape[1], old.shape[1]))])
-        expected = old + np.linalg.lstsq(a, b, rcond=None)[0]
-        np.testing.assert_allclose(weights_of(fixed.projections(layer).output), expected, atol=2e-4)
+    for layer, told in enumerate(result.error["maps"]):
+        old, held = weights_of(plain.projections(layer).output), held_rows(clf, DATA, layer)
+        x, wanted = with_constant(outputs[layer]), full[layer][0] + full[layer][1] - mine[layer][1]
+        expected, ridge = best(solve, x, wanted, held, old, clf.head_size)
+        new = weights_of(fixed.projections(layer).output)
+        np.testing.assert_allclose(new, expected, atol=2e-4)
+        assert (told["layer"], told["map"], told["ridge"]) == (layer, "W_O", ridge)
+        for when, weights in (("before", old), ("after", new)):
+            share = ((wanted - x @ weights)[held] ** 2).sum() / (wanted[held] ** 2).sum()
+            assert told["held_out"][when] == pytest.approx(share, rel=1e-3)
+            assert told["largest"][when] == pytest.approx(np.abs(weights[:-1]).max(initial=0), rel=1e-5)
+
+
+def test_held_out_are_the_same_texts_in_every_order(clf):
+    encodings = clf.encode([*DATA.texts, *DATA.texts[:5]], [*DATA.pairs, *DATA.pairs[:5]])
+    held = held_out(encodings)
+    assert held_out(encodings[::-1]) == held[::-1]
+    assert held[40:] == held[:5]  # a text is never on both sides
+    assert 4 <= sum(held) <= 12
+    assert held_out(encodings[:1]) == [False]
+    assert sum(held_out(clf.encode(["a dog", "a cat"]))) == 1
+
+
+def nearly_collinear(clf):
+    """Head 2 of the first layer is head 0 and a twentieth of head 1."""
+    query, key, value, output = clf.projections(0)
+    d = clf.head_size
+    with torch.no_grad():
+        for matrix in (query, key):
+            for tensor in (matrix.weight, matrix.bias):
+                tensor[d : 3 * d] = torch.cat([tensor[:d], tensor[:d]])
+        for tensor in (value.weight, value.bias):
+            tensor[2 * d : 3 * d] = tensor[:d] + tensor[d : 2 * d] / 20
+        output.weight[:, d : 2 * d] *= 3
+    return clf
+
+
+def test_nearly_collinear_heads_do_not_get_huge_weights():
+    """Without head 1, twenty times the difference of heads 2 and 0 would rebuild it exactly."""
+    clf = nearly_collinear(tiny_classifier())
+    mask = HeadMask.full(3, 4).without([(0, 1)])
+    result = repaired(clf, mask, DATA, "refit")
+    old, new = (weights_of(m.projections(0).output)[:-1] for m in (headviz.prune(clf, mask), result.classifier))
+    assert np.abs(new).max() <= LIMIT * np.abs(old).max()
+    assert result.error["maps"][0]["held_out"]["after"] < result.error["maps"][0]["held_out"]["before"]
+
+
+@pytest.mark.parametrize("solve", [scale_heads, refit_output])
+def test_weights_stay_where_every_solution_is_worse_on_held_out_rows(solve):
+    """The rows that are fitted want the opposite of what the others want, which is what the map already gives."""
+    rng = np.random.default_rng(0)
+    x, old = with_constant(rng.normal(size=(90, 6))), rng.normal(size=(7, 5))
+
+    def of(x, wanted):
+        return Moments(len(x), x.T @ x, x.T @ wanted, float((wanted**2).sum()))
+
+    new, ridge = solved(solve, old, Split(of(x[:60], -x[:60] @ old), of(x[60:], x[60:] @ old)), 2)
+    assert ridge is None
+    np.testing.assert_array_equal(new, old)
+    new, ridge = solved(solve, old, Split(of(x[:60], -x[:60] @ old), of(x[60:], -x[60:] @ old)), 2)
+    assert ridge is not None
+
+
+def test_nothing_is_refitted_on_a_single_text(clf):
+    result = repaired(clf, MASK, DATA.subset([0]), "refit")
+    assert result.classifier.digest == headviz.prune(clf, MASK).digest
+    assert {m["ridge"] for m in result.error["maps"]} == {None}
 
 
 @pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
@@ -167,7 +240,8 @@ def test_without_any_head_refit_is_the_best_constant(clf):
         outputs_of(clf, DATA)[0] @ weights_of(clf.projections(0).output)[:-1]
         + weights_of(clf.projections(0).output)[-1]
     )
-    np.testing.assert_allclose(fixed.projections(0).output.bias, first.mean(axis=0), atol=1e-5)
+    fitted_on = first[~held_rows(clf, DATA, 0)]
+    np.testing.assert_allclose(fixed.projections(0).output.bias, fitted_on.mean(axis=0), atol=1e-5)
 
 
 def test_factors_are_the_least_squares_solution():
@@ -177,7 +251,7 @@ def test_factors_are_the_least_squares_solution():
     wanted = (out * np.repeat(truth, 4)) @ weights[:-1] + weights[-1]
     x = np.hstack([out, np.ones((500, 1))])
     m = Moments(500, x.T @ x, x.T @ wanted, float((wanted**2).sum()))
-    np.testing.assert_allclose(factors(weights, m, 4), truth, atol=5e-3)
+    np.testing.assert_allclose(factors(weights, m, 4, 1e-3), truth, atol=5e-3)
     # against lstsq on the stacked system, whose ridge is the same
     a = np.stack([(out[:, i * 4 : i * 4 + 4] @ weights[i * 4 : i * 4 + 4]).ravel() for i in range(3)], axis=1)
     gram = a.T @ a
@@ -187,7 +261,7 @@ def test_factors_are_the_least_squares_solution():
         np.concatenate([(wanted - weights[-1]).ravel() - a.sum(axis=1), np.zeros(3)]),
         rcond=None,
     )[0]
-    np.testing.assert_allclose(factors(weights, m, 4), 1 + direct, rtol=1e-9)
+    np.testing.assert_allclose(factors(weights, m, 4, 1e-3), 1 + direct, rtol=1e-9)
 
 
 def test_moments_give_the_error():

@@ -10,8 +10,9 @@ import headviz
 from headviz.errors import Cancelled, ModelError
 from headviz.heads import HeadMask
 from headviz.pruning.repair.apply import repaired
-from headviz.pruning.repair.moments import RIDGE, weights_of
+from headviz.pruning.repair.moments import held_out, weights_of
 from support.marks import all_in_ci, translators
+from support.ridge import best, refitted, tuned
 from support.tiny_translation import HEADS, ROWS, TRANSLATION_NAMES, tiny_translator
 from support.translation_plans import context, done, mask_of, pairs, plan
 
@@ -67,25 +68,11 @@ def test_the_row_that_runs_last_is_the_plain_least_squares_solution(family, repa
     own, columns = weights_of(clf.projections(LAST).output), kept_columns(mask, LAST, clf.head_size)
     kept, wanted = whole[:, columns], attended(clf, LAST, whole)
     start = np.vstack([own[columns], own[-1:]])
-    if repair == "refit":
-        ridge = RIDGE * (kept**2).sum() / len(columns)
-        constant = np.ones((len(kept), 1)) if family != "t5" else np.zeros((len(kept), 1))
-        a = np.vstack([np.hstack([kept, constant]), np.sqrt(ridge) * np.eye(len(columns), len(columns) + 1)])
-        b = np.vstack([wanted - np.hstack([kept, constant]) @ start, np.zeros((len(columns), wanted.shape[1]))])
-        expected = start + np.linalg.lstsq(a, b, rcond=None)[0]
-    else:
-        parts = np.stack(
-            [
-                (kept[:, i : i + clf.head_size] @ start[i : i + clf.head_size]).ravel()
-                for i in range(0, len(columns), clf.head_size)
-            ],
-            axis=1,
-        )
-        ridge = RIDGE * (parts**2).sum() / parts.shape[1]
-        a = np.vstack([parts, np.sqrt(ridge) * np.eye(parts.shape[1])])
-        b = np.concatenate([(wanted - start[-1]).ravel() - parts.sum(axis=1), np.zeros(parts.shape[1])])
-        by = 1 + np.linalg.lstsq(a, b, rcond=None)[0]
-        expected = start * np.append(np.repeat(by, clf.head_size), 1.0)[:, None]
+    constant = np.full((len(kept), 1), float(family != "t5"))  # T5 has no bias
+    encodings = clf.encode(DATA.texts, DATA.references)
+    held = np.repeat(held_out(encodings), [len(e.target) for e in encodings])
+    solve = refitted if repair == "refit" else tuned
+    expected, _ = best(solve, np.hstack([kept, constant]), wanted, held, start, clf.head_size)
     np.testing.assert_allclose(weights_of(fixed.classifier.projections(LAST).output), expected, atol=2e-4)
     for row in range(ROWS):
         if row != LAST:  # nothing was missing there

@@ -149,4 +149,19 @@ def show(result: dict[str, Any]) -> str:
     for t in result["targets"]:
         lines.append(f"{t['target']:g}×: heads per layer {' '.join(map(str, t['heads_per_layer']))}")
         lines.append(f"      neurons per layer {' '.join(map(str, t['neurons_per_layer']))}")
+        if t["error"]:
+            lines.append(_repaired(t["error"]))
     return "\n".join(lines)
+
+
+def _repaired(error: dict[str, Any]) -> str:
+    """What the repair did: error and largest weight of each matrix, before and after."""
+
+    def change(of: dict[str, float]) -> str:
+        return f"{of['before']:.3g} → {of['after']:.3g}"
+
+    rows: list[Any] = [("repaired", "ridge", "error on held-out examples", "largest weight")]
+    for m in error["maps"]:
+        ridge = "left as it was" if m["ridge"] is None else f"{m['ridge']:g}"
+        rows.append((f"layer {m['layer']}, {m['map']}", ridge, change(m["held_out"]), change(m["largest"])))
+    return table([*rows, ("in all", "", change(error["held_out"]), "")])

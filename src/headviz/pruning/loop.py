@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -306,7 +306,7 @@ class Loop:
         clf: Classifier,
         mask: HeadMask | None,
         seconds: Mapping[str, float] | None = None,
-        error: dict[str, float] | None = None,
+        error: dict[str, Any] | None = None,
     ) -> Result:
         """The evaluated model; ``seconds`` and ``error`` are those of its making."""
         judge = judge_of(self.context, self.plan.label_order, self.plan.flops_length)

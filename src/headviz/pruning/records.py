@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .state import Choice, Point, Table
 
@@ -48,5 +48,5 @@ class Result:
     flops: int
     seconds: dict[str, float]
     curve: tuple[Point, ...] = ()
-    repair_error: dict[str, float] | None = None
+    repair_error: dict[str, Any] | None = None
     trained: Classifier | None = None

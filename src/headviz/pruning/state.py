@@ -106,7 +106,7 @@ class StepRecord:
     seconds: dict[str, float]  # by phase: score, repair, train, evaluate
     logits: str  # SHA-256 of the dev logits
     curve: tuple[Point, ...] = ()  # of the fine-tuning, where there was one
-    repair_error: dict[str, float] | None = None  # reconstruction error before and after the repair
+    repair_error: dict[str, Any] | None = None  # reconstruction error before and after the repair
     model: str | None = None  # folder of the trained model, relative to the context's folder
     model_digest: str | None = None
     predicted: dict[str, int] | None = None  # how often each class is predicted on dev

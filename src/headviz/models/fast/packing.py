@@ -73,6 +73,10 @@ class Chunk:
     def tokens(self) -> int:
         return self.groups[-1].stop
 
+    def texts(self) -> list[int]:
+        """The position of each row's text in the data set."""
+        return [i for g in self.groups for i in self.index[g.first : g.first + g.count] for _ in range(g.length)]
+
     def first_rows(self) -> list[int]:
         """The row of each text's first token."""
         return [g.start + i * g.length for g in self.groups for i in range(g.count)]

@@ -51,7 +51,7 @@ class Faster(Result):
     heads_per_layer: list[int]
     neurons_per_layer: list[int]
     parameters: tuple[int, int]
-    error: dict[str, float] | None  # of the layers' outputs on the sample, before and after the tuning
+    error: dict[str, Any] | None  # of the layers' outputs on the sample, before and after the tuning
     metrics: dict[str, float] | None
     baseline: dict[str, float] | None
     change: dict[str, Any] | None
@@ -178,7 +178,7 @@ class Work:
         self._searches[key].cancel = self.cancel
         return self._searches[key]
 
-    def built(self, shape: Shape) -> tuple[Classifier, dict[str, float] | None]:
+    def built(self, shape: Shape) -> tuple[Classifier, dict[str, Any] | None]:
         """The model of a shape, tuned, and trained if asked for; the error of the tuning."""
         small = shape.of(self.clf)
         small = dataclasses.replace(small, model=copy.deepcopy(small.model))  # shares no weights with the caller's

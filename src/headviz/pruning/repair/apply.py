@@ -13,7 +13,8 @@ from ...storage.exchange import MaskLike
 from .bias import compensate
 from .kinds import NOTHING, REPAIRS
 from .refit import refit_output
-from .streams import Solve, rebuild
+from .ridge import Solve
+from .streams import rebuild
 from .tune import scale_heads
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Repaired:
     """A pruned classifier with repaired weights, and its error on the sample before and after."""
 
     classifier: Classifier
-    error: dict[str, float] | None
+    error: dict[str, Any] | None
     seconds: float
 
 

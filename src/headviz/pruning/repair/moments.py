@@ -6,9 +6,10 @@ Shapes: N rows (tokens), D hidden size, W what the map reads: h kept heads of si
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from hashlib import sha256
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 
 from ...models.slices import is_transposed, weight_of
 
-RIDGE = 1e-3  # of the mean squared head output: directions that the sample hardly shows stay as they are
+HELD_OUT = 5  # one text in so many is not fitted on
 
 
 @dataclass(frozen=True)
@@ -40,17 +41,57 @@ class Moments:
         return max(0.0, self.energy - 2 * fit + own)
 
 
+class Split(NamedTuple):
+    """The moments of the rows that a map is fitted on, and of those of held-out texts."""
+
+    fit: Moments
+    held: Moments
+
+
+class Part(NamedTuple):
+    """One map to be solved, and what it reads and should give."""
+
+    layer: int
+    name: str
+    matrix: nn.Linear
+    size: int  # inputs of each head; a neuron is one
+    rows: Split
+
+
+def held_out(texts: Iterable[Any]) -> list[bool]:
+    """Which texts are not fitted on: chosen by what they say, so that order does not matter and equal ones agree.
+
+    Of a single text, none is.
+    """
+    keys = [sha256(repr((text.ids, text.target)).encode()).digest() for text in texts]
+    different = sorted(set(keys))
+    chosen = set(different[: max(len(different) // HELD_OUT, len(different) > 1)])
+    return [key in chosen for key in keys]
+
+
 def moments(pieces: Iterable[tuple[Tensor, Tensor]], constant: bool = True) -> Moments:
     """Accumulate (outputs [N, W], wanted [N, D]); ``constant`` says whether there is a bias to be found."""
-    total: Moments | None = None
-    for outputs, wanted in pieces:
-        behind = outputs.new_full((len(outputs), 1), float(constant))
-        x = torch.cat([outputs, behind], dim=1).double()
-        y = wanted.double().to(x.device)
-        one = Moments(len(x), (x.T @ x).cpu().numpy(), (x.T @ y).cpu().numpy(), float((y * y).sum()))
-        total = one if total is None else total + one
-    assert total is not None
-    return total
+    return _total([_moments(*piece, constant) for piece in pieces])
+
+
+def split_moments(pieces: Iterable[tuple[Tensor, Tensor, Tensor]], constant: bool = True) -> Split:
+    """The same of (outputs, wanted, whether a row is of a held-out text [N])."""
+    sides: tuple[list[Moments], list[Moments]] = ([], [])
+    for outputs, wanted, held in pieces:
+        for side, rows in zip(sides, (~held, held), strict=True):
+            side.append(_moments(outputs[rows.to(outputs.device)], wanted[rows.to(wanted.device)], constant))
+    return Split(*map(_total, sides))
+
+
+def _moments(outputs: Tensor, wanted: Tensor, constant: bool) -> Moments:
+    behind = outputs.new_full((len(outputs), 1), float(constant))
+    x = torch.cat([outputs, behind], dim=1).double()
+    y = wanted.double().to(x.device)
+    return Moments(len(x), (x.T @ x).cpu().numpy(), (x.T @ y).cpu().numpy(), float((y * y).sum()))
+
+
+def _total(found: Sequence[Moments]) -> Moments:
+    return sum(found[1:], start=found[0])
 
 
 def weights_of(matrix: nn.Module) -> np.ndarray:

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...evaluation.plain import BATCH_TOKENS, batches, encode_data
 from ...progress import tracked
-from .moments import Moments, moments, weights_of
+from .moments import Moments, Part, held_out, moments, split_moments, weights_of
 
 if TYPE_CHECKING:
     from ...models.base import TransformerModel
@@ -31,7 +31,7 @@ def sentence_moments(
 ) -> list[Moments]:
     """Second moments of every row's head outputs in the full model, from whole passes, also of a classifier."""
     total: list[Moments] | None = None
-    for batch in tracked(_batches(full, data), progress, cancel):
+    for batch, _ in tracked(_batches(full, data), progress, cancel):
         outputs = [_real(full, row, batch, o) for row, o in enumerate(_outputs(full, batch))]
         found = [moments([(o, o[:, :0])], _constant(full, row)) for row, o in enumerate(outputs)]
         total = found if total is None else [a + b for a, b in zip(total, found, strict=True)]
@@ -41,7 +41,7 @@ def sentence_moments(
 
 def sentence_layers(
     full: TransformerModel, small: TransformerModel, data: Dataset, progress: Progress | None, cancel: Cancel | None
-) -> Iterator[tuple[nn.Linear, int, Moments]]:
+) -> Iterator[Part]:
     """``streams.text_layers`` for translation models: W_O of the rows in the order of running."""
     # hooks read the sums: on copies, because the models may be in use elsewhere
     teacher, student = (_copy(clf) for clf in (full, small))
@@ -49,7 +49,8 @@ def sentence_layers(
     assert full.order is not None  # every translation model has one
     for row in tracked(map(full.order.row, range(full.num_layers)), progress, cancel):
         theirs, ours = student.projections(row).output, small.projections(row).output
-        yield ours, small.head_size, moments(_pairs(teacher, student, row, given, cancel), _constant(small, row))
+        pairs = _pairs(teacher, student, row, given, cancel)
+        yield Part(row, "W_O", ours, small.head_size, split_moments(pairs, _constant(small, row)))
         theirs.weight, theirs.bias = ours.weight, ours.bias
 
 
@@ -57,16 +58,17 @@ def _pairs(
     teacher: TransformerModel,
     student: TransformerModel,
     row: int,
-    given: Sequence[dict[str, Any]],
+    given: Sequence[tuple[dict[str, Any], Tensor]],
     cancel: Cancel | None,
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """(outputs of the kept heads [N, W], the wanted result of W_O and its bias [N, D]), batch by batch."""
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """(outputs of the kept heads [N, W], the wanted result of W_O and its bias [N, D], held out [N]) of each batch."""
     weights = torch.from_numpy(weights_of(student.projections(row).output))
-    for batch in tracked(given, cancel=cancel):
+    for batch, held in tracked(given, cancel=cancel):
         wanted, _ = _sum(teacher, row, batch)
         own, outputs = _sum(student, row, batch)
         attended = outputs.double().cpu() @ weights[:-1] + weights[-1]
-        yield outputs, wanted.double().cpu() - (own.double().cpu() - attended)
+        real = student.real_tokens(row, batch).cpu()
+        yield outputs, wanted.double().cpu() - (own.double().cpu() - attended), held[:, None].expand_as(real)[real]
 
 
 def _sum(clf: TransformerModel, row: int, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
@@ -95,10 +97,12 @@ def _real(clf: TransformerModel, row: int, batch: dict[str, Any], outputs: Tenso
     return outputs.transpose(1, 2).flatten(2)[clf.real_tokens(row, batch)]
 
 
-def _batches(clf: Any, data: Dataset) -> list[dict[str, Any]]:
+def _batches(clf: Any, data: Dataset) -> list[tuple[dict[str, Any], Tensor]]:
+    """Each batch, and which of its sentences are held out [B]."""
     encodings = encode_data(clf, data)
+    held = torch.tensor(held_out(encodings))
     lengths = [max(len(e), len(e.target or ())) for e in encodings]
-    return [clf.collate([encodings[i] for i in index]) for index in batches(lengths, BATCH_TOKENS)]
+    return [(clf.collate([encodings[i] for i in index]), held[index]) for index in batches(lengths, BATCH_TOKENS)]
 
 
 def _constant(clf: TransformerModel, row: int) -> bool:

@@ -10,9 +10,9 @@ Shapes: N rows of a chunk, D hidden size, h heads kept, d head size, W = h·d.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -24,7 +24,8 @@ from ...models.fast.post_norm import PostNormStages
 from ...models.fast.stages import stages_for
 from ...models.feed_forward import neurons, outer_map
 from ...progress import tracked
-from .moments import Moments, moments, set_weights, weights_of
+from .moments import Part, held_out, set_weights, split_moments, weights_of
+from .ridge import Solve, largest, solved
 from .sentence_streams import sentence_layers
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from ...tasks import Dataset
 
 CHUNK_TOKENS = 4096
-Solve = Callable[[np.ndarray, Moments, int], np.ndarray]  # a map, its moments, inputs of each head -> the new map
-Part = tuple[nn.Linear, int, Moments]  # W_O with the size of a head, or W_2 with 1, and what it reads and should give
 
 
 @dataclass
@@ -94,26 +93,35 @@ def rebuild(
     solve: Solve,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Solve W_O of each layer of ``small`` in turn (edited in place), and W_2 where neurons are gone.
 
     The target of a layer includes the errors that earlier layers left in the residual stream. Returns the squared
-    error on the sample before and after, as a share of the squared target.
+    error before and after, as a share of the squared target: on the sample, on its held-out texts, and there for each
+    map, with the ridge that was chosen (None: the map stays as it was) and the largest weight.
     """
-    total = {"before": 0.0, "after": 0.0, "energy": 0.0}
-
+    sums = np.zeros((2, 3))  # of fitted and of held-out rows: squared error before and after, squared target
+    maps = []
     if len(full.stacks) > 1:
         parts = sentence_layers(full, small, data, progress, cancel)
     else:
         parts = text_layers(full, small, data, progress, cancel)
-    for matrix, size, m in parts:
-        weights = weights_of(matrix)
-        total["energy"] += m.energy
-        total["before"] += m.error(weights)
-        new = solve(weights, m, size)
-        set_weights(matrix, new)
-        total["after"] += m.error(new)
-    return {k: total[k] / total["energy"] if total["energy"] else 0.0 for k in ("before", "after")}
+    for part in parts:
+        old = weights_of(part.matrix)
+        new, ridge = solved(solve, old, part.rows, part.size)
+        set_weights(part.matrix, new)
+        found = np.array([[m.error(old), m.error(new), m.energy] for m in part.rows])
+        sums += found
+        weight = {"before": largest(old), "after": largest(new)}
+        maps.append(
+            {"layer": part.layer, "map": part.name, "ridge": ridge, "largest": weight, "held_out": _shares(found[1])}
+        )
+    return {**_shares(sums.sum(axis=0)), "held_out": _shares(sums[1]), "maps": maps}
+
+
+def _shares(sums: np.ndarray) -> dict[str, float]:
+    before, after, energy = map(float, sums)
+    return {"before": before / energy, "after": after / energy} if energy else {"before": 0.0, "after": 0.0}
 
 
 def text_layers(
@@ -123,14 +131,18 @@ def text_layers(
     encodings = encode_data(full, data)
     teacher, student = Stream.begin(full, encodings), Stream.begin(small, encodings)
     chunks, narrowed = range(len(teacher.chunks)), _narrowed(full, small)
+    out = held_out(encodings)
+    held = [torch.tensor([out[text] for text in c.texts()]) for c in teacher.chunks]
     for layer in tracked(range(full.num_layers), progress, cancel):
+        last = layer + 1 == full.num_layers
+        if last:  # the first tokens alone
+            held = [rows[c.first_rows()] for rows, c in zip(held, teacher.chunks, strict=True)]
         theirs, mine = ([s.outputs(layer, i) for i in chunks] for s in (teacher, student))
         pairs = (
-            (mine[i], teacher.entry(layer, i) + teacher.attended(layer, theirs[i]) - student.entry(layer, i))
+            (mine[i], teacher.entry(layer, i) + teacher.attended(layer, theirs[i]) - student.entry(layer, i), held[i])
             for i in chunks
         )
-        yield small.projections(layer).output, small.head_size, moments(pairs)
-        last = layer + 1 == full.num_layers
+        yield Part(layer, "W_O", small.projections(layer).output, small.head_size, split_moments(pairs))
         if last and layer not in narrowed:
             return
         student.renew()
@@ -138,7 +150,8 @@ def text_layers(
             [s.between(layer, i, outputs[i]) for i in chunks] for s, outputs in ((teacher, theirs), (student, mine))
         )
         if layer in narrowed:
-            yield outer_map(small, layer), 1, moments(_fed(teacher, student, layer, whole, part))
+            fed = split_moments(_fed(teacher, student, layer, whole, part, held))
+            yield Part(layer, "W_2", outer_map(small, layer), 1, fed)
             student.renew()
         for i in chunks if not last else ():
             teacher.end(layer, i, whole[i])
@@ -153,13 +166,13 @@ def _stages(clf: Classifier) -> PostNormStages:
 
 
 def _fed(
-    teacher: Stream, student: Stream, layer: int, whole: list[Tensor], part: list[Tensor]
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """(activations of the neurons left [N, I], the wanted result of W_2 and its bias [N, D]), chunk by chunk."""
+    teacher: Stream, student: Stream, layer: int, whole: list[Tensor], part: list[Tensor], held: list[Tensor]
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """(activations of the neurons left [N, I], the wanted result of W_2 and its bias [N, D], held out [N])."""
     matrix = outer_map(teacher.clf, layer)
-    for theirs, mine in zip(whole, part, strict=True):
+    for theirs, mine, rows in zip(whole, part, held, strict=True):
         wanted = theirs + _through(matrix, teacher.stages.neurons(layer, theirs)) - mine
-        yield student.stages.neurons(layer, mine), wanted
+        yield student.stages.neurons(layer, mine), wanted, rows
 
 
 def _narrowed(full: Classifier, small: Classifier) -> set[int]:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from .moments import RIDGE, Moments
+from .moments import Moments
 
 
-def scale_heads(weights: np.ndarray, m: Moments, head_size: int) -> np.ndarray:
+def scale_heads(weights: np.ndarray, m: Moments, head_size: int, strength: float) -> np.ndarray:
     """W_O with each head's columns scaled so that the layer rebuilds the full model's best; the bias stays."""
-    return weights * np.append(np.repeat(factors(weights, m, head_size), head_size), 1.0)[:, None]
+    return weights * np.append(np.repeat(factors(weights, m, head_size, strength), head_size), 1.0)[:, None]
 
 
-def factors(weights: np.ndarray, m: Moments, head_size: int) -> np.ndarray:
-    """The factor of each head, [h]: argmin Σ ‖wanted − bias − Σ_h f_h·W_h·out_h‖², held near 1 by a small ridge."""
+def factors(weights: np.ndarray, m: Moments, head_size: int, strength: float) -> np.ndarray:
+    """The factor of each head, [h]: argmin Σ ‖wanted − bias − Σ_h f_h·W_h·out_h‖², held near 1 by a ridge."""
     heads = (len(weights) - 1) // head_size
     if heads == 0:
         return np.ones(0)
@@ -26,7 +26,7 @@ def factors(weights: np.ndarray, m: Moments, head_size: int) -> np.ndarray:
     gram = joint.reshape(heads, head_size, heads, head_size).sum(axis=(1, 3))  # [h, h]
     wanted = m.cross[:-1] - np.outer(m.outer[-1, :-1], bias)  # outᵀ·(wanted − bias)
     right = (own * wanted).sum(axis=1).reshape(heads, head_size).sum(axis=1)  # [h]
-    ridge = RIDGE * np.trace(gram) / heads
+    ridge = strength * np.trace(gram) / heads
     if ridge == 0:  # all heads put out zero
         return np.ones(heads)
     return 1 + np.linalg.solve(gram + ridge * np.eye(heads), right - gram.sum(axis=1))
