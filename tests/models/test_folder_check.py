@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ import pytest
 import headviz
 from headviz.errors import ModelError, UserError
 from headviz.models.folder_check import check_folder, naming
+from headviz.models.recurrent import RnnTranslator
 from support.tiny import tiny_folder
 
 
@@ -41,7 +43,7 @@ def refused(folder: Path) -> str:
 
 
 def test_a_sound_folder_passes(folder: Path) -> None:
-    assert check_folder(folder, "it")["model_type"] == "bert"
+    assert check_folder(folder, "it")[0]["model_type"] == "bert"
 
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -137,10 +139,93 @@ def test_an_index_leads_only_to_safetensors_of_the_folder(file: Any, folder: Pat
         headviz.load(folder)
 
 
-def test_a_configuration_far_larger_than_its_weights_is_refused(folder: Path) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 500, "hidden_size": 2**16}))
-    assert "its files hold" in refused(folder)
+# each asks for more than 64 million numbers, of a model of some 10,000
+LARGE_SETTINGS: list[tuple[str, dict[str, Any]]] = [
+    ("bert", {"num_hidden_layers": 500, "hidden_size": 2**16}),
+    ("bert", {"vocab_size": 10**7}),
+    ("deberta-v2", {"position_buckets": 3 * 10**6}),
+    ("deberta-v2", {"position_buckets": -1, "max_relative_positions": 3 * 10**6}),
+    ("deberta-v2", {"pooler_hidden_size": 9000}),
+    ("deberta-v2", {"conv_kernel_size": 100_001, "conv_act": "tanh"}),
+    ("layoutlm", {"max_2d_position_embeddings": 2 * 10**6}),
+]
+
+
+@pytest.mark.parametrize(
+    ("family", "settings"), LARGE_SETTINGS, ids=lambda v: "-".join(v) if isinstance(v, dict) else v
+)
+def test_a_configuration_far_larger_than_its_weights_is_refused(
+    family: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    folder = tiny_folder(tmp_path / "it", family)
+    change("config.json", **settings)(folder)
+    with pytest.raises(ModelError, match="its files hold"):
+        headviz.load(folder)
+
+
+@pytest.mark.parametrize("record", [False, True])
+@pytest.mark.parametrize("tensors", [{}, {"a": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}}])
+def test_weights_that_hold_nothing_do_not_excuse_a_large_configuration(
+    tensors: dict[str, Any], record: bool, folder: Path
+) -> None:
+    change("config.json", vocab_size=10**7)(folder)
+    (folder / "model.safetensors").write_bytes(header(tensors))
+    if record:
+        sizes = {"num_layers": 2, "num_heads": 2, "present": "f"}
+        (folder / "headviz.json").write_text(json.dumps({"format": 1, "kind": "classification", **sizes}))
+    with pytest.raises(ModelError, match="its files hold 0"):
+        headviz.load(folder)
+
+
+@pytest.mark.parametrize("setting", ["units", "target_words"])
+def test_a_recurrent_network_is_no_larger_than_its_weights(setting: str, tmp_path: Path) -> None:
+    folder = RnnTranslator.new(["a b"], ["c d"], embedding=4, hidden=4, units=4).save(tmp_path / "rnn")
+    record = json.loads((folder / "rnn.json").read_text())
+    change("rnn.json", config={**record["config"], setting: 10**6})(folder)
+    with pytest.raises(ModelError, match="larger network"):
+        headviz.load(folder)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "vocab.txt",
+        "merges.txt",
+        "vocab.json",
+        "spiece.model",
+        "chat_template.jinja",
+        "additional_chat_templates/a.jinja",
+    ],
+)
+def test_a_file_of_the_tokenizer_has_a_largest_size(file: str, folder: Path) -> None:
+    (folder / file).parent.mkdir(exist_ok=True)
+    with (folder / file).open("wb") as holes:
+        holes.truncate(12 * 2**30)
+    assert Path(file).name in refused(folder)
+
+
+FORGED = b"\xff\xff\xff\xff" + bytes(300)  # says that 4 GiB follow, for which tokenizers reserves 8 GiB
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_normalizer_that_says_it_is_larger_than_it_is_is_refused(inside: bool, folder: Path) -> None:
+    forged = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(FORGED).decode()}
+    change("tokenizer.json", normalizer={"type": "Sequence", "normalizers": [forged]} if inside else forged)(folder)
+    assert "tokenizer.json" in refused(folder)
+
+
+def test_a_forged_normalizer_of_sentencepiece_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("google.protobuf")
+    proto = pytest.importorskip("sentencepiece.sentencepiece_model_pb2").ModelProto()
+    for i, word in enumerate(["<unk>", "<s>", "</s>", "▁a"]):
+        proto.pieces.add(piece=word, score=-i, type=(2, 3, 3, 1)[i])
+    proto.normalizer_spec.precompiled_charsmap = FORGED
+    folder = tiny_folder(tmp_path / "it", "xlm-roberta")
+    (folder / "tokenizer.json").unlink()
+    (folder / "sentencepiece.bpe.model").write_bytes(proto.SerializeToString())
+    change("tokenizer_config.json", tokenizer_class="XLMRobertaTokenizer")(folder)
+    with pytest.raises(ModelError, match="normalizer is damaged"):
+        headviz.load(folder)
 
 
 def test_an_adapter_is_refused(folder: Path) -> None:

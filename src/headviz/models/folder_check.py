@@ -7,6 +7,7 @@ memory and time a model takes.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import stat
@@ -21,7 +22,8 @@ from ..storage.paths import read_small
 
 CONFIG, INDEX = "config.json", "model.safetensors.index.json"
 SMALL = 16 * 2**20  # bytes of a JSON file; one with 100,000 class names has 4 MB
-LARGEST = {"tokenizer.json": 512 * 2**20}  # the largest published ones have 35 MB
+# bytes of a file that a tokenizer may be read from, whatever its name, by the ending; published ones have at most 35 MB
+LARGEST = {".json": 128 * 2**20, **dict.fromkeys((".txt", ".model", ".spm", ".codes", ".jinja"), 32 * 2**20)}
 HEADER = 100 * 2**20  # bytes; safetensors' own limit
 
 LAYERS, HEADS, WIDTH, WORDS, PLACES = 512, 1024, 2**17, 2**24, 2**24
@@ -52,14 +54,13 @@ MAY_BE_ZERO = {"type_vocab_size"}
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 WEIGHT_DTYPES = {"F32", "F16", "BF16", "F64"}
 BUFFERS = ("position_ids", "token_type_ids")  # tables of whole numbers that some files hold beside the weights
-TIMES = 64  # how much more a configuration may ask for than its weights hold (ALBERT: one layer for twelve)
-SPARE = 64 * 2**20  # numbers; tiny weights may have a larger configuration
 
 
 def read_json(path: Path, name: object, limit: int = SMALL) -> dict[str, Any]:
     """A JSON object of a model's folder."""
     try:
-        found = json.loads(read_small(path, limit, path.name), parse_constant=_no_number)
+        content = read_small(path, limit, path.name)
+        found = json.loads(content, parse_constant=_no_number, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else first_line(error)
         raise ModelError(f"{path.name} of '{name}' cannot be read: {why}. Download or save the model again.") from error
@@ -82,15 +83,30 @@ def refuse_adapter(folder: Path, name: object) -> None:
         )
 
 
-def check_folder(folder: Path, name: object) -> dict[str, Any]:
-    """Refuse a folder with anything in it that headviz or transformers would stumble over; gives its config.json."""
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    for key, value in pairs:
+        if key == "precompiled_charsmap" and isinstance(value, str):
+            check_charsmap(base64.b64decode(value))
+    return dict(pairs)
+
+
+def check_charsmap(table: bytes) -> None:
+    """Refuse a normalizer that begins with a larger size than it has: tokenizers reserves that much memory at once."""
+    if int.from_bytes(table[:4], "little") > max(0, len(table) - 4):
+        raise ValueError("its precompiled normalizer is damaged")
+
+
+def check_folder(folder: Path, name: object) -> tuple[dict[str, Any], int]:
+    """Refuse a folder with anything in it that headviz or transformers would stumble over.
+
+    Returns its config.json, and how many numbers its weights hold.
+    """
     refuse_adapter(folder, name)
-    for path in sorted(folder.iterdir()):
+    for path in sorted((*folder.iterdir(), *folder.glob("*/*.jinja"))):
         _check_entry(path, name)
     raw = read_json(folder / CONFIG, name)
     check_config(raw, name)
-    _check_room(raw, _check_weights(folder, name), name)
-    return raw
+    return raw, _check_weights(folder, name)
 
 
 def _check_entry(path: Path, name: object) -> None:
@@ -100,13 +116,12 @@ def _check_entry(path: Path, name: object) -> None:
         raise ModelError(f"{path.name} of '{name}' cannot be read: {error.strerror}.") from error
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise ModelError(f"{path.name} in '{name}' is a device, pipe or socket. Give a folder of plain files.")
-    if path.suffix != ".json" or not stat.S_ISREG(mode):
+    if path.suffix not in LARGEST or not stat.S_ISREG(mode):
         return
-    limit = LARGEST.get(path.name, SMALL)
-    if path.name in LARGEST:  # read by the tokenizer's own parser, which is bounded by the file
-        if path.stat().st_size > limit:
-            raise ModelError(f"{path.name} of '{name}' is larger than {limit:,} bytes. Put the right file there.")
-    elif path.name in READ:
+    limit = SMALL if path.name in READ else LARGEST[path.suffix]
+    if path.stat().st_size > limit:  # a file of holes is as large as it says
+        raise ModelError(f"{path.name} of '{name}' is larger than {limit:,} bytes. Put the right file there.")
+    if path.name in READ or (path.name.startswith("tokenizer") and path.suffix == ".json"):
         read_json(path, name, limit)
 
 
@@ -222,26 +237,6 @@ def _size(shape: list[int]) -> int:
     for n in shape:
         total *= int(n)
     return total
-
-
-def _check_room(raw: Mapping[str, Any], there: int, name: object) -> None:
-    """A configuration may not ask for far more memory than its weights hold."""
-
-    def first(*keys: str) -> int:
-        return next((int(raw[k]) for k in keys if raw.get(k)), 0)
-
-    width = first("hidden_size", "dim", "d_model", "n_embd")
-    inner = first("intermediate_size", "hidden_dim", "d_ff", "encoder_ffn_dim") or 4 * width
-    layers = first("num_hidden_layers", "n_layers", "num_layers", "encoder_layers", "n_layer") + first(
-        "num_decoder_layers", "decoder_layers"
-    )
-    tables = first("vocab_size") + first("max_position_embeddings", "n_positions") + first("type_vocab_size")
-    asked = layers * (4 * width * width + 2 * width * inner) + tables * (first("embedding_size") or width)
-    if there and asked > TIMES * there + SPARE:
-        raise ModelError(
-            f"config.json of '{name}' describes a model of some {asked:,} weights, but its files hold {there:,}. "
-            "Put the configuration that belongs to these weights there."
-        )
 
 
 def first_line(error: BaseException) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import threading
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from ..errors import UNTRAINED, ModelError
 from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
 from .feed_forward import sized_as_recorded
 from .fill import add_bias
-from .folder_check import CONFIG, LAYERS, naming
+from .folder_check import CONFIG, LAYERS, check_charsmap, naming
 from .folder_check import HEADS as MOST_HEADS
 from .fresh_weights import renew_head
 from .kinds import HEADS, auto_class, full_grid, wrapped
@@ -25,6 +28,8 @@ from .quiet import quiet
 from .saving import FORMAT, RECORD, WEIGHTS
 
 SAFE = {"trust_remote_code": False}
+TIMES = 64  # how much more a configuration may describe than its weights hold: a pruned model is built whole, then cut
+SPARE = 64 * 2**20  # numbers; tiny weights may have a larger configuration
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 
 # transformers loads a family's modules at first use, and the weights of a fresh head come from one generator
@@ -60,11 +65,35 @@ def weights_present(folder: Path, name: object) -> None:
     raise ModelError(f"'{name}' holds no weights: a file model.safetensors is needed.")
 
 
-def load_plain(
-    folder: Path, name: object, raw: dict[str, Any], fresh_labels: tuple[str, ...] | None, kind: str, seed: int
-) -> Any:
-    with naming(CONFIG, name):
+def _config(folder: Path, kind: str, held: int, name: object) -> Any:
+    """The configuration; refused if it describes far more than the ``held`` numbers of the folder's weights.
+
+    On the meta device a model takes no memory.
+    """
+    with naming(CONFIG, name), quiet():
         config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
+        with torch.device("meta"):
+            model = auto_class(kind).from_config(copy.deepcopy(config), attn_implementation=NAME, **SAFE)
+    described = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
+    if described > TIMES * held + SPARE:
+        raise ModelError(
+            f"config.json of '{name}' describes a model of {described:,} weights, but its files hold {held:,}. "
+            "Put the configuration that belongs to these weights there."
+        )
+    return config
+
+
+def load_plain(
+    folder: Path,
+    name: object,
+    raw: dict[str, Any],
+    held: int,
+    fresh_labels: tuple[str, ...] | None,
+    kind: str,
+    seed: int,
+) -> Any:
+    with _ONE_AT_A_TIME:
+        config = _config(folder, kind, held, name)
     if fresh_labels is not None:
         config.id2label = dict(enumerate(fresh_labels))
         config.label2id = {v: i for i, v in enumerate(fresh_labels)}
@@ -99,27 +128,27 @@ def load_plain(
     return model
 
 
-def load_pruned(folder: Path, record: dict[str, Any], name: object) -> tuple[Any, HeadMask, str]:
+def load_pruned(folder: Path, record: dict[str, Any], held: int, name: object) -> tuple[Any, HeadMask, str]:
     if record.get("format") != FORMAT:
         raise ModelError(
             f"'{name}' was saved in format {record.get('format')}; this version of headviz reads {FORMAT}."
         )
     present, kind = _recorded(record, name)
-    return _with_shapes(folder, present, kind, WEIGHTS, name), present, kind
+    return _with_shapes(folder, present, kind, WEIGHTS, held, name), present, kind
 
 
-def load_pruned_by_transformers(folder: Path, kind: str, name: object) -> tuple[Any, HeadMask]:
+def load_pruned_by_transformers(folder: Path, kind: str, held: int, name: object) -> tuple[Any, HeadMask]:
     """A model whose configuration lists removed heads, as transformers 4 wrote it."""
     weights_present(folder, name)
     with naming(CONFIG, name):
         present = full_grid(transformers.AutoConfig.from_pretrained(folder, **SAFE))
-    return _with_shapes(folder, present, kind, "model.safetensors", name), present
+    return _with_shapes(folder, present, kind, "model.safetensors", held, name), present
 
 
-def _with_shapes(folder: Path, present: HeadMask, kind: str, weights: str, name: object) -> Any:
+def _with_shapes(folder: Path, present: HeadMask, kind: str, weights: str, held: int, name: object) -> Any:
     """A model that has only the heads ``present``, with its weights from a file."""
     with _ONE_AT_A_TIME, torch.random.fork_rng(devices=[]), quiet(), naming(CONFIG, name):
-        config = transformers.AutoConfig.from_pretrained(folder, **SAFE)
+        config = _config(folder, kind, held, name)
         # the weights may be finer than the configuration says, as those of a model that was turned into float32
         model = auto_class(kind).from_config(config, dtype=torch.float32, attn_implementation=NAME, **SAFE)
         if kind == TRANSLATION:
@@ -172,6 +201,18 @@ def _is_tied(model: torch.nn.Module, key: str, state: dict[str, torch.Tensor]) -
     return any(own[key].data_ptr() == own[k].data_ptr() for k in state if k in own)
 
 
+def _check_sentencepiece(folder: Path) -> None:
+    """Check the normalizers in the files that transformers turns into tokenizers of its Rust library."""
+    try:
+        damaged = import_module("google.protobuf.message").DecodeError
+        read = import_module("transformers.convert_slow_tokenizer").import_protobuf().ModelProto.FromString
+    except ImportError:
+        return  # then transformers does not read them
+    for path in folder.glob("*.model"):
+        with suppress(damaged):
+            check_charsmap(read(path.read_bytes()).normalizer_spec.precompiled_charsmap)
+
+
 def load_tokenizer(folder: Path, name: object) -> Any:
     if not any(any(folder.glob(pattern)) for pattern in VOCABULARIES):
         # transformers would make an empty tokenizer, to which every word is unknown
@@ -180,6 +221,7 @@ def load_tokenizer(folder: Path, name: object) -> Any:
             "Save the tokenizer into the model's folder."
         )
     with _ONE_AT_A_TIME, quiet(), naming("The tokenizer", name):
+        _check_sentencepiece(folder)
         try:
             return transformers.AutoTokenizer.from_pretrained(folder, **SAFE)
         except ImportError as error:

@@ -26,6 +26,18 @@ WANTED = [
 ]
 
 
+def is_hub_id(text: str) -> bool:
+    """Whether a repository of the hub can have this name."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(text)
+    except HFValidationError:
+        return False
+    return re.fullmatch(r"[\w./-]+", text, re.ASCII) is not None
+
+
 def download(repo: str, revision: str | None = None) -> Path:
     """The local folder of a hub repository; in a dashboard, of one that is there or that a user asked for."""
     given = repo, revision

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -28,7 +27,7 @@ from .folders import (
     models_inside,
     weights_present,
 )
-from .hub import download
+from .hub import download, is_hub_id
 from .kinds import forget_pruned_heads, full_grid, kind_of, use_our_attention, wanted_kind, wrapped
 from .named import NAMED
 from .recurrent import RnnTranslator, is_rnn
@@ -98,7 +97,7 @@ def load(
     _refuse_unsupported(read_json(folder / CONFIG, name), name)
     if not (folder / RECORD).exists():
         weights_present(folder, name)
-    raw = check_folder(folder, name)
+    raw, held = check_folder(folder, name)
     check_activations(raw, name)
     kind = wanted_kind(raw, name, fresh_labels is not None, masked_lm)
     where = pick_device(device)
@@ -113,13 +112,13 @@ def load(
     if fresh_labels is not None and (record_file.exists() or raw.get("pruned_heads")):
         raise ModelError(f"'{name}' is a pruned model; a fresh head is put on a model with all its heads.")
     if record_file.exists():
-        model, present, found = load_pruned(folder, read_json(record_file, name), name)
+        model, present, found = load_pruned(folder, read_json(record_file, name), held, name)
         if found != kind:
             raise ModelError(f"'{name}' holds a {found} model.")
     elif raw.get("pruned_heads"):
-        model, present = load_pruned_by_transformers(folder, kind, name)
+        model, present = load_pruned_by_transformers(folder, kind, held, name)
     else:
-        model = load_plain(folder, name, raw, fresh_labels, kind, seed)
+        model = load_plain(folder, name, raw, held, fresh_labels, kind, seed)
         present = full_grid(model.config)
     forget_pruned_heads(model.config)
     if class_names is not None:
@@ -203,7 +202,7 @@ def locate(name: str | Path, revision: str | None = None) -> Path:
         return path
     if found:
         raise ModelError(f"'{text}' is a file. Give the folder that holds config.json and the weights.")
-    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", text):
+    if not is_hub_id(text):
         raise ModelError(
             f"There is no folder '{text}', and it is not a hub id (such as 'textattack/bert-base-uncased-MNLI'). "
             f"Built-in models: {', '.join(NAMED)}."

@@ -221,8 +221,9 @@ class RnnTranslator:
 
 def _check_sizes(config: RnnConfig, record: Mapping[str, Any], folder: Path) -> None:
     """The network is no larger than its weights, and there are as many words as it has rows for."""
-    least = config.source_words * config.embedding + 4 * config.hidden * (config.embedding + config.hidden)
-    if least > numbers_in(folder / WEIGHTS, folder):
+    with torch.device("meta"):  # takes no memory
+        described = size_of(Rnn(config)) // 4
+    if described > numbers_in(folder / WEIGHTS, folder):
         raise ModelError(f"{RECORD} of '{folder}' describes a larger network than {WEIGHTS} holds.")
     for side, rows in (("source", config.source_words), ("target", config.target_words)):
         words = record[side]
