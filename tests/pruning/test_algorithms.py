@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import headviz
+from headviz.errors import OptionError
 from headviz.heads import HeadMask
 from headviz.pruning import ALGORITHMS, run_plan
 from headviz.pruning.finetune.training import fine_tune
@@ -210,3 +211,12 @@ def test_masked_and_really_pruned_agree_even_when_a_layer_is_gone(tmp_path):
     np.testing.assert_allclose(
         evaluate(c.clf, c.dev, mask).logits, evaluate(headviz.prune(c.clf, mask), c.dev).logits, atol=1e-5
     )
+
+
+def test_a_run_replaces_no_models_that_were_there(tmp_path):
+    c = context(tmp_path)
+    kept = c.folder / "models" / "seed0-step1"
+    kept.mkdir(parents=True)
+    with pytest.raises(OptionError, match="not an empty folder"):
+        next(run_plan(plan("one-importance", until=0.5), c))
+    assert kept.is_dir()

@@ -264,3 +264,14 @@ def test_the_help_of_transfer_says_what_a_target_of_ones_own_files_has(capsys):
         main(["transfer", "--help"])
     said = " ".join(capsys.readouterr().out.split())
     assert '"text_columns": ["a", "b"] and "label_column": "y"' in said
+
+
+def test_finetune_leaves_a_foreign_folder_alone(place, capsys):
+    foreign = place / ".new-training"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("mine")
+    status, _, err = call(capsys, "finetune", *arguments(place, "--out", place / "new", "--epochs", 0.1))
+    assert status == 2
+    assert "thesis.txt" in err
+    assert (foreign / "thesis.txt").read_text() == "mine"
+    assert not (place / "new").exists()

@@ -12,7 +12,7 @@ import headviz
 from headviz.errors import Cancelled, OptionError, TaskError
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
-from headviz.pruning.finetune.checkpoints import FINGERPRINT
+from headviz.pruning.finetune.checkpoints import FINGERPRINT, remove_training
 from headviz.pruning.finetune.curve import Diverged
 from headviz.pruning.finetune.order import Order
 from headviz.pruning.finetune.trainer import updates_of
@@ -420,3 +420,27 @@ def test_checkpoints_of_a_masked_training_are_not_those_of_another(clf, tmp_path
     for mask in (None, HeadMask.full(3, 4).without([(0, 1)])):
         with pytest.raises(OptionError, match=r"different mask"):
             fine_tune(clf, TRAIN, quick, 1, mask=mask, folder=tmp_path)
+
+
+def test_a_folder_with_something_else_is_neither_used_nor_emptied(clf, tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(OptionError, match=r"thesis\.txt"):
+        fine_tune(clf, TRAIN, O, folder=tmp_path)
+    remove_training(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("record", ["", "[]", "3", "[" * 100_000])
+def test_a_damaged_record_of_a_training_is_named(clf, tmp_path, record):
+    (tmp_path / FINGERPRINT).write_text(record)
+    with pytest.raises(OptionError, match="damaged"):
+        fine_tune(clf, TRAIN, O, folder=tmp_path)
+
+
+def test_only_what_a_training_made_is_removed(tmp_path):
+    (tmp_path / FINGERPRINT).write_text("{}")
+    (tmp_path / "checkpoint-3").mkdir()
+    (tmp_path / "checkpoint-3" / "weights").touch()
+    (tmp_path / "thesis.txt").touch()
+    remove_training(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Cancelled, seed_number
 from ..evaluation.constant import remark
-from ..storage.paths import new_folder
+from ..storage.paths import OUT, new_folder, outside_path
 from ..storage.writing import disk_errors, replace_file
 from .common import add_mask, add_model, add_task, load_data, number, progress_bar, read_mask, table, warn
 from .number_types import between, positive_int, rate, seed, share
@@ -66,6 +65,7 @@ def training_options(args: argparse.Namespace, recipe: FinetuneOptions | None) -
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..evaluation.dispatch import evaluate
+    from ..pruning.finetune.checkpoints import check_own, remove_training
     from ..pruning.finetune.curve import Diverged
     from ..pruning.finetune.recipe import examples_of, recipe_of
     from ..pruning.finetune.training import fine_tune, require_trainable
@@ -74,6 +74,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from .evaluate import reasons
 
     out = new_folder(args.out)
+    place = out.resolve()  # --out may be "."
+    checkpoints = outside_path(place.parent / f".{place.name}-training", OUT)
+    check_own(checkpoints)
     seed_number(args.seed)
     options = training_options(args, recipe_of(args.model))
     if args.limit is None and args.data is None:
@@ -85,7 +88,6 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     clf = _model(args, train)
     options = _with_curve(options)
     require_trainable(clf, train, dev, options)
-    checkpoints = out.parent / f".{out.name}-training"
     if checkpoints.exists():
         warn(f"goes on from the checkpoints in {checkpoints}")
     try:
@@ -107,7 +109,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         raise
     except Diverged as error:
         # going on from its checkpoints would diverge again, and another learning rate must start without them
-        shutil.rmtree(checkpoints, ignore_errors=True)
+        remove_training(checkpoints)
         curve = out.parent / f"{out.name}-{DIVERGED}"
         _write_json(curve, {"error": str(error), "options": options.to_dict(), "curve": plain(error.curve)})
         warn(f"the learning curve so far: {curve}")
@@ -138,7 +140,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     }
     trained.classifier.save(out)
     _write_json(out / REPORT, report)
-    shutil.rmtree(checkpoints, ignore_errors=True)
+    remove_training(checkpoints)
     return report
 
 

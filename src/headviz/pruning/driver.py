@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from .. import __version__
 from ..errors import RunError
 from ..progress import Cancel, PhaseProgress, stop_if
+from ..storage.paths import new_folder
 from .algorithms import ALGORITHMS
 from .plan import PruningPlan
-from .state import BUILD, CHOOSE, Done, ScorePart, State, Work, checkpoint_folder, tidy
+from .state import BUILD, CHOOSE, MODELS, Done, ScorePart, State, Work, checkpoint_folder, tidy
 
 if TYPE_CHECKING:
     from .context import Context
@@ -203,11 +204,14 @@ def run_plan(
 ) -> Iterator[State]:
     """Do a whole run in this process: yields the state after every step, saved in the context's folder.
 
-    Pass the state of an interrupted run to continue it. For runs that go on without this process use ``headviz.runs``.
+    A run does not begin in a folder with another run's models. To continue an interrupted one, pass its state. For runs
+    that go on without this process use ``headviz.runs``.
     """
     from .check import same_run
 
-    state = start(context, plan, progress, cancel) if state is None else state
+    if state is None:
+        new_folder(context.folder / MODELS)  # what lies there would be replaced
+        state = start(context, plan, progress, cancel)
     if state.plan_digest != plan.digest:
         raise RunError("This state belongs to another plan. Continue with the plan that it was started with.")
     same_run(context, state)

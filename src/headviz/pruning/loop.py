@@ -269,7 +269,7 @@ class Loop:
                 seed,
                 dev=dev,
                 label_order=order,
-                folder=checkpoint_folder(context.folder, seed, self.work.step),
+                folder=checkpoint_folder(context.folder, seed, self.work.step) / "finetuning",
                 progress=self.progress_of("train"),
                 cancel=self.cancel,
             )

@@ -39,6 +39,7 @@ from ..storage.writing import replace_file
 from .options import read_options
 
 FORMAT = 1
+MODELS = "models"  # the folder of the trained models
 KEEP_STATES = 3  # older ones are used if the newest is damaged
 
 Table = tuple[tuple[float | None, ...], ...]  # [L][H], None = not measured
@@ -266,7 +267,7 @@ def logits_digest(logits: np.ndarray) -> str:
 
 def model_folder(folder: Path, seed: int, step: int) -> Path:
     """Where the model that a step trained is kept."""
-    return folder / "models" / f"seed{seed}-step{step}"
+    return folder / MODELS / f"seed{seed}-step{step}"
 
 
 def checkpoint_folder(folder: Path, seed: int, step: int) -> Path:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import OptionError
+from ...storage.paths import kind_at, read_small
 from ...storage.writing import replace_file
 from ..options import FinetuneOptions
 
@@ -60,9 +62,13 @@ def claim(
         **clf.reads_with,
     }
     path = place / FINGERPRINT
+    check_own(place)
     if path.exists():
-        # folders of earlier versions have no order
-        there = {"order": mine["order"], **json.loads(path.read_text(encoding="utf-8"))}
+        try:
+            # folders of earlier versions have no order
+            there = {"order": mine["order"], **json.loads(read_small(path, 2**24))}
+        except (ValueError, TypeError, RecursionError) as error:
+            raise OptionError(f"'{path}' is damaged. Remove its folder, or choose another one.") from error
         if there != mine:
             changed = ", ".join(k for k in {**there, **mine} if there.get(k) != mine.get(k))
             raise OptionError(
@@ -71,6 +77,29 @@ def claim(
             )
         return
     replace_file(path, json.dumps(mine))
+
+
+def check_own(place: Path) -> None:
+    """An ``OptionError`` if the folder holds something and has no training's record."""
+    if kind_at(place) != "folder" or (place / FINGERPRINT).exists():
+        return
+    # a process that was killed may have left the record's temporary file
+    if foreign := [p.name for p in place.iterdir() if not p.match(f".{FINGERPRINT}.*.tmp")]:
+        raise OptionError(
+            f"Checkpoints would go into '{place}', which holds something else ({foreign[0][:40]}). "
+            "Move it away, or choose another name."
+        )
+
+
+def remove_training(place: Path) -> None:
+    """Delete a training's checkpoints and record, and its folder unless something else lies in it."""
+    if not (place / FINGERPRINT).is_file():
+        return
+    for checkpoint in place.glob("checkpoint-*"):
+        shutil.rmtree(checkpoint, ignore_errors=True)
+    with suppress(OSError):
+        (place / FINGERPRINT).unlink()
+        place.rmdir()
 
 
 def whole_checkpoint(place: Path) -> str | None:
