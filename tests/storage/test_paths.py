@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +173,13 @@ def test_one_function_resolves_paths_and_one_replaces_files() -> None:
         "runs/files.py",  # the run's own flag and reserve
         "runs/process.py",  # /proc
     }
+
+
+def test_reading_takes_the_memory_of_the_file_and_not_of_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 1000)
+    tracemalloc.start()
+    try:
+        assert read_small(tmp_path / "a", 4 * 2**30) == b"x" * 1000
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()

@@ -9,8 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..errors import OptionError
 
@@ -108,25 +110,29 @@ def refuse_special(path: Path) -> None:
         raise OptionError(f"'{path}' is {name}, not a plain file, and is not replaced. Choose another name.")
 
 
-def read_small(path: Path, limit: int, what: str = "the file") -> bytes:
-    """The content of a plain file of at most ``limit`` bytes. Never waits for the other end of a pipe."""
+@contextmanager
+def opened(path: Path, what: str = "the file") -> Iterator[BinaryIO]:
+    """A plain file to read. Never waits for the other end of a pipe."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise OptionError(f"{what} '{path}' is not a plain file. Give one.")
-            if os.fstat(handle).st_size > limit:  # a file of holes is as large as it says
-                raise _too_large(path, limit, what)
-            content = file.read(limit + 1)
+            yield file
     except OSError as error:
         raise OptionError(f"{what} '{path}' cannot be read: {error.strerror or error}.") from error
-    if len(content) > limit:
-        raise _too_large(path, limit, what)
+
+
+def read_small(path: Path, limit: int, what: str = "the file") -> bytes:
+    """The content of a plain file of at most ``limit`` bytes."""
+    with opened(path, what) as file:
+        size = os.fstat(file.fileno()).st_size  # a file of holes is as large as it says
+        if size > limit:
+            raise OptionError(f"{what} '{path}' is larger than {limit:,} bytes, and nothing of that kind needs to be.")
+        content = file.read(size + 1)  # Python reserves the memory that is asked for
+    if len(content) > size:
+        raise OptionError(f"{what} '{path}' grew while it was read. Try again.")
     return content
-
-
-def _too_large(path: Path, limit: int, what: str) -> OptionError:
-    return OptionError(f"{what} '{path}' is larger than {limit:,} bytes, and nothing of that kind needs to be.")
 
 
 def _refused(what: str, given: object, why: str) -> OptionError:
