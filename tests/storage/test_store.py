@@ -451,3 +451,42 @@ def test_an_entry_of_another_kind_is_dropped(store):
     store.put("maps:1", {"a": SMALL})
     sql(store, "UPDATE Cache SET key = 'scores:1'")
     assert store.get("scores:1") is None
+
+
+@pytest.mark.parametrize("text", [b"Settings", b"Cache", b"key", b"access_count", b"TRIGGER", b"CREATE"])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("harm", [b"\xc5\xa0", b"\xff\xfe"])
+def test_a_damaged_definition_is_mended(store, text, last, harm):
+    """SQLite fails in several ways, and Python may fail to read its error."""
+    store.put("maps:1", {"a": SMALL})
+    store.close()
+    path = store.folder / "cache.db"
+    raw = path.read_bytes()
+    at = raw.rfind(text) if last else raw.find(text)
+    for use in (lambda s: s.get("maps:1"), lambda s: s.put("maps:2", {"a": SMALL}), Store.usage, Store.clear):
+        path.write_bytes(raw[:at] + harm + raw[at + len(harm) :])
+        again = Store(store.folder)
+        use(again)
+        again.clear()
+        again.close()
+        after = Store(store.folder)
+        assert after.put("maps:3", {"a": SMALL})
+        assert after.get("maps:3") is not None
+        after.close()
+
+
+def test_a_database_that_cannot_be_cleared_is_removed(store):
+    """Damaged pages of the table are first seen when its rows are deleted."""
+    for i in range(60):
+        store.put(f"maps:{i}", {"a": np.arange(300.0)})
+    store.close()
+    path = store.folder / "cache.db"
+    raw = path.read_bytes()
+    for page in range(4096, len(raw), 4096):
+        path.write_bytes(raw[:page] + b"\x07" * 64 + raw[page + 64 :])
+        again = Store(store.folder)
+        again.clear()
+        assert again.usage().entries == 0
+        assert again.put("maps:1", {"a": SMALL})
+        assert again.get("maps:1") is not None
+        again.close()

@@ -26,7 +26,7 @@ from .. import plugins
 from ..errors import OptionError
 from .files import pack, unpack
 from .home import home
-from .sqlite_errors import DAMAGED, FULL, meaning
+from .sqlite_errors import DAMAGED, ERRORS, FULL, meaning
 from .strict_disk import (
     LOCK_SECONDS,
     SETTINGS,
@@ -150,10 +150,10 @@ class Store:
                 if raw is None:
                     raise ForeignEntryError("an entry without its file")
             return None if raw is None else _unpack(key, raw)
+        except ERRORS as error:
+            self._mend(error)
         except (ForeignEntryError, ValueError, TypeError, KeyError):
             self._drop(disk, key)
-        except sqlite3.DatabaseError as error:
-            self._mend(error)
         except (OSError, diskcache.Timeout):
             pass  # deleted meanwhile, or busy: the same as missing
         return None
@@ -174,7 +174,7 @@ class Store:
                     for key, raw in packed:
                         disk.set(key, raw)
                 return True
-            except sqlite3.DatabaseError as error:
+            except ERRORS as error:
                 mended = attempt == 1 and self._mend(error)
                 disk = self._open() if mended else None
                 if disk is None:
@@ -195,25 +195,31 @@ class Store:
         kinds: dict[str, int] = {}
         total = 0
         if self._open() is not None or self._full:
-            with reader(self.folder) as base:
-                made = {name for (name,) in base.execute("SELECT name FROM sqlite_master")}
-                if {"Cache", "Settings"} <= made:  # on a full disk it may be half made
-                    kinds = dict(base.execute(_BY_KIND))
-                    total = sum(int(base.execute(part).fetchone()[0]) for part in _SIZE)
+            try:
+                with reader(self.folder) as base:
+                    made = {name for (name,) in base.execute("SELECT name FROM sqlite_master")}
+                    if {"Cache", "Settings"} <= made:  # on a full disk it may be half made
+                        kinds = dict(base.execute(_BY_KIND))
+                        total = sum(int(base.execute(part).fetchone()[0]) for part in _SIZE)
+            except ERRORS as error:
+                if not self._mend(error):
+                    raise
+                kinds, total = {}, 0
         return Usage(str(self.folder), sum(kinds.values()), total, self.limit, kinds)
 
     def clear(self) -> int:
         """Delete every entry and its file; returns how many there were."""
         disk = self._open()
+        remove = self._full
         try:
             if disk is not None:
                 with disk.disk.files_follow(), disk.transact():
                     count = int(disk.clear())
-        except sqlite3.OperationalError as error:
-            if meaning(error) != FULL:
+        except ERRORS as error:
+            if isinstance(error, sqlite3.OperationalError) and meaning(error) not in (FULL, DAMAGED):
                 raise
-            self._full = True
-        if self._full:  # no row can be deleted; other processes go on with their own until they end
+            remove = True
+        if remove:  # no row can be deleted; other processes go on with their own until they end
             count = self.usage().entries
             self.close()
             remove_database(self.folder)
@@ -236,8 +242,13 @@ class Store:
                 private_folder(self.folder)
                 if not is_ours(self.folder):
                     remove_database(self.folder)
-                self._cache = self._connect()
-            except (OSError, sqlite3.Error, diskcache.Timeout) as error:
+                try:
+                    self._cache = self._connect()
+                except ERRORS as error:
+                    if not self._mend(error):
+                        raise
+                    self._cache = self._connect()
+            except (OSError, *ERRORS, diskcache.Timeout) as error:
                 self._unusable = True
                 self._full = meaning(error) == FULL
                 self._warn(error)
@@ -249,10 +260,10 @@ class Store:
         )
 
     def _drop(self, disk: diskcache.Cache, key: str) -> None:
-        with suppress(sqlite3.Error, diskcache.Timeout, OSError):
+        with suppress(*ERRORS, diskcache.Timeout, OSError):
             disk.delete(key)
 
-    def _mend(self, error: sqlite3.DatabaseError) -> bool:
+    def _mend(self, error: Exception) -> bool:
         """Delete a damaged database, so that a new one is made. False for locks and full disks."""
         if isinstance(error, sqlite3.OperationalError) and meaning(error) != DAMAGED:
             return False

@@ -17,7 +17,7 @@ from typing import Any
 
 import diskcache
 
-from .sqlite_errors import DAMAGED, FULL, meaning
+from .sqlite_errors import DAMAGED, ERRORS, FULL, meaning
 
 INLINE = 32 * 2**10  # bytes; smaller values live in the database, larger ones in files of their own
 LOCK_SECONDS = 10.0
@@ -190,6 +190,6 @@ def is_ours(folder: Path) -> bool:
             settings = {k for (k,) in base.execute("SELECT key FROM Settings")} if "Settings" in names else set()
     except sqlite3.OperationalError as error:
         return meaning(error) != DAMAGED  # busy, or not readable: opening it will say so
-    except sqlite3.DatabaseError:
+    except ERRORS:
         return False
     return names <= _SCHEMA and settings <= set(SETTINGS) | _METADATA
