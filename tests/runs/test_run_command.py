@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 
@@ -278,3 +279,49 @@ def test_looking_at_runs_needs_no_torch(registry):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert done.stderr == "[]"
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+DAMAGE = {
+    "spec": "UPDATE runs SET spec = '{' WHERE id = :id",
+    "deep spec": f"UPDATE runs SET spec = '{DEEP}' WHERE id = :id",
+    "list of spec": "UPDATE runs SET spec = '[]' WHERE id = :id",
+    "bytes": "UPDATE runs SET title = CAST(x'ff80' AS TEXT), spec = x'00' WHERE id = :id",
+    "threads": "UPDATE runs SET threads = 'two' WHERE id = :id",
+    "no threads": "UPDATE runs SET threads = 0 WHERE id = :id",
+    "started": "UPDATE runs SET started = 'x' WHERE id = :id",
+    "ended": "UPDATE runs SET ended = 1e300 WHERE id = :id",
+    "state": "UPDATE runs SET state = 'none' WHERE id = :id",
+    "a step": "UPDATE steps SET body = '{' WHERE run = :id",
+    "a step without metrics": "UPDATE steps SET body = '{}' WHERE run = :id",
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_a_damaged_record_does_not_hide_the_others(registry, capsys, what):
+    bad, good = (as_json(capsys, *REHEARSAL, '{"steps": 1}', "--wait")["id"] for _ in range(2))
+    with sqlite3.connect(registry.path) as db:
+        db.execute(DAMAGE[what], {"id": bad})
+    listed = {r["id"]: r["state"] for r in as_json(capsys, "list")["runs"]}
+    assert listed == {bad: "broken", good: "done"}
+    for action in ("show", "cancel", "resume"):
+        status, out, err = headviz(capsys, action, bad)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert bad in err
+    assert headviz(capsys, "delete", bad)[0] == 0
+    assert [r["id"] for r in as_json(capsys, "list")["runs"]] == [good]
+
+
+@pytest.mark.parametrize("file", ["log.txt", "outcome.json"])
+def test_a_pipe_in_the_folder_of_a_run_is_not_waited_for(registry, capsys, file):
+    run = as_json(capsys, *REHEARSAL, '{"steps": 1}', "--wait")["id"]
+    path = registry.folder / run / file
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    assert as_json(capsys, "show", run)["state"] == "done"
+
+
+def test_a_deep_outcome_is_as_none(registry, capsys):
+    run = as_json(capsys, *REHEARSAL, '{"steps": 1}', "--wait")["id"]
+    (registry.folder / run / "outcome.json").write_text(DEEP)
+    assert as_json(capsys, "show", run)["outcome"] is None

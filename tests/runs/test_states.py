@@ -22,7 +22,7 @@ def test_every_pair_is_legal_or_refused():
 def test_active_and_ended_and_queued_cover_all():
     assert ACTIVE | ENDED | {"queued"} == set(STATES)
     assert not ACTIVE & ENDED
-    assert {"done"} == ENDED - RESUMABLE
+    assert {"done", "broken"} == ENDED - RESUMABLE
 
 
 def test_only_claiming_makes_a_run_active():

@@ -14,12 +14,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import RunError, UserError
+from ..errors import OptionError, RunError, UserError
 from ..storage.home import home
+from ..storage.paths import opened, read_small
 from ..storage.writing import FULL, DiskError, disk_error, replace_file
 from .process import monotonic, place
 
 KEEP = 2  # checkpoints: the newest and the one before it
+LARGEST_JSON = 256 * 2**20  # bytes of an outcome
 RESERVE = 256 * 1024  # bytes held per run and freed when the disk is full, so that the end can be recorded
 
 _MAGIC = b"headviz-checkpoint-1\n"
@@ -114,8 +116,8 @@ class RunFiles:
     def read_json(self, path: Path) -> dict[str, Any]:
         """The JSON object in a file; {} where there is none yet."""
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            found = json.loads(read_small(path, LARGEST_JSON))
+        except (OptionError, ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
 
@@ -137,12 +139,12 @@ class RunFiles:
     def log_tail(self, lines: int = 30, limit: int = 16_384) -> list[str]:
         """The end of the log, with access tokens hidden."""
         try:
-            with self.log.open("rb") as file:
+            with opened(self.log) as file:
                 file.seek(0, os.SEEK_END)
                 size = file.tell()
                 file.seek(max(0, size - limit))
-                raw = file.read()
-        except OSError:
+                raw = file.read(limit)
+        except OptionError:
             return []
         text = raw.decode("utf-8", errors="replace")
         shown = [part.rpartition("\r")[2] for part in text.split("\n")]  # a progress bar's last state only

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import RunError
 from ..results import Shown
 from . import baselines
 from .files import RunFiles
 from .process import monotonic, place
 from .queue import look, look_at_all
-from .record import CARRIED, PRUNE, SWEEP, RunRecord
+from .record import CARRIED, PRUNE, SWEEP, RunRecord, broken
 from .registry import Registry
-from .states import ACTIVE, QUEUED, of_sweep
+from .states import ACTIVE, BROKEN, QUEUED, of_sweep
 from .sweep_table import Row, results
 
 QUIET = 10.0  # seconds without a report after which a worker is called unresponsive
@@ -129,7 +130,10 @@ def show(run_id: str, *, log_lines: int = 30) -> RunView:
     registry = Registry()
     record = look(registry, run_id)
     children = registry.records(parent=record.id) if record.kind == SWEEP else []
-    return _view(registry, record, log_lines, tuple(_view(registry, look(registry, c.id), 0) for c in children))
+    view = _view(registry, record, log_lines, tuple(_view(registry, look(registry, c.id), 0) for c in children))
+    if view.state == BROKEN and not view.children:
+        raise RunError(view.record.error)
+    return view
 
 
 def overview(*, archived: bool | None = False) -> list[RunView]:
@@ -154,8 +158,15 @@ def overview(*, archived: bool | None = False) -> list[RunView]:
 
 
 def _view(registry: Registry, record: RunRecord, log_lines: int, children: tuple[RunView, ...] = ()) -> RunView:
+    try:
+        found = registry.steps(record.id)
+        if not all(isinstance(step, dict) and isinstance(step.get("metrics"), dict) for step in found):
+            raise ValueError("it has no metrics")
+    except (ValueError, RecursionError) as error:
+        record = broken(record.id, record.owner, record.parent, f"a step: {error}")
+    if record.state == BROKEN:
+        return RunView(record, BROKEN, (), (), WorkerReport(), (), {})
     files = RunFiles(record.id, registry.folder)
-    found = registry.steps(record.id)
     steps = [s for s in found if s.get("step") != 0]
     full = [s for s in found if s.get("step") == 0]
     if record.kind == PRUNE:

@@ -8,9 +8,9 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import OptionError, RunError
+from ..errors import OptionError, RunError, UserError, one_line, shown
 from .process import Identity
-from .states import QUEUED
+from .states import BROKEN, QUEUED, STATES
 
 LOCAL = "local"  # one process of this machine does the work
 DASK = "dask"  # one process of this machine hands the work to a cluster
@@ -111,6 +111,17 @@ COLUMNS = tuple(
 )
 
 
+_NUMBER, _PERHAPS = int | float, int | float | None
+_LATEST = 2e11  # seconds since 1970: the year 8307; Python's dates end at 9999
+# columns that are not text -> their types
+_KINDS: dict[str, Any] = {
+    **dict.fromkeys("order threads expected attempt archived resumable".split(), int),
+    **dict.fromkeys("created claimed".split(), _NUMBER),
+    **dict.fromkeys("started ended pid".split(), _PERHAPS),
+    **dict.fromkeys("parent place pid_start".split(), str | None),
+}
+
+
 def to_row(record: RunRecord) -> dict[str, Any]:
     row = {name: getattr(record, name) for name in COLUMNS if hasattr(record, name)}
     who = record.worker
@@ -124,12 +135,36 @@ def to_row(record: RunRecord) -> dict[str, Any]:
 
 
 def from_row(row: dict[str, Any]) -> RunRecord:
+    """The record in a row of the registry. One that cannot be read is ``broken``, and does not hide the others."""
+    try:
+        return _read(row)
+    except (ValueError, RecursionError, UserError) as error:
+        return broken(str(row["id"]), str(row["owner"]), row["parent"], str(error) or type(error).__name__)
+
+
+def broken(run_id: str, owner: str, parent: str | None, why: str) -> RunRecord:
+    error = f"The record of run {run_id} is damaged ({one_line(why)[:200]}). `headviz run delete {run_id}` removes it."
+    title = "its record is damaged"
+    return RunRecord(run_id, BROKEN, {}, title, owner, parent=parent, state=BROKEN, error=error, resumable=False)
+
+
+def _read(row: dict[str, Any]) -> RunRecord:
+    for name, value in row.items():
+        if not isinstance(value, _KINDS.get(name, str)):
+            raise ValueError(f"{name} is {shown(value)}")
+        if isinstance(value, float) and not abs(value) < _LATEST:
+            raise ValueError(f"{name} is {value}")
+    if row["state"] not in STATES or row["state"] == BROKEN:
+        raise ValueError(f"state is {shown(row['state'])}")
+    spec = json.loads(row["spec"])
+    if not isinstance(spec, dict) or not isinstance(spec.get("seeds") or [], list):
+        raise ValueError("spec is not a plan")
     found = dict(row)
     place, pid, start = found.pop("place"), found.pop("pid"), found.pop("pid_start")
     return RunRecord(
         **{
             **found,
-            "spec": json.loads(found["spec"]),
+            "spec": spec,
             "archived": bool(found["archived"]),
             "resumable": bool(found["resumable"]),
             "worker": None if pid is None else Identity(place, pid, start),

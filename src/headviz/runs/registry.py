@@ -23,7 +23,7 @@ from .files import DiskFull, disk_errors, runs_home
 from .migrations import MIGRATIONS, migrate
 from .process import monotonic
 from .record import CARRIED, COLUMNS, RunRecord, check_id, from_row, to_row
-from .states import CLAIM, QUEUED, RESUME, follow
+from .states import BROKEN, CLAIM, QUEUED, RESUME, follow
 
 WAIT = 30.0  # seconds to wait for another process's lock
 
@@ -75,6 +75,7 @@ class Registry:
         db = sqlite3.connect(self.path, timeout=self.wait, isolation_level=None)
         try:
             db.row_factory = sqlite3.Row
+            db.text_factory = lambda raw: raw.decode("utf-8", errors="replace")  # damaged text is in its own row alone
             if alone:
                 db.execute("PRAGMA locking_mode = EXCLUSIVE")
             db.execute("PRAGMA foreign_keys = ON")
@@ -210,7 +211,7 @@ class Registry:
                 'ORDER BY "order"',
                 (CARRIED,),
             )
-            records = [from_row(dict(r)) for r in rows]
+            records = [record for r in rows if (record := from_row(dict(r))).state != BROKEN]
             now = monotonic()  # read after waiting for the lock
             waiting = [r for r in records if r.state == QUEUED and not _reserved(r, now, stale)]
             busy = Counter(r.slot for r in records) - Counter(r.slot for r in waiting)

@@ -7,6 +7,7 @@ cancelled   stopped because somebody asked; finished steps are kept, it can be r
 failed      stopped by an error, which the record names; it can be resumed once its cause is removed
 lost        the worker ended without a message (killed, machine restarted); it can be resumed
 done        every step is finished
+broken      its record cannot be read; no row of the registry says this
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from __future__ import annotations
 from ..errors import RunError
 
 QUEUED, RUNNING, CANCELLING = "queued", "running", "cancelling"
-CANCELLED, FAILED, LOST, DONE = "cancelled", "failed", "lost", "done"
+CANCELLED, FAILED, LOST, DONE, BROKEN = "cancelled", "failed", "lost", "done", "broken"
 
-STATES = (QUEUED, RUNNING, CANCELLING, CANCELLED, FAILED, LOST, DONE)
+STATES = (QUEUED, RUNNING, CANCELLING, CANCELLED, FAILED, LOST, DONE, BROKEN)
 ACTIVE = frozenset({RUNNING, CANCELLING})  # a process should be there
-ENDED = frozenset({CANCELLED, FAILED, LOST, DONE})  # no process may be there
+ENDED = frozenset({CANCELLED, FAILED, LOST, DONE, BROKEN})  # no process may be there
 RESUMABLE = frozenset({CANCELLED, FAILED, LOST})
 
 CLAIM = "claim"  # a worker takes the run
@@ -79,7 +80,7 @@ def of_sweep(children: list[str]) -> str:
         return RUNNING
     if QUEUED in have:
         return QUEUED if have == {QUEUED} else RUNNING
-    for worst in (FAILED, LOST, CANCELLED):
+    for worst in (BROKEN, FAILED, LOST, CANCELLED):
         if worst in have:
             return worst
     return DONE
