@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from ...errors import UserError
+from .background import ending
 from .turns import Turn
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ class Job(Generic[T]):
     def cancelled(self) -> bool:
         """Whether nobody wants it; called by the computation, which waits here for its turn."""
         self.turn.wait(self._wanted)
-        return not self.wanted_by
+        return not self._wanted()
 
     def _wanted(self) -> bool:
-        return bool(self.wanted_by)
+        return bool(self.wanted_by) and not ending.is_set()

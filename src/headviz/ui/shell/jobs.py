@@ -21,6 +21,7 @@ import streamlit as st
 from ...errors import Cancelled, UserError
 from ...progress import Cancel, Progress
 from . import state
+from .background import in_background
 from .freed import give_back
 from .job import KEPT, Job
 from .markdown import plain
@@ -145,7 +146,7 @@ def start(key: Hashable, work: Work[T], what: str = "", rank: int = 0, *, again:
         _forget_old()
         watch = not _watcher.is_set()
         _watcher.set()
-    threading.Thread(target=_run, args=(job, work), name=f"headviz-{key!s:.40}", daemon=True).start()
+    in_background(lambda: _run(job, work), f"headviz-{key!s:.40}")
     if watch:
         threading.Thread(target=_watch_tabs, name="headviz-tabs", daemon=True).start()
     return job

@@ -26,6 +26,7 @@ from ...models.stand_in import ZERO, StandIn
 from ...scores.catalogue import names_for
 from ...storage.home import ROOTS, home
 from ...storage.paths import outside_path
+from .background import in_background
 from .memo import Memo, identity
 from .refusals import on_page
 from .uploads import is_gone, naming
@@ -329,7 +330,7 @@ def warm_up() -> None:
     if _warming.is_set() or os.environ.get("HEADVIZ_WARM") == "0":
         return
     _warming.set()
-    threading.Thread(target=settle, name="headviz-warm", daemon=True).start()
+    in_background(settle, "headviz-warm")
 
 
 def settle() -> None:
