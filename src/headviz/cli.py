@@ -60,6 +60,13 @@ class _Parser(argparse.ArgumentParser):
         near = _near(wrong, self._option_string_actions)
         raise UserError(f"{said[0].upper()}{said[1:]}.{near} See: {self.prog} --help")
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        for word in args or ():  # argparse would drop this value, and give the option an empty list
+            name, _, value = word.partition("=")
+            if value == "--" and name in self._option_string_actions:
+                self.error(f"argument {name}: '--' is not a value")
+        return super().parse_known_args(args, namespace)
+
     def format_help(self) -> str:
         return f"{super().format_help()}\nevery command:\n  --plugin FILE  {PLUGIN}\n"
 

@@ -49,9 +49,11 @@ def test_an_interrupted_training_says_where_it_goes_on(
     capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from headviz.pruning.finetune import training
+    from headviz.pruning.finetune.checkpoints import FINGERPRINT
 
     def stopped(*_: object, folder: Path, **__: object) -> None:
         folder.mkdir(exist_ok=True)
+        (folder / FINGERPRINT).touch()
         (folder / "weights").write_bytes(bytes(3_000_000))
         raise KeyboardInterrupt
 
@@ -356,3 +358,26 @@ def test_numbers_with_one_cell_that_holds_none(capsys: pytest.CaptureFixture[str
     for more, wanted in (((), "has classes, such as 'n/a'"), (("--regression",), "line 13")):
         assert main([str(w) for w in ("evaluate", *words, *more)]) == 2
         assert wanted in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("info", "--model", "demo", "--device=--"),
+        ("evaluate", "--model", "demo", "--task", "demo", "--limit-seed=--"),
+        ("conductance", "--model", "demo", "--text=--"),
+        ("run", "start", "--title=--"),
+        ("info", "--model", "demo", "--plugin=--"),
+    ],
+)
+def test_two_dashes_are_no_value(capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+    assert words[-1].partition("=")[0] in mistake(capsys, *words)
+
+
+@pytest.mark.parametrize("name", ["my--model", "a..b", "x.git", "abc-", "bert-base-uncased.", "o/x.git", "a" * 97])
+def test_a_name_that_the_hub_cannot_have_is_a_mistake(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert "not a hub id" in mistake(capsys, "info", "--model", name)
+
+
+def test_an_empty_column_is_a_mistake(capsys: pytest.CaptureFixture[str], model: Path, data: Path) -> None:
+    mistake(capsys, "evaluate", "--model", str(model), *custom(data), "--slice-column=")

@@ -249,7 +249,7 @@ def _map_local(
         label = next((c for c in (source.local_label, "label") if c in table.columns), source.local_label)
     if slice_column is None and task.slice_name in table.columns:
         slice_column = task.slice_name
-    columns.require(table, (*texts, label, *([slice_column] if slice_column else [])), _MAP_LOCAL, _MAPPING)
+    columns.require(table, (*texts, label, *([] if slice_column is None else [slice_column])), _MAP_LOCAL, _MAPPING)
     if label in texts:
         raise TaskError(f"Column '{label}' cannot hold both a text and the label. {_MAP_LOCAL}", options=_MAPPING)
     return Mapping(texts, label, slice_column)
