@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # one worker per core; each test process computes with one thread
 WORKERS ?= auto
 
-.PHONY: run test test-slow test-study test-soak test-gpu test-all lint format docs try-wheel container-steps clean
+.PHONY: run test test-slow test-study test-demo test-soak test-gpu test-all lint format docs try-wheel container-steps clean
 
 run: $(VENV)/.installed
 	$(BIN)/streamlit run app.py --server.address 127.0.0.1 --server.port $(PORT)
@@ -14,7 +14,7 @@ run: $(VENV)/.installed
 # compiled once, not by each of the many processes that tests start
 PYTEST = $(BIN)/python -m compileall -q src tools; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-test test-slow test-study test-soak test-gpu test-all: export PYTHONDONTWRITEBYTECODE =
+test test-slow test-study test-demo test-soak test-gpu test-all: export PYTHONDONTWRITEBYTECODE =
 
 test: $(VENV)/.installed-test
 	$(PYTEST) -m "not slow"
@@ -28,6 +28,10 @@ test-study: $(VENV)/.installed-test
 
 test-soak: $(VENV)/.installed-test
 	$(PYTEST) -m soak
+
+# how the demo was made: generators and trainings
+test-demo: $(VENV)/.installed-test
+	$(PYTEST) tools/demo/tests
 
 # what a CUDA or MPS device computes, against the processor; skips where there is none
 test-gpu: $(VENV)/.installed-test

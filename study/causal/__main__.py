@@ -18,8 +18,8 @@ import numpy as np
 
 import headviz
 from headviz.demo import planted_heads
+from headviz.demo.example import PHENOMENA
 from headviz.demo.minimal_pairs import minimal_pairs
-from headviz.demo.phenomena import PHENOMENA
 from headviz.evaluation.intervals import interval_of_mean
 from headviz.heads import HeadId
 from headviz.results import plain

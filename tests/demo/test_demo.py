@@ -10,15 +10,19 @@ import pytest
 
 import headviz
 from headviz import demo
-from headviz.demo.corpus import generate
+from headviz.demo import tables, translation
 from headviz.demo.example import LABELS
 from headviz.errors import UserError
 from headviz.heads import HeadId
 from headviz.scores import SCORES
 from support.loaded import loaded_by
-from support.marks import all_in_ci
 from tools.demo import card as card_module
-from tools.demo.ship import LIMIT, PER_PHENOMENON, SEED, write_data
+from tools.demo import ship
+from tools.demo.corpus import generate
+from tools.demo.forms import noun_forms, verb_forms
+from tools.demo.minimal_pairs import minimal_pairs as made_minimal_pairs
+from tools.demo.phenomena import PHENOMENA
+from tools.demo.translation import corpus as translations
 
 pytestmark = pytest.mark.skipif(not demo.DATA.is_dir(), reason="the demo model is not packed in this checkout")
 
@@ -29,35 +33,69 @@ def test_reading_data_needs_neither_torch_nor_transformers() -> None:
 
 
 def test_all_together_stays_small() -> None:
-    assert sum(path.stat().st_size for path in demo.DATA.rglob("*") if path.is_file()) < LIMIT
+    assert sum(path.stat().st_size for path in demo.DATA.rglob("*") if path.is_file()) < ship.LIMIT
 
 
-@pytest.mark.parametrize("split", all_in_ci(demo.FILES, ["unseen"]))
-def test_splits_are_balanced_and_follow_from_the_generator(split: str) -> None:
+@pytest.mark.parametrize("split", demo.FILES)
+def test_splits_are_balanced(split: str) -> None:
     rows = demo.read_split(split)
-    each = PER_PHENOMENON[split]
+    each = ship.PER_PHENOMENON[split]
     counts = Counter((row.phenomenon, row.label) for row in rows)
     assert len(rows) == each * len(demo.phenomenon_names())
     assert set(counts) == {(name, label) for name in demo.phenomenon_names() for label in LABELS}
     assert max(counts.values()) - min(counts.values()) <= 2
-    assert rows == tuple(generate(split, len(rows), SEED, demo.short_share()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", demo.FILES)
+def test_splits_follow_from_the_generator(split: str) -> None:
+    rows = demo.read_split(split)
+    assert rows == tuple(generate(split, len(rows), ship.SEED, ship.short_share()))
+
+
+@pytest.mark.slow
+def test_longer_tables_follow_from_the_generators() -> None:
+    """Of the minimal pairs, those of three phenomena: the whole takes minutes."""
+    assert list(demo.read_more("train", ship.MANY)) == ship.many_pairs(ship.short_share())
+    for split in translation.SPLITS:
+        made = translations.generate(split, translations.SHIPPED[split])
+        assert list(translation.read_split(split)) == list(made)
+    assert [(kind, *word) for kind, words in translation.word_list().items() for word in words] == ship.word_list()
+    for name in ("synonym", "number", "negation"):
+        assert headviz.minimal_pairs(name, ship.MINIMAL) == made_minimal_pairs(name, ship.MINIMAL)
+
+
+def test_what_is_shipped_knows_the_generators_words_and_phenomena() -> None:
+    assert demo.phenomenon_names() == tuple(PHENOMENA)
+    with gzip.open(demo.DATA / "forms.json.gz", "rt") as file:
+        assert json.load(file) == {"verbs": sorted(verb_forms()), "nouns": sorted(noun_forms())}
+
+
+def test_there_are_20_000_training_pairs_and_no_more() -> None:
+    few, many = (headviz.load_task("demo", split="train", limit=limit) for limit in (3_000, 20_000))
+    assert (len(few), len(many)) == (3_000, 20_000)
+    assert many.texts[:3_000] == few.texts
+    assert len(headviz.load_task("demo", split="train")) == 2_600
+    with pytest.raises(UserError, match=r"20,000 training examples, not 20,001; lower the limit"):
+        headviz.load_task("demo", split="train", limit=20_001)
+    assert len(headviz.load_task("demo", split="unseen", limit=20_001)) == 1_300
+
+
+@pytest.mark.parametrize("name", demo.phenomenon_names())
+def test_minimal_pairs_differ_in_their_label_and_a_seed_reorders_them(name: str) -> None:
+    pairs = headviz.minimal_pairs(name, 1_000)
+    assert len(set(pairs)) == len(pairs) == 200
+    assert all(one.label != other.label and one.phenomenon == other.phenomenon == name for one, other in pairs)
+    assert headviz.minimal_pairs(name, 5) == pairs[:5]
+    other = headviz.minimal_pairs(name, 1_000, seed=1)
+    assert other != pairs
+    assert set(other) == set(pairs)
 
 
 def test_shipped_splits_never_meet() -> None:
     texts = {split: {(row.premise, row.hypothesis) for row in demo.read_split(split)} for split in demo.FILES}
     assert not texts["train"] & (texts["dev"] | texts["unseen"])
     assert not texts["dev"] & texts["unseen"]
-
-
-def test_packing_data_twice_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.demo.ship.PER_PHENOMENON", dict.fromkeys(PER_PHENOMENON, 3))
-    monkeypatch.setattr("tools.demo.ship.COUNTED_PAIRS", 500)
-    write_data(tmp_path, 0.5)
-    first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    write_data(tmp_path, 0.5)
-    assert first == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with gzip.open(tmp_path / "dev.jsonl.gz", "rt") as lines:
-        assert len([json.loads(line) for line in lines]) == 3 * len(demo.phenomenon_names())
 
 
 @pytest.mark.parametrize("call", [lambda: demo.demo_folder("tuned"), lambda: demo.read_split("test")])
@@ -68,6 +106,7 @@ def test_wrong_names_are_answered_with_the_right_ones(call: object) -> None:
 
 def test_missing_files_say_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(demo, "DATA", tmp_path)
+    monkeypatch.setattr(tables, "DATA", tmp_path)
     with pytest.raises(UserError, match="Reinstall headviz"):
         demo.demo_folder("finetuned")
     with pytest.raises(UserError, match="Reinstall headviz"):

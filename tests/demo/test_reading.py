@@ -4,10 +4,10 @@ from random import Random
 
 import pytest
 
-from headviz.demo.grammar import TENSES, fitting, sentence, verb_group
-from headviz.demo.phenomena.short.subjects import subjects
 from headviz.demo.reading import NEGATION, OBJECT, QUANTIFIER, RELATIONS, SUBJECT, links
-from headviz.demo.words.verbs import ACTS_ALONE, ACTS_ON_THINGS
+from tools.demo.grammar import TENSES, fitting, sentence, verb_group
+from tools.demo.phenomena.short.subjects import subjects
+from tools.demo.words.verbs import ACTS_ALONE, ACTS_ON_THINGS
 
 
 def words(text: str) -> set[tuple[str, str, str]]:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from headviz.demo.corpus import generate
 from headviz.demo.example import LABELS, Example
-from headviz.demo.phenomena import PHENOMENA
-from headviz.demo.words.nouns import NAMES
 
+from .corpus import generate
 from .lessons import lesson
+from .phenomena import PHENOMENA
+from .words.nouns import NAMES
 
 BATCHES_PER_CHUNK = 64
 UNKNOWN_NAMES = 0.05

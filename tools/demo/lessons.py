@@ -8,10 +8,10 @@ from collections.abc import Callable
 from itertools import cycle, islice
 from random import Random
 
-from headviz.demo.corpus import split_of
-from headviz.demo.example import LABELS, NEUTRAL, Draft, Example
-from headviz.demo.phenomena import PHENOMENA
-from headviz.demo.simple import simple_texts
+from .corpus import split_of
+from .example import LABELS, NEUTRAL, Draft, Example
+from .phenomena import PHENOMENA
+from .simple import simple_texts
 
 TIME = "temporal"
 

@@ -1,7 +1,9 @@
 """How a pruned copy of the demo is trained anew: the shipped model's rates, without the gates that made it sparse."""
 
+import math
 from typing import Any
 
+from .corpus import MANY
 from .recipe import Recipe
 
 UPDATES = 2000  # a run trains many networks, the full one among them, and compares them at equal length
@@ -10,13 +12,14 @@ UPDATES = 2000  # a run trains many networks, the full one among them, and compa
 def retraining(recipe: Recipe) -> dict[str, Any]:
     """The content of ``recipe.json`` beside θ0: options of a fine-tuning, and how many training pairs it reads.
 
-    Every pair is read once. Never longer than the shipped model's own fine-tuning.
+    It reads as many of the shipped pairs as fill batches, several times. Never longer than the shipped model's own
+    fine-tuning.
     """
-    updates = min(UPDATES, recipe.finetune_steps)
+    updates, batches = min(UPDATES, recipe.finetune_steps), MANY // recipe.batch
     return {
-        "examples": updates * recipe.batch,
+        "examples": batches * recipe.batch,
         "finetune": {
-            "epochs": 1.0,
+            "epochs": math.floor(100 * updates / batches) / 100,
             "batch": recipe.batch,
             "learning_rate": recipe.finetune_rate,
             "weight_decay": recipe.weight_decay,

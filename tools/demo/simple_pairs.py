@@ -12,10 +12,10 @@ import torch
 
 from headviz.demo import demo_folder
 from headviz.demo.example import LABELS, Example
-from headviz.demo.simple import SimplePair, simple_pairs
 
 from .batches import encode, pad
 from .network import gated
+from .simple import SimplePair, simple_pairs
 
 GOAL = 0.95
 

@@ -14,7 +14,7 @@ def corpus_words(pairs: int = 400_000) -> list[str]:
     """Every word that the corpus uses, most frequent first (ties by alphabet)."""
     from collections import Counter
 
-    from headviz.demo.corpus import generate
+    from .corpus import generate
 
     counts: Counter[str] = Counter()
     for example in generate("train", pairs, seed=0):

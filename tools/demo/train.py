@@ -23,13 +23,13 @@ from transformers import AutoTokenizer, BertForMaskedLM, BertForSequenceClassifi
 
 from headviz.attention import NAME
 from headviz.demo import DATA
-from headviz.demo.corpus import generate
 from headviz.demo.example import LABELS
-from headviz.demo.phenomena import PHENOMENA
 
 from .accuracy import accuracy
 from .batches import Batch, Dropped, drop_none, mask_words, no_lesson, stream
+from .corpus import generate
 from .network import LAYERS, HeadGates, configuration, fold, gated, grow
+from .phenomena import PHENOMENA
 from .recipe import Recipe
 from .roles import Roles, as_tensor, choose, draw, per_pair, role_loss
 from .tokenizer import SPECIALS, build_tokenizer, build_vocabulary

@@ -21,12 +21,12 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoTokenizer, GenerationConfig, MarianConfig, MarianMTModel
 
 from headviz.demo import DATA
-from headviz.demo.translation.corpus import Pair, generate
 from headviz.tasks.bleu import bleu
 
 from .ship import write_model
 from .training_state import learning_rate, load_state, optimizer_for, save_state
 from .translation.card import write
+from .translation.corpus import Pair, generate
 from .translation.tokenizer import MAX_TOKENS, build_tokenizer
 
 POOL = 16  # batches whose sentences are sorted by length together, so that little is padded

@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
+from ..errors import TaskError, UserError
 from ..heads import HeadId
-from .example import LABELS, Example
+from .example import LABELS, PHENOMENA, Example
+from .tables import DATA, columns, shipped
 
-DATA = Path(__file__).parent / "data"
 FOLDERS = ("finetuned", "pretrained", "checkpoints", "translation")
 FILES = {"train": "train_sample", "dev": "dev", "unseen": "unseen"}
 RARE = 60  # a word that 200,000 training pairs show fewer times than this counts as rare
@@ -54,24 +54,26 @@ def demo_folder(kind: str = "finetuned") -> Path:
 
 @cache
 def read_split(name: str) -> tuple[Example, ...]:
-    """A shipped split: 'dev', 'unseen' (combinations that training never shows), or 'train', a sample for scoring.
-
-    For as many training pairs as you like, use `headviz.demo.corpus.generate("train", count)`.
-    """
+    """A shipped split: 'dev', 'unseen' (combinations that training never shows), or 'train', a sample for scoring."""
     if name not in FILES:
         raise UserError(f"The demo has no split {name!r}. It has: {', '.join(FILES)}.")
-    path = DATA / f"{FILES[name]}.jsonl.gz"
-    if not path.exists():
-        raise UserError(f"The demo's data are missing ({path}). Reinstall headviz, or run python -m tools.demo.ship.")
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
+    with gzip.open(shipped(f"{FILES[name]}.jsonl.gz"), "rt", encoding="utf-8") as lines:
         return tuple(Example(**json.loads(line)) for line in lines)
 
 
-def generate_split(name: str, count: int) -> tuple[Example, ...]:
-    """``count`` pairs of a split; the shipped pairs are a sample of the same corpus."""
-    from .corpus import generate
+def read_more(name: str, count: int) -> tuple[Example, ...]:
+    """``count`` training pairs, more than those of ``read_split``; of the other splits, all that there are."""
+    if name != "train":
+        return read_split(name)
+    rows = _many()
+    if count > len(rows):
+        raise TaskError(f"The demo has {len(rows):,} training examples, not {count:,}; lower the limit.")
+    return rows[:count]
 
-    return tuple(generate(name, count, seed=1, short=short_share()))
+
+@cache
+def _many() -> tuple[Example, ...]:
+    return tuple(map(Example, *columns("train.parquet", Example._fields)))
 
 
 @cache
@@ -80,13 +82,6 @@ def planted_heads(phenomenon: str | None = None) -> tuple[HeadId, ...]:
     roles: dict[str, list[list[int]]] = json.loads((DATA / "roles.json").read_text(encoding="utf-8"))
     chosen = roles.values() if phenomenon is None else [roles[phenomenon]]
     return tuple(sorted(HeadId(*head) for heads in chosen for head in heads))
-
-
-@cache
-def short_share() -> float:
-    """The share of short sentences in the corpus of the shipped model."""
-    recipe: dict[str, float] = json.loads((DATA / "recipe.json").read_text(encoding="utf-8"))
-    return recipe.get("short_share", 0.0)
 
 
 @cache
@@ -107,10 +102,8 @@ def related_words() -> tuple[dict[str, str], Callable[[str], list[tuple[str, int
 
 
 def phenomenon_names() -> tuple[str, ...]:
-    """The abilities that every example of the demo task is labelled with, in the corpus' order."""
-    from .phenomena import PHENOMENA
-
-    return tuple(PHENOMENA)
+    """The abilities that every example of the demo task is labelled with."""
+    return PHENOMENA
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,14 @@
-"""One labelled sentence pair of the demo corpus."""
+"""One labelled sentence pair of the demo, its labels and its kinds."""
 
 from typing import NamedTuple
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = LABELS = ("entailment", "neutral", "contradiction")
+
+# the abilities that every pair asks for one of
+PHENOMENA = tuple(
+    "synonym hypernym antonym negation veridical quantifier number role-swap conjunction relative-clause temporal "
+    "spatial comparative".split()
+)
 
 
 class Example(NamedTuple):
@@ -12,16 +18,3 @@ class Example(NamedTuple):
     hypothesis: str
     label: str
     phenomenon: str
-
-
-class Draft(NamedTuple):
-    """What a phenomenon's rule returns: the two sentences and what names their combination.
-
-    `frame` says how the pair is built, `word` which content word it turns on. Some (frame, word)
-    combinations are kept out of training altogether, for the unseen split.
-    """
-
-    premise: str
-    hypothesis: str
-    frame: str
-    word: str

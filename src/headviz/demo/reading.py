@@ -5,11 +5,12 @@ certain is read: a noun with its verb behind it, a verb with its object behind i
 or "never" with its verb. The tests build sentences from the generator's parts and read them back.
 """
 
+import gzip
+import json
 import re
 from functools import cache
 
-from .words import nouns
-from .words.verbs import ACTS_ALONE, ACTS_ON_THINGS, HANDLE_VERBS, LOOK_VERBS, PERSON_VERBS
+from .tables import shipped
 
 RELATIONS = {
     "subject and verb": "a subject and its verb, either way",
@@ -34,22 +35,10 @@ _CLOSED = _BEFORE_VERBS | _BEFORE_NOUNS | frozenset(_OTHERS.split())
 
 
 @cache
-def _verbs() -> frozenset[str]:
-    every = [*(act.verb for act in (*ACTS_ALONE, *ACTS_ON_THINGS)), *PERSON_VERBS, *LOOK_VERBS, *HANDLE_VERBS]
-    return frozenset(form for one in every for form in one)
-
-
-@cache
-def _nouns() -> frozenset[str]:
-    things = {act.rest.split()[-1] for act in ACTS_ON_THINGS if act.rest}
-    things |= {
-        *nouns.PEOPLE,
-        *nouns.ANIMALS,
-        "child",
-        *nouns.KINDS,
-        *(m for kind in nouns.KINDS.values() for m in kind),
-    }
-    return frozenset({*things, *map(nouns.plural, things), *(name.lower() for name in nouns.NAMES)})
+def _forms(kind: str) -> frozenset[str]:
+    """The forms of the verbs, or of the nouns, that the sentences are made of."""
+    with gzip.open(shipped("forms.json.gz"), "rt", encoding="utf-8") as file:
+        return frozenset(json.load(file)[kind])
 
 
 def links(text: str) -> list[Link]:
@@ -81,7 +70,7 @@ def links(text: str) -> list[Link]:
 def _kind(words: list[str], i: int) -> str:
     """What a word is here. One that can be both is a noun behind an article, a verb behind an auxiliary."""
     word, before = words[i], words[i - 1] if i else ""
-    verb, noun = word in _verbs(), word in _nouns()
+    verb, noun = word in _forms("verbs"), word in _forms("nouns")
     if verb and noun:
         return "noun" if before in _BEFORE_NOUNS else "verb" if before in _BEFORE_VERBS else ""
     return "verb" if verb and before not in _ARTICLES else "noun" if noun else ""

@@ -9,8 +9,8 @@ import string
 from pathlib import Path
 from typing import Any
 
-from headviz.demo.translation.clauses import PRONOUNS
-from headviz.demo.translation.lexicon import (
+from .clauses import PRONOUNS
+from .lexicon import (
     ADJECTIVES,
     ADVERBS,
     ALONE,
@@ -25,7 +25,7 @@ from headviz.demo.translation.lexicon import (
     SAYS,
     TO_DO,
 )
-from headviz.demo.translation.veshan import (
+from .veshan import (
     AGREEMENT,
     AND,
     BE,

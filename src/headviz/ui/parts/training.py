@@ -30,15 +30,15 @@ class Recipe:
     own: bool  # whether the model's folder has it
 
     def said(self, view: View) -> str:
-        """Where the settings come from, and where as many training examples as it names come from."""
+        """Where the settings come from, and how many training examples they are for."""
         if not self.own:
             return "Settings: those of the 2024 thesis for BERT-base. A small model trained from scratch needs others."
         said = "Settings: the base model's own recipe."
         if self.examples is None or view.data or not (view.task in TASKS and TASKS[view.task].source.module):
             return said
         return (
-            f"{said} Its {self.examples:,} training examples are generated; {len(loaders.train(view)):,} of them are "
-            "shipped (0 below takes only these)."
+            f"{said} It trains on {self.examples:,} of the shipped examples; 0 below takes the usual "
+            f"{len(loaders.train(view)):,}."
         )
 
 

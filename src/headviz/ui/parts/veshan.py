@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import streamlit as st
 
 from ..shell import show
@@ -27,14 +25,9 @@ def about(view: View) -> None:
         st.caption(ABOUT, help=show.plain(word_list()))
 
 
-@cache
 def word_list() -> str:
     """Veshan words and their meaning, one kind of word after the other."""
-    from ...demo.translation import lexicon
+    from ...demo import translation
 
-    kinds = {
-        "Nouns": [f"{n.stem} {n.singular}" for n in lexicon.NOUNS],
-        "Verbs": [f"{v.stem}- {v.base}" for v in lexicon.ALONE],
-        "Adjectives": [f"{a.stem}- {a.english}" for a in lexicon.ADJECTIVES],
-    }
-    return "; ".join(f"{kind}: {', '.join(words)}" for kind, words in kinds.items())
+    kinds = {kind: ", ".join(map(" ".join, words)) for kind, words in translation.word_list().items()}
+    return "; ".join(f"{kind}: {words}" for kind, words in kinds.items())

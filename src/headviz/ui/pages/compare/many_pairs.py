@@ -1,4 +1,4 @@
-"""On Compare, Patching: every head patched over many pairs, from an uploaded table or the demo's generator."""
+"""On Compare, Patching: every head patched over many pairs, from an uploaded table or those that the demo brings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ....models.classifier import Classifier
 
 MOST = 200  # pairs
-DRAWN = 12  # of the demo's generator
+DRAWN = 12  # of those that the demo brings
 FORMAT = (
     "Columns text and donor, and text_pair and donor_pair for models that compare two texts; or two columns whose "
     "cells are a text, or two texts with | between them."
@@ -65,8 +65,8 @@ def _texts(demo: bool) -> list[tuple[Given, Given]] | None:
         return found[:MOST]
     if not demo:
         return None
+    from ....demo.example import PHENOMENA
     from ....demo.minimal_pairs import minimal_pairs
-    from ....demo.phenomena import PHENOMENA
 
     name = st.selectbox(
         f"or {DRAWN} minimal pairs of a phenomenon", list(PHENOMENA), index=None, key="pairs_kind", width=320

@@ -105,8 +105,8 @@ def _donor(shown: Text) -> Any:
 
 def _draw(shown: Text) -> None:
     """Another minimal pair of the example's phenomenon, into all fields."""
+    from ....demo.example import PHENOMENA
     from ....demo.minimal_pairs import minimal_pairs
-    from ....demo.phenomena import PHENOMENA
 
     number = st.session_state["pairs_drawn"] = st.session_state.get("pairs_drawn", 0) + 1
     names = list(PHENOMENA)

@@ -72,8 +72,8 @@ def _ask(key: Hashable, many: bool) -> None:
 
 def _drawn(shown: Text) -> list[tuple[Any, Any]]:
     """Minimal pairs of the phenomenon of a demo example."""
+    from ....demo.example import PHENOMENA
     from ....demo.minimal_pairs import minimal_pairs
-    from ....demo.phenomena import PHENOMENA
 
     if shown.slice not in PHENOMENA:
         return []

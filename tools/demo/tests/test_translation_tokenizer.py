@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headviz.demo.translation.corpus import generate
+from tools.demo.translation.corpus import generate
 from tools.demo.translation.tokenizer import MAX_TOKENS, build_tokenizer, pieces
 
 PAIRS = list(generate("train", 1400, seed=21))

@@ -9,15 +9,15 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from headviz import demo
-from headviz.demo.corpus import SPLITS, generate
 from headviz.demo.example import LABELS, Example
-from headviz.demo.phenomena import PHENOMENA, polarity
-from headviz.demo.phenomena.short import SHORT, subjects
-from headviz.demo.simple import simple_pairs, simple_texts
-from headviz.demo.words import adjectives, nouns, verbs
-from support.demo_checks import _AUXILIARIES, _LEMMAS, CHECKS
 from tools.demo.batches import stream
+from tools.demo.corpus import SPLITS, generate
+from tools.demo.phenomena import PHENOMENA, polarity
+from tools.demo.phenomena.short import SHORT, subjects
+from tools.demo.simple import simple_pairs, simple_texts
 from tools.demo.simple_pairs import report
+from tools.demo.tests.checks import _AUXILIARIES, _LEMMAS, CHECKS
+from tools.demo.words import adjectives, nouns, verbs
 
 _BEARERS = (noun for kinds in adjectives.BEARERS.values() for noun in kinds)
 _SYNONYMS = (noun for _, noun, _ in adjectives.pairs(adjectives.NOUN_SYNONYMS))
@@ -172,7 +172,7 @@ def test_simple_pairs_cover_all_kinds_and_are_in_no_split() -> None:
 
 def test_a_simple_pair_that_the_rules_make_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     first = next(generate("train", 1, seed=8, short=1.0))
-    monkeypatch.setattr("headviz.demo.corpus.simple_texts", lambda: frozenset({first[:2]}))
+    monkeypatch.setattr("tools.demo.corpus.simple_texts", lambda: frozenset({first[:2]}))
     assert next(generate("train", 1, seed=8, short=1.0))[:2] != first[:2]
 
 

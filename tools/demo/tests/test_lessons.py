@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from headviz.demo.example import LABELS
-from support.demo_checks import CHECKS
 from tools.demo.lessons import LESSONS, TIME, _direction, lesson
+from tools.demo.tests.checks import CHECKS
 
 
 @pytest.mark.parametrize("name", LESSONS)

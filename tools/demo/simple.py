@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .example import Example
 
-FILE = Path(__file__).parent / "data" / "simple_pairs.tsv"
+FILE = Path(__file__).parent / "simple_pairs.tsv"
 
 
 class SimplePair(NamedTuple):

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any
 
-from headviz.demo import grammar
-from headviz.demo.phenomena import polarity
-from headviz.demo.words import adjectives, nouns, verbs
+from tools.demo import grammar
+from tools.demo.phenomena import polarity
+from tools.demo.words import adjectives, nouns, verbs
 
 World = Any
 Statement = Callable[[World], bool]

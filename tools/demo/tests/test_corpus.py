@@ -11,10 +11,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from headviz.demo.corpus import SPLITS, generate, split_of
-from headviz.demo.example import LABELS, Draft, Example
-from headviz.demo.phenomena import PHENOMENA
-from support.demo_checks import CHECKS, plain, read
+from tools.demo.corpus import SPLITS, generate, split_of
+from tools.demo.example import LABELS, Draft, Example
+from tools.demo.phenomena import PHENOMENA
+from tools.demo.tests.checks import CHECKS, plain, read
 
 
 @cache

@@ -15,23 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import NamedTuple
 from zlib import crc32
+
+from headviz.demo.translation import SPLITS, Pair
 
 from .drawing import CONSTRUCTIONS, draw, name_of
 from .english import english
 from .veshan import veshan
 
-SPLITS = ("train", "dev", "unseen")
-SHIPPED = 1400  # sentences of dev and of unseen that the task reads: a hundred of each construction
-
-
-class Pair(NamedTuple):
-    """One sentence in both languages, and what its grammar turns on."""
-
-    source: str
-    target: str
-    construction: str
+SHIPPED = {
+    "train": 20_000,
+    "dev": 1400,
+    "unseen": 1400,
+}  # sentences that the task reads; 1400: 100 of each construction
 
 
 def split_of(construction: str, word: str, source: str) -> str:
@@ -77,8 +73,3 @@ def constructions_of(split: str) -> tuple[str, ...]:
         for name, (_, words) in CONSTRUCTIONS.items()
         if any(split_of(name, name_of(w), "") == "unseen" for w in words)
     )
-
-
-def read_split(split: str, seed: int = 0) -> list[Pair]:
-    """The sentences that the task ``demo-translation`` reads."""
-    return list(generate(split, 20_000 if split == "train" else SHIPPED, seed))

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file
 
 from headviz.demo.example import Example
-from headviz.demo.phenomena import PHENOMENA
 from tools.demo import tokenizer, train
 from tools.demo.batches import mask_words, pad, stream, with_unknown_name
+from tools.demo.phenomena import PHENOMENA
 from tools.demo.recipe import Recipe
 from tools.demo.ship import write_model
 from tools.demo.training_state import begin

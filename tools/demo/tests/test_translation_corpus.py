@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 
-from headviz.demo.translation.clauses import HE, OBJECT, SUBJECT, THEY, Clause, Phrase, Relative, Sentence
-from headviz.demo.translation.corpus import SPLITS, Pair, constructions_of, generate, read_split
-from headviz.demo.translation.drawing import CONSTRUCTIONS
-from headviz.demo.translation.english import english
-from headviz.demo.translation.lexicon import (
+from tools.demo.translation.clauses import HE, OBJECT, SUBJECT, THEY, Clause, Phrase, Relative, Sentence
+from tools.demo.translation.corpus import SPLITS, Pair, constructions_of, generate
+from tools.demo.translation.drawing import CONSTRUCTIONS
+from tools.demo.translation.english import english
+from tools.demo.translation.lexicon import (
     ADJECTIVES,
     ADVERBS,
     ALONE,
@@ -25,7 +25,7 @@ from headviz.demo.translation.lexicon import (
     SAYS,
     TO_DO,
 )
-from headviz.demo.translation.veshan import veshan
+from tools.demo.translation.veshan import veshan
 
 VERBS = (*ALONE, *ON_ANYBODY, *ON_THINGS, *GIVES, *SAYS, *TO_DO)
 NOUN = {n.singular: n for n in NOUNS}
@@ -240,11 +240,3 @@ def test_constructions() -> None:
 def test_an_unknown_split_is_refused() -> None:
     with pytest.raises(ValueError, match="train, dev, unseen"):
         next(generate("test", 1))
-
-
-@pytest.mark.slow
-def test_the_shipped_splits() -> None:
-    dev = read_split("dev")
-    assert dev == read_split("dev")
-    assert all(isinstance(p, Pair) for p in dev)
-    assert len({p.source for p in dev}) == len(dev) == 1400

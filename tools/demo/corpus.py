@@ -25,6 +25,7 @@ from .simple import simple_texts
 
 CONTRACTED = 0.15  # share of sentences with contractions, where they have something to contract
 SPLITS = ("train", "dev", "unseen")
+MANY = 20_000  # training pairs that are shipped
 
 
 def split_of(draft: Draft, phenomenon: str) -> str:

@@ -1,0 +1,1 @@
+"""How the demo was made: `make test-demo`."""
