@@ -242,7 +242,7 @@ _ENTRIES = (
 # in the order of the recorded board of grades, best first; what it has not graded comes last
 _GRADED = (
     "attattr-max shapley ranks gim gates-exact conductance-max gates gates-hard gnorm magnitude ablation-loss fisher "
-    "ablation hies taylor conductance-pearson gates-causal random conductance-spearman conductance-kendall"
+    "hies ablation taylor conductance-pearson gates-causal random conductance-spearman conductance-kendall"
 ).split()
 SCORES: dict[str, Score] = {s.name: s for s in sorted(_ENTRIES, key=lambda s: (*_GRADED, s.name).index(s.name))}
 
