@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from recording import Record, command, folder, plain, prose
+from recording import Record, command, folder, plain, report
 
 TEXT = "The old king did not sleep.", "The old king slept."
 DONOR = "The old king slept.", "The old king slept."
@@ -25,7 +25,7 @@ info demo: info --model demo
 info translator: info --model demo-translation
 info missing: info --model /nowhere
 conductance: conductance --model demo {text} --steps 8 --out {work}/maps.npz
-patch: patch --model demo {text} --donor "{donor}" --positions changed
+patch: patch --model demo {text} --donor "{donor}" --positions first
 paths: patch {tiny} {text} --donor "{donor}" --paths
 tokens: tokens --model demo {text} --orders 4
 score demo: score --model demo --task demo --samples 30 --score taylor
@@ -41,7 +41,7 @@ ablate tiny: ablate {custom}
 analyse ablation: analyse ablation {custom}
 analyse by-slice: analyse by-slice {demo}
 analyse all-but-one: analyse all-but-one {custom} --samples 30
-analyse cross-dataset: analyse cross-dataset {custom} --other-task demo --other-split unseen
+analyse cross-dataset: analyse cross-dataset {all} --other-task custom --other-data {folder} --other-split train
 analyse pruning-curves: analyse pruning-curves {demo} --scores taylor,magnitude --samples 30
 analyse dynamics: analyse dynamics --task demo --limit 13 --checkpoints {checkpoints} --score magnitude --samples 12
 analyse harmful: analyse harmful {custom}
@@ -131,7 +131,7 @@ def commands(record: Record) -> None:
     for kind in ("html", "json", "csv", "tex"):
         file = work / f"report.{kind}"
         record.add(f"run report {kind}", lambda file=file: command(f"run report {made} --out {file}"))
-        record.add(f"the report {kind}", lambda file=file: prose(file))
+        record.add(f"the report {kind}", lambda file=file: report(file))
     record.add("run save", lambda: command(f"run save {made} --out {work}/of_run"))
     record.add("saved by run", lambda: folder(work / "of_run"))
     record.add("run list", lambda: command("run list"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import hashlib
 import io
 import json
@@ -90,11 +91,15 @@ def command(words: str) -> dict[str, Any]:
     text: Any = out.getvalue()
     with contextlib.suppress(ValueError):
         text = json.loads(text)
-    return {"status": status, "out": text, "err": err.getvalue().splitlines()}
+    return {"status": status, "out": text, "err": re.findall(r"headviz: .*", err.getvalue())}
 
 
-def prose(file: Path) -> list[str]:
-    """The lines of a report without scripts, styles, pictures and tags."""
+def report(file: Path) -> Any:
+    """What a report says: JSON and the rows of CSV as they are; else lines without scripts, pictures and tags."""
+    if file.suffix == ".json":
+        return json.loads(file.read_text(encoding="utf-8"))
+    if file.suffix == ".csv":
+        return list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
     text = re.sub(r"<(script|style|svg)\b.*?</\1>", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
     return [line.strip() for line in re.sub(r"<[^>]*>", "\n", text).splitlines() if line.strip()]
 
