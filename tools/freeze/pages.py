@@ -77,7 +77,7 @@ def view(record: Record, name: str, page: str, address: dict[str, str], press: s
         where = dict(apps[0].query_params.items())
         return {"address": where, "faults": faults, "shown": list(elements(apps[0].main))}
 
-    record.add(name, draw)
+    record.add(name, draw, timed="speed" in name)
     return [block.label for block in blocks(apps[0].main) if block.type == "tab"][1:] if apps else []
 
 

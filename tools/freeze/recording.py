@@ -32,7 +32,7 @@ class Record:
         except Exception as error:
             value = {"raises": f"{type(error).__name__}: {error}"}
         kept = plain(value)
-        self.items[name] = without_numbers(kept) if timed else kept
+        self.items[name] = without_numbers(kept, str(self.work)) if timed else kept
         print(f"  {name} ({time.monotonic() - began:.1f} s)", file=sys.stderr, flush=True)
         return value
 
@@ -64,18 +64,20 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return plain(value.tolist())
     if hasattr(value, "columns"):
+        value = value[[column for column in value.columns if "seconds" not in str(column)]]
         return {"columns": list(map(str, value.columns)), "rows": plain(value.astype(object).values.tolist())}
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(v) for v in value]
     return str(value)
 
 
-def without_numbers(value: Any) -> Any:
+def without_numbers(value: Any, work: str) -> Any:
+    """The form of a result: keys, first entries of lists, texts with one digit for every number."""
     if isinstance(value, dict):
-        return {k: without_numbers(v) for k, v in value.items()}
+        return {k: without_numbers(v, work) for k, v in value.items()}
     if isinstance(value, list):
-        return [without_numbers(v) for v in value[:1]]
-    return re.sub(r"\d+", "0", value) if isinstance(value, str) else "a number"
+        return [without_numbers(v, work) for v in value[:1]]
+    return re.sub(r"\d[\d.,]*", "0", value.replace(work, "<work>")) if isinstance(value, str) else "a number"
 
 
 def command(words: str) -> dict[str, Any]:
