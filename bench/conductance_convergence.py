@@ -17,10 +17,11 @@ import numpy as np
 import torch
 
 import headviz
-from headviz.attribution.integration import Walk, sweep
+from headviz.attribution.integration import sweep
 from headviz.attribution.path_sum import PathSum
 from headviz.attribution.rules import CAUTION, Part, PathOptions, Rule
-from headviz.models.fast.linear import FastLinear
+from headviz.attribution.walk import Walk
+from headviz.models.fast.linear import products
 from headviz.scores.correlation import spearman
 
 
@@ -31,7 +32,7 @@ def every_stride(walk: Walk, steps: int) -> dict[int, np.ndarray]:
     alphas = torch.linspace(0, 1, steps + 1, dtype=walk.end.dtype)
     walk.at_input(keep=False)
     size = max(1, 2048 // walk.length)
-    with FastLinear():
+    with products(walk.clf.device):
         for first in range(0, steps + 1, size):
             nodes = alphas[first : first + size]
             call = walk.clf.call(None, "eager", keep_probs=True)

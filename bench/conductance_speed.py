@@ -18,8 +18,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, BertForSequenceClassification
 
 from headviz.attention import NAME
-from headviz.attribution.integration import Walk, sweep
+from headviz.attribution.integration import sweep
 from headviz.attribution.rules import PathOptions
+from headviz.attribution.walk import Walk
 from headviz.heads import HeadMask
 from headviz.models.classifier import Classifier, Encoding
 from headviz.scores.correlation import correlations, spearman

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 
 import headviz
-from headviz.attribution.integration import sweep
+from headviz.attribution.integration import sweep, swept
 from headviz.attribution.rules import PathOptions
 from headviz.models.fast.kernels import linear
 from headviz.scores import score_heads
-from headviz.scores.sweeps import correlate
+from headviz.scores.map_values import map_values
 from headviz.storage.store import Entry, Store
 
 
@@ -59,10 +59,10 @@ def main() -> None:
     sweep(clf, some[:4], [None] * 4, options)
 
     start = time.process_time()
-    maps = sweep(clf, some, [None] * len(some), options)
+    maps = list(swept(clf, some, [None] * len(some), options))
     integration = (time.process_time() - start) / len(some)
     start = time.process_time()
-    tables = [correlate(m, clf.present.array(), clf.device) for m in maps]
+    tables = [value() for found in maps for value in map_values(found, clf.present.array())]
     ranking = (time.process_time() - start) / len(some)
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store")

@@ -18,9 +18,10 @@ from torch.nn.functional import pad
 import headviz
 from headviz.attribution import integration as path
 from headviz.attribution.rules import PathOptions
+from headviz.attribution.walk import Walk, baseline_ids
 from headviz.evaluation.plain import encode_data
 from headviz.scores.author_code import TYPES, AuthorWalk
-from headviz.scores.sweeps import correlate
+from headviz.scores.map_values import map_values
 
 
 @dataclass(frozen=True)
@@ -43,24 +44,24 @@ class PartlyWalk(AuthorWalk):
             self.batch = self.with_types
         if not parts.one_sep:
             words = clf.model.get_input_embeddings()
-            short = path.baseline_ids(clf, encodings, clf.collate(encodings)["input_ids"])
+            short = baseline_ids(clf, encodings, clf.collate(encodings)["input_ids"])
             self.start = words(pad(short, (0, width - short.shape[1]), value=int(clf.tokenizer.pad_token_id)))
 
     def pick(self, logits):
-        return super().pick(logits) if self.parts.highest else path.Walk.pick(self, logits)
+        return super().pick(logits) if self.parts.highest else Walk.pick(self, logits)
 
-    def examples(self, *given):
-        return super().examples(*given) if self.parts.padding else path.Walk.examples(self, *given)
+    def found(self, *given):
+        return super().found(*given) if self.parts.padding else Walk.found(self, *given)
 
 
 def table(clf, encodings, parts: Parts) -> np.ndarray:
     width = max(len(e) for e in encodings)
     kept = clf.present.array()
     options = PathOptions(steps=50, rule="captum")
-    maps = path.sweep(
+    found = path.swept(
         clf, encodings, [None] * len(encodings), options, walk=partial(PartlyWalk, width=width, parts=parts)
     )
-    return np.mean([correlate(m, kept)["spearman"] for m in maps], axis=0)
+    return np.mean([value()["spearman"] for one in found for value in map_values(one, kept)], axis=0)
 
 
 def main() -> int:

@@ -12,8 +12,10 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.attribution.explaining import Explainer
-from headviz.attribution.integration import BUDGET, ExampleMaps, Walk, sweep
+from headviz.attribution.integration import BUDGET, sweep
 from headviz.attribution.rules import CAUTION, DEFAULT_STEPS, ENOUGH, RULES, TOLERANCE, PathOptions
+from headviz.attribution.swept import ExampleMaps
+from headviz.attribution.walk import Walk
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
 from headviz.models.fast.kernels import bfloat16_here
 from headviz.storage.store import Store, StoreWarning

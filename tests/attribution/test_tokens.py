@@ -6,7 +6,7 @@ import torch
 
 import headviz
 from headviz import HeadMask
-from headviz.attribution.integration import Walk
+from headviz.attribution.walk import Walk
 from headviz.errors import OptionError, TaskError
 from support.marks import classifiers
 from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier

@@ -22,6 +22,7 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.models.fast.graphs import refusals
 from headviz.pruning.finetune.training import fine_tune
 from headviz.pruning.options import FinetuneOptions
 from headviz.scores import correlation
@@ -85,13 +86,14 @@ def test_masked_logits(both: Both, device: str, family: str, dtype: str) -> None
 def test_every_mask_of_an_evaluator(both: Both, ablation: str) -> None:
     here, there = both()
     options = {"ablation": ablation, "reference": DATA}
-    one, other = (headviz.evaluator_of(clf, DATA, **options) for clf in (here, there))
+    exact = EvaluatorOptions(precision="float32")
+    one, other = (headviz.evaluator_of(clf, DATA, exact, **options) for clf in (here, there))
     masks = [None, *(HeadMask.full(3, 4).without([h]) for h in HeadMask.full(3, 4).heads()), MASK]
     for mask in masks:
         np.testing.assert_allclose(other.evaluate(mask).logits, one.evaluate(mask).logits, **CLOSE)
 
 
-@pytest.mark.parametrize("precision", ["bfloat16"])
+@pytest.mark.parametrize("precision", ["bfloat16", "auto"])
 def test_a_lower_precision_tells_how_far_it_agrees(both: Both, precision: str) -> None:
     _, there = both()
     evaluator = headviz.Evaluator(there, DATA, EvaluatorOptions(precision=precision))
@@ -102,7 +104,7 @@ def test_a_lower_precision_tells_how_far_it_agrees(both: Both, precision: str) -
 def test_evaluate_of_other_families(both: Both, family: str) -> None:
     here, there = both(family)
     for mask in (None, MASK):
-        found = [headviz.evaluate(clf, DATA, mask).logits for clf in (here, there)]
+        found = [headviz.evaluate(clf, DATA, mask, precision="float32").logits for clf in (here, there)]
         np.testing.assert_allclose(found[1], found[0], **CLOSE)
 
 
@@ -151,7 +153,8 @@ def test_correlations(device: str, tokens: int) -> None:
 
 def test_conductance_and_attention(both: Both) -> None:
     here, there = both()
-    found = [headviz.conductance(clf, TEXTS[0], PAIRS[0], steps=8, cache=False) for clf in (here, there)]
+    how = {"steps": 8, "precision": "float32", "cache": False}
+    found = [headviz.conductance(clf, TEXTS[0], PAIRS[0], **how) for clf in (here, there)]
     np.testing.assert_allclose(found[1].attribution, found[0].attribution, **CLOSE)
     np.testing.assert_allclose(found[1].attention, found[0].attention, **CLOSE)
 
@@ -166,11 +169,11 @@ def test_patching(both: Both) -> None:
 def test_pruned_saved_and_loaded(both: Both, device: str, tmp_path: Path) -> None:
     _, there = both()
     small = headviz.prune(there, MASK)
-    masked = headviz.evaluate(there, DATA, MASK).logits
-    np.testing.assert_allclose(headviz.evaluate(small, DATA).logits, masked, **CLOSE)
+    masked = headviz.evaluate(there, DATA, MASK, precision="float32").logits
+    np.testing.assert_allclose(headviz.evaluate(small, DATA, precision="float32").logits, masked, **CLOSE)
     small.save(tmp_path / "small")
     again = headviz.load(tmp_path / "small", device=device)
-    np.testing.assert_allclose(headviz.evaluate(again, DATA).logits, masked, **CLOSE)
+    np.testing.assert_allclose(headviz.evaluate(again, DATA, precision="float32").logits, masked, **CLOSE)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
@@ -196,3 +199,32 @@ def test_translations(device: str, tmp_path: Path) -> None:
     found = [headviz.evaluate(headviz.load(folder, device=where), data, mask) for where in ("cpu", device)]
     for name in ("translations", "metrics"):
         assert getattr(found[0], name) == getattr(found[1], name)
+
+
+def test_a_callers_setting_changes_nothing_and_is_left_as_it_is(both: Both) -> None:
+    _, there = both()
+    found = []
+    for setting in ("highest", "high"):
+        torch.set_float32_matmul_precision(setting)
+        try:
+            maps = headviz.conductance(there, TEXTS[0], PAIRS[0], steps=8, precision="float32", cache=False)
+            found.append((maps.attribution, headviz.evaluate(there, DATA, precision="float32").logits))
+            assert torch.get_float32_matmul_precision() == setting
+        finally:
+            torch.set_float32_matmul_precision("highest")
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_recorded_pass_is_the_plain_one(both: Both) -> None:
+    """A text alone is recorded, also for the next text and mask of its length; several together are not."""
+    _, there = both()
+    how = {"steps": 4, "precision": "float32", "cache": False}
+    for mask in (None, MASK):
+        together = headviz.conductance(there, TEXTS, PAIRS, mask=mask, **how)
+        for i in (0, 3, 1, 2, 0):
+            alone = headviz.conductance(there, TEXTS[i], PAIRS[i], mask=mask, **how)
+            np.testing.assert_allclose(alone.attribution, together[i].attribution, **CLOSE)
+            np.testing.assert_allclose(alone.head_error, together[i].head_error, **CLOSE)
+    if there.device.type == "cuda":
+        assert not refusals(there.model)

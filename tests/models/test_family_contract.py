@@ -18,8 +18,9 @@ from captum.attr import LayerConductance
 
 import headviz
 from headviz import HeadMask
-from headviz.attribution.integration import Walk, sweep
+from headviz.attribution.integration import sweep
 from headviz.attribution.rules import PathOptions
+from headviz.attribution.walk import Walk
 from headviz.errors import ModelError
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.evaluator_options import EvaluatorOptions

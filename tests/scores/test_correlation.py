@@ -1,7 +1,6 @@
 """Vectorised correlations against scipy's, one head at a time."""
 
 import warnings
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,15 +10,25 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from headviz.scores import correlation, device_correlation
-from headviz.scores.correlation import correlations, pearson, spearman
+from headviz.scores import correlation
+from headviz.scores.correlation import correlated, correlations, pearson, spearman
 
-CPU = torch.device("cpu")
-WAYS = {"processor": correlations, "device": partial(device_correlation.correlations, device=CPU)}
-SWAPS = {
-    "processor": lambda order: correlation._swaps(order.astype(np.uint64)),
-    "device": lambda order: device_correlation._swaps(torch.from_numpy(order)).numpy(),
-}
+
+def padded(a, b):
+    """The same rows among others' padding: every second entry is none of theirs, and anything may stand there."""
+    size = a.shape[1]
+    rng = np.random.default_rng(size)
+    there = np.zeros((len(a), 2 * size + 1), bool)
+    there[:, rng.permutation(2 * size + 1)[:size]] = True
+    tables = []
+    for own in (a, b):
+        whole = rng.choice(np.array([0, 1, -5, 1e9], own.dtype), there.shape)
+        whole[there] = own.ravel()
+        tables.append(torch.from_numpy(whole))
+    return {name: v.numpy() for name, v in correlated(*tables, there=torch.from_numpy(there)).items()}
+
+
+WAYS = {"processor": correlations, "padded": padded}
 SCIPY = {"spearman": stats.spearmanr, "kendall": stats.kendalltau, "pearson": stats.pearsonr}
 
 
@@ -51,7 +60,7 @@ def tables(size, dtype):
 def test_equal_to_scipy(size, dtype):
     a, b = tables(size, dtype)
     together = correlations(a, b)
-    there = WAYS["device"](a, b)
+    there = padded(a, b)
     assert list(there) == list(together)
     for name in SCIPY:
         np.testing.assert_allclose(together[name], oracle(name, a, b), atol=1e-11, err_msg=name)
@@ -61,10 +70,11 @@ def test_equal_to_scipy(size, dtype):
 
 
 @pytest.mark.parametrize("entries", [1, 30, 10**9])
-def test_a_device_takes_some_rows_at_a_time(entries, monkeypatch):
-    monkeypatch.setattr(device_correlation, "ENTRIES_AT_ONCE", entries)
+def test_some_rows_are_taken_at_a_time(entries, monkeypatch):
     a, b = tables(9, np.float32)
-    found, expected = WAYS["device"](a, b), correlations(a, b)
+    expected = correlations(a, b)
+    monkeypatch.setattr(correlation, "ROWS_AT_ONCE", entries)
+    found = padded(a, b)
     for name in SCIPY:
         np.testing.assert_allclose(found[name], expected[name], atol=1e-12)
 
@@ -118,7 +128,7 @@ def test_on_a_device_whose_mean_is_not_exact_a_constant_map_has_no_correlation(m
     ranks = torch.full((1, size), (size - 1) / 2, dtype=torch.float64)
     assert (ranks - ranks.mean(dim=1, keepdim=True)).any()
     for maps in ((a, constant), (constant, a), (constant, constant)):
-        assert all(np.isnan(v).all() for v in WAYS["device"](*maps).values())
+        assert all(np.isnan(v).all() for v in correlations(*maps).values())
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -127,10 +137,17 @@ def test_no_heads(way):
     assert all(v.shape == (0,) for v in WAYS[way](none, none).values())
 
 
-@pytest.mark.parametrize("way", SWAPS)
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 33])
-def test_swaps_are_counted_one_by_one(size, way):
+def test_swaps_are_counted_one_by_one(size):
     rng = np.random.default_rng(size)
     order = np.argsort(rng.random((5, size)), axis=1)
     slow = [sum(row[i] > row[j] for j in range(size) for i in range(j)) for row in order]
-    np.testing.assert_array_equal(SWAPS[way](order), slow)
+    np.testing.assert_array_equal(correlation._swaps(torch.from_numpy(order)), slow)
+
+
+def test_only_what_is_asked_for_is_computed(monkeypatch):
+    a, b = tables(9, np.float32)
+    monkeypatch.setattr(correlation, "_tau_b", lambda *_: pytest.fail("nobody asked for Kendall's"))
+    assert set(correlations(a, b, ("pearson", "spearman"))) == {"spearman", "pearson"}
+    monkeypatch.setattr(correlation, "_ranks", lambda *_: pytest.fail("nobody asked for ranks"))
+    assert list(correlations(a, b, ("pearson",))) == ["pearson"]

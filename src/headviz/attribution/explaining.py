@@ -116,8 +116,9 @@ class Explainer:
 
     def _maps(self, encodings: list[Encoding], targets: list[Target], options: Options) -> list[Maps]:
         """From the cache where possible; the rest in one sweep, by length."""
-        keys = [self._key(e, t, options) for e, t in zip(encodings, targets, strict=True)]
-        found = [self._stored(k) for k in keys]
+        pairs = zip(encodings, targets, strict=True)
+        keys = [] if self.store is None else [self._key(e, t, options) for e, t in pairs]
+        found = [self._stored(k) for k in keys] or [None] * len(encodings)
         missing = sorted((i for i, f in enumerate(found) if f is None), key=lambda i: len(encodings[i]))
         if missing:
             new = self.run(

@@ -36,9 +36,9 @@ BUDGET = 2**30  # bytes
 LEAST = 2**28  # below that, a GPU that is full stays an error
 GPU_SHARE = 0.6  # of the memory that nobody uses, by default: several processes may share a GPU
 # More tokens in one pass are not faster on a processor: the activations no longer fit in its cache.
-TOKENS_AT_ONCE, GPU_TOKENS = 2048, 2**14
-FULL, UNEVEN = 2**12, 1.2  # tokens from which on a GPU's pass takes no text that is longer than its first by so much
-REPEATED = 2**12  # tokens up to which a GPU's pass is recorded: the larger ones take it longer than starting them
+TOKENS_AT_ONCE, GPU_TOKENS = 2048, 2**15
+FULL, UNEVEN = 2**14, 1.2  # tokens from which on a GPU's pass takes no text that is longer than its first by so much
+REPEATED = 2**12  # tokens up to which the pass of a single text is recorded: larger ones take longer than their start
 EVERY = 8  # tokens; recorded passes are padded to a multiple, so that there are few of them
 
 
@@ -126,9 +126,9 @@ def _recorded_width(clf: Classifier, encodings: Sequence[Encoding], nodes: int, 
     """
     longest = max(len(e) for e in encodings)
     width = min(-(-longest // EVERY) * EVERY, max(longest, clf.max_length))
-    small = RULES[options.rule].ends_at_input and nodes * len(encodings) * width <= REPEATED
+    small = RULES[options.rule].ends_at_input and len(encodings) == 1 and nodes * width <= REPEATED
     plain = type(clf) is Classifier and clf.fill is None
-    return width if clf.device.type == "cuda" and small and plain else 0
+    return width if runs_by_itself(clf.device) and small and plain else 0
 
 
 def _from_record(walk: Walk, options: PathOptions, grid: Tensor) -> Swept | None:
@@ -146,6 +146,7 @@ def _from_record(walk: Walk, options: PathOptions, grid: Tensor) -> Swept | None
 
     results = repeated(clf.model, (options, clf.present), inputs, run)
     if results is None:
+        walk.enter(walk.inputs)  # what a record holds was never computed
         return None
     attention, attribution, *errors, logits, classes = results
     return Swept(clf, walk.lengths, [attention], [attribution], errors, logits, classes)

@@ -24,7 +24,7 @@ class PathSum:
             picked = [k - first for k in nodes if k % part.stride == 0 or k == self.last]
             if not picked:
                 continue
-            a, g = (maps, grads) if len(picked) == len(maps) else (maps[picked], grads[picked])
+            a, g = (_picked(t, first, part.stride, self.last) for t in (maps, grads))
             before = self._previous[i]
             if before is not None:
                 a, g = torch.cat([before[0][None], a]), torch.cat([before[1][None], g])
@@ -49,3 +49,10 @@ class PathSum:
         if self.last == 1 and self.rule.parts[1].stride > 1:
             return value, None  # both sums are over the same two nodes
         return value, error
+
+
+def _picked(table: Tensor, first: int, stride: int, last: int) -> Tensor:
+    """Of nodes from ``first`` on, every ``stride``-th of the path and the last one, by slices: they copy no numbers."""
+    own = table[-first % stride :: stride]
+    ends = first + len(table) - 1 == last and last % stride
+    return torch.cat([own, table[-1:]]) if ends else own

@@ -91,16 +91,13 @@ class Evaluator(MaskEvaluator):
         self._order = np.concatenate(steps)
         self._precision = chosen(clf, self.options.precision, self._encodings)
         self._stages = stages_for(clf, dtype := dtype_of(clf, self._precision))
-        width = torch.empty(0, dtype=dtype).element_size()
-        self._state_size = rows * hidden * width
-        self._context_size = [rows * h * clf.head_size * width for h in clf.heads_per_layer]
-        self._last_size = len(data) * (hidden + clf.heads_per_layer[-1] * clf.head_size) * width
+        self._state_size = rows * hidden * dtype.itemsize
+        self._context_size = [rows * h * clf.head_size * dtype.itemsize for h in clf.heads_per_layer]
+        self._last_size = len(data) * (hidden + clf.heads_per_layer[-1] * clf.head_size) * dtype.itemsize
         room = self.options.room_on(clf.device)
-        self._results_budget = room // 16
-        self._cache = StateCache(room - self._results_budget)
-        self.keep = plan(
-            self._cache.budget, clf.num_layers, self._state_size, max(self._context_size), self._stages.first_only
-        )
+        self._results_budget, kept = room // 16, room - room // 16
+        self._cache = StateCache(kept)
+        self.keep = plan(kept, clf.num_layers, self._state_size, max(self._context_size), self._stages.first_only)
         self._results: OrderedDict[Seen, np.ndarray] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -276,10 +273,9 @@ class Evaluator(MaskEvaluator):
         slots: dict[Name, Slot] = {}
         done = False
         try:
-            begin = 0 if borrowed is None else borrowed[0][0]
+            begin, states = (0, None) if borrowed is None else (borrowed[0][0], borrowed[1])
             if keep:
                 slots = self._reserve(path, begin)
-            states = None if borrowed is None else borrowed[1]
             own = [slots.get((i, p)) for i, p in enumerate(path)]
             yield from self._run(mask, begin, states, own, progress, cancel)
             for name, slot in slots.items():

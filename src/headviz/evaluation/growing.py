@@ -29,7 +29,7 @@ WATCHING = 0.01  # how often one of the parts before the last may miss the truth
 ENOUGH = 64  # examples from which a metric other than accuracy has an interval: it hangs on a class that may be rare
 AT_ONCE = 1e10  # operations of an evaluation that is over before a part of it could be read,
 SOON = 1e11  # and of one that is over soon after: one part of it is enough
-GPU_FASTER = 100  # times as many operations a second as a processor, at the least
+GPU_FASTER = 2000  # times as many operations a second as a processor, at the least
 
 
 @dataclass(frozen=True, eq=False)

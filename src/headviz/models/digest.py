@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -44,7 +45,7 @@ def weights_digest(model: torch.nn.Module, config: dict[str, Any], present_hex: 
 
 def weights_state(model: torch.nn.Module) -> list[Any]:
     """Equal to an earlier one as long as no weight has been replaced or changed in place. Reads no weight."""
-    return [(id(t), t.data_ptr(), t.dtype, _changes(t)) for t in model.state_dict(keep_vars=True).values()]
+    return [(id(t), t.data_ptr(), t.dtype, _changes(t)) for t in chain(model.parameters(), model.buffers())]
 
 
 def _changes(tensor: torch.Tensor) -> int:

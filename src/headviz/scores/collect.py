@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 FIRST = 4  # examples after which a first, rough table can be shown
-GPU_WINDOW = 512  # examples among which a GPU finds enough of similar length for its large passes
+GPU_FIRST, GPU_WINDOW = 64, 512  # examples among which a GPU finds enough of similar length for its large passes
 _AHEAD = 2  # chunks whose statistics may wait while the next ones are computed
 
 
@@ -59,7 +59,8 @@ class Collector:
         self.rows: Tables = {}
         self.done = np.zeros(len(data), dtype=bool)
         settings = {**self.sweep.settings(options), **(more or {})}
-        keys = [self._key(sweep, i, settings) for i in range(len(data))]
+        digest = clf.digest  # it looks at every weight
+        keys = [self._key(sweep, i, settings, digest) for i in range(len(data))]
         self._twins: dict[str, list[int]] = {}  # equal examples are computed once
         for i, key in enumerate(keys):
             self._twins.setdefault(key, []).append(i)
@@ -69,7 +70,7 @@ class Collector:
         """Positions of the measured examples, by digest: sums must not depend on the order of the data."""
         return np.array([i for key in self.order for i in self._twins[key] if self.done[i]], dtype=np.int64)
 
-    def _key(self, sweep: str, i: int, settings: dict) -> str:
+    def _key(self, sweep: str, i: int, settings: dict, digest: str) -> str:
         c = self.chunk
         e = c.encodings[i]
         gold = None if c.gold is None else c.gold[i].item()
@@ -82,7 +83,7 @@ class Collector:
             "values",
             sweep=sweep,
             version=self.sweep.version,
-            weights=c.clf.digest,
+            weights=digest,
             tokenizer=c.clf.tokenizer_digest,
             dtype=str(c.clf.dtype),
             mask=c.mask.hex,
@@ -186,8 +187,11 @@ class Collector:
 
 
 def windows(examples: int, size: int) -> Iterator[slice]:
-    """What is measured together: 4, 4, 8, 16, … examples, and from ``size`` on always ``size``."""
-    start, now = 0, FIRST
+    """What is measured together: 4, 4, 8, 16, … examples, and from ``size`` on always ``size``.
+
+    Where many are taken together, as on a GPU, the first 64 take it as long as the first 4.
+    """
+    start, now = 0, FIRST if size < GPU_WINDOW else GPU_FIRST
     while start < examples:
         yield slice(start, min(start + now, examples))
         start += now

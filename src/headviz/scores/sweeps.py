@@ -23,7 +23,7 @@ from . import attention_entropy, author_code, gim, gradients, translation, weigh
 from .chunk import Chunk, Sweep, Tables
 from .map_values import EVERY, map_values
 
-GATE_TOKENS = 4096  # tokens in one pass that needs gradients but no path
+GATE_TOKENS, GPU_TOKENS = 4096, 2**14  # tokens in one pass that needs gradients but no path
 
 
 def _integration(options: Any) -> dict[str, Any]:
@@ -73,7 +73,8 @@ def _by_nodes(chunk: Chunk) -> Iterator[slice]:
 
 
 def _by_tokens(chunk: Chunk) -> Iterator[slice]:
-    size = max(1, GATE_TOKENS // max(len(e) for e in chunk.encodings))
+    most = GPU_TOKENS if runs_by_itself(chunk.clf.device) else GATE_TOKENS
+    size = max(1, most // max(len(e) for e in chunk.encodings))
     for start in range(0, len(chunk.encodings), size):
         yield slice(start, start + size)
 

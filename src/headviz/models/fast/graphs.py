@@ -38,6 +38,7 @@ class _Passes:
 
     state: list[Any]
     pool: Any = None
+    refusals: list[str] = field(default_factory=list)  # why something could not be recorded
     by_key: OrderedDict[Hashable, _Recorded | None] = field(default_factory=OrderedDict)
 
 
@@ -69,9 +70,16 @@ def repeated(model: nn.Module, key: Hashable, inputs: dict[str, Tensor], run: Ru
         return [result.clone() for result in found.results]
 
 
+def refusals(model: nn.Module) -> list[str]:
+    """Why passes of a model could not be recorded."""
+    known = _KNOWN.get(model)
+    return [] if known is None else known.refusals
+
+
 def _record(known: _Passes, inputs: dict[str, Tensor], run: Run) -> _Recorded | None:
-    own, side = {name: t.clone() for name, t in inputs.items()}, torch.cuda.Stream()
+    own = {name: t.clone() for name, t in inputs.items()}
     try:
+        side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             run(own)  # libraries load what they need
@@ -82,7 +90,7 @@ def _record(known: _Passes, inputs: dict[str, Tensor], run: Run) -> _Recorded | 
         # other threads may ask for memory meanwhile
         with torch.cuda.graph(graph, pool=known.pool, stream=side, capture_error_mode="thread_local"):
             results = run(own)
-    except RuntimeError:  # a model that looks at its numbers, or no memory
-        torch.cuda.synchronize()
+    except RuntimeError as error:  # a model that looks at its numbers, or no memory
+        known.refusals.append(str(error))
         return None
     return _Recorded(own, graph, results)

@@ -30,22 +30,24 @@ def products(device: torch.device, precision: str = FLOAT32) -> AbstractContextM
 
     TF32 keeps 10 of the 23 bits of each factor and is for NVIDIA's cards; elsewhere it is float32. bfloat16 keeps 7.
     """
-    return FastLinear(precision == BFLOAT16) if device.type == "cpu" else gpu_products(device, precision)
+    if device.type == "cpu":
+        return FastLinear(precision == BFLOAT16)
+    return _on_cuda(precision, precision == BFLOAT16) if device.type == "cuda" else nullcontext()
 
 
 def gpu_products(device: torch.device, precision: str = FLOAT32) -> AbstractContextManager[object]:
-    """The same for work that chooses a processor's kernels by itself."""
-    return _on_cuda(precision) if device.type == "cuda" else nullcontext()
+    """The same for work that chooses a processor's kernels and its numbers' width by itself."""
+    return _on_cuda(precision, False) if device.type == "cuda" else nullcontext()
 
 
 @contextmanager
-def _on_cuda(precision: str) -> Iterator[None]:
+def _on_cuda(precision: str, half: bool) -> Iterator[None]:
     matmul: Any = torch.backends.cuda.matmul
     with GPU:
         before = matmul.fp32_precision
         matmul.fp32_precision = "tf32" if precision == TF32 else "ieee"
         try:
-            with torch.autocast("cuda", torch.bfloat16, enabled=precision == BFLOAT16, cache_enabled=False):
+            with torch.autocast("cuda", torch.bfloat16, enabled=half, cache_enabled=False):
                 yield
         finally:
             matmul.fp32_precision = before

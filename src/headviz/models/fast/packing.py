@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..classifier import Classifier, Encoding
 
 
-UNEVEN = 1.25  # how much longer than the first text of a padded group its last one may be
+UNEVEN = 1.5  # how much longer than the first text of a padded group its last one may be
 
 
 @dataclass(frozen=True, eq=False)
