@@ -115,3 +115,16 @@ def test_gates_are_ahead_only_where_the_interval_excludes_zero(study: ModuleType
     said = text(study, trained(0), cell)
     assert "`gates` is ahead of iterative taylor at 1 of 3 sparsities, behind at 1; at 1 they are" in said
     assert "| 50% | 0.700 | 0.700 | +2.0 [+1.0, +3.0] | +2.0 [+1.0, +3.0] |" in said
+
+
+def test_the_default_score_is_the_least_behind_where_it_is_furthest_behind_over_all_boards(study: ModuleType) -> None:
+    from headviz.analyses.board import recorded
+    from headviz.scores.catalogue import DEFAULT, SCORES, TO_PRUNE_BY
+
+    boards = [cell["grades"]["scores"] for cell in study.read().values() if cell["experiment"] == "B"]
+    assert len(boards) >= 2
+    boards.append(recorded().grades.to_dict()["scores"])
+    names = [name for name in SCORES if all(name in {g["score"] for g in board} for board in boards)]
+    most = {name: max(g["behind"] or 0 for board in boards for g in board if g["score"] == name) for name in names}
+    assert len(most) > 10
+    assert min(most, key=most.get) == TO_PRUNE_BY != DEFAULT

@@ -62,7 +62,7 @@ def test_a_press_says_what_the_hub_lacks(snapshot: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("name", ["a--b", "x.git", "abc-", "a" * 97])
 def test_a_name_that_the_hub_cannot_have_is_no_fault(name: str, snapshot: Path) -> None:
-    with pytest.raises(NotDownloaded):
+    with pytest.raises(ModelError, match="not a hub id"):
         locate(name)
 
 

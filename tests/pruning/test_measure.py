@@ -53,8 +53,9 @@ def test_a_record_holds_intervals_and_paired_deltas_of_every_metric():
     delta = found.deltas["accuracy"]
     change = (mine == data.gold).astype(float) - (theirs == data.gold)
     assert delta["delta"] == pytest.approx(change.mean())
-    drawn = [rng.choice(change, 60).mean() for _ in range(4000)]
-    assert (delta["low"], delta["high"]) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.02)
+    low, high = np.quantile([rng.choice(change, 60).mean() for _ in range(4000)], [0.025, 0.975])
+    assert low - 0.06 < delta["low"] <= low  # the exact interval is the wider one
+    assert high <= delta["high"] < high + 0.06
 
 
 def test_agreement_of_a_regression_is_a_correlation():

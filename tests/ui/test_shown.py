@@ -113,7 +113,7 @@ def test_the_mask_lab_names_the_loss_that_is_excluded() -> None:
     """Of 7 unchanged answers it said "no prediction changes its worth", as if nothing could be lost."""
     same = cost.sentence(measured([0, 1, 0, 1, 0, 1, 0]), "L0·H1", 2.0, ("no", "yes"))
     assert same == (
-        "Without L0·H1: 0.0 points [−42.8, +42.8], p = 1.00: a loss of more than 42.8 points is excluded, but not "
+        "Without L0·H1: 0.0 points [−41.0, +41.0], p = 1.00: a loss of more than 41.0 points is excluded, but not "
         "one of 2."
     )
     one = cost.sentence(measured([1] * 7), "2 heads", 2.0, ("no", "yes"))
@@ -122,7 +122,7 @@ def test_the_mask_lab_names_the_loss_that_is_excluded() -> None:
     lost = large.copy()
     lost[:40] = 1 - lost[:40]
     assert cost.sentence(measured(lost.tolist(), 400), "L0·H1", 2.0, ("no", "yes")).endswith(": a clear loss.")
-    assert "a loss of more than 0.8 points is excluded." in cost.sentence(
+    assert "a loss of more than 1.0 points is excluded." in cost.sentence(
         measured(large.tolist(), 400), "L0·H1", 2.0, ("no", "yes")
     )
 

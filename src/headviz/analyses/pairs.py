@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ..charts.numbers import number, signed
 from ..heads import HeadId
 from ..results import Result
-from ..scores.correlation import spearman
 from .analysis import ENDS, Picture, Table, View
 from .common import SIGNIFICANT, Subject
+from .orders import spearman
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -106,7 +106,7 @@ def view(found: Interactions) -> View:
     known = "All values are exact." if len(found.pairs) == every else "Most values are estimates."
     if len(found.pairs) > 2:
         pairs = np.array([(p.estimate, p.value) for p in found.pairs]).T
-        rank = signed(float(spearman(*pairs[:, None])[0]), 2)
+        rank = signed(spearman(*pairs), 2)
         agree = f" In the table below, the rank correlation of estimates and exact values is {rank}."
     rows = [[(p.first, p.second), p.value, p.low, p.high, p.q, p.estimate] for p in found.pairs]
     groups = [[", ".join(map(str, group)), len(group)] for group in found.groups]

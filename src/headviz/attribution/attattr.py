@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ..models.fast.linear import products
 from ..models.fast.transfers import in_turn, put
+from ..models.network import require_model
 from ..progress import Cancel, Progress, after, tracked
 from ..storage.exchange import MaskLike
 from ..storage.store import Store
@@ -63,6 +64,7 @@ def attattr(
     ('attattr', 2)
     """
     options = AttAttrOptions(AttAttrOptions.steps if steps is None else steps, rule)
+    require_model(clf)
     room = room_on(clf.device, budget)
     explainer = Explainer(clf, "attattr", sweep, mask, room, store_for(cache), cancel, progress)
     return explainer.explain(text, pair, label, target, options, tolerance)

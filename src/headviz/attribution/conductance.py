@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Unpack, overload
 
+from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike
 from ..storage.store import Store
@@ -78,6 +79,7 @@ def conductance(
     most = MAX_STEPS
     if steps is None and tolerance is None:
         tolerance, most = TOLERANCE, ENOUGH
+    require_model(clf)
     budget = room_on(clf.device, budget)
     run = sweep if tolerance is None else partial(sweep, visited=Visited(room_for(budget), most))
     explainer = Explainer(clf, "conductance", run, mask, budget, store_for(cache), cancel, progress, rough)

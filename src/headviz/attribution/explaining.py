@@ -10,7 +10,6 @@ import numpy as np
 
 from ..errors import OptionError
 from ..models.fast.linear import TF32
-from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike
 from ..storage.store import Store, default_store, make_key
@@ -78,7 +77,6 @@ class Explainer:
         Where a single estimate may flatter, a result counts as good enough once doubling the steps has also changed
         it by no more than the tolerance.
         """
-        require_model(self.clf)
         texts = _listed(text)
         pairs = None if pair is None else _listed(pair)
         labels = [label] if label is None or isinstance(label, str | int | np.integer) else list(label)

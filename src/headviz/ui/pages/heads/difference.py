@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from ....analyses.orders import spearman
 from ....heads import HeadId, HeadScores
-from ....scores.correlation import spearman
 from ...parts import scoring
 from ...shell import show
 from ...shell.loaders import Shape
@@ -47,7 +47,7 @@ def finding(before: HeadScores, after: HeadScores, shape: Shape) -> str:
     a, b = before.values[both], after.values[both]
     if a.size < FEW or a.std() == 0 or b.std() == 0:
         return said + "."
-    r = float(spearman(a[None], b[None])[0])
+    r = spearman(a, b)
     low, high = interval(r, a.size)
     known = f"rank correlation {two(r)} [{two(low)}, {two(high)}] over {a.size} heads"
     if low <= 0 <= high:

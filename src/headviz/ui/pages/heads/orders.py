@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....analyses.common import SIGNIFICANT
+from ....analyses.orders import spearman
 from ....evaluation.significance import benjamini_hochberg
 from ....heads import HeadId, HeadScores
 from ....scores.catalogue import correlates
-from ....scores.correlation import spearman
 from ...parts import scoring
 from ...parts.cost import ENOUGH, LOSSES
 from ...shell import show
@@ -101,7 +101,7 @@ def sentence(
         return costs(second, rows, hint) + (" Too few for an order." if clear(second).any() else "")
     if n < FEW:
         return f"Too few heads have both values to compare {a} with {b}."
-    r = float(spearman(first.values[both][None], second.values[both][None])[0])
+    r = spearman(first.values, second.values)
     if r != r:
         return (
             f"All heads have the same {a if np.ptp(first.values[both]) == 0 else b}, so there is no order to compare."
