@@ -54,7 +54,8 @@ def record_part(part: str, out: Path) -> int:
     import pages
 
     assert Path(headviz.__file__).is_relative_to(Path.cwd()), headviz.__file__
-    work = Path(tempfile.mkdtemp(prefix="freeze-")).resolve()
+    work = Path(tempfile.gettempdir()).resolve() / "headviz-freeze"  # always the same: digests of plans contain paths
+    work.mkdir()  # fails while another recording runs
     os.environ["HEADVIZ_HOME"] = str(work / "home")
     made = Record(work)
     try:

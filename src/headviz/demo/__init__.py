@@ -67,7 +67,7 @@ def read_more(name: str, count: int) -> tuple[Example, ...]:
         return read_split(name)
     rows = _many()
     if count > len(rows):
-        raise TaskError(f"The demo has {len(rows):,} training examples, not {count:,}; lower the limit.")
+        raise TaskError(f"The demo has {len(rows):,} training examples, and the limit asks for more; lower it.")
     return rows[:count]
 
 
