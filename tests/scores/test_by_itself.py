@@ -148,3 +148,26 @@ def test_values_are_the_processors(score: str, mask: HeadMask | None, monkeypatc
             other = headviz.score_heads(clf, data, score, mask=mask, cache=False, **options)
         np.testing.assert_allclose(other.values, one.values, atol=1e-5, rtol=1e-4)
         assert other.undefined == one.undefined
+
+
+@pytest.mark.parametrize("method", [headviz.conductance, headviz.attattr])
+def test_a_full_memory_halves_the_passes(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    clf, sizes, most = tiny_classifier(layers=3), [], [0]
+    plain = method(clf, TEXTS, PAIRS, steps=4, cache=False)
+    rows = walk.Walk.rows
+
+    def too_many(own: walk.Walk, x: Tensor) -> dict[str, Tensor]:
+        sizes.append(len(x))
+        if len(x) > most[0]:
+            raise torch.OutOfMemoryError("full")
+        return rows(own, x)
+
+    monkeypatch.setattr(walk.Walk, "rows", too_many)
+    with pytest.raises(torch.OutOfMemoryError):
+        method(clf, TEXTS, PAIRS, steps=4, cache=False)  # nothing at all fits
+    most[0] = 6
+    monkeypatch.setattr(integration, "LEAST", 1)
+    found = method(clf, TEXTS, PAIRS, steps=4, cache=False)
+    assert max(sizes) > 6 >= sizes[-1]
+    for one, other in zip(found, plain, strict=True):
+        np.testing.assert_allclose(one.attribution, other.attribution, atol=1e-6)

@@ -23,7 +23,7 @@ from ..progress import Cancel, Progress, after, tracked
 from ..storage.exchange import MaskLike
 from ..storage.store import Store
 from .explaining import Explainer, Label, MapsOptions, Texts, store_for
-from .integration import BUDGET, gradients, groups, nodes_at_once, room_on
+from .integration import BUDGET, gradients, groups, less_than, nodes_at_once, room_on
 from .maps import Maps
 from .rules import SCALING_RULES, AttAttrOptions
 from .swept import ExampleMaps, Swept
@@ -99,8 +99,13 @@ def swept(
     done = 0
     for part in groups(clf, encodings, options.steps, budget):
         told = after(progress, done * clf.num_layers, len(encodings) * clf.num_layers)
-        with products(clf.device, options.precision):
-            yield _sweep_group(Walk(clf, encodings[part], targets[part], mask), options, budget, cancel, told)
+        try:
+            with products(clf.device, options.precision):
+                found = _sweep_group(Walk(clf, encodings[part], targets[part], mask), options, budget, cancel, told)
+        except torch.OutOfMemoryError:
+            yield from swept(clf, encodings[part], targets[part], options, mask, less_than(budget), cancel, told)
+        else:
+            yield found
         done += len(encodings[part])
 
 

@@ -89,10 +89,7 @@ def swept(
                 begun = walk(clf, encodings[part], targets[part], mask, *([wide] if wide else []))
                 found = _sweep_group(begun, options, budget, told, cancel, one, wide > 0)
         except torch.OutOfMemoryError:
-            if budget < LEAST:
-                raise
-            torch.cuda.empty_cache()
-            rest = (options, mask, budget // 2, cancel, told, walk, visited, width)
+            rest = (options, mask, less_than(budget), cancel, told, walk, visited, width)
             yield from swept(clf, encodings[part], targets[part], *rest)
         else:
             yield found
@@ -265,6 +262,14 @@ def room_on(device: torch.device, budget: int | None = None) -> int:
         whole_number(budget, "budget (bytes of memory)", 1, 2**62)
         return budget
     return max(LEAST, int(GPU_SHARE * free(device))) if device.type == "cuda" else BUDGET
+
+
+def less_than(budget: int) -> int:
+    """Half of a budget that did not fit; inside ``except``: the error goes on where a smaller one would not help."""
+    if budget < LEAST:
+        raise
+    torch.cuda.empty_cache()
+    return budget // 2
 
 
 def maps_bytes(clf: Classifier, length: int) -> int:

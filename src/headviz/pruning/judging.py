@@ -101,7 +101,7 @@ class Classes(Judge):
         self, clf: Classifier, mask: HeadMask | None, progress: Progress | None, cancel: Cancel | None
     ) -> np.ndarray:
         # nothing is kept between masks, so that a resumed run gets exactly the same bits
-        model = Evaluator(clf, self.data, EvaluatorOptions(budget=0), label_order=self.label_order)
+        model = Evaluator(clf, self.data, EvaluatorOptions(budget=0, precision="float32"), label_order=self.label_order)
         return model.evaluate(mask, keep=False, progress=progress, cancel=cancel).logits
 
     def measured(self, answers: np.ndarray, reference: np.ndarray) -> Measured:

@@ -59,7 +59,7 @@ def shapley(given: Given, options: ShapleyOptions) -> Summary:
 def worth_of(whole: Whole, metric: str | None) -> Worth:
     """The metric of the sample under a mask; a metric that is undefined for one answer for all counts as 0."""
     name = check_metric(whole.data, metric)
-    options = EvaluatorOptions(budget=whole.budget)
+    options = EvaluatorOptions(budget=whole.budget, precision="float32")
     evaluator = evaluator_of(whole.clf, whole.data, options, label_order=whole.label_order)
 
     def worth(mask: HeadMask) -> float:

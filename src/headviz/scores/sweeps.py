@@ -85,7 +85,9 @@ def _by_tokens(chunk: Chunk) -> Iterator[slice]:
 def _ablation(chunk: Chunk) -> list[Callable[[], Tables]]:
     """Logits of each example with all heads, and without each of them."""
     clf, mask = chunk.clf, chunk.mask
-    model = Evaluator(clf, chunk.data, EvaluatorOptions(budget=chunk.budget), label_order=chunk.label_order)
+    model = Evaluator(
+        clf, chunk.data, EvaluatorOptions(budget=chunk.budget, precision="float32"), label_order=chunk.label_order
+    )
     full = model.evaluate(mask, cancel=chunk.cancel).logits
     without = np.full((len(full), clf.num_layers, clf.num_heads, full.shape[1]), np.nan, np.float32)
     for head in mask.kept:
