@@ -47,4 +47,5 @@ class Classifying(TransformerData):
         return call(**batch).logits.float(), self.gold[list(index)].to(self.teacher.device)
 
     def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
-        return evaluate(subject, self.dev, label_order=self.label_order, cancel=cancel).metrics
+        found = evaluate(subject, self.dev, label_order=self.label_order, precision="float32", cancel=cancel)
+        return found.metrics

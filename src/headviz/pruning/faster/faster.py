@@ -233,7 +233,8 @@ class Work:
     def _evaluated(self, clf: Classifier) -> Evaluation:
         assert self.dev is not None
         told = of_phase(self.progress, "evaluating")
-        return evaluate(clf, self.dev, label_order=self.label_order, progress=told, cancel=self.cancel)
+        order = self.label_order
+        return evaluate(clf, self.dev, label_order=order, precision="float32", progress=told, cancel=self.cancel)
 
     def _change(self, before: Evaluation, after: Evaluation) -> dict[str, Any] | None:
         assert self.dev is not None

@@ -167,13 +167,15 @@ def _mask(state: Mapping[str, Any]) -> HeadMask:
 def _evaluator(spec: AblationSpec) -> tuple[Evaluator, list[Dataset]]:
     """And the data that it reads."""
     from ...evaluation.dispatch import evaluator_of
+    from ...evaluation.evaluator_options import EvaluatorOptions
 
     clf, data = spec.classifier(), spec.dataset(spec.split, spec.limit)
+    exact = EvaluatorOptions(precision="float32")  # what is kept and tested
     if spec.ablation == ZERO:
-        return evaluator_of(clf, data, label_order=spec.label_order), [data]
+        return evaluator_of(clf, data, exact, label_order=spec.label_order), [data]
     from ...tasks import sample
 
     chosen = StandIn(spec.ablation, spec.reference, draws=1)  # so the result says one draw
     drawn = sample(spec.dataset("train"), chosen.examples, seed=chosen.seed, length_filter=None)
-    evaluator = evaluator_of(clf, data, label_order=spec.label_order, ablation=chosen, reference=drawn)
+    evaluator = evaluator_of(clf, data, exact, label_order=spec.label_order, ablation=chosen, reference=drawn)
     return evaluator, [data, drawn]

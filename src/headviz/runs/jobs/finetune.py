@@ -89,6 +89,7 @@ class FinetuneJob(RunJob):
             trained.classifier,
             dev,
             label_order=spec.label_order,
+            precision="float32",
             progress=of_phase(tools.progress, "evaluating"),
             cancel=tools.cancel,
         )
