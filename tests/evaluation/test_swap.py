@@ -51,7 +51,9 @@ def test_any_rising_function_leaves_spearman_as_it_is(change) -> None:
 def test_the_same_answers_on_another_scale_are_the_same(metric: str) -> None:
     gold, before, _ = answers(90, 0.8, 0.8)
     found = headviz.paired(gold, before, 3 + 0.2 * before, metric)
+    same = headviz.paired(gold, before, before, metric)
     assert (found.difference, found.p) == (pytest.approx(0, abs=1e-12), 1.0)
+    assert (found.low, found.high) == pytest.approx((same.low, same.high), abs=1e-9)
 
 
 @pytest.mark.parametrize("metric", ["pearson", "spearman"])

@@ -105,6 +105,15 @@ def test_no_choice_of_sizes_within_the_budget_loses_less(seed):
     assert allotted(groups, -1.0) is None
 
 
+def test_layers_that_lose_the_same_do_not_go_by_place():
+    groups = [Choices((0, 6, 12), np.array([0.0, 1.0, 2.0]), np.array([2.0, 1.0, 0.0])) for _ in range(12)]
+    drawn = [allotted(groups, 13.1, seed) for seed in range(40)]
+    assert all(sum(sizes) == 78 for sizes in drawn)
+    kept = np.mean(drawn, axis=0)
+    assert abs(kept[:6].sum() - kept[6:].sum()) < 12
+    assert len({tuple(sizes) for sizes in drawn}) > 20
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_sweep_never_costs_more_than_its_start(seed):
     rng = np.random.default_rng(seed)

@@ -69,7 +69,7 @@ def interactions(
     alone: dict[int, NDArray] = {}
     found: dict[tuple[int, int], NDArray] = {}
     upper = np.triu_indices(len(heads), 1)
-    for at in np.argsort(-np.abs(matrix[upper]), kind="stable"):
+    for at in in_order(range(len(upper[0])), -np.abs(matrix[upper]), seed):
         spent = (time.perf_counter() - begun) / seconds
         if found and spent > 1:
             break

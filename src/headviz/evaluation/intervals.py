@@ -110,6 +110,8 @@ def correlation_interval(
     moved = a**2 * (1 + f**2) + b**2 * (to_the_fourth - 2 * f**2 + f**4) - 2 * a * b * (cubed - f + f**3)
     of_exchange = float(moved.mean())
     n, apart = len(gold), influence(after, m) - influence(before, f)
+    if np.allclose(m, f, rtol=0, atol=1e-9):  # the same answers on another scale: what differs is rounding
+        apart = np.zeros_like(apart)
     second, fourth = float((apart**2).sum()), float((apart**4).sum())
     # few changes carry the difference, so its variance is known badly: as that of a mean of so many values
     carried = second**2 / fourth if fourth > 0 else 0.0

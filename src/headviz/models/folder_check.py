@@ -235,6 +235,8 @@ def numbers_in(path: Path, name: object) -> int:
 def _size(shape: list[int]) -> int:
     total = 1
     for n in shape:
+        if int(n) < 0:
+            raise ValueError("a tensor has a negative size")
         total *= int(n)
     return total
 

@@ -31,8 +31,17 @@ def losses(fisher: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
     return np.array([gone[len(fisher) - size] / 2 for size in sizes])
 
 
-def allotted(groups: Sequence[Choices], budget: float) -> list[int] | None:
-    """The size of each group for the least loss within ``budget`` seconds; None where nothing fits."""
+def allotted(groups: Sequence[Choices], budget: float, seed: int = 0) -> list[int] | None:
+    """The size of each group for the least loss within ``budget`` seconds; None where nothing fits.
+
+    Groups are tried in an order drawn from ``seed``: where several choices lose the same, none goes by place.
+    """
+    order = np.random.default_rng(seed).permutation(len(groups))
+    sizes = _in_turn([groups[i] for i in order], budget)
+    return None if sizes is None else [sizes[i] for i in np.argsort(order)]
+
+
+def _in_turn(groups: Sequence[Choices], budget: float) -> list[int] | None:
     least = np.array([g.seconds.min() for g in groups])
     room = budget - least.sum()
     if room < 0:

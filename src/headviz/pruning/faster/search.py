@@ -119,7 +119,7 @@ class Search:
         budget = self.table.whole / target
         for turn in turns:
             budget *= turn.speed.speedup / target
-        sizes = allotted(self._groups, budget - self.table.base)
+        sizes = allotted(self._groups, budget - self.table.base, self.seed)
         if sizes is None:
             sizes = [g.sizes[int(np.argmin(g.seconds))] for g in self._groups]
         found = tuple(int(size) for size in sizes)
