@@ -284,6 +284,15 @@ def lora(seed: int = 0, **config: Any) -> Any:
     return model
 
 
+def test_a_mask_on_a_peft_model_is_that_on_the_model_inside_it() -> None:
+    model = lora()
+    with headviz.masked(model.get_base_model(), {1: [0]}):
+        inside = logits(model)
+    with headviz.masked(model, {1: [0]}):
+        assert torch.equal(logits(model), inside)
+    assert not torch.equal(logits(model), inside)
+
+
 def test_a_peft_model_is_merged_into_a_copy() -> None:
     model, data = lora(), headviz.load_task("demo", limit=12)
     before = copy.deepcopy(model.state_dict())

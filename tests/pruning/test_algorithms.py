@@ -197,7 +197,7 @@ def test_the_callers_models_stay_as_they_were(tmp_path):
     c = context(tmp_path)
     before = c.clf.digest, c.load_base(0).digest
     for name in ALGORITHMS:
-        for _ in run_plan(plan(name, until=0.25), context(tmp_path, clf=c.clf)):
+        for _ in run_plan(plan(name, until=0.25), context(tmp_path / name, clf=c.clf)):
             pass
     from headviz.models.digest import weights_digest
 

@@ -20,7 +20,7 @@ from ..progress import Cancel, Progress, tracked
 from ..recipes.structure import Lambda, Name
 from ..results import Result
 from . import published
-from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis, Option, Picture, Table, View
+from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis, Option, Picture, Table, View, set_in
 from .common import ORACLE, check_score
 from .curves import flat, ties_beside
 from .pruning_curve import PruningCurves, pruning_curves
@@ -258,7 +258,7 @@ def view(found: Dynamics) -> View:
 
 def recipe(options: Mapping[str, Any]) -> Recipe:
     given = (Name("checkpoints"), Name("data"), "taylor", Lambda("e", scored_by("taylor", "e.clf")))
-    return Recipe((found_by("dynamics", *given),), ("some", "checkpoints"))
+    return Recipe((found_by("dynamics", *given, **set_in(options, SEED)),), ("some", "checkpoints"))
 
 
 ANALYSIS = Analysis(

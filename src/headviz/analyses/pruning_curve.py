@@ -312,7 +312,7 @@ def recipe(options: Mapping[str, Any]) -> Recipe:
             Let("names", names),
             Let("tables", Each(scored_by(Name("name")), "name", Name("names"))),
             Let("orders", Call("dict", (Call("zip", ([Name("*names"), ORACLE_NAME], [Name("*tables"), oracle])),))),
-            found_by("pruning_curves", EVALUATOR, Name("orders"), **set_in(options, MARGIN_OPTION)),
+            found_by("pruning_curves", EVALUATOR, Name("orders"), **set_in(options, MARGIN_OPTION, SEED)),
         ),
         ("evaluator", "some"),
     )

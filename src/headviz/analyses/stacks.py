@@ -274,7 +274,7 @@ def _marked(points: float, mark: bool) -> str:
 def recipe(options: Mapping[str, Any]) -> Recipe:
     other = (evaluator_of("some"),) if options["select"] == "other" else ()
     given = (EVALUATOR, "taylor", Name("scores"), *other)
-    made = found_by("stack_report", *given, **set_in(options, MARGIN_OPTION))
+    made = found_by("stack_report", *given, **set_in(options, MARGIN_OPTION, SEED))
     return Recipe((Let("scores", scored_by("taylor")), made), ("evaluator", "some"))
 
 
