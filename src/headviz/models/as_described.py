@@ -112,9 +112,14 @@ def _unlike(module: nn.Module) -> tuple[str, str] | None:
     for key, tensor in (*module._parameters.items(), *module._buffers.items()):
         if tensor is not None and type(tensor) not in (nn.Parameter, Tensor):
             return f"it holds a {key} of type {type(tensor).__name__}", PLAIN
-        if tensor is not None and tensor.is_meta:
+        if tensor is not None and absent(tensor):
             return f"it holds a {key} that is not in memory", "Load the whole model onto one device."
     return None
+
+
+def absent(tensor: Tensor) -> bool:
+    """Whether it is elsewhere until it is needed, as accelerate keeps weights that a device has no room for."""
+    return bool(tensor.is_meta)
 
 
 def _hooked(module: Any) -> tuple[str, str] | None:
