@@ -25,7 +25,7 @@ LEVELS = [
     "scores charts",
     "analyses pruning distillation",
     "runs reports",
-    "cli commands __main__ notebook",
+    "cli commands __main__ notebook transformers4",
     "ui",
 ]
 PACKAGES = " ".join(LEVELS).split()
@@ -34,7 +34,7 @@ UI = (
     "widgets shell parts pages.head pages.analyses pages.heads pages.masklab pages.compare pages.runs pages.distil "
     "pages.data"
 ).split()
-TOP = set("heads ties attention results errors progress cli plugins __init__ __main__".split())
+TOP = set("heads ties attention results errors progress cli plugins transformers4 __init__ __main__".split())
 # who may know the demo by name: the tables of models and of tasks
 KNOWS_DEMO = set("models.loading tasks.catalogue tasks.loading commands ui demo analyses.orders analyses.board".split())
 KNOWS_DEMO.add("")

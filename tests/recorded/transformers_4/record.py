@@ -2,7 +2,8 @@
 
 ``python tests/recorded/transformers_4/record.py`` writes one folder for each family: a tiny random model in
 transformers' own format and ``results.json``, which test_in_place.py compares with ``headviz.masked`` and
-``headviz.prune_heads``.
+``headviz.prune_heads``. ``helpers.json`` holds what the functions that transformers 5 no longer has returned (recorded
+with 4.57, for test_transformers4.py).
 """
 
 import json
@@ -70,6 +71,44 @@ def record(family: str, folder: Path) -> None:
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
 
 
+def record_helpers(file: Path) -> None:
+    """What ``find_pruneable_heads_and_indices``, ``prune_linear_layer`` and ``get_head_mask`` return."""
+    from transformers.pytorch_utils import find_pruneable_heads_and_indices, prune_linear_layer
+
+    found = []
+    for heads, n_heads, size, gone in (
+        ([], 4, 2, []),
+        ([1], 4, 3, []),
+        ([0, 3], 4, 2, []),
+        ([2, 3], 3, 2, [1]),
+        ([1, 5], 4, 2, [1, 3]),
+        ([7, 0, 2], 5, 1, [3, 4, 6]),
+        ([0, 1], 2, 2, []),
+    ):
+        left, index = find_pruneable_heads_and_indices(heads, n_heads, size, set(gone))
+        found.append({"given": [heads, n_heads, size, gone], "heads": sorted(left), "index": index.tolist()})
+    cut = []
+    weight, bias = torch.arange(12.0).view(3, 4), torch.arange(3.0)
+    for dim, index in ((0, [0, 2]), (1, [1, 2, 3]), (0, []), (1, [])):
+        for has_bias in (True, False):
+            layer = torch.nn.Linear(4, 3, bias=has_bias)
+            layer.weight.data, layer.bias = weight.clone(), torch.nn.Parameter(bias.clone()) if has_bias else None
+            new = prune_linear_layer(layer, torch.tensor(index, dtype=torch.long), dim)
+            kept = None if new.bias is None else new.bias.tolist()
+            cut.append({"dim": dim, "index": index, "bias": kept, "weight": new.weight.tolist()})
+    config = transformers.BertConfig(**SMALL)
+    masks = []
+    for mask in ([1, 0, 1, 1], [[1, 0, 1, 1], [1, 1, 1, 1], [0, 1, 0, 1]], None):
+        for chunked in (False, True):
+            out = transformers.BertModel(config).get_head_mask(None if mask is None else torch.tensor(mask), 3, chunked)
+            shape = None if mask is None else list(out.shape)
+            values = out if mask is None else out.flatten().tolist()
+            masks.append({"mask": mask, "chunked": chunked, "shape": shape, "values": values})
+    recorded = {"transformers": transformers.__version__, "find": found, "linear": cut, "masks": masks}
+    file.write_text(json.dumps(recorded) + "\n")
+
+
 if __name__ == "__main__":
+    record_helpers(Path(__file__).parent / "helpers.json")
     for name in FAMILIES:
         record(name, Path(__file__).parent / name)
