@@ -3,9 +3,9 @@
     python bench/runs.py                the overhead of a run and of a piece, and the idle cost
     python bench/runs.py --scale        also the same sweep on one and on two single-threaded workers
 
-The sweep is made of rehearsals, which spin the processor for a known time, so what is measured is the executor
-alone; with ``--sleep`` they wait instead, which tells the same on a machine that is busy with other work. With
-``--spec FILE`` the sweep is made of pruning runs of that plan, one per seed.
+The sweep is made of rehearsals (a plugin of the tests), which spin the processor for a known time, so what is measured
+is the executor alone; with ``--sleep`` they wait instead, which tells the same on a machine that is busy with other
+work. With ``--spec FILE`` the sweep is made of pruning runs of that plan, one per seed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ os.environ.setdefault("HEADVIZ_NICENESS", "0")
 
 import psutil
 
+from headviz import plugins
 from headviz.runs import service
 from headviz.runs.registry import Registry
 from headviz.runs.sweep import Member, start_sweep
+
+REHEARSAL = Path(__file__).resolve().parents[1] / "tests" / "support" / "rehearsal.py"
 
 
 def main() -> None:
@@ -41,6 +44,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
         os.environ["HEADVIZ_HOME"] = home
+        plugins.load([REHEARSAL])
         print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
         idle()
         local_overhead()

@@ -153,6 +153,7 @@ def named(name: str) -> set[str]:
         found |= {
             f"{inside}.{place}".strip(".") for place in {w.partition(":")[0] for w in given} if place[:1].isalpha()
         }
+    found |= {w.partition(":")[0].removeprefix("headviz.") for w in words if re.fullmatch(r"headviz\.[\w.]+:\w+", w)}
     if "import_module(" in TEXTS[name]:
         found |= {w.removeprefix("headviz").strip(".") for w in words if w.startswith(("headviz.", "."))}
     return {module for module in found - {""} if module in MODULES and module != name}

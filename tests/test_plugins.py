@@ -27,7 +27,9 @@ pytestmark = pytest.mark.usefixtures("nothing_stays")
 
 def test_the_documents_code_is_that_of_the_examples() -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"), re.S)
-    assert blocks == [SCORE, (EXAMPLES / "my_algorithm.py").read_text(encoding="utf-8")]
+    assert blocks == [
+        (EXAMPLES / f"my_{name}.py").read_text(encoding="utf-8") for name in ("score", "algorithm", "run")
+    ]
 
 
 def test_the_example_score_is_what_it_says() -> None:
@@ -200,14 +202,15 @@ def test_a_broken_plugin_of_the_environment_leaves_the_rest_working(
 def test_an_installed_package_brings_entries_of_every_kind(tmp_path: Path) -> None:
     """As an attribute, a list, or a module that declares them; and the command line knows them."""
     algorithm = (EXAMPLES / "my_algorithm.py").read_text(encoding="utf-8")
-    written(tmp_path, SCORE + TASK + FAMILY + algorithm, "my_package.py")
+    run = (EXAMPLES / "my_run.py").read_text(encoding="utf-8")
+    written(tmp_path, SCORE + TASK + FAMILY + algorithm + run, "my_package.py")
     written(tmp_path, ANALYSIS, "my_analysis.py")
     folder = tmp_path / "my_package-1.0.dist-info"
     folder.mkdir()
     written(folder, "Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n", "METADATA")
     points = "".join(
         f"[headviz.{group}]\nmine = my_package:{group.upper()}\n"
-        for group in ("scores", "algorithms", "tasks", "families")
+        for group in ("scores", "algorithms", "tasks", "families", "runs")
     )
     written(folder, points + "[headviz.analyses]\nmine = my_analysis\n", "entry_points.txt")
     model = tiny_folder(tmp_path / "model")
@@ -226,7 +229,7 @@ def test_an_installed_package_brings_entries_of_every_kind(tmp_path: Path) -> No
         timeout=290,
     )
     assert "It has 12 heads." in done.stdout, done.stderr
-    assert done.stdout.splitlines()[-1] == "['counting', 'follows', 'loss-spread', 'roc_bert', 'top-down']"
+    assert done.stdout.splitlines()[-1] == "['counting', 'dice', 'follows', 'loss-spread', 'roc_bert', 'top-down']"
 
 
 def test_a_runs_spec_names_the_plugins_it_uses_and_a_changed_one_is_refused(tmp_path: Path) -> None:

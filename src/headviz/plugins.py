@@ -1,4 +1,4 @@
-"""Scores, algorithms, tasks, analyses and families from outside: a Python file, or an installed package.
+"""Scores, algorithms, tasks, analyses, families and kinds of runs from outside: a Python file, or an installed package.
 
 A plugin is a module with lists of entries under fixed names, such as ``SCORES = [Score(...)]`` (``docs/plugins.md``).
 Loading one adds its entries to headviz's own tables, so commands, forms and runs treat them as any other. If one of its
@@ -18,7 +18,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -31,6 +31,16 @@ from .errors import OptionError, UserError
 
 FILES = "HEADVIZ_PLUGINS"  # environment: files, separated as in PATH
 SPEC = "plugins"  # the key under which a run's spec names the plugins it needs
+
+
+@dataclass(frozen=True)
+class RunKind:
+    """A kind of run. ``make`` gives a ``runs.protocol.RunJob`` from a spec: a function, or its "module:function"."""
+
+    name: str
+    title: str
+    about: str
+    make: Callable[[dict[str, Any]], Any] | str
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,17 @@ TABLES = {
     "tasks": Table("task", "TASKS", ".tasks.catalogue", "Task"),
     "analyses": Table("analysis", "ANALYSES", ".analyses.catalogue", "Analysis"),
     "families": Table("family", "FAMILIES", ".models.families", "Family", "model_type"),
+    "runs": Table("kind of run", "RUNS", ".runs.kinds", "RunKind"),
 }
+
+
+def function(place: Callable[..., Any] | str) -> Callable[..., Any]:
+    """A function itself, or the one that "module:function" names; the module is imported now."""
+    if not isinstance(place, str):
+        return place
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
 
 
 class PluginWarning(UserWarning):

@@ -16,6 +16,7 @@ import pytest
 
 from browser.conftest import Visit, end_runs
 from headviz.runs.registry import Registry
+from support import rehearsal
 from support.proxy import named
 from support.recorded_runs import Runs, pruning
 from support.running import ended, until
@@ -65,6 +66,7 @@ def test_a_run_is_its_owners_alone_behind_a_login(browser: Any, shared: Path, st
 def test_a_killed_dashboard_leaves_its_run_at_work_and_a_new_one_shows_it(browser: Any, shared: Path) -> None:
     with serve(shared, shared.parent / "first.txt") as server:
         tab = Visit(browser.new_context(), server.address)
+        rehearsal.load()
         run = Runs().add("rehearsal", {"steps": 60, "seconds": 0.5}, title="survivor")  # waits for who looks next
         tab.go("runs", run=run.id)
         until(lambda: len(Registry().steps(run.id)) >= 2, 60, "two steps")

@@ -15,6 +15,7 @@ from headviz.runs import housekeeping
 from headviz.runs.files import RunFiles
 from headviz.runs.record import SWEEP
 from headviz.runs.registry import Registry
+from support import rehearsal
 from support.marks import all_in_ci
 from support.recorded_runs import ME, Runs, button, kinds, press, pruning, put_sweep, said, tab, tuning
 
@@ -357,6 +358,7 @@ def test_a_sweep_in_the_middle_has_curves_results_and_runs_to_open(
 
 
 def test_other_kinds_are_shown_too(open_page: Callable[..., Any], studio_folder: Path, runs: Runs) -> None:
+    rehearsal.load()
     app = open_page("runs", run=runs.put("done", "rehearsal", {"steps": 2}))
     assert not app.exception
     assert "a rehearsal run" in said(app)

@@ -1,4 +1,4 @@
-"""Every test of this folder has an empty registry, and leaves no process behind."""
+"""Every test of this folder has an empty registry, knows rehearsals, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from headviz import plugins
 from headviz.runs.registry import Registry
+from support import rehearsal
 from support.running import end_workers
 
 
@@ -15,6 +17,13 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.delenv("HEADVIZ_RUNS_AT_ONCE", raising=False)
     monkeypatch.delenv("HEADVIZ_DASK", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def rehearsals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here, and in other processes that load what the environment names."""
+    rehearsal.load()
+    monkeypatch.setenv(plugins.FILES, rehearsal.__file__)
 
 
 @pytest.fixture

@@ -188,7 +188,8 @@ def test_a_run_survives_the_death_of_the_program_that_started_it(registry):
         [
             sys.executable,
             "-c",
-            "import time; from headviz.runs import service\n"
+            "import time; from headviz import plugins; plugins.load_environment()\n"
+            "from headviz.runs import service\n"
             "print(service.start('rehearsal', {'steps': 8, 'seconds': 0.2}).id, flush=True); time.sleep(600)",
         ],
         stdout=subprocess.PIPE,
@@ -266,8 +267,10 @@ def test_a_cancel_is_heard_while_the_registry_is_locked(registry):
 def test_a_full_disk_fails_the_run_and_more_room_lets_it_go_on(tmp_path):
     script = """
         import subprocess, sys
+        from headviz import plugins
         from headviz.runs import service
         from headviz.runs.registry import Registry
+        plugins.load_environment()
         run = service.start("rehearsal", {"steps": 12, "payload": 100_000, "seconds": 0.02})
         full = service.wait_for(run.id, timeout=60)
         print(full.state, "|", full.error, "|", len(Registry().steps(run.id)))
@@ -286,8 +289,10 @@ def test_a_full_disk_fails_the_run_and_more_room_lets_it_go_on(tmp_path):
 def test_runs_can_be_read_on_a_disk_without_a_free_byte(tmp_path):
     """SQLite wants 32 kB beside the registry even to read it. Waiting for a run died of that, and blamed the disk."""
     script = """
+        from headviz import plugins
         from headviz.runs import service
         from headviz.runs.registry import Registry
+        plugins.load_environment()
         run = service.start("rehearsal", {"steps": 3})
         service.wait_for(run.id, timeout=60)
         print(fill())
@@ -318,8 +323,10 @@ def test_a_worker_that_the_system_ends_for_want_of_memory_is_named_and_resumes(t
         from pathlib import Path
         Path(sys.argv[1], "cgroup.procs").write_text(str(os.getpid()))
         Path(sys.argv[2]).write_text(str(160 * 2**20))
+        from headviz import plugins
         from headviz.runs import service
         from headviz.runs.registry import Registry
+        plugins.load_environment()
         run = service.start("rehearsal", {"steps": 3, "payload": 50_000_000, "seconds": 1.2})
         ended = service.wait_for(run.id, timeout=120)
         print(ended.state, "|", ended.code, "|", ended.error)

@@ -16,7 +16,7 @@ from headviz.pruning.faster import latency, search
 from headviz.runs import reading, service
 from headviz.runs.jobs import ablate, faster, loaded, score
 from headviz.runs.jobs.loaded import JobSpec
-from headviz.runs.kinds import KINDS, make_job
+from headviz.runs.kinds import RUNS, make_job
 from headviz.runs.protocol import Tools
 from support.marks import all_in_ci
 from support.real_runs import folders, options
@@ -91,13 +91,13 @@ def carried(kind: str, spec: dict, folder: Path, seed: int | None) -> tuple[list
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*RUNS, "rehearsal"])
 def test_the_order_of_pieces_does_not_matter(kind, place, tmp_path):
     spec = spec_of(kind, place)
     assert carried(kind, spec, tmp_path / "a", None) == carried(kind, spec, tmp_path / "b", 3)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*RUNS, "rehearsal"])
 def test_a_misspelt_option_is_refused(kind, place):
     with pytest.raises(OptionError, match="Choose one of"):
         make_job(kind, {**spec_of(kind, place), "modell": 1})
@@ -108,7 +108,7 @@ def test_an_unknown_kind_is_answered_with_the_table():
         make_job("prun", {})
 
 
-@pytest.mark.parametrize("kind", all_in_ci([kind for kind in KINDS if kind != "faster"], ["score"]))
+@pytest.mark.parametrize("kind", all_in_ci([kind for kind in RUNS if kind != "faster"], ["score"]))
 def test_each_kind_runs_in_the_background(kind, place, registry, tmp_path):
     spec = spec_of(kind, place)
     run = service.start(kind, spec)

@@ -19,6 +19,7 @@ from headviz.runs.niceness import NICENESS
 from headviz.runs.process import Identity, place, start_of
 from headviz.runs.queue import look
 from headviz.runs.states import IllegalTransition
+from support import rehearsal
 from support.loaded import loaded_by
 from support.running import ended, essence, folder_of, log_of, running_steps, until
 
@@ -90,7 +91,8 @@ def test_the_process_is_gone_soon_after_the_outcome(registry):
 
 
 def test_the_workers_module_imports_no_streamlit_and_no_torch():
-    code = "import headviz.runs.worker, headviz.runs.reading, headviz.runs.service, headviz.runs.jobs.rehearsal"
+    code = "import headviz.runs.worker, headviz.runs.reading, headviz.runs.service\n"
+    code += f"from headviz import plugins; plugins.load([{rehearsal.__file__!r}])"
     assert loaded_by(code, "streamlit", "torch", "transformers", "distributed") == []
 
 

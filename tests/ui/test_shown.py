@@ -207,10 +207,10 @@ def test_a_classifier_has_layers_only(tmp_path: Path) -> None:
 
 
 def test_every_kind_of_run_has_a_title() -> None:
-    from headviz.runs.kinds import KINDS, kind_title
+    from headviz.runs.kinds import RUNS, kind_title
     from headviz.runs.record import SWEEP
 
-    assert all(kind.title and kind_title(name) == kind.title for name, kind in KINDS.items())
+    assert all(kind.title and kind_title(name) == kind.title for name, kind in RUNS.items())
     assert (kind_title(SWEEP), kind_title("of a later version")) == ("Sweep", "of a later version")
 
 

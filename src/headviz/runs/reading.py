@@ -121,8 +121,10 @@ class RunView(Shown):
 def show(run_id: str, *, log_lines: int = 30) -> RunView:
     """One run, with its steps and the end of its log.
 
+    >>> from headviz import plugins
     >>> from headviz.runs import reading, service
-    >>> run = service.wait_for(service.start("rehearsal", {"steps": 2}).id)
+    >>> plugins.load(["examples/my_run.py"])
+    >>> run = service.wait_for(service.start("dice", {"rolls": 2}).id)
     >>> found = reading.show(run.id)
     >>> found.state, found.share_done
     ('done', 1.0)
@@ -139,8 +141,10 @@ def show(run_id: str, *, log_lines: int = 30) -> RunView:
 def overview(*, archived: bool | None = False) -> list[RunView]:
     """Every run, newest first, without logs; a sweep's runs are its children. Also starts what is waiting.
 
+    >>> from headviz import plugins
     >>> from headviz.runs import reading, service
-    >>> run = service.wait_for(service.start("rehearsal", {"steps": 1}).id)
+    >>> plugins.load(["examples/my_run.py"])
+    >>> run = service.wait_for(service.start("dice", {"rolls": 1}).id)
     >>> reading.overview()[0].record.id == run.id
     True
     """

@@ -43,7 +43,7 @@ def new_record(
     parent: str | None = None,
 ) -> RunRecord:
     """A record that is not written yet; a ``UserError`` for a spec that its kind cannot read."""
-    spec = {**spec, **absolute(spec), **plugins.used_by(spec)}
+    spec = {**spec, **absolute(spec), **plugins.used_by({**spec, "kind": kind})}
     if kind != SWEEP:
         make_job(kind, spec)
     return RunRecord(
@@ -95,8 +95,10 @@ def start(
 ) -> RunRecord:
     """Record a run and start it, or let it wait its turn. Without an owner it is the user's of this process.
 
+    >>> from headviz import plugins
     >>> from headviz.runs import service
-    >>> run = service.start("rehearsal", {"steps": 2}, title="does it work here?")
+    >>> plugins.load(["examples/my_run.py"])
+    >>> run = service.start("dice", {"rolls": 2}, title="does it work here?")
     >>> service.wait_for(run.id).state
     'done'
     """
@@ -118,8 +120,10 @@ def start(
 def cancel(run_id: str, user: str | None = None, *, wait: float = CANCEL_WAIT) -> RunRecord:
     """Ask a run to stop and wait for it a little. Finished steps stay; a sweep stops with all its runs.
 
+    >>> from headviz import plugins
     >>> from headviz.runs import service
-    >>> run = service.start("rehearsal", {"steps": 500, "seconds": 0.1})
+    >>> plugins.load(["examples/my_run.py"])
+    >>> run = service.start("dice", {"rolls": 500, "seconds": 0.1})
     >>> run = service.cancel(run.id)
     >>> service.wait_for(run.id).state
     'cancelled'
@@ -152,8 +156,10 @@ def _ask(registry: Registry, record: RunRecord, who: str) -> None:
 def resume(run_id: str, user: str | None = None) -> RunRecord:
     """Continue a cancelled, failed or lost run from its last step; for a sweep all such runs of it.
 
+    >>> from headviz import plugins
     >>> from headviz.runs import service
-    >>> run = service.cancel(service.start("rehearsal", {"steps": 20, "seconds": 0.05}).id)
+    >>> plugins.load(["examples/my_run.py"])
+    >>> run = service.cancel(service.start("dice", {"rolls": 20, "seconds": 0.05}).id)
     >>> run = service.wait_for(run.id)
     >>> service.wait_for(service.resume(run.id).id).state
     'done'
@@ -189,8 +195,10 @@ def wait_for(
 ) -> RunRecord:
     """Wait until a run has ended. Interrupting the wait does not stop the run.
 
+    >>> from headviz import plugins
     >>> from headviz.runs import service
-    >>> run = service.start("rehearsal", {"steps": 1})
+    >>> plugins.load(["examples/my_run.py"])
+    >>> run = service.start("dice", {"rolls": 1})
     >>> service.wait_for(run.id, timeout=60).state
     'done'
     """

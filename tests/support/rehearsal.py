@@ -1,7 +1,9 @@
-"""A run of seeded random numbers, with phases, delays and errors on demand.
+"""A plugin with a kind of run of seeded random numbers, with phases, delays and errors on demand.
 
 It shows that runs work on a machine or a cluster, and how long one takes besides its work. Each result depends on all
 steps before it, so a run that was resumed wrongly ends with another number.
+
+A worker executes this file as a plugin, since a run's spec names it. A test that starts rehearsals calls ``load``.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import Cancelled, OptionError, UserError
-from ...pruning.options import read_options
-from ..protocol import RunJob, Tools
+from headviz import plugins
+from headviz.errors import Cancelled, OptionError, UserError
+from headviz.plugins import RunKind
+from headviz.pruning.options import read_options
+from headviz.runs.protocol import RunJob, Tools
 
 PHASES = ("scoring", "training", "evaluating")
 
@@ -123,3 +127,11 @@ def _joined(state: State, number: int) -> str:
 
 def _forgotten_child() -> None:
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+
+
+def load() -> None:
+    """Make this process know the kind of run."""
+    plugins.load([__file__])
+
+
+RUNS = [RunKind("rehearsal", "Rehearsal", "random numbers only: shows that runs work here and what they cost", make)]
