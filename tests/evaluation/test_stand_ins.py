@@ -208,7 +208,7 @@ def test_real_removal_equals_the_masked_model(family: str, kind: str, tmp_path: 
     np.testing.assert_allclose(headviz.evaluate(small, DATA).logits, masked, atol=1e-5)
     small.save(tmp_path / "small")
     np.testing.assert_allclose(headviz.evaluate(headviz.load(tmp_path / "small"), DATA).logits, masked, atol=1e-5)
-    if kind == "mean":
+    if kind == "mean" and clf.projections(0).output.bias is not None:
         filled = standing_in(clf, kind, REFERENCE)
         filled.export_masked(tmp_path / "plain", mask)
         np.testing.assert_allclose(headviz.evaluate(headviz.load(tmp_path / "plain"), DATA).logits, masked, atol=1e-5)

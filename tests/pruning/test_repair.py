@@ -1,21 +1,30 @@
 """Repairs against slow transcriptions of their definitions, and what none of them may do: make things worse."""
 
+import copy
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 import headviz
-from headviz.heads import HeadMask
+from headviz.errors import ModelError
+from headviz.heads import ENCODER, HeadMask
+from headviz.models import slices
+from headviz.models.families import FAMILIES
+from headviz.models.feed_forward import block, neurons, smaller
 from headviz.pruning import REPAIRS, run_plan
-from headviz.pruning.repair.apply import repaired
+from headviz.pruning.repair.apply import SOLVERS, repaired
 from headviz.pruning.repair.moments import Moments, Split, held_out, weights_of
 from headviz.pruning.repair.refit import refit_output
 from headviz.pruning.repair.ridge import LIMIT, solved
+from headviz.pruning.repair.streams import rebuild
 from headviz.pruning.repair.tune import factors, scale_heads
+from support.marks import classifiers
 from support.plain import evaluate
 from support.pruning_plans import context, make_data, plan, without_times
 from support.ridge import best, refitted, tuned
-from support.tiny import PRUNABLE, tiny_classifier
+from support.tiny import ALL_FAMILIES, PRUNABLE, tiny_classifier
 
 DATA = make_data(40)
 MASK = HeadMask.full(3, 4).without([(0, 1), (0, 2), (1, 0), (2, 0), (2, 1), (2, 3)])
@@ -272,14 +281,75 @@ def test_moments_give_the_error():
     assert m.error(weights) == pytest.approx(((wanted - x @ weights) ** 2).sum())
 
 
+REBUILT = [
+    name for name in ALL_FAMILIES if FAMILIES[name].prunable and (FAMILIES[name].post_norm or FAMILIES[name].shows_sums)
+]
+
+NARROWED = [name for name in REBUILT if not FAMILIES[name].why_no_neurons and not FAMILIES[name].has_decoder]
+
+
 @pytest.mark.parametrize("family", PRUNABLE)
 @pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
 def test_every_prunable_family(family, repair):
     clf = tiny_classifier(family)
+    if repair == "bias" and clf.projections(0).output.bias is None:
+        with pytest.raises(ModelError, match="no bias behind its attention"):
+            repaired(clf, MASK, make_data(12), repair)
+        return
     fixed = repaired(clf, MASK, make_data(12), repair)
     assert fixed.error["after"] <= fixed.error["before"]
     assert fixed.classifier.present == MASK
     assert np.isfinite(evaluate(fixed.classifier, make_data(12)).logits).all()
+
+
+def copied(clf, row, one, other):
+    """The weights of one head of a row become those of another, but for W_O. In place."""
+    masks = [clf.full_mask.without([(row, h) for h in range(clf.num_heads) if h != head]) for head in (one, other)]
+    both = [list(slices.parts(clf, row, clf.present, mask)) for mask in masks]
+    with torch.no_grad():
+        for theirs, own in zip(*both, strict=True):
+            if theirs.side == slices.OUT:
+                weight = theirs.matrix.weight
+                weight.index_copy_(theirs.dim, own.index, weight.index_select(theirs.dim, theirs.index))
+                if theirs.matrix.bias is not None:
+                    theirs.matrix.bias[own.index] = theirs.matrix.bias[theirs.index]
+
+
+# two heads are never equal where each has its own column in a table of positions
+@pytest.mark.parametrize("family", classifiers([name for name in REBUILT if name not in ("mpnet", "t5")]))
+def test_a_head_that_another_can_replace_costs_nothing_after_a_refit(family):
+    """W_O reads two equal heads, so the best W_O over one of them gives the same sum, if it is fitted to that sum."""
+    clf, data = tiny_classifier(family), make_data(40)
+    copied(clf, 1, 0, 1)
+    mask = clf.full_mask.without([(1, 1)])
+    fixed = repaired(clf, mask, data, "refit")
+    whole, masked = evaluate(clf, data).logits, evaluate(clf, data, mask).logits
+    assert np.abs(masked - whole).max() > 1e-3
+    assert np.abs(evaluate(fixed.classifier, data).logits - whole).max() < 0.05 * np.abs(masked - whole).max()
+
+
+@pytest.mark.parametrize("family", classifiers(NARROWED))
+def test_neurons_that_others_can_replace_cost_nothing_after_a_refit(family):
+    clf, data = tiny_classifier(family), make_data(40)
+    layers = clf.family.layers[ENCODER]
+    inner, _ = block(clf.model, layers, 1)
+    size = neurons(clf)[1]
+    with torch.no_grad():
+        for matrix in inner:
+            for start in range(0, size * layers.gated, size):
+                for values in (matrix.weight, matrix.bias):
+                    if values is not None:
+                        values[start] = values[start + 1]
+    kept = [range(n) for n in neurons(clf)]
+    kept[1] = range(1, size)
+    small = smaller(clf, clf.present, kept)
+    small = dataclasses.replace(small, model=copy.deepcopy(small.model))
+    whole, narrow = evaluate(clf, data).logits, evaluate(small, data).logits
+    rebuild(clf, small, data, SOLVERS["refit"])
+    assert np.abs(narrow - whole).max() > 1e-4
+    assert (
+        np.abs(evaluate(small, data).logits - whole).max() < 0.15 * np.abs(narrow - whole).max()
+    )  # a ridge holds the weights
 
 
 def test_the_caller_is_left_alone(clf):

@@ -58,6 +58,12 @@ def neurons(clf: Network) -> list[int]:
     ]
 
 
+def narrowed(full: Network, small: Network) -> set[int]:
+    """The layers in which the smaller model has fewer neurons."""
+    both = zip(neurons(full), neurons(small), strict=True)
+    return {layer for layer, (before, after) in enumerate(both) if after < before}
+
+
 def smaller(clf: N, present: HeadMask, kept: Sequence[Sequence[int]]) -> N:
     """A copy of an encoder with only these heads, and in each layer these neurons, counted as they are now.
 
@@ -84,8 +90,13 @@ def keep_neurons(model: Any, parts: Layers, layer: int, places: Sequence[int]) -
     inner, outer = block(model, parts, layer)
     index = torch.tensor(list(places), dtype=torch.long, device=outer.weight.device)
     for matrix in inner:
-        keep(Part(matrix, OUT, index))
+        keep(Part(matrix, OUT, _in_each_map(parts, index, outer.in_features)))
     keep(Part(outer, IN, index))
+
+
+def _in_each_map(parts: Layers, index: torch.Tensor, size: int) -> torch.Tensor:
+    """Where these of ``size`` neurons are among the outputs of a matrix of ``parts.inner``."""
+    return torch.cat([index + place * size for place in range(parts.gated)])
 
 
 def hollow(model: Any, places: Iterable[Place], stacks: Mapping[str, Layers]) -> None:
@@ -133,9 +144,10 @@ def fill_up(model: Any) -> None:
         size = int(getattr(model.config, parts.neurons))
         for layer in range(len(model.base_model.get_submodule(parts.modules))):
             inner, outer = block(model, parts, layer)
+            index = torch.arange(outer.in_features, device=outer.weight.device)
             for matrix in inner:
-                widen(Part(matrix, OUT, torch.arange(matrix.out_features, device=matrix.weight.device)), size)
-            widen(Part(outer, IN, torch.arange(outer.in_features, device=outer.weight.device)), size)
+                widen(Part(matrix, OUT, _in_each_map(parts, index, size)), size * parts.gated)
+            widen(Part(outer, IN, index), size)
     for record in (HOLLOW, NEURONS):
         if hasattr(model.config, record):
             delattr(model.config, record)
@@ -154,12 +166,12 @@ def require_known(family: Any) -> Mapping[str, Layers]:
 
 
 def require_neurons(clf: Network) -> Mapping[str, Layers]:
-    """The same for a model. In a fused block (ModernBERT's) the maps in and out do not count the same neurons."""
+    """The same for a model, whose maps into and out of a block must count the same neurons."""
     stacks = require_known(clf.family)
     for parts in stacks.values():
         for layer in range(len(clf.module(parts.modules))):
             inner, outer = block(clf.model, parts, layer)
-            if any(matrix.out_features != outer.in_features for matrix in inner):
+            if any(matrix.out_features != outer.in_features * parts.gated for matrix in inner):
                 raise ModelError(
                     f"Feed-forward neurons of {clf.family.title} cannot be removed: its maps into and out of a block "
                     "differ in size."

@@ -27,6 +27,7 @@ def rotary(
     ffn: tuple[tuple[str, ...], str] = GATED,
     *,
     output: str = "o_proj",
+    reader: str = f"{_LAYER}.post_attention_layernorm",
     embeddings: str = "embed_tokens",
     pre_norm: bool = True,
     **facts: Any,
@@ -42,6 +43,7 @@ def rotary(
                 key=f"{_LAYER}.self_attn.k_proj",
                 value=f"{_LAYER}.self_attn.v_proj",
                 output=f"{_LAYER}.self_attn.{output}",
+                reader=reader,
             )
         },
         layers={
@@ -53,6 +55,7 @@ def rotary(
                 outer=outer,
                 neurons="intermediate_size",
                 pre_norm=pre_norm,
+                reader="" if pre_norm else "post_mlp_layernorm",
             )
         },
         embeddings=embeddings,
@@ -156,6 +159,7 @@ INTERFACE = (
                 key="h.{i}.attn.c_attn",
                 value="h.{i}.attn.c_attn",
                 output="h.{i}.attn.c_proj",
+                reader="h.{i}.ln_2",
             )
         },
         layers={
@@ -179,8 +183,8 @@ INTERFACE = (
     decoder("Qwen2", "qwen2", tiny={"layer_types": ["full_attention"] * 3, "vocab_size": 96}),
     decoder("Qwen3", "qwen3"),
     decoder("Gemma", "gemma"),
-    decoder("Gemma 2", "gemma2", tiny={"sliding_window": 4, "query_pre_attn_scalar": 8}),
-    decoder("Gemma 3 (text only)", "gemma3_text", tiny={"sliding_window": 4, "query_pre_attn_scalar": 8}),
+    decoder("Gemma 2", "gemma2", reader="", tiny={"sliding_window": 4, "query_pre_attn_scalar": 8}),
+    decoder("Gemma 3 (text only)", "gemma3_text", reader="", tiny={"sliding_window": 4, "query_pre_attn_scalar": 8}),
     decoder("SmolLM3", "smollm3"),
     decoder("Ministral", "ministral"),
 )

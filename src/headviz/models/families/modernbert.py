@@ -44,6 +44,7 @@ MODERNBERT = Family(
             key="layers.{i}.attn.Wqkv",
             value="layers.{i}.attn.Wqkv",
             output="layers.{i}.attn.Wo",
+            reader="layers.{i}.mlp_norm",
         )
     },
     layers={
@@ -53,13 +54,14 @@ MODERNBERT = Family(
             writes=("attn.Wo", "mlp.Wo"),
             inner=("mlp.Wi",),
             outer="mlp.Wo",
+            neurons="intermediate_size",
+            gated=2,
             pre_norm=True,
             first_differs=True,
         )
     },
     embeddings="embeddings",
     own_layers=OwnLayers(_layer, _read_out),
-    why_not_prunable="ModernBERT keeps query, key and value in one matrix, which headviz cannot slice",
     tiny={
         "cls_token_id": 2,
         "sep_token_id": 3,

@@ -51,7 +51,9 @@ class Layers:
     inner: tuple[str, ...] = ()  # into the feed-forward block; paths that a layer does not have are skipped
     outer: str = ""  # out of it
     neurons: str = ""  # the configuration's name for how many the block has
+    gated: int = 1  # how many maps lie one below the other in each matrix of ``inner`` (2: a GeGLU and its gate)
     pre_norm: bool = False
+    reader: str = ""  # the module that is given the sum behind W_2; empty: a layer returns that sum
     own_count: str | None = None  # the same length in the stack's own configuration, where it has one
     first_differs: bool = False  # the first layer has parts that the others need, so it cannot be removed
 
@@ -179,6 +181,11 @@ class Family:
     def prunable(self) -> bool:
         """Whether heads can really be removed, not only masked."""
         return not self.why_not_prunable
+
+    @property
+    def shows_sums(self) -> bool:
+        """Whether the sum behind each attention can be read."""
+        return all(attention.reader for attention in self.attention.values())
 
     def reader(self, stack: str, layer: int) -> str:
         """The path of the module that reads the sum behind one attention."""

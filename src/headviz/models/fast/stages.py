@@ -66,11 +66,6 @@ def is_fast(clf: Classifier) -> bool:
     return _kind(clf) is PostNormStages
 
 
-def runs_layer_by_layer(clf: Classifier) -> bool:
-    """Whether the work between two layers can be seen: by our own layers, or in a pass of an encoder-decoder model."""
-    return clf.kind == TRANSLATION or is_fast(clf)
-
-
 def how_evaluated(clf: Classifier) -> str:
     """How this model is evaluated under a mask, in words."""
     return "every mask translates anew" if clf.kind == TRANSLATION else _kind(clf).how

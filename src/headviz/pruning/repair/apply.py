@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelError, OptionError, is_one_of, unknown_choice
-from ...models.fast.stages import runs_layer_by_layer
+from ...models.fast.stages import is_fast
 from ...models.pruning import prune
 from ...storage.exchange import MaskLike
 from .bias import compensate
@@ -67,8 +67,8 @@ def require_repairable(clf: Classifier, repair: str) -> None:
             f"{clf.family.title} has no bias behind its attention, so 'bias' has nowhere to put the mean of the "
             "removed heads. Choose repair 'tune' or 'refit'."
         )
-    if repair in ("tune", "refit") and not runs_layer_by_layer(clf):
+    if repair in ("tune", "refit") and not (is_fast(clf) or clf.family.shows_sums):
         raise ModelError(
-            f"Repair '{repair}' goes through the layers of {clf.family.title} one by one, and headviz does not know "
-            "them. Choose repair 'bias'."
+            f"Repair '{repair}' needs the sum behind each attention, and headviz does not know where "
+            f"{clf.family.title} has it. Choose repair 'bias'."
         )

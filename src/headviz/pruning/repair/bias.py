@@ -10,7 +10,7 @@ from ...evaluation.plain import encode_data
 from ...models.fast.stages import is_fast
 from ...progress import tracked
 from .moments import Moments, moments, set_weights, weights_of
-from .sentence_streams import sentence_moments
+from .passes import pass_moments
 from .streams import Stream
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def output_moments(
 ) -> list[Moments]:
     """Second moments of every layer's head outputs in the full model."""
     if not is_fast(full):
-        return sentence_moments(full, data, progress, cancel)
+        return pass_moments(full, data, progress, cancel)
     stream = Stream.begin(full, encode_data(full, data))
     found = []
     for layer in tracked(range(full.num_layers), progress, cancel):

@@ -21,12 +21,12 @@ from torch import Tensor, nn
 from ...evaluation.plain import encode_data
 from ...models.fast.packing import Chunk, pack
 from ...models.fast.post_norm import PostNormStages
-from ...models.fast.stages import stages_for
-from ...models.feed_forward import neurons, outer_map
+from ...models.fast.stages import is_fast, stages_for
+from ...models.feed_forward import narrowed, outer_map
 from ...progress import tracked
 from .moments import Part, held_out, set_weights, split_moments, weights_of
+from .passes import pass_layers
 from .ridge import Solve, largest, solved
-from .sentence_streams import sentence_layers
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier, Encoding
@@ -102,11 +102,8 @@ def rebuild(
     """
     sums = np.zeros((2, 3))  # of fitted and of held-out rows: squared error before and after, squared target
     maps = []
-    if len(full.stacks) > 1:
-        parts = sentence_layers(full, small, data, progress, cancel)
-    else:
-        parts = text_layers(full, small, data, progress, cancel)
-    for part in parts:
+    layers = text_layers if is_fast(full) else pass_layers
+    for part in layers(full, small, data, progress, cancel):
         old = weights_of(part.matrix)
         new, ridge = solved(solve, old, part.rows, part.size)
         set_weights(part.matrix, new)
@@ -130,7 +127,7 @@ def text_layers(
     """The parts of each layer, in turn. The caller may change a part's map of ``small`` before the next one."""
     encodings = encode_data(full, data)
     teacher, student = Stream.begin(full, encodings), Stream.begin(small, encodings)
-    chunks, narrowed = range(len(teacher.chunks)), _narrowed(full, small)
+    chunks, less = range(len(teacher.chunks)), narrowed(full, small)
     out = held_out(encodings)
     held = [torch.tensor([out[text] for text in c.texts()]) for c in teacher.chunks]
     for layer in tracked(range(full.num_layers), progress, cancel):
@@ -143,13 +140,13 @@ def text_layers(
             for i in chunks
         )
         yield Part(layer, "W_O", small.projections(layer).output, small.head_size, split_moments(pairs))
-        if last and layer not in narrowed:
+        if last and layer not in less:
             return
         student.renew()
         whole, part = (
             [s.between(layer, i, outputs[i]) for i in chunks] for s, outputs in ((teacher, theirs), (student, mine))
         )
-        if layer in narrowed:
+        if layer in less:
             fed = split_moments(_fed(teacher, student, layer, whole, part, held))
             yield Part(layer, "W_2", outer_map(small, layer), 1, fed)
             student.renew()
@@ -173,9 +170,3 @@ def _fed(
     for theirs, mine, rows in zip(whole, part, held, strict=True):
         wanted = theirs + _through(matrix, teacher.stages.neurons(layer, theirs)) - mine
         yield student.stages.neurons(layer, mine), wanted, rows
-
-
-def _narrowed(full: Classifier, small: Classifier) -> set[int]:
-    """The layers in which the smaller model has fewer neurons."""
-    both = zip(neurons(full), neurons(small), strict=True)
-    return {layer for layer, (before, after) in enumerate(both) if after < before}
