@@ -17,12 +17,12 @@ SRC = ROOT / "src" / "headviz"
 # Lowest first. A package imports only from packages named before it, in its own line as well: each package is a floor,
 # and the ten lines are there to be read.
 LEVELS = [
-    "errors results ties heads progress plugins recipes",
+    "errors results ties heads progress plugins",
     "storage reference demo",
     "attention tasks",
     "models",
     "evaluation attribution",
-    "scores charts",
+    "scores charts display",
     "analyses pruning distillation",
     "runs reports",
     "cli commands __main__ notebook transformers4",

@@ -166,7 +166,7 @@ def test_pages_that_explain_a_class_send_translations_on(
 
 
 def test_a_translation_model_goes_through_the_other_pages(
-    open_page: Callable[..., Any], translator: dict[str, str]
+    open_page: Callable[..., Any], translator: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     mask = HeadMask.full(8, 4).without([(3, 1), (6, 2)]).hex
     lab = open_page("masklab", **translator, mask=mask)
@@ -177,7 +177,10 @@ def test_a_translation_model_goes_through_the_other_pages(
     assert any("Changed translations" in str(s.value) for s in lab.subheader)
     pair = open_page("compare", **translator, mask=mask, a="a dog sleeps .")
     assert not pair.exception
-    assert any(list(d.value.columns) == ["model", "translation"] for d in pair.dataframe)
+    (table,) = [d.value for d in pair.dataframe if list(d.value.columns) == ["model", "translation"]]
+    capsys.readouterr()
+    exec(pair.code[-1].value, {})
+    assert repr([table["translation"].iloc[-1]]) in capsys.readouterr().out
     heads = open_page("heads", **translator)
     score = next(s for s in heads.selectbox if s.label == "Score")
     assert not [o for o in score.options if o.startswith(("conductance", "attattr"))]

@@ -344,7 +344,11 @@ def test_a_sweep_in_the_middle_has_curves_results_and_runs_to_open(
     assert set(table.value["score"]) == {"magnitude", "random"}
     random = table.value[(table.value["score"] == "random") & (table.value["metric"] == "accuracy")]
     assert set(random[random["heads removed, %"] > 0]["seeds"]) == {2}
-    command = str(app.code[-1].value)
+    python, command = (str(c.value) for c in app.code[-2:])
+    *lines, last = python.splitlines()
+    names: dict[str, Any] = {}
+    exec("\n".join(lines), names)
+    assert len(eval(last, names)) == len(table.value)
     assert command.startswith("headviz run sweep")
     assert "--score magnitude,random" in command
     assert "--seeds 0,1" in command

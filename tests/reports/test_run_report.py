@@ -158,7 +158,7 @@ def test_the_command_gives_the_same_plan_back():
     )
     recipe = recipe_of({"kind": "prune", "spec": {**plan.to_dict(), "digests": {"model": "x"}}})
     assert recipe is not None
-    line = recipe.written()[1]
+    line = recipe[1]
     words = shlex.split(line.replace("\\\n", " "))
     assert words[:3] == ["headviz", "run", "start"]
     assert words[words.index("--dev-limit") + 1] == "60"
@@ -186,7 +186,7 @@ def test_the_python_lines_give_the_same_plan_back_and_name_only_what_was_chosen(
     )
     recipe = recipe_of({"kind": "prune", "spec": {**plan.to_dict(), "digests": {"model": "x"}}})
     assert recipe is not None
-    lines = recipe.written()[0]
+    lines = recipe[0]
     made = lines[lines.index("PruningPlan(\n") : lines.index("))\n") + 1]
     assert eval(made, {"PruningPlan": PruningPlan}) == plan
     assert "None" not in lines

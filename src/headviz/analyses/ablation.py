@@ -26,7 +26,6 @@ from ..ties import grid_values, order_told, ordered, tied
 from . import published
 from .analysis import COST, ENDS, MASKABLE, METRIC, MICHEL, PAIRED, Analysis, Grid, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject, empty_grid, evaluator_for, measured, subject, sweep
-from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -297,7 +296,7 @@ ANALYSIS = Analysis(
     run,
     figure,
     view,
-    lambda _: Recipe((found_by("ablate", EVALUATOR),), ("evaluator",)),
+    lambda _: "found = headviz.ablate(evaluator)",
     MASKABLE,
     (METRIC,),
     published.one_head_off,

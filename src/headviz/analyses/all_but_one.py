@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..charts.numbers import interval, points
+from ..display.recipes import Code, call
 from ..errors import OptionError
 from ..evaluation.comparison import deltas, measure
 from ..evaluation.constant import going_on, remark_on
@@ -35,7 +36,6 @@ from .analysis import (
     set_in,
 )
 from .common import Subject, empty_grid, first_draw, predict_all, require_evaluator, subject, sweep
-from .recipe import EVALUATOR, Recipe, evaluator_of, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -270,11 +270,10 @@ def view(found: AllButOne) -> View:
     )
 
 
-def recipe(options: Mapping[str, Any]) -> Recipe:
-    same = options["select"] == "same"
-    chosen_on = ("same",) if same else ("other", evaluator_of("some"))
-    made = found_by("all_but_one", EVALUATOR, *chosen_on, **set_in(options, MARGIN_OPTION))
-    return Recipe((made,), ("evaluator",) if same else ("evaluator", "some"))
+def recipe(options: Mapping[str, Any]) -> str:
+    chosen_on = ["same"] if options["select"] == "same" else ["other", Code("headviz.evaluator_of(clf, some)")]
+    made = call("headviz.all_but_one", Code("evaluator"), *chosen_on, **set_in(options, MARGIN_OPTION))
+    return f"found = {made}"
 
 
 ANALYSIS = Analysis(

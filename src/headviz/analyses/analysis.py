@@ -15,7 +15,6 @@ from ..heads import CLASSIFICATION, TRANSLATION
 from ..tasks import DEFAULT_SAMPLES
 from . import published
 from .published import PublishedTable
-from .recipe import Recipe
 
 if TYPE_CHECKING:
     import numpy as np
@@ -155,7 +154,9 @@ class Analysis:
     run: Callable[[Given], Any]
     figure: Callable[[Any], Figure]  # of the result, for a page of its own
     view: Callable[[Any], View]
-    recipe: Callable[[Mapping[str, Any]], Recipe] | None = None  # from its options' values
+    # From the options' values, Python that ends with ``found = …``. It may use clf, data, mask, evaluator, some
+    # (a training sample), other (a second data set) and checkpoints (a folder).
+    recipe: Callable[[Mapping[str, Any]], str] | None = None
     needs: tuple[Need, ...] = ("model", "data")
     options: tuple[Option, ...] = ()
     published: Callable[[str], list[PublishedTable]] = published.nothing  # of a task

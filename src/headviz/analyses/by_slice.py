@@ -28,7 +28,6 @@ from ..storage.exchange import MaskLike
 from ..tasks import constant
 from .analysis import ENDS, MASKABLE, METRIC, Analysis, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject, first_draw, measured, predict_all, subject
-from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -335,7 +334,7 @@ ANALYSIS = Analysis(
     run,
     figure,
     view,
-    lambda _: Recipe((found_by("by_slice", EVALUATOR),), ("evaluator",)),
+    lambda _: "found = headviz.by_slice(evaluator)",
     (*MASKABLE, "slices"),
     (METRIC,),
     tells="abilities",

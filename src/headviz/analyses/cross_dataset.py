@@ -17,7 +17,6 @@ from . import published
 from .ablation import Ablation, ablate
 from .analysis import COST, METRIC, MICHEL, Analysis, Option, Picture, Table, View, in_points
 from .common import require_evaluator
-from .recipe import EVALUATOR, Recipe, evaluator_of, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -191,7 +190,7 @@ ANALYSIS = Analysis(
     run,
     figure,
     view,
-    lambda _: Recipe((found_by("cross_dataset", EVALUATOR, evaluator_of("other")),), ("evaluator", "other")),
+    lambda _: "found = headviz.cross_dataset(evaluator, headviz.evaluator_of(clf, other))",
     options=(
         METRIC,
         Option("other-task", None, "the second data set (default: the same task)", metavar="T"),

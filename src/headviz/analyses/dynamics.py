@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from ..charts.numbers import metric as metric_text
+from ..display.recipes import Code, call
 from ..errors import ModelError
 from ..progress import Cancel, Progress, tracked
-from ..recipes.structure import Lambda, Name
 from ..results import Result
 from . import published
 from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis, Option, Picture, Table, View, set_in
 from .common import ORACLE, check_score
 from .curves import flat, ties_beside
 from .pruning_curve import PruningCurves, pruning_curves
-from .recipe import Recipe, found_by, scored_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -256,9 +255,10 @@ def view(found: Dynamics) -> View:
     )
 
 
-def recipe(options: Mapping[str, Any]) -> Recipe:
-    given = (Name("checkpoints"), Name("data"), "taylor", Lambda("e", scored_by("taylor", "e.clf")))
-    return Recipe((found_by("dynamics", *given, **set_in(options, SEED)),), ("some", "checkpoints"))
+def recipe(options: Mapping[str, Any]) -> str:
+    score = Code("lambda e: headviz.score_heads(e.clf, some, score='taylor').values")
+    made = call("headviz.dynamics", Code("checkpoints"), Code("data"), "taylor", score, **set_in(options, SEED))
+    return f"found = {made}"
 
 
 ANALYSIS = Analysis(

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__, plugins
+from ..display.recipes import Code, call
 from ..errors import OptionError, shown
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, tracked
-from ..recipes.structure import Name
 from ..results import Result
 from ..scores.catalogue import SCORES, score_named
 from ..storage.restoring import restored
@@ -31,7 +31,6 @@ from .analysis import Analysis, Option
 from .grade_view import figure, view
 from .grades import RANDOM, Grade, Grades
 from .orders import Half, auroc, halves_of, overlap, planted_in, precision, spearman
-from .recipe import Recipe, found_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -286,10 +285,10 @@ def run(given: Given) -> Grades:
     return grade(given.clf, given.data, names, given.progress, label_order=given.label_order, cancel=given.cancel)
 
 
-def recipe(options: Mapping[str, Any]) -> Recipe:
+def recipe(options: Mapping[str, Any]) -> str:
     asked = options.get("scores")
-    names = [name.strip() for name in asked.split(",")] if asked else None
-    return Recipe((found_by("grade", Name("clf"), Name("data"), *([names] if names else [])),))
+    names = [[name.strip() for name in asked.split(",")]] if asked else []
+    return f"found = {call('headviz.grade', Code('clf'), Code('data'), *names)}"
 
 
 ANALYSIS = Analysis(

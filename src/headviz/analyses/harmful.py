@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..heads import HeadId, head_name
-from ..recipes.structure import Call
 from ..results import Result
 from ..ties import order_told, tied
 from . import ablation as single
 from .ablation import Ablation
 from .analysis import ENDS, MASKABLE, METRIC, PAIRED, Analysis, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject
-from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -131,7 +129,7 @@ ANALYSIS = Analysis(
     run,
     figure,
     view,
-    lambda _: Recipe((found_by("harmful", Call("headviz.ablate", (EVALUATOR,))),), ("evaluator",)),
+    lambda _: "found = headviz.harmful(headviz.ablate(evaluator))",
     MASKABLE,
     (METRIC,),
     over_draws=True,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..display.recipes import Code, call
 from ..errors import OptionError, TaskError
 from ..evaluation.significance import benjamini_hochberg
 from ..heads import CLASSIFICATION, HeadId
@@ -25,7 +26,6 @@ from ..ties import in_order
 from .analysis import Analysis, Option
 from .common import first_draw, require_classes, require_seconds, subject
 from .pairs import Interaction, Interactions, figure, view
-from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
@@ -192,9 +192,9 @@ def run(given: Given) -> Interactions:
     return interactions(given.evaluator, **asked, progress=given.progress, cancel=given.cancel)
 
 
-def recipe(options: Mapping[str, Any]) -> Recipe:
+def recipe(options: Mapping[str, Any]) -> str:
     asked = {name: options[name] for name in ("samples", "seconds", "seed")}
-    return Recipe((found_by("interactions", EVALUATOR, **asked),), ("evaluator",))
+    return f"found = {call('headviz.interactions', Code('evaluator'), **asked)}"
 
 
 ANALYSIS = Analysis(

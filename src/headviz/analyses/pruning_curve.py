@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..charts.numbers import number
+from ..display.recipes import Code, call
 from ..errors import OptionError, require_kind
 from ..evaluation.comparison import Answers, deltas, measure
 from ..evaluation.constant import corrected, remark_on
 from ..evaluation.verdict import MARGIN
 from ..heads import HeadMask
 from ..progress import Cancel, Progress, part
-from ..recipes.structure import Call, Each, Get, Let, Name
 from ..results import Result
 from ..scores.catalogue import TO_PRUNE_BY
 from . import published
@@ -44,7 +44,6 @@ from .analysis import (
 )
 from .common import ORACLE, Subject, check_score, constant_of, first_draw, predict_all, subject
 from .curves import ORACLE_NAME, Curve, CurvePoint, Order, averaged, check_steps, ordered_by, ties_beside, told
-from .recipe import EVALUATOR, Recipe, found_by, scored_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -304,17 +303,14 @@ def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]
     )
 
 
-def recipe(options: Mapping[str, Any]) -> Recipe:
+def recipe(options: Mapping[str, Any]) -> str:
     names = [name for name in (options.get("scores") or TO_PRUNE_BY).split(",") if name != ORACLE]
-    oracle = Get(Call("headviz.ablate", (EVALUATOR,)), "values")
-    return Recipe(
-        (
-            Let("names", names),
-            Let("tables", Each(scored_by(Name("name")), "name", Name("names"))),
-            Let("orders", Call("dict", (Call("zip", ([Name("*names"), ORACLE_NAME], [Name("*tables"), oracle])),))),
-            found_by("pruning_curves", EVALUATOR, Name("orders"), **set_in(options, MARGIN_OPTION, SEED)),
-        ),
-        ("evaluator", "some"),
+    about = set_in(options, MARGIN_OPTION, SEED)
+    return (
+        f"names = {names!r}\n"
+        "tables = [headviz.score_heads(clf, some, score=name).values for name in names]\n"
+        f"orders = dict(zip([*names, {ORACLE_NAME!r}], [*tables, headviz.ablate(evaluator).values]))\n"
+        f"found = {call('headviz.pruning_curves', Code('evaluator'), Code('orders'), **about)}"
     )
 
 

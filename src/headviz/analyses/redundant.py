@@ -29,7 +29,6 @@ from ..ties import in_order
 from .ablation import Ablation, ablate
 from .analysis import ENDS, METRIC, Analysis, Option, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
-from .recipe import EVALUATOR, Recipe, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -280,8 +279,8 @@ def view(found: Redundant) -> View:
     )
 
 
-def recipe(options: Mapping[str, Any]) -> Recipe:
-    return Recipe((found_by("redundant", EVALUATOR, seconds=options["seconds"]),), ("evaluator",))
+def recipe(options: Mapping[str, Any]) -> str:
+    return f"found = headviz.redundant(evaluator, seconds={options['seconds']!r})"
 
 
 ANALYSIS = Analysis(

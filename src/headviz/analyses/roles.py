@@ -19,15 +19,14 @@ from ..attribution.relations import (
     grammar_relations,
     linked_tokens,
 )
+from ..display.recipes import Code, call
 from ..errors import OptionError
 from ..evaluation.significance import benjamini_hochberg
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, tracked
-from ..recipes.structure import Name
 from ..results import Result
 from .analysis import Analysis, Option, Picture, Table, View
 from .common import SIGNIFICANT
-from .recipe import Recipe, found_by
 from .role_importance import RoleImportance, by_importance, importance_table
 
 if TYPE_CHECKING:
@@ -314,8 +313,8 @@ def view(found: Roles) -> View:
     )
 
 
-def recipe(options: Mapping[str, Any]) -> Recipe:
-    return Recipe((found_by("roles", Name("clf"), Name("data"), **_asked(options)),))
+def recipe(options: Mapping[str, Any]) -> str:
+    return f"found = {call('headviz.roles', Code('clf'), Code('data'), **_asked(options))}"
 
 
 ANALYSIS = Analysis(

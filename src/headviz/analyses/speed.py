@@ -18,12 +18,10 @@ from ..evaluation.intervals import interval_of_mean
 from ..heads import CLASSIFICATION, HeadMask
 from ..models.text_length import LENGTH
 from ..progress import Cancel, Progress, after, tracked
-from ..recipes.structure import Name
 from ..results import Result
 from ..storage.exchange import MaskLike
 from . import published
 from .analysis import MICHEL, Analysis, Option, Picture, Table, View
-from .recipe import Recipe, found_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -323,8 +321,8 @@ def view(found: Speed) -> View:
     )
 
 
-def recipe(options: Mapping[str, Any]) -> Recipe:
-    return Recipe((found_by("speed", Name("clf"), Name("mask"), length=options["length"]),))
+def recipe(options: Mapping[str, Any]) -> str:
+    return f"found = headviz.speed(clf, mask, length={options['length']!r})"
 
 
 ANALYSIS = Analysis(

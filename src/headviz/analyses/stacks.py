@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..charts.numbers import points as in_points
+from ..display.recipes import Code, call
 from ..errors import MaskError
 from ..evaluation.verdict import MARGIN
 from ..heads import TRANSLATION
 from ..progress import Cancel, Progress, part
-from ..recipes.structure import Let, Name
 from ..reference import find
 from ..results import Result
 from . import pruning_curve, published
@@ -29,7 +29,6 @@ from .analysis import MARGIN_OPTION, MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP,
 from .common import Subject, require_evaluator, subject
 from .curves import Curve, ordered_by
 from .pruning_curve import PruningCurves, check_steps, measured
-from .recipe import EVALUATOR, Recipe, evaluator_of, found_by, scored_by
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -271,11 +270,11 @@ def _marked(points: float, mark: bool) -> str:
     return "–" if points != points else in_points(points, 1) + ("*" if mark else "")
 
 
-def recipe(options: Mapping[str, Any]) -> Recipe:
-    other = (evaluator_of("some"),) if options["select"] == "other" else ()
-    given = (EVALUATOR, "taylor", Name("scores"), *other)
-    made = found_by("stack_report", *given, **set_in(options, MARGIN_OPTION, SEED))
-    return Recipe((Let("scores", scored_by("taylor")), made), ("evaluator", "some"))
+def recipe(options: Mapping[str, Any]) -> str:
+    other = [Code("headviz.evaluator_of(clf, some)")] if options["select"] == "other" else []
+    about = set_in(options, MARGIN_OPTION, SEED)
+    made = call("headviz.stack_report", Code("evaluator"), "taylor", Code("scores"), *other, **about)
+    return f"scores = headviz.score_heads(clf, some, score='taylor').values\nfound = {made}"
 
 
 ANALYSIS = Analysis(

@@ -7,34 +7,46 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import plugins
+from ..display.recipes import Options, call, command, keyword_arguments
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.plan import ADDED, BESIDE_THE_PLAN
-from ..recipes.structure import Call, Command, Import, Let, Name, Recipe
 from ..runs.record import PRUNE
 
 _NAMED = ("model", "task", "algorithm", "score")  # what every plan says
 # these go into --spec
 _WITHOUT_FLAG = ("finetune", "score_options", "retrain_full", "flops_length", "train_split", "dev_split", "ties")
-_START = ("run", "start")
-_SERVICE = Import("headviz.runs", ("service",))
+_SERVICE = "from headviz.runs import service"
 
 
-def recipe_of(run: Mapping[str, Any]) -> Recipe | None:
-    """The recipe of a run; None for kinds without a plan."""
+def recipe_of(run: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The Python and the command that start a run again; None for kinds without a plan."""
+    options = options_of(run)
+    return None if options is None else (_python(run), command("run start", options, folded=run["kind"] == PRUNE))
+
+
+def options_of(run: Mapping[str, Any]) -> Options | None:
+    """The options of ``headviz run start`` for the same run; None for kinds without a plan."""
     spec, kind = run["spec"], run["kind"]
     if kind != PRUNE:
-        if not spec:
-            return None
-        command = Command(_START, (("kind", kind), ("spec", json.dumps(spec))))
-        return Recipe((_SERVICE, Call("service.start", (kind, spec))), command)
-    changed, files = _changed(spec), list(plugins.files_of(spec))
-    plan = {name: spec[name] for name in _NAMED} | changed
+        return (("kind", kind), ("spec", json.dumps(spec))) if spec else None
+    changed = _changed(spec)
     rest = {name: value for name, value in changed.items() if name in _WITHOUT_FLAG or _holds_commas(value)}
-    flags = {name.replace("_", "-"): value for name, value in plan.items() if name not in rest}
+    flags = {name.replace("_", "-"): value for name, value in (_named(spec) | changed).items() if name not in rest}
     more = json.dumps(rest, ensure_ascii=False) if rest else None
-    options = (*(("plugin", file) for file in files), *flags.items(), ("spec", more))
-    loading = (Import("headviz", ("plugins",)), Call("plugins.load", (files,))) if files else ()
-    return Recipe((*loading, *lines_of(plan)), Command(_START, options), folded=True)
+    return (*(("plugin", file) for file in plugins.files_of(spec)), *flags.items(), ("spec", more))
+
+
+def _python(run: Mapping[str, Any]) -> str:
+    spec, kind = run["spec"], run["kind"]
+    if kind != PRUNE:
+        return f"{_SERVICE}\n{call('service.start', kind, spec)}"
+    files = list(plugins.files_of(spec))
+    loading = f"from headviz import plugins\n{call('plugins.load', files)}\n" if files else ""
+    return loading + start(_named(spec) | _changed(spec))
+
+
+def _named(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: spec[name] for name in _NAMED}
 
 
 def _holds_commas(value: Any) -> bool:
@@ -42,20 +54,19 @@ def _holds_commas(value: Any) -> bool:
     return isinstance(value, list) and any("," in str(part) for part in value)
 
 
-def lines_of(plan: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The lines of Python that start a pruning run, with the options that differ from their defaults."""
+def start(plan: Mapping[str, Any]) -> str:
+    """The Python that starts a pruning run, with the options that differ from their defaults."""
     from ..pruning.options import FinetuneOptions
 
     said = dict(plan)
     if said.get("finetune"):
         default = FinetuneOptions().to_dict()
         said["finetune"] = {k: v for k, v in said["finetune"].items() if v != default.get(k)}
-    words = {"title": Name("plan.title"), "device": Name("plan.device")}
+    fields = "".join(f"    {word},\n" for word in keyword_arguments(said))
     return (
-        Import("headviz"),
-        _SERVICE,
-        Let("plan", Call("headviz.prepare", (Call("headviz.PruningPlan", (), said, folded=True),))),
-        Call("service.start", (PRUNE, Name("plan.spec")), words),
+        f"import headviz\n{_SERVICE}\n"
+        f"plan = headviz.prepare(headviz.PruningPlan(\n{fields}))\n"
+        f"service.start({PRUNE!r}, plan.spec, title=plan.title, device=plan.device)"
     )
 
 
@@ -63,7 +74,7 @@ def _changed(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a pruning plan that differ from their defaults."""
     from ..pruning.plan import PruningPlan
 
-    named = {name: spec[name] for name in _NAMED}
+    named = _named(spec)
     if named["algorithm"] not in ALGORITHMS:  # of a plugin that is not loaded here
         named["algorithm"] = next(iter(ALGORITHMS))
     default = PruningPlan(**named).to_dict()

@@ -108,7 +108,7 @@ def run_html(view: RunView) -> str:
     recipe = recipe_of(run)
     if recipe is not None:
         page.heading("The same again")
-        page.code(recipe.written()[1])
+        page.code(recipe[1])
     if view.log and view.state != "done":
         page.heading("End of the log")
         page.code("\n".join(view.log))

@@ -1,33 +1,32 @@
-"""A view's model, data and mask as parts of recipes: code and commands that give the page's result again."""
+"""A view's model, data and mask as lines of Python and as options of a command: parts that all pages' recipes share."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
+from ...display.recipes import Code, Options, call
 from ...heads import HeadMask
 from ...models.stand_in import ZERO, StandIn
-from ...recipes.structure import Call, Get, Import, Let, Name
 from .view import View
 
-HEADVIZ = Import("headviz")
-Options = tuple[tuple[str, Any], ...]
+HEADVIZ = "import headviz"
 TEXT_ONLY = ("limit", "limit-seed")  # of the reported data, not of the training examples
 
 
-def load(view: View) -> Let:
+def load(view: View) -> str:
     device = "" if view.device == "auto" else view.device
-    given = {"revision": view.revision, "device": device, "dtype": view.dtype, "class_names": view.class_names}
-    return Let("clf", Call("headviz.load", (view.model,), {k: v for k, v in given.items() if v}))
+    options = {"revision": view.revision, "device": device, "dtype": view.dtype, "class_names": view.class_names}
+    return f"clf = {call('headviz.load', view.model, **{k: v for k, v in options.items() if v})}"
 
 
-def model_given(view: View) -> Options:
+def model_options(view: View) -> Options:
     device = "" if view.device == "auto" else view.device
     return ("model", view.model), ("revision", view.revision), ("dtype", view.dtype), ("device", device)
 
 
-def task(view: View, split: str = "dev", name: str = "data") -> Let:
-    given = {
+def task(view: View, split: str = "dev", name: str = "data") -> str:
+    options = {
         "data": view.data,
         "limit": view.limit,
         "text_columns": view.columns,
@@ -35,11 +34,11 @@ def task(view: View, split: str = "dev", name: str = "data") -> Let:
         "slice_column": view.groups,
         "seed": view.seed,
     }
-    words = {"split": split, **{k: v for k, v in given.items() if v}}
-    return Let(name, Call("headviz.load_task", (view.task,), words))
+    chosen = {k: v for k, v in options.items() if v}
+    return f"{name} = {call('headviz.load_task', view.task, split=split, **chosen)}"
 
 
-def data_given(view: View) -> Options:
+def data_options(view: View) -> Options:
     return (
         ("task", view.task),
         ("data", view.data),
@@ -52,29 +51,31 @@ def data_given(view: View) -> Options:
     )
 
 
-def mask_of(mask: HeadMask) -> Let:
-    full = Call("headviz.HeadMask.full", (mask.num_layers, mask.num_heads))
-    return Let("mask", Call(Get(full, "without"), ([tuple(h) for h in mask.off],)) if mask.off else full)
+def mask_of(mask: HeadMask) -> str:
+    full = call("headviz.HeadMask.full", mask.num_layers, mask.num_heads)
+    return f"mask = {call(f'{full}.without', [tuple(h) for h in mask.off]) if mask.off else full}"
 
 
-def mask_given(mask: HeadMask) -> Options:
+def mask_options(mask: HeadMask) -> Options:
     return (("off", [h.dotted for h in mask.off]),)
 
 
-def model_filled(view: View, chosen: StandIn) -> tuple[tuple[Let, ...], Options]:
-    """The model with a choice in the place of heads that are off: the lines behind ``clf``, and the command's words."""
-    drawn, given, words = stand_in(view, chosen)
+def model_filled(view: View, chosen: StandIn) -> tuple[tuple[str, ...], Options]:
+    """The model with a choice in the place of heads that are off: lines after ``clf``, and the command's options."""
+    drawn, keywords, options = stand_in(view, chosen)
     if not drawn:
         return (), ()
-    made = Call("headviz.standing_in", (Name("clf"), given["ablation"], given["reference"]))
-    return (*drawn, Let("clf", made)), (*(one for one in data_given(view) if one[0] not in TEXT_ONLY), *words)
+    filled = call("headviz.standing_in", Code("clf"), *keywords.values())
+    data = (one for one in data_options(view) if one[0] not in TEXT_ONLY)
+    return (*drawn, f"clf = {filled}"), (*data, *options)
 
 
-def stand_in(view: View, chosen: StandIn) -> tuple[tuple[Let, ...], dict[str, Any], Options]:
+def stand_in(view: View, chosen: StandIn) -> tuple[tuple[str, ...], dict[str, Any], Options]:
     """What stands in a head's place: the lines that draw its reference, and the arguments in code and command."""
     if chosen.kind == ZERO:
         return (), {}, ()
     train = task(replace(view, limit=0), "train", "train")
-    drawn = Call("headviz.sample", (Name("train"), chosen.examples), {"seed": chosen.seed, "length_filter": None})
-    given = {"ablation": chosen.kind, "reference": Name("reference")}
-    return (train, Let("reference", drawn)), given, (("ablation", chosen.kind), ("reference", chosen.examples))
+    reference = call("headviz.sample", Code("train"), chosen.examples, seed=chosen.seed, length_filter=None)
+    keywords = {"ablation": chosen.kind, "reference": Code("reference")}
+    options = (("ablation", chosen.kind), ("reference", chosen.examples))
+    return (train, f"reference = {reference}"), keywords, options

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ....analyses.analysis import Analysis
 from ....analyses.catalogue import ANALYSES
-from ....analyses.recipe import EVALUATOR, evaluator_of
+from ....display.recipes import Code, Options, call, command
 from ....errors import UserError
 from ....heads import HeadMask
 from ....models.stand_in import StandIn
-from ....recipes.structure import Call, Command, Let, Name, Recipe
 from ...parts import reference, scoring
 from ...shell import recipes, state
 from ...shell.view import View
@@ -28,54 +28,55 @@ def recipe(view: View, name: str, present: HeadMask, longest: int) -> tuple[str,
     except UserError:
         given = {"checkpoints": "DIR"}
     lines = () if analysis.recipe is None else tuple(_lines(view, analysis, mask, given))
-    return Recipe(lines, _command(view, analysis, mask, given)).written()
+    return "\n".join(lines), _command(view, analysis, mask, given)
 
 
-def _lines(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, Any]) -> Iterator[Any]:
+def _lines(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, Any]) -> Iterator[str]:
     assert analysis.recipe is not None
-    made = analysis.recipe(given)
+    code = analysis.recipe(given)
+    uses = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
     yield recipes.HEADVIZ
     if "model" in analysis.needs:
         yield recipes.load(view)
     if "data" in analysis.needs:
         yield recipes.task(view)
-    if "evaluator" in made.uses:
+    if "evaluator" in uses:
         drawn, words, _ = recipes.stand_in(view, _stand_in(analysis))
         yield from drawn
-        yield Let(EVALUATOR.text, evaluator_of("data", **words))
-    if "other" in made.uses:
+        yield f"evaluator = {call('headviz.evaluator_of', Code('clf'), Code('data'), **words)}"
+    if "other" in uses:
         unseen, other = view.task in UNSEEN, OTHER.get(view.task, view.task)
         yield recipes.task(view, "unseen", "other") if unseen else recipes.task(replace(view, task=other), name="other")
-    if "some" in made.uses:
-        lengths = {"lengths": Name("clf.tokenizer")} if "model" in analysis.needs else {}
+    if "some" in uses:
+        lengths = {"lengths": Code("clf.tokenizer")} if "model" in analysis.needs else {}
         yield recipes.task(replace(view, limit=0), "train", "train")
-        yield Let("some", Call("headviz.sample", (Name("train"), SAMPLES), {"seed": view.seed, **lengths}))
-    if "checkpoints" in made.uses and view.model == "demo":
-        yield Let("checkpoints", Call("headviz.demo_folder", ("checkpoints",)))
-    elif "checkpoints" in made.uses:
-        yield Let("checkpoints", view.base or "checkpoints")
+        yield f"some = {call('headviz.sample', Code('train'), SAMPLES, seed=view.seed, **lengths)}"
+    if "checkpoints" in uses and view.model == "demo":
+        yield "checkpoints = headviz.demo_folder('checkpoints')"
+    elif "checkpoints" in uses:
+        yield f"checkpoints = {view.base or 'checkpoints'!r}"
     if analysis.takes_mask_away:
         yield recipes.mask_of(mask)
-    yield from made.lines
-    yield Call("print", (Call("found.to_json"),))
+    yield code
+    yield "print(found.to_json())"
 
 
 def _stand_in(analysis: Analysis) -> StandIn:
     return reference.chosen() if analysis.evaluates else StandIn()
 
 
-def _command(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, Any]) -> Command:
-    given_options: recipes.Options = tuple(given.items())
+def _command(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, Any]) -> str:
+    given_options: Options = tuple(given.items())
     if analysis.asks("other-task"):
         other = ("other-split", "unseen") if view.task in UNSEEN else ("other-task", OTHER.get(view.task))
         given_options += (other,)
-    return Command(
-        tuple((analysis.command or f"analyse {analysis.name}").split()),
+    return command(
+        analysis.command or f"analyse {analysis.name}",
         (
-            *(recipes.model_given(view) if "model" in analysis.needs else ()),
-            *(recipes.data_given(view) if "data" in analysis.needs else ()),
+            *(recipes.model_options(view) if "model" in analysis.needs else ()),
+            *(recipes.data_options(view) if "data" in analysis.needs else ()),
             *given_options,
             *recipes.stand_in(view, _stand_in(analysis))[2],
-            *(recipes.mask_given(mask) if analysis.takes_mask_away else ()),
+            *(recipes.mask_options(mask) if analysis.takes_mask_away else ()),
         ),
     )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ....heads import HeadMask
-from ....recipes.structure import Call, Command, Name, Recipe
 from ...parts import first_mask as firstmask
 from ...parts import reference
 from ...parts.texts import Text
@@ -89,6 +88,6 @@ def recipe(view: View, clf: Translator, shown: Text) -> tuple[str, str]:
         recipes.load(view),
         *recipes.model_filled(view, reference.of_model(mask))[0],
         recipes.mask_of(mask),
-        Call("print", (Call("headviz.translate", (Name("clf"), [shown.text], Name("mask"))),)),
+        f"print(headviz.translate(clf, {[shown.text]!r}, mask))",
     )
-    return Recipe(lines, Command(("evaluate",))).written()[0], ""  # no command translates one sentence
+    return "\n".join(lines), ""  # no command translates one sentence

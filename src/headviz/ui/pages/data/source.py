@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....charts import histograms
+from ....display.recipes import command
 from ....errors import TaskError, UserError
 from ....models.named import NAMED
-from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...shell import jobs, loaders, numbers, recipes, show, state, uploads
 from ...shell.refusals import asked, on_page
 from ...shell.view import View, defaults
@@ -337,7 +337,5 @@ def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str,
 
 def recipe(view: View) -> tuple[str, str]:
     """How to load the same model and data."""
-    metrics = Get(Call("headviz.evaluate", (Name("clf"), Name("data"))), "metrics")
-    options = (*recipes.model_given(view), *recipes.data_given(view))
-    lines = (recipes.HEADVIZ, recipes.load(view), recipes.task(view), metrics)
-    return Recipe(lines, Command(("evaluate",), options)).written()
+    lines = (recipes.HEADVIZ, recipes.load(view), recipes.task(view), "headviz.evaluate(clf, data).metrics")
+    return "\n".join(lines), command("evaluate", (*recipes.model_options(view), *recipes.data_options(view)))

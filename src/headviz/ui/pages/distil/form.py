@@ -9,12 +9,12 @@ from pathlib import Path
 
 import streamlit as st
 
+from ....display.recipes import call, command
 from ....distillation.methods import METHODS
 from ....distillation.plan import DistillationPlan
 from ....distillation.removal import Removal
 from ....errors import OptionError, UserError
 from ....heads import HeadId
-from ....recipes.structure import Call, Command, Let, Name, Recipe
 from ...shell import loaders, numbers, recipes, show, state
 from ...shell.loaders import Shape
 from ...shell.view import View
@@ -218,8 +218,8 @@ def recipe(plan: DistillationPlan) -> tuple[str, str]:
     }
     lines = (
         recipes.HEADVIZ,
-        Let("plan", Call("headviz.DistillationPlan", (), given | {"training": training})),
-        Let("result", Call("headviz.distil", (Name("plan"), "student"))),
+        f"plan = {call('headviz.DistillationPlan', **given | {'training': training})}",
+        "result = headviz.distil(plan, 'student')",
     )
     options = (
         ("model", plan.model),
@@ -239,4 +239,4 @@ def recipe(plan: DistillationPlan) -> tuple[str, str]:
         ("learning-rate", plan.training.learning_rate),
         ("out", "student"),
     )
-    return Recipe(lines, Command(("distill",), options)).written()
+    return "\n".join(lines), command("distill", options)

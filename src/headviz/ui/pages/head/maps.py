@@ -13,8 +13,8 @@ import streamlit as st
 from ....attribution.arcs import PARTS, positions, strongest
 from ....attribution.rules import order_kept
 from ....charts import maps as charts_maps
+from ....display.recipes import Code, call, command
 from ....heads import HeadId, HeadMask
-from ....recipes.structure import Call, Command, Item, Let, Name, Recipe, Shown
 from ...parts import abilities, answers, reference
 from ...parts.texts import Text
 from ...shell import jobs, memo, memory, recipes, show, state
@@ -253,21 +253,22 @@ def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[st
     }
     words = changed | ({"label": shown.label} if view.target == "gold" else {})
     filled, told = recipes.model_filled(view, reference.of_model(mask))
-    lines: list[Any] = [recipes.HEADVIZ, recipes.load(view), *filled]
+    lines = [recipes.HEADVIZ, recipes.load(view), *filled]
     if mask.off:
         lines.append(recipes.mask_of(mask))
-        words["mask"] = Name("mask")
+        words["mask"] = Code("mask")
     texts = (shown.text,) if shown.pair is None else (shown.text, shown.pair)
-    lines.append(Let("maps", Call("headviz.conductance", (Name("clf"), *texts), words)))
-    lines.append(Shown(tuple(Item(Name(f"maps.{kind}"), chosen) for kind in ("attention", "attribution"))))
+    place = f"[{chosen.layer}, {chosen.head}]"
+    lines.append(f"maps = {call('headviz.conductance', Code('clf'), *texts, **words)}")
+    lines.append(f"maps.attention{place}, maps.attribution{place}")
     options = (
-        *recipes.model_given(view),
+        *recipes.model_options(view),
         ("text", shown.text),
         ("text-pair", shown.pair),
         *changed.items(),
         ("label", shown.label if view.target == "gold" else None),
-        *recipes.mask_given(mask),
+        *recipes.mask_options(mask),
         *told,
         ("out", "maps.npz"),
     )
-    return Recipe(tuple(lines), Command(("conductance",), options)).written()
+    return "\n".join(lines), command("conductance", options)

@@ -10,8 +10,8 @@ import streamlit as st
 
 from ....attribution.rules import KEPT, order_kept
 from ....charts.palette import scale_for
+from ....display.recipes import Code, call, command
 from ....heads import HeadScores
-from ....recipes.structure import Call, Command, Each, Get, Lambda, Let, Name, Recipe
 from ....scores.catalogue import SCORES, correlates
 from ....tasks.catalogue import get_task
 from ...parts import abilities, cost, scoring
@@ -263,33 +263,23 @@ def finding(found: HeadScores, values: np.ndarray, view: View, shape: Shape) -> 
 
 def recipe(view: View, shown: HeadScores | None = None) -> tuple[str, str]:
     """The table on the page from the library and from the command line."""
-    clf, some = Name("clf"), Name("some")
     if shown is not None and shown.samples:
         view = replace(view, samples=shown.samples)
     train = replace(view, limit=0)
-    words = {"seed": view.seed, "lengths": Name("clf.tokenizer")}
-    lines = [
-        recipes.HEADVIZ,
-        recipes.load(view),
-        recipes.task(train, "train", "train"),
-        Let("some", Call("headviz.sample", (Name("train"), view.samples), words)),
-    ]
-    score = {"score": view.score}
+    drawn = call("headviz.sample", Code("train"), view.samples, seed=view.seed, lengths=Code("clf.tokenizer"))
+    lines = [recipes.HEADVIZ, recipes.load(view), recipes.task(train, "train", "train"), f"some = {drawn}"]
     sample = (("score", view.score), ("samples", view.samples), ("seed", view.seed))
-    options = (*recipes.model_given(view), *recipes.data_given(train), *sample)
+    options = (*recipes.model_options(view), *recipes.data_options(train), *sample)
     if view.weights == "fine-tuned":
-        lines.append(Let("scores", Call("headviz.score_heads", (clf, some), score)))
-        return Recipe(tuple(lines), Command(("score",), options)).written()
+        lines.append(f"scores = headviz.score_heads(clf, some, score={view.score!r})")
+        return "\n".join(lines), command("score", options)
     base = view.base or f"{view.model}-pretrained"
-    fresh = Call("headviz.load", (base,), {"fresh_labels": Name("clf.labels"), "seed": Name("s")})
-    table = Get(Call("headviz.score_heads", (Name("model"), some), score), "values")
-    about = {"score": view.score, "data": view.task, "n": Call("len", (some,))}
-    grids = (Name("grids.pretrained"), Name("grids.fine_tuned"), Name("grids.difference"))
+    about = f"score={view.score!r}, data={view.task!r}, n=len(some)"
     lines += [
-        Let("before", Each(fresh, "s", Call("range", (scoring.FRESH_HEADS,)))),
-        Let("table", Lambda("model", table)),
-        Let("grids", Call("headviz.correlation_grids", (clf, Name("before"), Name("table")), about)),
-        Call("print", grids),
+        f"before = [headviz.load({base!r}, fresh_labels=clf.labels, seed=s) for s in range({scoring.FRESH_HEADS})]",
+        f"table = lambda model: headviz.score_heads(model, some, score={view.score!r}).values",
+        f"grids = headviz.correlation_grids(clf, before, table, {about})",
+        "print(grids.pretrained, grids.fine_tuned, grids.difference)",
     ]
     options += (("base", base), ("heads", scoring.FRESH_HEADS))
-    return Recipe(tuple(lines), Command(("analyse", "correlation"), options)).written()
+    return "\n".join(lines), command("analyse correlation", options)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import streamlit as st
 
 from ....charts import answers
+from ....display.recipes import Code, call, command
 from ....evaluation.verdict import TOO_FEW, excluded, verdict
 from ....heads import HeadId, HeadMask
 from ....models.stand_in import StandIn
-from ....recipes.structure import Call, Command, Get, Name, Recipe
 from ...parts import reference
 from ...parts.measure import class_name, key_of
 from ...shell import frame, jobs, loaders, recipes, show, state
@@ -333,7 +333,7 @@ def recipe(view: View, clf: Classifier) -> tuple[str, str]:
     mask = state.mask(clf.present)
     stand_in = reference.chosen() if mask.off else StandIn()
     drawn, given, asked = recipes.stand_in(view, stand_in)
-    metrics = Get(Call("headviz.evaluate", (Name("clf"), Name("data")), {"mask": Name("mask"), **given}), "metrics")
+    evaluated = call("headviz.evaluate", Code("clf"), Code("data"), mask=Code("mask"), **given)
     lines = (recipes.HEADVIZ, recipes.load(view), recipes.task(view), recipes.mask_of(mask), *drawn)
-    options = (*recipes.model_given(view), *recipes.data_given(view), *recipes.mask_given(mask), *asked)
-    return Recipe((*lines, Call("print", (metrics,))), Command(("evaluate",), options)).written()
+    options = (*recipes.model_options(view), *recipes.data_options(view), *recipes.mask_options(mask), *asked)
+    return "\n".join((*lines, f"print({evaluated}.metrics)")), command("evaluate", options)

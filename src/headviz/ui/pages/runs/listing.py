@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....display.recipes import command
 from ....errors import RunError
-from ....recipes.structure import Call, Command, Get, Import, Recipe
 from ...parts import cost, recorded
 from ...shell import recipes, show, state
 from ...shell.view import View
@@ -253,34 +253,33 @@ def log(view: RunView) -> None:
 def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
     """How to start the chosen run again, or a first one."""
     from ....pruning.algorithms import DEFAULT
-    from ....reports.run_recipe import lines_of, recipe_of
+    from ....reports.run_recipe import recipe_of, start
 
     if run is not None and run.children:
         return _sweep_recipe(run)
     if run is not None and (again := recipe_of(run.to_dict())):
-        steps = Get(Call("reading.show", (run.record.id,)), "steps")
-        return replace(again, lines=(*again.lines, Import("headviz.runs", ("reading",)), steps)).written()
+        python, line = again
+        return f"{python}\nfrom headviz.runs import reading\nreading.show({run.record.id!r}).steps", line
     name = st.session_state.get("new_algorithm", DEFAULT)
     score = cost.removing(view)
     plan = {"model": view.model, "task": view.task, "algorithm": name, "score": score}
     data = {
-        **dict(recipes.data_given(replace(view, groups="", seed=0))),
+        **dict(recipes.data_options(replace(view, groups="", seed=0))),
         "limit": None,
         "dev-limit": view.limit or None,
     }
-    given = (*recipes.model_given(view), *data.items(), ("algorithm", name), ("score", score))
-    return Recipe(lines_of(plan), Command(("run", "start"), given)).written()
+    given = (*recipes.model_options(view), *data.items(), ("algorithm", name), ("score", score))
+    return start(plan), command("run start", given)
 
 
 def _sweep_recipe(run: RunView) -> tuple[str, str]:
     """How to start the sweep again: its first run's command with every combination in it."""
-    from ....reports.run_recipe import recipe_of
+    from ....reports.run_recipe import options_of
 
     specs = [c.record.spec for c in run.children]
     axes = {n: list(dict.fromkeys(str(s.get(n)) for s in specs)) for n in ("task", "algorithm", "score")}
     axes["seeds"] = list(dict.fromkeys(str(seed) for s in specs for seed in s.get("seeds") or ()))
-    first = recipe_of(run.children[0].to_dict())
-    command = Command(("run", "sweep")) if first is None else replace(first.command, words=("run", "sweep"))
-    results = Call(Get(Call("reading.show", (run.record.id,)), "results"))  # the table above
-    lines = (Import("headviz.runs", ("reading",)), results)
-    return Recipe(lines, command.with_options(**axes), folded=True).written()
+    options = options_of(run.children[0].to_dict()) or ()
+    varied = [(name, axes.pop(name, value)) for name, value in options]  # where they stand; new ones come last
+    python = f"from headviz.runs import reading\nreading.show({run.record.id!r}).results()"  # the table above
+    return python, command("run sweep", (*varied, *axes.items()), folded=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....display.recipes import call, command
 from ....errors import UserError
-from ....recipes.structure import Call, Command, Import, Let, Name, Recipe
 from ....storage.paths import read_small
 from ...parts import recorded
 from ...shell import frame, jobs, loaders, numbers, show
@@ -188,10 +188,10 @@ def _recipe(planned: Planned) -> tuple[str, str]:
     """The same in Python, and as a file for the command."""
     given = planned.spec.to_dict()
     words = {k: v for k, v in given.items() if k not in ("masks", "targets")}
-    call = Call("headviz.transfer", (given["masks"], given["targets"]), words)
-    lines = (Import("headviz"), Let("found", call), Name("found.entries"))
-    python, command = Recipe(lines, Command(("transfer", FILE), (("out", OUT),))).written()
-    return python, f"echo {shlex.quote(json.dumps(given, ensure_ascii=False))} > {FILE}\n{command}"
+    found = call("headviz.transfer", given["masks"], given["targets"], **words)
+    python = f"import headviz\nfound = {found}\nfound.entries"
+    line = command(f"transfer {FILE}", [("out", OUT)])
+    return python, f"echo {shlex.quote(json.dumps(given, ensure_ascii=False))} > {FILE}\n{line}"
 
 
 def recipe() -> tuple[str, str] | None:
