@@ -293,6 +293,13 @@ class HeadMask(Shown):
         return f"{len(self.off)} of {self.size} heads off"
 
 
+def highest(values: Any) -> list[HeadId]:
+    """The heads that have a value in a table [L, H], the highest first; those that tie in a drawn order."""
+    import numpy as np
+
+    return ordered(-values, (HeadId(int(i), int(j)) for i, j in np.argwhere(np.isfinite(values))), seed=0)
+
+
 @dataclass(frozen=True, eq=False)
 class HeadScores(Result):
     """A head score over a sample: tables [L, H], high = keep, NaN = not measured.

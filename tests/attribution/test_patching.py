@@ -1,5 +1,7 @@
 """Patching against hooks on a plain transformers model, its identities, and what it refuses."""
 
+import dataclasses
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import headviz
 from headviz import HeadId, HeadMask, UserError
 from headviz.attribution.alignment import align
+from headviz.commands import patch as patch_command
 from headviz.models.families import FAMILIES
 from headviz.ui.pages.compare.many_pairs import read_pairs
 from headviz.ui.pages.compare.patching import alignment_of
@@ -182,6 +185,18 @@ def test_removed_and_masked_heads() -> None:
     assert {tuple(h) for h in np.argwhere(np.isnan(masked.effect))} == {(h.layer, h.head) for h in mask.off}
     np.testing.assert_allclose(masked.logits, pruned.logits, atol=1e-5)
     np.testing.assert_allclose(masked.whole, pruned.whole, atol=1e-5)
+
+
+def test_heads_that_move_the_answer_equally_far_stand_in_a_drawn_order() -> None:
+    found = headviz.patch(tiny_classifier(), A, B)
+    effect = np.full_like(found.effect, 0.25)
+    effect[1, 2], effect[0, 1] = -0.5, np.nan
+    tied = dataclasses.replace(found, effect=effect)
+    printed = patch_command.show(tied.to_dict() | {"top": 20, "ablation": "zero"})
+    listed = re.findall(r"^(\d\.\d) +[-+]0\.\d+$", printed, re.M)
+    assert (listed[0], len(listed)) == ("1.2", 11)
+    assert listed[1:] != sorted(listed[1:])
+    assert re.findall(r"^(\d\.\d) ", str(tied), re.M)[:3] == listed[:3]
 
 
 def test_a_class_can_be_measured() -> None:

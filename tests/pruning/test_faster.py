@@ -121,7 +121,7 @@ def test_a_sweep_never_costs_more_than_its_start(seed):
     g[:, 1] = -g[:, 0]  # removing both costs nothing
     fisher = g.T @ g
     start = tuple(int(i) for i in np.argsort(np.diag(fisher))[:40])
-    found = s.best_subset(fisher, start)
+    found = s.best_subset(fisher, start, range(len(fisher)))
 
     def cost(off):
         return fisher[np.ix_(off, off)].sum()

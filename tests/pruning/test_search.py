@@ -80,7 +80,7 @@ def test_swaps_reach_a_local_best_and_never_do_worse():
         for i in found:
             for j in set(range(9)) - set(found):
                 assert cost([*(set(found) - {i}), j]) >= cost(found) - 1e-9
-        exact = s.best_subset(fisher, start)
+        exact = s.best_subset(fisher, start, range(9))
         assert cost(exact) <= cost(found) + 1e-9
 
 

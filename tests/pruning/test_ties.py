@@ -72,5 +72,22 @@ def test_heads_without_any_information_tie_in_the_search_by_fisher(tmp_path: Pat
 
     gone = {search(np.zeros((4, 3, 4)), 6, seed=seed).hex for seed in range(9)}
     assert len(gone) == 9
-    assert best_subset(np.zeros((4, 4)), (1, 3)) == (1, 3)
-    assert best_subset(np.diag([4.0, 3.0, 2.0, 1.0]), (0, 1)) == (2, 3)
+    assert best_subset(np.zeros((4, 4)), (1, 3), range(4)) == (1, 3)
+    assert best_subset(np.diag([4.0, 3.0, 2.0, 1.0]), (0, 1), range(4)) == (2, 3)
+
+
+@pytest.mark.parametrize("heads", [8, 40], ids=["all choices", "swaps"])
+def test_of_sets_of_heads_that_tie_one_is_drawn(heads: int) -> None:
+    """Four heads do the same, all others cost a little more each: one of the four goes with any three others."""
+    from headviz.pruning.search import rearranged, search
+
+    g = np.diag([0.0] * 4 + [1.1] * (heads - 4))
+    g[0, :4] = 1.0
+    start = search(g[:, None], 4)
+    assert start.off_in(0) == (0, 1, 2, 3)
+    found = [rearranged(start, g[:, None], seed).off_in(0) for seed in range(40)]
+    assert all(off[0] < 4 <= off[1] and len(off) == 4 for off in found)
+    assert {off[0] for off in found} == {0, 1, 2, 3}
+    assert len({h for off in found for h in off[1:]}) > 0.8 * (heads - 4)
+    assert rearranged(start, g[:, None], None).off_in(0)[1:] == (4, 5, 6)  # older plans, by place
+    assert rearranged(start, g[:, None], 3) == rearranged(start, g[:, None], 3)

@@ -16,7 +16,7 @@ from ..evaluation.comparison import measure
 from ..evaluation.intervals import interval_of_mean, over_draws
 from ..evaluation.significance import benjamini_hochberg, holm
 from ..evaluation.verdict import MARGIN, clear, undecided, within
-from ..heads import HeadId, HeadMask
+from ..heads import HeadId, HeadMask, highest
 from ..models.stand_in import ZERO, StandIn
 from ..progress import Cancel, Progress, part
 from ..results import Result
@@ -25,7 +25,7 @@ from ..storage.restoring import restored
 from ..ties import grid_values, order_told, ordered, tied
 from . import published
 from .analysis import COST, ENDS, MASKABLE, METRIC, MICHEL, PAIRED, Analysis, Grid, Picture, Table, View, in_points
-from .common import SIGNIFICANT, Subject, empty_grid, evaluator_for, measured, subject, sweep
+from .common import SIGNIFICANT, Subject, empty_grid, evaluator_for, subject, sweep
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -249,7 +249,7 @@ def view(found: Ablation) -> View:
                 ("head", "cost", *ENDS, "p", "q"),
                 [
                     [h, *(scale * float(t[h]) for t in tables), float(found.p_value[h]), float(found.q_value[h])]
-                    for h in measured(found.values)
+                    for h in highest(found.values)
                 ],
                 f"All heads, the costliest first; costs in points.{order_told(found.tied, len(found.base.kept))}",
                 in_points("cost"),

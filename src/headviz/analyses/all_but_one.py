@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +16,7 @@ from ..evaluation.comparison import deltas, measure
 from ..evaluation.constant import going_on, remark_on
 from ..evaluation.significance import benjamini_hochberg
 from ..evaluation.verdict import MARGIN, within
-from ..heads import HeadId, HeadMask
+from ..heads import HeadId, HeadMask, highest
 from ..progress import Cancel, Progress, after
 from ..results import Result
 from . import published
@@ -110,7 +110,8 @@ def all_but_one(
     table = empty_grid(present)
     for head, delta in zip(heads, found, strict=True):
         table[head] = delta.delta
-    best = [_best(table, [h for h in heads if h.layer == layer]) for layer in sorted({h.layer for h in heads})]
+    order = [*highest(table), *heads]  # those without a value last
+    best = [next(h for h in order if h.layer == layer) for layer in sorted({h.layer for h in heads})]
     kept = [_only(present, h) for h in best]
     told = after(progress, len(heads) + 1, total)
     answers, predictions = predict_all(evaluator, kept, progress=told, cancel=cancel)
@@ -131,11 +132,6 @@ def all_but_one(
     if progress is not None:
         progress(total, total)
     return AllButOne(about, select, chosen_on, measure(answers, answers.full, about.metric), table, rows, margin)
-
-
-def _best(table: NDArray, heads: Sequence[HeadId]) -> HeadId:
-    """The head with the highest value; the first where none has one."""
-    return max(heads, key=lambda head: -np.inf if np.isnan(table[head]) else table[head])
 
 
 def _only(present: HeadMask, kept: HeadId) -> HeadMask:

@@ -21,13 +21,13 @@ from ..evaluation.comparison import Answers, Delta, deltas, measure
 from ..evaluation.constant import going_on, remark_on
 from ..evaluation.significance import benjamini_hochberg
 from ..evaluation.verdict import clear
-from ..heads import HeadId, HeadMask, head_name
+from ..heads import HeadId, HeadMask, head_name, highest
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..storage.exchange import MaskLike
 from ..tasks import constant
 from .analysis import ENDS, MASKABLE, METRIC, Analysis, Picture, Table, View, in_points
-from .common import SIGNIFICANT, Subject, first_draw, measured, predict_all, subject
+from .common import SIGNIFICANT, Subject, first_draw, predict_all, subject
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -89,7 +89,7 @@ class BySlice(Result):
         """
         orders = []
         for values, certain in zip(self.values, self.significant() & (self.values > 0), strict=True):
-            ranked = measured(values)
+            ranked = highest(values)
             orders.append(ranked[:1] + [h for h in ranked[1:] if certain[h]])
         turns = zip_longest(*orders)
         found = list(dict.fromkeys(h for turn in turns for h in turn if h is not None))[:most]
@@ -204,7 +204,7 @@ def _slice(
 ) -> SliceCost:
     own = answers.pick(index)
     baseline, level = measure(own, own.full, metric), None if not own.classes else constant(metric, own.gold)
-    order = measured(tables["value"])
+    order = highest(tables["value"])
     certain = clear(tables["low"], tables["high"], tables["q"], SIGNIFICANT)
     significant = int((certain & (tables["value"] > 0)).sum())
     if not order:

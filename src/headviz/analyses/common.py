@@ -11,11 +11,9 @@ import numpy as np
 
 from ..errors import OptionError, is_one_of, require_kind, shown, unknown_choice
 from ..evaluation.comparison import Answers, Delta, deltas
-from ..heads import HeadId
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..tasks import constant, points_in
-from ..ties import ordered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -176,8 +174,3 @@ def constant_of(evaluator: MaskEvaluator, metric: str) -> float | None:
 def empty_grid(mask: HeadMask) -> NDArray[np.float64]:
     """An L×H table in which nothing is measured."""
     return np.full((mask.num_layers, mask.num_heads), np.nan)
-
-
-def measured(values: NDArray) -> list[HeadId]:
-    """The heads with a value, the highest first; those that tie in a drawn order."""
-    return ordered(-values, (HeadId(int(i), int(j)) for i, j in np.argwhere(np.isfinite(values))), seed=0)

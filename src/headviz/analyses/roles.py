@@ -25,6 +25,7 @@ from ..evaluation.significance import benjamini_hochberg
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
+from ..ties import in_order
 from .analysis import Analysis, Option, Picture, Table, View
 from .common import SIGNIFICANT
 from .role_importance import RoleImportance, by_importance, importance_table
@@ -271,7 +272,8 @@ def figure(found: Roles) -> Figure:
 
 def view(found: Roles) -> View:
     heads = int(np.isfinite(found.share).any(axis=2).sum())
-    best = sorted(found.first().items(), key=lambda one: one[1].baseline - one[1].share)
+    firsts = list(found.first().items())
+    best = in_order(firsts, [role.baseline - role.share for _, role in firsts], seed=0)
     rare = [name for name, n in zip(found.relations, found.examples, strict=True) if n < LEAST]
     clear = [head for head, role in best if role.share >= 0.5]
     first = ""

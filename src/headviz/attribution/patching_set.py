@@ -11,12 +11,11 @@ import scipy
 
 from ..errors import OptionError, TaskError
 from ..evaluation.significance import LEVEL, benjamini_hochberg
-from ..heads import HeadId
+from ..heads import HeadId, highest
 from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..storage.exchange import MaskLike
-from ..ties import ordered
 from .alignment import ALL
 from .patching import Text, check_pairs, patch
 
@@ -49,8 +48,7 @@ class PatchingSet(Result):
 
     def ranked(self) -> list[HeadId]:
         """Heads with a value, the largest mean effect first."""
-        found = [HeadId(int(i), int(j)) for i, j in np.argwhere(np.isfinite(self.mean))]
-        return ordered(-np.abs(self.mean), found, seed=0)
+        return highest(np.abs(self.mean))
 
     def extra(self) -> dict[str, Any]:
         return {"ranking": self.ranked()}

@@ -26,6 +26,7 @@ from ..models.network import require_model
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..results import Result
 from ..storage.exchange import MaskLike
+from ..ties import in_order
 from .alignment import ALL, align, checked, places
 from .patching import SMALLEST_SPAN, Measured, Text, check_pairs, encoded
 from .patching_runs import Swap, numbers_of
@@ -286,4 +287,4 @@ def _edges(receiver: HeadId | None, into: Into, effects: np.ndarray) -> list[Edg
 
 
 def _strongest(edges: Sequence[Edge]) -> list[Edge]:
-    return sorted(edges, key=lambda e: -abs(e.effect))
+    return in_order(edges, [-abs(e.effect) for e in edges], seed=0)

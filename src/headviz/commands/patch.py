@@ -9,7 +9,7 @@ import numpy as np
 
 from ..attribution.alignment import ALL, POSITIONS
 from ..errors import OptionError
-from ..heads import HeadId, HeadMask
+from ..heads import HeadId, HeadMask, highest
 from .common import (
     add_masked_model,
     in_their_place,
@@ -183,8 +183,7 @@ def _show_one(result: dict[str, Any]) -> str:
     )
     if not np.isfinite(effect).any():
         return f"{head}\n\nBoth texts have the same value of what is measured, so no head can move it."
-    order = sorted(np.argwhere(np.isfinite(effect)).tolist(), key=lambda at: -abs(effect[at[0], at[1]]))
-    rows = [(HeadId(*at).dotted, f"{effect[at[0], at[1]]:+.3f}") for at in order[: result["top"]]]
+    rows = [(head.dotted, f"{effect[head]:+.3f}") for head in highest(np.abs(effect))[: result["top"]]]
     moved = number(float(np.nanmax(np.abs(effect))), 3)
     return (
         f"{head}\n\n{table([('head', 'effect'), *rows])}\n\n0 = as for the text, 1 = as for the donor; largest {moved}"

@@ -16,7 +16,7 @@ from ..analyses.catalogue import made_by
 from ..charts import numbers
 from ..commands.view_text import text_of
 from ..errors import OptionError
-from ..heads import HeadId, HeadMask, HeadScores, head_of
+from ..heads import HeadId, HeadMask, HeadScores, head_of, highest
 from ..ties import order_told
 from .html import html_of
 
@@ -179,9 +179,7 @@ def _tokens_figure(found: TokenAttributions) -> Figure:
 
 
 def _patching(found: Patching) -> View:
-    known = np.nan_to_num(found.effect)
-    order = np.argsort(-np.abs(known), axis=None, kind="stable")[:FEW]
-    rows = [(head, float(known[head])) for head in (HeadId(*divmod(int(i), known.shape[1])) for i in order)]
+    rows = [(head, float(found.effect[head])) for head in highest(np.abs(found.effect))[:FEW]]
     said = f"Each head of '{found.to_label}' put into '{found.from_label}', one at a time. Measured: {found.measured}."
     caption = "0 = the answer stays, 1 = it becomes the donor's."
     mask = HeadMask.from_array(~np.isnan(found.effect))

@@ -153,7 +153,7 @@ class Loop:
         found = total(gradients**2)
         low, high = plain_table(found.low), plain_table(found.high)
         scores = Scored(plain_table((gradients**2).sum(axis=0)), low, high, len(data))
-        return Chosen(rearranged(mask, gradients), scores)
+        return Chosen(rearranged(mask, gradients, self.tie_seed), scores)
 
     def search_by_gates(self) -> Chosen:
         """The heads that gates keep when exactly so many may stay. The gates go on from the step before."""

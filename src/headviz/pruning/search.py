@@ -7,13 +7,14 @@ F and keeps the number of heads in it, so that of two heads that can replace eac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from math import comb
 
 import numpy as np
 
 from ..heads import HeadId, HeadMask
-from ..ties import TOLERANCE, Seed, lowest
+from ..ties import TOLERANCE, Seed, in_order, levels, lowest
 
 EXHAUSTIVE = 20_000  # up to so many choices of a layer all are tried; above that, swaps
 SWAPPED = 64  # up to so many units the best swap of all is made each time; above that, one sweep
@@ -30,29 +31,39 @@ def search(
     return full.without(lowest(fisher, count, candidates, keep_per_layer, seed=seed))
 
 
-def rearranged(mask: HeadMask, gradients: np.ndarray) -> HeadMask:
+def rearranged(mask: HeadMask, gradients: np.ndarray, seed: Seed = 0) -> HeadMask:
     """The same number of heads off in each layer, chosen for the least (1−m)ᵀ·F·(1−m) of the layer's block."""
+    units = range(mask.num_heads)
     off: list[HeadId] = []
     for layer in range(mask.num_layers):
         g = gradients[:, layer].astype(np.float64)
-        off += [HeadId(layer, h) for h in best_subset(g.T @ g, mask.off_in(layer))]
+        fisher = g.T @ g
+        order = in_order(units, np.diag(fisher), seed, [layer * len(units) + h for h in units])
+        off += [HeadId(layer, h) for h in best_subset(fisher, mask.off_in(layer), order)]
     return HeadMask.full(mask.num_layers, mask.num_heads).without(off)
 
 
-def best_subset(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
+def best_subset(fisher: np.ndarray, start: tuple[int, ...], order: Sequence[int]) -> tuple[int, ...]:
     """As many units as in ``start`` with the lowest joint Fisher information: all choices tried, or swaps made.
 
-    Where none is lower than ``start``, it stays.
+    Where none is lower than ``start``, it stays. Of choices that tie, the one whose units come first in ``order`` is
+    taken, which has the units by their own information, ties drawn.
     """
-    heads, count = len(fisher), len(start)
-    if count in (0, heads):
+    if len(start) in (0, len(fisher)):
         return start
+    place = {unit: at for at, unit in enumerate(order)}
+    found = _best_by_place(fisher[np.ix_(order, order)], tuple(sorted(place[unit] for unit in start)))
+    return tuple(sorted(int(order[at]) for at in found))
+
+
+def _best_by_place(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
+    heads, count = len(fisher), len(start)
     if comb(heads, count) <= EXHAUSTIVE:
         subsets = np.array(list(combinations(range(heads), count)))  # [choices, count], in order
         chosen = np.zeros((len(subsets), heads))
         np.put_along_axis(chosen, subsets, 1.0, axis=1)
         joint = np.einsum("ch,hg,cg->c", chosen, fisher, chosen, optimize=True)
-        best = int(np.argmin(joint))
+        best = int(np.argmin(levels(joint)))
         own = float(fisher[np.ix_(start, start)].sum())
         return start if own <= joint[best] + TOLERANCE * abs(own) else tuple(int(h) for h in subsets[best])
     return _swapped(fisher, start) if heads <= SWAPPED else _swept(fisher, start)
@@ -90,7 +101,7 @@ def _swapped(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
             - (2 * pull[gone] - diagonal[gone])[None, :]
             - 2 * fisher[np.ix_(kept, gone)]
         )
-        i, j = np.unravel_index(int(np.argmin(change)), change.shape)
+        i, j = np.unravel_index(int(np.argmin(levels(change.ravel()))), change.shape)
         if change[i, j] >= -TOLERANCE * abs(float(off @ pull)):
             return tuple(int(h) for h in np.flatnonzero(off))
         off[kept[i]], off[gone[j]] = 1.0, 0.0

@@ -177,7 +177,7 @@ def _gone(gradients: np.ndarray, keep: int, seed: int) -> tuple[int, ...]:
     """Which units go: the lowest, rearranged for the joint loss."""
     fisher = gradients.T @ gradients
     order = in_order(range(len(fisher)), np.diag(fisher), seed)
-    return best_subset(fisher, tuple(sorted(order[: len(fisher) - keep])))
+    return best_subset(fisher, tuple(sorted(order[: len(fisher) - keep])), order)
 
 
 def _miss(speed: Speed, target: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from ....charts import maps as charts_maps
-from ....heads import HeadId, HeadMask
+from ....heads import HeadId, HeadMask, highest
 from ...parts import abilities
 from ...parts.texts import Text
 from ...shell import show, state
@@ -46,7 +46,7 @@ def section(clf: Classifier, shown: Text) -> None:
             f"**{'No remaining head moves its attention by 0.5 % or more' if mask.kept else 'No head is left'}.**"
         )
     else:
-        top = HeadId(*(int(i) for i in np.unravel_index(np.nanargmax(values), values.shape)))
+        top = highest(values)[0]
         moved_most = f"{100 * values[top]:.0f} % of it is elsewhere under the mask"
         st.markdown(f"**Attention moves most in {show.plain(str(top))}: {moved_most}.**")
         if chosen is None or not np.isfinite(values[chosen]):

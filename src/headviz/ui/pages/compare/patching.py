@@ -11,7 +11,7 @@ import streamlit as st
 from ....attribution.alignment import ALL, POSITIONS
 from ....charts.numbers import percent
 from ....charts.palette import scale_for
-from ....heads import HeadId
+from ....heads import highest
 from ...parts.texts import EMPTY, Text
 from ...shell import jobs, memo, show, state
 from ...shell.view import LONGEST_TEXT
@@ -121,8 +121,7 @@ def said(found: Patching) -> str:
     """Which head alone moves the answer most, and how far all of them do."""
     if not np.isfinite(found.effect).any():
         return "Both texts have the same value of what is measured, so no head can move it."
-    at = np.unravel_index(int(np.nanargmax(np.abs(found.effect))), found.effect.shape)
-    top = HeadId(int(at[0]), int(at[1]))
+    top = highest(np.abs(found.effect))[0]
     way, what = f"from {found.from_label} to {found.to_label}", "the answer"
     if found.from_label == found.to_label:
         way, what = "to the donor's", f"the score of {found.to_label}"

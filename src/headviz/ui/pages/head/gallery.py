@@ -9,8 +9,7 @@ import numpy as np
 import streamlit as st
 
 from ....charts import maps as charts_maps
-from ....heads import HeadId
-from ....ties import ordered
+from ....heads import HeadId, highest
 from ...parts import abilities, cost
 from ...shell import show, state
 
@@ -85,7 +84,7 @@ def section(found: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence[
             )
             all_heads = only == "all heads"
     values, said = _values(found, word.strip(), str(by))
-    known_heads = [h for h in ranked(values) if all_heads or h.layer == chosen.layer]
+    known_heads = [h for h in highest(values) if all_heads or h.layer == chosen.layer]
     heads, lacking = known_heads[:MOST], missing(found, word.strip())
     if lacking or not heads:
         st.info(show.plain(lacking or "No head has a value in this order. Choose another one."))
@@ -118,12 +117,6 @@ def missing(found: Maps, word: str) -> str:
     if not wanted or any(t.casefold().removeprefix("##") in wanted for t in found.tokens):
         return ""
     return f"This text has no token “{word[:30]}”. Search for one of: {', '.join(dict.fromkeys(found.tokens))}."
-
-
-def ranked(values: np.ndarray) -> list[HeadId]:
-    """The heads that have a value, the highest first."""
-    heads = [HeadId(int(i), int(j)) for i, j in zip(*np.isfinite(values).nonzero(), strict=True)]
-    return ordered(-values, heads, seed=0)
 
 
 def _values(found: Maps, word: str, by: str) -> tuple[np.ndarray, str]:

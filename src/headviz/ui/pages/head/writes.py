@@ -10,6 +10,7 @@ import streamlit as st
 from ....charts import maps as charts_maps
 from ....charts import parts as charts_parts
 from ....heads import HeadId, HeadMask
+from ....ties import ordered
 from ...parts.texts import Text
 from ...shell import jobs, memo, show, state
 
@@ -85,7 +86,7 @@ def _whole(found: Contributions) -> None:
 
 def _heads(found: Contributions) -> None:
     c = found.predicted
-    order = sorted(found.mask.kept, key=lambda h: -abs(found.heads[(*h, c)]))[:SHOWN]
+    order = ordered(-np.abs(found.heads[:, :, c]), found.mask.kept, seed=0)[:SHOWN]
     show.table(
         ["head", "adds itself", "lost without it"],
         [[str(h), float(found.heads[(*h, c)]), float(found.ablation[(*h, c)])] for h in order],

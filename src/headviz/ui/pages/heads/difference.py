@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ....analyses.orders import spearman
-from ....heads import HeadId, HeadScores
+from ....heads import HeadId, HeadScores, highest
 from ...parts import scoring
 from ...shell import show
 from ...shell.loaders import Shape
@@ -38,7 +38,7 @@ def finding(before: HeadScores, after: HeadScores, shape: Shape) -> str:
     change = after.values - before.values
     if not np.isfinite(change).any():
         return "No head has a value before and after."
-    top = HeadId(*(int(i) for i in np.unravel_index(np.nanargmax(np.abs(change)), change.shape)))
+    top = highest(np.abs(change))[0]
     said = (
         f"The largest change by fine-tuning is that of {show.head_name(top, shape.rows)}, from "
         f"{show.signed(float(before.values[top]))} to {show.signed(float(after.values[top]))}"
