@@ -1,7 +1,7 @@
 """What each difference between the thesis's text and its author's code changes in the ranking of heads:
 ``python -m study.author_code [--model demo] [--task demo] [--data DIR] [--samples 32]``.
 
-One difference at a time, and all of them together (preset ``thesis-2024-code``); for each the rank correlation of its
+One difference at a time, and all of them together (score ``thesis-2024-code``); for each the rank correlation of its
 table of heads with that of the text (preset ``thesis-2024``), and the share of the lowest fifth that both name.
 """
 
@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy.stats import spearmanr
 from torch.nn.functional import pad
 
 import headviz
-from headviz.attribution import integration as path
 from headviz.attribution.rules import PathOptions
 from headviz.attribution.walk import Walk, baseline_ids
 from headviz.evaluation.plain import encode_data
-from headviz.scores.author_code import TYPES, AuthorWalk
 from headviz.scores.map_values import map_values
+from study.author_code_score import TYPES, AuthorWalk, swept
 
 
 @dataclass(frozen=True)
@@ -58,9 +56,7 @@ def table(clf, encodings, parts: Parts) -> np.ndarray:
     width = max(len(e) for e in encodings)
     kept = clf.present.array()
     options = PathOptions(steps=50, rule="captum")
-    found = path.swept(
-        clf, encodings, [None] * len(encodings), options, walk=partial(PartlyWalk, width=width, parts=parts)
-    )
+    found = swept(clf, encodings, options, clf.full_mask, width, lambda *given: PartlyWalk(*given, parts))
     return np.mean([value()["spearman"] for one in found for value in map_values(one, kept)], axis=0)
 
 

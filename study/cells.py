@@ -19,8 +19,10 @@ import torch
 from filelock import FileLock, Timeout
 
 import headviz
+from headviz import plugins
 from headviz.progress import Cancel
 from headviz.storage.writing import replace_file
+from study import author_code_score
 from study.gates import SHIPPED, gated
 from study.models import AGREED, RESULTS, Cell, training
 from study.orders import agreement, broken_off, orders
@@ -198,6 +200,7 @@ def main() -> None:
     parser.add_argument("--as-is", action="store_true", help="of pruned cells: what their runs have; nothing goes on")
     parser.add_argument("--plan", action="store_true", help="say what is missing and what it takes; compute nothing")
     args = parser.parse_args()
+    plugins.load([author_code_score.__file__])
     args.encoder = dict(args.encoder)
     torch.set_num_threads(args.threads)
     if args.tf32:

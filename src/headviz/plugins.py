@@ -27,7 +27,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .errors import OptionError, UserError
+from .errors import OptionError, UserError, unknown_choice
 
 FILES = "HEADVIZ_PLUGINS"  # environment: files, separated as in PATH
 SPEC = "plugins"  # the key under which a run's spec names the plugins it needs
@@ -79,6 +79,11 @@ def function(place: Callable[..., Any] | str) -> Callable[..., Any]:
     module, _, name = place.partition(":")
     found: Callable[..., Any] = getattr(import_module(module), name)
     return found
+
+
+def unknown(what: str, name: object, valid: Iterable[str]) -> str:
+    """One line for a name that stands in none of the tables."""
+    return f"{unknown_choice(what, name, valid)} A {what} of a plugin needs its file: --plugin FILE."
 
 
 class PluginWarning(UserWarning):

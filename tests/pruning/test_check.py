@@ -36,14 +36,6 @@ def test_a_step_a_little_below_the_target_is_noted_before_the_run(tmp_path):
         assert start(context(tmp_path), plan(**{"step": 0.4, "until": 0.42, **options})).notes == ()
 
 
-def test_a_preset_that_departs_from_its_text_is_noted_before_the_run(tmp_path):
-    """``headviz score`` printed the differences, ``headviz run start`` did not."""
-    (note,) = start(context(tmp_path), plan(score="thesis-2024-code")).notes
-    assert note.startswith("Where 'thesis-2024-code' differs from the text it is published with:\n- explains the")
-    assert "token types alone .15" in note
-    assert start(context(tmp_path), plan(score="thesis-2024")).notes == ()
-
-
 def test_heads_chosen_on_the_examples_that_they_are_judged_on_are_noted(tmp_path):
     """One file for both splits ran to its end without a word."""
     data = make_data(48)

@@ -8,7 +8,7 @@ Shapes: B examples, N nodes of a chunk, L layers, H heads, h heads present in a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -51,17 +51,15 @@ def sweep(
     budget: int = BUDGET,
     cancel: Cancel | None = None,
     progress: Progress | None = None,
-    walk: Callable[..., Walk] = Walk,
     visited: Visited | None = None,
-    width: int = 0,
 ) -> list[ExampleMaps]:
     """Attention and attribution of every example, all layers in one pass per node.
 
     Give examples of similar length next to each other: those that share a pass are padded. Progress is told in
-    nodes of the path, over all examples. ``walk`` makes the path; ``width`` is what its maps are padded to. ``visited``
-    supplies the nodes of half as many steps and stores those of this call. Examples that share a pass are recomputed.
+    nodes of the path, over all examples. ``visited`` supplies the nodes of half as many steps and stores those of this
+    call. Examples that share a pass are recomputed.
     """
-    found = swept(clf, encodings, targets, options, mask, budget, cancel, progress, walk, visited, width)
+    found = swept(clf, encodings, targets, options, mask, budget, cancel, progress, visited)
     return [maps for wait in in_turn((one.maps() for one in found), clf.device) for maps in wait()]
 
 
@@ -74,37 +72,36 @@ def swept(
     budget: int = BUDGET,
     cancel: Cancel | None = None,
     progress: Progress | None = None,
-    walk: Callable[..., Walk] = Walk,
     visited: Visited | None = None,
-    width: int = 0,
 ) -> Iterator[Swept]:
     """The same, left where it was computed: what was found for each group of examples that shared their passes."""
     done, nodes = 0, len(check(options.rule, options.steps).nodes(options.steps))
-    for part in groups(clf, encodings, options.steps, budget, width):
+    for part in groups(clf, encodings, options.steps, budget):
         told = after(progress, done * nodes, len(encodings) * nodes)
         one = visited if len(encodings[part]) == 1 else None
         try:
             with products(clf.device, options.precision):
-                wide = _recorded_width(clf, encodings[part], nodes, options) if walk is Walk else 0
-                begun = walk(clf, encodings[part], targets[part], mask, *([wide] if wide else []))
-                found = _sweep_group(begun, options, budget, told, cancel, one, wide > 0)
+                wide = _recorded_width(clf, encodings[part], nodes, options)
+                begun = Walk(clf, encodings[part], targets[part], mask, wide)
+                found = sweep_walk(begun, options, budget, told, cancel, one, wide > 0)
         except torch.OutOfMemoryError:
-            rest = (options, mask, less_than(budget), cancel, told, walk, visited, width)
+            rest = (options, mask, less_than(budget), cancel, told, visited)
             yield from swept(clf, encodings[part], targets[part], *rest)
         else:
             yield found
         done += len(encodings[part])
 
 
-def _sweep_group(
+def sweep_walk(
     walk: Walk,
     options: PathOptions,
     budget: int,
-    progress: Progress | None,
-    cancel: Cancel | None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
     visited: Visited | None = None,
     recorded: bool = False,
 ) -> Swept:
+    """The sweep of the examples of one walk."""
     grid = torch.tensor(check(options.rule, options.steps).nodes(options.steps), dtype=walk.end.dtype)
     per_chunk = nodes_at_once(walk, budget)
     if recorded and per_chunk >= len(grid):
@@ -223,12 +220,12 @@ def gradients(of: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
     return [next(found) if t.requires_grad and t.numel() else torch.zeros_like(t) for t in by]
 
 
-def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: int, width: int = 0) -> Iterator[slice]:
+def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: int) -> Iterator[slice]:
     """Examples that share their passes: as many as the budget holds, up to ``tokens_at_once``.
 
     On a GPU, whose passes are large, texts that are much longer than a pass's first begin another one.
     """
-    lengths = [max(width, len(e)) for e in encodings]
+    lengths = [len(e) for e in encodings]
     most = tokens_at_once(clf) // (steps + 1)
     gpu, start = runs_by_itself(clf.device), 0
     while start < len(lengths):

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import OptionError
 from ..heads import HeadId
 from ..scores import DEFAULT, PRESETS, SCORES, score_heads
-from ..scores.catalogue import departures, preset_named, score_named
+from ..scores.catalogue import preset_named, score_named
 from ..tasks import DEFAULT_SAMPLES, LengthFilter, sample
 from ..ties import order_told
 from .common import add_mask, add_model, add_task, load_data, load_model, number, progress_bar, read_mask, table, warn
@@ -143,6 +143,4 @@ def show(result: dict[str, Any]) -> str:
         said.append(ties.strip())
     read = f"{result['samples']:,} examples, " if result["samples"] else ""
     said.append(f"{read}{result['seconds']:.1f} s")
-    if departing := departures(result["settings"].get("preset") or ""):
-        said += ["", *departing]
     return "\n".join(said)

@@ -16,7 +16,7 @@ from ..evaluation.dispatch import check_fit, check_gold
 from ..heads import HeadMask
 from ..models.pruning import require_prunable
 from ..progress import Cancel, PhaseProgress, of_phase
-from ..scores.catalogue import PRESETS, SCORES, Score, check_kind, departures
+from ..scores.catalogue import PRESETS, SCORES, Score, check_kind
 from ..tasks import chosen_on
 from . import sizes
 from .algorithms import ALGORITHMS
@@ -200,8 +200,6 @@ def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
         notes.append(f"BLEU by sacrebleu: {bleu(context.dev.references, context.dev.references).signature}")
     if shared := chosen_on(context.train, context.dev):
         notes.append(shared)
-    if departing := departures(plan.score):
-        notes.append("\n".join(departing))
     return (*context.train.notes, *context.dev.notes, *notes)
 
 

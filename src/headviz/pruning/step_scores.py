@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ModelError, OptionError, unknown_choice
+from .. import plugins
+from ..errors import ModelError, OptionError
 from .algorithms import ALGORITHMS
 from .measure import none
 from .records import Scored
@@ -100,7 +101,7 @@ def table_options(score: str, options: dict[str, Any], seed: int) -> dict[str, A
     elif score in SCORES:
         entry, chosen, named = SCORES[score], options, {"score": score}
     else:
-        raise OptionError(unknown_choice("score", score, (*SCORES, *PRESETS)))
+        raise OptionError(plugins.unknown("score", score, (*SCORES, *PRESETS)))
     build(entry.options, entry.name, chosen)
     if entry.seeded:
         options = {"seed": seed, **options}

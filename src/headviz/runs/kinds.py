@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import plugins
-from ..errors import RunError, unknown_choice
+from ..errors import RunError
 from ..plugins import RunKind
 from .protocol import RunJob
 from .record import SWEEP
@@ -45,7 +45,7 @@ def make_job(kind: str, spec: dict[str, Any]) -> RunJob:
     """The job of a run, with the plugins that its spec names; a spec that does not fit is a ``UserError``."""
     options = plugins.without(spec)
     if kind not in RUNS:
-        raise RunError(unknown_choice("kind of run", kind, RUNS))
+        raise RunError(plugins.unknown("kind of run", kind, RUNS))
     job: RunJob = plugins.function(RUNS[kind].make)(options)
     return job
 

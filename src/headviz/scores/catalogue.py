@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from .. import plugins
 from ..errors import OptionError, is_one_of, unknown_choice
 from .learned_lines import LEARNED
 from .options import (
@@ -254,8 +255,6 @@ class Preset:
     score: str
     options: Mapping[str, Any] = field(default_factory=dict)
     why: str = ""
-    differences: tuple[str, ...] = ()  # from the text that it is published with
-    measured: str = ""  # what they change, on real weights
 
 
 PRESETS: dict[str, Preset] = {
@@ -269,28 +268,12 @@ PRESETS: dict[str, Preset] = {
         MappingProxyType({"rule": "captum", "steps": 50, "rows": "all", "target": "predicted"}),
         "Captum's rule with 50 steps, signed mean over all connections, as the thesis's text says",
     ),
-    "thesis-2024-code": Preset(
-        "conductance-spearman",
-        MappingProxyType({"rule": "captum", "steps": 50, "rows": "all", "target": "predicted", "code": True}),
-        "the same as the thesis author's code computes it; for comparing with published tables only",
-        (
-            "explains the highest logit at each node of the path; the text explains the predicted class",
-            "attributions are made without token types, attentions with them",
-            "the baseline has one [SEP], at the padded end; the text's own [SEP]s become [PAD]",
-            "padding takes part in the correlation: every text has the tokens of the longest",
-            "one example without a correlation voids the head",
-            "not part of the score: steps of 14 of 144 heads (98 at “70 %”; rounded down in ISP, too), and the full "
-            "model's sd over seeds divides by n, not n − 1",
-        ),
-        "On the demo's weights and 32 pairs the rank correlation with the text's table of heads is .53: token types "
-        "alone .15, each of the other three that can be taken alone .95 to .97 (bench/author_code.py).",
-    ),
 }
 
 
 def score_named(name: str) -> Score:
     if not is_one_of(name, SCORES):
-        raise OptionError(unknown_choice("score", name, SCORES))
+        raise OptionError(plugins.unknown("score", name, SCORES))
     return SCORES[name]
 
 
@@ -298,15 +281,6 @@ def preset_named(name: str) -> Preset:
     if not is_one_of(name, PRESETS):
         raise OptionError(unknown_choice("preset", name, PRESETS))
     return PRESETS[name]
-
-
-def departures(name: str) -> tuple[str, ...]:
-    """Where a preset differs from the text it is published with, in lines; none where it does not."""
-    found = PRESETS.get(name)
-    if found is None or not found.differences:
-        return ()
-    head = f"Where '{name}' differs from the text it is published with:"
-    return (head, *(f"- {one}" for one in found.differences), found.measured)
 
 
 def correlates(name: str) -> bool:

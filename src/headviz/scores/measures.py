@@ -6,7 +6,7 @@ which score. A measurement that no sweep makes yet goes into ``sweeps``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,29 +47,19 @@ class Given:
 
 
 def conductance_spearman(given: Given, options: ConductanceOptions) -> Summary:
-    return _averaged(given, "spearman", options)
+    return mean(given.rows[row_of("spearman", options)])
 
 
 def conductance_kendall(given: Given, options: ConductanceOptions) -> Summary:
-    return _averaged(given, "kendall", options)
+    return mean(given.rows[row_of("kendall", options)])
 
 
 def conductance_pearson(given: Given, options: ConductanceOptions) -> Summary:
-    return _averaged(given, "pearson", options)
+    return mean(given.rows[row_of("pearson", options)])
 
 
 def conductance_max(given: Given, options: ConductanceOptions) -> Summary:
-    return _averaged(given, "max", options)
-
-
-def _averaged(given: Given, name: str, options: ConductanceOptions) -> Summary:
-    """Mean over the examples that have a value; in the thesis author's code one without voids the head."""
-    found = mean(given.rows[row_of(name, options)])
-    if not options.code:
-        return found
-    void = found.undefined > 0
-    values, stderr, low, high = (np.where(void, np.nan, t) for t in (found.values, found.stderr, found.low, found.high))
-    return replace(found, values=values, stderr=stderr, low=low, high=high)
+    return mean(given.rows[row_of("max", options)])
 
 
 def row_of(name: str, options: ConductanceOptions) -> str:

@@ -55,18 +55,10 @@ class ConductanceOptions(PathOptions):
     precision: str = option(AUTO, "auto: float32, on a GPU TF32 where it agrees; bfloat16 is a preview", PRECISIONS)
     target: str | int = option("predicted", "class to explain: predicted, gold, or a class")
     rows: str = option("all", "'influential' leaves out query rows that cannot reach the prediction", ROWS)
-    code: bool = option(False, "as the thesis author's code does it (preset thesis-2024-code), not as the text says")
-    padded: int = option(0, "with 'code': tokens that every text is padded to; 0 = those of the longest")
 
     def __post_init__(self) -> None:
         _check_choices(self)
         super().__post_init__()
-        if self.padded and not self.code:
-            raise OptionError("'padded' counts only as in the thesis author's code: switch 'code' on as well.")
-        if self.code and (self.rule != "captum" or self.target != "predicted" or self.rows != "all"):
-            raise OptionError(
-                "The thesis author's code has Captum's rule, no target and all rows: use preset thesis-2024-code."
-            )
 
 
 @dataclass(frozen=True)

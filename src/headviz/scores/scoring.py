@@ -24,12 +24,11 @@ from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike
 from ..storage.store import Store
 from ..tasks.dataset import require_dataset
-from .author_code import width_for
 from .catalogue import DEFAULT, Score, check_kind, preset_named, score_named
 from .chunk import Tables
 from .collect import Collector
 from .measures import Given, row_of
-from .options import ConductanceOptions, OptionValue, RanksOptions, build
+from .options import OptionValue, RanksOptions, build
 from .statistics import BOTTOM, Summary, stability, summarised
 from .task_loss import ready
 from .whole import Whole, whole_of
@@ -171,10 +170,6 @@ class Scoring:
             self.unlike = _unlike(clf, data, label_order)
         encodings = encode_data(clf, data)
         self.truncated = sum(e.truncated for e in encodings)
-        if isinstance(self.options, ConductanceOptions) and self.options.code:
-            self.options = replace(
-                self.options, padded=width_for(self.options, [len(e) for e in encodings], self.clf.max_length)
-            )
         if isinstance(self.options, Options):
             self.options = settled(self.options, clf, encodings, self.mask)
         targets: list[int | None] = [None] * len(data)
@@ -318,8 +313,6 @@ class Scoring:
             notes.append(f"{why}: at most {undefined.max()} of {samples} examples, in {_number(heads, 'head')}")
         if self.unlike:
             notes.append(self.unlike)
-        if getattr(self.options, "code", False):
-            notes.append(f"as the thesis author's code computes it, texts padded to {self.options.padded} tokens")
         if self.truncated:
             notes.append(f"cut to the model's {self.clf.max_length} tokens: {_number(self.truncated, 'text')}")
         return tuple(notes)

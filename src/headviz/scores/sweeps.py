@@ -19,7 +19,7 @@ from ..attribution.rules import AttAttrOptions, PathOptions
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.evaluator_options import EvaluatorOptions
 from ..models.fast.transfers import runs_by_itself
-from . import attention_entropy, author_code, gim, gradients, translation, weight_gradients
+from . import attention_entropy, gim, gradients, translation, weight_gradients
 from .chunk import Chunk, Sweep, Tables
 from .map_values import EVERY, map_values
 
@@ -30,21 +30,14 @@ def _integration(options: Any) -> dict[str, Any]:
     return {"steps": int(options.steps), "rule": options.rule, "precision": options.precision}
 
 
-def _path(options: Any) -> dict[str, Any]:
-    return _integration(options) | ({"code": True, "padded": options.padded} if options.code else {})
-
-
 # conductance --------------------------------------------------------------------------------------
 
 
 def _conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
     options = PathOptions(**_integration(chunk.options))
-    if chunk.options.code:
-        found = author_code.swept(chunk)
-    else:
-        found = integration.swept(
-            chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel
-        )
+    found = integration.swept(
+        chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel
+    )
     names = EVERY if not (runs_by_itself(chunk.clf.device) and chunk.rows) else chunk.rows
     return [value for one in found for value in map_values(one, chunk.mask.array(), names)]
 
@@ -65,8 +58,7 @@ def _only(name: str, value: Callable[[], Tables]) -> Callable[[], Tables]:
 
 
 def _by_nodes(chunk: Chunk) -> Iterator[slice]:
-    width = getattr(chunk.options, "padded", 0)
-    return integration.groups(chunk.clf, chunk.encodings, int(chunk.options.steps), chunk.budget, width)
+    return integration.groups(chunk.clf, chunk.encodings, int(chunk.options.steps), chunk.budget)
 
 
 # derivatives by the gates -------------------------------------------------------------------------
@@ -100,7 +92,7 @@ def _all_at_once(chunk: Chunk) -> Iterator[slice]:
 
 
 SWEEPS: dict[str, Sweep] = {
-    "conductance": Sweep(1, _conductance, _by_nodes, _path, uses_target=True, spare_core=True),
+    "conductance": Sweep(1, _conductance, _by_nodes, _integration, uses_target=True, spare_core=True),
     "attattr": Sweep(1, _attattr, _by_nodes, _integration, uses_target=True),
     "gates": Sweep(
         1,

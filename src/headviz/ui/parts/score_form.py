@@ -21,7 +21,6 @@ NAMES = {
     "target": "Class explained",
     "rows": "Query rows compared",
     "code": "As the author's code",
-    "padded": "Tokens padded to",
     "abs_level": "Absolute value per",
     "layer_norm": "Layers on one scale",
     "batch_size": "Batch of level 'batch'",
@@ -62,11 +61,8 @@ def _of_score(view: View, key: str, score: Score) -> dict[str, Any]:
 
 
 def _of_preset(preset: Preset) -> dict[str, Any]:
-    """What a published choice sets, and where it differs from the text it is published with."""
+    """What a published choice sets."""
     st.caption(show.plain(f"{preset.why[0].upper()}{preset.why[1:]}."))
-    if preset.differences:
-        st.markdown("\n".join(f"- {show.plain(one)}" for one in preset.differences))
-        st.caption(show.plain(preset.measured))
     return dict(preset.options)
 
 

@@ -1,9 +1,8 @@
-"""Preset ``thesis-2024-code`` against a literal re-implementation of what the author's code does."""
+"""Score ``thesis-2024-code`` against a literal re-implementation of what the author's code does."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+import sys
 
 import numpy as np
 import pytest
@@ -11,14 +10,23 @@ import torch
 from captum.attr import LayerConductance
 from scipy.stats import spearmanr
 
-from headviz.attribution.integration import groups, sweep
+from headviz import plugins
 from headviz.attribution.rules import PathOptions
 from headviz.errors import OptionError
 from headviz.heads import ENCODER
-from headviz.scores import PRESETS, score_heads
-from headviz.scores.author_code import TYPES, AuthorWalk, baseline, pad_of
+from headviz.scores import SCORES, score_heads
+from study import author_code_score
+from study.author_code_score import TYPES, AuthorWalk, baseline, pad_of, swept
+from support.plugin_files import forget, nothing_stays
 from support.scored_data import made
 from support.tiny import ALL_FAMILIES, PAIRS, TEXTS, tiny_classifier, tiny_model
+
+__all__ = ["nothing_stays"]
+
+
+@pytest.fixture(autouse=True)
+def loaded(nothing_stays: None) -> None:
+    plugins.load([author_code_score.__file__])
 
 
 def literal(data, width: int, steps: int, seed: int = 0, layers: int = 2) -> np.ndarray:
@@ -62,10 +70,8 @@ def literal(data, width: int, steps: int, seed: int = 0, layers: int = 2) -> np.
 def test_the_preset_equals_a_literal_re_implementation(padded: int) -> None:
     clf, data = tiny_classifier("bert", layers=2), made(4)
     longest = max(len(e) for e in clf.encode(data.texts, data.pairs))
-    found = score_heads(clf, data, preset="thesis-2024-code", steps=6, padded=padded, cache=False)
+    found = score_heads(clf, data, score="thesis-2024-code", steps=6, padded=padded, cache=False)
     np.testing.assert_allclose(found.values, literal(data, padded or longest, 6), atol=2e-4)
-    assert found.settings["padded"] == (padded or longest)
-    assert f"padded to {padded or longest} tokens" in " ".join(found.notes)
 
 
 class Whole(AuthorWalk):
@@ -87,8 +93,8 @@ def test_padding_that_is_not_walked_changes_nothing(family: str, off: list[tuple
     encodings = clf.encode(TEXTS, PAIRS)
     longest = max(map(len, encodings))
     for width in (longest, longest + 1, longest + 7):
-        given = (clf, encodings, [None] * len(encodings), PathOptions(6, "captum"), clf.full_mask.without(off))
-        whole, cut = (sweep(*given, walk=partial(walk, width=width), width=width) for walk in (Whole, AuthorWalk))
+        given = (clf, encodings, PathOptions(6, "captum"), clf.full_mask.without(off), width)
+        whole, cut = ([m for s in swept(*given, walk) for m in s.maps()()] for walk in (Whole, AuthorWalk))
         for one, other in zip(whole, cut, strict=True):
             assert one.attribution.shape[-1] == other.attribution.shape[-1] == width
             np.testing.assert_allclose(other.attention, one.attention, atol=1e-6)
@@ -100,44 +106,39 @@ def test_padding_that_is_not_walked_changes_nothing(family: str, off: list[tuple
 def test_it_is_another_score_than_the_text_s() -> None:
     clf, data = tiny_classifier("bert", layers=2), made(4)
     text = score_heads(clf, data, preset="thesis-2024", steps=6, cache=False)
-    code = score_heads(clf, data, preset="thesis-2024-code", steps=6, cache=False)
+    code = score_heads(clf, data, score="thesis-2024-code", steps=6, cache=False)
     assert np.abs(text.values - code.values).max() > 0.05
-    wider = score_heads(clf, data, preset="thesis-2024-code", steps=6, padded=40, cache=False)
+    wider = score_heads(clf, data, score="thesis-2024-code", steps=6, padded=40, cache=False)
     assert np.abs(wider.values - code.values).max() > 0.01  # padding counts
 
 
-def test_one_example_without_a_value_voids_the_head() -> None:
-    from headviz.heads import HeadMask
-    from headviz.scores.measures import Given, conductance_spearman
-    from headviz.scores.options import ConductanceOptions
+def test_one_example_without_a_value_voids_the_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = sys.modules[SCORES["thesis-2024-code"].measure.__module__]
+    own, counted = plugin.map_values, iter(range(3))
 
-    rows = {"spearman": np.array([[[0.5, 0.2]], [[np.nan, 0.4]]])}
-    clf = tiny_classifier("bert")
-    given = Given(clf, HeadMask.full(1, 2), rows, made(2), np.arange(2), None)
-    options = ConductanceOptions()
-    assert conductance_spearman(given, options).values.tolist() == [[0.5, pytest.approx(0.3)]]
-    voided = conductance_spearman(given, replace(options, code=True, rule="captum")).values
-    assert np.isnan(voided[0, 0])
-    assert voided[0, 1] == pytest.approx(0.3)
+    def without_one(found, kept, names):
+        (value,) = own(found, kept, names)
+        table = value()["spearman"].copy()
+        if next(counted) == 1:
+            table[1, 2] = np.nan
+        return [lambda: {"spearman": table}]
+
+    monkeypatch.setattr(plugin, "map_values", without_one)
+    found = score_heads(tiny_classifier("bert"), made(3), "thesis-2024-code", steps=4, cache=False)
+    assert np.argwhere(np.isnan(found.values)).tolist() == [[1, 2]]
 
 
-def test_its_differences_are_named_and_its_parts_belong_together() -> None:
-    assert len(PRESETS["thesis-2024-code"].differences) == 6
-    assert "token types alone .15" in PRESETS["thesis-2024-code"].measured
+def test_its_options_are_checked() -> None:
     clf, data = tiny_classifier("bert"), made(3)
-    with pytest.raises(OptionError, match="thesis-2024-code"):
-        score_heads(clf, data, "conductance-spearman", code=True)
-    with pytest.raises(OptionError, match="switch 'code' on"):
-        score_heads(clf, data, "conductance-spearman", padded=30)
+    with pytest.raises(OptionError, match="Captum's rule"):
+        score_heads(clf, data, "thesis-2024-code", rule="gauss-legendre")
     with pytest.raises(OptionError, match="below the 20 tokens of the longest text"):
-        score_heads(clf, data, preset="thesis-2024-code", padded=3)
+        score_heads(clf, data, "thesis-2024-code", padded=3)
     with pytest.raises(OptionError, match="above the 64 tokens that this model reads"):
-        score_heads(clf, data, preset="thesis-2024-code", padded=500)
+        score_heads(clf, data, "thesis-2024-code", padded=500)
 
 
-def test_short_texts_that_a_long_one_pads_keep_to_the_budget() -> None:
-    clf, steps, budget = tiny_classifier("bert", layers=2), 50, 2**24
-    short = clf.encode(["the dog sleeps"] * 40)
-    alone, padded = (list(groups(clf, short, steps, budget, width)) for width in (0, 200))
-    assert len(alone) < len(padded) == 40
-    assert [i for part in padded for i in range(40)[part]] == [*range(40)]
+def test_without_its_file_it_is_refused_with_the_way_to_name_one() -> None:
+    forget()
+    with pytest.raises(OptionError, match="--plugin"):
+        score_heads(tiny_classifier("bert"), made(3), "thesis-2024-code")
