@@ -50,7 +50,6 @@ _MODULES = {
     "analyses.correlation": "correlation_grids",
     "analyses.cross_dataset": "cross_dataset",
     "analyses.dynamics": "dynamics",
-    "analyses.harmful": "harmful",
     "analyses.pruning_curve": "pruning_curves",
     "analyses.redundant": "redundant",
     "analyses.interactions": "interactions",
@@ -83,7 +82,6 @@ if TYPE_CHECKING:
     from .analyses.cross_dataset import cross_dataset as cross_dataset
     from .analyses.dynamics import dynamics as dynamics
     from .analyses.grading import grade as grade
-    from .analyses.harmful import harmful as harmful
     from .analyses.interactions import interactions as interactions
     from .analyses.pruning_curve import pruning_curves as pruning_curves
     from .analyses.redundant import redundant as redundant

@@ -8,12 +8,11 @@ import torch
 
 import headviz
 from headviz import HeadMask
-from headviz.analyses.ablation import ablate
+from headviz.analyses.ablation import ablate, view
 from headviz.analyses.all_but_one import all_but_one
 from headviz.analyses.all_but_one import finding as alone
 from headviz.analyses.catalogue import ANALYSES
 from headviz.analyses.cross_dataset import cross_dataset, relate
-from headviz.analyses.harmful import harmful
 from headviz.analyses.redundant import _by_promise, _logits, redundant
 from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.comparison import Answers, Delta, deltas
@@ -119,12 +118,19 @@ def test_harmful_heads_are_those_that_help_when_they_go() -> None:
     bad = (1, 2)
     said = evaluate(evaluator.clf, evaluator.data, HeadMask.full(3, 4).without([bad])).predictions
     spoilt = headviz.Dataset(evaluator.data.task, "dev", evaluator.data.texts, evaluator.data.pairs, np.asarray(said))
-    found = harmful(ablate(Evaluator(evaluator.clf, spoilt)))
-    assert found.heads[0].head == bad
-    assert found.heads[0].delta == pytest.approx(1 - found.baseline)
-    assert found.heads[0].interval_low > 0
-    assert [h.delta for h in found.heads] == sorted((h.delta for h in found.heads), reverse=True)
-    assert harmful(ablate(learnt(wrong=0.0))).heads == ()
+    found = ablate(Evaluator(evaluator.clf, spoilt))
+    assert found.harmful()[0] == bad
+    (table,) = [part for part in view(found).parts if part.key == "harmful_table"]
+    gains = [-100 * found.values[h] for h in found.harmful()]
+    assert [row[:2] for row in table.rows] == [
+        [h, pytest.approx(g)] for h, g in zip(found.harmful(), gains, strict=True)
+    ]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] == pytest.approx(100 * (1 - found.baseline))
+    assert table.rows[0][2] > 0  # the lower end of its interval
+    none = ablate(learnt(wrong=0.0))
+    assert none.harmful() == []
+    assert not [part for part in view(none).parts if part.key == "harmful_table"]
 
 
 @pytest.mark.slow

@@ -22,7 +22,6 @@ SAID = {
     "all-but-one": "is shown to be enough",
     "pruning-curves": "a loss of more than",
     "speed": "arithmetic allows",
-    "harmful": "do harm",
 }
 
 

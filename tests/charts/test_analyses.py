@@ -8,7 +8,6 @@ import pytest
 
 from headviz import HeadMask
 from headviz.analyses import ablation, by_slice, cross_dataset, pruning_curve, redundant
-from headviz.analyses import harmful as harmful_heads
 from headviz.analyses.ablation import Ablation
 from headviz.analyses.all_but_one import AllButOne, BestHead
 from headviz.analyses.analysis import Picture, Table
@@ -18,7 +17,6 @@ from headviz.analyses.common import Subject
 from headviz.analyses.correlation import Band, CorrelationGrids, Level
 from headviz.analyses.cross_dataset import relate
 from headviz.analyses.dynamics import Checkpoint, Dynamics, finding
-from headviz.analyses.harmful import Harmful, harmful
 from headviz.analyses.pairs import Interaction, Interactions
 from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
 from headviz.analyses.redundant import Redundant, RedundantPair
@@ -112,7 +110,6 @@ def results() -> dict[str, object]:
             0.5,
             0.01,
         ),
-        "harmful": harmful(table()),
         "redundant": Redundant(SUBJECT, 0.9, 130, 8385, 100, 60, 60, (pair,)),
         "interactions": Interactions(
             SUBJECT,
@@ -211,9 +208,6 @@ def test_band_of_a_curve_is_its_interval() -> None:
 
 
 def test_nothing_found_says_so() -> None:
-    empty = Harmful(SUBJECT, 0.9, 0.05, 144, ())
-    notes = [a.text for a in harmful_heads.figure(empty).layout.annotations]
-    assert any("no head is shown to do harm" in n for n in notes)
     none = Redundant(SUBJECT, 0.9, 2, 1, 1, 60, 60, ())
     assert any("no redundant pair" in a.text for a in redundant.figure(none).layout.annotations)
 
@@ -233,12 +227,9 @@ def test_changes_of_bleu_are_drawn_as_they_are() -> None:
 
     about = replace(SUBJECT, metric="bleu")
     shares, points = table(), replace(table(), subject=about)
-    both = {
-        "points": harmful_heads.figure(harmful(points)).data[0].x,
-        "shares": harmful_heads.figure(harmful(shares)).data[0].x,
-    }
-    assert len(both["points"]) == 1
-    assert np.allclose(np.array(both["shares"]), 100 * np.array(both["points"]))
+    gains = [[p.rows[0][1] for p in ablation.view(t).parts if p.key == "harmful_table"] for t in (points, shares)]
+    assert len(gains[0]) == 1
+    assert gains[1] == pytest.approx([100 * gains[0][0]])
     drawn = cross_dataset.figure(relate(points, points)).data[0].x
     assert np.allclose(sorted(drawn), sorted(points.values[np.isfinite(points.values)]))
     bleu = Delta("bleu", 10, 40.0, 38.0, -3.0, -1.0, 0.01, "passive")

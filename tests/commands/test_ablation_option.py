@@ -90,7 +90,7 @@ def test_texts_are_explained_with_the_mean_in_a_heads_place(
 
 def test_analyses_take_it(capsys: pytest.CaptureFixture[str], model: Path, data: Path) -> None:
     given = ("--model", model, *custom(data), "--ablation", "mean", "--reference", 12)
-    found = call(capsys, "analyse", "harmful", *given)
+    found = call(capsys, "analyse", "ablation", *given)
     assert found["subject"]["stand_in"] == "mean of 12 examples"
     drawn = call(capsys, "analyse", "all-but-one", *given[:-3], "resample", "--reference", 12, "--select", "same")
     assert drawn["subject"]["stand_in"] == "resample from 12 examples, 1 draw"

@@ -67,7 +67,6 @@ COMMANDS = {
     "dynamics": ["--checkpoints", "{run}", "--score", "magnitude", "--step", "0.5", "--samples", "30"],
     "correlation": ["--base", "{model}", "--score", "conductance-pearson", "--heads", "2", "--samples", "6"],
     "scatter": ["--text", "a dog sleeps", "--text-pair", "a cat runs", "--head", "1.2"],
-    "harmful": [],
     "redundant": ["--seconds", "0.5"],
     "interactions": ["--seconds", "0.2", "--samples", "8"],
 }

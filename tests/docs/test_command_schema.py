@@ -46,7 +46,6 @@ CALLS = {
     "analyse dynamics": f"{TASK} --device cpu --checkpoints {{place}}/run --score magnitude --step 0.5 --samples 12",
     "analyse correlation": f"{BOTH} --base {{place}}/model --score conductance-pearson --heads 2 --samples 4",
     "analyse scatter": f"{MODEL} {PAIR} --head 1.1",
-    "analyse harmful": BOTH,
     "analyse redundant": f"{BOTH} --seconds 0.2",
     "analyse interactions": f"{BOTH} --seconds 0.2 --samples 8",
     "grade": "--model demo --task demo --device cpu --limit 40 --scores magnitude",

@@ -121,7 +121,7 @@ def test_data_without_kinds_say_what_to_do(
         assert not any(b.key == "run_by-slice" for b in app.button)
 
 
-@pytest.mark.parametrize("name", ["ablation", "by-slice", "all-but-one", "harmful"])
+@pytest.mark.parametrize("name", ["ablation", "by-slice", "all-but-one"])
 def test_code_and_command_give_the_same(
     open_page: Callable[..., Any],
     classifier: dict[str, str],
@@ -138,7 +138,7 @@ def test_code_and_command_give_the_same(
     ours = json.loads(capsys.readouterr().out)
     assert main([*shlex.split(command)[1:], "--json"]) == 0
     theirs = json.loads(capsys.readouterr().out)
-    key = {"ablation": "values", "by-slice": "slices", "all-but-one": "rows", "harmful": "heads"}[name]
+    key = {"ablation": "values", "by-slice": "slices", "all-but-one": "rows"}[name]
     assert ours[key] == theirs[key]
     assert ours["baseline"] == theirs["baseline"]
     assert ours["subject"] == theirs["subject"]  # the very same examples

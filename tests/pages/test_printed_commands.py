@@ -18,7 +18,7 @@ from headviz.storage.restoring import made_by, restored
 
 LAYERS, HEADS = SHAPE = (3, 4)
 OFF = HeadMask.full(*SHAPE).without([(0, 0), (1, 1), (2, 3)])
-QUICK = ("by-slice", "harmful")  # the other analyses take longer
+QUICK = ("by-slice", "ablation")  # the other analyses take longer
 NAMES = [a.name for a in ANALYSES.values() if not a.page and "classification" in a.kinds]
 
 

@@ -100,17 +100,17 @@ def test_every_recorded_analysis_is_read_back_and_says_how_it_was_made() -> None
         assert ANALYSES[name].view(found.result).finding
         assert found.command.startswith(f"{ANALYSES[name].line} ")
         assert found.date in found.said
-    assert recorded.analysis("harmful", clf, headviz.load_task("demo", limit=20)) is None
+    assert recorded.analysis("ablation", clf, headviz.load_task("demo", limit=20)) is None
 
 
 @pytest.mark.usefixtures("recorded_runs")
 def test_an_analysis_that_is_recorded_needs_no_click(open_page: Callable[..., Any]) -> None:
-    app = open_page("analyses", **DEMO, analysis="harmful")
+    app = open_page("analyses", **DEMO, analysis="redundant")
     assert not app.exception
     shown = said(app)
     assert "Recorded on" in shown
-    assert "headviz analyse harmful --model demo" in shown
-    assert [b.label for b in app.button if b.key == "run_harmful"] == ["Run it here"]
+    assert "headviz analyse redundant --model demo" in shown
+    assert [b.label for b in app.button if b.key == "run_redundant"] == ["Run it here"]
 
 
 @pytest.mark.usefixtures("recorded_runs")

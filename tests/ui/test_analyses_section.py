@@ -32,7 +32,7 @@ def test_an_analysis_says_itself_whether_it_takes_several_draws(monkeypatch: Any
 
 
 def test_whose_results_other_pages_show_and_whose_take_draws() -> None:
-    assert {a.name for a in ANALYSES.values() if a.over_draws} == {"ablation", "harmful"}
+    assert {a.name for a in ANALYSES.values() if a.over_draws} == {"ablation"}
     told = {a.name: section.REMEMBER[a.tells] for a in ANALYSES.values() if a.tells}
     assert set(told) == {"by-slice", "roles", "grade"}
     assert (told["by-slice"], told["roles"]) == (abilities.remember, abilities.remember_roles)

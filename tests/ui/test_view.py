@@ -88,6 +88,11 @@ def test_heads_that_are_off_can_be_written_by_hand() -> None:
     assert from_address({"off": "4.10,7.0"}) == (replace(View(), mask="4.10,7.0"), [])
 
 
+def test_a_link_to_the_analysis_of_harmful_heads_shows_the_ablation_which_lists_them() -> None:
+    view, complaints = from_address({"analysis": "harmful"})
+    assert (view.analysis, complaints) == ("ablation", [])
+
+
 def test_the_translation_demo_comes_with_its_task() -> None:
     seen, said = from_address({"model": "demo-translation"})
     assert (seen.task, said) == ("demo-translation", [])
@@ -110,7 +115,7 @@ CHOSEN: dict[str, dict[str, Any]] = {  # what a reader chooses on each page
     "head": {"head": "3.5", "a": "x", "target": "neutral", "steps": 4, "arrows": "A→B", "mass": 80, "picture": "arcs"},
     "masklab": {"mask": "0f", "score": "taylor", "count": 7},
     "compare": {"a": "x", "b": "y", "other": "m", "tokens": True, "shift": True, "head": "3.5"},
-    "analyses": {"analysis": "harmful", "select": "same", "orders": "random", "slice": "number", "count": 7},
+    "analyses": {"analysis": "redundant", "select": "same", "orders": "random", "slice": "number", "count": 7},
     "runs": {"run": "r1", "step": 3, "tab": "One example", "numbers": False},
     "distil": {"run": "r1", "step": 3},
     "data": {"base": "m", "samples": 9, "tab": "Upload"},

@@ -30,7 +30,6 @@ ORDERS = ",".join(t["score"] for t in json.loads((DATA / "scores.json").read_tex
 ANALYSES = {
     "ablation": f"headviz analyse ablation {ON_DEMO}",
     "by-slice": f"headviz analyse by-slice {ON_DEMO}",
-    "harmful": f"headviz analyse harmful {ON_DEMO}",
     "roles": f"headviz roles {ON_DEMO} --samples 500",
     "all-but-one": f"headviz analyse all-but-one {ON_DEMO} --select other --margin 2 --samples 500 --seed 0",
     "cross-dataset": f"headviz analyse cross-dataset {ON_DEMO} --other-split unseen",

@@ -44,7 +44,6 @@ analyse all-but-one: analyse all-but-one {custom} --samples 30
 analyse cross-dataset: analyse cross-dataset {all} --other-task custom --other-data {folder} --other-split train
 analyse pruning-curves: analyse pruning-curves {demo} --scores taylor,magnitude --samples 30
 analyse dynamics: analyse dynamics --task demo --limit 13 --checkpoints {checkpoints} --score magnitude --samples 12
-analyse harmful: analyse harmful {custom}
 analyse redundant: analyse redundant {custom} --seconds 600
 analyse interactions: analyse interactions {custom} --samples 8 --seconds 600
 analyse correlation: analyse correlation {custom} --base {base} --samples 12

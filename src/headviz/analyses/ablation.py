@@ -256,11 +256,27 @@ def view(found: Ablation) -> View:
                 shortened=12,
                 height=300,
             ),
+            *_harmful(found),
         ),
         grid=cost_grid(found),
         about=about.about(found.baseline),
         rows=about.rows,
     )
+
+
+def _harmful(found: Ablation) -> list[Table]:
+    """The heads that the model is better without, the most harmful first; no table without any."""
+    scale, heads = found.subject.scale, found.harmful()
+    costs = (found.values, found.interval_high, found.interval_low)
+    rows = [
+        [h, *(scale * (0.0 - float(t[h])) for t in costs), float(found.p_value[h]), float(found.q_value[h])]
+        for h in heads
+    ]
+    caption = (
+        "Heads that do harm: what the model gains without each, in points. They are the best of many, so expect less "
+        f"on new data.{order_told(tied(found.values[h] for h in heads), len(heads))}"
+    )
+    return [Table("harmful_table", ("head", "gain", *ENDS, "p", "q"), rows, caption, in_points("gain"))] if rows else []
 
 
 def cost_grid(found: Ablation) -> Grid:

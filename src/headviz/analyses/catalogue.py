@@ -19,7 +19,6 @@ _MODULES = (
     "stacks",
     "speed",
     "dynamics",
-    "harmful",
     "redundant",
     "interactions",
     "grading",

@@ -137,6 +137,7 @@ LIMITS = {
 
 
 OTHER_NAMES = {"off": "mask"}  # parameters that people write by hand -> the field they mean
+OTHER_VALUES = {("analysis", "harmful"): "ablation"}  # of links to what another value shows now
 TASKS_OF = {"demo-translation": "demo-translation"}  # the task of a model, where it is not the default
 
 
@@ -222,7 +223,7 @@ def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
             complaints.append(f"headviz does not know '{one_line(name[:40])}' in the address and ignores it.{hint}")
             continue
         try:
-            values[name] = _read(name, text)
+            values[name] = _read(name, OTHER_VALUES.get((name, text), text))
         except ValueError:
             complaints.append(
                 f"The address has {name}={one_line(text[:40])}, which is not possible; {FIELDS[name]!r} is shown."
