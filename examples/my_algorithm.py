@@ -1,16 +1,15 @@
-from dataclasses import replace
+import numpy as np
 
-from headviz.pruning.algorithms import Algorithm, masked
+from headviz.pruning.algorithms import Algorithm, Remove, Score
 
 
-def from_the_top(loop):
-    """The next mask: the highest layer's heads go first, within a layer those of lowest score."""
-    scores = loop.first_scores()
-    lower_on_top = tuple(
-        tuple(None if value is None else value - 1000 * layer for value in row)
-        for layer, row in enumerate(scores.values)
-    )
-    return loop.without_lowest(replace(scores, values=lower_on_top, low=None, high=None))
+def from_the_top(full, sizes):
+    """The highest layer's heads go first, within a layer those of lowest score."""
+    scores = yield Score(full)
+    lower_on_top = scores - 1000 * np.arange(len(scores))[:, None]
+    mask = full
+    for size in sizes:
+        mask = yield Remove(lower_on_top, mask, size)
 
 
 ALGORITHMS = [
@@ -20,7 +19,6 @@ ALGORITHMS = [
         what="Score θ* once; remove the heads of the highest layers first; evaluate θ* under each mask.",
         cost="One scoring, no training.",
         source="an example",
-        choose=from_the_top,
-        result=masked,
+        masks=from_the_top,
     )
 ]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headviz.errors import OptionError
-from headviz.pruning import loop, run_plan
+from headviz.pruning import run_plan, step
 from headviz.pruning.finetune.sharing import trained_once
 from headviz.pruning.finetune.training import fine_tune
 from headviz.pruning.options import FinetuneOptions
@@ -31,13 +31,13 @@ def store(tmp_path):
 def trainings(monkeypatch) -> list[bool]:
     """Whether each training was one of the full model."""
     seen: list[bool] = []
-    real = loop.fine_tune
+    real = step.fine_tune
 
     def counted(clf: Any, *args: Any, **options: Any) -> Any:
         seen.append(clf.present.is_full)
         return real(clf, *args, **options)
 
-    monkeypatch.setattr(loop, "fine_tune", counted)
+    monkeypatch.setattr(step, "fine_tune", counted)
     return seen
 
 

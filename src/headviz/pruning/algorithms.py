@@ -1,97 +1,108 @@
-"""The table of pruning algorithms: how each step's mask is chosen, and which model is evaluated with it.
+"""The pruning algorithms and their table.
 
-θ0 = pre-trained weights, θ* = fine-tuned weights, κ = the share of the heads that a step removes. To add an
-algorithm, add an entry with its two functions. Nothing here loads torch.
+θ0 = pre-trained weights, θ* = fine-tuned weights, κ = the share of the heads that a step removes.
+
+An algorithm is a generator. It gets the full mask and ``sizes``, the numbers of heads that are off after each step. It
+yields ``Score`` or ``LearnGates``, which are answered with scores [L, H] (high = keep, NaN = not measured), and one
+mask for each step, which is answered with the mask that the step has. Under that mask θ* is evaluated, or θ0 pruned and
+fine-tuned, as the table says (``retrains``).
+
+Seeds, ties, repairs, checkpoints and the parts of a scoring are not the algorithm's. A run that goes on answers again
+what is stored, so an algorithm depends on its answers only, and asks at most once before each mask.
+
+To add an algorithm, write a generator and an entry. Nothing here loads torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from inspect import isgeneratorfunction
+from typing import TYPE_CHECKING, Any
 
-from .records import Chosen, Result, Scored
+from ..errors import OptionError
+from ..heads import HeadMask
 
 if TYPE_CHECKING:
-    from ..heads import HeadId, HeadMask
+    import numpy as np
 
 
-class Loop(Protocol):
-    """What an algorithm may call during one step of one seed. No call changes the run."""
+@dataclass(frozen=True)
+class Score:
+    """Scores of θ* under ``mask``, or of the model that was trained under ``trained`` (θ* where that is full)."""
 
-    @property
-    def full(self) -> HeadMask:
-        """The mask with every head on."""
-
-    @property
-    def mask(self) -> HeadMask:
-        """The mask of the previous step; at the first step the full one."""
-
-    @property
-    def size(self) -> int:
-        """How many heads are off after this step."""
-
-    @property
-    def candidates(self) -> tuple[HeadId, ...]:
-        """The heads that may still be removed."""
-
-    def first_scores(self) -> Scored:
-        """Scores of θ* with all heads, measured once at the first step."""
-
-    def score_masked(self, mask: HeadMask) -> Scored:
-        """Scores of θ* under a mask."""
-
-    def score_trained(self) -> Scored:
-        """Scores of the model that the previous step has trained; at the first step of θ*."""
-
-    def without_lowest(self, scores: Scored) -> Chosen:
-        """The mask of the previous step without the heads of lowest score, so many that this step's size is reached."""
-
-    def search_by_fisher(self) -> Chosen:
-        """The mask of this step's size that costs least according to the Fisher information of θ*."""
-
-    def search_by_gates(self) -> Chosen:
-        """The mask of this step's size that gates find when exactly so many heads are kept, from the step before on."""
-
-    def masked(self, mask: HeadMask) -> Result:
-        """θ* under a mask, repaired as the plan says and evaluated."""
-
-    def retrained(self, mask: HeadMask) -> Result:
-        """θ0 without the masked heads, repaired as the plan says, fine-tuned and evaluated."""
+    mask: HeadMask | None = None
+    trained: HeadMask | None = None
 
 
-# how the next mask is chosen
+@dataclass(frozen=True, eq=False)
+class LearnGates:
+    """Logits of gates that are learned on θ* while the number of open ones falls from those of ``mask``, until ``size``
+    heads are off. They start from ``gates``, or all open."""
+
+    size: int
+    mask: HeadMask
+    gates: np.ndarray | None = None
 
 
-def by_first_scores(loop: Loop) -> Chosen:
-    return loop.without_lowest(loop.first_scores())
+@dataclass(frozen=True, eq=False)
+class Remove:
+    """The mask of ``size`` heads off: ``mask`` without the heads of lowest score."""
+
+    scores: np.ndarray
+    mask: HeadMask
+    size: int
 
 
-def by_masked_scores(loop: Loop) -> Chosen:
-    return loop.without_lowest(loop.score_masked(loop.mask))
+@dataclass(frozen=True)
+class FisherSearch:
+    """The mask of ``size`` heads off that costs least by the Fisher information of θ*, rearranged within each layer."""
+
+    size: int
 
 
-def by_trained_scores(loop: Loop) -> Chosen:
-    return loop.without_lowest(loop.score_trained())
+GENERATOR = "masks is a generator function of (full, sizes) that yields Score(mask) and masks (docs/plugins.md)."
+
+Question = Score | LearnGates
+Masks = Generator[Question | Remove | FisherSearch | HeadMask, Any, None]
 
 
-def by_fisher_search(loop: Loop) -> Chosen:
-    return loop.search_by_fisher()
+def score_once(full: HeadMask, sizes: Sequence[int]) -> Masks:
+    """S(θ*) once; the lowest heads go first."""
+    scores = yield Score(full)
+    mask = full
+    for size in sizes:
+        mask = yield Remove(scores, mask, size)
 
 
-def by_exact_gates(loop: Loop) -> Chosen:
-    return loop.search_by_gates()
+def score_masked(full: HeadMask, sizes: Sequence[int]) -> Masks:
+    """Repeat: S(θ* under the mask so far); remove the lowest heads of those left."""
+    mask = full
+    for size in sizes:
+        scores = yield Score(mask)
+        mask = yield Remove(scores, mask, size)
 
 
-# which model is evaluated under the mask
+def score_trained(full: HeadMask, sizes: Sequence[int]) -> Masks:
+    """Start with all heads and model = θ*. Repeat: S(model); remove the lowest heads; model = FT(θ0 pruned)."""
+    mask = full
+    for size in sizes:
+        scores = yield Score(trained=mask)
+        mask = yield Remove(scores, mask, size)
 
 
-def masked(loop: Loop, mask: HeadMask) -> Result:
-    return loop.masked(mask)
+def search_by_fisher(full: HeadMask, sizes: Sequence[int]) -> Masks:
+    """For each size: search by the gradients of θ*'s gates, then rearrange."""
+    for size in sizes:
+        yield FisherSearch(size)
 
 
-def retrained(loop: Loop, mask: HeadMask) -> Result:
-    return loop.retrained(mask)
+def exact_gates(full: HeadMask, sizes: Sequence[int]) -> Masks:
+    """For each size: learn which heads to keep, from the gates of the step before on. A head may come back."""
+    gates, mask = None, full
+    for size in sizes:
+        gates = yield LearnGates(size, mask, gates)
+        mask = yield Remove(gates, full, size)
 
 
 @dataclass(frozen=True)
@@ -103,15 +114,18 @@ class Algorithm:
     what: str  # what it does, in one sentence
     cost: str  # what it costs, in one sentence
     source: str
-    choose: Callable[[Loop], Chosen]
-    result: Callable[[Loop, HeadMask], Result]
+    masks: Callable[[HeadMask, Sequence[int]], Masks]
     retrains: bool = False  # evaluates θ0 pruned and fine-tuned, so a base model is needed; otherwise θ* masked
-    rescores: bool = False  # scores again before every step
-    scores_trained: bool = False  # a step's scores need the model that the previous step has trained
+    rescores: bool = False  # scores before every step; forecasts count on it
+    scores_trained: bool = False  # scores the models that it trains; a plan needs scores of θ* then
     of_remaining: bool = False  # κ counts the heads that are left, not all heads
     only_score: str | None = None  # the score that the method is defined by
     default_repair: str = "none"
     thesis_row: str | None = None  # its row in the thesis's tables of winning tickets
+
+    def __post_init__(self) -> None:
+        if not isgeneratorfunction(self.masks):
+            raise OptionError(f"Algorithm '{self.name}': {GENERATOR}")
 
 
 _ENTRIES = (
@@ -121,8 +135,7 @@ _ENTRIES = (
         "Score θ* once; remove k·κ of all heads for k = 1, 2, …; evaluate θ* under each mask.",
         "One scoring, no training.",
         "Michel et al. 2019; thesis baseline",
-        by_first_scores,
-        masked,
+        score_once,
     ),
     Algorithm(
         "iterative",
@@ -130,8 +143,7 @@ _ENTRIES = (
         "Score θ* under the mask so far, remove κ of all heads more, repeat; evaluate θ* under each mask.",
         "One scoring per step, no training.",
         "thesis alg. 6.1; Michel et al.'s exact variant",
-        by_masked_scores,
-        masked,
+        score_masked,
         rescores=True,
     ),
     Algorithm(
@@ -140,8 +152,7 @@ _ENTRIES = (
         "The masks of 'iterative'; at each, prune θ0, fine-tune, evaluate.",
         "One scoring and one training per step; the trainings are independent of each other.",
         "thesis",
-        by_masked_scores,
-        retrained,
+        score_masked,
         retrains=True,
         rescores=True,
         thesis_row="IGSPF",
@@ -152,8 +163,7 @@ _ENTRIES = (
         "Score the model of the step before (first θ*), remove κ of all heads more, fine-tune θ0 pruned by the mask.",
         "One scoring and one training per step, one after the other.",
         "thesis",
-        by_trained_scores,
-        retrained,
+        score_trained,
         retrains=True,
         rescores=True,
         scores_trained=True,
@@ -165,8 +175,7 @@ _ENTRIES = (
         "As 'igspp', but κ of the remaining heads each round.",
         "One scoring and one training per round; more rounds for the same sparsity.",
         "thesis alg. 6.2",
-        by_trained_scores,
-        retrained,
+        score_trained,
         retrains=True,
         rescores=True,
         scores_trained=True,
@@ -178,8 +187,7 @@ _ENTRIES = (
         "Score θ* once; at each sparsity prune θ0, fine-tune, evaluate.",
         "One scoring, one training per step; the trainings are independent of each other.",
         "thesis",
-        by_first_scores,
-        retrained,
+        score_once,
         retrains=True,
         thesis_row="one-shot ISP",
     ),
@@ -190,8 +198,7 @@ _ENTRIES = (
         "the kept heads may be tuned (repair 'tune'). The weights stay frozen.",
         "One scoring, no training; tuning adds one pass over a sample per layer.",
         "Kwon et al. 2022",
-        by_fisher_search,
-        masked,
+        search_by_fisher,
         only_score="fisher",
         default_repair="tune",
     ),
@@ -202,8 +209,7 @@ _ENTRIES = (
         "under each mask.",
         "One learning, no training of the weights: some 200 forward and backward passes of 32 examples.",
         "after Voita et al. 2019, with plain gates",
-        by_first_scores,
-        masked,
+        score_once,
         only_score="gates",
     ),
     Algorithm(
@@ -212,8 +218,7 @@ _ENTRIES = (
         "As 'gates', but with gates that are drawn at random and are often exactly open or closed.",
         "One learning, no training of the weights: some 200 forward and backward passes of 32 examples.",
         "Louizos et al. 2018, Voita et al. 2019",
-        by_first_scores,
-        masked,
+        score_once,
         only_score="gates-hard",
     ),
     Algorithm(
@@ -223,8 +228,7 @@ _ENTRIES = (
         "evaluate θ* under each mask. A head may come back.",
         "One learning in pieces, no training of the weights: some 200 forward and backward passes of 32 examples.",
         "after Li, Cotterell and Sachan 2021",
-        by_exact_gates,
-        masked,
+        exact_gates,
         only_score="gates-exact",
     ),
     Algorithm(
@@ -234,8 +238,7 @@ _ENTRIES = (
         "themselves, and last those that stay open; evaluate θ* under each mask.",
         "Three learnings, no training of the weights: some 600 forward and backward passes of 32 examples.",
         "Nam et al. 2025",
-        by_first_scores,
-        masked,
+        score_once,
         only_score="gates-causal",
     ),
 )
@@ -247,7 +250,7 @@ DEFAULT = WITHOUT_TRAINING[0]
 
 def of_one_scoring(retrains: bool) -> str:
     """The algorithm whose masks come from one scoring of θ*, with or without a training under each mask."""
-    return next(e.name for e in _ENTRIES if e.choose is by_first_scores and e.retrains == retrains)
+    return next(e.name for e in _ENTRIES if e.masks is score_once and e.retrains == retrains)
 
 
 def retrains(name: str) -> bool:
@@ -258,3 +261,12 @@ def retrains(name: str) -> bool:
 def thesis_row(name: str) -> str | None:
     """The algorithm's row in the thesis's tables; None if it has none, or is not loaded here."""
     return ALGORITHMS[name].thesis_row if name in ALGORITHMS else None
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """A plugin of the older interface imports these."""
+        if name in ("masked", "retrained", "Loop"):
+            raise OptionError(f"An algorithm has no 'choose' and 'result' any more: {GENERATOR}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

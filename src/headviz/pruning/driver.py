@@ -10,8 +10,9 @@ from .. import __version__
 from ..errors import RunError
 from ..progress import Cancel, PhaseProgress, stop_if
 from ..storage.paths import new_folder
-from .algorithms import ALGORITHMS
+from .algorithms import Score
 from .plan import PruningPlan
+from .replay import Replay, trained_at
 from .state import BUILD, CHOOSE, MODELS, Done, ScorePart, State, Work, checkpoint_folder, tidy
 
 if TYPE_CHECKING:
@@ -42,21 +43,18 @@ def works(plan: PruningPlan, state: State) -> list[Work]:
 def ready(plan: PruningPlan, state: State) -> list[Work]:
     """The works that can be done now. They may run at the same time."""
     finished = _finished(state)
-    return [w for w in works(plan, state) if w not in finished and needs(plan, w) <= finished]
+    return [w for w in works(plan, state) if w not in finished and _can_be_done(plan, state, w, finished)]
 
 
-def needs(plan: PruningPlan, work: Work) -> set[Work]:
-    """The works that must be done before this one."""
-    if work.step == 0:
-        return set()
+def _can_be_done(plan: PruningPlan, state: State, work: Work, finished: set[Work]) -> bool:
     if work.kind == BUILD:
-        return {Work(CHOOSE, work.seed, work.step)}
-    before: set[Work] = set()
-    if work.step > 1:
-        before.add(Work(CHOOSE, work.seed, work.step - 1))
-        if ALGORITHMS[plan.algorithm].scores_trained:
-            before.add(Work(BUILD, work.seed, work.step - 1))
-    return before
+        return work.step == 0 or Work(CHOOSE, work.seed, work.step) in finished
+    if work.step > 1 and Work(CHOOSE, work.seed, work.step - 1) not in finished:
+        return False
+    question = Replay(plan, state, work.seed, work.step).question
+    if not isinstance(question, Score) or question.trained is None or question.trained.is_full:
+        return True
+    return Work(BUILD, work.seed, trained_at(state, work.seed, question.trained)) in finished
 
 
 def perform(
@@ -73,17 +71,18 @@ def perform(
     The phases of ``progress(phase, done, total)`` are score, repair, train and evaluate. ``parts`` are all parts of
     its scoring, in order, if they have been measured before.
     """
-    from .loop import Loop
+    from .step import Step
 
     _require_ready(plan, state, work, cancel)
-    loop = Loop(context, plan, state, work, progress, cancel, parts)
-    return loop.choose() if work.kind == CHOOSE else loop.build()
+    step = Step(context, plan, state, work, progress, cancel)
+    return step.choose(parts or ()) if work.kind == CHOOSE else step.build()
 
 
 def score_parts(plan: PruningPlan, state: State, work: Work) -> int:
     """Into how many parts the scoring of a work can be split; 1 = it cannot, or there is no scoring."""
-    scores = work.kind == CHOOSE and (work.step == 1 or ALGORITHMS[plan.algorithm].rescores)
-    if not scores or not state.score_parts:
+    if work.kind == BUILD or not state.score_parts:
+        return 1
+    if not isinstance(Replay(plan, state, work.seed, work.step).question, Score):
         return 1
     return state.score_parts[plan.seeds.index(work.seed)]
 
@@ -98,10 +97,10 @@ def measure_part(
     cancel: Cancel | None = None,
 ) -> ScorePart:
     """Do one part of a scoring. Parts do not depend on each other."""
-    from .loop import Loop
+    from .step import Step
 
     _require_ready(plan, state, work, cancel)
-    return Loop(context, plan, state, work, progress, cancel).measure_part(part)
+    return Step(context, plan, state, work, progress, cancel).measure_part(part)
 
 
 def _require_ready(plan: PruningPlan, state: State, work: Work, cancel: Cancel | None) -> None:
@@ -115,11 +114,10 @@ def absorb(plan: PruningPlan, state: State, done: Done) -> State:
     if done.work in _finished(state):
         raise RunError(f"Work {done.work.key} is in the state already.")
     order = {w: i for i, w in enumerate(works(plan, state))}
-    notes = (*state.notes, *(n for n in done.notes if n not in state.notes))
     if done.choice is not None:
         choices = (*state.choices, done.choice)
         return dataclasses.replace(
-            state, choices=tuple(sorted(choices, key=lambda c: order[Work(CHOOSE, c.seed, c.step)])), notes=notes
+            state, choices=tuple(sorted(choices, key=lambda c: order[Work(CHOOSE, c.seed, c.step)]))
         )
     if done.record is None or done.logits is None:
         raise RunError(f"Work {done.work.key} gave neither a choice nor a record.")
@@ -128,7 +126,6 @@ def absorb(plan: PruningPlan, state: State, done: Done) -> State:
         state,
         records=tuple(sorted(records, key=lambda r: order[Work(BUILD, r.seed, r.step)])),
         logits={**state.logits, done.record.logits: done.logits},
-        notes=notes,
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +20,7 @@ from ..evaluation.plain import class_order, metrics_for
 from ..models.pruning import never_empty, prune
 from ..models.text_length import LENGTH
 from .measure import Measured, measured, measured_texts
-from .records import Result
-from .state import StepRecord, Work, logits_digest
+from .state import Point, StepRecord, Work, logits_digest
 
 if TYPE_CHECKING:
     from ..heads import HeadMask
@@ -29,6 +29,19 @@ if TYPE_CHECKING:
     from .context import Context
 
 END = "\n"
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """An evaluated model."""
+
+    answers: np.ndarray  # to every dev example, as the run's judge gives them
+    parameters: int
+    flops: int
+    seconds: dict[str, float]
+    curve: tuple[Point, ...] = ()
+    repair_error: dict[str, Any] | None = None
+    trained: Classifier | None = None
 
 
 class Judge(ABC):

@@ -79,6 +79,22 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Scored:
+    """A score table as a state keeps it; None = not measured."""
+
+    values: Table
+    low: Table | None = None
+    high: Table | None = None
+    samples: int = 0
+
+    @classmethod
+    def of(cls, choice: Choice) -> Scored:
+        """The scores of an earlier step."""
+        assert choice.scores is not None
+        return cls(choice.scores, choice.interval_low, choice.interval_high, choice.samples)
+
+
+@dataclass(frozen=True)
 class Point:
     """One entry of a learning curve; None = not measured there."""
 
@@ -142,7 +158,6 @@ class Done:
     choice: Choice | None = None
     record: StepRecord | None = None
     logits: np.ndarray | None = None
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,7 @@ from .. import plugins
 from ..errors import ModelError, OptionError
 from .algorithms import ALGORITHMS
 from .measure import none
-from .records import Scored
-from .state import Table
+from .state import Scored, Table
 
 if TYPE_CHECKING:
     from ..heads import HeadMask
@@ -122,17 +121,16 @@ def _keywords(plan: PruningPlan, how: Scoring) -> dict[str, Any]:
 
 
 def exact_gates(
-    clf: Classifier, data: Dataset, plan: PruningPlan, how: Scoring, before: Table | None, counts: tuple[int, int]
+    clf: Classifier, data: Dataset, plan: PruningPlan, how: Scoring, start: np.ndarray, counts: tuple[int, int]
 ) -> np.ndarray:
     """[L, H] logits of the gates once only ``counts[1]`` of them are kept, learned from ``counts[0]`` on.
 
-    ``before`` has the logits to begin with; None in it = a head that stays on.
+    ``start`` has the logits to begin with; NaN in it = a head that stays on.
     """
     from ..scores.gate_scores import learn_count
     from ..scores.scoring import Scoring as HeadScoring
 
     scoring = HeadScoring(clf, data, **_keywords(plan, how))
-    start = None if before is None else np.array(before, dtype=float)  # None becomes NaN
     return learn_count(scoring, start, *counts)
 
 

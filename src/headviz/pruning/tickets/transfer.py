@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...progress import Cancel, PhaseProgress, Progress
     from ...tasks import Dataset
     from ..context import Context
-    from ..records import Result as Evaluated
+    from ..judging import Result as Evaluated
 
 FULL = ""  # the source of cells with every head on, and of random masks
 RANDOM = 5  # random masks of each size without retraining; with it, one for each seed

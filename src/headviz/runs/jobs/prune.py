@@ -123,7 +123,6 @@ class PruningJob(RunJob):
             state,
             choices=() if done.choice is None else (done.choice,),
             records=() if done.record is None else (done.record,),
-            notes=tuple(done.notes),
             logits={state.reference.logits: state.logits[state.reference.logits]}
             | ({} if done.record is None or done.logits is None else {done.record.logits: done.logits}),
         )
@@ -143,7 +142,7 @@ class PruningJob(RunJob):
         record = alone.record(work.seed, work.step) if work.kind == BUILD else None
         choice = None if work.kind == BUILD else alone.choice(work.seed, work.step)
         logits = None if record is None else alone.logits[record.logits]
-        return absorb(self.plan, state, Done(work, choice, record, logits, alone.notes))
+        return absorb(self.plan, state, Done(work, choice, record, logits))
 
     def steps(self, held: Held | None) -> dict[int, dict[str, Any]]:
         if held is None:

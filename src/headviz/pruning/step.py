@@ -1,0 +1,307 @@
+"""The heavy part of a run: answer what an algorithm asks, make its mask, and make and evaluate the model under it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import RunError
+from ..heads import HeadId, HeadMask
+from ..models.pruning import prune
+from ..progress import Cancel, PhaseProgress, Progress, of_phase
+from ..scores.gate_scores import gate_gradients
+from ..scores.learned import OPEN
+from ..scores.statistics import total
+from ..ties import Seed, grid_values, lowest, tied
+from .algorithms import ALGORITHMS, FisherSearch, LearnGates, Question, Remove, Score
+from .finetune.sharing import trained_once
+from .finetune.training import Trained, fine_tune
+from .judging import Result, judge_of
+from .options import FinetuneOptions
+from .plan import DRAWN, PruningPlan
+from .repair.apply import Repaired, repaired
+from .repair.kinds import NOTHING
+from .replay import Replay, mask_of, trained_at
+from .rows import rows_of
+from .search import rearranged, search
+from .state import BUILD, Choice, Done, Scored, ScorePart, State, Work, checkpoint_folder
+from .step_scores import Scoring, exact_gates, measured_part, plain_table, score_table, scored
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+    from .context import Context
+
+
+class Step:
+    """One step of one seed. Nothing here changes the state."""
+
+    def __init__(
+        self,
+        context: Context,
+        plan: PruningPlan,
+        state: State,
+        work: Work,
+        progress: PhaseProgress | None = None,
+        cancel: Cancel | None = None,
+    ) -> None:
+        self.context, self.plan, self.state, self.work = context, plan, state, work
+        self.progress, self.cancel = progress, cancel
+        self.full = HeadMask.full(state.num_layers, state.num_heads)
+        self.rows = rows_of(plan, context.clf)
+        before = state.choice(work.seed, work.step - 1)
+        self.before = self.full if before is None else mask_of(state, before)  # the mask of the previous step
+
+    # the kinds of work ------------------------------------------------------------------------
+
+    def choose(self, parts: Sequence[ScorePart] = ()) -> Done:
+        """Find the mask of this step. ``parts`` are all parts of its scoring, in order, if they are measured."""
+        start = time.perf_counter()
+        algorithm = Replay(self.plan, self.state, self.work.seed, self.work.step)
+        if algorithm.question is not None:
+            algorithm.answer(self._answer(algorithm.question, parts))
+        mask, found = self._mask(algorithm.mask, algorithm.scores)
+        choice = Choice(
+            seed=self.work.seed,
+            step=self.work.step,
+            mask=mask.hex,
+            scores=None if found is None else found.values,
+            interval_low=None if found is None else found.low,
+            interval_high=None if found is None else found.high,
+            samples=0 if found is None else found.samples,
+            seconds=time.perf_counter() - start + sum(p.seconds for p in parts),
+        )
+        return Done(self.work, choice=choice)
+
+    def measure_part(self, number: int) -> ScorePart:
+        """One part of the scores that this step asks for."""
+        start = time.perf_counter()
+        question = Replay(self.plan, self.state, self.work.seed, self.work.step).question
+        if not isinstance(question, Score):
+            raise RunError(f"The choice {self.work.key} asks for no scores, so it has no parts.")
+        clf, mask = self._scored(question)
+        tables = measured_part(clf, self._sample, self.plan, number, self._how(mask), self.context.memory)
+        return ScorePart(tables, time.perf_counter() - start)
+
+    def build(self) -> Done:
+        """Make the model of this step and evaluate it."""
+        choice = self.state.choice(self.work.seed, self.work.step)
+        mask = self.full if choice is None else mask_of(self.state, choice)
+        result = self._full_result() if choice is None else self.result(mask)
+        seconds = 0.0 if choice is None else choice.seconds
+        reference = self.state.logits[self.state.reference.logits]
+        record = judge_of(self.context, self.plan.label_order, self.plan.flops_length).record(
+            result, mask, self.work, seconds, reference
+        )
+        if result.trained is not None:
+            folder = self.context.keep_trained(self.work.seed, self.work.step, result.trained)
+            record = replace(record, model=folder, model_digest=result.trained.digest)
+        if choice is not None and choice.scores is not None:
+            record = replace(record, tied=tied(grid_values(self._compared(choice), self._left(self.before))))
+        return Done(self.work, record=record, logits=result.answers)
+
+    # masks ------------------------------------------------------------------------------------
+
+    def _mask(self, wish: Remove | FisherSearch | HeadMask, scores: Scored | None) -> tuple[HeadMask, Scored | None]:
+        """The mask that an algorithm wants, and what it was chosen by."""
+        if isinstance(wish, FisherSearch):
+            return self._searched(wish.size)
+        if isinstance(wish, HeadMask):
+            return wish, scores
+        count = wish.size - len(wish.mask.off)
+        more = lowest(wish.scores, count, self._left(wish.mask), self.plan.keep_per_layer, seed=self._tie_seed)
+        return wish.mask.without(more), scores
+
+    def _searched(self, size: int) -> tuple[HeadMask, Scored]:
+        """Search and rearrange for a size, from θ*'s gradients (computed once per seed)."""
+        context, plan, data = self.context, self.plan, self._sample
+        key = ("gradients", plan.label_order, data.digest)  # with the label order, because plans share a context
+        if key not in context.memory:
+            context.memory[key] = gate_gradients(
+                context.clf, data, plan.label_order, self._progress("score"), self.cancel
+            )
+        gradients = context.memory[key]  # [n, L, H]
+        mask = search(gradients, size, plan.keep_per_layer, self.rows, self._tie_seed)
+        found = total(gradients**2)
+        low, high = plain_table(found.low), plain_table(found.high)
+        scores = Scored(plain_table((gradients**2).sum(axis=0)), low, high, len(data))
+        return rearranged(mask, gradients, self._tie_seed), scores
+
+    def _left(self, mask: HeadMask) -> tuple[HeadId, ...]:
+        """The heads that may be removed: those that are on, in the plan's rows."""
+        return tuple(h for h in mask.kept if h.layer in self.rows)
+
+    def _compared(self, choice: Choice) -> Any:
+        """The table [L][H] by which a choice compared heads: its scores, or what the algorithm made of them."""
+        algorithm = Replay(self.plan, self.state, choice.seed, choice.step)
+        if algorithm.question is not None:
+            algorithm.answer(Scored.of(choice))
+        return algorithm.mask.scores if isinstance(algorithm.mask, Remove) else choice.scores
+
+    @property
+    def _tie_seed(self) -> Seed:
+        """What breaks ties: the same draw at every step, and when the run goes on."""
+        return self.work.seed if self.plan.ties == DRAWN else None
+
+    # scores -----------------------------------------------------------------------------------
+
+    def _answer(self, question: Question, parts: Sequence[ScorePart]) -> Scored:
+        if isinstance(question, LearnGates):
+            return self._learned(question)
+        if self.plan.score_source == "masked-lm":
+            return self._of_masked_lm(question)
+        clf, mask = self._scored(question)
+        tables = [part.tables for part in parts] or None
+        return score_table(self.context.score, clf, self._sample, self.plan, self._how(mask), tables)
+
+    def _scored(self, question: Score) -> tuple[Classifier, HeadMask | None]:
+        """The model that a question is about, and the mask that it is scored under."""
+        if question.trained is not None:
+            return self._trained_under(question.trained), None
+        mask = self.full if question.mask is None else question.mask
+        if mask.is_full or self.plan.repair == NOTHING:
+            return self.context.clf, mask
+        # all parts of a scoring need the same model
+        key = (self.plan.digest, self.work, mask.hex)
+        known = self.context.memory.get("repaired")
+        if known is None or known[0] != key:
+            known = (key, self._repaired(self.context.clf, mask).classifier)
+            self.context.memory["repaired"] = known
+        return known[1], None
+
+    def _trained_under(self, mask: HeadMask) -> Classifier:
+        """The model that an earlier step trained; θ* if nothing is off."""
+        number = trained_at(self.state, self.work.seed, mask)
+        record = self.state.record(self.work.seed, number)
+        if number == 0 or record is None:
+            return self.context.clf
+        model = self.context.trained(record)
+        if model is None:  # its folder is gone: the same seed trains the same model again
+            again = Work(BUILD, self.work.seed, number)
+            model = Step(self.context, self.plan, self.state, again, self.progress, self.cancel).retrained(mask).trained
+            assert model is not None
+        return model
+
+    def _of_masked_lm(self, question: Score) -> Scored:
+        """Scores of θ0 at its own task under the mask, not of the model that was given."""
+        from .masked_lm import masked_lm_scores
+
+        clf = self.context.masked_lm()
+        mask = question.trained if question.mask is None else question.mask
+        options = dict(self.plan.score_options)
+        found = masked_lm_scores(clf, self._sample, self.plan.score, options=options, **self._how(mask).given)
+        return scored(found, clf, self._sample, self.plan, mask)
+
+    def _learned(self, question: LearnGates) -> Scored:
+        """The logits of gates that are learned until exactly so many are open."""
+        heads, start = len(self._left(self.full)), question.gates
+        if start is None:
+            start = np.full((self.state.num_layers, self.state.num_heads), np.nan)
+            start[self.rows.start : self.rows.stop] = OPEN
+        counts = heads - len(question.mask.off), heads - question.size
+        logits = exact_gates(self.context.clf, self._sample, self.plan, self._how(None), start, counts)
+        return Scored(plain_table(logits), samples=len(self._sample))
+
+    @property
+    def _sample(self) -> Any:
+        return self.context.sample(self.plan, self.work.seed, self.plan.samples)
+
+    def _how(self, mask: HeadMask | None) -> Scoring:
+        place = checkpoint_folder(self.context.folder, self.work.seed, self.work.step) / "score.safetensors"
+        return Scoring(self.work.seed, mask, self._progress("score"), self.cancel, place)
+
+    # models -----------------------------------------------------------------------------------
+
+    def result(self, mask: HeadMask) -> Result:
+        """The model that the algorithm evaluates under a mask."""
+        return self.retrained(mask) if ALGORITHMS[self.plan.algorithm].retrains else self.masked(mask)
+
+    def masked(self, mask: HeadMask) -> Result:
+        """θ* under a mask, repaired as the plan says; nothing is trained."""
+        clf = self.context.clf
+        if self.plan.repair == NOTHING:
+            return self._evaluated(clf, mask)
+        fixed = self._repaired(clf, mask)
+        return self._evaluated(fixed.classifier, None, {"repair": fixed.seconds}, fixed.error)
+
+    def retrained(self, mask: HeadMask) -> Result:
+        """θ0 pruned by a mask, repaired as the plan says, then fine-tuned."""
+        base = self.context.base(self.work.seed)
+        seconds: dict[str, float] = {}
+        error = None
+        if mask.is_full:
+            small = base
+        elif self.plan.repair == NOTHING:
+            small = prune(base, mask)
+        else:
+            fixed = self._repaired(base, mask)
+            small, error, seconds["repair"] = fixed.classifier, fixed.error, fixed.seconds
+        trained = self._trained(small)
+        seconds["train"] = trained.seconds
+        result = self._evaluated(trained.classifier, None, seconds, error)
+        return replace(result, curve=trained.curve, trained=trained.classifier)
+
+    def _trained(self, small: Classifier) -> Trained:
+        """FT(θ0 pruned). With all heads it is the same for every algorithm and score, so it is shared."""
+        context, seed = self.context, self.work.seed
+        options = FinetuneOptions.from_dict(self.state.finetune or {})
+        dev, order = context.dev, self.plan.label_order
+
+        def training() -> Trained:
+            return fine_tune(
+                small,
+                context.train,
+                options,
+                seed,
+                dev=dev,
+                label_order=order,
+                folder=checkpoint_folder(context.folder, seed, self.work.step) / "finetuning",
+                progress=self._progress("train"),
+                cancel=self.cancel,
+            )
+
+        store = context.store if small.present.is_full else None
+        return trained_once(store, small, context.train, options, seed, dev=dev, label_order=order, training=training)
+
+    def _repaired(self, clf: Classifier, mask: HeadMask) -> Repaired:
+        """A model pruned by a mask, with the kept weights repaired on the seed's sample."""
+        return repaired(
+            clf,
+            mask,
+            self.context.sample(self.plan, self.work.seed, self.plan.repair_samples),
+            self.plan.repair,
+            memory=self.context.memory,
+            progress=self._progress("repair"),
+            cancel=self.cancel,
+        )
+
+    def _full_result(self) -> Result:
+        """The result of step 0, the model with every head. θ* itself has been evaluated already."""
+        if ALGORITHMS[self.plan.algorithm].retrains and self.plan.retrain_full:
+            return self.retrained(self.full)
+        reference = self.state.reference
+        return Result(
+            answers=self.state.logits[reference.logits],
+            parameters=reference.parameters,
+            flops=reference.flops,
+            seconds=dict(reference.seconds),
+        )
+
+    def _evaluated(
+        self,
+        clf: Classifier,
+        mask: HeadMask | None,
+        seconds: Mapping[str, float] | None = None,
+        error: dict[str, Any] | None = None,
+    ) -> Result:
+        """The evaluated model; ``seconds`` and ``error`` are those of its making."""
+        judge = judge_of(self.context, self.plan.label_order, self.plan.flops_length)
+        result = judge.evaluated(clf, mask, self._progress("evaluate"), self.cancel)
+        return replace(result, seconds={**(seconds or {}), **result.seconds}, repair_error=error)
+
+    def _progress(self, phase: str) -> Progress | None:
+        """The progress callback of one phase."""
+        return of_phase(self.progress, phase)
