@@ -22,7 +22,7 @@ LEVELS = [
     "attention tasks",
     "models",
     "evaluation attribution",
-    "scores charts display",
+    "scores display",
     "analyses pruning distillation",
     "runs reports",
     "cli commands __main__ notebook transformers4",

@@ -154,7 +154,7 @@ def test_a_run_is_archived_brought_back_and_deleted(
 
 
 def test_the_steps_of_a_report_fit_a_window_and_are_scrolled_on_a_phone(browser: Any) -> None:
-    from headviz.charts.numbers import change
+    from headviz.display.numbers import change
     from headviz.reports.html_page import Page
 
     names = ("accuracy", "f1")

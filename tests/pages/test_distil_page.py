@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headviz.charts.distil import learning_curves
+from headviz.display.figures.distil import learning_curves
 from headviz.distillation.plan import DistillationPlan
 from headviz.distillation.run_state import absorb, begin
 from headviz.errors import UserError

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from headviz.charts.style import FAINT
+from headviz.display.figures.style import FAINT
 from headviz.errors import RunError, UserError
 from headviz.heads import HeadMask
 from headviz.reports.html_page import Page

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headviz.attribution.maps import Maps
-from headviz.charts.maps import CELLS, thumbnails
+from headviz.display.figures.maps import CELLS, thumbnails
 from headviz.heads import HeadId, HeadMask
 from headviz.ui.pages.head.relation import said, strongest, weight
 from headviz.ui.widgets.maps import LIMIT, Panel, message, pack

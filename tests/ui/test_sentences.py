@@ -37,7 +37,7 @@ def test_words_that_stand_twice_are_told_apart_by_place() -> None:
 
 def test_an_explained_answer_near_chance_is_said_to_be_so() -> None:
     """The page explained "contradiction" at 0.34 without a word, on an axis that a change of .03 filled."""
-    from headviz.charts.parts import token_curves
+    from headviz.display.figures.parts import token_curves
     from headviz.heads import HeadMask
     from headviz.ui.pages.compare.explanations import about
 

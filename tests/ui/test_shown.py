@@ -232,7 +232,7 @@ def test_a_long_word_below_the_rows_that_the_browser_measures_is_not_cut_off(mon
 
 
 def test_a_share_is_never_minus_nothing() -> None:
-    from headviz.charts.numbers import percent
+    from headviz.display.numbers import percent
 
     assert [percent(v) for v in (-0.001, 0.001, 0.1, -0.256, float("nan"))] == ["0 %", "0 %", "+10 %", "−26 %", "–"]
 

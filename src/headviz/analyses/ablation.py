@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..charts.numbers import interval, number, points
-from ..charts.numbers import metric as metric_text
+from ..display.numbers import interval, number, points
+from ..display.numbers import metric as metric_text
 from ..evaluation.comparison import measure
 from ..evaluation.intervals import interval_of_mean, over_draws
 from ..evaluation.significance import benjamini_hochberg, holm
@@ -174,8 +174,8 @@ def figure(found: Ablation) -> Figure:
     """The grid of costs, significant heads marked, beside the histogram against the baseline."""
     from plotly.subplots import make_subplots
 
-    from ..charts.palette import MODELS, NEUTRAL
-    from ..charts.style import SMALL, frame, grid
+    from ..display.figures.palette import MODELS, NEUTRAL
+    from ..display.figures.style import SMALL, frame, grid
 
     fig = make_subplots(1, 2, column_widths=[0.56, 0.44], horizontal_spacing=0.24)
     unclear = undecided(found.interval_low, found.interval_high)
@@ -219,7 +219,7 @@ def figure(found: Ablation) -> Figure:
 
 
 def _histogram(found: Ablation) -> Figure:
-    from ..charts.histograms import value_histogram
+    from ..display.figures.histograms import value_histogram
 
     about = found.subject
     return value_histogram(about.scale * found.values, found.significant(), f"cost, points of {about.metric}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..charts.numbers import interval, points
+from ..display.numbers import interval, points
 from ..display.recipes import Code, call
 from ..errors import OptionError
 from ..evaluation.comparison import deltas, measure
@@ -156,8 +156,8 @@ def figure(found: AllButOne) -> Figure:
     """What each layer's best single head changes, with its interval; Michel et al.'s table beside it for MNLI."""
     import plotly.graph_objects as go
 
-    from ..charts.palette import NEUTRAL
-    from ..charts.style import FAINT, frame, tone, whisker
+    from ..display.figures.palette import NEUTRAL
+    from ..display.figures.style import FAINT, frame, tone, whisker
     from ..reference import find
 
     rows, unit = found.rows, found.subject.scale

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..charts.numbers import points
+from ..display.numbers import points
 from ..errors import OptionError
 from ..evaluation.comparison import Answers, Delta, deltas, measure
 from ..evaluation.constant import going_on, remark_on
@@ -228,7 +228,7 @@ def run(given: Given) -> BySlice:
 
 def figure(found: BySlice) -> Figure:
     """Kinds of examples down, the heads that they hang on across; a block on the diagonal is a specialist."""
-    from ..charts.heads import marked_map
+    from ..display.figures.heads import marked_map
 
     heads = found.telling()
     layer, head = np.array(heads, dtype=int).reshape(-1, 2).T

@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..charts.numbers import number
+from ..display.numbers import number
 from ..errors import OptionError, unknown_choice
 from ..evaluation.verdict import verdict
 from ..heads import CLASSIFICATION
@@ -216,7 +216,7 @@ def figure(found: CorrelationGrids) -> Figure:
     """Signed: pre-trained, fine-tuned and their difference. Below: |ρ|, before and after. One scale each."""
     from plotly.subplots import make_subplots
 
-    from ..charts.style import frame, grid
+    from ..display.figures.style import frame, grid
 
     after = np.abs(found.fine_tuned)
     rows = (

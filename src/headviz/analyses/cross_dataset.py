@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..charts.numbers import number, p_text
+from ..display.numbers import number, p_text
 from ..errors import OptionError
 from ..evaluation.significance import LEVEL
 from ..heads import HeadId, head_name
@@ -101,9 +101,9 @@ def figure(found: CrossDataset) -> Figure:
     """One point per head, cost on one data set against cost on the other."""
     import plotly.graph_objects as go
 
-    from ..charts.numbers import p_cell
-    from ..charts.palette import MODELS
-    from ..charts.style import FAINT, frame, note
+    from ..display.figures.palette import MODELS
+    from ..display.figures.style import FAINT, frame, note
+    from ..display.numbers import p_cell
 
     a, b = found.first, found.second
     both = np.argwhere(np.isfinite(a.values) & np.isfinite(b.values))

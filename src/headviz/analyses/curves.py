@@ -9,7 +9,7 @@ from itertools import takewhile
 from statistics import fmean
 from typing import Any
 
-from ..charts.numbers import points as points_text
+from ..display.numbers import points as points_text
 from ..errors import OptionError
 from ..evaluation.constant import going_on
 from ..evaluation.verdict import MARGIN, clear_from, excluded, verdict, within

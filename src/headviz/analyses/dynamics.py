@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from ..charts.numbers import metric as metric_text
+from ..display.numbers import metric as metric_text
 from ..display.recipes import Code, call
 from ..errors import ModelError
 from ..progress import Cancel, Progress, tracked
@@ -174,7 +174,7 @@ def figure(found: Dynamics) -> Figure:
     """One line per checkpoint, later ones stronger: percentage pruned against percentage left."""
     import plotly.graph_objects as go
 
-    from ..charts.style import FAINT, frame, safe
+    from ..display.figures.style import FAINT, frame, safe
 
     fig = go.Figure()
     last = max(1, len(found.checkpoints) - 1)

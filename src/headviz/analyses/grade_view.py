@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..charts.numbers import number
+from ..display.numbers import number
 from .analysis import Picture, Table, View
 from .grades import RANDOM, Grade, Grades
 from .orders import SHARES
@@ -50,7 +50,7 @@ def figure(found: Grades) -> Figure:
     """The area of each score with its interval, the best on top; the line is that of random orders."""
     from plotly.graph_objects import Figure, Scatter
 
-    from ..charts.style import FAINT, ROW, frame, whisker
+    from ..display.figures.style import FAINT, ROW, frame, whisker
 
     shown = found.scores[::-1]
     fig = frame(Figure(), 80 + ROW * len(shown), xaxis_title="area: share that is kept")
@@ -65,8 +65,8 @@ def curves(found: Grades) -> Figure:
     """What is left of what the model knows against the heads removed, a line for each score that has its points."""
     from plotly.graph_objects import Figure
 
-    from ..charts.palette import CLASSES, NEUTRAL
-    from ..charts.style import FAINT, frame
+    from ..display.figures.palette import CLASSES, NEUTRAL
+    from ..display.figures.style import FAINT, frame
 
     fig = Figure()
     drawn = [g for g in found if g.curve]
@@ -95,8 +95,8 @@ def cost(found: Grades) -> Figure:
     """The area against the seconds per example, on a logarithmic axis; random orders cost nothing and are left out."""
     from plotly.graph_objects import Figure
 
-    from ..charts.palette import CLASSES
-    from ..charts.style import FAINT, frame, whisker
+    from ..display.figures.palette import CLASSES
+    from ..display.figures.style import FAINT, frame, whisker
 
     shown = sorted((g for g in found if g.score != RANDOM), key=_seconds)
     named = [g.area > max((c.area for c in shown[:at]), default=float("-inf")) for at, g in enumerate(shown)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..charts.numbers import number, signed
+from ..display.numbers import number, signed
 from ..heads import HeadId
 from ..results import Result
 from .analysis import ENDS, Picture, Table, View
@@ -79,7 +79,7 @@ class Interactions(Result):
 
 def figure(found: Interactions) -> Figure:
     """The matrix, with heads that stand in for each other side by side."""
-    from ..charts.heads import pair_map
+    from ..display.figures.heads import pair_map
 
     order = found.order()
     return pair_map(found.matrix[np.ix_(order, order)], [str(found.heads[i]) for i in order], "interaction, loss")

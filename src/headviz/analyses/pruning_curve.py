@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..charts.numbers import number
+from ..display.numbers import number
 from ..display.recipes import Code, call
 from ..errors import OptionError, require_kind
 from ..evaluation.comparison import Answers, deltas, measure
@@ -195,8 +195,8 @@ def figure(found: PruningCurves) -> Figure:
     """Metric against percentage pruned; bands are the paired interval of the change. Dotted: one class for all."""
     import plotly.graph_objects as go
 
-    from ..charts.palette import CLASSES, NEUTRAL
-    from ..charts.style import FAINT, band, constant_line, frame, safe
+    from ..display.figures.palette import CLASSES, NEUTRAL
+    from ..display.figures.style import FAINT, band, constant_line, frame, safe
 
     fig, unit = go.Figure(), found.subject.scale
     fig.add_hline(y=found.baseline, line={"color": FAINT, "dash": "dash", "width": 1.2})
@@ -231,7 +231,7 @@ def figure(found: PruningCurves) -> Figure:
 
 def _of_ties(curve: Curve, shade: str) -> dict[str, Any] | None:
     """Whiskers from the lowest to the highest of the orders of heads that tie."""
-    from ..charts.style import whisker
+    from ..display.figures.style import whisker
 
     if not any(p.masks > 1 for p in curve.points):
         return None
@@ -241,7 +241,7 @@ def _of_ties(curve: Curve, shade: str) -> dict[str, Any] | None:
 
 def _again(place: int) -> str:
     """Colours that come a second time are told apart by their dashes."""
-    from ..charts.palette import CLASSES
+    from ..display.figures.palette import CLASSES
 
     return ("solid", "dash", "dashdot")[place // len(CLASSES) % 3]
 

@@ -221,8 +221,8 @@ def run(given: Given) -> Redundant:
 
 def figure(found: Redundant, most: int = 20) -> Figure:
     """The pairs of the largest excess, with its interval; the stroke is what both cost together."""
-    from ..charts.heads import changes
-    from ..charts.palette import WORSE
+    from ..display.figures.heads import changes
+    from ..display.figures.palette import WORSE
 
     rows, unit = found.pairs[:most], found.subject.scale
     return changes(

@@ -265,7 +265,7 @@ def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def figure(found: Roles) -> Figure:
     """How much more than by chance each head looks at each relation."""
-    from ..charts.heads import relation_map
+    from ..display.figures.heads import relation_map
 
     return relation_map(100 * (found.share - found.baseline), found.relations)
 

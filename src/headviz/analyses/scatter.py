@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..charts.numbers import number, signed
+from ..display.numbers import number, signed
 from ..errors import MaskError, OptionError, unknown_choice
 from ..heads import CLASSIFICATION, HeadId
 from ..results import Result
@@ -70,8 +70,8 @@ def run(given: Given) -> Scatter:
 
 def figure(found: Scatter) -> Figure:
     """Every connection of one head: attention across, attribution up."""
-    from ..charts.maps import scatter as cloud
-    from ..charts.style import note
+    from ..display.figures.maps import scatter as cloud
+    from ..display.figures.style import note
 
     pairs = [f"{q} → {k}" for q in found.tokens for k in found.tokens]
     value = "undefined, one of the two is constant" if np.isnan(found.value) else f"{found.value:+.3f}"

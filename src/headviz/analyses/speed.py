@@ -195,8 +195,8 @@ def figure(found: Speed) -> Figure:
     """Examples per second of both models, and their ratio below the arithmetic ceiling."""
     from plotly.subplots import make_subplots
 
-    from ..charts.palette import MODELS, NEUTRAL
-    from ..charts.style import FAINT, SMALL, frame, whisker
+    from ..display.figures.palette import MODELS, NEUTRAL
+    from ..display.figures.style import FAINT, SMALL, frame, whisker
 
     fig = make_subplots(1, 2, column_widths=[0.58, 0.42], horizontal_spacing=0.12)
     names = [f"batch {r.batch}" for r in found.rows]
@@ -253,7 +253,7 @@ def figure(found: Speed) -> Figure:
 
 def _colour(row: SpeedRow, found: Speed) -> str:
     """Blue is faster and orange slower where the interval excludes 1; grey is not told apart, or noise."""
-    from ..charts.palette import BETTER, NEUTRAL, WORSE
+    from ..display.figures.palette import BETTER, NEUTRAL, WORSE
 
     if _noise(row, found) or not (row.ratio_low > 1 or row.ratio_high < 1):
         return NEUTRAL

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..charts.numbers import points as in_points
+from ..display.numbers import points as in_points
 from ..display.recipes import Code, call
 from ..errors import MaskError
 from ..evaluation.verdict import MARGIN

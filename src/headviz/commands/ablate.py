@@ -135,7 +135,7 @@ def check_figure(args: argparse.Namespace) -> None:
 def save_figure(args: argparse.Namespace, analysis: Analysis, found: Any) -> None:
     if args.figure is None:
         return
-    from ..charts.style import write_html
+    from ..display.figures.style import write_html
 
     place = outside_path(args.figure, "--figure")
     with disk_errors(place):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..charts.numbers import interval, p_cell, points
+from ..display.numbers import interval, p_cell, points
 from ..errors import OptionError
 from ..evaluation.constant import remark
 from ..evaluation.dispatch import evaluate

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..charts import numbers
+from ..display import numbers
 from ..errors import OptionError
 from ..models.stand_in import ZERO
 from ..pruning.faster.options import BOTH, FASTEST, HEADS_ONLY, TUNINGS, FasterOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ..charts import numbers
+from ..display import numbers
 from ..evaluation.verdict import MARGIN
 from ..pruning.algorithms import DEFAULT
 from ..runs.baselines import NAMES, WORDS, distinct, role, ties

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..charts.numbers import interval, points
+from ..display.numbers import interval, points
 from ..errors import OptionError
 from ..storage.paths import out_file, outside_path
 from ..storage.writing import disk_errors

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..analyses.analysis import Grid, Table, View
 from ..analyses.published import PublishedTable
-from ..charts.numbers import p_cell
+from ..display.numbers import p_cell
 from ..heads import HeadId, head_name
 from .common import table
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..analyses.analysis import Grid, Table, View
 from ..analyses.catalogue import made_by
-from ..charts import numbers
 from ..commands.view_text import text_of
+from ..display import numbers
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, HeadScores, head_of, highest
 from ..ties import order_told
@@ -118,7 +118,7 @@ def _scores(scores: HeadScores) -> View:
 
 
 def _head_figure(values: np.ndarray, name: str, low: Any = None, high: Any = None) -> Figure:
-    from ..charts.heads import head_map
+    from ..display.figures.heads import head_map
 
     return head_map(values, name, low, high)
 
@@ -155,7 +155,7 @@ def _maps(maps: Maps) -> View:
 
 def _maps_figure(maps: Maps, head: Any = None, what: str = "attribution") -> Figure:
     """All heads by strength; with ``head``, its map: ``what`` is "attribution" or "attention"."""
-    from ..charts.maps import matrix
+    from ..display.figures.maps import matrix
 
     if what not in ("attribution", "attention"):
         raise OptionError(f"what is 'attribution' or 'attention', not '{what}'.")
@@ -173,7 +173,7 @@ def _tokens(found: TokenAttributions) -> View:
 
 
 def _tokens_figure(found: TokenAttributions) -> Figure:
-    from ..charts.maps import token_rows
+    from ..display.figures.maps import token_rows
 
     return token_rows([("tokens", found.target_label, found.values)], found.tokens)
 
@@ -208,7 +208,7 @@ def _evaluation(found: Evaluation) -> View:
 
 
 def _evaluation_figure(found: Evaluation) -> Figure:
-    from ..charts.answers import metric_bars
+    from ..display.figures.answers import metric_bars
 
     return metric_bars(found.metrics, found.constant)
 
@@ -244,7 +244,7 @@ def _comparison(found: Comparison) -> View:
 
 
 def _comparison_figure(found: Comparison) -> Figure:
-    from ..charts.answers import slices
+    from ..display.figures.answers import slices
 
     return slices(found.slices or found.deltas, found.primary.metric, found.primary.constant)
 
@@ -262,8 +262,8 @@ def _paired(found: Paired) -> View:
 
 
 def _paired_figure(found: Paired) -> Figure:
-    from ..charts.heads import changes
-    from ..charts.style import tone
+    from ..display.figures.heads import changes
+    from ..display.figures.style import tone
     from ..tasks import points_in
 
     scale = points_in(found.metric)

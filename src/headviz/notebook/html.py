@@ -10,8 +10,8 @@ from html import escape
 from typing import Any
 
 from ..analyses.analysis import Grid, Table, View
-from ..charts.palette import BETTER, NEUTRAL, WORSE, scale_for
 from ..commands.view_text import cell_text, text_of
+from ..display.figures.palette import BETTER, NEUTRAL, WORSE, scale_for
 from ..heads import HeadId, head_name
 
 CELL, LEFT, TOP = 15, 30, 14  # pixels

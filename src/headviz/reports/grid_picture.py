@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..charts.palette import Scale, colour, scale_for
+from ..display.figures.palette import Scale, colour, scale_for
 from ..heads import HeadId, HeadMask, head_name
 
 CELL, LEFT, TOP = 34, 78, 18

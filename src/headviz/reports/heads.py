@@ -24,7 +24,7 @@ def figure_of(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
 def _score(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
     from plotly.subplots import make_subplots
 
-    from ..charts.style import frame, grid
+    from ..display.figures.style import frame, grid
 
     outcome = run["outcome"]
     if not outcome:
@@ -50,7 +50,7 @@ def _ablation(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
 
 
 def _training(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
-    from ..charts.training import learning_curve
+    from ..display.figures.training import learning_curve
 
     points = run["steps"][0].get("curve") if run["steps"] else None
     if not points:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..charts import numbers, speed
+from ..display import numbers
+from ..display.figures import speed
 from ..evaluation.verdict import points_up
 from ..runs import baselines
 from ..runs.record import PRUNE

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
-from ..charts.numbers import number
-from ..charts.palette import CLASSES, NEUTRAL
-from ..charts.style import FAINT, SMALL, band, constant_line, frame, safe
+from ..display.figures.palette import CLASSES, NEUTRAL
+from ..display.figures.style import FAINT, SMALL, band, constant_line, frame, safe
+from ..display.numbers import number
 from ..evaluation.constant import corrected
 from . import baselines
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from statistics import mean, stdev
 from typing import Any
 
-from ..charts import numbers
+from ..display import numbers
 from ..evaluation.constant import going_on, remark
 from ..evaluation.verdict import MARGIN, TOO_FEW, clear_from, excluded, within
 from ..tasks import points_in

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..charts.numbers import high_end, low_end, metric, p_cell, points
+from ..display.numbers import high_end, low_end, metric, p_cell, points
 from ..pruning.tickets.transfer_matrix import Entry, Matrix
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..charts.transfer import Square
+    from ..display.figures.transfer import Square
 
 FULL, RANDOM = "every head on", "random masks"
 HEADER = (
@@ -22,7 +22,7 @@ HEADER = (
 
 def transfer_figure(found: Matrix, own: Mapping[str, str] | None = None) -> Figure:
     """The matrix: first every head on, then each mask, then random masks of each size."""
-    from ..charts.transfer import kept_map
+    from ..display.figures.transfer import kept_map
 
     rows: list[str] = [FULL]
     squares: list[list[Square]] = [[_whole(found, target) for target in found.targets]]
@@ -38,7 +38,7 @@ def transfer_figure(found: Matrix, own: Mapping[str, str] | None = None) -> Figu
 
 
 def _whole(found: Matrix, target: str) -> Square:
-    from ..charts.transfer import Square
+    from ..display.figures.transfer import Square
 
     one = next((e for e in (*found.entries, *found.random) if e.target == target), None)
     if one is None or one.full is None:
@@ -49,7 +49,7 @@ def _whole(found: Matrix, target: str) -> Square:
 
 
 def _square(entry: Entry | None, own: bool) -> Square:
-    from ..charts.transfer import Square
+    from ..display.figures.transfer import Square
 
     if entry is None:
         return Square(None, hover="not measured", own=own)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...charts.palette import Scale, scale_for, scale_of_losses
+from ...display.figures.palette import Scale, scale_for, scale_of_losses
 from ...evaluation.verdict import undecided
 from ...scores.catalogue import TO_PRUNE_BY, correlates
 from ..shell import jobs, loaders

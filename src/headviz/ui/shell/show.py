@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
-from ...charts.numbers import high_end as high_end
-from ...charts.numbers import interval as interval
-from ...charts.numbers import less as less
-from ...charts.numbers import low_end as low_end
-from ...charts.numbers import metric as metric
-from ...charts.numbers import number as number
-from ...charts.numbers import p_cell as p_cell
-from ...charts.numbers import p_text as p_text
-from ...charts.numbers import points as points
-from ...charts.numbers import signed as signed
+from ...display.numbers import high_end as high_end
+from ...display.numbers import interval as interval
+from ...display.numbers import less as less
+from ...display.numbers import low_end as low_end
+from ...display.numbers import metric as metric
+from ...display.numbers import number as number
+from ...display.numbers import p_cell as p_cell
+from ...display.numbers import p_text as p_text
+from ...display.numbers import points as points
+from ...display.numbers import signed as signed
 from ...evaluation.verdict import verdict
 from ...heads import HeadMask
 from ...heads import head_name as head_name

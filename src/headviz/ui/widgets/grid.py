@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from ...charts.palette import Scale, scale_for
+from ...display.figures.palette import Scale, scale_for
 from ...heads import HeadId, HeadMask
 from .component import component
 

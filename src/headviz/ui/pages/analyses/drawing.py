@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from ....analyses.analysis import Grid, Lines, Picture, Table, View
-from ....charts.palette import scale_of_losses
+from ....display.figures.palette import scale_of_losses
 from ....heads import HeadId, HeadMask
 from ...parts import abilities
 from ...shell import show, state

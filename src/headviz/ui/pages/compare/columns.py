@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from ....charts import maps as charts_maps
-from ....charts.answers import probabilities
+from ....display.figures import maps as charts_maps
+from ....display.figures.answers import probabilities
 from ....errors import UserError
 from ....heads import HeadMask
 from ...parts import first_mask as firstmask

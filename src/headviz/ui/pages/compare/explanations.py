@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from ....charts import maps as charts_maps
-from ....charts import parts as charts_parts
+from ....display.figures import maps as charts_maps
+from ....display.figures import parts as charts_parts
 from ...parts.answers import doubt
 from ...parts.texts import EMPTY, Text
 from ...shell import jobs, memo, show, state

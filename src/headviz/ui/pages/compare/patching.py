@@ -9,8 +9,8 @@ import numpy as np
 import streamlit as st
 
 from ....attribution.alignment import ALL, POSITIONS
-from ....charts.numbers import percent
-from ....charts.palette import scale_for
+from ....display.figures.palette import scale_for
+from ....display.numbers import percent
 from ....heads import highest
 from ...parts.texts import EMPTY, Text
 from ...shell import jobs, memo, show, state

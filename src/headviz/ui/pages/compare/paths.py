@@ -81,7 +81,7 @@ def _drawn(shown: Text) -> list[tuple[Any, Any]]:
 
 
 def _shown(clf: Classifier, found: Paths) -> None:
-    from ....charts.paths import paths_figure, way
+    from ....display.figures.paths import paths_figure, way
 
     show.finding(said(found))
     show.figure(
@@ -100,8 +100,8 @@ def _shown(clf: Classifier, found: Paths) -> None:
 
 def said(found: Paths) -> str:
     """The strongest path, and whether its interval excludes nothing at all."""
-    from ....charts.numbers import percent
-    from ....charts.paths import way
+    from ....display.figures.paths import way
+    from ....display.numbers import percent
 
     first = found.edges[0]
     left = found.same_answer + found.small

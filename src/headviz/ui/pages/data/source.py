@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from ....charts import histograms
+from ....display.figures import histograms
 from ....display.recipes import command
 from ....errors import TaskError, UserError
 from ....models.named import NAMED

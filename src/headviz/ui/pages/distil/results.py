@@ -57,7 +57,7 @@ def watch(run_id: str) -> None:
 
 
 def _look(run_id: str, busy: bool) -> None:
-    from ....charts.distil import learning_curves
+    from ....display.figures.distil import learning_curves
 
     runactions.look_again()
     view = runsview.look(run_id)

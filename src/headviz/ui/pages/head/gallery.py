@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from ....charts import maps as charts_maps
+from ....display.figures import maps as charts_maps
 from ....heads import HeadId, highest
 from ...parts import abilities, cost
 from ...shell import show, state

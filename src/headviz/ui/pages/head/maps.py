@@ -12,7 +12,7 @@ import streamlit as st
 
 from ....attribution.arcs import PARTS, positions, strongest
 from ....attribution.rules import order_kept
-from ....charts import maps as charts_maps
+from ....display.figures import maps as charts_maps
 from ....display.recipes import Code, call, command
 from ....heads import HeadId, HeadMask
 from ...parts import abilities, answers, reference

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from ....charts import maps as charts_maps
-from ....charts.numbers import number, signed
+from ....display.figures import maps as charts_maps
+from ....display.numbers import number, signed
 from ....heads import HeadId
 from ...shell import show
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from ....charts import maps as charts_maps
-from ....charts import parts as charts_parts
+from ....display.figures import maps as charts_maps
+from ....display.figures import parts as charts_parts
 from ....heads import HeadId, HeadMask
 from ....ties import ordered
 from ...parts.texts import Text

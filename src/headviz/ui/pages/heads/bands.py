@@ -17,7 +17,7 @@ UNCUT = "Published for texts of at most 200 tokens; longer ones are not cut here
 
 def section(shown: Mapping[str, np.ndarray]) -> None:
     """The share of heads in bands of correlation."""
-    from ....charts import histograms  # plotly loads only when a figure is drawn
+    from ....display.figures import histograms  # plotly loads only when a figure is drawn
 
     models = {k: v for k, v in shown.items() if k != "difference"}
     names = [f"{low:g} to {high:g}".replace("-", "−") for low, high in BANDS]

@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from ....attribution.rules import KEPT, order_kept
-from ....charts.palette import scale_for
+from ....display.figures.palette import scale_for
 from ....display.recipes import Code, call, command
 from ....heads import HeadScores
 from ....scores.catalogue import SCORES, correlates

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
-from ....charts import answers
+from ....display.figures import answers
 from ....display.recipes import Code, call, command
 from ....evaluation.verdict import TOO_FEW, excluded, verdict
 from ....heads import HeadId, HeadMask

@@ -111,7 +111,7 @@ def _start(spec: dict[str, Any], device: str, owner: str) -> RunRecord:
 
 def detail(view: RunView) -> None:
     """The figure, the table and the models of a search for faster models."""
-    from ....charts.speed import NAMES, kept_against_speed
+    from ....display.figures.speed import NAMES, kept_against_speed
 
     steps = [s for s in view.steps if s.get("speedup")]
     for step in view.steps:
@@ -163,7 +163,7 @@ def detail(view: RunView) -> None:
 
 def _said(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
     """Of the models that are not told from the fastest by their speed, the one that keeps most, and the others."""
-    from ....charts.speed import NAMES
+    from ....display.figures.speed import NAMES
 
     fastest = max(steps, key=lambda s: float(s["speedup"]))
     level = [s for s in steps if s["speedup_high"] >= fastest["speedup_low"]]

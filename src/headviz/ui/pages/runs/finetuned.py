@@ -37,7 +37,7 @@ def curve(view: RunView) -> None:
 
 
 def _curve(run_id: str) -> None:
-    from ....charts.training import learning_curve
+    from ....display.figures.training import learning_curve
     from ....runs import reading
     from ....runs.files import RunFiles
     from ....runs.jobs.finetune import CURVE

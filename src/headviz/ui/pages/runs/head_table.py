@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
-from ....charts.palette import Scale, scale_of_losses
+from ....display.figures.palette import Scale, scale_of_losses
 from ....errors import UserError
 from ....heads import HeadId, HeadMask, HeadScores
 from ....scores.catalogue import DEFAULT, SCORES

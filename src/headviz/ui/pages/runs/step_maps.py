@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
-from ....charts import maps as charts_maps
+from ....display.figures import maps as charts_maps
 from ....heads import HeadId, HeadMask
 from ...parts import texts
 from ...shell import frame, jobs, show, state

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
-from ....charts.palette import Scale
+from ....display.figures.palette import Scale
 from ....errors import UserError
 from ....heads import HeadId, HeadMask
 from ....runs import baselines

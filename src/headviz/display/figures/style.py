@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..evaluation.verdict import verdict
-from ..storage.writing import disk_errors, replace_file
+from ...evaluation.verdict import verdict
+from ...storage.writing import disk_errors, replace_file
 from .palette import BETTER, CLASSES, NEUTRAL, WORSE, either_scale, scale_for
 
 if TYPE_CHECKING:

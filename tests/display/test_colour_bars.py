@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headviz.charts import heads, maps
-from headviz.charts.transfer import Square, kept_map
+from headviz.display.figures import heads, maps
+from headviz.display.figures.transfer import Square, kept_map
 
 SQUARE, WORDS = np.array([[0.5, -0.1], [0.2, 0.0]]), ["a", "b"]
 MADE: dict[str, Any] = {

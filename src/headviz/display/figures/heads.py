@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from ..evaluation.verdict import undecided
-from .numbers import interval
+from ...evaluation.verdict import undecided
+from ..numbers import interval
 from .palette import NEUTRAL, either_scale, scale_for
 from .style import FAINT, ROW, colour_bar, frame, note, safe, whisker
 

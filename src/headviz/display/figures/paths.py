@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from ..attribution.paths import Edge
-from ..heads import HeadId
+from ...attribution.paths import Edge
+from ...heads import HeadId
 from .palette import BETTER, NEUTRAL, WORSE
 from .style import SMALL, frame
 

@@ -22,8 +22,8 @@ from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
 from headviz.analyses.redundant import Redundant, RedundantPair
 from headviz.analyses.scatter import Scatter
 from headviz.analyses.speed import Speed, SpeedRow
-from headviz.charts.heads import relation_map
-from headviz.charts.style import write_html
+from headviz.display.figures.heads import relation_map
+from headviz.display.figures.style import write_html
 from headviz.evaluation.significance import benjamini_hochberg
 from headviz.heads import HeadId
 
@@ -222,7 +222,7 @@ def test_texts_from_data_are_no_markup() -> None:
 def test_changes_of_bleu_are_drawn_as_they_are() -> None:
     from dataclasses import replace
 
-    from headviz.charts import answers as charts
+    from headviz.display.figures import answers as charts
     from headviz.evaluation.comparison import Delta
 
     about = replace(SUBJECT, metric="bleu")

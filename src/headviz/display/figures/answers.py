@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from .numbers import interval, points
+from ..numbers import interval, points
 from .palette import BETTER, MODELS, NEUTRAL, WORSE, scale_for
 from .style import FAINT, ROW, frame, safe, tone, whisker
 
 if TYPE_CHECKING:
-    from ..evaluation.comparison import Delta
+    from ...evaluation.comparison import Delta
 
 CORRELATIONS = ("matthews", "pearson", "spearman")  # metrics that may be negative
 

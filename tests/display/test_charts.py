@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from headviz.attribution.arcs import Arc
-from headviz.charts import answers as charts
-from headviz.charts import histograms
-from headviz.charts import maps as charts_maps
-from headviz.charts.heads import head_map
+from headviz.display.figures import answers as charts
+from headviz.display.figures import histograms
+from headviz.display.figures import maps as charts_maps
+from headviz.display.figures.heads import head_map
 from headviz.evaluation.comparison import Delta
 
 EVIL = "<a href='javascript:alert(1)'>x</a> %{y} & co"
@@ -91,7 +91,7 @@ def test_maps_of_both_signs_share_one_symmetric_scale() -> None:
 
 def test_the_graph_of_paths_draws_each_edge_with_its_sign_and_names_each_head_once():
     from headviz.attribution.paths import Edge
-    from headviz.charts.paths import paths_figure
+    from headviz.display.figures.paths import paths_figure
     from headviz.heads import HeadId
 
     nan, up, low = float("nan"), HeadId(2, 1), HeadId(0, 3)
@@ -114,7 +114,7 @@ def test_values_on_strong_colours_are_white() -> None:
 
 
 def test_what_judges_nothing_is_neither_blue_nor_orange() -> None:
-    from headviz.charts.palette import BETTER, CLASSES, MODELS, WORSE
+    from headviz.display.figures.palette import BETTER, CLASSES, MODELS, WORSE
 
     assert not {BETTER, WORSE} & {*CLASSES, *MODELS}
     assert charts_maps.scatter([0], [0], ["L0·H0"], "x", "y").data[0].marker.color in MODELS
@@ -122,7 +122,7 @@ def test_what_judges_nothing_is_neither_blue_nor_orange() -> None:
 
 
 def test_a_transfer_is_coloured_only_where_its_interval_decides() -> None:
-    from headviz.charts.transfer import Square, kept_map
+    from headviz.display.figures.transfer import Square, kept_map
 
     lost = Square(0.4, -0.3, -0.1, below="0.650", hover=f"{EVIL}\nkept 40 %", clear=True)
     open_, gained = Square(0.9, -0.1, 0.05, own=True), Square(1.2, 0.01, 0.2, ahead=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from ..evaluation.verdict import undecided
-from .numbers import percent
+from ...evaluation.verdict import undecided
+from ..numbers import percent
 from .palette import NEUTRAL, scale_for
 from .style import colour_bar, frame, safe
 

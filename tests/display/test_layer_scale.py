@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headviz.charts.maps import layer, symmetric_log
+from headviz.display.figures.maps import layer, symmetric_log
 
 
 def test_the_scale_is_symmetric_monotone_and_ends_at_one() -> None:
