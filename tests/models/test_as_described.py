@@ -181,25 +181,23 @@ READERS: dict[str, Callable[[Any, Any, Path], Any]] = {
     "conductance": lambda clf, data, _: headviz.conductance(clf, TEXTS[0], PAIRS[0]),
     "taylor": lambda clf, data, _: headviz.score_heads(clf, data, score="taylor"),
     "magnitude": lambda clf, data, _: headviz.score_heads(clf, data, score="magnitude"),
+    "maps": lambda clf, data, _: headviz.conductance(clf, TEXTS[0], PAIRS[0], steps=2, cache=False),
+    "tokens": lambda clf, data, _: headviz.token_attributions(clf, TEXTS[0], PAIRS[0], steps=2),
     "save": lambda clf, data, folder: clf.save(folder / "saved"),
     "masked export": lambda clf, data, folder: clf.export_masked(folder / "masked", MASK),
     "digest": lambda clf, data, _: clf.digest,
 }
 
 
-CHANGED_LATER = [
-    (what, reader)
-    for what in ("adapter on W_Q", "adapter in the feed-forward block", "parametrised", "forward hook")
-    for reader in READERS
-    if reader != "magnitude" or what in ("adapter on W_Q", "parametrised")  # it reads the attention's matrices alone
-]
+LATER = ("adapter on W_Q", "adapter in the feed-forward block", "parametrised", "forward hook", "forward replaced")
 
 
-@pytest.mark.parametrize(("what", "reader"), CHANGED_LATER)
+@pytest.mark.parametrize("what", LATER)
+@pytest.mark.parametrize("reader", READERS)
 def test_a_model_that_is_changed_later_is_refused_too(what: str, reader: str, tmp_path: Path) -> None:
-    clf, data = headviz.wrap(tiny_model(), tiny_tokenizer()), headviz.load_task("demo", limit=6)
+    clf, data = headviz.wrap(tiny_model(), tiny_tokenizer(), "mine"), headviz.load_task("demo", limit=6)
     CHANGES[what](clf.model)
-    with pytest.raises(UserError, match="not a plain model"):
+    with pytest.raises(UserError, match="'mine' is not a plain model"):
         READERS[reader](clf, data, tmp_path)
 
 
@@ -332,10 +330,33 @@ def test_adapters_that_are_off_or_cannot_be_merged_are_refused() -> None:
     model = lora()
     with model.disable_adapter(), pytest.raises(UserError, match="switched off"):
         headviz.wrap(model, tiny_tokenizer())
+
+
+@pytest.mark.parametrize("kind", ["PromptTuningConfig", "PrefixTuningConfig", "PromptEncoderConfig"])
+def test_prompts_cannot_be_merged_but_heads_are_switched_off_beside_them(kind: str) -> None:
     peft = pytest.importorskip("peft")
-    prompts = peft.get_peft_model(tiny_model(), peft.PromptTuningConfig(task_type="SEQ_CLS", num_virtual_tokens=2))
-    with pytest.raises(UserError, match="cannot be merged"):
+    torch.manual_seed(0)
+    prompts = peft.get_peft_model(tiny_model(), getattr(peft, kind)(task_type="SEQ_CLS", num_virtual_tokens=2))
+    with pytest.raises(UserError, match=r"cannot be merged.*headviz\.masked"):
         headviz.wrap(prompts, tiny_tokenizer())
+    full = logits(prompts)
+    with headviz.masked(prompts, OFF):
+        masked = logits(prompts)
+    cut = copy.deepcopy(prompts)
+    for row, heads in OFF.items():
+        weight = cut.get_base_model().base_model.get_submodule(f"encoder.layer.{row}.attention.output.dense").weight
+        for head in heads:
+            weight.data[:, 8 * head : 8 * (head + 1)] = 0
+    torch.testing.assert_close(masked, logits(cut))
+    assert not torch.allclose(masked, full, atol=1e-2)
+    assert torch.equal(logits(prompts), full)
+
+
+def test_a_part_of_a_peft_model_names_the_model_to_give() -> None:
+    part = lora().base_model
+    for call in (lambda: headviz.wrap(part, tiny_tokenizer()), lambda: headviz.masked(part, OFF).__enter__()):
+        with pytest.raises(UserError, match="the PEFT model itself"):
+            call()
 
 
 def test_a_folder_with_an_adapter_says_so(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from ..errors import ModelError
 from .families.sheet import Family
 
 # packages whose modules compute with more than their weight, and what to do about it
-MERGE = "Merge the adapter first: headviz.wrap(peft_model.merge_and_unload(), tokenizer)."
+MERGE = "Merge the adapter first: give headviz.wrap the PEFT model itself, or what its merge_and_unload() returns."
 FLOAT = "Use the model's float weights, as they were before quantising."
 FOREIGN = {"peft.": MERGE, "torch.ao.": FLOAT, "torchao.": FLOAT, "bitsandbytes.": FLOAT}
 PLAIN = "Give the model with plain weights in this place."
@@ -26,7 +26,7 @@ WATCHING = ("transformers.", "peft.peft_model", "peft.mixed_model")  # whose hoo
 PLACING = ("AlignDevicesHook", "CpuOffload")  # accelerate's hooks that only move tensors
 
 
-def described(module: Any, kind: type[nn.Module], path: str, name: object = "this model") -> Any:
+def described(module: Any, kind: type[nn.Module], path: str, name: object) -> Any:
     """The module, if it is a plain one of this kind; a ``ModelError`` otherwise."""
     _refuse(_unlike(module) or _misplaced(module, kind), path, name)
     return module
@@ -34,8 +34,6 @@ def described(module: Any, kind: type[nn.Module], path: str, name: object = "thi
 
 def require_described(model: Any, family: Family, name: object) -> None:
     """Refuse a model with a module, weight or hook that the sheet does not know of and headviz would pass over."""
-    if is_peft(model):
-        raise ModelError(f"{_quoted(name)} is a PEFT model. {MERGE}")
     for path, module in model.named_modules():
         _refuse(_unlike(module) or _hooked(module), path, name)
     there = dict(model.base_model.named_modules())
@@ -50,10 +48,21 @@ def is_peft(model: object) -> bool:
     return any(kind.__module__.startswith("peft.") for kind in type(model).__mro__)
 
 
+def inside(model: Any) -> Any:
+    """The transformers model inside a PEFT model, adapters and all."""
+    if not hasattr(model, "get_base_model"):
+        raise ModelError(f"'{_class(model)}' is a part of a PEFT model. {MERGE}")
+    return model.get_base_model()
+
+
 def merged(model: Any, name: object) -> Any:
     """A copy of the transformers model inside a PEFT model, with the active adapters merged into its weights."""
-    if not hasattr(model, "get_model_status") or not hasattr(model, "merge_and_unload"):
-        raise ModelError(f"The adapters of {_quoted(name)} cannot be merged into its weights. {PLAIN}")
+    inside(model)
+    if not hasattr(model, "merge_and_unload"):  # prompts and prefixes
+        raise ModelError(
+            f"What PEFT adds to {_quoted(name)} cannot be merged into its weights, so its heads can be neither scored "
+            "nor removed. headviz.masked switches heads off in the model as it is."
+        )
     if model.get_model_status().enabled is not True:
         raise ModelError(f"Adapters of {_quoted(name)} are switched off. Switch them on, or give its base model.")
     for path, module in model.named_modules():  # merging drops the hooks of adapters
@@ -147,7 +156,7 @@ def _refuse(found: tuple[str, str] | None, path: str, name: object) -> None:
 
 
 def _quoted(name: object) -> str:
-    return name if name == "this model" else f"'{name}'"
+    return f"'{name}'"
 
 
 def _class(module: nn.Module) -> str:

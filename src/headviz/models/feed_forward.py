@@ -37,9 +37,12 @@ def uneven(config: Any) -> bool:
 def block(model: Any, parts: Layers, layer: int) -> tuple[list[nn.Linear], nn.Linear]:
     """The linear maps into a layer's feed-forward block, and the one out of it."""
     where = model.base_model.get_submodule(parts.modules)[layer]
-    there, kind = dict(where.named_modules()), family_of(model.config.model_type).matrix
-    inner = [described(there[path], kind, path) for path in parts.inner if path in there]
-    return inner, described(there[parts.outer], kind, parts.outer)
+    there, kind, name = dict(where.named_modules()), family_of(model.config.model_type).matrix, type(model).__name__
+
+    def plain(path: str) -> Any:
+        return described(there[path], kind, f"{parts.modules}.{layer}.{path}", name)
+
+    return [plain(path) for path in parts.inner if path in there], plain(parts.outer)
 
 
 def outer_map(clf: Network, layer: int) -> nn.Linear:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from ..errors import ModelError
 from ..heads import CLASSIFICATION, TRANSLATION
 from ..storage.exchange import MaskLike
-from .as_described import is_peft
+from .as_described import inside, is_peft
 from .families.own_attention import put_in
 from .kinds import full_grid
 from .network import Network
@@ -142,7 +142,7 @@ def _place(given: Any) -> Network:
     if hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None:
         raise ModelError("This model is compiled, so a mask could be passed over. Give the model before torch.compile.")
     if is_peft(model):
-        model = model.get_base_model()  # the same modules, adapters and all
+        model = inside(model)
     if not hasattr(model, "base_model"):
         raise ModelError(f"{type(model).__name__} hides the model that it runs. Give the transformers model inside it.")
     place = _Place(model, None, full_grid(model.config), type(model).__name__)

@@ -33,12 +33,14 @@ class Projections(NamedTuple):
 
 
 def require_model(given: object) -> None:
-    """Refuse what is no model of headviz's: a name, a folder, a bare transformers model."""
+    """Refuse what is no model of headviz's (a name, a folder, a bare transformers model) or has been changed."""
     if not hasattr(type(given), "kind") and not hasattr(given, "kind"):
         raise ModelError(
             f"A model from headviz.load or headviz.wrap is needed, not {type(given).__name__}: "
             "clf = headviz.load('demo')."
         )
+    if isinstance(given, Network):
+        given.require_described()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,15 +164,23 @@ class Network(ABC):
 
     def require_described(self) -> None:
         """Refuse the model if it computes something that its weights do not say; a model can be changed at any time."""
-        require_described(self.model, self.family, self.name or type(self.model).__name__)
+        require_described(self.model, self.family, self._called)
+
+    @property
+    def _called(self) -> str:
+        return self.name or type(self.model).__name__
 
     def module(self, path: str) -> Any:
         """A module below the family's base model."""
         return self.model.base_model.get_submodule(path)  # type: ignore[union-attr]
 
+    def plain(self, path: str, kind: type[nn.Module]) -> Any:
+        """A module whose weights are read or cut; refused if it is not of exactly this class."""
+        return described(self.module(path), kind, path, self._called)
+
     def matrix(self, path: str) -> nn.Linear:
-        """A linear map whose weights are read or cut; refused if it is not of the family's class (GPT-2's: Conv1D)."""
-        found: nn.Linear = described(self.module(path), self.family.matrix, path)
+        """A linear map whose weights are read or cut (GPT-2's: Conv1D)."""
+        found: nn.Linear = self.plain(path, self.family.matrix)
         return found
 
     def attention(self, row: int) -> tuple[Attention, dict[str, int]]:

@@ -15,7 +15,6 @@ import torch
 from torch import nn
 
 from ..heads import HeadMask
-from .as_described import described
 from .families import CROSS
 from .network import Network
 
@@ -25,7 +24,7 @@ def tables(clf: Network) -> Iterator[tuple[nn.Embedding, range]]:
     for stack, attention in clf.family.attention.items():
         if attention.position_table:
             path = attention.position_table
-            yield described(clf.module(path), nn.Embedding, path), clf.stacks[stack]
+            yield clf.plain(path, nn.Embedding), clf.stacks[stack]
 
 
 def columns(present: HeadMask, rows: range) -> list[int]:

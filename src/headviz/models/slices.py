@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from ..heads import HeadMask
-from .as_described import described
 from .network import Network
 
 OUT, IN = (0, 1)  # the outputs or the inputs of a map
@@ -96,8 +95,9 @@ def parts(clf: Network, row: int, before: HeadMask, after: HeadMask) -> Iterator
         yield Part(query, OUT, index(fused))
     else:
         yield from (Part(query, OUT, index(own)), Part(key, OUT, index(shared)), Part(value, OUT, index(shared)))
-    inside = dict(clf.module(attention.module.format(**where)).named_modules())
-    further = (described(inside[name], clf.family.matrix, name) for name in attention.further if name in inside)
+    path = attention.module.format(**where)
+    inside = dict(clf.module(path).named_modules())
+    further = (clf.matrix(f"{path}.{name}") for name in attention.further if name in inside)
     yield from (Part(matrix, OUT, index(own)) for matrix in further)
     yield Part(output, IN, index(own))
 

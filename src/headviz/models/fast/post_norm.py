@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ...attention import Filled, Gate, factor_of
-from ..as_described import described
 from ..families.sheet import PostNorm
 from .kernels import attention, linear
 from .packing import Chunk, Placed, embed, placed
@@ -72,8 +71,7 @@ class PostNormStages:
         self.activation = activation
 
     def _module(self, path: str, layer: int, kind: type[nn.Module]) -> Any:
-        full = path.format(**self.clf.family.place(self.clf.config, layer))
-        return described(self.clf.module(full), kind, full)
+        return self.clf.plain(path.format(**self.clf.family.place(self.clf.config, layer)), kind)
 
     def _weights(self, layer: int) -> _Weights:
         query, key, value, output = self.clf.projections(layer)
