@@ -274,8 +274,3 @@ def table(rows: Sequence[Sequence[Any]]) -> str:
         )
         for row in text
     )
-
-
-def number(value: float | None, digits: int = 4) -> str:
-    """A number as text; a value that was not measured is a dash."""
-    return "–" if value is None else f"{value:.{digits}f}"

@@ -12,21 +12,12 @@ import numpy as np
 from ..attribution.conductance import conductance
 from ..attribution.maps import Maps
 from ..attribution.rules import DEFAULT_RULE, RULES, TOLERANCE
+from ..display.numbers import fixed
 from ..errors import OptionError
 from ..results import plain
 from ..storage.paths import out_file
 from ..storage.writing import disk_errors, replacing
-from .common import (
-    add_masked_model,
-    add_text,
-    in_their_place,
-    masked_model,
-    number,
-    progress_bar,
-    table,
-    told_place,
-    warn,
-)
+from .common import add_masked_model, add_text, in_their_place, masked_model, progress_bar, table, told_place, warn
 from .number_types import between, path_steps
 
 
@@ -118,7 +109,7 @@ def show(result: dict[str, Any]) -> str:
     return table(
         [
             ("maps", f"{result['layers']} × {result['heads']} heads, {len(result['tokens'])} tokens"),
-            ("class explained", f"{result['target_label']} ({number(probability, 3)})"),
+            ("class explained", f"{result['target_label']} ({fixed(probability, 3)})"),
             *told_place(result),
             ("integration error", f"{error} (estimated; {result['rule']}, {result['steps']} steps)"),
             ("written to", result["out"]),

@@ -6,9 +6,10 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..display.numbers import fixed
 from ..errors import OptionError
 from ..storage.paths import outside_path
-from .common import number, progress_bar, table, warn
+from .common import progress_bar, table, warn
 from .number_types import between, positive_int, rate, share, whole
 
 if TYPE_CHECKING:
@@ -166,10 +167,10 @@ def show(result: dict[str, Any]) -> str:
         exact += f": {gap['changed']:.1%} of its predictions differ"
     names = list(teacher["metrics"])
     rows = [("", *names, "parameters", "seconds")]
-    rows.append(("teacher", *(number(teacher["metrics"][n]) for n in names), f"{teacher['parameters']:,}", "–"))
+    rows.append(("teacher", *(fixed(teacher["metrics"][n]) for n in names), f"{teacher['parameters']:,}", "–"))
     for s in students:
         cells = [_with_interval(s, n) for n in names]
-        rows.append((s["title"], *cells, f"{s['parameters']:,}", number(s["seconds"], 1)))
+        rows.append((s["title"], *cells, f"{s['parameters']:,}", fixed(s["seconds"], 1)))
     return "\n".join(
         [
             f"removed {result['remove']}: {parts['kept']:,} weights kept, {parts['zeroed']:,} zeroed, "
@@ -187,4 +188,4 @@ def show(result: dict[str, Any]) -> str:
 def _with_interval(student: dict[str, Any], name: str) -> str:
     low, high = student["interval_low"][name], student["interval_high"][name]
     interval = "" if low is None else f" [{low:.4f}, {high:.4f}]"
-    return number(student["metrics"][name]) + interval
+    return fixed(student["metrics"][name]) + interval

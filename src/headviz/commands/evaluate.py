@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..display.numbers import interval, p_cell, points
+from ..display.numbers import fixed, interval, p_cell, points
 from ..errors import OptionError
 from ..evaluation.constant import remark
 from ..evaluation.dispatch import evaluate
@@ -23,7 +23,6 @@ from .common import (
     add_translation,
     load_data,
     load_model,
-    number,
     progress_bar,
     read_mask,
     reading,
@@ -99,16 +98,16 @@ def show(result: dict[str, Any]) -> str:
         rows.append(("data", result["origin"]))
     digits = 2 if "signatures" in result else 4  # BLEU and chrF run from 0 to 100
     for name, value in result["metrics"].items():
-        level = "" if constant.get(name) is None else f" (one class for all answers: {number(constant[name], digits)})"
-        rows.append((name, number(value, digits) + level))
+        level = "" if constant.get(name) is None else f" (one class for all answers: {fixed(constant[name], digits)})"
+        rows.append((name, fixed(value, digits) + level))
     if predicted:
         rows.append(("answers", ", ".join(f"{name} {count:,}" for name, count in predicted.items())))
     if result["mask"] is not None:
         rows += [("heads off", f"{len(off)}{named}"), ("mask", result["mask"])]
     rows += told_place(result)
     for name, drawn in result.get("draws", {}).items():
-        ends = "" if drawn["low"] is None else f" [{number(drawn['low'], digits)}, {number(drawn['high'], digits)}]"
-        rows.append((f"{name} over {len(drawn['values'])} draws", number(drawn["mean"], digits) + ends))
+        ends = "" if drawn["low"] is None else f" [{fixed(drawn['low'], digits)}, {fixed(drawn['high'], digits)}]"
+        rows.append((f"{name} over {len(drawn['values'])} draws", fixed(drawn["mean"], digits) + ends))
     rows.append(("seconds", f"{result['seconds']:.2f}"))
     signed = [f"{name}: {text}" for name, text in result.get("signatures", {}).items()]
     signed += [f"{name} has no value: {reason}." for name, reason in result["undefined"].items()]

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ..display import numbers
+from ..display.numbers import fixed
 from ..errors import OptionError
 from ..models.stand_in import ZERO
 from ..pruning.faster.options import BOTH, FASTEST, HEADS_ONLY, TUNINGS, FasterOptions
 from ..tasks import chosen_on, points_in
-from .common import add_task, load_data, load_model, number, progress_bar, stand_in_of, table, warn
+from .common import add_task, load_data, load_model, progress_bar, stand_in_of, table, warn
 from .finetune import add_training, training_options
 from .number_types import between, positive_int, seed, short
 
@@ -135,8 +136,8 @@ def show(result: dict[str, Any]) -> str:
                 f"{t['speedup']:.2f}×",
                 f"{t['speedup_low']:.2f} to {t['speedup_high']:.2f}",
                 name,
-                number((t["baseline"] or {}).get(name)),
-                number((t["metrics"] or {}).get(name)),
+                fixed((t["baseline"] or {}).get(name)),
+                fixed((t["metrics"] or {}).get(name)),
                 numbers.change(change["difference"], change["low"], change["high"], points_in(name)) if change else "–",
                 t["out"],
             )

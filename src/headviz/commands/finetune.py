@@ -6,11 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..display.numbers import fixed
 from ..errors import Cancelled, seed_number
 from ..evaluation.constant import remark
 from ..storage.paths import OUT, new_folder, outside_path
 from ..storage.writing import disk_errors, replace_file
-from .common import add_mask, add_model, add_task, load_data, number, progress_bar, read_mask, table, warn
+from .common import add_mask, add_model, add_task, load_data, progress_bar, read_mask, table, warn
 from .number_types import between, positive_int, rate, seed, share
 
 if TYPE_CHECKING:
@@ -151,11 +152,11 @@ def show(result: dict[str, Any]) -> str:
         ("task", f"{result['task']}, {result['examples']['train']:,} examples, seed {result['seed']}"),
         ("heads per layer", " ".join(map(str, result["heads_per_layer"]))),
         ("trained", f"{result['epochs']:g} epochs, {result['updates']:,} updates, {result['seconds']:.1f} s"),
-        *((f"dev {name}", number(value)) for name, value in result["metrics"].items()),
+        *((f"dev {name}", fixed(value)) for name, value in result["metrics"].items()),
     ]
     if len(dev) > 1:
         name = next(iter(dev[0]["metrics"]))
-        rows.append((f"dev {name} by epoch", " ".join(number(p["metrics"][name], 3) for p in dev)))
+        rows.append((f"dev {name} by epoch", " ".join(fixed(p["metrics"][name], 3) for p in dev)))
     if result["best_epoch"] is not None:
         rows.append(("kept", f"the weights after epoch {result['best_epoch']:g}"))
     first = remark(result["predicted"], result["constant"].get("accuracy"), result["metrics"].get("accuracy"))

@@ -8,19 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attribution.alignment import ALL, POSITIONS
+from ..display.numbers import fixed
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, highest
-from .common import (
-    add_masked_model,
-    in_their_place,
-    masked_model,
-    number,
-    positive_int,
-    progress_bar,
-    table,
-    told_place,
-    warn,
-)
+from .common import add_masked_model, in_their_place, masked_model, positive_int, progress_bar, table, told_place, warn
 from .number_types import short
 
 if TYPE_CHECKING:
@@ -147,7 +138,7 @@ def _show_many(result: dict[str, Any]) -> str:
         mean, low, high, q = (
             result[key][at.layer][at.head] for key in ("mean", "interval_low", "interval_high", "q_value")
         )
-        rows.append((name, f"{mean:+.3f}", f"[{low:+.3f}, {high:+.3f}]", number(q)))
+        rows.append((name, f"{mean:+.3f}", f"[{low:+.3f}, {high:+.3f}]", fixed(q)))
     left = result["same_answer"] + result["small"]
     return (
         f"{result['n']} pairs; {left} left out ({result['same_answer']} with one answer for both texts, "
@@ -184,7 +175,7 @@ def _show_one(result: dict[str, Any]) -> str:
     if not np.isfinite(effect).any():
         return f"{head}\n\nBoth texts have the same value of what is measured, so no head can move it."
     rows = [(head.dotted, f"{effect[head]:+.3f}") for head in highest(np.abs(effect))[: result["top"]]]
-    moved = number(float(np.nanmax(np.abs(effect))), 3)
+    moved = fixed(float(np.nanmax(np.abs(effect))), 3)
     return (
         f"{head}\n\n{table([('head', 'effect'), *rows])}\n\n0 = as for the text, 1 = as for the donor; largest {moved}"
     )

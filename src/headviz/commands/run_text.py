@@ -6,13 +6,14 @@ import time
 from typing import Any
 
 from ..display import numbers
+from ..display.numbers import fixed, share, size, span
 from ..evaluation.verdict import MARGIN
 from ..pruning.algorithms import DEFAULT
 from ..runs.baselines import NAMES, WORDS, distinct, role, ties
 from ..runs.finding import finding
 from ..runs.record import PRUNE
 from ..tasks import points_in
-from .common import number, table
+from .common import table
 
 
 def show(result: dict[str, Any]) -> str:
@@ -23,7 +24,7 @@ def show(result: dict[str, Any]) -> str:
     if "saved" in result:
         return table([("model", _saved(result["step"])), *result["saved"].items()])
     if "freed" in result:
-        return f"{result['id']}: {_bytes(result['freed'])} freed"
+        return f"{result['id']}: {size(result['freed'])} freed"
     if "plan" in result:
         return _columns(_plan(result["plan"]))
     return _show_run(result)
@@ -32,7 +33,9 @@ def show(result: dict[str, Any]) -> str:
 def _saved(step: dict[str, Any]) -> str:
     """Which step's model it is, and what it is worth."""
     name, value = next(iter(step["metrics"].items()))
-    return f"seed {step['seed']}, step {step['step']}: {step['sparsity']:.1%} of the heads off, {name} {number(value)}"
+    return (
+        f"seed {step['seed']}, step {step['step']}: {share(step['sparsity'])} of the heads off, {name} {fixed(value)}"
+    )
 
 
 def _show_list(runs: list[dict[str, Any]]) -> str:
@@ -92,7 +95,7 @@ def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -
     rows = [[*front, *names, *(("points",) if prunes else ()), "seconds", "mask"]]
     for s in points:
         own = s.get("seed") is not None and not (prunes and s.get("reference"))
-        metrics = (number(s["metrics"].get(n)) for n in names)
+        metrics = (fixed(s["metrics"].get(n)) for n in names)
         name = (NAMES[role(s)],) if prunes else ()
         seed = (s["seed"] if own else "–",) if seeds else ()
         change = (_change(s, names[0]),) if prunes else ()
@@ -100,8 +103,8 @@ def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -
             [
                 *name,
                 *seed,
-                "–" if s.get("sparsity") is None else f"{s['sparsity']:.1%}",
-                *((number(s.get("tied"), 0),) if tied else ()),
+                share(s.get("sparsity")),
+                *((fixed(s.get("tied"), 0),) if tied else ()),
                 *metrics,
                 *change,
                 f"{s['seconds']:.1f}",
@@ -120,7 +123,7 @@ def _change(step: dict[str, Any], metric: str) -> str:
 def _pieces(points: list[dict[str, Any]], names: list[str]) -> list[list[Any]]:
     """The teacher and the students of a distillation, by name."""
     return [
-        [s["name"], *(number(s["metrics"].get(n)) for n in names), f"{s['parameters']:,}", f"{s['seconds']:.1f}"]
+        [s["name"], *(fixed(s["metrics"].get(n)) for n in names), f"{s['parameters']:,}", f"{s['seconds']:.1f}"]
         for s in points
     ]
 
@@ -139,13 +142,13 @@ def _plan(plan: dict[str, Any]) -> list[tuple[str, str]]:
         if name in _TIMED:
             count = plan[_TIMED[name]]
             rest -= count * value
-            rows.append((f"time of {_TIMED[name]}", f"{count:,} × {_span(value)} = {_span(count * value)}"))
+            rows.append((f"time of {_TIMED[name]}", f"{count:,} × {span(value)} = {span(count * value)}"))
         elif name == "total_seconds":
-            rows += [("time to start", _span(max(0.0, rest))), ("time in all", f"about {_span(value)}")]
+            rows += [("time to start", span(max(0.0, rest))), ("time in all", f"about {span(value)}")]
         elif name == "calibration_seconds":
-            rows.append(("measured in", _span(value)))
+            rows.append(("measured in", span(value)))
         elif name in ("seconds", "serial_seconds"):  # of a sweep
-            rows.append(("time" if name == "seconds" else "one after the other", f"about {_span(value)}"))
+            rows.append(("time" if name == "seconds" else "one after the other", f"about {span(value)}"))
         else:
             shown = _samples(value, plan["drawn"]) if name == "samples" else _short(value)
             rows.append((name.replace("_", " "), shown))
@@ -165,8 +168,8 @@ def _samples(asked: int, drawn: list[int]) -> str:
 def _results(r: dict[str, Any]) -> list[list[Any]]:
     return [
         [
-            *(w["task"], w["algorithm"], w["score"], f"{w['sparsity']:.1%}", NAMES[w["model"]], w["metric"]),
-            *(number(w["mean"]), number(w["sd"]), w["seeds"]),
+            *(w["task"], w["algorithm"], w["score"], share(w["sparsity"]), NAMES[w["model"]], w["metric"]),
+            *(fixed(w["mean"]), fixed(w["sd"]), w["seeds"]),
         ]
         for w in r["results"]
     ]
@@ -194,26 +197,12 @@ def doing(r: dict[str, Any]) -> str:
     if now["phase"]:
         words.append(now["phase"] + (f" {now['done']} of {now['total']}" if now["total"] else ""))
     if now["remaining"] is not None:
-        words.append(f"about {_span(now['remaining'])} left")
+        words.append(f"about {span(now['remaining'])} left")
     if now["memory"]:
-        words.append(f"{now['cpu_percent']:.0f} % processor, {_bytes(now['memory'])} memory")
+        words.append(f"{now['cpu_percent']:.0f} % processor, {size(now['memory'])} memory")
     if not now["responsive"]:
-        words.append(f"has not reported for {_span(now['silent'])}")
+        words.append(f"has not reported for {span(now['silent'])}")
     return ", ".join(words)
-
-
-def _span(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _bytes(size: int) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}"
-        size /= 1000  # type: ignore[assignment]
-    return f"{size:.1f} GB"
 
 
 def _when(seconds: float | None) -> str:

@@ -7,13 +7,14 @@ import time
 from dataclasses import MISSING, fields
 from typing import Any
 
+from ..display.numbers import fixed
 from ..errors import OptionError
 from ..heads import HeadId
 from ..scores import DEFAULT, PRESETS, SCORES, score_heads
 from ..scores.catalogue import preset_named, score_named
 from ..tasks import DEFAULT_SAMPLES, LengthFilter, sample
 from ..ties import order_told
-from .common import add_mask, add_model, add_task, load_data, load_model, number, progress_bar, read_mask, table, warn
+from .common import add_mask, add_model, add_task, load_data, load_model, progress_bar, read_mask, table, warn
 from .number_types import positive_int, seed
 
 
@@ -121,8 +122,8 @@ def show(result: dict[str, Any]) -> str:
     def line(text: str) -> tuple[str, str, str]:
         h = HeadId.parse(text)
         value, low, high = (result[k][h.layer][h.head] for k in ("values", "interval_low", "interval_high"))
-        interval = "" if low is None else f"[{number(low)}, {number(high)}]"
-        return str(h), number(value), interval
+        interval = "" if low is None else f"[{fixed(low)}, {fixed(high)}]"
+        return str(h), fixed(value), interval
 
     ranking = result["ranking"]
     rows: list[tuple[str, ...]] = [("head", result["score"], "95 % interval")]

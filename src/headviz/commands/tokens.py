@@ -6,7 +6,8 @@ import argparse
 from typing import Any
 
 from ..attribution.token_explanations import METHODS, ORDERS
-from .common import add_masked_model, add_text, in_their_place, masked_model, number, progress_bar, table, told_place
+from ..display.numbers import fixed
+from .common import add_masked_model, add_text, in_their_place, masked_model, progress_bar, table, told_place
 from .number_types import seed, whole
 
 
@@ -47,14 +48,14 @@ def show(result: dict[str, Any]) -> str:
     methods = result["methods"]
     words = [i for i, special in enumerate(result["special"]) if not special]
     values = [("word", *methods)]
-    values += [(result["tokens"][i], *(number(row[i]) for row in result["values"])) for i in words]
+    values += [(result["tokens"][i], *(fixed(row[i]) for row in result["values"])) for i in words]
     agree = [("rank correlation", *methods)]
-    agree += [(name, *map(number, row)) for name, row in zip(methods, result["rank_correlation"], strict=True)]
+    agree += [(name, *map(fixed, row)) for name, row in zip(methods, result["rank_correlation"], strict=True)]
     areas = [("area", "deletion", "beats", "insertion", "beats")]
     for name in methods:
         one = result["areas"][name]
         share = {k: f"{100 * one[f'{k}_beats']:.0f} %" for k in ("deletion", "insertion")}
-        areas.append((name, number(one["deletion"]), share["deletion"], number(one["insertion"]), share["insertion"]))
+        areas.append((name, fixed(one["deletion"]), share["deletion"], fixed(one["insertion"]), share["insertion"]))
     place = "".join(f"\n{what}: {value}" for what, value in told_place(result))
     parts = [f"class explained: {result['target_label']}{place}", table(values), table(agree), table(areas)]
     parts += [f"{name}: {why}" for name, why in result["refused"].items()]

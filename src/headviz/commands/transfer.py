@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..display.numbers import interval, points
+from ..display.numbers import fixed, interval, points
 from ..errors import OptionError
 from ..storage.paths import out_file, outside_path
 from ..storage.writing import disk_errors
 from ..tasks import points_in
-from .common import number, progress_bar, table
+from .common import progress_bar, table
 
 if TYPE_CHECKING:
     from ..heads import HeadMask
@@ -68,11 +68,11 @@ def show(result: dict[str, Any]) -> str:
     from ..pruning.tickets.margin import caveat
 
     rows = [["mask of ↓, model of →", *result["targets"]]]
-    rows.append(["every head on", *(number(v, 3) for v in result["full"])])
+    rows.append(["every head on", *(fixed(v, 3) for v in result["full"])])
     for i, source in enumerate(result["sources"]):
         cells = []
         for mean, sd in zip(result["mean"][i], result["sd"][i], strict=True):
-            cells.append(number(mean, 3) + ("" if sd is None else f" ± {sd:.3f}"))
+            cells.append(fixed(mean, 3) + ("" if sd is None else f" ± {sd:.3f}"))
         rows.append([source, *cells])
     for share in dict.fromkeys(e["sparsity"] for e in result["random"]):
         by_target = {e["target"]: e for e in result["random"] if e["sparsity"] == share}
@@ -92,7 +92,7 @@ def show(result: dict[str, Any]) -> str:
 def _spread(entry: dict[str, Any] | None) -> str:
     if entry is None:
         return "–"
-    return number(entry["value"], 3) + ("" if entry["sd"] is None else f" ± {entry['sd']:.3f}")
+    return fixed(entry["value"], 3) + ("" if entry["sd"] is None else f" ± {entry['sd']:.3f}")
 
 
 def _changes(entries: list[dict[str, Any]]) -> list[list[str]]:

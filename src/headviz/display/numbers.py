@@ -15,6 +15,11 @@ def number(value: float | None, digits: int = 3) -> str:
     return text.replace("-", "−")
 
 
+def fixed(value: float | None, places: int = 4) -> str:
+    """So many decimals, as in a column."""
+    return "–" if value is None or value != value else f"{value:.{places}f}".replace("-", "−")
+
+
 def signed(value: float | None, digits: int = 3) -> str:
     """The same with a plus sign."""
     text = number(value, digits)
@@ -55,6 +60,28 @@ def percent(share: float) -> str:
         return "–"
     whole = round(100 * share)
     return f"{whole:+d} %".replace("-", "−") if whole else "0 %"
+
+
+def share(value: float | None) -> str:
+    """A share in percent, with one decimal."""
+    return "–" if value is None or value != value else f"{100 * value:.1f} %"
+
+
+def span(seconds: float | None) -> str:
+    """A length of time, rounded to what matters."""
+    if seconds is None or seconds != seconds:
+        return "–"
+    if seconds < 90:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def size(count: float) -> str:
+    """Bytes in the largest unit that fits."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= unit:
+            return f"{count / unit:.3g} {name}"
+    return f"{count:.0f} bytes"
 
 
 def less(now: int, before: int) -> str:

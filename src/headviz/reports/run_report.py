@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..display.numbers import span
 from ..errors import RunError
 from ..evaluation.constant import going_on
 from ..heads import HeadMask
@@ -197,7 +198,7 @@ def _facts(view: RunView, summary: Mapping[str, Any]) -> list[tuple[str, Any]]:
         ("fine-tuning", report_steps.training(summary["finetune"]) if summary.get("finetune") else None),
         ("started", _when(record.started)),
         ("ended", _when(record.ended)),
-        ("time by phase", ", ".join(f"{k} {report_steps.span(v)}" for k, v in times.items() if v)),
+        ("time by phase", ", ".join(f"{k} {span(v)}" for k, v in times.items() if v)),
         ("device", f"{record.device}, {record.threads} threads"),
         ("versions", ", ".join(f"{k} {v}" for k, v in versions.items()) or f"headviz {record.version}"),
         ("notes", " ".join(summary.get("notes") or [])),

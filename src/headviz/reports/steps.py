@@ -95,7 +95,7 @@ def for_people(view: RunView) -> Table:
                 *(_with_interval(s, n) for n in names),
                 *(_points_with_interval(_change(s, n), n) for n in names),
                 s.get("parameters"),
-                span(s["seconds"]),
+                numbers.span(s["seconds"]),
             ]
         )
     return header, rows
@@ -149,13 +149,6 @@ def training(options: Mapping[str, Any]) -> str:
     """The options of a fine-tuning in one sentence, without those that are not used."""
     said = ((k.replace("_", " "), v) for k, v in options.items() if v not in (None, False, "", [], ()))
     return ", ".join(k if v is True else f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in said)
-
-
-def span(seconds: float | None) -> str | None:
-    """A duration, rounded to what matters."""
-    if seconds is None:
-        return None
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
 
 
 def value(number: float | None, metric: str) -> str | None:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
+from ...display.numbers import span
 from ...errors import Cancelled, UserError
 from ...progress import Cancel, Progress
 from . import state
@@ -318,8 +319,8 @@ def _said(job: Job[Any], what: str) -> str:
     if job.turn.waits_for:
         return f"{text}, waits for: {job.turn.waits_for}"
     if left is not None:
-        return f"{text}, about {_span(left)} left"
-    return f"{text} ({_span(spent)} so far)" if spent > LONG else text
+        return f"{text}, about {span(left)} left"
+    return f"{text} ({span(spent)} so far)" if spent > LONG else text
 
 
 def _once_more(label: str, key: Hashable, tag: str) -> None:
@@ -327,7 +328,3 @@ def _once_more(label: str, key: Hashable, tag: str) -> None:
     if st.button(plain(label), key=f"again_{tag}"):
         forget(key)
         st.rerun()
-
-
-def _span(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

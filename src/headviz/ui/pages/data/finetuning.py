@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....display.numbers import span
 from ....errors import UserError
 from ...parts import training
 from ...shell import jobs, loaders, show
@@ -68,7 +69,7 @@ def form(view: View) -> None:
     if ready is not None:
         found, place = ready
         st.markdown(
-            f"About **{runsview.span(found.seconds)}** on this machine: {found.updates:,} updates on "
+            f"About **{span(found.seconds)}** on this machine: {found.updates:,} updates on "
             f"{found.examples:,} training examples of {show.plain(view.task)}."
         )
         if found.note:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....display.numbers import size
 from ....errors import UserError
 from ...parts import recorded
 from ...shell import show, state
@@ -24,14 +25,6 @@ def this_user() -> str:
     except (AttributeError, RuntimeError):
         name = None
     return str(name) if name else local()
-
-
-def size(count: float) -> str:
-    """Bytes as people say them."""
-    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if count >= unit:
-            return f"{count / unit:.3g} {name}"
-    return f"{count:.0f} bytes"
 
 
 def buttons(view: RunView, busy: bool, again: bool = True) -> None:

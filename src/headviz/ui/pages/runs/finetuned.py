@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from ....display.numbers import span
 from ....tasks import points_in
 from ...shell import show, state
 from . import listing, take_away
@@ -66,9 +67,7 @@ def result(view: RunView) -> None:
             width=150,
         )
     kept = "" if step.get("best_epoch") is None else f", weights of epoch {step['best_epoch']:g} kept"
-    st.caption(
-        f"{step['updates']:,} updates, {step['epochs']:g} epochs{show.plain(kept)}, {listing.span(step['seconds'])}."
-    )
+    st.caption(f"{step['updates']:,} updates, {step['epochs']:g} epochs{show.plain(kept)}, {span(step['seconds'])}.")
     folder = model_folder(view)
     if folder is None:
         st.caption("The model can be opened when the run is done.")

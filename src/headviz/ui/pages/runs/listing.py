@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....display.numbers import size, span
 from ....display.recipes import command
 from ....errors import RunError
 from ...parts import cost, recorded
 from ...shell import recipes, show, state
 from ...shell.view import View
 from . import actions as runactions
-from .actions import size
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
@@ -42,13 +42,6 @@ NEXT = {
 ANEW = "It cannot be resumed. Its steps are kept, and its plan is below: *The same in Python or on the command line*."
 POLL = 1.5  # seconds between two looks at a run that is running
 SHOWN = 10  # runs in the list before 'all'
-
-
-def span(seconds: float) -> str:
-    """A length of time in words."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def busy(view: RunView) -> bool:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....display.numbers import span
 from ....errors import UserError
 from ...parts import cost
 from ...parts import score_form as scoreform
 from ...shell import graded, jobs, loaders, show
 from ...shell.view import View
 from . import faster, plans
-from . import listing as runsview
 from . import sweep_form as sweepform
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _show(found: Planned) -> None:
         f"{amount.finetunings} fine-tunings" if amount.finetunings else "no training",
         f"{amount.evaluations} evaluations",
     ]
-    st.markdown(f"About **{runsview.span(found.seconds)}** on this machine: {', '.join(parts)}.")
+    st.markdown(f"About **{span(found.seconds)}** on this machine: {', '.join(parts)}.")
     more = " …" if len(sizes) > 14 else ""
     st.caption(f"Heads off after each step: {', '.join(show.plain(str(s)) for s in sizes[:14])}{more} of {found.heads}")
     for note in found.notes:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....display.numbers import span
 from ....errors import OptionError, UserError
 from ...parts import cost
 from ...parts import score_form as scoreform
 from ...shell import graded, jobs, loaders, show
 from ...shell.view import View
-from . import listing as runsview
 from . import plans
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _show(found: Planned) -> None:
     once = f", {plan.at_once} at a time" if plan.at_once > 1 else ", one after the other"
     training = f"{plan.amount.finetunings:,} fine-tunings" if plan.amount.finetunings else "no training"
     st.markdown(
-        f"About **{runsview.span(plan.seconds)}** on this machine{once}: {plan.runs} runs, "
+        f"About **{span(plan.seconds)}** on this machine{once}: {plan.runs} runs, "
         f"{plan.amount.scorings:,} scorings, {training}, {plan.amount.evaluations:,} evaluations."
     )
     show.table(

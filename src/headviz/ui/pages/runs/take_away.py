@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....display.numbers import size
 from ....errors import UserError
 from ....storage.home import home
 from ....storage.paths import outside_path
 from ...shell import jobs, loaders, show, state
-from . import actions as runactions
 from .source import look_at
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _as_zip(view: RunView, seed: int, step: int) -> None:
         jobs.forget(key)
         st.rerun()
     st.download_button(
-        show.plain(f"↓ {file.name} ({runactions.size(file.stat().st_size)})"),
+        show.plain(f"↓ {file.name} ({size(file.stat().st_size)})"),
         file.read_bytes,
         file.name,
         "application/zip",
