@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, consistent, correlation_interval
-from headviz.evaluation.resampling import Joint, class_swap_p, ranks, regression_swap_p
+from headviz.statistics.intervals import SLOPES, accuracy_intervals, class_intervals, consistent, correlation_interval
+from headviz.statistics.resampling import Joint, class_swap_p, ranks, regression_swap_p
 
 SIZES = (50, 100, 200, 500, 2000)
 RATES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)  # share of answers that change

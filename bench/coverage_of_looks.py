@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from coverage import ACCURACY, POSITIVE, RATES, TO_THE_WORSE, drawn_scores, population
 from headviz.evaluation.growing import ENOUGH, level, looks
-from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, correlation_interval
-from headviz.evaluation.resampling import Joint
-from headviz.evaluation.significance import LEVEL
+from headviz.statistics.intervals import SLOPES, accuracy_intervals, class_intervals, correlation_interval
+from headviz.statistics.resampling import Joint
+from headviz.statistics.significance import LEVEL
 
 SIZES = (100, 256, 500, 2000)
 LARGE = (*RATES, 0.2, 0.4)  # shares of answers that change; a rough part of the data is also looked at where many do

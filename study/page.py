@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from headviz.evaluation.significance import holm
 from headviz.evaluation.verdict import MARGIN
 from headviz.reference import find, published
+from headviz.statistics.significance import holm
 from study.again import again
 from study.cells import cells
 from study.drawings import pictures, with_pictures

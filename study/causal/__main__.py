@@ -20,9 +20,9 @@ import headviz
 from headviz.demo import planted_heads
 from headviz.demo.example import PHENOMENA
 from headviz.demo.minimal_pairs import minimal_pairs
-from headviz.evaluation.intervals import interval_of_mean
 from headviz.heads import HeadId
 from headviz.results import plain
+from headviz.statistics.intervals import interval_of_mean
 from study.causal.text import KINDS, SETS, ablated, alone, by_kind, direct, following, roles, together
 
 PAGE = Path(__file__).resolve().parents[1] / "causal.md"

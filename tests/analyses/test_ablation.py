@@ -18,8 +18,8 @@ from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.comparison import Answers, Delta, deltas
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.paired import paired
-from headviz.evaluation.significance import benjamini_hochberg, mcnemar
 from headviz.models.stand_in import StandIn
+from headviz.statistics.significance import benjamini_hochberg, mcnemar
 from headviz.tasks import get_task
 from support.analysed import learnt, twins, unlearnt
 from support.plain import evaluate

@@ -11,8 +11,8 @@ from headviz.analyses.ablation import ablate
 from headviz.analyses.by_slice import MOST, BySlice, by_slice, finding, view
 from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.evaluator import Evaluator
-from headviz.evaluation.significance import benjamini_hochberg
 from headviz.heads import HeadId
+from headviz.statistics.significance import benjamini_hochberg
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from support.analysed import learnt, texts

@@ -24,8 +24,8 @@ from headviz.analyses.scatter import Scatter
 from headviz.analyses.speed import Speed, SpeedRow
 from headviz.display.figures.heads import relation_map
 from headviz.display.figures.style import write_html
-from headviz.evaluation.significance import benjamini_hochberg
 from headviz.heads import HeadId
+from headviz.statistics.significance import benjamini_hochberg
 
 SUBJECT = Subject("m", "d", "mnli", "dev", "x", 500, "accuracy", "float32")
 FULL = HeadMask.full(12, 12)

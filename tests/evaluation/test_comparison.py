@@ -8,8 +8,8 @@ from scipy import stats
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from headviz.errors import TaskError
-from headviz.evaluation import resampling
 from headviz.evaluation.comparison import Answers, TextAnswers, compare, deltas, measure
+from headviz.statistics import resampling
 from headviz.tasks.metrics import metric as task_metric
 from support.metrics import metric_of_rows
 

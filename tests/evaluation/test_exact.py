@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from headviz.evaluation.intervals import accuracy_intervals
-from headviz.evaluation.significance import mcnemar
+from headviz.statistics.intervals import accuracy_intervals
+from headviz.statistics.significance import mcnemar
 
 LOST = (0.001, 0.003, 0.01, 0.02, 0.035, 0.05, 0.1, 0.2, 0.3, 0.5)
 MENDED = (0.1, 0.3, 0.6, 1.0)  # for each answer that is lost

@@ -119,7 +119,7 @@ def test_sizes_double_and_share_what_may_be_missed(n: int) -> None:
 
 
 def test_at_the_usual_level_intervals_are_what_they_were() -> None:
-    from headviz.evaluation.intervals import accuracy_intervals
+    from headviz.statistics.intervals import accuracy_intervals
 
     low, high = accuracy_intervals([2], [0], 100)
     np.testing.assert_allclose([low[0], high[0]], [-0.07038393, 0.02276278], rtol=1e-5)

@@ -8,8 +8,8 @@ import scipy
 from numpy.typing import NDArray
 
 import headviz
-from headviz.evaluation.intervals import SLOPES, accuracy_intervals, class_intervals, correlation_interval
-from headviz.evaluation.resampling import CLASS_METRICS, Joint, joint_counts
+from headviz.statistics.intervals import SLOPES, accuracy_intervals, class_intervals, correlation_interval
+from headviz.statistics.resampling import CLASS_METRICS, Joint, joint_counts
 
 
 def test_no_examples_give_no_interval() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from headviz.evaluation.significance import benjamini_hochberg, confusion, flips, holm, mcnemar, wilson
+from headviz.statistics.significance import benjamini_hochberg, confusion, flips, holm, mcnemar, wilson
 
 
 @given(st.integers(0, 60), st.integers(0, 60))

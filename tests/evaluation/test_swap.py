@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import headviz
-from headviz.evaluation import resampling
+from headviz.statistics import resampling
 
 
 def answers(n: int, before: float, after: float, seed: int = 0, tails: str = "normal") -> tuple[NDArray, ...]:

@@ -5,8 +5,8 @@ import pytest
 
 import headviz
 from headviz.demo import DATA
-from headviz.evaluation.significance import wilson
 from headviz.pruning import PruningPlan, open_context, run_plan
+from headviz.statistics.significance import wilson
 
 pytestmark = pytest.mark.skipif(
     not (DATA / "finetuned" / "model.safetensors").exists(), reason="the demo model is not packed"

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from ..display.numbers import interval, number, points
 from ..display.numbers import metric as metric_text
 from ..evaluation.comparison import measure
-from ..evaluation.intervals import interval_of_mean, over_draws
-from ..evaluation.significance import benjamini_hochberg, holm
 from ..evaluation.verdict import MARGIN, clear, undecided, within
 from ..heads import HeadId, HeadMask, highest
 from ..models.stand_in import ZERO, StandIn
 from ..progress import Cancel, Progress, part
 from ..results import Result
+from ..statistics.intervals import interval_of_mean, over_draws
+from ..statistics.significance import benjamini_hochberg, holm
 from ..storage.exchange import MaskLike
 from ..storage.restoring import restored
 from ..ties import grid_values, order_told, ordered, tied

@@ -14,11 +14,11 @@ from ..display.recipes import Code, call
 from ..errors import OptionError
 from ..evaluation.comparison import deltas, measure
 from ..evaluation.constant import going_on, remark_on
-from ..evaluation.significance import benjamini_hochberg
 from ..evaluation.verdict import MARGIN, within
 from ..heads import HeadId, HeadMask, highest
 from ..progress import Cancel, Progress, after
 from ..results import Result
+from ..statistics.significance import benjamini_hochberg
 from . import published
 from .analysis import (
     ENDS,

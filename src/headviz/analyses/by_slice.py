@@ -19,11 +19,11 @@ from ..display.numbers import points
 from ..errors import OptionError
 from ..evaluation.comparison import Answers, Delta, deltas, measure
 from ..evaluation.constant import going_on, remark_on
-from ..evaluation.significance import benjamini_hochberg
 from ..evaluation.verdict import clear
 from ..heads import HeadId, HeadMask, head_name, highest
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
+from ..statistics.significance import benjamini_hochberg
 from ..storage.exchange import MaskLike
 from ..tasks import constant
 from .analysis import ENDS, MASKABLE, METRIC, Analysis, Picture, Table, View, in_points

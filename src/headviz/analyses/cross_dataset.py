@@ -9,10 +9,10 @@ import numpy as np
 
 from ..display.numbers import number, p_text
 from ..errors import OptionError
-from ..evaluation.significance import LEVEL
 from ..heads import HeadId, head_name
 from ..progress import Cancel, Progress, after
 from ..results import Result
+from ..statistics.significance import LEVEL
 from . import published
 from .ablation import Ablation, ablate
 from .analysis import COST, METRIC, MICHEL, Analysis, Option, Picture, Table, View, in_points

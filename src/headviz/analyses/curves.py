@@ -110,7 +110,7 @@ def averaged(points: Sequence[CurvePoint]) -> CurvePoint:
     first, masks = points[0], len({p.mask for p in points})
     if masks == 1:
         return first
-    from ..evaluation.intervals import over_draws
+    from ..statistics.intervals import over_draws
 
     ends = over_draws(*([getattr(p, n) for p in points] for n in ("interval_low", "interval_high", "p_value")))
     low, high, p_value = map(float, ends)

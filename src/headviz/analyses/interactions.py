@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ..display.recipes import Code, call
 from ..errors import OptionError, TaskError
-from ..evaluation.significance import benjamini_hochberg
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, after, stop_if, tracked
+from ..statistics.significance import benjamini_hochberg
 from ..tasks import Dataset
 from ..tasks.sampling import require_size
 from ..tasks.strata import limited

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from ..errors import OptionError
 from ..evaluation.comparison import Answers, Delta, deltas, measure
 from ..evaluation.excess import Excess, excess
-from ..evaluation.significance import benjamini_hochberg
 from ..evaluation.verdict import clear
 from ..heads import CLASSIFICATION, HeadId, HeadMask
 from ..progress import Cancel, Progress, stop_if
 from ..results import Result, drawn
+from ..statistics.significance import benjamini_hochberg
 from ..tasks import predicted
 from ..ties import in_order
 from .ablation import Ablation, ablate

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..evaluation.significance import benjamini_hochberg
 from ..heads import HeadId
 from ..results import Result
+from ..statistics.significance import benjamini_hochberg
 from .analysis import ENDS, Table
 
 

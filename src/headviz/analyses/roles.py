@@ -21,10 +21,10 @@ from ..attribution.relations import (
 )
 from ..display.recipes import Code, call
 from ..errors import OptionError
-from ..evaluation.significance import benjamini_hochberg
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
+from ..statistics.significance import benjamini_hochberg
 from ..ties import in_order
 from .analysis import Analysis, Option, Picture, Table, View
 from .common import SIGNIFICANT

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import OptionError
-from ..evaluation.intervals import interval_of_mean
 from ..heads import CLASSIFICATION, HeadMask
 from ..models.text_length import LENGTH
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
+from ..statistics.intervals import interval_of_mean
 from ..storage.exchange import MaskLike
 from . import published
 from .analysis import MICHEL, Analysis, Option, Picture, Table, View

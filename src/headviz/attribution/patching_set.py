@@ -10,11 +10,11 @@ import numpy as np
 import scipy
 
 from ..errors import OptionError, TaskError
-from ..evaluation.significance import LEVEL, benjamini_hochberg
 from ..heads import HeadId, highest
 from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
+from ..statistics.significance import LEVEL, benjamini_hochberg
 from ..storage.exchange import MaskLike
 from .alignment import ALL
 from .patching import Text, check_pairs, patch

@@ -20,11 +20,11 @@ from torch import Tensor
 
 from ..attention import HeadCall
 from ..errors import OptionError, whole_number
-from ..evaluation.significance import LEVEL
 from ..heads import HeadId, HeadMask
 from ..models.network import require_model
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..results import Result
+from ..statistics.significance import LEVEL
 from ..storage.exchange import MaskLike
 from ..ties import in_order
 from .alignment import ALL, align, checked, places

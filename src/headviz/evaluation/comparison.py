@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from ..errors import TaskError, is_one_of, unknown_choice
 from ..results import Result
+from ..statistics import resampling as rs
+from ..statistics.intervals import accuracy_intervals, class_intervals, consistent, correlation_interval
+from ..statistics.significance import LEVEL, Flips, confusion, flips, mcnemar
 from ..tasks import bleu as text_scores
 from ..tasks import constant, points_in, why_undefined
 from ..tasks import metric as task_metric
-from . import resampling as rs
-from .intervals import accuracy_intervals, class_intervals, consistent, correlation_interval
-from .significance import LEVEL, Flips, confusion, flips, mcnemar
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ..statistics.significance import LEVEL
 from .comparison import Answers, measure
-from .significance import LEVEL
 
 RESAMPLES = 200
 

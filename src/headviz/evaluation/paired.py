@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import OptionError, TaskError, is_one_of, shown, unknown_choice
 from ..results import Result
-from . import resampling
+from ..statistics import resampling
+from ..statistics.significance import LEVEL
 from .comparison import Answers, deltas
-from .significance import LEVEL
 from .verdict import possible_loss
 
 MOST_CLASSES = 2000  # of a metric that is told from a table of all classes

@@ -12,8 +12,8 @@ from ..errors import TaskError
 from ..heads import TRANSLATION, HeadMask
 from ..models.stand_in import ZERO
 from ..results import Result, plain
+from ..statistics.intervals import interval_of_mean
 from .constant import counts
-from .intervals import interval_of_mean
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding

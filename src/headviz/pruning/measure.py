@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..evaluation import resampling
 from ..evaluation.comparison import Answers, Delta, TextAnswers, deltas
 from ..evaluation.constant import counts
 from ..evaluation.plain import constants_for, undefined_for
-from ..evaluation.significance import LEVEL, confusion, wilson
+from ..statistics import resampling
+from ..statistics.significance import LEVEL, confusion, wilson
 from ..tasks import Dataset, metric, predicted
 
 RESAMPLES = 2000

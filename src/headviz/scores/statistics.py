@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..evaluation.significance import LEVEL
+from ..statistics.significance import LEVEL
 from ..ties import in_lowest
 
 RESAMPLES = 200

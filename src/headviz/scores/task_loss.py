@@ -15,9 +15,9 @@ from scipy.special import log_softmax
 
 from ..errors import OptionError, is_one_of, unknown_choice
 from ..evaluation.comparison import Answers, deltas
-from ..evaluation.resampling import CLASS_METRICS
 from ..evaluation.stand_ins import standing_in
 from ..progress import Cancel
+from ..statistics.resampling import CLASS_METRICS
 from ..tasks import predicted
 from .chunk import Tables
 from .correlation import pearson, spearman

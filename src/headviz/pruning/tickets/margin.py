@@ -15,8 +15,8 @@ import numpy as np
 import scipy
 
 from ...errors import OptionError
-from ...evaluation.significance import LEVEL
 from ...results import Result
+from ...statistics.significance import LEVEL
 from ...tasks import points_in
 
 

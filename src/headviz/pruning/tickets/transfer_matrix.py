@@ -17,9 +17,9 @@ import numpy as np
 import scipy
 
 from ...evaluation.constant import corrected
-from ...evaluation.significance import LEVEL, benjamini_hochberg
 from ...evaluation.verdict import verdict
 from ...results import Result
+from ...statistics.significance import LEVEL, benjamini_hochberg
 from ...tasks import points_in
 from ..measure import none
 from .transfer import FULL, Cell

@@ -142,7 +142,7 @@ class AblationJob(RunJob):
         """The table of ``headviz ablate``."""
         from ...analyses.ablation import Ablation
         from ...analyses.common import Subject, empty_grid
-        from ...evaluation.significance import benjamini_hochberg
+        from ...statistics.significance import benjamini_hochberg
 
         base = _mask(state)
         values, low, high, p = (empty_grid(base) for _ in range(4))

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ....analyses.common import SIGNIFICANT
 from ....analyses.orders import spearman
-from ....evaluation.significance import benjamini_hochberg
 from ....heads import HeadId, HeadScores
 from ....scores.catalogue import correlates
+from ....statistics.significance import benjamini_hochberg
 from ...parts import scoring
 from ...parts.cost import ENOUGH, LOSSES
 from ...shell import show

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from ....evaluation.significance import LEVEL, holm
 from ....models.stand_in import ABLATIONS, BY_PLACE, CONSTANT, MEAN, RESAMPLE, ZERO, StandIn
 from ....progress import Cancel, Progress, tracked
+from ....statistics.significance import LEVEL, holm
 from ...parts import measure
 from ...parts.reference import chosen
 from ...shell import frame, jobs, show, state

@@ -9,8 +9,8 @@ import numpy as np
 
 from ....evaluation.constant import remark_on
 from ....evaluation.growing import ENOUGH
-from ....evaluation.significance import LEVEL, holm
 from ....evaluation.verdict import clear, excluded, verdict
+from ....statistics.significance import LEVEL, holm
 from ...shell import show
 
 if TYPE_CHECKING:
