@@ -163,7 +163,7 @@ class Cluster:
                 str(self.home),
             )
         os.environ["HEADVIZ_DASK"] = address
-        from headviz.runs.cluster import connected
+        from headviz.extras.cluster.driver import connected
 
         with connected() as client:
             client.wait_for_workers(self.workers, timeout=60)

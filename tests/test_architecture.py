@@ -27,6 +27,7 @@ LEVELS = [
     "runs reports",
     "cli commands __main__ notebook transformers4",
     "ui",
+    "extras",
 ]
 PACKAGES = " ".join(LEVELS).split()
 # the same inside ui/: a page may show parts of the pages before it; a page that is not named stands last
@@ -202,7 +203,7 @@ def page(name: str) -> str:
 
 
 def test_every_package_has_a_level_and_nothing_else_lies_on_top() -> None:
-    assert len(LEVELS) <= 10  # lines; there are as many floors as packages
+    assert len(LEVELS) <= 11  # lines; there are as many floors as packages
     assert len(PACKAGES) == len(set(PACKAGES))
     assert {path.stem for path in SRC.glob("*.py")} <= TOP
     assert {top(name) for name in MODULES} - {""} <= set(PACKAGES)
@@ -282,11 +283,23 @@ def test_nothing_imports_the_study() -> None:
     assert wrong == []
 
 
+def test_rooms_do_not_know_each_other_and_nothing_knows_them() -> None:
+    """The front door names what it exports; the plugins' door names the folder."""
+    wrong = [
+        f"{where(name, line)}: {target}"
+        for name, targets in graph().items()
+        for target, line in targets.items()
+        if top(target) == "extras" and name and name.split(".")[:2] != target.split(".")[:2]
+    ]
+    wrong += [f"{name}: {target}" for name in MODULES for target in named(name) if top(target) == "extras" != top(name)]
+    assert [line for line in wrong if not line.startswith(("plugins:", ": "))] == []
+
+
 def test_streamlit_stays_in_the_interface() -> None:
     wrong = [
         where(name, line)
         for name in MODULES
-        if top(name) != "ui"
+        if top(name) != "ui" and name.split(".")[2:3] != ["pages"]  # extras.ROOM.pages
         for target, line in imported(name)
         if top(target) == "streamlit"
     ]
@@ -366,7 +379,7 @@ def kind_checks(text: str) -> Iterator[int]:
 
 
 def test_few_places_ask_for_the_kind_of_a_model() -> None:
-    texts = {name: text for name, text in TEXTS.items() if top(name) not in ("models", "evaluation")}
+    texts = {name: text for name, text in TEXTS.items() if top(name) not in ("models", "evaluation", "extras")}
     texts |= {f"pages/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "pages").glob("*.py")}
     found = {name: lines for name, text in texts.items() if (lines := list(kind_checks(text)))}
     assert not {name: lines for name, lines in found.items() if len(lines) > KIND_CHECKS.get(name, (0, ""))[0]}

@@ -1,9 +1,10 @@
-"""Scores, algorithms, tasks, analyses, families and kinds of runs from outside: a Python file, or an installed package.
+"""The door: scores, algorithms, tasks, … from outside. They come from a Python file, an installed package, or a room.
 
 A plugin is a module with lists of entries under fixed names, such as ``SCORES = [Score(...)]`` (``docs/plugins.md``).
 Loading one adds its entries to headviz's own tables, so commands, forms and runs treat them as any other. If one of its
-names is taken already, the whole plugin is refused. Files come from ``--plugin`` or ``$HEADVIZ_PLUGINS``, never from a
-link or an upload: a plugin is code and may do anything.
+names is taken already, the whole plugin is refused. A *room* is a package of ``headviz.extras`` and declares the same
+lists; its entries are in the tables from the start, and nothing else of headviz knows it. Files come from ``--plugin``
+or ``$HEADVIZ_PLUGINS``, never from a link or an upload: a plugin is code and may do anything.
 
 A run's spec names the plugins it needs by source and digest. A worker of this machine loads them from the same files; a
 worker of a cluster is sent the text of the files.
@@ -29,6 +30,7 @@ from typing import Any
 
 from .errors import OptionError, UserError, unknown_choice
 
+ROOMS = f"{__package__}.extras"
 FILES = "HEADVIZ_PLUGINS"  # environment: files, separated as in PATH
 SPEC = "plugins"  # the key under which a run's spec names the plugins it needs
 
@@ -41,6 +43,16 @@ class RunKind:
     title: str
     about: str
     make: Callable[[dict[str, Any]], Any] | str
+
+
+@dataclass(frozen=True)
+class Executor:
+    """Where runs are carried besides processes of this machine. Functions, or their "module:function"."""
+
+    name: str
+    about: str
+    check: Callable[[], Any] | str  # refuses an executor that cannot be used now
+    drive: Callable[..., None] | str  # (registry, record, heartbeat): carries a run, or all runs of a sweep, to its end
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,7 @@ TABLES = {
     "analyses": Table("analysis", "ANALYSES", ".analyses.catalogue", "Analysis"),
     "families": Table("family", "FAMILIES", ".models.families", "Family", "model_type"),
     "runs": Table("kind of run", "RUNS", ".runs.kinds", "RunKind"),
+    "executors": Table("executor", "EXECUTORS", ".runs.executors", "Executor"),
 }
 
 
@@ -81,9 +94,63 @@ def function(place: Callable[..., Any] | str) -> Callable[..., Any]:
     return found
 
 
+def table(group: str, own: Iterable[Any]) -> dict[str, Any]:
+    """One of headviz's tables: its own entries, and those of the rooms."""
+    key = TABLES[group].key
+    found = {getattr(entry, key): entry for entry in own}
+    for room, brings in _rooms().items():
+        if group in brings and (module := _room(room)) is not None:
+            for entry in getattr(module, TABLES[group].declared):
+                _insert(found, getattr(entry, key), entry)
+    return found
+
+
+def _insert(entries: dict[str, Any], name: str, entry: Any) -> None:
+    """Add an entry at the end, or after the one that it names."""
+    after = getattr(entry, "after", "")
+    later = list(entries)[list(entries).index(after) + 1 :] if after in entries else []
+    entries[name] = entry
+    for moved in later:
+        entries[moved] = entries.pop(moved)
+
+
+def _rooms() -> Mapping[str, Mapping[str, str]]:
+    """Room -> table -> names of what it brings."""
+    try:
+        rooms: Mapping[str, Mapping[str, str]] = import_module(ROOMS).ROOMS
+    except ModuleNotFoundError as error:
+        if error.name != ROOMS:
+            raise
+        return {}
+    return rooms
+
+
+def _room(name: str) -> ModuleType | None:
+    """The package of a room; None where this installation does not have it."""
+    full = f"{ROOMS}.{name}"
+    try:
+        return import_module(full)
+    except ModuleNotFoundError as error:
+        if error.name != full:
+            raise
+        return None
+
+
+def missing(group: str, name: object) -> str:
+    """One line for a name of a room that this installation does not have; empty for other names."""
+    for room, brings in _rooms().items():
+        if name in brings.get(group, "").split() and _room(room) is None:
+            return (
+                f"The {TABLES[group].what} '{name}' is part of {ROOMS}.{room}, which this installation does not have."
+            )
+    return ""
+
+
 def unknown(what: str, name: object, valid: Iterable[str]) -> str:
     """One line for a name that stands in none of the tables."""
-    return f"{unknown_choice(what, name, valid)} A {what} of a plugin needs its file: --plugin FILE."
+    group = next(group for group, t in TABLES.items() if t.what == what)
+    own = f"{unknown_choice(what, name, valid)} One of a plugin needs its file: --plugin FILE."
+    return missing(group, name) or own
 
 
 class PluginWarning(UserWarning):
@@ -332,7 +399,8 @@ def _add(source: str, digest: str, groups: Mapping[str, Sequence[Any]], code: by
                 )
     for group, entries in groups.items():
         table = TABLES[group]
-        table.entries().update((getattr(entry, table.key), entry) for entry in entries)
+        for entry in entries:
+            _insert(table.entries(), getattr(entry, table.key), entry)
     plugin = _loaded[source] = Plugin(source, digest, names, code)
     return plugin
 

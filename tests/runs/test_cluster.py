@@ -18,10 +18,11 @@ import pytest
 
 from headviz import plugins
 from headviz.errors import RunError
+from headviz.extras.cluster import driver as cluster_driver
+from headviz.extras.cluster import remote
+from headviz.extras.cluster.address import cluster_address, is_loopback
 from headviz.pruning import PruningPlan, State
-from headviz.runs import cluster as cluster_driver
-from headviz.runs import reading, remote, service
-from headviz.runs.address import cluster_address, is_loopback
+from headviz.runs import reading, service
 from headviz.runs.carrier import Carrier
 from headviz.runs.kinds import make_job
 from headviz.runs.protocol import Tools

@@ -124,11 +124,10 @@ def spawn(run_id: str, claim: str, home: Path, log: Path, threads: int) -> int:
     """What ``headviz.runs.process.spawn`` does, by a fork."""
     from headviz.models.fast.thread_spinning import short_waits
     from headviz.runs import process
-    from headviz.runs.record import DASK
     from headviz.runs.registry import Registry
 
     record = Registry(home / "runs").get(run_id)
-    if record.kind == "rehearsal" and record.executor != DASK:
+    if record.kind == "rehearsal" and not record.elsewhere:
         return process.spawn(run_id, claim, home, log, threads)
     env = {**os.environ, "HEADVIZ_HOME": str(home), "TOKENIZERS_PARALLELISM": "false"}
     env |= short_waits(env)

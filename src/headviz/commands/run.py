@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import INTERNAL, OptionError, RunError
 from ..runs import housekeeping, reading, service
-from ..runs.record import DASK, FAULT, LOCAL, RunRecord
+from ..runs.executors import EXECUTORS
+from ..runs.record import FAULT, LOCAL, RunRecord
 from ..runs.states import DONE
 from ..storage.paths import new_folder, outside_path, read_small
 from . import run_text
@@ -54,8 +55,9 @@ def _where(parser: argparse.ArgumentParser) -> None:
     """What ``start`` and ``sweep`` share."""
     parser.add_argument("--title", default="", metavar="TEXT", help="what lists of runs call it")
     parser.add_argument("--threads", type=whole(1, 4096), metavar="N", help="processor threads (all)")
+    others = "".join(f", or {executor.about}" for executor in EXECUTORS.values())
     parser.add_argument(
-        "--executor", default=LOCAL, choices=(LOCAL, DASK), help="this machine, or the cluster at $HEADVIZ_DASK"
+        "--executor", default=LOCAL, metavar=f"{{{','.join((LOCAL, *EXECUTORS))}}}", help=f"this machine{others}"
     )
     parser.add_argument("--plan", action="store_true", help="only show what would be done, and how long it may take")
     parser.add_argument("--wait", action="store_true", help="stay until it has ended")

@@ -12,9 +12,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ..errors import OptionError, RunError
+from .executors import EXECUTORS
 from .files import RunFiles
 from .process import kill, kill_leftovers, memory_kills, place, spawn
-from .record import CARRIED, DASK, OUT_OF_MEMORY, RunRecord
+from .record import CARRIED, OUT_OF_MEMORY, RunRecord
 from .registry import Registry, Superseded
 from .states import ACTIVE, CANCEL, CANCELLING, FAIL, QUEUED, VANISH, IllegalTransition, follow
 
@@ -28,7 +29,7 @@ SILENCE = 180.0  # seconds without a report after which a worker on another mach
 
 def room(slot: str) -> int:
     """How many runs of a slot may run at once."""
-    if slot == DASK:
+    if slot in EXECUTORS:
         return DRIVERS_AT_ONCE
     text = os.environ.get(AT_ONCE, "1").strip()
     if not text.isdecimal() or int(text) < 1:

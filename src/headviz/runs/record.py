@@ -13,9 +13,7 @@ from .process import Identity
 from .states import BROKEN, QUEUED, STATES
 
 LOCAL = "local"  # one process of this machine does the work
-DASK = "dask"  # one process of this machine hands the work to a cluster
 CARRIED = "carried"  # no process of its own: a sweep's run that its parent works on, or a parent without work
-EXECUTORS = (LOCAL, DASK, CARRIED)
 
 SWEEP = "sweep"  # kind of a parent of runs
 PRUNE = "prune"  # kind of a pruning run
@@ -70,8 +68,6 @@ class RunRecord:
             raise OptionError(f"A run's title has at most {_NAME_LIMIT} characters; this one has {len(self.title)}.")
         if self.threads < 1:
             raise OptionError(f"A run needs at least one thread, not {self.threads}.")
-        if self.executor not in EXECUTORS:
-            raise OptionError(f"An executor is one of {', '.join(EXECUTORS)}, not '{self.executor}'.")
 
     @property
     def pid(self) -> int | None:
@@ -79,8 +75,13 @@ class RunRecord:
 
     @property
     def slot(self) -> str:
-        """The queue that the run waits in: its device, or the cluster."""
-        return DASK if self.executor == DASK else self.device
+        """The queue that the run waits in: its device, or its executor."""
+        return self.executor if self.elsewhere else self.device
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether its process hands the work to an executor (``runs.executors``)."""
+        return self.executor not in (LOCAL, CARRIED)
 
 
 def may_change(record: RunRecord, user: str) -> bool:

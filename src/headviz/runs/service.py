@@ -11,12 +11,13 @@ from typing import Any
 
 from .. import __version__, plugins
 from ..errors import RunError, one_line
+from .executors import check
 from .files import RunFiles
 from .kinds import make_job
 from .places import absolute
 from .process import monotonic
 from .queue import dispatch, look, room
-from .record import CARRIED, DASK, LOCAL, SWEEP, RunRecord, check_owner, new_id
+from .record import CARRIED, LOCAL, SWEEP, RunRecord, check_owner, new_id
 from .registry import Registry, RegistryBusy
 from .states import ACTIVE, CANCEL, ENDED, QUEUED, RESUMABLE, RESUME, IllegalTransition, of_sweep
 
@@ -104,13 +105,10 @@ def start(
     """
     if kind == SWEEP:
         raise RunError("A sweep is many runs, and is started by headviz run sweep.")
+    check(executor)
     registry = Registry()
     record = new_record(kind, spec, title=title, owner=owner, executor=executor, device=device, threads=threads)
     room(record.slot)  # refuses a setting that cannot be read, before a run is written down
-    if record.executor == DASK:
-        from .address import cluster_address
-
-        cluster_address()  # refuses an address that is not set or not trusted
     registry.add([record])
     RunFiles(record.id, registry.folder).create()
     dispatch(registry)

@@ -11,9 +11,10 @@ from ..errors import OptionError
 from ..progress import Cancel, Progress, tracked
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.plan import PruningPlan
+from .executors import check
 from .files import RunFiles
 from .queue import dispatch, room
-from .record import CARRIED, DASK, LOCAL, SWEEP, RunRecord
+from .record import CARRIED, LOCAL, SWEEP, RunRecord
 from .registry import Registry
 from .service import new_record
 
@@ -153,20 +154,18 @@ def start_sweep(
     """
     registry = Registry()
     about: dict[str, Any] = {"owner": owner, "threads": threads}
-    if executor == DASK:
-        from .address import cluster_address
-
-        cluster_address()
+    check(executor)
     if not members:
         raise OptionError("A sweep needs at least one run.")
-    parent = new_record(SWEEP, dict(spec or {}), title=title, executor=DASK if executor == DASK else CARRIED, **about)
+    own = CARRIED if executor == LOCAL else executor
+    parent = new_record(SWEEP, dict(spec or {}), title=title, executor=own, **about)
     children = [
         new_record(
             m.kind,
             m.spec,
             title=m.title,
             device=m.device,
-            executor=CARRIED if executor == DASK else LOCAL,
+            executor=LOCAL if executor == LOCAL else CARRIED,
             parent=parent.id,
             **about,
         )

@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from .. import plugins
 from ..errors import Cancelled, RunError, UserError
 from ..progress import stop_if
 from .carrier import Carrier
+from .executors import executor_named
 from .failure import outcome_of
 from .files import RunFiles
 from .heartbeat import Heartbeat
@@ -22,7 +24,7 @@ from .niceness import niceness
 from .process import Identity, be_nice, kill_children
 from .protocol import Tools
 from .queue import dispatch
-from .record import DASK, RunRecord
+from .record import RunRecord
 from .registry import Registry, Superseded
 from .states import CLAIM, FAIL, IllegalTransition
 
@@ -90,10 +92,8 @@ def carry(registry: Registry, record: RunRecord) -> int:
 
 
 def _work(registry: Registry, record: RunRecord, heartbeat: Heartbeat) -> None:
-    if record.executor == DASK:
-        from .cluster import drive
-
-        drive(registry, record, heartbeat)
+    if record.elsewhere:
+        plugins.function(executor_named(record.executor).drive)(registry, record, heartbeat)
         return
     heartbeat.progress("loading", 0, 0)
     carrier = Carrier(registry, record)

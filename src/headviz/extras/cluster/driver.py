@@ -16,18 +16,18 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from .. import plugins
-from ..errors import Cancelled, RunError, UserError
+from ... import plugins
+from ...errors import Cancelled, RunError, UserError
+from ...runs.carrier import Carrier
+from ...runs.failure import outcome_of
+from ...runs.files import write_json
+from ...runs.heartbeat import Heartbeat
+from ...runs.process import monotonic, place
+from ...runs.record import SWEEP, RunRecord
+from ...runs.registry import Registry
+from ...runs.states import CLAIM, DONE, FAIL, FINISH, QUEUED, STOP, IllegalTransition, of_sweep
 from . import remote
 from .address import cluster_address, security
-from .carrier import Carrier
-from .failure import outcome_of
-from .files import write_json
-from .heartbeat import Heartbeat
-from .process import monotonic, place
-from .record import SWEEP, RunRecord
-from .registry import Registry
-from .states import CLAIM, DONE, FAIL, FINISH, QUEUED, STOP, IllegalTransition, of_sweep
 
 CONNECT = 20.0  # seconds
 KNOCK = 5.0  # seconds

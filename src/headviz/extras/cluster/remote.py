@@ -16,11 +16,11 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from .. import __version__, plugins
-from ..errors import Cancelled, RunError
-from ..storage.writing import replace_file
-from .kinds import make_job
-from .protocol import Tools
+from ... import __version__, plugins
+from ...errors import Cancelled, RunError
+from ...runs.kinds import make_job
+from ...runs.protocol import Tools
+from ...storage.writing import replace_file
 
 TELL = 0.5  # seconds between two reports of progress
 TOPIC = "headviz"

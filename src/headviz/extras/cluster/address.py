@@ -10,7 +10,7 @@ import os
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import RunError
+from ...errors import RunError
 
 ADDRESS = "HEADVIZ_DASK"
 INSECURE = "HEADVIZ_DASK_INSECURE"

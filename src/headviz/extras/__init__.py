@@ -1,0 +1,9 @@
+"""First-party plugins: rooms behind the door that other people's plugins use (``headviz.plugins``).
+
+Each room is a package with the same lists as a plugin's file. Its entries name functions as "module:function", so that
+the package itself is light. Nothing outside this folder imports from it, and each room can be deleted: the rest works,
+and what asked for it says which room is missing.
+"""
+
+# room -> table -> the names that it brings
+ROOMS: dict[str, dict[str, str]] = {"cluster": {"executors": "dask"}}

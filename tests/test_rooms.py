@@ -1,0 +1,100 @@
+"""The rooms of ``headviz.extras``: light, behind the plugins' door, and each can be deleted."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from headviz import plugins
+from headviz.extras import ROOMS
+from support.loaded import loaded_by
+from support.marks import all_in_ci
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# room -> Python that asks for what it brings: each line is refused with a sentence that names the room
+ASKED = {
+    "cluster": """
+        from headviz.runs.executors import check; check("dask")
+        from headviz.cli import main; main_refused(["run", "start", "--kind", "score", "--executor", "dask"])
+    """
+}
+# fast tests of the rest
+REST = ("tests/test_heads.py", "tests/test_errors.py", "tests/runs/test_states.py", "tests/runs/test_registry.py")
+HELPERS = """
+import pkgutil, sys, warnings
+from importlib import import_module
+import headviz
+from headviz.cli import main
+
+def main_refused(words):
+    import contextlib, io
+    told = io.StringIO()
+    with contextlib.redirect_stderr(told):
+        status = main(words)
+    assert status == 2, (status, told.getvalue())
+    raise ValueError(told.getvalue())
+"""
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_declares_what_the_list_of_rooms_names(room: str) -> None:
+    module = import_module(f"headviz.extras.{room}")
+    declared = {
+        group: [getattr(entry, table.key) for entry in getattr(module, table.declared)]
+        for group, table in plugins.TABLES.items()
+        if hasattr(module, table.declared)
+    }
+    assert declared == {group: names.split() for group, names in ROOMS[room].items()}
+    for group, names in declared.items():
+        assert set(names) <= set(plugins.TABLES[group].entries())
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_is_light_until_it_is_used(room: str) -> None:
+    assert loaded_by(f"import headviz.extras.{room}", "torch", "transformers", "streamlit", "distributed") == []
+
+
+@pytest.mark.parametrize("room", all_in_ci(ROOMS, list(ROOMS)[:1]))
+def test_without_a_room_the_rest_works_and_says_what_is_missing(room: str, tmp_path: Path) -> None:
+    shutil.copytree(
+        ROOT / "src/headviz", tmp_path / "headviz", ignore=shutil.ignore_patterns("__pycache__", "*.safetensors")
+    )
+    shutil.rmtree(tmp_path / "headviz/extras" / room)
+    asked = [line.strip() for line in ASKED[room].strip().splitlines()]
+    code = (
+        HELPERS
+        + """
+for found in pkgutil.walk_packages(headviz.__path__, "headviz."):
+    if not found.name.endswith("__main__"):
+        import_module(found.name)
+"""
+    )
+    for line in asked:
+        code += f"""
+try:
+    {line}
+except (Exception, SystemExit) as error:
+    print("refused:", " ".join(str(error).split()))
+else:
+    print("not refused:", {line!r})
+"""
+    done = run(tmp_path, [sys.executable, "-c", code])
+    assert done.returncode == 0, done.stderr
+    told = re.findall(r"^(refused|not refused): (.*)$", done.stdout, re.M)
+    assert len(told) == len(asked)
+    assert not [line for how, line in told if how != "refused" or f"headviz.extras.{room}" not in line]
+    done = run(tmp_path, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *REST])
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def run(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=280)
