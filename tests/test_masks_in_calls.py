@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from headviz.attribution.attattr import attattr
 from headviz.pruning.finetune.training import fine_tune
 from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.repair.apply import repaired
+from headviz.pruning.tickets.transfer import wanted
+from headviz.pruning.tickets.transfer_spec import TransferSpec
+from headviz.storage.exchange import own_mask
 from support.tiny import PAIRS, TEXTS, tiny_classifier, tiny_model
 from support.tiny_translation import tiny_translator
 
@@ -102,6 +106,38 @@ def test_a_callers_own_model_takes_every_form(form: str) -> None:
             assert torch.equal(model(**inputs).logits, expected)
     headviz.prune_heads(model, FORMS[form])
     assert model.config.pruned_heads == {1: [2], 2: [0]}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_needs_no_model_takes_every_form(form: str, tmp_path: Path) -> None:
+    assert headviz.pruned_heads(FORMS[form]) == {1: [2], 2: [0]}
+    for ending in (".json", ".npy", ".txt"):
+        written = headviz.write_mask(FORMS[form], tmp_path / f"mask{ending}", shape=(3, 4))
+        assert headviz.read_mask(written, 3, 4) == MASK
+    if isinstance(FORMS[form], dict):
+        with pytest.raises(UserError, match=r"shape="):
+            headviz.write_mask(FORMS[form], tmp_path / "mask.json")
+    else:
+        assert headviz.read_mask(headviz.write_mask(FORMS[form], tmp_path / "own.json"), 3, 4) == MASK
+
+
+def test_a_transfer_takes_masks_by_layer_and_tables() -> None:
+    demo = {"model": "demo", "task": "demo", "dev_limit": 4, "device": "cpu"}
+    mask = HeadMask.full(12, 12).without([(3, 5)])
+    masks = {"mask": mask, "by layer": {3: [5]}, "JSON's keys": {"3": [5]}, "table": mask.array().astype(int).tolist()}
+    found = headviz.transfer(masks, {"demo": demo}, random=0)
+    assert {entry.source for entry in found.entries} == set(masks)
+    assert len({(entry.sparsity, entry.value, entry.change) for entry in found.entries}) == 1
+    spec = TransferSpec.from_dict({"masks": {"a": {"3": [5]}}, "targets": {"demo": demo}})
+    assert [w.mask for w in wanted(spec.masks_on(spec.open("demo", Path())), ("demo",), mask.full(12, 12))][1] == mask
+
+
+@pytest.mark.parametrize("layer", [-1, True, "x", 3, 0.5, None])
+def test_what_is_no_number_of_a_layer_is_named(layer: Any) -> None:
+    for call in (lambda m: headviz.read_mask(m, 3, 4), tiny_classifier().under, lambda m: own_mask(m, (3, 4))):
+        for heads in ([0], []):
+            with pytest.raises(UserError, match=rf"^{layer!r} is not the number of a layer.* 0 to 2"):
+                call({layer: heads})
 
 
 def test_training_takes_a_table() -> None:

@@ -7,7 +7,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import torch
 from torch import nn
@@ -30,6 +30,9 @@ class Projections(NamedTuple):
     key: nn.Linear
     value: nn.Linear
     output: nn.Linear
+
+
+M = TypeVar("M", bound=nn.Module)
 
 
 def require_model(given: object) -> None:
@@ -174,14 +177,14 @@ class Network(ABC):
         """A module below the family's base model."""
         return self.model.base_model.get_submodule(path)  # type: ignore[union-attr]
 
-    def plain(self, path: str, kind: type[nn.Module]) -> Any:
+    def plain(self, path: str, kind: type[M]) -> M:
         """A module whose weights are read or cut; refused if it is not of exactly this class."""
-        return described(self.module(path), kind, path, self._called)
+        found: M = described(self.module(path), kind, path, self._called)
+        return found
 
     def matrix(self, path: str) -> nn.Linear:
         """A linear map whose weights are read or cut (GPT-2's: Conv1D)."""
-        found: nn.Linear = self.plain(path, self.family.matrix)
-        return found
+        return self.plain(path, self.family.matrix)  # type: ignore[return-value]  # Conv1D is as a Linear here
 
     def attention(self, row: int) -> tuple[Attention, dict[str, int]]:
         """The paths of a row's attention, and what fills their placeholders."""

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 FILES = (".json", ".npy", ".txt")
 ZERO = "zero"  # nothing stands in the place of a head that is off
-MASK = "mask = headviz.HeadMask.full(12, 12).without(['3.5'])"  # how to come by one
+A_MASK = "A mask is a HeadMask, the heads that are off by layer such as {3: [5]}"
+READING = "headviz.read_mask reads text and files."
 LARGEST = 64 * 1024 * 1024  # bytes of a file that is read
 
 
@@ -54,11 +55,34 @@ def mask_of(given: Any, num_layers: int, num_heads: int, stacks: Mapping[str, ra
         other = " with other values" if shape == (num_layers, num_heads) else ""
         table = f"a table of shape {shape}{other}" if shape else shown(given)
         raise MaskError(
-            "A mask is a HeadMask, the heads that are off by layer such as {3: [5]}, or a table of "
-            f"{num_layers} rows of {num_heads}, each value 1 (kept) or 0 (off), not {table}. "
-            "headviz.read_mask reads text and files."
+            f"{A_MASK}, or a table of {num_layers} rows of {num_heads}, each value 1 (kept) or 0 (off), not {table}. "
+            f"{READING}"
         )
     return HeadMask.from_array(rows)
+
+
+def own_mask(given: Any, shape: tuple[int, int] | None = None) -> HeadMask:
+    """The mask that a call without a model was given. Only heads by layer do not say their grid: ``shape`` does."""
+    own: Any = shape
+    if shape is None and isinstance(given, HeadMask):
+        return given
+    if shape is None and isinstance(given, Mapping):
+        own = given.get("layers"), given.get("heads")  # as headviz's own JSON says
+        if None in own:
+            raise MaskError("A mask by layer needs the grid that it is of, layers and heads in each: shape=(12, 12).")
+    elif shape is None:
+        own = tuple(getattr(given, "shape", ())) or _sides(given)
+        if len(own) != 2:
+            raise MaskError(f"{A_MASK}, or a table of ones (kept) and zeros (off), not {shown(given)}. {READING}")
+    if not isinstance(own, tuple | list) or len(own) != 2:
+        raise MaskError(f"shape is layers and heads in each, such as (12, 12), not {shown(own)}.")
+    return mask_of(given, HeadMask.full(*own).num_layers, own[1])
+
+
+def _sides(rows: Any) -> tuple[int, ...]:
+    """Rows and columns of a table in lists; nothing for all else."""
+    some = isinstance(rows, list | tuple) and rows and hasattr(rows[0], "__len__")
+    return (len(rows), len(rows[0])) if some else ()
 
 
 def _listed(table: Any) -> Any:
@@ -87,15 +111,19 @@ def read_mask(given: Any, num_layers: int, num_heads: int, stacks: Mapping[str, 
     return read(given, num_layers, num_heads, stacks)
 
 
-def pruned_heads(mask: HeadMask) -> dict[int, list[int]]:
+def pruned_heads(mask: MaskLike) -> dict[int, list[int]]:
     """The heads that are off, by layer: what ``prune_heads`` and a config's ``pruned_heads`` take.
+
+    ``mask`` is a mask in any form that calls take.
 
     >>> import headviz
     >>> headviz.pruned_heads(headviz.HeadMask.full(12, 12).without("3.5, 3.7, 7.0"))
     {3: [5, 7], 7: [0]}
     """
-    require_kind(mask, HeadMask, MASK)
-    return {layer: list(off) for layer in range(mask.num_layers) if (off := mask.off_in(layer))}
+    found: dict[int, list[int]] = {}
+    for layer, head in own_mask(mask, (MOST, MOST) if isinstance(mask, Mapping) else None).off:
+        found.setdefault(layer, []).append(head)
+    return found
 
 
 def read_ablation(given: Any) -> str:
@@ -139,10 +167,11 @@ def mask_json(mask: HeadMask, *, model: str = "", digest: str = "", ablation: st
     return json.dumps(record, indent=1)
 
 
-def write_mask(mask: HeadMask, path: str | Path, *, ablation: str = ZERO) -> Path:
+def write_mask(mask: MaskLike, path: str | Path, *, ablation: str = ZERO, shape: tuple[int, int] | None = None) -> Path:
     """Write a mask: ``.json`` with every form, ``.npy`` as a table of booleans (true = kept), ``.txt`` as digits.
 
-    Only ``.json`` also keeps what stands in the place of the heads that are off.
+    Only ``.json`` also keeps what stands in the place of the heads that are off. Heads by layer need the ``shape`` of
+    the model's grid, layers and heads in each: ``write_mask({3: [5]}, path, shape=(12, 12))``.
 
     >>> import headviz, tempfile
     >>> mask = headviz.HeadMask.full(2, 4).without("1.3")
@@ -150,7 +179,7 @@ def write_mask(mask: HeadMask, path: str | Path, *, ablation: str = ZERO) -> Pat
     >>> headviz.read_mask(written, 2, 4) == mask
     True
     """
-    require_kind(mask, HeadMask, MASK)
+    mask = own_mask(mask, shape)
     if not isinstance(ablation, str):
         raise OptionError(f"ablation is a word such as mean, not {shown(ablation)}.")
     if ablation != ZERO and not str(path).strip().lower().endswith(".json"):
@@ -297,9 +326,15 @@ def _from_object(read: Mapping[Any, Any], layers: int, heads: int, stacks: Mappi
     off = []
     if not isinstance(by_layer, Mapping):
         raise MaskError('pruned_heads must be an object of layers, such as {"3": [5]}.')
+    if "off" in read:
+        raise MaskError('This mask has no list of heads. It needs {"off": ["3.5", "7.0"]} or {"3": [5], "7": [0]}.')
     for layer, found in by_layer.items():
-        if not str(layer).strip().isdecimal() or len(str(layer)) > 6 or isinstance(layer, bool):
-            raise MaskError('This mask has no list of heads. It needs {"off": ["3.5", "7.0"]} or {"3": [5], "7": [0]}.')
+        known = not isinstance(layer, bool) and len(str(layer)) <= 6 and str(layer).strip().isdecimal()
+        if not known or int(layer) >= layers:
+            raise MaskError(
+                f"{shown(layer)} is not the number of a layer: they are 0 to {layers - 1}. "
+                'A mask by layer is {3: [5], 7: [0]}, in JSON {"3": [5], "7": [0]}.'
+            )
         if not isinstance(found, Collection) or isinstance(found, str | bytes | Mapping):
             raise MaskError(f'The heads of layer {int(layer)} must be a list of whole numbers, such as "3": [5].')
         off += [head_of((int(layer), head)) for head in found]

@@ -3,7 +3,8 @@
     {"masks": {"mrpc": "fff…"}, "targets": {"rte": {"model": M, "task": "rte", "base": M0, "data": DIR}},
      "retrain": false, "seeds": [0], "random": 5}
 
-A target has the options of a pruning plan that say what it works on. Its cells are JSON lines, one per cell.
+A mask may also be the heads that are off by layer, {"3": [5], "7": [0]}. A target has the options of a pruning plan
+that say what it works on. Its cells are JSON lines, one per cell.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import OptionError, UserError, seed_number, unknown_choice, whole_number
 from ...heads import HeadMask
+from ...storage.exchange import MaskLike, mask_of, own_mask, pruned_heads
 from ...storage.paths import read_small
 from ..algorithms import of_one_scoring
 from ..options import FinetuneOptions, read_options
@@ -39,13 +41,14 @@ BEGIN = '{"source": "'  # of every line of cells
 
 @dataclass(frozen=True)
 class TransferSpec:
-    """``masks`` are hexadecimal; ``targets`` are options of pruning plans. ``finetune`` None = each base's own recipe.
+    """``masks`` are hexadecimal or heads by layer; ``targets`` are options of pruning plans.
 
-    ``random`` is how many random masks of each size are measured beside them, None = five, or one per seed with
-    ``retrain``. A ``UserError`` says what is wrong, of a target once it is opened.
+    ``finetune`` None = each base's own recipe. ``random`` is how many random masks of each size are measured beside
+    them, None = five, or one per seed with ``retrain``. A ``UserError`` says what is wrong, of a
+    target once it is opened.
     """
 
-    masks: Mapping[str, str]
+    masks: Mapping[str, str | Mapping[Any, Any]]
     targets: Mapping[str, Mapping[str, Any]]
     retrain: bool = False
     seeds: Sequence[int] = (0,)
@@ -55,7 +58,8 @@ class TransferSpec:
     def __post_init__(self) -> None:
         if not self.masks or not self.targets:
             raise OptionError(f"A transfer needs masks and targets: {SHAPE}")
-        for what, kind, each in (("masks", str, "a mask in hexadecimal"), ("targets", Mapping, "a model and a task")):
+        by_layer = "a mask in hexadecimal or heads by layer"
+        for what, kind, each in (("masks", str | Mapping, by_layer), ("targets", Mapping, "a model and a task")):
             given = getattr(self, what)
             if not isinstance(given, Mapping) or not all(isinstance(v, kind) for v in given.values()):
                 raise OptionError(f"{what} gives {each} for each name: {SHAPE}")
@@ -112,7 +116,10 @@ class TransferSpec:
 
     def masks_on(self, context: Context) -> dict[str, HeadMask]:
         grid = context.clf.num_layers, context.clf.num_heads
-        return {name: HeadMask.from_hex(str(text), *grid) for name, text in self.masks.items()}
+        return {
+            name: HeadMask.from_hex(mask, *grid) if isinstance(mask, str) else mask_of(mask, *grid)
+            for name, mask in self.masks.items()
+        }
 
     def cells(
         self,
@@ -175,7 +182,7 @@ class TransferSpec:
 
 
 def transfer(
-    masks: Mapping[str, str | HeadMask],
+    masks: Mapping[str, str | MaskLike],
     targets: Mapping[str, Mapping[str, object]],
     *,
     retrain: bool = False,
@@ -201,9 +208,13 @@ def transfer(
     """
     from .transfer_matrix import matrix
 
-    written = {name: mask.hex if isinstance(mask, HeadMask) else mask for name, mask in masks.items()}
+    written = {name: mask if isinstance(mask, str) else _written(mask) for name, mask in masks.items()}
     spec = TransferSpec(written, targets, retrain, seeds, random, finetune)
     return matrix(list(spec.cells(each=progress, cancel=cancel)))
+
+
+def _written(mask: MaskLike) -> str | dict[int, list[int]]:
+    return pruned_heads(mask) if isinstance(mask, Mapping) else own_mask(mask).hex
 
 
 @contextmanager
