@@ -2,12 +2,12 @@ import json
 import random
 import time
 
+from headviz.engine.job import Job
 from headviz.errors import Cancelled
 from headviz.plugins import RunKind
-from headviz.runs.protocol import RunJob
 
 
-class Dice(RunJob):
+class Dice(Job):
     """Rolls dice: one piece of work per roll. The state is the list of rolls so far."""
 
     def __init__(self, spec):

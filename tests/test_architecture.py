@@ -18,7 +18,7 @@ SRC = ROOT / "src" / "headviz"
 # and the ten lines are there to be read.
 LEVELS = [
     "errors results ties heads progress plugins",
-    "storage reference demo",
+    "storage reference demo engine",
     "attention statistics tasks",
     "models",
     "evaluation attribution",
@@ -409,7 +409,7 @@ def late():
     assert found == {"typing.TYPE_CHECKING", "headviz.runs.record", "headviz.tasks.other.thing", "streamlit.web"}
     assert {t for t, _ in imports("tasks", "from .one import x", True)} == {"headviz.tasks.one.x"}
     assert {"scores.measures", "scores.shapley"} <= named("scores.catalogue")
-    assert "runs.jobs.prune" in named("runs.kinds")
+    assert "pruning.job" in named("runs.kinds")
     assert "pruning.algorithms" in named("plugins")
     assert "analyses.roles" in named("analyses.catalogue")
     made = {"a": ["b"], "b": ["c"], "c": ["a", "d"], "d": ["e"], "e": [], "f": ["g"], "g": ["f"]}

@@ -12,11 +12,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from headviz.engine.here import tools_here
+from headviz.engine.job import Tools
 from headviz.errors import RunError
-from headviz.pruning import ALGORITHMS, PruningPlan, State, absorb, open_context, perform, ready, start
+from headviz.pruning import ALGORITHMS, PruningJob, PruningPlan, State, open_context, start
 from headviz.pruning.check import same_run
 from headviz.pruning.context import Context
-from headviz.pruning.state import tidy
+from headviz.pruning.job import works
 from study.demo_pruning.plans import MASKED, RETRAINED, SAME, plans
 
 
@@ -24,7 +26,8 @@ def run(args: argparse.Namespace) -> None:
     """Do the next work, cheapest kind first, until time is up."""
     until = time.monotonic() + 60 * args.minutes
     todo = {name: p for name, p in plans(args).items() if p.algorithm in args.only and name not in SAME}
-    contexts: dict[str, Any] = {}
+    jobs: dict[str, PruningJob] = {}
+    tools: dict[str, Tools] = {}
     states: dict[str, State] = {}
     shared: dict[bool, Any] = {}
     for name, plan in todo.items():
@@ -33,35 +36,37 @@ def run(args: argparse.Namespace) -> None:
         if retrains not in shared:
             shared[retrains] = open_context(plan, folder)
         one = shared[retrains]
-        contexts[name] = Context(
+        context = Context(
             folder, one.clf, one.train, one.dev, one.load_base, one.load_masked_lm, None, one.recipe, one.pool
         )
+        jobs[name], tools[name] = PruningJob(plan, context=context), tools_here(folder)
         try:
             states[name] = State.load(folder)
             if states[name].plan_digest != plan.digest:
                 raise SystemExit(f"{folder} holds a study with other options. Use another --out.")
-            same_run(contexts[name], states[name])
+            same_run(context, states[name])
         except RunError:
-            states[name] = start(contexts[name], plan)
+            states[name] = start(context, plan)
             states[name].save(folder)
     while time.monotonic() < until:
         waiting = [
-            (_price(plan, work), name, work) for name, plan in todo.items() for work in ready(plan, states[name])
+            (_price(plan, piece, states[name]), name, piece)
+            for name, plan in todo.items()
+            for piece in jobs[name].ready(states[name])
         ]
         if not waiting:
             break
-        _, name, work = min(waiting, key=lambda w: (w[0], w[1]))
-        began = time.perf_counter()
-        done = perform(contexts[name], todo[name], states[name], work)
-        states[name] = absorb(todo[name], states[name], done)
-        states[name].save(contexts[name].folder)
-        tidy(contexts[name].folder, states[name])
-        told = "" if done.record is None else f" {done.record.metrics}"
-        print(f"{name} {work.key}: {time.perf_counter() - began:.1f} s{told}", flush=True)
+        _, name, piece = min(waiting)
+        began, job = time.perf_counter(), jobs[name]
+        result = job.work(piece, job.parcel(states[name], piece), tools[name])
+        states[name] = job.absorb(states[name], piece, result)
+        states[name].save(tools[name].folder)
+        print(f"{name} {piece}: {time.perf_counter() - began:.1f} s", flush=True)
 
 
-def _price(plan: PruningPlan, work: Any) -> tuple[Any, ...]:
+def _price(plan: PruningPlan, piece: str, state: State) -> tuple[Any, ...]:
     """No training before training, full models early, then seed by seed."""
+    work = next(work for work in works(plan, state) if work.key == piece.partition("-p")[0])
     trains = ALGORITHMS[plan.algorithm].retrains
     return (trains, work.seed if trains else 0, RETRAINED.index(plan.algorithm) if trains else 0, work.step, work.kind)
 

@@ -9,7 +9,7 @@ from scipy.stats import t as student
 
 from headviz.errors import RunError
 from headviz.pruning import ALGORITHMS, PruningPlan, State
-from headviz.pruning.driver import works
+from headviz.pruning.job import works
 from headviz.pruning.outcome import seconds
 from headviz.pruning.state import BUILD
 from study.demo_pruning.plans import RETRAINED, SAME, SCORES, plans

@@ -344,8 +344,8 @@ def test_a_classifier_does_not_translate(teacher, pairs, tmp_path, capsys):
 @pytest.mark.slow
 def test_it_can_be_a_run(whole, tmp_path):
     """Through the protocol of background runs, pieces in another order, every result passed on as bytes."""
+    from headviz.engine.job import Tools
     from headviz.runs.jobs.distill import make
-    from headviz.runs.protocol import Tools
 
     asked, straight = whole
     job = make(asked.to_dict())

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from headviz.errors import Cancelled, RunError
-from headviz.pruning import ALGORITHMS, State, Work, absorb, advance, driver, is_done, perform, ready, run_plan, start
-from headviz.pruning.driver import measure_part, score_parts
+from headviz.pruning import ALGORITHMS, State, run_plan, start
 from headviz.pruning.state import ScorePart
 from headviz.scores import parts as parts_module
 from support.marks import all_in_ci
-from support.pruning_plans import context, make_data, plan, without_times
+from support.pruning_plans import context, do, make_data, plan, ready, without_times
 
 
 @pytest.fixture(autouse=True)
@@ -27,28 +27,21 @@ def subject(tmp_path: Any, name: str) -> Any:
 
 
 def whole(c: Any, p: Any) -> State:
-    state = start(c, p)
-    while not is_done(state):
-        for work in ready(p, state):
-            state = absorb(p, state, perform(c, p, state, work))
+    """The run as a version without parts does it."""
+    state = replace(start(c, p), score_parts=())
+    while pieces := ready(p, state):
+        state = do(c, p, state, pieces[0])
     return state
 
 
 def in_parts(c: Any, p: Any, seed: int) -> tuple[State, int]:
-    """Parts of each choice in random order, through bytes."""
+    """Pieces in random order, through bytes; and how many parts there were."""
     draw = random.Random(seed)
     state, split = start(c, p), 0
-    while not is_done(state):
-        work = draw.choice(ready(p, state))
-        count = score_parts(p, state, work)
-        found = None
-        if count > 1:
-            order = list(range(count))
-            draw.shuffle(order)
-            raw = {i: measure_part(c, p, state, work, i).to_bytes() for i in order}
-            found = [ScorePart.from_bytes(raw[i]) for i in range(count)]
-            split += 1
-        state = absorb(p, state, perform(c, p, state, work, parts=found))
+    while pieces := ready(p, state):
+        piece = draw.choice(pieces)
+        state = do(c, p, State.from_bytes(state.to_bytes()), piece)
+        split += "-p" in piece
     return state, split
 
 
@@ -63,29 +56,31 @@ def test_every_algorithm_in_parts_equals_itself_in_one_go(name, tmp_path):
         options["score_options"] = {"steps": 20}
     p = plan(name, **options, **({} if fixed else {"score": "taylor"}))
     found, split = in_parts(subject(tmp_path, "parts"), p, seed=3)
-    assert without_times(found) == without_times(whole(subject(tmp_path, "whole"), p))
-    # two seeds; those that score again do so at each of two steps, isp at each of its rounds
+    expected = whole(subject(tmp_path, "whole"), p)
+    assert without_times(replace(found, score_parts=())) == without_times(expected)
+    # two seeds, four parts; those that score again do so at each of two steps, isp at each of its rounds
     once = {"one-importance": 2, "one-shot-isp": 2}
-    assert split == (0 if fixed else once.get(name, 2 * len(found.sizes)))
+    assert split == 4 * (0 if fixed else once.get(name, 2 * len(found.sizes)))
 
 
 def test_a_score_of_the_callers_own_and_masked_language_scores_have_no_parts(tmp_path):
     p = plan("iterative", samples=36)
     own = start(context(tmp_path), p)
     assert own.score_parts == (1,)
-    assert score_parts(p, own, Work("choose", 0, 1)) == 1
+    assert ready(p, own) == ["build-s0-k0", "choose-s0-k1"]
     with pytest.raises(RunError, match="cannot be done now"):
-        measure_part(context(tmp_path), p, own, Work("choose", 0, 2), 0)
+        do(context(tmp_path), p, own, "choose-s0-k1-p0")
 
 
 def test_only_choices_that_score_are_split(tmp_path):
     p = plan("one-importance", samples=36, score="taylor")
     state = start(subject(tmp_path, "x"), p)
     assert state.score_parts == (4,)  # 4+4, 8, 16 and the last 4
-    first = Work("choose", 0, 1)
-    assert (score_parts(p, state, first), score_parts(p, state, Work("build", 0, 1))) == (4, 1)
-    state = absorb(p, state, perform(subject(tmp_path, "x"), p, state, first))
-    assert score_parts(p, state, Work("choose", 0, 2)) == 1
+    assert ready(p, state) == ["build-s0-k0", *(f"choose-s0-k1-p{i}" for i in range(4))]
+    for piece in (*ready(p, state)[1:], "choose-s0-k1"):
+        state = do(subject(tmp_path, "x"), p, state, piece)
+    assert ready(p, state) == ["build-s0-k0", "build-s0-k1", "choose-s0-k2"]
+    assert not state.parts  # they are in the choice
 
 
 def test_a_damaged_part_is_refused():
@@ -103,53 +98,35 @@ def test_a_state_of_an_older_version_has_no_parts(tmp_path):
     assert State.from_dict(old, logits).score_parts == ()
 
 
-def test_a_run_that_is_stopped_within_a_scoring_goes_on_with_the_parts_it_has(tmp_path, monkeypatch):
+def test_a_run_that_is_stopped_within_a_scoring_goes_on_with_the_parts_it_has(tmp_path):
     p = plan("iterative", samples=36, score="taylor", until=0.5)
-    measured: list[tuple[str, int]] = []
-
-    def counting(c: Any, plan: Any, state: State, work: Work, number: int, *more: Any) -> ScorePart:
-        part = measure_part(c, plan, state, work, number, *more)
-        measured.append((work.key, number))
-        return part
-
-    monkeypatch.setattr(driver, "measure_part", counting)
-    c = subject(tmp_path, "run")
-    state = start(c, p)
-    state = advance(c, p, state)  # the full model has no scoring
-    assert measured == []
+    c, told = subject(tmp_path, "run"), []
+    next(run_plan(p, c))  # the full model has no scoring
+    state = State.load(c.folder)
     with pytest.raises(Cancelled):
-        advance(c, p, state, cancel=lambda: len(measured) == 2)
-    told: list[tuple[str, int, int]] = []
+        list(run_plan(p, c, state, lambda *seen: told.append(seen), cancel=lambda: ("score", 16, 36) in told))
+    state = State.load(c.folder)
+    assert list(state.parts) == ["choose-s0-k1-p0", "choose-s0-k1-p1"]
+    told.clear()
     again = subject(tmp_path, "run")
-    after = advance(again, p, state, lambda *seen: told.append(seen))
-    assert measured == [("choose-s0-k1", i) for i in range(4)]
+    steps = run_plan(p, again, state, lambda *seen: told.append(seen))
+    after = next(steps)
     scored = [(done, total) for phase, done, total in told if phase == "score"]
     assert scored == sorted(scored)
     assert (scored[0][0], scored[-1]) == (32, (36, 36))
-    *_, found = run_plan(p, again, after)
-    assert without_times(found) == without_times(whole(subject(tmp_path, "whole"), p))
+    *_, found = steps
+    expected = whole(subject(tmp_path, "whole"), p)
+    assert without_times(replace(found, score_parts=())) == without_times(expected)
+    assert after.steps == found.steps[:1]
     assert not list((c.folder / "training").rglob("*.safetensors"))
 
 
-@pytest.mark.parametrize("damaged", [False, True])
-def test_parts_of_another_run_are_measured_anew(damaged, tmp_path):
-    p, other = (plan("iterative", samples=36, score="taylor", until=0.5, seeds=(seed,)) for seed in (0, 1))
-    c, told = subject(tmp_path, "run"), []
-    state = advance(c, other, start(c, other))
-    with pytest.raises(Cancelled):
-        advance(c, other, state, lambda *seen: told.append(seen), cancel=lambda: ("score", 16, 36) in told)
-    (kept,) = (c.folder / "training").rglob("parts.safetensors")
-    place = kept.parent.rename(kept.parent.with_name(kept.parent.name.replace("seed1", "seed0")))
-    if damaged:
-        (place / kept.name).write_bytes(b"no arrays")
-    *_, found = run_plan(p, c)
-    assert without_times(found) == without_times(whole(subject(tmp_path, "whole"), p))
-
-
-def test_a_repair_before_a_part_is_told_as_it_is():
-    told: list[tuple[str, int, int]] = []
-    progress = driver._after_parts(lambda *seen: told.append(seen), [ScorePart({"a": make_data(4).gold}, 1.0)], 36)
-    assert progress is not None
-    progress("repair", 1, 3)
-    progress("score", 2, 8)
-    assert told == [("repair", 1, 3), ("score", 6, 36)]
+def test_a_state_with_parts_is_read_back_and_damage_is_noticed(tmp_path):
+    p = plan("iterative", samples=36, score="taylor")
+    c = subject(tmp_path, "run")
+    state = do(c, p, start(c, p), "choose-s0-k1-p2")
+    raw = state.to_bytes()
+    assert State.from_bytes(raw) == state
+    assert State.from_bytes(raw).to_bytes() == raw
+    with pytest.raises(RunError, match="damaged"):
+        State.from_bytes(raw[:-9])

@@ -10,10 +10,10 @@ import pytest
 
 from headviz.errors import RunError
 from headviz.heads import HeadMask
-from headviz.pruning import PruningPlan, State, advance, is_done, run_plan, start
+from headviz.pruning import PruningPlan, State, run_plan, start
 from headviz.runs import baselines
 from headviz.ties import lowest
-from support.pruning_plans import Table, context, plan, without_times
+from support.pruning_plans import Table, context, plan, ready, without_times
 
 COSTS = np.zeros((3, 4))
 COSTS[1, 2], COSTS[0, 0] = 0.2, 0.1
@@ -36,9 +36,9 @@ def test_a_run_that_was_stopped_removes_the_heads_of_the_unbroken_one(name: str,
     c = context(tmp_path / "again", score=by_cost)
     start(c, p).save(c.folder)
     state = State.load(c.folder)
-    while not is_done(state):
+    while ready(p, state):
         c = context(tmp_path / "again", score=by_cost)  # nothing but the folder survives
-        advance(c, p, state).save(c.folder)
+        next(run_plan(p, c, state))
         state = State.load(c.folder)
     assert without_times(state) == without_times(whole)
     full = HeadMask.full(3, 4)

@@ -11,7 +11,7 @@ import headviz
 from headviz import HeadMask
 from headviz.errors import OptionError, TaskError
 from headviz.evaluation.translation import evaluate_translation
-from headviz.pruning import State, absorb, is_done, perform, ready, start
+from headviz.pruning import State, start
 from headviz.pruning.context import Context
 from headviz.pruning.finetune.training import fine_tune
 from headviz.pruning.judging import lines, texts_of
@@ -24,7 +24,7 @@ from headviz.scores import score_heads
 from headviz.tasks import get_task
 from headviz.ties import lowest
 from support.marks import all_in_ci, translators
-from support.pruning_plans import without_times
+from support.pruning_plans import do, ready, without_times
 from support.tiny import tiny_classifier
 from support.tiny_translation import HEADS, ROWS, TRANSLATION_NAMES, tiny_translator
 from support.translation_plans import context, done, mask_of, pairs, plan
@@ -108,9 +108,8 @@ def test_pieces_in_any_order_through_bytes_give_the_same_run(tmp_path):
     whole = done(context(tmp_path / "a"), p)
     c, draw = context(tmp_path / "b"), random.Random(4)
     state = start(c, p)
-    while not is_done(state):
-        state = State.from_bytes(state.to_bytes())
-        state = absorb(p, state, perform(c, p, state, draw.choice(ready(p, state))))
+    while pieces := ready(p, state):
+        state = do(c, p, State.from_bytes(state.to_bytes()), draw.choice(pieces))
     assert without_times(state) == without_times(whole)
 
 

@@ -18,7 +18,8 @@ import pytest
 import headviz
 from headviz.cli import main
 from headviz.heads import HeadMask
-from headviz.runs.jobs.prune import make, state_of
+from headviz.pruning.job import make
+from headviz.runs.reading import state_of
 from headviz.runs.registry import Registry
 from headviz.ui.shell.view import from_address, link_path, to_address
 

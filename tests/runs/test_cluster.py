@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from headviz import plugins
+from headviz.engine.job import Tools
 from headviz.errors import RunError
 from headviz.extras.cluster import driver as cluster_driver
 from headviz.extras.cluster import remote
@@ -25,7 +26,6 @@ from headviz.pruning import PruningPlan, State
 from headviz.runs import reading, service
 from headviz.runs.carrier import Carrier
 from headviz.runs.kinds import make_job
-from headviz.runs.protocol import Tools
 from headviz.runs.record import CARRIED, SWEEP
 from headviz.runs.sweep import Member, start_sweep
 from headviz.storage.store import default_store

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headviz.engine.job import Tools
 from headviz.errors import Cancelled, OptionError, RunError
 from headviz.models.feed_forward import neurons
 from headviz.pruning import ALGORITHMS, State
@@ -17,7 +18,6 @@ from headviz.runs import reading, service
 from headviz.runs.jobs import ablate, faster, loaded, score
 from headviz.runs.jobs.loaded import JobSpec
 from headviz.runs.kinds import RUNS, make_job
-from headviz.runs.protocol import Tools
 from support.marks import all_in_ci
 from support.real_runs import folders, options
 from support.running import done, ended, essence

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import headviz
+from headviz.engine.job import Tools
 from headviz.errors import Cancelled, OptionError, RunError
 from headviz.heads import HeadId, HeadMask
 from headviz.models.pruning import prune
@@ -15,7 +16,6 @@ from headviz.pruning import PruningPlan, State
 from headviz.pruning.context import open_context
 from headviz.runs import service
 from headviz.runs.kinds import make_job
-from headviz.runs.protocol import Tools
 from headviz.runs.saving import open_run, pack_folder, save_model, zip_model
 from headviz.runs.step_maps import step_maps
 from support.real_runs import folders, options

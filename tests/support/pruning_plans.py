@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import headviz
-from headviz.pruning import ALGORITHMS, FinetuneOptions, PruningPlan, State
+from headviz.engine.here import tools_here
+from headviz.pruning import ALGORITHMS, FinetuneOptions, PruningJob, PruningPlan, State
 from headviz.pruning.context import Context
 from headviz.tasks import Dataset, get_task
 
@@ -88,3 +89,14 @@ def without_times(state: State) -> dict[str, Any]:
     for entry in (out["reference"], *out["choices"], *out["records"]):
         entry.pop("seconds")
     return out
+
+
+def ready(plan: PruningPlan, state: State) -> list[str]:
+    """The pieces that can be done now; none = the run is done."""
+    return PruningJob(plan).ready(state)
+
+
+def do(context: Context, plan: PruningPlan, state: State, piece: str, *tools: Any) -> State:
+    """The state after one more piece."""
+    job = PruningJob(plan, context=context)
+    return job.absorb(state, piece, job.work(piece, job.parcel(state, piece), tools_here(context.folder, *tools)))

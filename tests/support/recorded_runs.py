@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from headviz.engine.job import Tools
 from headviz.runs.carrier import Carrier
 from headviz.runs.files import RunFiles
-from headviz.runs.protocol import Tools
 from headviz.runs.registry import Registry
 from headviz.runs.service import new_record
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from headviz import plugins
+from headviz.engine.job import Job, Tools
 from headviz.errors import Cancelled, OptionError, UserError
 from headviz.plugins import RunKind
 from headviz.pruning.options import read_options
-from headviz.runs.protocol import RunJob, Tools
 
 PHASES = ("scoring", "training", "evaluating")
 
@@ -56,7 +56,7 @@ State = dict[str, list[dict[str, Any]]]  # chain -> its links
 
 
 @dataclass(frozen=True)
-class RehearsalJob(RunJob):
+class RehearsalJob(Job):
     """One piece per link of a chain."""
 
     plan: Rehearsal

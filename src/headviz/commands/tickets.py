@@ -71,8 +71,8 @@ def _states(name: str) -> list[State]:
 
     if kind_at(outside_path(name, "the run")) == "folder":
         return [State.load(name)]
-    from ..runs.jobs.prune import state_of
     from ..runs.queue import look
+    from ..runs.reading import state_of
     from ..runs.record import SWEEP
     from ..runs.registry import Registry
 

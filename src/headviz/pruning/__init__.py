@@ -1,7 +1,7 @@
 """Pruning runs: a plan, an explicit state, one step at a time.
 
-``state`` describes how to drive a run; ``algorithms`` has the algorithms, ``repair`` the ways to repair the kept
-weights. Torch is loaded only when something runs.
+``job`` has the pieces of a run, which ``run_plan`` does in this process; ``algorithms`` has the algorithms, ``repair``
+the ways to repair the kept weights. Torch is loaded only when something runs.
 """
 
 from importlib import import_module
@@ -11,18 +11,14 @@ from .algorithms import ALGORITHMS, Algorithm
 from .options import FinetuneOptions
 from .plan import PruningPlan
 from .repair.kinds import REPAIRS
-from .state import Choice, Done, Point, State, StepRecord, Work
+from .state import Choice, Point, State, StepRecord
 
 _LAZY = {
     "Context": "context",
     "open_context": "context",
-    "absorb": "driver",
-    "advance": "driver",
-    "is_done": "driver",
-    "perform": "driver",
-    "ready": "driver",
-    "run_plan": "driver",
-    "start": "driver",
+    "PruningJob": "job",
+    "run_plan": "job",
+    "start": "check",
     "fine_tune": "finetune.training",
 }
 
@@ -31,27 +27,21 @@ __all__ = [
     "REPAIRS",
     "Algorithm",
     "Choice",
-    "Done",
     "FinetuneOptions",
     "Point",
     "PruningPlan",
     "State",
     "StepRecord",
-    "Work",
     *_LAZY,
 ]
 
 if TYPE_CHECKING:
+    from .check import start as start
     from .context import Context as Context
     from .context import open_context as open_context
-    from .driver import absorb as absorb
-    from .driver import advance as advance
-    from .driver import is_done as is_done
-    from .driver import perform as perform
-    from .driver import ready as ready
-    from .driver import run_plan as run_plan
-    from .driver import start as start
     from .finetune.training import fine_tune as fine_tune
+    from .job import PruningJob as PruningJob
+    from .job import run_plan as run_plan
 
 
 def __getattr__(name: str) -> Any:

@@ -45,7 +45,7 @@ SHAPE = tuple(
 )
 
 
-def first_state(
+def start(
     context: Context, plan: PruningPlan, progress: PhaseProgress | None = None, cancel: Cancel | None = None
 ) -> State:
     """Check the plan against its models and data, and evaluate θ* with all heads."""

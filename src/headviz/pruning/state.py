@@ -1,21 +1,11 @@
-"""The state of a run: a frozen value that is written after every step and read back exactly.
+"""The state of a run: a frozen value that is written after every piece of work and read back exactly.
 
-    state = start(context, plan)
-    while not is_done(state):
-        state = advance(context, plan, state, progress, cancel)  # one StepRecord more
-        state.save(folder)  # atomic; State.load(folder) finds the newest sound one
+Everything is JSON except the logits (safetensors; ``to_bytes`` puts both into one file), the parts of scorings whose
+mask is not chosen yet, and the models that steps trained (folders written by ``Classifier.save``, below the context's
+folder). ``State.save(folder)`` is atomic; ``State.load(folder)`` finds the newest sound one.
 
-Everything is JSON except the logits (safetensors; ``to_bytes`` puts both into one file) and the models that steps
-trained (folders written by ``Classifier.save``, below the context's folder).
-
-If ``advance`` is cancelled or killed, the state is unchanged, and a training continues from its last checkpoint in the
+If a piece is cancelled or killed, the state is unchanged, and a training continues from its last checkpoint in the
 context's folder. A continued run equals an uninterrupted one bit for bit, except for ``seconds``.
-
-To run pieces elsewhere: ``ready(plan, state)`` lists the works that can be done now, in any order and at the same
-time; ``perform(context, plan, state, work, …)`` does one and changes nothing; ``absorb(plan, state, done)`` adds its
-result. ``advance`` does this one after the other. A scoring of many examples can be split further:
-``score_parts(plan, state, work)`` says into how many parts, ``measure_part`` does one of them, and ``perform`` takes
-them all. The result is the same bit for bit.
 """
 
 from __future__ import annotations
@@ -39,6 +29,7 @@ from ..storage.writing import replace_file
 from .options import read_options
 
 FORMAT = 1
+STATE = "state"  # among the parts of scorings
 MODELS = "models"  # the folder of the trained models
 KEEP_STATES = 3  # older ones are used if the newest is damaged
 
@@ -152,12 +143,25 @@ class ScorePart:
 
 @dataclass(frozen=True)
 class Done:
-    """The result of ``perform``: a choice, or a record with its logits."""
+    """The result of a work: a choice, or a record with its logits."""
 
     work: Work
     choice: Choice | None = None
     record: StepRecord | None = None
     logits: np.ndarray | None = None
+
+    def to_bytes(self) -> bytes:
+        body = dataclasses.asdict(dataclasses.replace(self, logits=None))
+        logits = {} if self.logits is None else {"logits": self.logits}
+        return pack(logits, {"done": json.dumps(body, allow_nan=False)})
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Done:
+        logits, words = unpack(content)
+        body = json.loads(words["done"])
+        choice = None if body["choice"] is None else _choice(body["choice"])
+        record = None if body["record"] is None else _record(body["record"])
+        return cls(Work(**body["work"]), choice, record, logits.get("logits"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,10 +185,13 @@ class State:
     notes: tuple[str, ...] = ()
     score_parts: tuple[int, ...] = ()  # of each seed: into how many parts a scoring can be split
     logits: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)  # by SHA-256
+    parts: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # of scorings: piece -> ScorePart as bytes
     format: int = FORMAT
 
     def __eq__(self, other: object) -> bool:
-        return self.to_dict() == other.to_dict() if isinstance(other, State) else NotImplemented
+        if not isinstance(other, State):
+            return NotImplemented
+        return (self.to_dict(), self.parts) == (other.to_dict(), other.parts)
 
     def choice(self, seed: int, step: int) -> Choice | None:
         return next((c for c in self.choices if (c.seed, c.step) == (seed, step)), None)
@@ -197,9 +204,23 @@ class State:
         """The records of pruned models, without the full ones of step 0."""
         return tuple(r for r in self.records if r.step > 0)
 
+    def plus(self, done: Done) -> State:
+        """The state with the result of a work in it. The order in which results come does not matter."""
+        seeds = list(self.plan["seeds"])
+
+        def place(entry: Choice | StepRecord) -> tuple[int, int]:
+            return seeds.index(entry.seed), entry.step
+
+        if done.choice is not None:
+            return dataclasses.replace(self, choices=tuple(sorted((*self.choices, done.choice), key=place)))
+        if done.record is None or done.logits is None:
+            raise RunError(f"Work {done.work.key} gave neither a choice nor a record.")
+        records = tuple(sorted((*self.records, done.record), key=place))
+        return dataclasses.replace(self, records=records, logits={**self.logits, done.record.logits: done.logits})
+
     def to_dict(self) -> dict[str, Any]:
         """JSON's own types; records name their logits by digest."""
-        out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "logits"}
+        out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("logits", "parts")}
         out["choices"] = [dataclasses.asdict(c) for c in self.choices]
         out["reference"] = dataclasses.asdict(self.reference)
         out["records"] = [dataclasses.asdict(r) for r in self.records]
@@ -225,7 +246,10 @@ class State:
     # as bytes and on disk ---------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
-        """One safetensors file: the logits, and everything else as JSON in its header."""
+        """One safetensors file: the logits, and everything else as JSON in its header. Parts of scorings wrap it."""
+        if self.parts:
+            files = {STATE: dataclasses.replace(self, parts={}).to_bytes(), **self.parts}
+            return pack({name: np.frombuffer(raw, np.uint8) for name, raw in sorted(files.items())})
         body = json.dumps(self.to_dict(), allow_nan=False, sort_keys=True)
         # one entry only: the format keeps no order among several, and equal states must be equal bytes
         sealed = {"sha256": hashlib.sha256(body.encode()).hexdigest(), "state": body}
@@ -236,6 +260,9 @@ class State:
         """The inverse of ``to_bytes``; a ``RunError`` if a byte of it is wrong."""
         try:
             logits, words = unpack(content)
+            if STATE in logits:
+                parts = {name: array.tobytes() for name, array in logits.items() if name != STATE}
+                return dataclasses.replace(cls.from_bytes(logits[STATE].tobytes()), parts=parts)
             sealed = json.loads(words["headviz"])
             body = sealed["state"]
             if hashlib.sha256(body.encode()).hexdigest() != sealed["sha256"]:
@@ -286,7 +313,7 @@ def model_folder(folder: Path, seed: int, step: int) -> Path:
 
 
 def checkpoint_folder(folder: Path, seed: int, step: int) -> Path:
-    """Where a step's training keeps its checkpoints."""
+    """Where a step's training or learning keeps its checkpoints."""
     return folder / "training" / f"seed{seed}-step{step}"
 
 

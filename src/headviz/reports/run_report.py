@@ -160,7 +160,7 @@ def _summary(view: RunView) -> dict[str, Any]:
     if view.record.kind != "prune":
         return {}
     from ..pruning.outcome import summary
-    from ..runs.jobs.prune import state_of
+    from ..runs.reading import state_of
 
     state = state_of(view.record)
     return {} if state is None else summary(state)

@@ -81,7 +81,7 @@ def total(amount: Amount, scoring: float | None, finetuning: float | None, evalu
 
 
 def _plan_of(prepared: Prepared) -> PruningPlan:
-    from .jobs.prune import make
+    from ..pruning.job import make
 
     return make(prepared.spec).plan
 

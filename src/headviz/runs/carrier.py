@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from ..engine.job import Job
 from ..errors import RunError
 from .files import RunFiles, write_json
 from .kinds import make_job
-from .protocol import RunJob
 from .record import RunRecord
 from .registry import Registry
 from .states import FINISH
@@ -22,7 +22,7 @@ class Carrier:
         self.registry = registry
         self.record = record
         self.files = RunFiles(record.id, registry.folder)
-        self.job: RunJob = make_job(record.kind, record.spec)
+        self.job: Job = make_job(record.kind, record.spec)
         self.files.sweep_temporary()
         self.files.results.mkdir(parents=True, exist_ok=True)
         self.number, raw, damaged = self.files.load_checkpoint()
@@ -46,7 +46,11 @@ class Carrier:
 
     def absorb(self, piece: str, result: bytes) -> None:
         """Add a piece's result to the state and write both down."""
-        self.state = self.job.absorb(self.state, piece, result)
+        self.keep(self.job.absorb(self.state, piece, result))
+
+    def keep(self, state: Any) -> None:
+        """Write a new state down."""
+        self.state = state
         self.number += 1
         self.files.save_checkpoint(self.number, self.job.pack(self.state))
         self._publish()

@@ -1,17 +1,17 @@
-"""What a run can be: one entry per kind. The jobs of all kinds follow ``protocol``."""
+"""What a run can be: one entry per kind. Their jobs follow ``engine.job``."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .. import plugins
+from ..engine.job import Job
 from ..errors import RunError
 from ..plugins import RunKind
-from .protocol import RunJob
 from .record import SWEEP
 
 _ENTRIES = (
-    RunKind("prune", "Pruning", "one pruning algorithm on one model and task", "headviz.runs.jobs.prune:make"),
+    RunKind("prune", "Pruning", "one pruning algorithm on one model and task", "headviz.pruning.job:make"),
     RunKind("finetune", "Fine-tuning", "fine-tune a base model on a task", "headviz.runs.jobs.finetune:make"),
     RunKind(
         "score",
@@ -41,12 +41,12 @@ _ENTRIES = (
 RUNS: dict[str, RunKind] = {kind.name: kind for kind in _ENTRIES}
 
 
-def make_job(kind: str, spec: dict[str, Any]) -> RunJob:
+def make_job(kind: str, spec: dict[str, Any]) -> Job:
     """The job of a run, with the plugins that its spec names; a spec that does not fit is a ``UserError``."""
     options = plugins.without(spec)
     if kind not in RUNS:
         raise RunError(plugins.unknown("kind of run", kind, RUNS))
-    job: RunJob = plugins.function(RUNS[kind].make)(options)
+    job: Job = plugins.function(RUNS[kind].make)(options)
     return job
 
 

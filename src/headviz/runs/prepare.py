@@ -78,7 +78,7 @@ def prepare_all(
 
 
 def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cancel: Cancel | None) -> Prepared:
-    from ..pruning.check import data_digest, first_state, heads_off, notes_of, scored_on
+    from ..pruning.check import data_digest, heads_off, notes_of, scored_on, start
     from ..pruning.context import open_context
     from ..pruning.rows import rows_of
 
@@ -88,7 +88,7 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cance
     context = contexts[key]
     stop_if(cancel)  # loading takes its time
     with suppress(Cancelled):  # makes all checks, then is stopped before it evaluates
-        first_state(context, plan, cancel=lambda: True)
+        start(context, plan, cancel=lambda: True)
     clf = context.clf
     sizes = tuple(heads_off(plan, len(rows_of(plan, clf)), clf.num_heads))
     digests = {

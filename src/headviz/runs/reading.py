@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..errors import RunError
 from ..results import Shown
@@ -17,6 +18,9 @@ from .record import CARRIED, PRUNE, SWEEP, RunRecord, broken
 from .registry import Registry
 from .states import ACTIVE, BROKEN, QUEUED, of_sweep
 from .sweep_table import Row, results
+
+if TYPE_CHECKING:
+    from ..pruning.state import State
 
 QUIET = 10.0  # seconds without a report after which a worker is called unresponsive
 
@@ -136,6 +140,14 @@ def show(run_id: str, *, log_lines: int = 30) -> RunView:
     if view.state == BROKEN and not view.children:
         raise RunError(view.record.error)
     return view
+
+
+def state_of(record: RunRecord, root: Path | None = None) -> State | None:
+    """The state of a pruning run so far; None before its first step. Damaged checkpoints are skipped."""
+    from ..pruning.state import State
+
+    _, raw, _ = RunFiles(record.id, root).load_checkpoint()
+    return State.from_bytes(raw) if raw else None
 
 
 def overview(*, archived: bool | None = False) -> list[RunView]:

@@ -13,6 +13,7 @@ from ..progress import Cancel, Progress, stop_if
 from ..storage.paths import new_folder, refuse_special
 from .files import RunFiles, disk_errors
 from .queue import look
+from .reading import state_of
 from .record import PRUNE
 from .registry import Registry
 
@@ -27,7 +28,7 @@ CHUNK = 4 * 2**20  # bytes between two looks at the cancel flag
 def open_run(run_id: str) -> tuple[Context, PruningPlan, State]:
     """Models, data, plan and state of a pruning run by its id; a ``RunError`` before its first step."""
     from ..pruning.context import open_context
-    from .jobs.prune import make, state_of
+    from ..pruning.job import make
 
     registry = Registry()
     record = look(registry, run_id)

@@ -13,8 +13,9 @@ from contextlib import suppress
 from typing import Any
 
 from .. import plugins
+from ..engine.here import run_here
+from ..engine.job import Tools
 from ..errors import Cancelled, RunError, UserError
-from ..progress import stop_if
 from .carrier import Carrier
 from .executors import executor_named
 from .failure import outcome_of
@@ -22,7 +23,6 @@ from .files import RunFiles
 from .heartbeat import Heartbeat
 from .niceness import niceness
 from .process import Identity, be_nice, kill_children
-from .protocol import Tools
 from .queue import dispatch
 from .record import RunRecord
 from .registry import Registry, Superseded
@@ -99,12 +99,12 @@ def _work(registry: Registry, record: RunRecord, heartbeat: Heartbeat) -> None:
     carrier = Carrier(registry, record)
     heartbeat.stepped(carrier.steps, carrier.expected, carrier.full)
     tools = Tools(heartbeat.progress, heartbeat.cancelled, carrier.files.results)
-    while pieces := carrier.ready():
-        stop_if(tools.cancel)
-        piece = pieces[0]
-        result = carrier.job.work(piece, carrier.job.parcel(carrier.state, piece), tools)
+
+    def keep(state: Any) -> None:
         heartbeat.progress("recording", 0, 0)
-        carrier.absorb(piece, result)
+        carrier.keep(state)
+
+    for _ in run_here(carrier.job, carrier.state, tools, keep):
         heartbeat.stepped(carrier.steps, carrier.expected, carrier.full)
     heartbeat.progress("finishing", 0, 0)
     carrier.finish()

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import OptionError
 from ..heads import HeadScores
+from ..progress import after
 from .catalogue import DEFAULT, PRESETS, score_named
 from .chunk import Tables
 from .collect import windows
@@ -42,7 +43,7 @@ def slices(examples: int, window: int) -> Iterator[slice]:
 
 
 def measure(scoring: Scoring, part: int) -> Tables:
-    """The values of one part's examples. Empty beyond the last part.
+    """The values of one part's examples. Empty beyond the last part. Progress is that of the whole sample.
 
     Equal examples are measured once, so a data set with many of them may have fewer parts than ``count`` says.
     """
@@ -52,7 +53,9 @@ def measure(scoring: Scoring, part: int) -> Tables:
     cut = list(slices(len(found.order), found.sweep.window))
     if part < 0:
         raise OptionError(f"Parts are numbered from 0 up, not {part}.")
-    return found.measure(cut[part], scoring.progress, scoring.cancel) if part < len(cut) else {}
+    if part >= len(cut):
+        return {}
+    return found.measure(cut[part], after(scoring.progress, cut[part].start, len(found.order)), scoring.cancel)
 
 
 def join(scoring: Scoring, parts: Sequence[Tables]) -> HeadScores:

@@ -17,9 +17,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ... import __version__, plugins
+from ...engine.job import Tools
 from ...errors import Cancelled, RunError
 from ...runs.kinds import make_job
-from ...runs.protocol import Tools
 from ...storage.writing import replace_file
 
 TELL = 0.5  # seconds between two reports of progress

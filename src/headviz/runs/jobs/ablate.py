@@ -11,11 +11,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...engine.job import Job, Tools
 from ...heads import HeadMask
 from ...models.stand_in import EXAMPLES, ZERO, StandIn
 from ...progress import of_phase
 from ...pruning.options import read_options
-from ..protocol import RunJob, Tools
 from .loaded import JobSpec, same_sources, sources
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ State = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class AblationJob(RunJob):
+class AblationJob(Job):
     """One piece per layer, after a first one that measures the baseline."""
 
     spec: AblationSpec

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...distillation.plan import TEACHER, DistillationPlan
 from ...distillation.run_state import State, absorb, begin, checked, outcome, ready, save
-from ..protocol import RunJob, Tools
+from ...engine.job import Job, Tools
 
 if TYPE_CHECKING:
     from ...distillation.context import Context
@@ -22,7 +22,7 @@ def make(spec: Mapping[str, Any]) -> DistillationJob:
 
 
 @dataclass(frozen=True)
-class DistillationJob(RunJob):
+class DistillationJob(Job):
     """One piece per training, after the teacher's."""
 
     plan: DistillationPlan

@@ -15,10 +15,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...engine.job import Job, Tools
 from ...errors import OptionError
 from ...pruning.faster.options import FasterOptions, check_target
 from ...pruning.options import FinetuneOptions, read_options, tuples, without_repeats
-from ..protocol import RunJob, Tools
 from .loaded import JobSpec, same_sources, sources
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def make(spec: Mapping[str, Any]) -> FasterJob:
 
 
 @dataclass(frozen=True)
-class FasterJob(RunJob):
+class FasterJob(Job):
     """The table, then for each model the turns of the search for its shape, each a piece, and the model itself."""
 
     spec: FasterSpec

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...engine.job import Job, Tools
 from ...errors import seed_number
 from ...progress import of_phase
 from ...pruning.options import FinetuneOptions, read_options
 from ..files import write_json
-from ..protocol import RunJob, Tools
 from .loaded import JobSpec
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ State = dict[str, Any]  # empty, then the result
 
 
 @dataclass(frozen=True)
-class FinetuneJob(RunJob):
+class FinetuneJob(Job):
     """One piece: the whole training."""
 
     spec: FinetuneSpec

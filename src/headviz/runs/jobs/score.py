@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...engine.job import Job, Tools
 from ...errors import RunError, seed_number, whole_number
 from ...progress import of_phase
 from ...pruning.options import choice, read_options
 from ...pruning.plan import LENGTH_FILTERS, PruningPlan
 from ...storage.files import pack, unpack
-from ..protocol import RunJob, Tools
 from .loaded import JobSpec, same_sources, sources
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class ScoringJob(RunJob):
+class ScoringJob(Job):
     """A first piece counts the parts, one piece measures each, a last one joins them."""
 
     spec: ScoreSpec

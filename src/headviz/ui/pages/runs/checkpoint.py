@@ -20,7 +20,7 @@ def state_of(view: RunView) -> State | None:
 
 
 def _read(view: RunView) -> State | None:
-    from ....runs.jobs.prune import state_of as read
+    from ....runs.reading import state_of as read
 
     try:
         return read(view.record)

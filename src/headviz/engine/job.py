@@ -31,7 +31,7 @@ class Tools:
     folder: Path
 
 
-class RunJob(Protocol):
+class Job(Protocol):
     """One kind's work, made from its spec. States are the job's own; ``pack`` and ``unpack`` make them bytes (JSON)."""
 
     def begin(self) -> Any:
