@@ -12,8 +12,8 @@ and logits, and models and data are loaded within pieces only.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -160,7 +160,8 @@ class PruningJob(Job):
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
         """Write the state beside the models, where ``State.load`` finds it."""
         tidy(folder, state)
-        shutil.rmtree(folder / "training", ignore_errors=True)
+        with suppress(OSError):  # it holds what is not the run's
+            (folder / "training").rmdir()
         state.save(folder)
         models = sorted(r.model for r in state.records if r.model and (folder / r.model).is_dir())
         return {"state": ".", "models": models, "notes": list(state.notes)}
