@@ -379,5 +379,20 @@ def test_a_name_that_the_hub_cannot_have_is_a_mistake(capsys: pytest.CaptureFixt
     assert "not a hub id" in mistake(capsys, "info", "--model", name)
 
 
-def test_an_empty_column_is_a_mistake(capsys: pytest.CaptureFixture[str], model: Path, data: Path) -> None:
-    mistake(capsys, "evaluate", "--model", str(model), *custom(data), "--slice-column=")
+@pytest.mark.parametrize("words", [("evaluate", "--model", "none"), ("distill", "--model", "none"), ("prune",)])
+@pytest.mark.parametrize("option", ["--slice-column=", "--label-column=", "--text-columns= "])
+def test_an_empty_column_is_refused_before_all_else(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], option: str
+) -> None:
+    name = option.partition("=")[0]
+    if name == "--slice-column" and words[0] != "evaluate":
+        return
+    said = mistake(capsys, *words, "--task", "custom", option)
+    assert name in said
+    assert "empty" in said or "text columns" in said
+
+
+def test_an_empty_column_is_refused_in_python(data: Path) -> None:
+    for name in ("slice_column", "label_column"):
+        with pytest.raises(headviz.UserError, match="given by its name, not as ''"):
+            headviz.load_task("custom", data=data, **{name: ""})

@@ -39,13 +39,22 @@ def add_task(parser: argparse._ActionsContainer, split: str | None = "dev", requ
         parser.add_argument("--split", default=split, metavar="S", help=f"which part of the data (default {split})")
     parser.add_argument("--limit", type=positive_int, metavar="N", help="a seeded, stratified part of the data")
     parser.add_argument("--limit-seed", type=seed, default=0, metavar="S", help="which part --limit takes (default 0)")
-    parser.add_argument("--text-columns", metavar="A[,B]", help="text columns of your own file")
-    parser.add_argument("--label-column", metavar="Y", help="label column of your own file")
-    parser.add_argument("--slice-column", metavar="S", help="a column whose values split the results, such as genre")
+    parser.add_argument("--text-columns", type=column, metavar="A[,B]", help="text columns of your own file")
+    parser.add_argument("--label-column", type=column, metavar="Y", help="label column of your own file")
+    parser.add_argument(
+        "--slice-column", type=column, metavar="S", help="a column whose values split the results, such as genre"
+    )
     parser.add_argument(
         "--regression", action="store_true", default=None, help="your own labels are numbers, not classes"
     )
     parser.add_argument("--label-order", metavar="A,B,…", help="the task's classes in the order of the model's outputs")
+
+
+def column(text: str) -> str:
+    """A reader of a column's name, for argparse."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("a column has a name, and this one is empty")
+    return text
 
 
 def add_mask(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..display.numbers import fixed
 from ..errors import OptionError
 from ..storage.paths import outside_path
-from .common import progress_bar, table, warn
+from .common import column, progress_bar, table, warn
 from .number_types import between, positive_int, rate, share, whole
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="folder with local files instead of the hub's")
     parser.add_argument("--limit", type=positive_int, metavar="N", help="dev examples to measure on (all)")
     parser.add_argument("--train-limit", type=positive_int, metavar="N", help="training examples (all)")
-    parser.add_argument("--text-columns", metavar="A[,B]", help="text columns of your own file")
-    parser.add_argument("--label-column", metavar="Y", help="label column of your own file")
+    parser.add_argument("--text-columns", type=column, metavar="A[,B]", help="text columns of your own file")
+    parser.add_argument("--label-column", type=column, metavar="Y", help="label column of your own file")
     parser.add_argument("--label-order", metavar="A,B,…", help="the task's classes in the order of the model's outputs")
     parser.add_argument(
         "--remove",

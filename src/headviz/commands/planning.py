@@ -22,6 +22,7 @@ from ..pruning.plan import (
 )
 from ..pruning.repair.kinds import REPAIRS
 from ..scores.catalogue import TO_PRUNE_BY
+from .common import column
 from .finetune import add_training, training_options
 from .number_types import positive_int, short
 
@@ -75,7 +76,7 @@ PLAN: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "--base-revision": ("base_revision", str, "the same for the base model"),
     "--data": ("data", str, "folder with local files instead of the hub's"),
     "--text-columns": ("text_columns", names, "text columns of your own file, A[,B]"),
-    "--label-column": ("label_column", str, "label column of your own file"),
+    "--label-column": ("label_column", column, "label column of your own file"),
     "--label-order": ("label_order", names, "the task's classes in the order of the model's outputs, A,B,…"),
     "--train-limit": ("train_limit", positive_int, "examples to fine-tune on (all)"),
     "--dev-limit": ("dev_limit", positive_int, "examples to evaluate on (all)"),

@@ -53,7 +53,7 @@ def load_task(
     task = check_request(name, split)
     mapped = text_columns is not None or label_column is not None or slice_column is not None
     for what, column in (("label", label_column), ("slice", slice_column)):
-        if column is not None and not isinstance(column, str):
+        if column is not None and (not isinstance(column, str) or not column.strip()):
             raise TaskError(f"The {what} column is given by its name, not as {shown(column)}.")
     texts = _column_names(text_columns)
     if regression is not None and name != "custom":
