@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import UserError
 from .heads import HeadId, HeadMask, HeadScores
+from .models.opening import register_with_transformers
 from .results import shown_by
 
 __version__ = "0.2.0.dev0"
@@ -69,6 +70,8 @@ _MODULES = {
     "notebook.board": "show",
     "storage.exchange": "pruned_heads read_ablation read_mask read_scores write_mask write_scores",
 }
+register_with_transformers()
+
 _LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = ["HeadId", "HeadMask", "HeadScores", "UserError", "__version__", *_LAZY]

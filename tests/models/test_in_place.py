@@ -320,7 +320,7 @@ def test_a_family_that_cannot_be_pruned_says_why(family: str) -> None:
 def test_heads_removed_by_somebody_else_are_noticed() -> None:
     model = tiny_model()
     headviz.prune_heads(model, OFF)
-    del model.config.pruned_heads
+    del model.config.pruned_heads, model.config.quantization_config
     with pytest.raises(UserError, match="pruned_heads"), headviz.masked(model, {0: [0]}):
         pass
 

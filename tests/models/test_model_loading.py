@@ -221,18 +221,31 @@ def test_truncated_weights(folder: Path) -> None:
 def test_truncated_pruned_weights(folder: Path, tmp_path: Path) -> None:
     clf = headviz.load(folder, device="cpu")
     out = headviz.prune(clf, clf.full_mask.without([(0, 0)])).save(tmp_path / "pruned")
-    raw = (out / "pruned.safetensors").read_bytes()
-    (out / "pruned.safetensors").write_bytes(raw[:1000])
-    refused(out, r"pruned\.safetensors .* cannot be read")
+    raw = (out / "model.safetensors").read_bytes()
+    (out / "model.safetensors").write_bytes(raw[:1000])
+    refused(out, r"model\.safetensors .*cannot be read")
 
 
 def test_a_pruned_record_that_does_not_fit_its_weights(folder: Path, tmp_path: Path) -> None:
     clf = headviz.load(folder, device="cpu")
     out = headviz.prune(clf, clf.full_mask.without([(0, 0)])).save(tmp_path / "pruned")
-    record = json.loads((out / "headviz.json").read_text())
-    record["present"] = clf.full_mask.without([(1, 0)]).hex
-    (out / "headviz.json").write_text(json.dumps(record))
-    refused(out, "do not fit its record")
+    config = json.loads((out / "config.json").read_text())
+    config["quantization_config"]["heads"] = [[0, 1, 2, 3], [1, 2, 3], [0, 1, 2, 3]]
+    (out / "config.json").write_text(json.dumps(config))
+    refused(out, "size mismatch|mismatch")
+
+
+@pytest.mark.parametrize(
+    "heads",
+    [None, [], [[0], [1]], [[0], [1], "2"], [[0], [1], [4]], [[0], [1], [1, 1]], [[0], [1], [True]], {"0": [1]}],
+)
+def test_heads_that_are_no_heads_of_the_model(folder: Path, tmp_path: Path, heads: object) -> None:
+    clf = headviz.load(folder, device="cpu")
+    out = headviz.prune(clf, clf.full_mask.without([(0, 0)])).save(tmp_path / "pruned")
+    config = json.loads((out / "config.json").read_text())
+    config["quantization_config"]["heads"] = heads
+    (out / "config.json").write_text(json.dumps(config))
+    refused(out, "heads lists for each of 3 layers")
 
 
 def test_nan_weights(tmp_path: Path) -> None:

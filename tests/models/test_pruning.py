@@ -196,14 +196,6 @@ def test_masked_export_of_a_pruned_model_has_all_shapes_again(tmp_path: Path) ->
         torch.testing.assert_close(plain(**batch).logits, clf.logits(batch, first | more), atol=1e-5, rtol=0)
 
 
-def test_plain_transformers_does_not_half_load_a_pruned_folder(tmp_path: Path) -> None:
-    from transformers import AutoModelForSequenceClassification
-
-    headviz.prune(tiny_classifier("bert"), MASKS["uneven"]).save(tmp_path / "m")
-    with pytest.raises(OSError, match=r"model\.safetensors"):
-        AutoModelForSequenceClassification.from_pretrained(tmp_path / "m")
-
-
 def test_families_that_can_only_be_masked_say_why() -> None:
     with pytest.raises(ModelError, match="masked, but not really removed"):
         headviz.prune(tiny_classifier("albert"), MASKS["uneven"])

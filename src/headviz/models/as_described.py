@@ -7,7 +7,9 @@ checks a whole model; ``described`` checks one module where its path is resolved
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from torch import Tensor, nn
@@ -128,7 +130,20 @@ def _unlike(module: nn.Module) -> tuple[str, str] | None:
 
 def absent(tensor: Tensor) -> bool:
     """Whether it is elsewhere until it is needed, as accelerate keeps weights that a device has no room for."""
-    return bool(tensor.is_meta)
+    return bool(tensor.is_meta) and not _UNFILLED.get()
+
+
+_UNFILLED: ContextVar[bool] = ContextVar("headviz_unfilled", default=False)
+
+
+@contextmanager
+def unfilled() -> Generator[None]:
+    """In this block models may be cut whose weights have not been read yet."""
+    token = _UNFILLED.set(True)
+    try:
+        yield
+    finally:
+        _UNFILLED.reset(token)
 
 
 def _hooked(module: Any) -> tuple[str, str] | None:

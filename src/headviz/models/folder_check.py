@@ -21,6 +21,8 @@ from ..errors import ModelError, UserError, shown
 from ..storage.paths import read_small
 
 CONFIG, INDEX = "config.json", "model.safetensors.index.json"
+# where the configuration of a pruned model has its heads: the name is transformers', and a method of ours stands there
+KEPT, METHOD = "quantization_config", "headviz"
 SMALL = 16 * 2**20  # bytes of a JSON file; one with 100,000 class names has 4 MB
 # bytes of a file that a tokenizer may be read from, whatever its name, by the ending; published ones have at most 35 MB
 LARGEST = {".json": 128 * 2**20, **dict.fromkeys((".txt", ".model", ".spm", ".codes", ".jinja"), 32 * 2**20)}
@@ -155,7 +157,8 @@ def check_config(raw: Mapping[str, Any], name: object) -> None:
     for key in ("dtype", "torch_dtype"):
         if raw.get(key) is not None and str(raw[key]).removeprefix("torch.") not in DTYPES:
             raise wrong(key, f"one of {', '.join(DTYPES)} is needed")
-    if raw.get("quantization_config") is not None:
+    kept = raw.get(KEPT)
+    if kept is not None and not (isinstance(kept, dict) and kept.get("quant_method") == METHOD):
         raise ModelError(f"'{name}' is quantised, which headviz does not load. Use the model's float weights.")
     for key in ("architectures", "id2label", "label2id"):
         kind = list if key == "architectures" else dict

@@ -22,9 +22,10 @@ from .fill import add_bias
 from .folder_check import CONFIG, LAYERS, check_charsmap, naming
 from .folder_check import HEADS as MOST_HEADS
 from .fresh_weights import renew_head
-from .kinds import HEADS, auto_class, full_grid, wrapped
+from .kinds import HEADS, auto_class, wrapped
 from .pruning import cut
 from .quiet import quiet
+from .recorded import present_in
 from .saving import FORMAT, RECORD, WEIGHTS
 
 SAFE = {"trust_remote_code": False}
@@ -129,9 +130,10 @@ def load_plain(
 
 
 def load_pruned(folder: Path, record: dict[str, Any], held: int, name: object) -> tuple[Any, HeadMask, str]:
-    if record.get("format") != FORMAT:
+    """A folder of format 1, whose weights only headviz reads."""
+    if record["format"] != 1:
         raise ModelError(
-            f"'{name}' was saved in format {record.get('format')}; this version of headviz reads {FORMAT}."
+            f"'{name}' was saved in format {record['format']}; this version of headviz reads up to {FORMAT}."
         )
     present, kind = _recorded(record, name)
     return _with_shapes(folder, present, kind, WEIGHTS, held, name), present, kind
@@ -141,7 +143,7 @@ def load_pruned_by_transformers(folder: Path, kind: str, held: int, name: object
     """A model whose configuration lists removed heads, as transformers 4 wrote it."""
     weights_present(folder, name)
     with naming(CONFIG, name):
-        present = full_grid(transformers.AutoConfig.from_pretrained(folder, **SAFE))
+        present = present_in(transformers.AutoConfig.from_pretrained(folder, **SAFE))
     return _with_shapes(folder, present, kind, "model.safetensors", held, name), present
 
 

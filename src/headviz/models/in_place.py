@@ -18,23 +18,13 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import ModelError
-from ..heads import CLASSIFICATION, TRANSLATION
 from ..storage.exchange import MaskLike
 from .as_described import inside, is_peft
 from .families.own_attention import put_in
-from .kinds import full_grid
 from .network import Network
 from .pruning import cut, require_even, require_prunable
+from .recorded import Bare, present_in, record
 from .slices import weight_of
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Place(Network):
-    """The caller's model, to find its matrices by row. Nothing is run through it."""
-
-    @property
-    def kind(self) -> str:
-        return TRANSLATION if self.family.has_decoder else CLASSIFICATION
 
 
 @dataclass(eq=False)
@@ -121,10 +111,11 @@ def prune_heads(model: Any, heads: MaskLike) -> None:
     place.require_described()
     require_prunable(place)
     off = _off(place, heads)
-    require_even(place, place.present.without([(row, head) for row, gone in off.items() for head in gone]))
+    left = place.present.without([(row, head) for row, gone in off.items() for head in gone])
+    require_even(place, left)
     if place.family.own_attention is not None:  # transformers' module expects the same heads in every layer
         put_in(place.model, place.family.own_attention)
-    cut(place, place.present.without([(row, head) for row, gone in off.items() for head in gone]))
+    record(cut(place, left), place.config)
     place.config.pruned_heads = {
         row: sorted({*place.present.off_in(row), *off.get(row, ())})
         for row in range(place.num_layers)
@@ -145,7 +136,7 @@ def _place(given: Any) -> Network:
         model = inside(model)
     if not hasattr(model, "base_model"):
         raise ModelError(f"{type(model).__name__} hides the model that it runs. Give the transformers model inside it.")
-    place = _Place(model, None, full_grid(model.config), type(model).__name__)
+    place = Bare(model, None, present_in(model.config), type(model).__name__)
     for row in range(place.num_layers):
         _check_width(place, row)
     return place

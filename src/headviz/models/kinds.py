@@ -71,18 +71,6 @@ def wanted_kind(raw: dict[str, Any], name: object, head_asked: bool, masked_lm: 
     return TRANSLATION
 
 
-def full_grid(config: Any) -> HeadMask:
-    """Every head of a model with this configuration, but those that ``config.pruned_heads`` says are gone."""
-    grid = family_of(config.model_type).whole_grid(config)
-    gone = getattr(config, "pruned_heads", None) or {}
-    return HeadMask.full(*grid).without([(int(row), head) for row, heads in gone.items() for head in heads])
-
-
-def forget_pruned_heads(config: Any) -> None:
-    """Our own models say in ``present`` which heads they have, so that equal weights have equal digests."""
-    vars(config).pop("pruned_heads", None)
-
-
 def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str) -> Classifier | Translator:
     """Our class around it, with headviz's attention inside."""
     if kind == CLASSIFICATION and int(model.config.num_labels) > 1:

@@ -28,10 +28,11 @@ from .folders import (
     weights_present,
 )
 from .hub import download, is_hub_id
-from .kinds import forget_pruned_heads, full_grid, kind_of, use_our_attention, wanted_kind, wrapped
+from .kinds import kind_of, use_our_attention, wanted_kind, wrapped
 from .named import NAMED
+from .recorded import forget, present_in, recorded
 from .recurrent import RnnTranslator, is_rnn
-from .saving import RECORD
+from .saving import FORMAT, RECORD, WEIGHTS
 from .translator import Translator
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -95,7 +96,7 @@ def load(
     if not (folder / CONFIG).exists():
         raise ModelError(f"'{name}' has no {CONFIG}: it is not a model folder. {models_inside(folder, name)}")
     _refuse_unsupported(read_json(folder / CONFIG, name), name)
-    if not (folder / RECORD).exists():
+    if not (folder / WEIGHTS).exists():
         weights_present(folder, name)
     raw, held = check_folder(folder, name)
     check_activations(raw, name)
@@ -108,19 +109,20 @@ def load(
             f"The tokenizer of '{name}' has {len(tokenizer):,} tokens, but the model knows {raw['vocab_size']:,}. "
             "Put the tokenizer that the model was trained with into its folder."
         )
-    record_file = folder / RECORD
-    if fresh_labels is not None and (record_file.exists() or raw.get("pruned_heads")):
+    pruned = recorded(raw) is not None
+    if fresh_labels is not None and (pruned or (folder / WEIGHTS).exists() or raw.get("pruned_heads")):
         raise ModelError(f"'{name}' is a pruned model; a fresh head is put on a model with all its heads.")
-    if record_file.exists():
-        model, present, found = load_pruned(folder, read_json(record_file, name), held, name)
+    about = read_json(folder / RECORD, name) if (folder / RECORD).exists() else {}
+    if about.get("format", FORMAT) != FORMAT:  # that of headviz 0.1, or one that is not known yet
+        model, present, found = load_pruned(folder, about, held, name)
         if found != kind:
             raise ModelError(f"'{name}' holds a {found} model.")
-    elif raw.get("pruned_heads"):
+    elif raw.get("pruned_heads") and not pruned:
         model, present = load_pruned_by_transformers(folder, kind, held, name)
     else:
         model = load_plain(folder, name, raw, held, fresh_labels, kind, seed)
-        present = full_grid(model.config)
-    forget_pruned_heads(model.config)
+        present = present_in(model.config)
+    forget(model.config)
     if class_names is not None:
         _name_classes(model.config, class_names, kind, name)
     _refuse_nan(model, name)
@@ -183,8 +185,8 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "") -> Classifier |
     own: Any = copy.deepcopy(model)
     without_wrappers(own)
     use_our_attention(own)
-    forget_pruned_heads(own.config)
-    return wrapped(own, tokenizer, full_grid(config), name, kind)
+    forget(own.config)
+    return wrapped(own, tokenizer, present_in(config), name, kind)
 
 
 def locate(name: str | Path, revision: str | None = None) -> Path:

@@ -18,16 +18,18 @@ from ..heads import HeadMask
 from ..storage.exchange import MaskLike
 from ..storage.paths import new_folder
 from ..storage.writing import disk_errors
+from .card import card
 from .feed_forward import fill_up, require_known, uneven
 from .fill import add_bias, added_bias, has_own_bias
 from .network import Network
 from .pruning import settle, zero_columns
 from .quiet import quiet
+from .recorded import record
 from .slices import parts, weight_of, widen
 
 RECORD = "headviz.json"
-WEIGHTS = "pruned.safetensors"  # not transformers' file name: it could not load these shapes
-FORMAT = 1
+WEIGHTS = "pruned.safetensors"  # of format 1, which only headviz reads
+FORMAT = 2
 
 
 def save(clf: Network, folder: Path) -> Path:
@@ -43,16 +45,8 @@ def save(clf: Network, folder: Path) -> Path:
         if clf.present.is_full and not uneven(clf.config):
             _save_plain(clf.model, into)
             return
-        from safetensors.torch import save_file
-
-        config = _plain_config(clf.model.config)
-        config.architectures = [type(clf.model).__name__]  # tells a classifier from a translation model
-        config.save_pretrained(into)
-        generation: Any = getattr(clf.model, "generation_config", None)
-        if generation is not None:
-            generation.save_pretrained(into)
-        save_file(_unshared(clf.model), into / WEIGHTS, metadata={"format": "pt"})
-        record = {
+        _save_plain(clf.model, into, clf)
+        about = {
             "format": FORMAT,
             "kind": clf.kind,
             "num_layers": clf.num_layers,
@@ -62,7 +56,8 @@ def save(clf: Network, folder: Path) -> Path:
             "digest": clf.filled(None).digest,
             "source": Path(clf.name).name if clf.name else "",
         }
-        (into / RECORD).write_text(json.dumps(record, indent=2) + "\n")
+        (into / RECORD).write_text(json.dumps(about, indent=2) + "\n")
+        (into / "README.md").write_text(card(clf), encoding="utf-8")
 
     return write_folder(folder, write, size_of(clf.model))
 
@@ -178,9 +173,11 @@ def _enterable(mode: int) -> int:
     return mode | (mode & 0o444) >> 2
 
 
-def _save_plain(model: Any, folder: Path) -> None:
+def _save_plain(model: Any, folder: Path, pruned: Network | None = None) -> None:
     own = copy.copy(model)  # the same weights; other threads use the model meanwhile
     own.config = _plain_config(model.config)
+    if pruned is not None:
+        record(pruned, own.config)
     with quiet():
         own.save_pretrained(folder)
 
@@ -190,16 +187,3 @@ def _plain_config(config: Any) -> Any:
     plain = copy.deepcopy(config)
     plain._attn_implementation = None
     return plain
-
-
-def _unshared(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Weights by name, each storage once: safetensors refuses aliases, and loading ties them again."""
-    seen: set[int] = set()
-    state = {}
-    for name, tensor in model.state_dict().items():
-        pointer = tensor.data_ptr()
-        if tensor.numel() and pointer in seen:
-            continue
-        seen.add(pointer)
-        state[name] = tensor.contiguous()
-    return state

@@ -1,0 +1,109 @@
+"""The record of a pruned model in its configuration: written, read, checked, and applied to a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..attention import NAME
+from ..errors import ModelError
+from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
+from .as_described import unfilled
+from .families import family_of
+from .families.own_attention import put_in
+from .feed_forward import sized_as_recorded
+from .fill import add_bias, has_own_bias
+from .folder_check import KEPT, METHOD
+from .network import Network
+from .pruning import cut, require_even, settle
+
+HOW, HOW_TO_LOAD = (
+    "how_to_load",
+    "This model has been pruned: its layers have different numbers of heads. pip install headviz, then write `import "
+    "headviz` before from_pretrained. Never pass ignore_mismatched_sizes=True: it would fill the matrices at random.",
+)
+
+
+class Bare(Network):
+    """A transformers model, to find its matrices by row. Nothing is run through it, and it has no tokenizer."""
+
+    @property
+    def kind(self) -> str:
+        return TRANSLATION if self.family.has_decoder else CLASSIFICATION
+
+
+def record(clf: Network, config: Any) -> None:
+    """Write into a configuration which heads a model has."""
+    heads = [list(clf.present.kept_in(row)) for row in range(clf.num_layers)]
+    biases = [row for row in range(clf.num_layers) if has_own_bias(clf.projections(row).output)]
+    setattr(config, KEPT, {"quant_method": METHOD, "heads": heads, "biases": biases})
+    setattr(config, HOW, HOW_TO_LOAD)
+
+
+def forget(config: Any) -> None:
+    """Our own models say in ``present`` which heads they have, so that equal weights have equal digests."""
+    for name in ("pruned_heads", HOW):
+        vars(config).pop(name, None)
+    if recorded(config) is not None:
+        delattr(config, KEPT)
+
+
+def recorded(config: Any) -> dict[str, Any] | None:
+    """The record in a configuration, None where there is none."""
+    found = config.get(KEPT) if isinstance(config, dict) else getattr(config, KEPT, None)
+    found = found if isinstance(found, dict) or found is None else found.to_dict()
+    return found if found is not None and found.get("quant_method") == METHOD else None
+
+
+def present_in(config: Any) -> HeadMask:
+    """The heads of a model with this configuration: all of its family's grid, but those that it says are gone."""
+    whole = HeadMask.full(*family_of(config.model_type).whole_grid(config))
+    found = recorded(config)
+    if found is None:
+        gone = getattr(config, "pruned_heads", None) or {}
+        return whole.without([(int(row), head) for row, heads in gone.items() for head in heads])
+    rows = found.get("heads")
+    if not isinstance(rows, list) or [_is_row(row, whole.num_heads) for row in rows] != [True] * whole.num_layers:
+        raise ModelError(
+            f"config.json: {KEPT}.heads lists for each of {whole.num_layers} layers the heads that it has, numbers "
+            f"from 0 to {whole.num_heads - 1} in order. Save the pruned model again."
+        )
+    return whole.without([(i, h) for i, row in enumerate(rows) for h in range(whole.num_heads) if h not in row])
+
+
+def _is_row(row: Any, heads: int) -> bool:
+    return isinstance(row, list) and all(type(h) is int and 0 <= h < heads for h in row) and row == sorted(set(row))
+
+
+def cut_as_recorded(model: nn.Module) -> None:
+    """Cut a whole model to the recorded heads and neurons, in place."""
+    own: Any = model
+    present = present_in(own.config)
+    whole = Bare(model, None, HeadMask.full(present.num_layers, present.num_heads), type(model).__name__)
+    if whole.family.own_attention is not None:
+        put_in(model, whole.family.own_attention)
+    with unfilled():
+        smaller = cut(whole, present)
+        sized_as_recorded(model)
+        _room_for_biases(smaller)
+    try:
+        require_even(smaller, present)
+    except ModelError:  # transformers' own attention cannot run these layers
+        own.set_attn_implementation(NAME)
+
+
+def _room_for_biases(clf: Network) -> None:
+    """A bias for each W_O that has one by the record and none by the family: what stands in the place of heads."""
+    for row in (recorded(clf.config) or {}).get("biases") or ():
+        output = clf.projections(row).output
+        if output.bias is None:
+            add_bias(output, torch.zeros(output.out_features, device=output.weight.device, dtype=output.weight.dtype))
+
+
+def settle_as_recorded(model: nn.Module) -> None:
+    """Bring what is beside the weights to the recorded heads, in place: it is not in the file."""
+    own: Any = model
+    present = present_in(own.config)
+    settle(Bare(model, None, present, type(model).__name__), present)

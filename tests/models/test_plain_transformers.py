@@ -1,0 +1,213 @@
+"""A pruned model's folder is opened by plain transformers once headviz is imported, with equal logits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoModelForSequenceClassification, pipeline
+
+import headviz
+from headviz.models.families import FAMILIES
+from headviz.models.feed_forward import neurons, smaller
+from support.marks import classifiers
+from support.scored_data import made
+from support.tiny import ALL_FAMILIES, PAIRS, TEXTS, tiny_classifier
+
+OFF = [(0, 1), (2, 0), (2, 3)]
+PRUNED = [name for name in ALL_FAMILIES if FAMILIES[name].prunable]
+
+
+def small(family: str = "bert", **options: Any) -> Any:
+    """A pruned classifier; one of its layers has no heads where the family allows that."""
+    clf = tiny_classifier(family, **options)
+    empty = [] if clf.family.why_not_empty else [(1, head) for head in range(clf.num_heads)]
+    return headviz.prune(clf, clf.full_mask.without([*OFF, *empty]))
+
+
+def batch_of(clf: Any) -> Any:
+    return clf.collate(clf.encode(TEXTS, PAIRS))
+
+
+def logits(model: Any, batch: Any) -> torch.Tensor:
+    with torch.no_grad():
+        found: torch.Tensor = model(**batch).logits
+    return found
+
+
+def opened(folder: Path, **options: Any) -> Any:
+    return AutoModelForSequenceClassification.from_pretrained(folder, **options).eval()
+
+
+@pytest.mark.parametrize("family", classifiers(PRUNED))
+def test_logits_are_equal_and_what_transformers_saves_again_is_the_same_model(family: str, tmp_path: Path) -> None:
+    clf = small(family)
+    batch = batch_of(clf)
+    model = opened(clf.save(tmp_path / "small"))
+    if family == "mobilebert":  # joins each token with its neighbours, and headviz keeps it from reading padding
+        torch.testing.assert_close(logits(model, batch), clf.logits(batch), atol=5e-3, rtol=0)
+    else:
+        assert torch.equal(logits(model, batch), clf.logits(batch))
+    model.save_pretrained(tmp_path / "again")
+    clf.tokenizer.save_pretrained(tmp_path / "again")
+    again = headviz.load(tmp_path / "again", device="cpu")
+    assert (again.present, again.digest) == (clf.present, clf.digest)
+    assert torch.equal(again.logits(batch), clf.logits(batch))
+    assert torch.equal(logits(opened(tmp_path / "again"), batch), logits(model, batch))
+
+
+@pytest.mark.parametrize("family", classifiers([n for n in PRUNED if not FAMILIES[n].has_decoder]))
+def test_what_stands_in_the_place_of_heads_is_opened_too(family: str, tmp_path: Path) -> None:
+    """Families without a bias behind W_O get one."""
+    clf, data = tiny_classifier(family), made(20)
+    gone = headviz.prune(clf, clf.full_mask.without(OFF), ablation="mean", reference=data)
+    batch = batch_of(gone)
+    want = gone.logits(batch)
+    assert not torch.allclose(want, headviz.prune(clf, clf.full_mask.without(OFF)).logits(batch), atol=1e-4)
+    model = opened(gone.save(tmp_path / "m"))
+    torch.testing.assert_close(logits(model, batch), want, atol=5e-3 if family == "mobilebert" else 0, rtol=0)
+    model.save_pretrained(tmp_path / "again")
+    assert torch.equal(logits(opened(tmp_path / "again"), batch), logits(model, batch))
+
+
+def test_neurons_are_gone_as_well(tmp_path: Path) -> None:
+    clf = tiny_classifier()
+    kept = [range(0, 64, 3), range(64), ()]
+    narrow = smaller(clf, clf.full_mask.without(OFF), kept)
+    model = opened(narrow.save(tmp_path / "m"))
+    assert torch.equal(logits(model, batch_of(narrow)), narrow.logits(batch_of(narrow)))
+    assert neurons(headviz.wrap(model, narrow.tokenizer)) == [22, 64, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision(dtype: torch.dtype, tmp_path: Path) -> None:
+    clf = small()
+    folder = clf.save(tmp_path / "m")
+    half = headviz.load(folder, device="cpu", dtype=dtype)
+    for model in (opened(folder, dtype=dtype), opened(folder).to(dtype)):
+        assert model.dtype == dtype
+        assert torch.equal(logits(model, batch_of(half)).float(), half.logits(batch_of(half)))
+
+
+def test_files_in_parts_and_a_device_map(tmp_path: Path) -> None:
+    clf = small()
+    model = opened(clf.save(tmp_path / "m"))
+    model.save_pretrained(tmp_path / "parts", max_shard_size="20KB")
+    clf.tokenizer.save_pretrained(tmp_path / "parts")
+    assert len(list((tmp_path / "parts").glob("model-*.safetensors"))) > 1
+    for options in ({}, {"device_map": {"": "cpu"}}):
+        assert torch.equal(logits(opened(tmp_path / "parts", **options), batch_of(clf)), clf.logits(batch_of(clf)))
+    assert headviz.load(tmp_path / "parts", device="cpu").digest == clf.digest
+
+
+def test_the_encoder_alone(tmp_path: Path) -> None:
+    clf = small()
+    encoder = AutoModel.from_pretrained(clf.save(tmp_path / "m")).eval()
+    batch = batch_of(clf)
+    with torch.no_grad():
+        ours = clf.model.base_model(**batch).last_hidden_state
+        assert torch.equal(encoder(**batch).last_hidden_state, ours)
+
+
+def test_a_pipeline(tmp_path: Path) -> None:
+    clf = small()
+    ask = pipeline("text-classification", model=str(clf.save(tmp_path / "m")), device="cpu")
+    scores = {one["label"]: one["score"] for one in ask(TEXTS[0], top_k=None)}
+    want = clf.logits(clf.collate(clf.encode(TEXTS[:1]))).softmax(-1)[0]
+    np.testing.assert_allclose([scores[name] for name in clf.labels], want.numpy(), atol=1e-5)
+
+
+def test_training_goes_on(tmp_path: Path) -> None:
+    from transformers import Trainer, TrainingArguments
+
+    clf = small()
+    model = opened(clf.save(tmp_path / "m"))
+    pairs = zip(TEXTS, PAIRS, strict=True)
+    rows = [{**dict(clf.tokenizer(text, pair)), "labels": i % 3} for i, (text, pair) in enumerate(pairs)]
+    arguments = TrainingArguments(
+        str(tmp_path / "run"), max_steps=3, learning_rate=0.01, report_to=[], save_steps=3, use_cpu=True
+    )
+    Trainer(model, arguments, train_dataset=rows, processing_class=clf.tokenizer).train()
+    trained = headviz.load(tmp_path / "run" / "checkpoint-3", device="cpu")
+    assert trained.present == clf.present
+    assert torch.equal(trained.logits(batch_of(clf)), logits(model.eval(), batch_of(clf)))
+    assert not torch.allclose(trained.logits(batch_of(clf)), clf.logits(batch_of(clf)), atol=1e-3)
+
+
+def test_a_model_pruned_in_place_is_opened_again(tmp_path: Path) -> None:
+    """What ``model.prune_heads`` and ``from_pretrained`` did in transformers 4."""
+    clf = tiny_classifier()
+    clf.save(tmp_path / "whole")
+    model = opened(tmp_path / "whole")
+    headviz.prune_heads(model, {0: [1], 2: [0, 3]})
+    headviz.prune_heads(model, {1: [2]})
+    model.save_pretrained(tmp_path / "m")
+    again = opened(tmp_path / "m")
+    assert torch.equal(logits(again, batch_of(clf)), logits(model, batch_of(clf)))
+    want = clf.logits(batch_of(clf), clf.full_mask.without([*OFF, (1, 2)]))
+    torch.testing.assert_close(logits(again, batch_of(clf)), want, atol=1e-5, rtol=0)
+    with torch.no_grad(), headviz.masked(again, {0: [0]}):
+        again(**batch_of(clf))
+
+
+def test_headviz_wraps_what_transformers_opened(tmp_path: Path) -> None:
+    clf = small()
+    wrapped = headviz.wrap(opened(clf.save(tmp_path / "m")), clf.tokenizer)
+    assert (wrapped.present, wrapped.digest) == (clf.present, clf.digest)
+    fewer = headviz.prune(wrapped, wrapped.present.without([(0, 0)]))
+    assert fewer.heads_per_layer == [2, 0, 2]
+
+
+def run(code: str, *arguments: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
+
+
+LOAD = "AutoModelForSequenceClassification.from_pretrained(sys.argv[1]); print('opened')"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "import sys, headviz; assert 'torch' not in sys.modules; from transformers import *",
+        "import sys, transformers.modeling_utils; import headviz; from transformers import *",
+        "import sys, transformers, headviz; from transformers import *",
+    ],
+)
+def test_the_order_of_imports_does_not_matter(begin: str, tmp_path: Path) -> None:
+    folder = small().save(tmp_path / "m")
+    code = begin.replace("from transformers import *", "from transformers import AutoModelForSequenceClassification")
+    ended = run(f"{code}; {LOAD}", folder)
+    assert ended.stdout.strip() == "opened", ended.stderr
+
+
+@pytest.mark.slow
+def test_without_headviz_transformers_refuses_and_the_folder_says_what_to_do(tmp_path: Path) -> None:
+    folder = small().save(tmp_path / "m")
+    ended = run(f"import sys; from transformers import AutoModelForSequenceClassification; {LOAD}", folder)
+    assert ended.returncode != 0
+    assert "Unknown quantization type, got headviz" in ended.stderr
+    assert "ize mismatch" in ended.stderr
+    config = json.loads((folder / "config.json").read_text())
+    for text in (config["how_to_load"], (folder / "README.md").read_text()):
+        assert "import headviz" in text
+        assert "ignore_mismatched_sizes" in text
+
+
+RECORDED = Path(__file__).parents[1] / "recorded" / "headviz_1"
+
+
+@pytest.mark.parametrize("family", ["bert", "t5"])
+def test_folders_of_headviz_0_1_still_open_and_are_saved_for_transformers(family: str, tmp_path: Path) -> None:
+    """Written with ``pruned.safetensors``, which only headviz reads."""
+    before = json.loads((RECORDED / f"{family}.json").read_text())
+    clf = headviz.load(RECORDED / family, device="cpu")
+    assert (clf.digest, clf.present.hex) == (before["digest"], before["present"])
+    np.testing.assert_allclose(clf.logits(batch_of(clf)).numpy(), before["logits"], atol=1e-5)
+    assert torch.equal(logits(opened(clf.save(tmp_path / "m")), batch_of(clf)), clf.logits(batch_of(clf)))
