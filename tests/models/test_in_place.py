@@ -364,4 +364,5 @@ def test_the_page_on_transformers_4_runs(tmp_path: Path, monkeypatch: pytest.Mon
     for block in re.findall(r"```python\n(.*?)```", page, re.S):
         exec(block, names)
     assert names["small"].config.pruned_heads == {4: [10], 7: [0, 1]}
-    assert headviz.load("small").heads_per_layer[4] == 11
+    assert names["again"].config.quantization_config.heads[4] == [h for h in range(12) if h != 10]
+    assert headviz.load("small-model").heads_per_layer[4] == 11
