@@ -139,18 +139,52 @@ def test_which_address_is_printed_and_opened(
     assert started.environment[name] == "headviz.example"
 
 
-def test_a_theme_of_another_machine_is_not_fetched(
-    started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def streamlit_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """Streamlit's file in the folder where the server starts, and that in the user's home."""
+    files = {place: tmp_path / place / ".streamlit" / "config.toml" for place in ("folder", "home")}
+    for file in files.values():
+        file.parent.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "folder")
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    return files
+
+
+@pytest.mark.parametrize("place", ["folder", "home"])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'[theme]\nbase = "http://evil.example/theme.toml"\n', "another machine"),
+        (b'[theme]\nbase = "gone.toml"\n', "nor a file"),
+        (b"[theme]\nbase = 3\n", "nor a file"),
+        (b"\xff\xfe[theme]\n", "cannot be read"),
+        (b"theme = 3\n", "no section"),
+    ],
+)
+def test_files_that_end_streamlit_or_let_it_fetch_a_theme_are_refused(
+    place: str,
+    content: bytes,
+    said: str,
+    started: Started,
+    streamlit_files: dict[str, Path],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / ".streamlit").mkdir()
-    file = tmp_path / ".streamlit" / "config.toml"
-    file.write_text('[theme]\nbase = "http://evil.example/theme.toml"\n')
-    assert "theme.base" in refused(capsys)
+    streamlit_files[place].write_bytes(content)
+    told = refused(capsys)
+    assert said in told
+    assert "config.toml" in told
     assert not started.command
-    for text in ('[theme]\nbase = "dark"\n', "no toml", "theme = 3\n"):
-        file.write_text(text)
+
+
+def test_other_themes_are_the_users_own(started: Started, streamlit_files: dict[str, Path]) -> None:
+    Path("mine.toml").write_text("[theme]\n")
+    for text in ('[theme]\nbase = "dark"\n', "no toml", "[server]\nport = 3\n", '[theme]\nbase = "mine.toml"\n'):
+        for file in streamlit_files.values():
+            file.write_text(text)
         assert cli.main(["serve", "--headless"]) == 0
+    streamlit_files["home"].write_text('[theme]\nbase = "http://evil.example/theme.toml"\n')
+    assert cli.main(["serve", "--headless"]) == 0  # the folder's own comes first
 
 
 def test_a_models_name_alone_opens_the_dashboard_on_it(started: Started, tmp_path: Path) -> None:

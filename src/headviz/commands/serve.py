@@ -70,18 +70,33 @@ def check_place(address: str, port: int) -> None:
 
 
 def check_theme() -> None:
-    """Refuse a theme of another machine, which Streamlit would fetch because a file in this folder names it."""
-    file = Path(".streamlit", "config.toml")
-    try:
-        theme = tomllib.loads(file.read_text(encoding="utf-8")).get("theme")
-    except (OSError, ValueError):
-        return  # none, or one that Streamlit complains about
-    base = theme.get("base") if isinstance(theme, dict) else None
+    """Refuse files of this folder or of the user's home that end Streamlit, or let it fetch a theme elsewhere."""
+    base: object = None
+    of = Path()
+    for file in (Path.home() / ".streamlit" / "config.toml", Path(".streamlit", "config.toml")):
+        if not file.exists():
+            continue
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise OptionError(f"{file} cannot be read, and Streamlit needs it: {error}. Mend or remove it.") from error
+        try:
+            found = tomllib.loads(text)
+        except ValueError:
+            continue  # Streamlit says so and leaves it out
+        if loose := [name for name, options in found.items() if not isinstance(options, dict)]:
+            raise OptionError(f"{file}: '{short(loose[0])}' stands in no section such as [theme]. Mend or remove it.")
+        if "base" in found.get("theme", {}):
+            base, of = found["theme"]["base"], file
+    if base in (None, "light", "dark"):
+        return
+    said = f"{of} has theme.base = '{short(str(base))}', which is"
     if isinstance(base, str) and "://" in base:
         raise OptionError(
-            f"{file} has theme.base = '{short(base)}', which is on another machine. Save that theme as a file and name "
-            "the file, or remove the line."
+            f"{said} on another machine. Save that theme as a file and name the file, or remove the line."
         )
+    if not isinstance(base, str) or not Path(base).is_file():
+        raise OptionError(f"{said} neither light, dark nor a file. Mend or remove the line.")
 
 
 def run(args: argparse.Namespace) -> None:
