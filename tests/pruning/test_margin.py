@@ -12,7 +12,7 @@ from headviz.pruning import run_plan
 from headviz.pruning.tickets.margin import caveat, false_win_rate, margin_test
 from headviz.pruning.tickets.thesis_tables import table_62
 from headviz.pruning.tickets.winning import Ticket, highest_within, ticket, wins
-from headviz.reports.steps import _margin
+from headviz.reports.tickets import _margin
 from support.marks import all_in_ci
 from support.pruning_plans import context, plan
 

@@ -26,7 +26,7 @@ from headviz.pruning.tickets.winning import (
     wins,
 )
 from headviz.reference import find
-from headviz.reports.steps import tickets as report_tickets
+from headviz.reports.tickets import tickets as report_tickets
 from headviz.scores.masked_place import masked_rows
 from support.plain import evaluate
 from support.pruning_plans import context, make_data, plan

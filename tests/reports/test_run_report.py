@@ -86,8 +86,8 @@ def test_every_form_has_the_same_numbers(view):
     assert [r["seed"] for r in rows] == ["", "0", "0", "1"]  # the model as given has no seed of ours
     assert [r["accuracy low"] for r in rows] == ["0.1"] * 4
     assert run_tex(view).count(r"\\") == 5
-    header, body = run_table(view, full=False)
-    assert len(header) == len(body[0])
+    made = run_table(view)
+    assert len(made.titles("report")) == len(made.texts("report")[0])
 
 
 def pruning(view: RunView) -> RunView:
@@ -107,8 +107,36 @@ def test_every_form_has_the_interval_of_a_change(view, monkeypatch):
     assert list(lost)[-4:] == ["accuracy low", "accuracy high", *ends[1:]]
     assert "<td>−2.2 [−5.1, +0.6]</td>" in run_html(pruning(view))
     tex = run_tex(pruning(view))
-    assert r"0.787 {[}0.100, 0.900{]} & $-$2.2 {[}$-$5.1, +0.6{]} & 1000" in tex
+    assert r"0.787 {[}0.100, 0.900{]} & $-$2.2 {[}$-$5.1, +0.6{]} & 1,000" in tex
     assert r"compared with $\theta$*" in tex
+
+
+def test_a_column_is_declared_once_and_shown_everywhere(view, monkeypatch):
+    """In the terminal, on the page, in the report, in the notebook and in the CSV."""
+    import headviz.ui.shell.show as page
+    from headviz.commands.run_text import show
+    from headviz.display.table import Column
+    from headviz.notebook.display import html
+    from headviz.runs import tables
+    from headviz.ui.pages.runs import figures
+
+    declared = tables.step_columns
+    added = Column("laps", "{:.1f} laps".format, lambda s: 7.25 * (s["sparsity"] + 1), "how often", name="laps_run")
+    monkeypatch.setattr(tables, "step_columns", lambda *a: [*declared(*a), added])
+    monkeypatch.setattr("headviz.reports.run_report._summary", lambda view: {})
+    run = pruning(view)
+    assert "10.9 laps" in show(run.to_dict())
+    assert "10.9 laps" in run_html(run)
+    assert "10.9 laps" in html(run)
+    assert [row["laps_run"] for row in csv.DictReader(io.StringIO(run_csv(run)))] == ["7.25", "10.875"]
+    drawn: dict[str, object] = {}
+    monkeypatch.setattr(page.st, "dataframe", lambda styled, **more: drawn.update(styled=styled, **more))
+    monkeypatch.setattr(page, "downloads", lambda header, rows, *more: drawn.update(files=header))
+    figures.table(run)
+    assert list(drawn["styled"].data["laps"]) == [7.25, 10.875]
+    assert "10.9 laps" in drawn["styled"].to_html()
+    assert drawn["column_config"]["laps"]["help"] == "how often"
+    assert "laps_run" in drawn["files"]
 
 
 @pytest.mark.parametrize("name", ["r.html", "r.json", "r.csv", "r.tex"])
@@ -254,9 +282,9 @@ def table_of_heads(kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["score", "ablation"])
 def test_a_table_of_heads_is_drawn_and_listed(view: RunView, kind: str) -> None:
     view = replace(view, record=replace(view.record, kind=kind), outcome=table_of_heads(kind))
-    header, rows = run_table(view, full=True)
+    header, rows = run_table(view).for_files()
     assert [row[:2] for row in rows] == [["L1·H1", 1.0], ["L0·H0", 0.25], ["L1·H0", -0.5]]
-    assert header[:2] == ("head", {"score": "value", "ablation": "cost"}[kind])
+    assert header[:2] == ["head", {"score": "value", "ablation": "cost"}[kind]]
     assert len(list(csv.reader(io.StringIO(run_csv(view))))) == 4
     page = run_html(view)
     assert "of every head" in page

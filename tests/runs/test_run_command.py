@@ -42,8 +42,8 @@ def test_start_and_wait_then_list_and_show(registry, capsys):
     assert [r["id"] for r in as_json(capsys, "list")["runs"]] == [run["id"]]
     assert as_json(capsys, "show", run["id"][:4])["steps"] == run["steps"]
     for words in (("list",), ("show", run["id"])):
-        status, out, _ = headviz(capsys, *words)
-        assert status == 0
+        status, out, err = headviz(capsys, *words)
+        assert status == 0, err
         assert run["id"] in out
         assert "done" in out
 
@@ -210,12 +210,18 @@ def test_several_scores_are_a_sweep(capsys):
 
 
 def test_a_change_stands_with_its_interval():
-    from headviz.commands.run_text import _change
+    from headviz.runs.tables import step_table
 
-    known = {"change": {"accuracy": {"delta": -0.048, "low": -0.0612, "high": -0.031, "p": 0.001}}}
-    assert _change(known, "accuracy") == "−4.8 [−6.2, −3.1]"  # outwards, so that it still covers
-    assert _change({"change": {"accuracy": {"delta": 0.0001, "low": None, "high": None}}}, "accuracy") == "0.0"
-    assert _change({}, "accuracy") == "–"
+    def written(change: dict) -> str:
+        step = {"seed": 0, "step": 1, "sparsity": 0.5, "metrics": {"accuracy": 0.7}, "change": change, "seconds": 1.0}
+        table = step_table("prune", {"algorithm": "iterative"}, [], [step])
+        at = [title.startswith("change of accuracy, points") for title in table.titles("terminal")].index(True)
+        return table.texts("terminal")[0][at]
+
+    known = {"accuracy": {"delta": -0.048, "low": -0.0612, "high": -0.031, "p": 0.001}}
+    assert written(known) == "−4.8 [−6.2, −3.1]"  # outwards, so that it still covers
+    assert written({"accuracy": {"delta": 0.0001, "low": None, "high": None}}) == "0.0"
+    assert written({}) == "–"
 
 
 def test_a_plan_says_how_many_examples_were_asked_for_and_drawn():

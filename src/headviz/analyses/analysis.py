@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..display.table import Table as Table
 from ..evaluation.verdict import MARGIN
 from ..heads import CLASSIFICATION, TRANSLATION
 from ..tasks import DEFAULT_SAMPLES
@@ -80,21 +81,6 @@ class Picture:
     formula: str = ""
     source: str = ""
     wide: str = ""  # width in rem below which the figure scrolls
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table. A cell is a text, a number, a head, several heads, or None."""
-
-    key: str
-    columns: tuple[str, ...]
-    rows: Sequence[Sequence[Any]]
-    caption: str = ""
-    formats: Mapping[str, str] = field(default_factory=dict)  # column -> printf format
-    masks: Sequence[HeadMask | None] = ()  # by row: what choosing the row takes to the Mask lab
-    hint: str = ""  # what choosing a row does
-    shortened: int | None = None  # at the terminal: no more rows than these
-    height: int | None = None  # pixels on the page; None fits the rows
 
 
 @dataclass(frozen=True)

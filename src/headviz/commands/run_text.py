@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ..display import numbers
 from ..display.numbers import fixed, share, size, span
+from ..display.table import TERMINAL, Table
 from ..evaluation.verdict import MARGIN
 from ..pruning.algorithms import DEFAULT
-from ..runs.baselines import NAMES, WORDS, distinct, role, ties
+from ..runs.baselines import WORDS
 from ..runs.finding import finding
 from ..runs.record import PRUNE
-from ..tasks import points_in
+from ..runs.sweep_table import Row
+from ..runs.tables import step_table, sweep_table
 from .common import table
 
 
@@ -64,68 +65,19 @@ def _show_run(r: dict[str, Any]) -> str:
         runs = [[c["id"], c["state"], _steps(c), c["title"], c["error"] or ""] for c in r["children"]]
         parts.append(table([["id", "state", "steps", "what", "error"], *runs]))
     if r.get("results"):
-        parts.append(
-            table([["task", "algorithm", "score", "sparsity", "model", "metric", "mean", "sd", "seeds"], *_results(r)])
-        )
-    points = [*(distinct(r["baseline"]) if _prunes(r) else r["baseline"][:1]), *r["steps"]]
-    if points:
-        names = list(points[0]["metrics"])
-        if any("name" in s for s in points):
-            parts.append(table([["model", *names, "parameters", "seconds"], *_pieces(points, names)]))
-        else:
-            parts.append(table(_points(r, points, names)))
-            if _prunes(r) and r["steps"]:
-                parts.append(finding(r["steps"], names[0], r.get("margin", MARGIN)))
-                parts.append(f"points: change of {names[0]} against {WORDS[r['steps'][0]['against']]}")
+        parts.append(_table(sweep_table([Row(**row) for row in r["results"]])))
+    if (made := step_table(r.get("kind", ""), r.get("spec", {}), r["baseline"], r["steps"])).rows:
+        parts.append(_table(made))
+        if r.get("kind") == PRUNE and r["steps"]:
+            parts.append(finding(r["steps"], next(iter(r["steps"][0]["metrics"])), r.get("margin", MARGIN)))
+            parts.append(f"changes are against {WORDS[r['steps'][0]['against']]}")
     if r["state"] in ("failed", "lost") and r["log"]:
         parts.append("\n".join(["end of the log:", *(f"  {line}" for line in r["log"][-12:])]))
     return "\n\n".join(parts)
 
 
-def _prunes(r: dict[str, Any]) -> bool:
-    return r.get("kind") == PRUNE
-
-
-def _points(r: dict[str, Any], points: list[dict[str, Any]], names: list[str]) -> list[list[Any]]:
-    """The steps of a run as rows. Several seeds have a column for the seed, pruning runs one for the model."""
-    seeds = len({s.get("seed") for s in r["steps"]}) > 1
-    prunes = _prunes(r)
-    tied = ties(points)
-    front = (*(("model",) if prunes else ()), *(("seed",) if seeds else ()), "sparsity", *(("tied",) if tied else ()))
-    rows = [[*front, *names, *(("points",) if prunes else ()), "seconds", "mask"]]
-    for s in points:
-        own = s.get("seed") is not None and not (prunes and s.get("reference"))
-        metrics = (fixed(s["metrics"].get(n)) for n in names)
-        name = (NAMES[role(s)],) if prunes else ()
-        seed = (s["seed"] if own else "–",) if seeds else ()
-        change = (_change(s, names[0]),) if prunes else ()
-        rows.append(
-            [
-                *name,
-                *seed,
-                share(s.get("sparsity")),
-                *((fixed(s.get("tied"), 0),) if tied else ()),
-                *metrics,
-                *change,
-                f"{s['seconds']:.1f}",
-                s["mask"] or "",
-            ]
-        )
-    return rows
-
-
-def _change(step: dict[str, Any], metric: str) -> str:
-    """The change in points against the step's full model, with its 95 % interval; a dash for full models."""
-    found = (step.get("change") or {}).get(metric) or {}
-    return numbers.change(found.get("delta"), found.get("low"), found.get("high"), points_in(metric))
-
-
-def _pieces(points: list[dict[str, Any]], names: list[str]) -> list[list[Any]]:
-    """The teacher and the students of a distillation, by name."""
-    return [
-        [s["name"], *(fixed(s["metrics"].get(n)) for n in names), f"{s['parameters']:,}", f"{s['seconds']:.1f}"]
-        for s in points
-    ]
+def _table(made: Table) -> str:
+    return table([made.titles(TERMINAL), *made.texts(TERMINAL)])
 
 
 # seconds of one piece of work -> how many of it the plan has
@@ -163,16 +115,6 @@ def _samples(asked: int, drawn: list[int]) -> str:
     if least == asked:
         return f"{asked:,}"
     return f"{least:,}{f' to {most:,}' if most > least else ''} drawn, up to {asked:,} asked for"
-
-
-def _results(r: dict[str, Any]) -> list[list[Any]]:
-    return [
-        [
-            *(w["task"], w["algorithm"], w["score"], share(w["sparsity"]), NAMES[w["model"]], w["metric"]),
-            *(fixed(w["mean"]), fixed(w["sd"]), w["seeds"]),
-        ]
-        for w in r["results"]
-    ]
 
 
 def _steps(r: dict[str, Any]) -> str:

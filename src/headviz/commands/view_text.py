@@ -6,11 +6,8 @@ from typing import Any
 
 from ..analyses.analysis import Grid, Table, View
 from ..analyses.published import PublishedTable
-from ..display.numbers import p_cell
-from ..heads import HeadId, head_name
+from ..display.table import TERMINAL
 from .common import table
-
-CHANCE = ("p", "q")  # columns of probabilities
 
 
 class Shown(dict[str, Any]):
@@ -48,24 +45,6 @@ def _grid(grid: Grid, rows: tuple[str, ...]) -> str:
 
 
 def _table(given: Table, names: tuple[str, ...]) -> str:
-    rows = given.rows[: given.shortened]
-    cells = [
-        [cell_text(value, column, given, names) for column, value in zip(given.columns, row, strict=True)]
-        for row in rows
-    ]
-    left = f" ({len(rows)} of {len(given.rows)})" if len(rows) < len(given.rows) else ""
-    return "\n".join(filter(None, (given.caption + left, table([given.columns, *cells]))))
-
-
-def cell_text(value: Any, column: str, given: Table, names: tuple[str, ...]) -> str:
-    if isinstance(value, HeadId):
-        return head_name(value, names) if names else value.dotted
-    if isinstance(value, tuple):
-        return " + ".join(cell_text(one, column, given, names) for one in value)
-    if value is None or value != value:
-        return "–"
-    if column in CHANCE:
-        return p_cell(value)
-    if isinstance(value, float):
-        return given.formats.get(column, "%.4g") % (value + 0.0)  # not -0.0
-    return str(value)
+    cells = given.texts(TERMINAL, names)[: given.shortened]
+    left = f" ({len(cells)} of {len(given.rows)})" if len(cells) < len(given.rows) else ""
+    return "\n".join(filter(None, (given.caption + left, table([given.titles(TERMINAL), *cells]))))

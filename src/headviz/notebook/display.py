@@ -300,12 +300,12 @@ def _short(part: Any) -> Any:
 def _run(view: RunView) -> View:
     from ..reports.run_report import findings, run_table
 
-    header, rows = run_table(view, full=False)
+    made = run_table(view)
     done, expected = view.count
     steps = f"{done} of {expected} steps" if expected else f"{done} steps"
     return View(
         " ".join([f"{view.record.title} is {view.state}: {steps}.", *findings(view)]),
-        (Table("steps", header, rows),) if rows else (),
+        (made,) if made.rows else (),
         note=view.record.error or "",
     )
 

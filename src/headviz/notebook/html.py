@@ -10,8 +10,9 @@ from html import escape
 from typing import Any
 
 from ..analyses.analysis import Grid, Table, View
-from ..commands.view_text import cell_text, text_of
+from ..commands.view_text import text_of
 from ..display.figures.palette import BETTER, NEUTRAL, WORSE, scale_for
+from ..display.table import NOTEBOOK
 from ..heads import HeadId, head_name
 
 CELL, LEFT, TOP = 15, 30, 14  # pixels
@@ -77,21 +78,20 @@ def _square(grid: Grid, head: HeadId, end: float, names: tuple[str, ...]) -> str
 
 def table_html(given: Table, names: tuple[str, ...] = ()) -> str:
     """The first rows of a table, with its caption."""
-    rows = given.rows[: min(given.shortened or MOST_ROWS, MOST_ROWS)]
-    sides = [_side([row[i] for row in rows]) for i in range(len(given.columns))]
+    titles, cells = given.titles(NOTEBOOK), given.texts(NOTEBOOK, names)[: min(given.shortened or MOST_ROWS, MOST_ROWS)]
+    sides = [_side([row[i] for row in given.rows]) for i, _ in given.shown(NOTEBOOK)]
     head = "".join(
-        f'<th style="{LINE};text-align:{side}">{escape(c)}</th>' for c, side in zip(given.columns, sides, strict=True)
+        f'<th style="{LINE};text-align:{side}">{escape(c)}</th>' for c, side in zip(titles, sides, strict=True)
     )
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td style="{LINE};text-align:{side}">{escape(cell_text(value, column, given, names))}</td>'
-            for column, value, side in zip(given.columns, row, sides, strict=True)
+            f'<td style="{LINE};text-align:{side}">{escape(text)}</td>' for text, side in zip(row, sides, strict=True)
         )
         + "</tr>"
-        for row in rows
+        for row in cells
     )
-    left = f" ({len(rows)} of {len(given.rows)} rows)" if len(rows) < len(given.rows) else ""
+    left = f" ({len(cells)} of {len(given.rows)} rows)" if len(cells) < len(given.rows) else ""
     caption = f'<div style="{SOFT}">{escape(given.caption + left)}</div>' if given.caption or left else ""
     return f'{caption}<table class="headviz" style="{TABLE}"><tr>{head}</tr>{body}</table>'
 

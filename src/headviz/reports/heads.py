@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..display.table import Table
 from ..heads import HeadId, head_name
 from ..ties import in_order, order_told
 
@@ -59,7 +60,7 @@ def _training(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
     return ("Learning curve", learning_curve(points, metric), "Training loss by update, and dev after each epoch.")
 
 
-def table_of(run: Mapping[str, Any]) -> tuple[tuple[str, ...], list[Sequence[Any]]] | None:
+def table_of(run: Mapping[str, Any]) -> Table | None:
     """The heads of a score or an ablation, highest first; None for other runs and unfinished ones."""
     outcome = run["outcome"]
     if run["kind"] not in ("score", "ablation") or not outcome:
@@ -76,4 +77,4 @@ def table_of(run: Mapping[str, Any]) -> tuple[tuple[str, ...], list[Sequence[Any
         for head, value in enumerate(line)
         if value is not None
     ]
-    return ("head", *named), in_order(rows, [-row[1] for row in rows], seed=0)
+    return Table("heads", ("head", *named), in_order(rows, [-row[1] for row in rows], seed=0))

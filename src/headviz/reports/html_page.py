@@ -116,7 +116,7 @@ P_COLUMNS = ("p", "q", "p value", "q value")
 
 def _kind(column: Sequence[Any]) -> str:
     """The CSS class of a column: numbers flush right, words flush left, long texts wrapped."""
-    texts = [v for v in column if isinstance(v, str)]
+    texts = [v for v in column if isinstance(v, str) and v != "–"]
     if all(map(_FIGURE.fullmatch, texts)):
         return ""
     return ' class="prose"' if max(map(len, texts)) > LONG else ' class="words"'

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..display.numbers import span
+from ..display.table import DASH, REPORT, Table
 from ..errors import RunError
 from ..evaluation.constant import going_on
 from ..heads import HeadMask
@@ -16,15 +17,14 @@ from ..runs import baselines
 from ..runs.finding import finding, one_class
 from ..runs.reading import RunView
 from ..runs.record import PRUNE, SWEEP
+from ..runs.tables import step_table, sweep_table
 from ..storage.paths import out_file
 from ..storage.tables import to_csv, to_latex
 from ..storage.writing import disk_errors, replace_file
 from . import heads as report_heads
-from . import steps as report_steps
 from .html_page import Page
 from .run_recipe import recipe_of
-
-Table = tuple[tuple[str, ...], list[Sequence[Any]]]  # header, rows
+from .tickets import tickets
 
 
 def write_run(view: RunView, path: Path) -> Path:
@@ -49,28 +49,22 @@ def run_json(view: RunView) -> str:
 
 
 def run_csv(view: RunView) -> str:
-    header, rows = run_table(view, full=True)
-    return to_csv(header, rows)
+    return to_csv(*run_table(view).for_files())
 
 
 def run_tex(view: RunView) -> str:
-    prunes = view.record.kind == PRUNE
-    header, rows = report_steps.for_people(view) if prunes else run_table(view, full=False)
+    made = run_table(view)
     caption = f"{view.record.title} (headviz {view.record.version}, run {view.record.id})"
-    return to_latex(header, rows, caption=f"{caption}. {report_steps.compared(view)}" if prunes else caption)
+    rows = [[None if text == DASH else text for text in row] for row in made.texts(REPORT)]
+    return to_latex(made.titles(REPORT), rows, caption=f"{caption}. {made.caption}" if made.caption else caption)
 
 
-def run_table(view: RunView, full: bool) -> Table:
-    """One row per step, full models first; of a sweep per sparsity and metric, of a table of heads per head.
-
-    ``full`` = every column.
-    """
+def run_table(view: RunView) -> Table:
+    """One row per step, full models first; of a sweep per sparsity and metric, of a table of heads per head."""
     if view.record.kind == SWEEP:
-        columns = ("task", "algorithm", "score", "sparsity", "model", "metric", "mean", "sd", "seeds", "missing")
-        return columns, [tuple(getattr(r, name) for name in columns) for r in view.results()]
-    if heads := report_heads.table_of({"kind": view.record.kind, "outcome": view.outcome}):
-        return heads
-    return report_steps.table(view, full)
+        return sweep_table(view.results())
+    heads = report_heads.table_of({"kind": view.record.kind, "outcome": view.outcome})
+    return heads or step_table(view.record.kind, view.record.spec, view.baseline, view.steps)
 
 
 def run_html(view: RunView) -> str:
@@ -87,17 +81,15 @@ def run_html(view: RunView) -> str:
         page.heading(heading)
         page.figure(fig)
         page.text(caption, soft=True)
-    header, rows = run_table(view, full=False)
-    if rows:
-        page.heading("Heads" if header[0] == "head" else "Steps" if record.kind != SWEEP else "Results over seeds")
-        if record.kind == PRUNE:
-            page.table(*report_steps.for_people(view))
-            page.text(report_steps.compared(view), soft=True)
-        else:
-            page.table([h.replace("_", " ") for h in header], _percent(header, rows))
+    made = run_table(view)
+    if made.rows:
+        page.heading("Heads" if made.key == "heads" else "Steps" if record.kind != SWEEP else "Results over seeds")
+        page.table(made.titles(REPORT), made.texts(REPORT))
+        if made.caption:
+            page.text(made.caption, soft=True)
     if summary.get("tickets"):
         page.heading("Winning tickets")
-        page.table(*report_steps.tickets(summary["tickets"], next(iter(summary["reference"]["metrics"]))))
+        page.table(*tickets(summary["tickets"], next(iter(summary["reference"]["metrics"]))))
         page.text(" ".join(summary["ticket_notes"]), soft=True)
     masks = _masks(view, summary)
     if masks:
@@ -147,14 +139,6 @@ def figure(view: RunView) -> tuple[str, Any, str] | None:
     return "Metric against heads pruned", run_curves(curves), said
 
 
-def _percent(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """Sparsities in per cent."""
-    return [
-        [f"{v:.1%}" if h == "sparsity" and v is not None else v for h, v in zip(header, row, strict=True)]
-        for row in rows
-    ]
-
-
 def _summary(view: RunView) -> dict[str, Any]:
     """What the pruning package says about a run's state; empty for other kinds and before the first step."""
     if view.record.kind != "prune":
@@ -195,7 +179,7 @@ def _facts(view: RunView, summary: Mapping[str, Any]) -> list[tuple[str, Any]]:
         ("algorithm", spec.get("algorithm")),
         ("score", spec.get("score")),
         ("seeds", ", ".join(map(str, spec.get("seeds") or []))),
-        ("fine-tuning", report_steps.training(summary["finetune"]) if summary.get("finetune") else None),
+        ("fine-tuning", _training(summary["finetune"]) if summary.get("finetune") else None),
         ("started", _when(record.started)),
         ("ended", _when(record.ended)),
         ("time by phase", ", ".join(f"{k} {span(v)}" for k, v in times.items() if v)),
@@ -203,6 +187,12 @@ def _facts(view: RunView, summary: Mapping[str, Any]) -> list[tuple[str, Any]]:
         ("versions", ", ".join(f"{k} {v}" for k, v in versions.items()) or f"headviz {record.version}"),
         ("notes", " ".join(summary.get("notes") or [])),
     ]
+
+
+def _training(options: Mapping[str, Any]) -> str:
+    """The options of a fine-tuning in one sentence, without those that are not used."""
+    said = ((k.replace("_", " "), v) for k, v in options.items() if v not in (None, False, "", [], ()))
+    return ", ".join(k if v is True else f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in said)
 
 
 def _when(seconds: float | None) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
@@ -19,8 +21,9 @@ from ...display.numbers import p_cell as p_cell
 from ...display.numbers import p_text as p_text
 from ...display.numbers import points as points
 from ...display.numbers import signed as signed
+from ...display.table import PAGE, REPORT, Table
 from ...evaluation.verdict import verdict
-from ...heads import HeadMask
+from ...heads import HeadId, HeadMask
 from ...heads import head_name as head_name
 from ...storage.tables import to_csv, to_latex
 from ..widgets.component import component
@@ -139,16 +142,20 @@ def table(
     record: Any = None,
     cells: Mapping[str, Callable[[Any], str]] | None = None,
     formats: Mapping[str, str] | None = None,
+    bounded: Mapping[str, Sequence[str]] | None = None,
+    made: Table | None = None,
     **more: Any,
 ) -> Any:
     """A table with downloads as CSV and LaTeX, and of ``record`` as JSON. ``more`` goes to ``st.dataframe``.
 
     ``cells`` write the numbers of a column, or ``formats`` do in printf's way; it is still sorted by the numbers.
-    ``hint`` says what choosing a row does; it is not part of the files. Zeros are blank in wide tables of numbers.
+    ``bounded`` are the texts of columns whose numbers have intervals, by row; ``made`` is the declared table, from
+    which come the report and the files. ``hint`` says what choosing a row does; it is not part of the files. Zeros
+    are blank in wide tables of numbers.
     """
     import pandas as pd
 
-    viewreport.note("table", (header, rows), caption)
+    viewreport.note("table", (header, rows) if made is None else (made.titles(REPORT), made.texts(REPORT)), caption)
     frame = pd.DataFrame([list(r) for r in rows], columns=list(header))
     numbers = list(frame.select_dtypes("float"))
     likely = [name for name in numbers if name in ("p", "q")]
@@ -163,10 +170,45 @@ def table(
     columns |= {name: st.column_config.Column(width=width) for name, width in _late_widths(header, rows).items()}
     more["column_config"] = columns | more.get("column_config", {})
     more.setdefault("height", "content" if len(rows) <= 11 else 400)
-    drawn = frame.style.format(written) if written else frame
+    drawn = frame.style.format(written) if written or bounded else frame
+    for name, texts in (bounded or {}).items():
+        for row, text in enumerate(texts):
+            drawn.format({name: partial(_as_it_is, text)}, subset=([row], [name]))
     event = st.dataframe(drawn, hide_index=True, key=key, placeholder="–", **more)
-    downloads(header, rows, key, caption, record, hint)
+    downloads(*((header, rows) if made is None else made.for_files()), key, caption, record, hint)
     return event
+
+
+def _as_it_is(text: str, value: Any) -> str:
+    return text
+
+
+def result_table(made: Table, names: Sequence[str] = (), **more: Any) -> Any:
+    """A declared table, its numbers written as its columns say. ``names`` are those of the grid's rows."""
+    made = made.filled()
+    made = replace(made, rows=[[_cell(value, names) for value in row] for row in made.rows])
+    shown, titles, texts = made.shown(PAGE), made.titles(PAGE), made.texts(PAGE)
+    named = [(column, title) for (_, column), title in zip(shown, titles, strict=True)]
+    more["column_config"] = {
+        title: st.column_config.Column(help=plain(column.meaning)) for column, title in named if column.meaning
+    } | more.get("column_config", {})
+    return table(
+        titles,
+        [[row[i] for i, _ in shown] for row in made.rows],
+        made.key,
+        caption=made.caption,
+        hint=made.hint,
+        cells={title: column.text for column, title in named if column.format},
+        bounded={title: [row[k] for row in texts] for k, (column, title) in enumerate(named) if column.title != title},
+        made=made,
+        **more,
+    )
+
+
+def _cell(value: Any, names: Sequence[str]) -> Any:
+    if isinstance(value, HeadId):
+        return head_name(value, names)
+    return " + ".join(_cell(one, names) for one in value) if isinstance(value, tuple) else value
 
 
 def _late_widths(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, int]:
@@ -237,7 +279,7 @@ def downloads(
             _files(header, rows, key, name, caption, record)
 
 
-PAGE = 40  # rows of a LaTeX table that fit a page
+TOP = 40  # rows of a LaTeX table that fit a page
 
 
 def _files(
@@ -246,7 +288,7 @@ def _files(
     """The download buttons of a table."""
     made = {
         "CSV": (lambda: to_csv(header, rows), "csv", "text/csv"),
-        "LaTeX": (lambda: to_latex(header, rows, caption, top=PAGE), "tex", "text/x-tex"),
+        "LaTeX": (lambda: to_latex(header, rows, caption, top=TOP), "tex", "text/x-tex"),
     }
     if record is not None:
         made["JSON"] = (lambda: json.dumps(record), "json", "application/json")

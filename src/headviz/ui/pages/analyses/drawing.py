@@ -10,7 +10,7 @@ import streamlit as st
 
 from ....analyses.analysis import Grid, Lines, Picture, Table, View
 from ....display.figures.palette import scale_of_losses
-from ....heads import HeadId, HeadMask
+from ....heads import HeadMask
 from ...parts import abilities
 from ...shell import show, state
 from ...widgets.grid import Look
@@ -73,14 +73,10 @@ def _grid(grid: Grid, rows: Sequence[str]) -> None:
 
 
 def _table(table: Table, names: Sequence[str]) -> None:
-    rows = [[_cell(value, names) for value in row] for row in table.rows]
-    columns, rows = show.filled(table.columns, rows) if rows else (table.columns, rows)
-    more: dict[str, Any] = {"height": table.height} if table.height else {"height": "content"}
+    more: dict[str, Any] = {"height": table.height or "content"}
     if table.masks:
         more |= {"on_select": "rerun", "selection_mode": "single-row"}
-    event = show.table(
-        columns, rows, table.key, caption=table.caption, hint=table.hint, cells=show.printed(table.formats), **more
-    )
+    event = show.result_table(table, names, **more)
     if table.masks:
         _open_mask(event, table)
 
@@ -92,14 +88,6 @@ def _open_mask(event: Any, table: Table) -> None:
     if row is not None and isinstance(mask := table.masks[row], HeadMask):
         state.set_mask(mask)
         st.switch_page("pages/masklab.py")
-
-
-def _cell(value: Any, names: Sequence[str]) -> Any:
-    if isinstance(value, HeadId):
-        return show.head_name(value, names)
-    if isinstance(value, tuple):
-        return " + ".join(_cell(one, names) for one in value)
-    return value
 
 
 def chosen_lines(found: Any, lines: Lines) -> Any:

@@ -55,6 +55,5 @@ def _board(grades: Grades, about: str) -> None:
         if isinstance(shown_part, Picture):
             show.figure(shown_part.draw(), shown_part.key, shown_part.caption, source=shown_part.source)
         elif isinstance(shown_part, Table):
-            cells = show.printed(shown_part.formats)
-            show.table(shown_part.columns, shown_part.rows, shown_part.key, caption=shown_part.caption, cells=cells)
+            show.result_table(shown_part)
     st.caption(show.plain(about))

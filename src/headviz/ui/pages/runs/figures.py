@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from ....runs import baselines
+from ....runs.tables import step_table
 from ....tasks import points_in
 from ...shell import show
 
@@ -71,60 +72,6 @@ def _value(value: float | None, metric: str) -> str:
     return "undefined" if value is None else show.metric(value, points_in(metric))
 
 
-def rows(view: RunView, names: Sequence[str]) -> tuple[list[str], list[list[Any]]]:
-    """Header and rows of the table: the full models first, then every step."""
-    several = len({s.get("seed") for s in view.steps}) > 1
-    anew = baselines.against(view.record.spec, view.baseline) == baselines.RETRAINED
-    metric, scale = names[0], points_in(names[0])
-    changed = ["change, points", "from θ*, points"] if anew else ["change, points", "low", "high"]
-    tied = ["heads tied"] if baselines.ties(view.steps) else []
-    header = ["model", *(["seed"] if several else []), "heads removed, %", *tied, *names, *changed, "seconds", "mask"]
-    out = []
-    for s in (*baselines.distinct(view.baseline), *view.steps):
-        change = s.get("change", {}).get(metric) or {}
-        ends: list[Any] = [change.get(k) for k in ("delta", "low", "high")]
-        if anew:
-            away = (s.get("deltas", {}).get(metric) or {}).get("delta")
-            ends = [ends[0], None if s.get("reference") else away]
-        out.append(
-            [
-                baselines.NAMES[baselines.role(s)],
-                *([None if s.get("reference") else s.get("seed")] if several else []),
-                100 * s["sparsity"],
-                *([s.get("tied")] if tied else []),
-                *(s["metrics"].get(n) for n in names),
-                *(None if v is None else scale * v for v in ends),
-                s["seconds"],
-                s["mask"],
-            ]
-        )
-    return header, out
-
-
-def table(view: RunView, names: Sequence[str]) -> None:
+def table(view: RunView) -> None:
     """Every model of the run."""
-    header, body = rows(view, names)
-    anew = baselines.against(view.record.spec, view.baseline) == baselines.RETRAINED
-    against = (
-        f"the change of {names[0]} is against the full θ0 retrained with the same seed; the next column is against θ*"
-        if anew
-        else f"the change of {names[0]} is against the unpruned model, with its 95 % interval"
-    )
-    ties = baselines.tie_rule(view.record.spec, view.steps)
-    show.table(header, body, "run_steps", cells=digits(header), caption=f"Every model of the run; {against}.{ties}")
-
-
-def digits(header: Sequence[str]) -> dict[str, Callable[[Any], str]]:
-    """How the columns of numbers are written. The CSV has every digit."""
-    words = ("model", "seed", "mask", "task", "algorithm", "score", "metric", "seeds", "missing")
-    changes = {"low": show.low_end, "high": show.high_end}
-    changes |= dict.fromkeys(("change, points", "from θ*, points"), show.points)
-    plain = {"heads removed, %": 1, "seconds": 1, "heads tied": 0}
-    return {h: changes[h] if h in changes else _fixed(plain.get(h, 3)) for h in header if h not in words}
-
-
-def _fixed(places: int) -> Callable[[Any], str]:
-    def write(value: float | None) -> str:
-        return "–" if value is None or value != value else f"{value:.{places}f}".replace("-", "−")
-
-    return write
+    show.result_table(step_table(view.record.kind, view.record.spec, view.baseline, view.steps))

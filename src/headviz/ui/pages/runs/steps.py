@@ -55,7 +55,7 @@ def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
     shown = TABS if ticketview.retrains(view) else TABS[:-1]
     tabs = state.tabs(TABS[:1] if recorded.of(view.record.id) else shown, "run_tabs")  # of those there are no files
     parts = (
-        lambda: runfigures.table(view, names),
+        lambda: runfigures.table(view),
         lambda: runmaps.example(view, step),
         lambda: runsave.form(view, step),
         lambda: transferview.tab([view]),

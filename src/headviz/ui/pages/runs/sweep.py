@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from ....display.table import PAGE
 from ....evaluation.constant import going_on
 from ....runs import baselines
 from ....runs.finding import one_class
+from ....runs.tables import sweep_table
 from ....tasks import points_in
 from ...shell import show, state
 from . import figures as runfigures
@@ -173,36 +176,18 @@ def _results(rows: Sequence[Row]) -> None:
     if not rows:
         st.caption("No steps yet.")
         return
-    header = ["task", "algorithm", "score", "heads removed, %", "model", "metric", "mean", "sd", "seeds", "missing"]
-    body = [
-        [
-            r.task,
-            r.algorithm,
-            r.score,
-            100 * r.sparsity,
-            baselines.NAMES[r.model],
-            r.metric,
-            r.mean,
-            r.sd,
-            r.seeds,
-            r.missing,
-        ]
-        for r in rows
-    ]
+    found = sweep_table(rows)
     # a value that all rows share is in the caption instead; the files have every column
-    same = {name: body[0][i] for i, name in enumerate(header) if i < 6 and len({row[i] for row in body}) == 1}
+    columns = zip(found.titles(PAGE), found.texts(PAGE)[0], zip(*found.rows, strict=True), strict=True)
+    same = {name: text for name, text, column in list(columns)[:6] if len(set(column)) == 1}
     if not any(r.missing for r in rows):
         same["missing"] = ""
-    about = ", ".join(filter(None, map(str, same.values())))
-    show.table(
-        header,
-        body,
-        "sweep_results",
-        column_config=dict.fromkeys(same),
-        cells=runfigures.digits([h for h in header if h not in same]),
-        caption=f"{about + ': m' if about else 'M'}eans over the seeds that are done. 0 % is the full model that the "
-        "steps are compared with.",
+    about = ", ".join(filter(None, same.values()))
+    caption = (
+        f"{about + ': m' if about else 'M'}eans over the seeds that are done. 0 % is the full model that the steps are "
+        "compared with."
     )
+    show.result_table(replace(found, caption=caption), column_config=dict.fromkeys(same))
 
 
 def _members(children: Sequence[RunView]) -> None:

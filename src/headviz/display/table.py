@@ -1,0 +1,121 @@
+"""Tables: a column is declared once, with its title, its number format and its meaning, and each place draws from it.
+
+The places are the terminal, a page, a report, a notebook, and files. Files have the numbers as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..heads import HeadId, HeadMask, head_name
+from . import numbers
+
+TERMINAL, PAGE, REPORT, NOTEBOOK, FILES = PLACES = ("terminal", "page", "report", "notebook", "files")
+Format = str | Callable[[Any], str]  # in printf's way, or a function of a number
+Ends = tuple[float | None, float | None]
+PROBABILITIES = ("p", "q")  # titles of columns that are written as p values
+DASH = "–"
+
+
+@dataclass(frozen=True)
+class Column:
+    """``value`` and ``ends`` (of an interval) read one row's item; a table whose rows are cells needs neither."""
+
+    title: str
+    format: Format = ""  # of a value that is there; by default by its kind
+    value: Callable[[Any], Any] | None = None
+    meaning: str = ""  # the help of the column's title
+    name: str = ""  # in files; by default the title
+    ends: Callable[[Any], Ends] | None = None
+    ends_format: Callable[[float, float], str] | None = None
+    places: Collection[str] = PLACES
+
+    def text(self, value: Any, rows: Sequence[str] = ()) -> str:
+        """A value as text; a dash for what was not measured. ``rows`` are the names of the grid's rows."""
+        if isinstance(value, HeadId):
+            return head_name(value, rows) if rows else value.dotted
+        if isinstance(value, tuple):
+            return " + ".join(self.text(one, rows) for one in value)
+        if value is None or value != value:
+            return DASH
+        form = numbers.p_cell if self.title in PROBABILITIES and not self.format else self.format
+        if callable(form):
+            return form(value)
+        if isinstance(value, float):
+            return ((form or "%.4g") % (value + 0.0)).replace("-", "−")  # not -0.0
+        return str(value)
+
+    def interval(self, ends: Ends | None) -> str:
+        """The interval as text, with a blank before it; empty where there is none."""
+        low, high = ends or (None, None)
+        if low is None or high is None:
+            return ""
+        return " " + (self.ends_format(low, high) if self.ends_format else f"[{self.text(low)}, {self.text(high)}]")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells: a text, a number, a head, several heads, or None. ``of`` reads them from items."""
+
+    key: str
+    columns: Sequence[Column | str]  # a text is the title of a column
+    rows: Sequence[Sequence[Any]]
+    caption: str = ""
+    formats: Mapping[str, Format] = field(default_factory=dict)  # of columns that are given by their titles
+    masks: Sequence[HeadMask | None] = ()  # by row: what choosing the row takes to the Mask lab
+    hint: str = ""  # what choosing a row does
+    shortened: int | None = None  # at the terminal: no more rows than these
+    height: int | None = None  # pixels on the page; None fits the rows
+    ends: Sequence[Sequence[Ends | None]] = ()  # by row: the interval of each cell
+
+    @classmethod
+    def of(cls, key: str, columns: Sequence[Column], items: Iterable[Any], **more: Any) -> Table:
+        """One row for each item."""
+        items = list(items)
+        rows = [[c.value(item) if c.value else None for c in columns] for item in items]
+        ends = [[c.ends(item) if c.ends else None for c in columns] for item in items]
+        return cls(key, columns, rows, ends=ends, **more)
+
+    @property
+    def declared(self) -> list[Column]:
+        return [c if isinstance(c, Column) else Column(c, self.formats.get(c, "")) for c in self.columns]
+
+    def shown(self, place: str) -> list[tuple[int, Column]]:
+        """The columns that this place shows, each with its number."""
+        return [(i, column) for i, column in enumerate(self.declared) if place in column.places]
+
+    def titles(self, place: str) -> list[str]:
+        """The titles of the columns. Where an interval follows a value, the title says so."""
+        return [c.title + (" [95 %]" if any(map(c.interval, self._ends(i))) else "") for i, c in self.shown(place)]
+
+    def texts(self, place: str, rows: Sequence[str] = ()) -> list[list[str]]:
+        """All cells as text, with their intervals."""
+        shown = [(i, column, self._ends(i)) for i, column in self.shown(place)]
+        return [
+            [c.text(row[i], rows) + c.interval(ends[at]) for i, c, ends in shown] for at, row in enumerate(self.rows)
+        ]
+
+    def _ends(self, column: int) -> list[Ends | None]:
+        return [row[column] for row in self.ends] if self.ends else [None] * len(self.rows)
+
+    def filled(self) -> Table:
+        """The table without the columns that no row fills."""
+        kept = [i for i in range(len(self.columns)) if any(row[i] not in (None, "") for row in self.rows)]
+        if not self.rows or len(kept) == len(self.columns):
+            return self
+        rows, ends = ([[row[i] for i in kept] for row in cells] for cells in (self.rows, self.ends))
+        return replace(self, columns=[self.columns[i] for i in kept], rows=rows, ends=ends)
+
+    def for_files(self) -> tuple[list[str], list[list[Any]]]:
+        """Header and rows with the numbers as they are. The ends of intervals come last."""
+        shown = self.shown(FILES)
+        bounded = [(column, self._ends(i)) for i, column in shown if column.ends]
+        header = [c.name or c.title for _, c in shown]
+        header += [f"{c.name or c.title} {end}" for c, _ in bounded for end in ("low", "high")]
+        rows = [
+            [*(row[i] for i, _ in shown), *(end for _, ends in bounded for end in ends[at] or (None, None))]
+            for at, row in enumerate(self.rows)
+        ]
+        return header, rows
