@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ..errors import ModelError
 from .pruning import require_even
@@ -89,7 +90,8 @@ def export_onnx(clf: Classifier, path: str | Path) -> Path:
     names = tuple(name for name in ORDER if name in batch)
     own = clf.family.forward if getattr(clf.config, "trigram_input", False) else None  # MobileBERT
     any_size = {0: torch.export.Dim("batch", min=1), 1: torch.export.Dim("length", min=2, max=clf.max_length)}
-    with quiet(), warnings.catch_warnings():
+    # of the kernels for attention only this one has results that lie in memory as the exporter takes them to lie
+    with quiet(), warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
         warnings.simplefilter("ignore")  # of PyTorch's exporter, about its own inner workings
         program: Any = torch.onnx.export(
             _Plain(model, names, own).eval(),
