@@ -25,7 +25,7 @@ import torch
 import headviz
 from headviz.distillation.conditional import FAR
 from headviz.distillation.curves import steps_to
-from headviz.distillation.driver import distil
+from headviz.distillation.job import distil
 from headviz.distillation.methods import COPY, LIKELIHOOD, METHODS, Method
 from headviz.distillation.options import IterateOptions, PosteriorOptions, TrainingOptions
 from headviz.distillation.plan import DistillationPlan

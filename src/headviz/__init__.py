@@ -60,7 +60,7 @@ _MODULES = {
     "analyses.stacks": "stack_report",
     "demo": "demo_folder",
     "demo.minimal_pairs": "minimal_pairs",
-    "distillation.driver": "distil",
+    "distillation.job": "distil",
     "distillation.plan": "DistillationPlan",
     "pruning.faster.faster": "prune_faster",
     "pruning.plan": "PruningPlan",
@@ -104,7 +104,7 @@ if TYPE_CHECKING:
     from .attribution.tokens import token_attributions as token_attributions
     from .demo import demo_folder as demo_folder
     from .demo.minimal_pairs import minimal_pairs as minimal_pairs
-    from .distillation.driver import distil as distil
+    from .distillation.job import distil as distil
     from .distillation.plan import DistillationPlan as DistillationPlan
     from .evaluation.comparison import Comparison as Comparison
     from .evaluation.comparison import Delta as Delta

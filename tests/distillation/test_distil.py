@@ -9,11 +9,11 @@ import headviz
 from headviz import cli
 from headviz.distillation import conditional
 from headviz.distillation.context import open_context
-from headviz.distillation.driver import _as_begun, distil, perform
+from headviz.distillation.job import DistillationJob, distil, load, outcome
 from headviz.distillation.options import PosteriorOptions
 from headviz.distillation.plan import TEACHER, DistillationPlan
-from headviz.distillation.run_state import begin, load, outcome, ready
 from headviz.distillation.shrinkage import Chosen
+from headviz.engine.here import tools_here
 from headviz.errors import Cancelled, OptionError, RunError, UserError
 from headviz.models.recurrent import RnnTranslator
 from support.loaded import loaded_by
@@ -234,11 +234,13 @@ def test_a_shrinkage_that_moves_too_far_is_declined_and_says_so(teacher, data, t
     # a state that an earlier version began, whose teacher had no such bound
     state = load(asked, tmp_path / "far")
     state = {**state, "teacher": {**state["teacher"], "prior": {**prior, "shrinkage": 0.5}}}
-    context = _as_begun(open_context(asked, tmp_path / "far"), state)
-    assert context.shrinkage == 0.5
-    perform(context, TEACHER)
-    assert context.prior.posterior.shrinkage == 0.5
-    assert context.prior.moved > 0
+    context = open_context(asked, tmp_path / "far")
+    job, tools = DistillationJob(asked, context), tools_here(tmp_path / "far")
+    job.work(TEACHER, b"", tools)
+    assert context.prior().moved == 0
+    job.work("conditional-s0", job.parcel(state, "conditional-s0"), tools)
+    assert context.prior().posterior.shrinkage == 0.5
+    assert context.prior().moved > 0
 
 
 def test_beams_and_words_of_its_own_are_for_translators(teacher, data, tmp_path):
@@ -344,8 +346,8 @@ def test_a_classifier_does_not_translate(teacher, pairs, tmp_path, capsys):
 @pytest.mark.slow
 def test_it_can_be_a_run(whole, tmp_path):
     """Through the protocol of background runs, pieces in another order, every result passed on as bytes."""
+    from headviz.distillation.job import make
     from headviz.engine.job import Tools
-    from headviz.runs.jobs.distill import make
 
     asked, straight = whole
     job = make(asked.to_dict())
@@ -447,20 +449,18 @@ def test_a_plan_is_read_back(teacher, data):
 
 def test_a_state_of_nothing_has_an_outcome(teacher, data):
     one = plan(teacher, data)
-    state = begin(one)
-    assert ready(one, state) == ["teacher"]
+    state = DistillationJob(one).begin()
+    assert DistillationJob(one).ready(state) == ["teacher"]
     assert outcome(one, state)["students"] == []
 
 
 def test_unknown_pieces_are_refused(teacher, data, tmp_path):
-    from headviz.distillation.context import open_context
-
     with pytest.raises(RunError, match="no piece"):
-        perform(open_context(plan(teacher, data), tmp_path), "copy-s9")
+        DistillationJob(plan(teacher, data)).work("copy-s9", b"", tools_here(tmp_path))
 
 
 def test_plans_and_states_are_light():
-    code = "import headviz.distillation.run_state, headviz.distillation.plan, headviz.runs.jobs.distill"
+    code = "import headviz.distillation.job, headviz.distillation.plan"
     assert loaded_by(code, "torch", "transformers", "scipy") == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -9,10 +10,8 @@ from typing import Any
 import pytest
 
 from headviz.display.figures.distil import learning_curves
-from headviz.distillation.plan import DistillationPlan
-from headviz.distillation.run_state import absorb, begin
+from headviz.distillation.job import make
 from headviz.errors import UserError
-from headviz.runs.jobs.distill import make
 
 PLAN = {"model": "m", "task": "custom", "remove": "layers:1", "inits": ["random", "copy"], "seeds": [0, 1]}
 
@@ -37,12 +36,12 @@ def student(init: str, seed: int, ends: float) -> dict[str, Any]:
 
 def view_of(*pieces: tuple[str, int, float]) -> Any:
     """A run as pages see it, with these students done."""
-    plan = DistillationPlan.from_dict(PLAN)
     teacher = {"metrics": {"accuracy": 0.9}, "parameters": 100, "notes": [], "digest": "", "data": ""}
-    state = absorb(begin(plan), "teacher", teacher)
+    job = make(PLAN)
+    state = job.absorb(job.begin(), "teacher", json.dumps(teacher).encode())
     for init, seed, ends in pieces:
-        state = absorb(state, f"{init}-s{seed}", student(init, seed, ends))
-    steps = make(PLAN).steps(state)
+        state = job.absorb(state, f"{init}-s{seed}", json.dumps(student(init, seed, ends)).encode())
+    steps = job.steps(state)
     return SimpleNamespace(
         record=SimpleNamespace(spec=PLAN, kind="distill"),
         baseline=[steps[0]],

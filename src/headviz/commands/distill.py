@@ -139,7 +139,7 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..distillation.driver import distil
+    from ..distillation.job import distil
 
     plan, out = read_plan(args), outside_path(args.out, "--out")
     with progress_bar("Distilling") as bar:

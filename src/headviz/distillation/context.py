@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from .classifying import Classifying
 from .conditional import Prior, supported
 from .iterates import FileIterates, Iterates, MemoryIterates
 from .partition import Partition, remove, zeroed_model
-from .plan import DistillationPlan
+from .plan import ITERATES, DistillationPlan
 from .posterior import Posterior
 from .problem import Problem, check_forcing
 from .recurrent import RnnTranslating
@@ -29,7 +28,6 @@ from .sentences import Translating
 if TYPE_CHECKING:
     from ..tasks import Dataset
 
-ITERATES = "iterates"
 SAMPLE = 64  # examples on which the student is compared with the zeroed teacher
 
 
@@ -43,18 +41,25 @@ class Context:
     problem: Problem
     subject: Any
     partition: Partition
-    shrinkage: float | None = None  # chosen already, when the teacher was looked at
+    _prior: list[Prior] = field(default_factory=list)  # the one that was computed last
 
     @property
     def iterate_paths(self) -> list[Path]:
         return [self.folder / ITERATES / f"{k:03d}.safetensors" for k in range(self.plan.iterates.count)]
 
-    @cached_property
-    def prior(self) -> Prior:
-        """The student's prior. The piece ``teacher`` must be done, because it collects the iterates."""
+    def prior(self, shrinkage: float | None = None) -> Prior:
+        """The student's prior. The piece ``teacher`` must be done, because it collects the iterates.
+
+        ``shrinkage`` was chosen in that piece, by whatever version; None = it is chosen now.
+        """
+        if not self._prior or shrinkage not in (None, self._prior[0].posterior.shrinkage):
+            self._prior[:] = [self._computed(shrinkage)]
+        return self._prior[0]
+
+    def _computed(self, shrinkage: float | None) -> Prior:
         mean, iterates, options = dict(self.teacher.model.named_parameters()), self._iterates(), self.plan.posterior
-        if options.shrinkage is None and self.shrinkage is not None:
-            options = replace(options, shrinkage=self.shrinkage)
+        if options.shrinkage is None and shrinkage is not None:
+            options = replace(options, shrinkage=shrinkage)
         if options.shrinkage is None and options.covariance != "diagonal":
             return supported(mean, iterates, options, self.partition, independent=self.plan.trainings is not None)
         return Prior(Posterior(mean, iterates, options), self.partition)

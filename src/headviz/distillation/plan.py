@@ -18,6 +18,8 @@ from .removal import Removal
 
 TEACHER = "teacher"  # the first piece of work: measure the teacher, collect iterates
 STUDENTS = "students"  # the folder below a distillation's own where each piece leaves its model
+WORK = "training"  # the folder of the trainings' checkpoints
+ITERATES = "iterates"  # the folder of the teacher's iterates
 
 
 @dataclass(frozen=True)

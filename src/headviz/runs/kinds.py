@@ -35,7 +35,7 @@ _ENTRIES = (
         "distill",
         "Distillation",
         "remove a part and train students in its place, from several starts",
-        "headviz.runs.jobs.distill:make",
+        "headviz.distillation.job:make",
     ),
 )
 RUNS: dict[str, RunKind] = {kind.name: kind for kind in _ENTRIES}

@@ -24,7 +24,7 @@ LOOKS = {
 def learning_curves(
     students: Sequence[Mapping[str, Any]], teacher: float | None, metric: str, constant: float | None = None
 ) -> go.Figure:
-    """``students`` as ``distillation.run_state.outcome`` gives them; ``constant``: what one class for all reaches."""
+    """``students`` as ``distillation.job.outcome`` gives them; ``constant``: what one class for all reaches."""
     fig = go.Figure()
     last = 0
     for student in students:

@@ -91,10 +91,10 @@ def curves_caption(students: Sequence[dict[str, Any]], metric: str, level: float
 
 def outcome_of(view: RunView) -> dict[str, Any]:
     """The results of a run so far, finished or not."""
-    from ....distillation.run_state import begin, outcome
+    from ....distillation.job import DistillationJob, outcome
 
     plan = DistillationPlan.from_dict(view.record.spec)
-    so_far = begin(plan)
+    so_far = DistillationJob(plan).begin()
     for step in (*view.baseline, *view.steps):
         if step["name"] == "teacher":
             so_far["teacher"] = {**step, "notes": []}

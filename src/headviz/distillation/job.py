@@ -1,0 +1,295 @@
+"""A distillation as a job of the engine: first the teacher, then one piece for every student's training.
+
+The state and the outcome are JSON; nothing here loads torch outside the pieces.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..engine.here import run_here, tools_here
+from ..engine.job import Job, Tools
+from ..errors import RunError, require_kind
+from ..progress import Cancel, PhaseProgress
+from ..storage.paths import outside_path
+from ..storage.writing import DiskError, disk_errors, replace_file
+from .curves import Point, band, merged
+from .methods import METHODS
+from .plan import ITERATES, STUDENTS, TEACHER, WORK, DistillationPlan
+
+if TYPE_CHECKING:
+    from .context import Context
+
+FORMAT = 1
+FILE = "distillation.json"
+
+State = dict[str, Any]  # {format, plan, plan_digest, teacher: {…} | None, students: {piece: {…}}}
+
+
+def make(spec: Mapping[str, Any]) -> DistillationJob:
+    return DistillationJob(DistillationPlan.from_dict(spec))
+
+
+@dataclass(frozen=True, eq=False)
+class DistillationJob(Job):
+    """One piece per training, after the teacher's. ``context`` = loaded models and data; None = a piece loads them."""
+
+    plan: DistillationPlan
+    context: Context | None = None
+
+    def begin(self) -> State:
+        plan = self.plan
+        return {"format": FORMAT, "plan": plan.to_dict(), "plan_digest": plan.digest, "teacher": None, "students": {}}
+
+    def ready(self, state: State) -> list[str]:
+        if state["teacher"] is None:
+            return [TEACHER]
+        return [piece for piece in self.plan.pieces if piece not in state["students"]]
+
+    def parcel(self, state: State, piece: str) -> bytes:
+        """What the teacher's piece found that the students must keep to."""
+        return b"" if piece == TEACHER else json.dumps(state["teacher"]).encode()
+
+    def needs(self, state: State, piece: str) -> list[str]:
+        """The iterates, where a student's prior is computed from them."""
+        if piece == TEACHER or self.plan.trainings is not None:
+            return []
+        return [ITERATES] if METHODS[self.plan.piece(piece)[0]].needs_posterior else []
+
+    def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
+        """Its result as JSON. Models and iterates go to the folder of the tools."""
+        from .pieces import student, teacher
+
+        if piece not in (TEACHER, *self.plan.pieces):
+            raise RunError(f"This distillation has no piece '{piece}'.")
+        context = self.context or _loaded(self.plan, tools)
+        if piece == TEACHER:
+            return json.dumps(teacher(context, tools), allow_nan=False).encode()
+        known = json.loads(parcel)
+        _same(context, known)
+        shrinkage = (known["prior"] or {}).get("shrinkage")
+        return json.dumps(student(context, piece, shrinkage, tools), allow_nan=False).encode()
+
+    def absorb(self, state: State, piece: str, result: bytes) -> State:
+        found = json.loads(result)
+        if piece == TEACHER:
+            return {**state, "teacher": found}
+        return {**state, "students": dict(sorted({**state["students"], piece: found}.items()))}
+
+    def steps(self, state: State) -> dict[int, dict[str, Any]]:
+        """Step 0 is the teacher; student i of the plan's trainings is step i + 1.
+
+        Sparsity means here the share of the teacher's weights that the student lacks.
+        """
+        teacher = state["teacher"]
+        if teacher is None:
+            return {}
+        whole = teacher["parameters"]
+        found = {0: {**_step(teacher, "teacher", whole), "reference": True}}
+        for i, piece in enumerate(self.plan.pieces):
+            if piece in state["students"]:
+                found[i + 1] = _step(state["students"][piece], piece, whole)
+        return found
+
+    def expected(self, state: State) -> int:
+        return 1 + len(self.plan.pieces)
+
+    def pack(self, state: State) -> bytes:
+        return json.dumps(state, allow_nan=False).encode()
+
+    def unpack(self, raw: bytes) -> State:
+        """The state that was read back; a ``RunError`` if it has another format or belongs to another plan."""
+        state, plan = json.loads(raw), self.plan
+        if not isinstance(state, dict) or state.get("format") != FORMAT:
+            raise RunError(
+                "The state of this distillation cannot be read by this version of headviz. Start a new one.",
+                code="other-version",
+                resumable=False,
+            )
+        if state["plan_digest"] != plan.digest:
+            changed = [k for k, v in plan.to_dict().items() if state["plan"].get(k) != v]
+            raise RunError(
+                f"This folder holds another distillation (different {', '.join(changed)}). "
+                "Remove the folder, or choose another one.",
+                code="other-plan",
+                resumable=False,
+            )
+        return state
+
+    def finish(self, state: State, folder: Path) -> dict[str, Any]:
+        tidy(folder)
+        save(state, folder)
+        return {"models": [s["model"] for s in state["students"].values()], **outcome(self.plan, state)}
+
+
+def _loaded(plan: DistillationPlan, tools: Tools) -> Context:
+    tools.progress("loading", 0, 0)
+    return _context(json.dumps(plan.to_dict(), sort_keys=True), tools.folder)
+
+
+@lru_cache(maxsize=2)
+def _context(plan: str, folder: Path) -> Context:
+    """Models and data, loaded once per process."""
+    from .context import open_context
+
+    return open_context(DistillationPlan.from_dict(json.loads(plan)), folder)
+
+
+def _same(context: Context, teacher: Mapping[str, Any]) -> None:
+    """Refuse to continue with other weights or data than the teacher's piece had."""
+    for what, now, then in (
+        ("model", context.teacher.digest, teacher["digest"]),
+        ("data", context.problem.digest, teacher["data"]),
+    ):
+        if now != then:
+            raise RunError(
+                f"The {what} has changed since this distillation was started. Start a new one in another folder.",
+                code="source-changed",
+                resumable=False,
+            )
+
+
+def _step(result: dict[str, Any], name: str, whole: int) -> dict[str, Any]:
+    step = {
+        "name": name,
+        "sparsity": 1 - result["parameters"] / whole,
+        "mask": None,
+        "metrics": result["metrics"],
+        "seconds": result.get("seconds", 0.0),
+        "parameters": result["parameters"],
+    }
+    return step | {key: result[key] for key in ("init", "seed", "curve", "constant") if key in result}
+
+
+# in this process ------------------------------------------------------------------------------------
+
+
+def save(state: State, folder: Path) -> None:
+    """Write the state; a crash leaves the old file or the new one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_file(folder / FILE, json.dumps(state, indent=1, allow_nan=False), durable=True)
+
+
+def load(plan: DistillationPlan, folder: Path) -> State | None:
+    """The state in a folder; None where there is none."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    try:
+        return DistillationJob(plan).unpack(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise RunError(f"'{path}' cannot be read: {error}. Remove the folder and start again.") from error
+
+
+def distil(
+    plan: DistillationPlan, folder: str | Path, progress: PhaseProgress | None = None, cancel: Cancel | None = None
+) -> dict[str, Any]:
+    """Carry out a plan in this process, or continue it; the result is its outcome as JSON.
+
+    The state is written after every piece. Nothing is written before plan, model and data have been checked.
+    At the end the folder itself holds the model of the first initialisation and seed; the others lie below it.
+
+    >>> import headviz, tempfile
+    >>> few = {"train_limit": 16, "dev_limit": 16, "training": {"steps": 1, "every": 1}}
+    >>> plan = headviz.DistillationPlan("demo", "demo", "layers:3,4", inits=("copy",), **few)
+    >>> outcome = headviz.distil(plan, tempfile.mkdtemp() + "/student")
+    >>> outcome["remove"], len(outcome["students"])
+    ('layers:3,4', 1)
+    """
+    require_kind(plan, DistillationPlan, "plan = headviz.DistillationPlan(model, task, remove)")
+    place = outside_path(folder, "--out")
+    state = load(plan, place)
+    if state is None and place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise RunError(f"'{place}' exists and is not an empty folder. Choose another name or remove it first.")
+    job = DistillationJob(plan)
+    state = job.begin() if state is None else state
+    if job.ready(state):
+        from .context import open_context
+
+        job, new = DistillationJob(plan, open_context(plan, place)), not (place / FILE).exists()
+        try:
+            with disk_errors(place):
+                save(state, place)  # from here on the folder is this distillation's
+                for after in run_here(job, state, tools_here(place, progress, cancel), lambda s: save(s, place)):
+                    state = after
+        except DiskError as error:
+            if new and not state["students"]:
+                shutil.rmtree(place, ignore_errors=True)  # it holds no student to go on from
+                raise error.reworded(f"{error} Nothing was kept.") from error
+            raise error.reworded(f"{error} What is finished stays: the same command goes on from there.") from error
+    tidy(place)
+    return outcome(plan, _settle(plan, state, place))
+
+
+def _settle(plan: DistillationPlan, state: State, place: Path) -> State:
+    """Move the first student's model to the top, so that the folder itself can be loaded."""
+    piece = plan.pieces[0]
+    first = state["students"][piece]
+    folder = place / STUDENTS / piece
+    if first["model"] == ".":
+        return state
+    if folder.exists():  # else the model was moved before, and only the state was not saved
+        for path in sorted(folder.iterdir()):
+            path.replace(place / path.name)
+        folder.rmdir()
+        if not any(folder.parent.iterdir()):
+            folder.parent.rmdir()
+    state = {**state, "students": {**state["students"], piece: {**first, "model": "."}}}
+    save(state, place)
+    return state
+
+
+def tidy(folder: Path) -> None:
+    """Delete what only an unfinished distillation needs: checkpoints and iterates."""
+    for name in (WORK, ITERATES):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+# what came out --------------------------------------------------------------------------------------
+
+
+def outcome(plan: DistillationPlan, state: State) -> dict[str, Any]:
+    """The result as JSON: the teacher, and for every initialisation its curve over seeds, final metrics and time.
+
+    The fields of the first initialisation (``init``, ``curve``, ``metrics``, …) also stand at the top.
+    """
+    teacher = state["teacher"]
+    students = [s for init in plan.inits if (s := _student(plan, state, init)) is not None]
+    first = students[0] if students else {"init": plan.inits[0], "curve": [], "metrics": {}, "parameters": None}
+    return {
+        **first,
+        "model": plan.model,
+        "task": plan.task,
+        "remove": plan.remove,
+        "seeds": list(plan.seeds),
+        "teacher": teacher,
+        "students": students,
+        "notes": [] if teacher is None else list(teacher["notes"]),
+    }
+
+
+def _student(plan: DistillationPlan, state: State, init: str) -> dict[str, Any] | None:
+    pieces = [f"{init}-s{seed}" for seed in plan.seeds]
+    there = [state["students"][p] for p in pieces if p in state["students"]]
+    if not there:
+        return None
+    curves = [[Point.from_dict(p) for p in s["curve"]] for s in there]
+    names = list(curves[0][-1].metrics)
+    final = {name: band([c[-1].metrics[name] for c in curves]) for name in names}
+    return {
+        "init": init,
+        "title": METHODS[init].title,
+        "curve": merged(curves),
+        "metrics": {name: b.mean for name, b in final.items()},
+        "interval_low": {name: b.low for name, b in final.items()},
+        "interval_high": {name: b.high for name, b in final.items()},
+        "parameters": there[0]["parameters"],
+        "seconds": band([s["seconds"] for s in there]).mean,
+        "runs": [{"seed": s["seed"], "metrics": s["metrics"], "curve": s["curve"], "model": s["model"]} for s in there],
+    }
