@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..display.numbers import interval, points
+from ..display.comparison import points_changed
 from ..display.recipes import Code, call
 from ..errors import OptionError
 from ..evaluation.comparison import deltas, measure
@@ -202,9 +202,8 @@ def finding(found: AllButOne) -> str:
     enough = sum(within(r.interval_low, found.margin / scale) for r in found.rows)
     lost = "No layer loses anything on these examples."
     if scale * worst.delta <= -0.05:  # what is written as 0.0 is no loss
-        ends_known = worst.interval_low == worst.interval_low
-        ends = f" {interval(worst.interval_low, worst.interval_high, scale)}" if ends_known else ""
-        lost = f"{layer[0].upper()}{layer[1:]} loses most: {points(worst.delta, scale)} points{ends}."
+        said = points_changed(worst.delta, worst.interval_low, worst.interval_high, scale)
+        lost = f"{layer[0].upper()}{layer[1:]} loses most: {said}."
     of, loss = f"of {len(known)} layer{'' if len(known) == 1 else 's'}", f"a loss of more than {found.margin:g} points"
     said = f"In {enough} {of} one head is enough: {loss} is excluded."
     if not enough:

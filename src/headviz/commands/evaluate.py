@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..display.numbers import fixed, interval, p_cell, points
+from ..display.comparison import change_table
+from ..display.numbers import fixed, interval, points
+from ..display.table import TERMINAL
 from ..errors import OptionError
+from ..evaluation.comparison import Delta
 from ..evaluation.constant import remark
 from ..evaluation.dispatch import evaluate
 from ..evaluation.plain import class_order, undefined_for
 from ..models.stand_in import ZERO
+from ..storage.restoring import restored
 from ..tasks import points_in
 from .common import (
     ablation_of,
@@ -120,10 +124,9 @@ def show(result: dict[str, Any]) -> str:
 
 def _compared(found: dict[str, Any], undefined: dict[str, str]) -> list[str]:
     """What the mask changes: metrics, flips, slices. The confusion matrices are in the JSON only."""
-    head = ("full", "masked", "change", "95 % interval", "p")
     drawn = found.get("over_draws", {})
     which = " of the first draw" if drawn else ""
-    parts = [f"Against every head, in points{which}:\n" + table([("metric", *head), *map(_changed, found["deltas"])])]
+    parts = [f"Against every head{which}:\n{_changes('metric', found['deltas'])}"]
     if drawn:
         rows = [
             (name, points(one["mean"], points_in(name)), interval(one["low"], one["high"], points_in(name)))
@@ -139,16 +142,10 @@ def _compared(found: dict[str, Any], undefined: dict[str, str]) -> list[str]:
         worse, better, other = (len(found["flips"][k]) for k in ("worse", "better", "other"))
         parts.append(f"Flipped: {worse} right → wrong, {better} wrong → right, {other} from one wrong class to another")
     if found["slices"]:
-        rows = [(s["name"], f"{s['n']:,}", *_changed(s)[1:]) for s in found["slices"]]
-        parts.append(table([("slice", "n", *head), *rows]))
+        parts.append(_changes("slice", found["slices"]))
     return parts
 
 
-def _changed(d: dict[str, Any]) -> tuple[str, ...]:
-    scale = points_in(d["metric"])
-
-    def level(value: float | None) -> str:
-        return "–" if value is None else f"{scale * value:.1f}"
-
-    ends = interval(d["interval_low"], d["interval_high"], scale)
-    return (d["metric"], level(d["full"]), level(d["masked"]), points(d["delta"], scale), ends, p_cell(d["p_value"]))
+def _changes(first: str, rows: list[dict[str, Any]]) -> str:
+    made = change_table("changes", first, [restored(Delta, {**row, "delta": None}, (1, 1)) for row in rows])
+    return table([made.titles(TERMINAL), *made.texts(TERMINAL)])

@@ -50,7 +50,7 @@ class Column:
     def interval(self, ends: Ends | None) -> str:
         """The interval as text, with a blank before it; empty where there is none."""
         low, high = ends or (None, None)
-        if low is None or high is None:
+        if low is None or high is None or low != low or high != high:
             return ""
         return " " + (self.ends_format(low, high) if self.ends_format else f"[{self.text(low)}, {self.text(high)}]")
 

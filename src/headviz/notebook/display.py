@@ -14,7 +14,8 @@ import numpy as np
 from ..analyses.analysis import Grid, Table, View
 from ..analyses.catalogue import made_by
 from ..commands.view_text import text_of
-from ..display import numbers
+from ..display.comparison import change_table, metric_change
+from ..display.numbers import p_text
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, HeadScores, head_of, highest
 from ..ties import order_told
@@ -213,33 +214,20 @@ def _evaluation_figure(found: Evaluation) -> Figure:
     return metric_bars(found.metrics, found.constant)
 
 
-def _delta_row(delta: Delta) -> tuple[Any, ...]:
-    ends = (delta.delta, delta.interval_low, delta.interval_high)
-    points = [delta.scale * v for v in ends]
-    return (delta.name or delta.metric, delta.n, delta.full, delta.masked, *points, delta.p_value)
-
-
-def _deltas(key: str, first: str, found: tuple[Delta, ...], caption: str) -> Table:
-    columns = (first, "n", "full", "masked", "change, points", "95 % low", "95 % high", "p")
-    formats = dict.fromkeys(columns[4:7], "%+.2f") | dict.fromkeys(columns[2:4], "%.4f")
-    return Table(key, columns, [_delta_row(d) for d in found], caption, formats)
-
-
 def _delta(found: Delta) -> View:
-    return View(_change(found), (_deltas("change", "metric", (found,), "The masked model against the full one."),))
+    return View(_change(found), (change_table("change", "metric", (found,), "The masked model against the full one."),))
 
 
 def _change(found: Delta) -> str:
     if found.undefined:
         return found.undefined
-    ends = numbers.interval(found.interval_low, found.interval_high, found.scale)
-    return f"{found.metric} changes by {numbers.points(found.delta, found.scale)} points {ends}."
+    return f"{metric_change(found.metric, found.delta, found.interval_low, found.interval_high)}."
 
 
 def _comparison(found: Comparison) -> View:
-    tables = [_deltas("metrics", "metric", found.deltas, "Paired on the same examples.")]
+    tables = [change_table("metrics", "metric", found.deltas, "Paired on the same examples.")]
     if found.slices:
-        tables.append(_deltas("slices", "slice", found.slices, f"{found.primary.metric} by slice."))
+        tables.append(change_table("slices", "slice", found.slices, f"{found.primary.metric} by slice."))
     return View(_change(found.primary), tuple(tables))
 
 
@@ -250,14 +238,8 @@ def _comparison_figure(found: Comparison) -> Figure:
 
 
 def _paired(found: Paired) -> View:
-    from ..tasks import points_in
-
-    scale = points_in(found.metric)
-    said = (
-        f"{found.metric} changes by {numbers.points(found.difference, scale)} points "
-        f"{numbers.interval(found.low, found.high, scale)}, "
-        f"{numbers.p_text(found.p)}, over {found.n:,} examples: {found.worse:,} worse, {found.better:,} better."
-    )
+    change = metric_change(found.metric, found.difference, found.low, found.high)
+    said = f"{change}, {p_text(found.p)}, over {found.n:,} examples: {found.worse:,} worse, {found.better:,} better."
     return View(said)
 
 

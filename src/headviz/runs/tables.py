@@ -30,7 +30,7 @@ def step_table(kind: str, spec: Step, baseline: Sequence[Step], steps: Sequence[
         "run_steps",
         step_columns(models, prunes, prunes and baselines.against(spec, baseline) == baselines.RETRAINED),
         models,
-        caption=f"Every model of the run. {compared(spec, baseline, steps)}" if prunes else "",
+        caption=f"Every model of the run; changes are in points. {compared(spec, baseline, steps)}" if prunes else "",
     )
 
 
@@ -40,12 +40,13 @@ def step_columns(models: Sequence[Step], prunes: bool, retrained: bool) -> list[
     several = len({s.get("seed") for s in models if not s.get("reference")}) > 1
     has = {name for s in models for name, value in s.items() if value is not None}
     detail = DETAIL if prunes else PLACES
+    tied = PLACES if baselines.ties(models) else DETAIL
     sized = PLACES if "sparsity" in has else DETAIL
     columns = (
         (any(_model(s, prunes) for s in models), Column("model", value=lambda s: _model(s, prunes))),
         (several, Column("seed", value=lambda s: None if s.get("reference") else s.get("seed"))),
         (True, _plain("heads removed", "sparsity", numbers.share, "the share of all heads", sized)),
-        (baselines.ties(models), _plain("heads tied", "tied", meaning="heads whose score is that of another")),
+        ("tied" in has, _plain("heads tied", "tied", meaning="heads whose score is that of another", places=tied)),
         *((True, _metric(n)) for n in names),
         *((True, _change(n)) for n in names if prunes),
         *((True, _away(n)) for n in names[:1] if retrained),
@@ -94,10 +95,10 @@ def _change(name: str) -> Column:
         return change(step, "low"), change(step, "high")
 
     return Column(
-        f"change of {name}, points",
+        f"change of {name}",
         lambda v: numbers.points(v, scale),
         lambda s: change(s, "delta"),
-        name=f"change of {name}",
+        "in points",
         ends=ends,
         ends_format=lambda low, high: numbers.interval(low, high, scale),
     )

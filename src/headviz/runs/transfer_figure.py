@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..display.numbers import high_end, low_end, metric, p_cell, points
+from ..display.comparison import points_changed
+from ..display.numbers import metric, p_cell
 from ..pruning.tickets.transfer_matrix import Entry, Matrix
 
 if TYPE_CHECKING:
@@ -71,9 +72,8 @@ def _told(e: Entry, value: str) -> str:
     kept = None if e.kept is None else f"{100 * e.kept:.0f} % kept above one answer for all".replace("-", "−")
     lines.append(kept or f"no share: {e.why}")
     if e.change is not None:
-        ends = "" if e.low is None else f" [{low_end(e.low, e.scale)}, {high_end(e.high, e.scale)}]"
         q = "" if e.q is None else f", q {p_cell(e.q)}"
-        lines.append(f"change {points(e.change, e.scale)} points{ends}{q}")
+        lines.append(f"change {points_changed(e.change, e.low, e.high, e.scale)}{q}")
     if e.random_low is not None and e.random_high is not None:
         between = f"{metric(e.random_low, e.scale)} to {metric(e.random_high, e.scale)}"
         lines.append(f"a random mask lies in {between}, q {p_cell(e.random_q)}")

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
+from ....display.comparison import change_table, points_changed
 from ....display.figures import answers
 from ....display.recipes import Code, call, command
+from ....display.table import REPORT
 from ....evaluation.verdict import TOO_FEW, excluded, verdict
 from ....heads import HeadId, HeadMask
 from ....models.stand_in import StandIn
@@ -19,7 +21,7 @@ from ...shell import frame, jobs, loaders, recipes, show, state
 from ...shell import view_report as viewreport
 from ...shell.view import View
 from . import stand_ins
-from .wording import CHANGE, DELTA, EARLY, PAIRED, alike, cheapest, clear_slices, early, heads_said, slices_said
+from .wording import DELTA, EARLY, PAIRED, alike, cheapest, clear_slices, early, heads_said, slices_said
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
@@ -84,19 +86,11 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
 def _metrics(found: Measured, drawn: bool) -> None:
     """Every metric before and after, with the interval and the p value of its change; else for the report alone."""
     changes = found.comparison.deltas
-    rows = [
-        [d.metric, d.full, d.masked, *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high)), d.p_value]
-        for d in changes
-    ]
-    header = ["metric", "full", "masked", "change", "95 % low", "95 % high", "p"]
-    of = {"full": "%.3f", "masked": "%.3f"}
-    if any(d.scale == 1 for d in changes):  # BLEU and the like are points themselves
-        of = {"full": "%.4g", "masked": "%.4g"}
-    caption = "Change of every metric on the same examples, in points."
-    if not drawn:
-        viewreport.note("table", (header, rows), caption)
-        return
-    show.table(header, rows, "mask_metrics", caption=caption, formats=of, cells=CHANGE)
+    made = change_table("mask_metrics", "metric", changes, "Change of every metric on the same examples.")
+    if drawn:
+        show.result_table(made)
+    else:
+        viewreport.note("table", (made.titles(REPORT), made.texts(REPORT)), made.caption)
 
 
 def _second(found: Measured) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
@@ -130,11 +124,11 @@ def sentence(found: Measured, off: str, margin: float, labels: Sequence[str]) ->
         return f"{first}All heads are on. Switch some off: the change appears here."
     if d.undefined:
         return f"{first}Without {off}, the change of {d.metric} is not defined: {d.undefined}."
-    change, known = f"{show.points(d.delta, d.scale)} points", verdict(*_ends(d))
+    known = verdict(*_ends(d))
     if known == "unknown":
-        return f"{first}Without {off}: {change}; {TOO_FEW}."
+        return f"{first}Without {off}: {points_changed(d.delta, None, None, d.scale)}; {TOO_FEW}."
     firm = {"loss": "a clear loss", "gain": "a clear gain"}.get(known, excluded(d.interval_low, d.scale, margin))
-    return f"{first}Without {off}: {change} {show.interval(*_ends(d), d.scale)}, {show.p_text(d.p_value)}: {firm}."
+    return f"{first}Without {off}: {points_changed(d.delta, *_ends(d), d.scale)}, {show.p_text(d.p_value)}: {firm}."
 
 
 def by_slice(clf: Classifier, data: Dataset, found: Measured) -> None:

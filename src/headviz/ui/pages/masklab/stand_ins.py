@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -10,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
+from ....display.comparison import change_table
 from ....models.stand_in import ABLATIONS, BY_PLACE, CONSTANT, MEAN, RESAMPLE, ZERO, StandIn
 from ....progress import Cancel, Progress, tracked
 from ....statistics.significance import LEVEL, holm
 from ...parts import measure
 from ...parts.reference import chosen
 from ...shell import frame, jobs, show, state
-from .wording import CHANGE
 
 if TYPE_CHECKING:
     from ....models.classifier import Classifier
@@ -83,17 +84,9 @@ def how_much(clf: Classifier, data: Dataset, found: Measured) -> None:
     if said is None:
         return
     show.finding(said)
-    show.table(
-        ["in the heads' place", "masked", "change", "95 % low", "95 % high"],
-        [
-            [name, d.masked, *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high))]
-            for name, d in ((name, one.comparison.primary) for name, one in rows.items())
-        ],
-        "mask_stand_ins",
-        caption="The same mask with each thing in the heads' place; change in points.",
-        formats={"masked": "%.3f"},
-        cells=CHANGE,
-    )
+    deltas = [replace(one.comparison.primary, name=name) for name, one in rows.items()]
+    caption = "The same mask with each thing in the heads' place."
+    show.result_table(change_table("mask_stand_ins", "in the heads' place", deltas, caption))
     if CONSTANT in clf.ablations and CONSTANT not in kinds:
         st.caption("A learned vector takes longer; choose it above to see it here too.")
 

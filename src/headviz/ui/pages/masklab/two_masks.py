@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from ....display.comparison import change_table, points_changed
 from ....evaluation.verdict import verdict
 from ....heads import HeadMask
 from ...parts import reference
 from ...parts.measure import key_of
 from ...shell import jobs, loaders, show, state
 from . import stand_ins
-from .wording import CHANGE
 
 if TYPE_CHECKING:
     from ....evaluation.comparison import Comparison
@@ -67,20 +68,9 @@ def _compare(
 
 def _show(found: Comparison, a: str, b: str) -> None:
     show.finding(sentence(found, a, b) + stand_ins.said())
-    changes = [("all", found.primary), *((d.name, d) for d in found.slices)]
-    rows = [
-        [name, d.n, d.full, d.masked, *(d.scale * v for v in (d.delta, d.interval_low, d.interval_high)), d.p_value]
-        for name, d in changes
-    ]
-    header = ["examples", "n", "A", "B", "B − A", "95 % low", "95 % high", "p"]
-    show.table(
-        header,
-        rows,
-        "two_masks_table",
-        caption=f"{found.primary.metric} under both masks on the same examples; differences in points, paired.",
-        formats={"A": "%.3f", "B": "%.3f"},
-        cells=CHANGE,
-    )
+    changes = [replace(found.primary, name="all"), *found.slices]
+    caption = f"{found.primary.metric} under both masks on the same examples, paired."
+    show.result_table(change_table("two_masks_table", "examples", changes, caption, ("A", "B", "B − A")))
 
 
 def sentence(found: Comparison, a: str, b: str) -> str:
@@ -89,10 +79,9 @@ def sentence(found: Comparison, a: str, b: str) -> str:
     if d.undefined:
         return f"The change of {d.metric} from A ({a}) to B ({b}) is not defined: {d.undefined}."
     values = f"{d.metric} {show.metric(d.full, d.scale)} under A ({a}), {show.metric(d.masked, d.scale)} under B ({b})"
-    change = f"{show.points(d.delta, d.scale)} points"
     known = verdict(d.interval_low, d.interval_high)
     if known in ("loss", "gain"):
         better = "A" if known == "loss" else "B"
-        ends = show.interval(d.interval_low, d.interval_high, d.scale)
-        return f"{better} leaves more: {values}; B − A is {change} {ends}."
-    return f"The data cannot tell A from B: {values}; B − A is {change}."
+        ends = d.interval_low, d.interval_high
+        return f"{better} leaves more: {values}; B − A is {points_changed(d.delta, *ends, d.scale)}."
+    return f"The data cannot tell A from B: {values}; B − A is {points_changed(d.delta, None, None, d.scale)}."

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ....display.comparison import points_changed
 from ....evaluation.constant import remark_on
 from ....evaluation.growing import ENOUGH
 from ....evaluation.verdict import clear, excluded, verdict
@@ -66,7 +67,6 @@ def slices_said(data: Dataset, found: Measured) -> str:
     return f" No {kind} changes for certain (Holm)." if found.comparison.slices else ""
 
 
-CHANGE = dict.fromkeys(("change", "B − A"), show.points) | {"95 % low": show.low_end, "95 % high": show.high_end}
 NAMED = 3  # heads or slices that a sentence names
 
 
@@ -88,12 +88,13 @@ def alike(found: Measured, labels: Sequence[str]) -> str:
 def early(found: Measured, off: str) -> str:
     """What the examples counted so far say."""
     d = found.comparison.primary
-    ends = d.interval_low, d.interval_high
-    change = f"Without {off}: {show.points(d.delta, d.scale)} points"
     if len(found.gold) < FEW:
-        return f"{change} {found.counted}, too few to say what it costs."
-    known = "" if verdict(*ends) == "unknown" else f" {show.interval(*ends, d.scale)}"
-    return f"{change}{known} {found.counted}."
+        change = points_changed(d.delta, None, None, d.scale)
+        return f"Without {off}: {change} {found.counted}, too few to say what it costs."
+    low, high = d.interval_low, d.interval_high
+    known = verdict(low, high) != "unknown"
+    change = points_changed(d.delta, low if known else None, high if known else None, d.scale)
+    return f"Without {off}: {change} {found.counted}."
 
 
 def cheapest(table: Ablation, best: HeadId, name: str, margin: float) -> str:

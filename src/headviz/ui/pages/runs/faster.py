@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....display.comparison import points_changed
 from ....errors import OptionError, UserError
 from ....pruning.faster.options import FasterOptions
 from ....tasks import points_in
@@ -185,8 +186,7 @@ def _said(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
 
 def _change(step: dict[str, Any], scale: float) -> str:
     change = step["change"]
-    ends = f"[{show.low_end(change.get('low'), scale)}, {show.high_end(change.get('high'), scale)}]"
-    return f"{show.points(change.get('difference'), scale)} points {ends}"
+    return points_changed(change.get("difference"), change.get("low"), change.get("high"), scale)
 
 
 def _take(view: RunView, steps: list[dict[str, Any]]) -> None:
