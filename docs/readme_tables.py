@@ -15,8 +15,8 @@ def commands() -> Iterator[str]:
 
     yield "| command | what it does |"
     yield "|---|---|"
-    for name, (_, text) in COMMANDS.items():
-        yield f"| `headviz {name}` | {text} |"
+    for name, command in COMMANDS.items():
+        yield f"| `headviz {name}` | {command.about} |"
 
 
 def scores() -> Iterator[str]:

@@ -6,7 +6,6 @@ from headviz.errors import RunError
 from headviz.ui.pages.runs import detail as rundetail
 from headviz.ui.pages.runs import listing as runsview
 from headviz.ui.pages.runs import run_form as runforms
-from headviz.ui.pages.runs import transfer as transferview
 from headviz.ui.shell import frame, show
 
 view = frame.begin()
@@ -37,4 +36,4 @@ else:
 if ids:
     with right:
         run = rundetail.watch(ids)
-frame.recipe(*(transferview.recipe() or runsview.recipe(view, run)))
+frame.recipe(*(rundetail.of_a_tab() or runsview.recipe(view, run)))

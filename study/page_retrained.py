@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from headviz.evaluation.verdict import MARGIN
+from headviz.extras.tickets.margin import false_win_rate
+from headviz.extras.tickets.winning import Ticket, highest_within, ticket
 from headviz.pruning import ALGORITHMS
-from headviz.pruning.tickets.margin import false_win_rate
-from headviz.pruning.tickets.winning import Ticket, highest_within, mean_and_sd, ticket
+from headviz.pruning.outcome import mean_and_sd
 from headviz.reference import published
 from study.models import FOLDERS
 from study.orders import AGAINST

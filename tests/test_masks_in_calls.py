@@ -14,11 +14,11 @@ import torch
 import headviz
 from headviz import HeadMask, UserError
 from headviz.attribution.attattr import attattr
+from headviz.extras.tickets.transfer import wanted
+from headviz.extras.tickets.transfer_spec import TransferSpec
 from headviz.pruning.finetune.training import fine_tune
 from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.repair.apply import repaired
-from headviz.pruning.tickets.transfer import wanted
-from headviz.pruning.tickets.transfer_spec import TransferSpec
 from headviz.storage.exchange import own_mask
 from support.tiny import PAIRS, TEXTS, tiny_classifier, tiny_model
 from support.tiny_translation import tiny_translator

@@ -21,10 +21,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # room -> Python that asks for what it brings: each line is refused with a sentence that names the room
 ASKED = {
+    "tickets": """
+        main_refused(["transfer", "spec.json"])
+        headviz.transfer
+    """,
     "cluster": """
         from headviz.runs.executors import check; check("dask")
         from headviz.cli import main; main_refused(["run", "start", "--kind", "score", "--executor", "dask"])
-    """
+    """,
 }
 # fast tests of the rest
 REST = ("tests/test_heads.py", "tests/test_errors.py", "tests/runs/test_states.py", "tests/runs/test_registry.py")

@@ -64,7 +64,7 @@ _MODULES = {
     "distillation.plan": "DistillationPlan",
     "pruning.faster.faster": "prune_faster",
     "pruning.plan": "PruningPlan",
-    "pruning.tickets.transfer_spec": "transfer",
+    "extras.tickets.transfer_spec": "transfer",
     "runs.prepare": "prepare",
     "progress": "progress_bar",
     "notebook.board": "show",
@@ -120,6 +120,7 @@ if TYPE_CHECKING:
     from .evaluation.translation import TranslationEvaluation as TranslationEvaluation
     from .evaluation.translation import TranslationEvaluator as TranslationEvaluator
     from .evaluation.translation import translate as translate
+    from .extras.tickets.transfer_spec import transfer as transfer
     from .models.base import Model as Model
     from .models.classifier import Classifier as Classifier
     from .models.in_place import masked as masked
@@ -133,7 +134,6 @@ if TYPE_CHECKING:
     from .pruning.faster.faster import prune_faster as prune_faster
     from .pruning.plan import PruningPlan as PruningPlan
     from .pruning.removal import prune as prune
-    from .pruning.tickets.transfer_spec import transfer as transfer
     from .runs.prepare import prepare as prepare
     from .scores.scoring import score_heads as score_heads
     from .scores.scoring import score_progressive as score_progressive
@@ -160,7 +160,14 @@ shown_by(html=_display("html"), text=_display("text"), figure=_display("figure")
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'headviz' has no attribute '{name}'")
-    value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    try:
+        value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("headviz.extras."):
+            raise
+        raise AttributeError(
+            f"headviz.{name} is part of {error.name}, which this installation does not have."
+        ) from None
     globals()[name] = value
     return value
 

@@ -1,6 +1,6 @@
 """``headviz …``: the table of commands, and how their results and errors reach the terminal.
 
-One line per command. Each names a module of ``headviz.commands`` with ``add_arguments(parser)``,
+One line per command. Each names a module with ``add_arguments(parser)``,
 ``run(args) -> dict`` (the result, as ``--json`` prints it) and ``show(result) -> str`` (the same
 for people). Modules are imported only when their command runs, so ``--help`` comes at once.
 """
@@ -22,29 +22,31 @@ from . import __version__, plugins
 from .errors import INTERNAL, Cancelled, UserError, one_line, unknown_choice
 from .models.fast.thread_spinning import wait_briefly
 from .models.named import NAMED
+from .plugins import Command
 
-# command -> (module in headviz.commands, one line of help)
-COMMANDS: dict[str, tuple[str, str]] = {
-    "info": ("info", "what a model is: layers, heads, labels, size, digest"),
-    "conductance": ("conductance", "attention and attribution maps of one text, for all heads"),
-    "patch": ("patch", "what each head carries from one text to another"),
-    "tokens": ("tokens", "which words an answer comes from, by several methods side by side"),
-    "score": ("score", "how important each head is, over a sample"),
-    "evaluate": ("evaluate", "metrics on a task, with heads switched off"),
-    "ablate": ("ablate", "what each head costs, with significance"),
-    "analyse": ("analyse", "the published analyses: all-but-one, pruning curves, speed, …"),
-    "grade": ("grade", "which head score is right: every score graded on one model"),
-    "roles": ("roles", "what each head looks at: the token before, the same word, …"),
-    "stacks": ("stacks", "translation models: ablation, all-but-one and curves of each stack of heads"),
-    "finetune": ("finetune", "train a pre-trained encoder on a task, whole or with heads removed"),
-    "prune": ("prune", "really remove heads, or as much as a speed asks for, and save the smaller model"),
-    "distill": ("distill", "remove a part and train students in its place, from several starts"),
-    "run": ("run", "pruning runs in the background: start, list, show, cancel, resume, report"),
-    "cache": ("cache", "what is kept on disk: show, clear"),
-    "tickets": ("tickets", "winning tickets of finished runs, beside the published ones"),
-    "transfer": ("transfer", "masks found on one task, given to the models of others"),
-    "serve": ("serve", "open the dashboard in a browser"),
+# command, which is also its module in headviz.commands -> one line of help
+_OWN = {
+    "info": "what a model is: layers, heads, labels, size, digest",
+    "conductance": "attention and attribution maps of one text, for all heads",
+    "patch": "what each head carries from one text to another",
+    "tokens": "which words an answer comes from, by several methods side by side",
+    "score": "how important each head is, over a sample",
+    "evaluate": "metrics on a task, with heads switched off",
+    "ablate": "what each head costs, with significance",
+    "analyse": "the published analyses: all-but-one, pruning curves, speed, …",
+    "grade": "which head score is right: every score graded on one model",
+    "roles": "what each head looks at: the token before, the same word, …",
+    "stacks": "translation models: ablation, all-but-one and curves of each stack of heads",
+    "finetune": "train a pre-trained encoder on a task, whole or with heads removed",
+    "prune": "really remove heads, or as much as a speed asks for, and save the smaller model",
+    "distill": "remove a part and train students in its place, from several starts",
+    "run": "pruning runs in the background: start, list, show, cancel, resume, report",
+    "cache": "what is kept on disk: show, clear",
+    "serve": "open the dashboard in a browser",
 }
+COMMANDS: dict[str, Command] = plugins.table(
+    "commands", (Command(name, about, f"headviz.commands.{name}") for name, about in _OWN.items())
+)
 
 DONE = 0
 HELP, VERSION = ("-h", "--help"), ("-V", "--version")
@@ -81,7 +83,7 @@ def _near(words: Sequence[str], options: Iterable[str]) -> str:
 
 def _top_help() -> str:
     width = max(map(len, COMMANDS))
-    rows = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
+    rows = "\n".join(f"  {name:<{width}}  {command.about}" for name, command in COMMANDS.items())
     return (
         "usage: headviz COMMAND [options]\n"
         "       headviz MODEL [TASK [DATA]]     opens the dashboard on a model: demo, a hub id, or a folder\n\n"
@@ -136,20 +138,22 @@ def _run(name: str, words: list[str]) -> int:
     for word in (name, *words):
         if not word.isascii() and any("\ud800" <= c <= "\udfff" for c in word):
             raise UserError(f"The argument {word[:40]!a} is not UTF-8. Write it as UTF-8.")
+    plugins.load_environment()
+    files, words = _plugin_files(name, words)
+    plugins.load(files)  # before the options are declared: their names are in the command's help
     if name not in COMMANDS:
         if not (name in NAMED or "/" in name or os.path.isdir(name)):
             if name.startswith("-"):
                 near = _near([name], (*HELP, *VERSION))
                 raise UserError(f"A command comes first, not {name[:60]}.{near} See: headviz --help")
+            if absent := plugins.missing("commands", name):
+                raise UserError(absent)
             wrong = unknown_choice("command", name[:60], COMMANDS)
             raise UserError(f"{wrong} To open a model of this name: headviz serve {name[:60]}")
         name, words = "serve", [name, *words]  # `headviz MODEL` opens the dashboard on it
-    module_name, text = COMMANDS[name]
-    plugins.load_environment()
-    files, words = _plugin_files(name, words)
-    plugins.load(files)  # before the options are declared: their names are in the command's help
-    module = import_module(f".commands.{module_name}", __package__)
-    parser = _Parser(prog=f"headviz {name}", description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+    about = COMMANDS[name].about
+    module = import_module(COMMANDS[name].module)
+    parser = _Parser(prog=f"headviz {name}", description=f"{about[0].upper()}{about[1:]}.", allow_abbrev=False)
     module.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     args = parser.parse_args(words)

@@ -56,6 +56,39 @@ class Executor:
 
 
 @dataclass(frozen=True)
+class Command:
+    """A command of ``headviz``. Its module has ``add_arguments(parser)``, ``run(args)`` and ``show(result)``."""
+
+    name: str
+    about: str  # one line of help
+    module: str  # its whole name, imported when the command runs
+    after: str = ""  # the command that it stands after in the help
+
+
+@dataclass(frozen=True)
+class Section:
+    """Something that pruning runs say of themselves, in their summary and report. Functions, or their names."""
+
+    name: str
+    title: str
+    summary: Callable[[Any], dict[str, Any]] | str  # (state) -> fields of the summary; none where it says nothing
+    # (summary) -> header, rows and a note; None where it says nothing
+    report: Callable[[Mapping[str, Any]], tuple[Sequence[str], Sequence[Sequence[Any]], str] | None] | str
+
+
+@dataclass(frozen=True)
+class Tab:
+    """A tab below a run on the Runs page. Functions, or their names."""
+
+    name: str
+    title: str
+    of: str  # the kind of run
+    draw: Callable[..., Any] | str  # (views): of a sweep those of its runs, else the one of the run
+    shown: Callable[[Any], bool] | str | None = None  # (view): whether the run has this tab; None = always
+    recipe: Callable[[], tuple[str, str] | None] | str | None = None  # Python and command of what it has just drawn
+
+
+@dataclass(frozen=True)
 class Table:
     """One of headviz's tables that plugins may add to. Its module is imported when an entry comes."""
 
@@ -81,6 +114,9 @@ TABLES = {
     "analyses": Table("analysis", "ANALYSES", ".analyses.catalogue", "Analysis"),
     "families": Table("family", "FAMILIES", ".models.families", "Family", "model_type"),
     "runs": Table("kind of run", "RUNS", ".runs.kinds", "RunKind"),
+    "commands": Table("command", "COMMANDS", ".cli", "Command"),
+    "tabs": Table("tab", "TABS", ".ui.shell.tables", "Tab"),
+    "sections": Table("section", "SECTIONS", ".pruning.sections", "Section"),
     "executors": Table("executor", "EXECUTORS", ".runs.executors", "Executor"),
 }
 

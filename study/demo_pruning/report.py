@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from headviz.extras.tickets.winning import wins
 from headviz.pruning import ALGORITHMS
-from headviz.pruning.tickets.winning import wins
 from study.demo_pruning.cells import collect, interval, study_of
 from study.demo_pruning.picture import draw_curves
 from study.demo_pruning.plans import MASKED, RETRAINED, SAME, SCORES

@@ -10,7 +10,7 @@ from study.tests.made_cells import text, trained
 
 def given(source: str, target: str, full: float, random_q: float | None, value: float = 0.7) -> dict[str, Any]:
     """A mask on the model of a task, as a transfer tells it."""
-    from headviz.pruning.tickets.transfer_matrix import Entry
+    from headviz.extras.tickets.transfer_matrix import Entry
 
     return Entry(
         source,

@@ -178,7 +178,7 @@ def test_help_of_every_command(capsys: pytest.CaptureFixture[str], command: str)
     with pytest.raises(SystemExit) as stop:
         main([command, "--help"])
     assert stop.value.code == 0
-    assert COMMANDS[command][1][1:] in " ".join(capsys.readouterr().out.split())
+    assert COMMANDS[command].about[1:] in " ".join(capsys.readouterr().out.split())
 
 
 def test_top_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -286,9 +286,10 @@ def test_patch(capsys: pytest.CaptureFixture[str], model: Path) -> None:
 
 
 def test_every_table_of_changes_rounds_the_ends_of_an_interval_outwards() -> None:
-    from headviz.commands import faster, transfer
+    from headviz.commands import faster
     from headviz.display.comparison import change_table
     from headviz.evaluation.comparison import Delta
+    from headviz.extras.tickets import transfer_command
 
     change = {"delta": -0.02206, "low": -0.05031, "high": 0.00549}
     written = ("−2.2", "[−5.1, +0.6]")
@@ -296,7 +297,7 @@ def test_every_table_of_changes_rounds_the_ends_of_an_interval_outwards() -> Non
     made = change_table("x", "metric", [Delta("f1", 9, 0.8709, 0.8709 + change["delta"], **ends, p_value=0.25)])
     assert made.texts("terminal") == [["f1", "9", "0.871", "0.849", " ".join(written), "0.25"]]
     entry = {"source": "a", "target": "b", "metric": "f1", **change, "change": change["delta"]}
-    _, row = transfer._changes([{**entry, "kept": None, "random_low": None, "random_high": None}])
+    _, row = transfer_command._changes([{**entry, "kept": None, "random_low": None, "random_high": None}])
     assert row[2:4] == [*written]
     target = {"target": 2, "speedup": 2.04, "speedup_low": 2.0, "speedup_high": 2.1, "out": "o", "batch": 1}
     target |= {"length": 8, "table": {"device": "cpu"}, "heads_per_layer": [1], "neurons_per_layer": [1], "error": None}

@@ -41,7 +41,7 @@ def parsed(line: str) -> None:
     if name not in cli.COMMANDS:
         assert name in ("demo", "demo-translation") or "/" in name or name.startswith("--"), line
         return
-    module = import_module(f"headviz.commands.{cli.COMMANDS[name][0]}")
+    module = import_module(cli.COMMANDS[name].module)
     parser = cli._Parser(prog=f"headviz {name}", allow_abbrev=False)
     module.add_arguments(parser)
     parser.add_argument("--json", action="store_true")

@@ -20,7 +20,7 @@ LOADS = {"info", "conductance", "prune", "evaluate"}  # with the tiny model they
 def options_of(command: str) -> list[tuple[tuple[str, ...], argparse.Action]]:
     """Every option of a command and of its actions: the words that lead to it, and argparse's description."""
     parser = cli._Parser(prog=command, allow_abbrev=False)
-    import_module(f"headviz.commands.{command}").add_arguments(parser)
+    import_module(cli.COMMANDS[command].module).add_arguments(parser)
     found: list[tuple[tuple[str, ...], argparse.Action]] = []
 
     def walk(one: argparse.ArgumentParser, words: tuple[str, ...]) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 import headviz
+from headviz import cli
 from headviz.errors import LONGEST, Cancelled, UserError
 from hostile.case import Case
 from hostile.command_lines import COMMANDS
@@ -113,7 +114,7 @@ def wrong_line(text: str) -> str:
 
 
 def check(count: int, seed: int, place: Place, outside: list[str]) -> None:
-    for module in ("pyarrow.parquet", "headviz.ui.pages.data.source", *(f"headviz.commands.{c}" for c in COMMANDS)):
+    for module in ("pyarrow.parquet", "headviz.ui.pages.data.source", *(cli.COMMANDS[c].module for c in COMMANDS)):
         import_module(module)  # imports are slow on a busy machine, and are not what is timed
     clf = headviz.load(place.model)
     start = time.perf_counter()

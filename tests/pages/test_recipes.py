@@ -33,7 +33,7 @@ def parsed(command: str) -> argparse.Namespace:
     """The arguments as headviz reads them; fails where it would."""
     program, name, *words = shlex.split(command)
     assert program == "headviz"
-    module = import_module(f"headviz.commands.{COMMANDS[name][0]}")
+    module = import_module(COMMANDS[name].module)
     parser = argparse.ArgumentParser(exit_on_error=False, allow_abbrev=False)
     module.add_arguments(parser)
     return parser.parse_args(words)

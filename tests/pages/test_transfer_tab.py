@@ -14,8 +14,8 @@ import pytest
 
 import headviz
 from headviz.cli import main
+from headviz.extras.tickets import transfer_runs as transfer
 from headviz.heads import HeadMask
-from headviz.runs import transfer
 from headviz.runs.reading import show as look
 from headviz.storage.home import home as place
 from support import studio

@@ -8,11 +8,11 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from headviz.errors import OptionError
+from headviz.extras.tickets.margin import caveat, false_win_rate, margin_test
+from headviz.extras.tickets.section import _margin
+from headviz.extras.tickets.thesis_tables import table_62
+from headviz.extras.tickets.winning import Ticket, highest_within, ticket, wins
 from headviz.pruning import run_plan
-from headviz.pruning.tickets.margin import caveat, false_win_rate, margin_test
-from headviz.pruning.tickets.thesis_tables import table_62
-from headviz.pruning.tickets.winning import Ticket, highest_within, ticket, wins
-from headviz.reports.tickets import _margin
 from support.marks import all_in_ci
 from support.pruning_plans import context, plan
 
@@ -96,7 +96,7 @@ def test_the_table_says_so_beside_the_criterion(tmp_path):
 
 
 def _tickets(state, margin):
-    from headviz.pruning.tickets.winning import tickets
+    from headviz.extras.tickets.winning import tickets
 
     return tickets(state, margin=margin)
 

@@ -11,11 +11,9 @@ from scipy.stats import t as student
 import headviz
 from headviz.attribution.rules import PathOptions
 from headviz.errors import ModelError, OptionError
-from headviz.heads import HeadMask
-from headviz.pruning import run_plan
-from headviz.pruning.masked_lm import masked_gates, masked_lm_scores, masked_places
-from headviz.pruning.tickets.thesis_tables import at_sparsity, table_62, table_63, table_64
-from headviz.pruning.tickets.winning import (
+from headviz.extras.tickets.section import table as report_tickets
+from headviz.extras.tickets.thesis_tables import at_sparsity, table_62, table_63, table_64
+from headviz.extras.tickets.winning import (
     PUBLISHED_TASKS,
     highest,
     highest_within,
@@ -25,8 +23,10 @@ from headviz.pruning.tickets.winning import (
     tickets,
     wins,
 )
+from headviz.heads import HeadMask
+from headviz.pruning import run_plan
+from headviz.pruning.masked_lm import masked_gates, masked_lm_scores, masked_places
 from headviz.reference import find
-from headviz.reports.tickets import tickets as report_tickets
 from headviz.scores.masked_place import masked_rows
 from support.plain import evaluate
 from support.pruning_plans import context, make_data, plan

@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
+from headviz.extras.tickets.seeds_together import together
+from headviz.extras.tickets.winning import ticket_rows
 from headviz.pruning import run_plan
-from headviz.pruning.tickets.seeds_together import together
-from headviz.pruning.tickets.winning import ticket_rows
 from support.pruning_plans import context, plan
 
 

@@ -14,15 +14,15 @@ from scipy import stats
 import headviz
 from headviz.errors import MaskError, ModelError, OptionError
 from headviz.evaluation.plain import class_order
+from headviz.extras.tickets.transfer import FULL, RANDOM, Cell, subject_of, transfer, wanted
+from headviz.extras.tickets.transfer_matrix import matrix
+from headviz.extras.tickets.transfer_spec import TransferSpec, cells_of, line_of
+from headviz.extras.tickets.transfer_words import finding
+from headviz.extras.tickets.winning import wins
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetune.training import fine_tune
 from headviz.pruning.judging import Classes
-from headviz.pruning.tickets.transfer import FULL, RANDOM, Cell, subject_of, transfer, wanted
-from headviz.pruning.tickets.transfer_matrix import matrix
-from headviz.pruning.tickets.transfer_spec import TransferSpec, cells_of, line_of
-from headviz.pruning.tickets.transfer_words import finding
-from headviz.pruning.tickets.winning import wins
 from support.plain import evaluate
 from support.pruning_plans import QUICK, context, make_data
 from support.tiny import tiny_classifier, tiny_folder

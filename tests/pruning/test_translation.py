@@ -11,6 +11,8 @@ import headviz
 from headviz import HeadMask
 from headviz.errors import OptionError, TaskError
 from headviz.evaluation.translation import evaluate_translation
+from headviz.extras.tickets.transfer import transfer
+from headviz.extras.tickets.transfer_matrix import matrix
 from headviz.pruning import State, start
 from headviz.pruning.context import Context
 from headviz.pruning.finetune.training import fine_tune
@@ -18,8 +20,6 @@ from headviz.pruning.judging import lines, texts_of
 from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.outcome import write_outcome
 from headviz.pruning.plan import PruningPlan
-from headviz.pruning.tickets.transfer import transfer
-from headviz.pruning.tickets.transfer_matrix import matrix
 from headviz.scores import score_heads
 from headviz.tasks import get_task
 from headviz.ties import lowest

@@ -12,7 +12,12 @@ import pytest
 from headviz.ui.shell.show import plain
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = [*sorted((ROOT / "src/headviz/ui").rglob("*.py")), *sorted((ROOT / "pages").glob("*.py")), ROOT / "app.py"]
+FOLDERS = (
+    (ROOT / "src/headviz", "ui/**/*.py"),
+    (ROOT / "src/headviz", "extras/*/pages/*.py"),
+    (ROOT / "pages", "*.py"),
+)
+FILES = [*(path for folder, files in FOLDERS for path in sorted(folder.glob(files))), ROOT / "app.py"]
 
 # Streamlit's calls that read Markdown -> how many of the first arguments do
 READS = {

@@ -6,4 +6,11 @@ and what asked for it says which room is missing.
 """
 
 # room -> table -> the names that it brings
-ROOMS: dict[str, dict[str, str]] = {"cluster": {"executors": "dask"}}
+ROOMS: dict[str, dict[str, str]] = {
+    "cluster": {"executors": "dask"},
+    "tickets": {
+        "commands": "tickets transfer",
+        "tabs": "transfer tickets sweep-tickets sweep-transfer",
+        "sections": "tickets",
+    },
+}

@@ -7,20 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from .. import plugins
 from ..errors import RunError
-from ..evaluation.verdict import MARGIN
 from ..heads import HeadMask
 from ..models.pruning import prune
 from ..storage.tables import to_csv
 from ..storage.writing import replace_file
 from . import roles
-from .algorithms import ALGORITHMS, retrains
+from .algorithms import ALGORITHMS
 from .plan import PruningPlan
 from .repair.apply import repaired
 from .repair.kinds import NOTHING
+from .sections import SECTIONS
 from .state import State, StepRecord
-from .tickets.margin import caveat, margin_words
-from .tickets.winning import highest, mean_and_sd, tickets
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -78,7 +79,7 @@ def write_outcome(
 
 
 def summary(state: State) -> dict[str, Any]:
-    """A run as JSON for reports: plan, steps, means over seeds, shares of time, and tickets if there are any."""
+    """A run as JSON for reports: plan, steps, means over seeds, shares of time, and what sections say."""
     out = state.to_dict()
     found: dict[str, Any] = {name: out[name] for name in _OF_STATE}
     found |= {
@@ -88,12 +89,8 @@ def summary(state: State) -> dict[str, Any]:
         "by_sparsity": by_sparsity(state),
         "seconds": seconds(state),
     }
-    if retrains(state.plan["algorithm"]) and state.plan["retrain_full"]:
-        won = tickets(state)
-        best = highest(won)
-        found["tickets"] = [t.to_dict() for t in won]
-        found["highest_ticket"] = None if best is None else best.to_dict()
-        found["ticket_notes"] = [caveat(len(state.plan["seeds"])), margin_words(MARGIN)]
+    for section in SECTIONS.values():
+        found |= plugins.function(section.summary)(state)
     return found
 
 
@@ -112,6 +109,13 @@ def by_sparsity(state: State) -> list[dict[str, Any]]:
                 entry["metrics"][name] = {"mean": mean, "sd": sd, "low": min(values), "high": max(values)}
         out.append(entry)
     return out
+
+
+def mean_and_sd(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and sample standard deviation; None for a single value."""
+    if not values:
+        raise ValueError("no values")
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def seconds(state: State) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .. import plugins
 from ..display.numbers import span
 from ..display.table import DASH, REPORT, Table
 from ..errors import RunError
 from ..evaluation.constant import going_on
 from ..heads import HeadMask
+from ..pruning.sections import SECTIONS
 from ..runs import baselines
 from ..runs.finding import finding, one_class
 from ..runs.reading import RunView
@@ -24,7 +26,6 @@ from ..storage.writing import disk_errors, replace_file
 from . import heads as report_heads
 from .html_page import Page
 from .run_recipe import recipe_of
-from .tickets import tickets
 
 
 def write_run(view: RunView, path: Path) -> Path:
@@ -87,10 +88,12 @@ def run_html(view: RunView) -> str:
         page.table(made.titles(REPORT), made.texts(REPORT))
         if made.caption:
             page.text(made.caption, soft=True)
-    if summary.get("tickets"):
-        page.heading("Winning tickets")
-        page.table(*tickets(summary["tickets"], next(iter(summary["reference"]["metrics"]))))
-        page.text(" ".join(summary["ticket_notes"]), soft=True)
+    for section in SECTIONS.values() if summary else ():
+        if (drawn := plugins.function(section.report)(summary)) is not None:
+            header, rows, note = drawn
+            page.heading(section.title)
+            page.table(header, rows)
+            page.text(note, soft=True)
     masks = _masks(view, summary)
     if masks:
         page.heading("Masks")

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from .... import plugins
 from ....errors import RunError
 from ....runs.kinds import kind_title
 from ...shell import frame, show
+from ...shell.tables import TABS
 from . import actions as runactions
 from . import faster, finetuned
 from . import head_table as tableview
@@ -57,6 +59,12 @@ def watch(ids: Sequence[str]) -> RunView:
         _outcome(first)
     runsview.log(first)
     return first
+
+
+def of_a_tab() -> tuple[str, str] | None:
+    """The recipe of what a plugin's tab has just drawn; None where there is none."""
+    made = [plugins.function(tab.recipe)() for tab in TABS.values() if tab.recipe is not None]
+    return next((recipe for recipe in made if recipe is not None), None)
 
 
 def _go(run_id: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
 
+from .... import plugins
 from ....display.figures.palette import Scale
 from ....errors import UserError
 from ....heads import HeadId, HeadMask
@@ -15,21 +17,21 @@ from ....runs import baselines
 from ....runs.finding import can_go, finding
 from ...parts import recorded
 from ...shell import frame, loaders, show, state
+from ...shell.tables import TABS
 from ...widgets.grid import Look
 from . import figures as runfigures
 from . import head_table as tableview
 from . import step_maps as runmaps
 from . import take_away as runsave
-from . import tickets as ticketview
-from . import transfer as transferview
 from .checkpoint import state_of
 from .source import look_at
 
 if TYPE_CHECKING:
+    from ....plugins import Tab
     from ....runs.reading import RunView
 
 Step = dict[str, Any]
-TABS = ("Steps", "One example", "Save the model", "Transfer", "Winning tickets")
+OWN = ("Steps", "One example", "Save the model")
 
 
 def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
@@ -52,19 +54,27 @@ def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
         _ways_on(view, step)
         if st.session_state.pop("run_go", False):
             st.switch_page("pages/masklab.py")
-    shown = TABS if ticketview.retrains(view) else TABS[:-1]
-    tabs = state.tabs(TABS[:1] if recorded.of(view.record.id) else shown, "run_tabs")  # of those there are no files
-    parts = (
+    more = tabs_of(view)
+    titles = (
+        OWN[:1] if recorded.of(view.record.id) else (*OWN, *(show.plain(tab.title) for tab in more))
+    )  # no files: only steps
+    tabs = state.tabs(titles, "run_tabs")
+    parts: list[Callable[[], Any]] = [
         lambda: runfigures.table(view),
         lambda: runmaps.example(view, step),
         lambda: runsave.form(view, step),
-        lambda: transferview.tab([view]),
-        lambda: ticketview.tickets([view]),
-    )
+        *(partial(plugins.function(tab.draw), [view]) for tab in more),
+    ]
     for tab, part in zip(tabs, parts, strict=False):
         if tab.open:
             with tab:
                 part()
+
+
+def tabs_of(view: RunView) -> list[Tab]:
+    """The tabs of a run that came through the plugins' door."""
+    of_kind = (tab for tab in TABS.values() if tab.of == view.record.kind)
+    return [tab for tab in of_kind if tab.shown is None or plugins.function(tab.shown)(view)]
 
 
 def before_first(view: RunView) -> None:

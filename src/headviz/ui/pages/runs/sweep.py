@@ -1,4 +1,4 @@
-"""A sweep: one curve for each combination, a table of results, its runs, winning tickets."""
+"""A sweep: one curve for each combination, a table of results, its runs, and tabs of plugins."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from .... import plugins
 from ....display.table import PAGE
 from ....evaluation.constant import going_on
 from ....runs import baselines
@@ -17,15 +18,14 @@ from ....tasks import points_in
 from ...shell import show, state
 from . import figures as runfigures
 from . import listing as runsview
-from . import tickets as ticketview
-from . import transfer as transferview
+from .steps import tabs_of
 
 if TYPE_CHECKING:
     from ....runs.curves import Curve
     from ....runs.reading import RunView
     from ....runs.sweep_table import Row
 
-TABS = ("Results", "Its runs", "Winning tickets", "Transfer")
+OWN = ("Results", "Its runs")
 
 
 def detail(view: RunView) -> None:
@@ -51,19 +51,18 @@ def detail(view: RunView) -> None:
             "The table fills when the runs finish their first steps. You may leave this page; they continue.",
             icon=":material/hourglass_top:",
         )
-    tabs = state.tabs(TABS, "sweep_tabs")
+    more = tabs_of(view)
+    tabs = state.tabs((*OWN, *(show.plain(tab.title) for tab in more)), "sweep_tabs")
     if tabs[0].open:
         with tabs[0]:
             _results(rows)
     if tabs[1].open:
         with tabs[1]:
             _members(view.children)
-    if tabs[2].open:
-        with tabs[2]:
-            ticketview.tickets(view.children)
-    if tabs[3].open:
-        with tabs[3]:
-            transferview.tab(view.children)
+    for tab, entry in zip(tabs[2:], more, strict=True):
+        if tab.open:
+            with tab:
+                plugins.function(entry.draw)(view.children)
 
 
 def dotted(drawn: Sequence[Curve]) -> str:

@@ -1,18 +1,40 @@
-"""The winning tickets of a run as a table."""
+"""What a pruning run's summary and report say of winning tickets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..display import numbers
-from ..evaluation.verdict import points_up
-from ..tasks import points_in
+from ...display import numbers
+from ...evaluation.verdict import MARGIN, points_up
+from ...pruning.algorithms import retrains
+from ...pruning.state import State
+from ...tasks import points_in
+from .margin import caveat, margin_words
+from .winning import highest, tickets
 
-Table = tuple[tuple[str, ...], list[Sequence[Any]]]  # header, rows
+
+def summary(state: State) -> dict[str, Any]:
+    """Fields of the summary of a run that retrained the pruned and the full model."""
+    if not (retrains(state.plan["algorithm"]) and state.plan["retrain_full"]):
+        return {}
+    won = tickets(state)
+    best = highest(won)
+    return {
+        "tickets": [t.to_dict() for t in won],
+        "highest_ticket": None if best is None else best.to_dict(),
+        "ticket_notes": [caveat(len(state.plan["seeds"])), margin_words(MARGIN)],
+    }
 
 
-def tickets(found: Sequence[Mapping[str, Any]], metric: str) -> Table:
+def report(summary: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[Sequence[Any]], str] | None:
+    if not summary.get("tickets"):
+        return None
+    header, rows = table(summary["tickets"], next(iter(summary["reference"]["metrics"])))
+    return header, rows, " ".join(summary["ticket_notes"])
+
+
+def table(found: Sequence[Mapping[str, Any]], metric: str) -> tuple[tuple[str, ...], list[Sequence[Any]]]:
     """The winning tickets of a run's summary; one seed has no spread, so it has none."""
     header: tuple[str, ...]
     header = ("heads removed", f"{metric}, mean", "sd", f"full model's {metric}, mean", "sd", "seeds", "wins")

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import OptionError, UserError, seed_number, unknown_choice, whole_number
 from ...heads import HeadMask
+from ...pruning.algorithms import of_one_scoring
+from ...pruning.options import FinetuneOptions, read_options
+from ...pruning.plan import PruningPlan
 from ...storage.exchange import MaskLike, mask_of, own_mask, pruned_heads
 from ...storage.paths import read_small
-from ..algorithms import of_one_scoring
-from ..options import FinetuneOptions, read_options
-from ..plan import PruningPlan
 
 if TYPE_CHECKING:
     from ...progress import Cancel, PhaseProgress, Progress
-    from ..context import Context
+    from ...pruning.context import Context
     from .transfer import Cell
     from .transfer_matrix import Matrix
 
@@ -109,7 +109,7 @@ class TransferSpec:
 
     def open(self, target: str, folder: Path) -> Context:
         """Load a target's models and data; a complaint names the target and its keys in the file."""
-        from ..context import open_context
+        from ...pruning.context import open_context
 
         with _of_target(target):
             return open_context(self.plan(target), folder)

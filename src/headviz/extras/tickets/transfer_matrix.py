@@ -18,12 +18,13 @@ import scipy
 
 from ...evaluation.constant import corrected
 from ...evaluation.verdict import verdict
+from ...pruning.measure import none
+from ...pruning.outcome import mean_and_sd
 from ...results import Result
 from ...statistics.significance import LEVEL, benjamini_hochberg
 from ...tasks import points_in
-from ..measure import none
 from .transfer import FULL, Cell
-from .winning import Ticket, mean_and_sd, ticket, universal
+from .winning import Ticket, ticket, universal
 
 NO_METRIC = "accuracy"  # of cells that were written before they named theirs
 RANGES = {"accuracy": (0.0, 1.0), "f1": (0.0, 1.0)} | dict.fromkeys(("matthews", "pearson", "spearman"), (-1.0, 1.0))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..display.comparison import points_changed
-from ..display.numbers import metric, p_cell
-from ..pruning.tickets.transfer_matrix import Entry, Matrix
+from ...display.comparison import points_changed
+from ...display.numbers import metric, p_cell
+from .transfer_matrix import Entry, Matrix
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..display.figures.transfer import Square
+    from .kept_map import Square
 
 FULL, RANDOM = "every head on", "random masks"
 HEADER = (
@@ -23,7 +23,7 @@ HEADER = (
 
 def transfer_figure(found: Matrix, own: Mapping[str, str] | None = None) -> Figure:
     """The matrix: first every head on, then each mask, then random masks of each size."""
-    from ..display.figures.transfer import kept_map
+    from .kept_map import kept_map
 
     rows: list[str] = [FULL]
     squares: list[list[Square]] = [[_whole(found, target) for target in found.targets]]
@@ -39,7 +39,7 @@ def transfer_figure(found: Matrix, own: Mapping[str, str] | None = None) -> Figu
 
 
 def _whole(found: Matrix, target: str) -> Square:
-    from ..display.figures.transfer import Square
+    from .kept_map import Square
 
     one = next((e for e in (*found.entries, *found.random) if e.target == target), None)
     if one is None or one.full is None:
@@ -50,7 +50,7 @@ def _whole(found: Matrix, target: str) -> Square:
 
 
 def _square(entry: Entry | None, own: bool) -> Square:
-    from ..display.figures.transfer import Square
+    from .kept_map import Square
 
     if entry is None:
         return Square(None, hover="not measured", own=own)

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...evaluation.verdict import MARGIN, points_up
+from ...pruning.algorithms import retrains, thesis_row
+from ...pruning.outcome import mean_and_sd
+from ...pruning.state import State, StepRecord
 from ...reference import published
 from ...results import Result
 from ...tasks import points_in
-from ..algorithms import retrains, thesis_row
-from ..state import State, StepRecord
 from .margin import caveat, margin_words
-from .winning import comparable, kind, mean_and_sd, one_class, score_of, ticket_rows
+from .winning import comparable, kind, one_class, score_of, ticket_rows
 
 # task -> column of the published table
 COLUMNS_63: tuple[str, ...] = ("mnli", "qnli", "qqp", "sst2", "mrpc", "cola")

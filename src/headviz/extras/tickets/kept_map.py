@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from ...display.figures.palette import NEUTRAL, scale_for
+from ...display.figures.style import colour_bar, frame, safe
+from ...display.numbers import percent
 from ...evaluation.verdict import undecided
-from ..numbers import percent
-from .palette import NEUTRAL, scale_for
-from .style import colour_bar, frame, safe
 
 PALE, MOST = 20.0, 100.0  # per cent lost that has the full colour: at least, and at most
 HOVER = {"align": "left", "bgcolor": "#2b3037", "font": {"color": "white"}}

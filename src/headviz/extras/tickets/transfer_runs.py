@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ModelError
-from ..pruning.plan import PruningPlan
-from ..pruning.tickets.transfer_spec import TransferSpec
-from .record import PRUNE
+from ...errors import ModelError
+from ...pruning.plan import PruningPlan
+from ...runs.record import PRUNE
+from .transfer_spec import TransferSpec
 
 if TYPE_CHECKING:
-    from ..progress import Cancel, Progress
-    from ..pruning.context import Context
-    from ..pruning.tickets.transfer import Cell
-    from .reading import RunView
+    from ...progress import Cancel, Progress
+    from ...pruning.context import Context
+    from ...runs.reading import RunView
+    from .transfer import Cell
 
 # options of a run's plan that say what its masks are measured on
 _PLACE = (

@@ -6,8 +6,8 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
-from ..plan import PruningPlan
-from ..state import State
+from ...pruning.plan import PruningPlan
+from ...pruning.state import State
 
 
 def together(states: Sequence[State]) -> list[State]:

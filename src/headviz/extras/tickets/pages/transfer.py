@@ -12,17 +12,17 @@ import streamlit as st
 from ....display.recipes import call, command
 from ....errors import UserError
 from ....storage.paths import read_small
-from ...parts import recorded
-from ...shell import frame, jobs, loaders, numbers, show
-from ...shell.memo import Memo
-from . import listing as runsview
+from ....ui.pages.runs import listing as runsview
+from ....ui.pages.runs.checkpoint import state_of
+from ....ui.parts import recorded
+from ....ui.shell import frame, jobs, loaders, numbers, show
+from ....ui.shell.memo import Memo
 from . import transfer_matrix as matrixview
-from .checkpoint import state_of
 
 if TYPE_CHECKING:
-    from ....pruning.tickets.transfer import Cell
     from ....runs.reading import RunView
-    from ....runs.transfer import Planned
+    from ..transfer import Cell
+    from ..transfer_runs import Planned
 
 AS_IT_IS, RETRAINED = "Without retraining", "With retraining"
 DRAWS, MOST = 5, 200  # random masks of each size
@@ -35,7 +35,7 @@ _measured: Memo[list[Any]] = Memo(6)  # cells by their transfer; a computation t
 
 def tab(views: Sequence[RunView]) -> None:
     """The transfer among these runs and others that are chosen."""
-    from ....runs import transfer
+    from .. import transfer_runs as transfer
 
     here = [v for v in transfer.able(views) if not recorded.of(v.record.id)]
     if not here:
@@ -66,7 +66,7 @@ def tab(views: Sequence[RunView]) -> None:
 
 def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
     """The runs, their share of heads off, and how many random masks; None while that makes no transfer."""
-    from ....runs import transfer
+    from .. import transfer_runs as transfer
 
     others = transfer.able(runsview.overview())
     known = {v.record.id: v for v in (*here, *others) if not recorded.of(v.record.id)}
@@ -130,7 +130,7 @@ def _one_of_each_place(here: Sequence[RunView]) -> list[str]:
 
 def _why_not(chosen: Sequence[RunView]) -> str:
     """Why these runs make no transfer; empty if they do."""
-    from ....runs import transfer
+    from .. import transfer_runs as transfer
 
     if len(chosen) < 2:
         return "Choose a second run, of another task or model: masks are given from one to the other."
@@ -170,7 +170,7 @@ def _as_it_is(planned: Planned) -> None:
     known: list[Cell] = _measured.get(key, list)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> list[Cell]:
-        from ....runs.transfer import measure
+        from ..transfer_runs import measure
 
         return measure(planned, tuple(known), known.append, progress, cancel)
 
@@ -224,7 +224,7 @@ def _retrained(planned: Planned | None) -> None:
     place = st.text_input("or its place on the dashboard's machine", "", key="transfer_place")
     if sent is None and not place.strip():
         return
-    from ....pruning.tickets.transfer_spec import cells_of
+    from ..transfer_spec import cells_of
 
     try:
         if sent is not None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..errors import OptionError, RunError
-from ..evaluation.verdict import MARGIN
-from ..storage.paths import kind_at, outside_path
-from .common import table, warn
-from .number_types import share
+from ...commands.common import table, warn
+from ...commands.number_types import share
+from ...errors import OptionError, RunError
+from ...evaluation.verdict import MARGIN
+from ...storage.paths import kind_at, outside_path
 
 if TYPE_CHECKING:
-    from ..pruning.state import State
+    from ...pruning.state import State
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..pruning.algorithms import retrains
-    from ..pruning.tickets.margin import check_margin
-    from ..pruning.tickets.thesis_tables import table_62, table_63, table_64
+    from ...pruning.algorithms import retrains
+    from .margin import check_margin
+    from .thesis_tables import table_62, table_63, table_64
 
     for name in ("pruned_at", "retrained_at"):
         if not 0 < getattr(args, name) <= 1:
@@ -66,15 +66,15 @@ def show(result: dict[str, Any]) -> str:
 
 def _states(name: str) -> list[State]:
     """The state in a folder or of a run; for a sweep, the states of its runs, with the seeds put together."""
-    from ..pruning.state import State
-    from ..pruning.tickets.seeds_together import together
+    from ...pruning.state import State
+    from .seeds_together import together
 
     if kind_at(outside_path(name, "the run")) == "folder":
         return [State.load(name)]
-    from ..runs.queue import look
-    from ..runs.reading import state_of
-    from ..runs.record import SWEEP
-    from ..runs.registry import Registry
+    from ...runs.queue import look
+    from ...runs.reading import state_of
+    from ...runs.record import SWEEP
+    from ...runs.registry import Registry
 
     registry = Registry()
     record = look(registry, name)

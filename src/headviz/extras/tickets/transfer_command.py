@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..display.numbers import fixed, interval, points
-from ..errors import OptionError
-from ..storage.paths import out_file, outside_path
-from ..storage.writing import disk_errors
-from ..tasks import points_in
-from .common import progress_bar, table
+from ...commands.common import progress_bar, table
+from ...display.numbers import fixed, interval, points
+from ...errors import OptionError
+from ...storage.paths import out_file, outside_path
+from ...storage.writing import disk_errors
+from ...tasks import points_in
 
 if TYPE_CHECKING:
-    from ..heads import HeadMask
-    from ..pruning.context import Context
-    from ..pruning.tickets.transfer import Cell
-    from ..pruning.tickets.transfer_spec import TransferSpec
+    from ...heads import HeadMask
+    from ...pruning.context import Context
+    from .transfer import Cell
+    from .transfer_spec import TransferSpec
 
 OWN_FILES = (
     'A target of your own files also has "text_columns": ["a", "b"] and "label_column": "y"; '
@@ -30,7 +30,7 @@ RANDOM = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from ..pruning.tickets.transfer_spec import SHAPE
+    from .transfer_spec import SHAPE
 
     parser.add_argument("spec", metavar="SPEC", help=f"JSON file: {SHAPE}. {OWN_FILES}. {RANDOM}")
     parser.add_argument(
@@ -39,10 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..pruning.tickets.transfer import check_masks
-    from ..pruning.tickets.transfer_matrix import matrix
-    from ..pruning.tickets.transfer_spec import TransferSpec, line_of
-    from ..pruning.tickets.transfer_words import finding
+    from .transfer import check_masks
+    from .transfer_matrix import matrix
+    from .transfer_spec import TransferSpec, line_of
+    from .transfer_words import finding
 
     place = outside_path(args.spec, "the spec")
     spec = TransferSpec.read(place)
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def show(result: dict[str, Any]) -> str:
-    from ..pruning.tickets.margin import caveat
+    from .margin import caveat
 
     rows = [["mask of ↓, model of →", *result["targets"]]]
     rows.append(["every head on", *(fixed(v, 3) for v in result["full"])])
@@ -116,7 +116,7 @@ def _known(
     out: Path | None, spec: TransferSpec, masks: Mapping[str, HeadMask], contexts: Mapping[str, Context]
 ) -> list[Cell]:
     """Cells of an earlier, interrupted call. A file that holds anything else is refused, not written to."""
-    from ..pruning.tickets.transfer import FULL
+    from .transfer import FULL
 
     cells = _cells(out) if out is not None else []
     subjects: dict[tuple[str, int | None], str] = {}
@@ -143,7 +143,7 @@ def _known(
 
 def _cells(out: Path) -> list[Cell]:
     """The cells in a file; none if it is not there."""
-    from ..pruning.tickets.transfer_spec import cells_of
+    from .transfer_spec import cells_of
 
     if not out.exists():
         return []

@@ -20,19 +20,19 @@ from ...evaluation.dispatch import gold_answers
 from ...heads import HeadMask
 from ...models.pruning import never_empty, prune, require_prunable
 from ...progress import of_phase, tracked
+from ...pruning.check import check_base
+from ...pruning.finetune.training import fine_tune
+from ...pruning.judging import Judge, judge_of
+from ...pruning.options import FinetuneOptions
 from ...results import Result
 from ...storage.store import make_key
-from ..check import check_base
-from ..finetune.training import fine_tune
-from ..judging import Judge, judge_of
-from ..options import FinetuneOptions
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
     from ...progress import Cancel, PhaseProgress, Progress
+    from ...pruning.context import Context
+    from ...pruning.judging import Result as Evaluated
     from ...tasks import Dataset
-    from ..context import Context
-    from ..judging import Result as Evaluated
 
 FULL = ""  # the source of cells with every head on, and of random masks
 RANDOM = 5  # random masks of each size without retraining; with it, one for each seed

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from ...shell import show, state
+from ....ui.shell import show, state
 
 if TYPE_CHECKING:
-    from ....pruning.tickets.transfer import Cell
-    from ....pruning.tickets.transfer_matrix import Matrix
+    from ..transfer import Cell
+    from ..transfer_matrix import Matrix
 
 FORMULA = r"\text{kept} = \frac{m(\text{mask}) - m(\text{one answer})}{m(\text{every head}) - m(\text{one answer})}"
 SOURCE = (
@@ -22,9 +22,9 @@ SOURCE = (
 
 def draw(cells: Sequence[Cell], own: Mapping[str, str] | None) -> None:
     """``own`` says which target each mask was found on; None = the one of its name."""
-    from ....pruning.tickets.transfer_matrix import matrix
-    from ....pruning.tickets.transfer_words import finding
-    from ....runs.transfer_figure import HEADER, transfer_figure, transfer_rows
+    from ..transfer_figure import HEADER, transfer_figure, transfer_rows
+    from ..transfer_matrix import matrix
+    from ..transfer_words import finding
 
     found = matrix(cells)
     show.finding(finding(found, own, state.view().margin))

@@ -17,15 +17,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-import numpy as np
-
 from ...errors import OptionError
 from ...evaluation.constant import going_on, remark
 from ...evaluation.verdict import MARGIN
+from ...pruning.algorithms import ALGORITHMS, retrains, thesis_row
+from ...pruning.outcome import mean_and_sd
+from ...pruning.state import State, StepRecord
 from ...reference import find
 from ...results import Result
-from ..algorithms import ALGORITHMS, retrains, thesis_row
-from ..state import State, StepRecord
 from .margin import MarginTest, false_win_rate, margin_test
 
 # task -> its column in the thesis's Table 6.2
@@ -51,13 +50,6 @@ class Ticket(Result):
 def wins(full_mean: float, mean: float, sd: float) -> bool:
     """The criterion, on numbers that are not rounded."""
     return full_mean <= mean + sd
-
-
-def mean_and_sd(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and sample standard deviation; None for a single value."""
-    if not values:
-        raise ValueError("no values")
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def ticket(

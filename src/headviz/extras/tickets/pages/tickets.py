@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ....errors import UserError
-from ...shell import numbers, show
-from .checkpoint import state_of
+from ....ui.pages.runs.checkpoint import state_of
+from ....ui.shell import numbers, show
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
@@ -27,8 +27,8 @@ def tickets(views: Sequence[RunView]) -> None:
     """The highest share of heads removed at which a retrained model is as good as the full one, and published ones."""
     from ....evaluation.verdict import MARGIN
     from ....pruning.algorithms import ALGORITHMS
-    from ....pruning.tickets.seeds_together import together
-    from ....pruning.tickets.thesis_tables import table_62
+    from ..seeds_together import together
+    from ..thesis_tables import table_62
 
     able = [v for v in views if retrains(v) and v.record.spec.get("retrain_full", True)]
     states = together([s for v in able if (s := state_of(v)) is not None])

@@ -1,0 +1,30 @@
+"""Winning tickets, the thesis's tables of them, and the transfer of masks to other tasks."""
+
+from ...plugins import Command, Section, Tab
+
+COMMANDS = [
+    Command(
+        "tickets",
+        "winning tickets of finished runs, beside the published ones",
+        "headviz.extras.tickets.tickets_command",
+        after="cache",
+    ),
+    Command(
+        "transfer",
+        "masks found on one task, given to the models of others",
+        "headviz.extras.tickets.transfer_command",
+        after="tickets",
+    ),
+]
+_TRANSFER, _TICKETS = "headviz.extras.tickets.pages.transfer", "headviz.extras.tickets.pages.tickets"
+TABS = [
+    Tab("transfer", "Transfer", "prune", f"{_TRANSFER}:tab", recipe=f"{_TRANSFER}:recipe"),
+    Tab("tickets", "Winning tickets", "prune", f"{_TICKETS}:tickets", shown=f"{_TICKETS}:retrains"),
+    Tab("sweep-tickets", "Winning tickets", "sweep", f"{_TICKETS}:tickets"),
+    Tab("sweep-transfer", "Transfer", "sweep", f"{_TRANSFER}:tab"),
+]
+SECTIONS = [
+    Section(
+        "tickets", "Winning tickets", "headviz.extras.tickets.section:summary", "headviz.extras.tickets.section:report"
+    )
+]
