@@ -137,7 +137,7 @@ def test_a_slice_column_may_be_called_like_a_heading(name: str) -> None:
     evaluator = sliced()
     found = by_slice(Evaluator(evaluator.clf, replace(evaluator.data, slice_name=name)))
     table = view(found).parts[1]
-    assert len(set(table.columns)) == len(table.columns)
-    assert table.columns[0] == f"slice {name}"
+    assert len(set(table.titles("page"))) == len(table.titles("page"))
+    assert table.titles("page")[0] == f"slice {name}"
     assert f"slice {name}" in str(found)
     assert "long" in found._repr_html_()

@@ -127,7 +127,7 @@ def test_one_class_for_all_answers_is_said_first_and_its_level_is_drawn() -> Non
     assert 0.684 in [s.y0 for s in drawn.layout.shapes]
     assert "one class for all" in [a.text for a in drawn.layout.annotations]
     table = parts(found, "k", "")[1]
-    assert [row[table.columns.index("corrected")] for row in table.rows] == [1.0, pytest.approx(0.0)]
+    assert [row[table.titles("page").index("corrected")] for row in table.rows] == [1.0, pytest.approx(0.0)]
 
 
 def test_curves_stop_where_they_are_told() -> None:

@@ -316,7 +316,7 @@ def test_curves_costs_and_distances_from_the_best_are_shown() -> None:
     shown = view(found)
     assert [part.key for part in shown.parts] == ["grades", "grades_curves", "grades_cost", "grades_table"]
     table = shown.parts[-1]
-    at = table.columns.index("behind the best [low, high]")
+    at = table.titles("page").index("behind the best [low, high]")
     assert [row[at] for row in table.rows[:2]] == [None, "0.050 [0.000, 0.100]"]
     assert replace(found.scores[1], behind_low=-0.01).behind_best == "0.050 [−0.010, 0.100]"
     assert "| 0.050 [0.000, 0.100] |" in "\n".join(page(board.Recorded(found, "2026-01-01", "0.2.0", "headviz grade")))

@@ -66,7 +66,7 @@ def test_each_different_mask_is_evaluated_once() -> None:
 def test_how_many_heads_tie_and_the_spread_stand_beside_the_curve() -> None:
     found = pruning_curves(learnt(60), {ORACLE_NAME: FEW, "plain": np.arange(12.0).reshape(3, 4)}, step=0.5)
     table = parts(found, "key", "")[1]
-    told = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    told = [dict(zip(table.titles("page"), row, strict=True)) for row in table.rows]
     assert [row["heads tied"] for row in told] == [11] * 3 + [0] * 3
     assert told[1]["lowest order"] < told[1]["accuracy"] < told[1]["highest order"]
     assert f"11 of 12 heads tie by {ORACLE_NAME}" in table.caption
@@ -74,7 +74,7 @@ def test_how_many_heads_tie_and_the_spread_stand_beside_the_curve() -> None:
     assert written["tied"] == 11
     assert written["points"][1]["ties_low"] == told[1]["lowest order"]
     plain = parts(pruning_curves(learnt(20), {"plain": np.arange(12.0).reshape(3, 4)}), "key", "")[1]
-    assert "heads tied" not in plain.columns
+    assert "heads tied" not in plain.titles("page")
 
 
 def half_of(monkeypatch: pytest.MonkeyPatch, layers: list[int], seen: list[HeadMask]) -> Half:
@@ -124,7 +124,7 @@ def test_a_grade_has_its_ties_and_their_spread(monkeypatch: pytest.MonkeyPatch) 
     assert grades["magnitude"].ties_low is None
     assert {"tied", "ties_low", "ties_high"} <= set(found.to_dict()["scores"][0])
     table = view(found).parts[-1]
-    assert {"heads tied", "area over orders of ties"} <= set(table.columns)
+    assert {"heads tied", "area over orders of ties"} <= set(table.titles("page"))
 
 
 def test_stability_and_precision_of_heads_that_all_tie_are_those_of_chance() -> None:

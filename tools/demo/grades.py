@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headviz import __version__
 from headviz.analyses import board
-from headviz.analyses.grade_view import COLUMNS, columns_of, finding
+from headviz.analyses.grade_view import finding, table_of
 from headviz.analyses.grades import RANDOM, Grade
 from headviz.analyses.grading import SHAPLEY
 from headviz.demo import DATA
@@ -110,12 +110,11 @@ def page(found: board.Recorded) -> Iterator[str]:
     yield ""
     yield f"**{finding(found.grades)}**"
     yield ""
-    shown = columns_of(found.grades)
+    shown, rows = table_of(found.grades).for_files()
     yield f"| {' | '.join(shown)} |"
     yield f"|{'---|' * len(shown)}"
-    for grade in found.grades:
-        values = [getattr(grade, COLUMNS[name]) for name in shown[1:]]
-        yield f"| `{grade.score}` | {' | '.join(_cell(v) for v in values)} |"
+    for score, *values in rows:
+        yield f"| `{score}` | {' | '.join(_cell(v) for v in values)} |"
     yield ""
     yield from COLUMNS_READ.format(planted=found.grades.planted).splitlines()
     yield ""

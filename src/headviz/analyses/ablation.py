@@ -246,13 +246,12 @@ def view(found: Ablation) -> View:
             ),
             Table(
                 "ablation_table",
-                ("head", "cost", *ENDS, "p", "q"),
+                ("head", *in_points("cost", *ENDS), "p", "q"),
                 [
                     [h, *(scale * float(t[h]) for t in tables), float(found.p_value[h]), float(found.q_value[h])]
                     for h in highest(found.values)
                 ],
                 f"All heads, the costliest first; costs in points.{order_told(found.tied, len(found.base.kept))}",
-                in_points("cost"),
                 shortened=12,
                 height=300,
             ),
@@ -276,7 +275,7 @@ def _harmful(found: Ablation) -> list[Table]:
         "Heads that do harm: what the model gains without each, in points. They are the best of many, so expect less "
         f"on new data.{order_told(tied(found.values[h] for h in heads), len(heads))}"
     )
-    return [Table("harmful_table", ("head", "gain", *ENDS, "p", "q"), rows, caption, in_points("gain"))] if rows else []
+    return [Table("harmful_table", ("head", *in_points("gain", *ENDS), "p", "q"), rows, caption)] if rows else []
 
 
 def cost_grid(found: Ablation) -> Grid:

@@ -250,10 +250,9 @@ def view(found: AllButOne) -> View:
             ),
             Table(
                 "all_but_one_table",
-                ("best head", "change", *ENDS, "p", "q", "answers"),
+                ("best head", *in_points("change", *ENDS), "p", "q", "answers"),
                 rows,
                 "The best single head of each layer; changes in points.",
-                in_points("change"),
                 height=None if len(rows) <= 24 else 400,
             ),
         ),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..display.table import Column, columns
 from ..display.table import Table as Table
 from ..evaluation.verdict import MARGIN
 from ..heads import CLASSIFICATION, TRANSLATION
@@ -66,9 +67,9 @@ PAIRED = "q: Benjamini-Hochberg over all heads; intervals: paired on the same ex
 COST = r"c_h = m(\text{full}) - m(\text{full without } h)"
 
 
-def in_points(*columns: str) -> dict[str, str]:
-    """Formats for columns of points, all with the same decimals."""
-    return dict.fromkeys((*columns, *ENDS), "%.2f")
+def in_points(*titles: str) -> tuple[Column, ...]:
+    """Columns of points, all with the same decimals."""
+    return columns("%.2f", *titles)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..display.numbers import points
+from ..display.table import Column, columns
 from ..errors import OptionError
 from ..evaluation.comparison import Answers, Delta, deltas, measure
 from ..evaluation.constant import going_on, remark_on
@@ -290,9 +291,10 @@ def view(found: BySlice) -> View:
         ]
         for k in found.slices
     ]
-    costs = ("costliest head", "cost", "elsewhere", *ENDS, "p", "q", "heads that cost", "answers")
-    headings = ("examples", about.metric, "one class", *costs)
-    kind = f"slice {found.slice_name}" if found.slice_name in headings else found.slice_name
+    headings: list[Column | str] = ["examples", *columns("%.2f" if scale == 1 else "%.3f", about.metric, "one class")]
+    headings += ["costliest head", *in_points("cost", "elsewhere", *ENDS), "p", "q", "heads that cost", "answers"]
+    taken = {h if isinstance(h, str) else h.title for h in headings}
+    kind = f"slice {found.slice_name}" if found.slice_name in taken else found.slice_name
     return View(
         finding(found),
         (
@@ -313,8 +315,6 @@ def view(found: BySlice) -> View:
                 f"Costs in points. One class: the {about.metric} of the best constant answer. Elsewhere: what the same "
                 "head costs all other examples. The costliest of many heads was chosen on these very examples: expect "
                 "a little less on new ones.",
-                in_points("cost", "elsewhere")
-                | dict.fromkeys((about.metric, "one class"), "%.2f" if scale == 1 else "%.3f"),
                 [found.base.without([k.head]) if k.head else None for k in found.slices],
                 "Choose a row to switch its head off in the Mask lab.",
                 height=None if len(rows) <= 24 else 400,

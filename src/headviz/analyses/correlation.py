@@ -18,6 +18,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ..display.numbers import number
+from ..display.table import columns
 from ..errors import OptionError, unknown_choice
 from ..evaluation.verdict import verdict
 from ..heads import CLASSIFICATION
@@ -259,17 +260,15 @@ def view(found: CorrelationGrids) -> View:
             ),
             Table(
                 "correlation_bands",
-                ("correlation", *shares),
+                ("correlation", *columns("%.1f", *shares)),
                 [[f"{b.low:g} to {b.high:g}", 100 * b.pretrained, 100 * b.fine_tuned] for b in found.bands],
                 "Share of the measured heads in each band; pre-trained, the mean of each fresh head's own share.",
-                dict.fromkeys(shares, "%.1f"),
             ),
             Table(
                 "correlation_levels",
-                ("model", "mean ρ", "mean |ρ|"),
+                ("model", *columns("%.3f", "mean ρ", "mean |ρ|")),
                 [[f"{kind}, {x.model}", x.signed, x.absolute] for kind, levels in both for x in levels],
                 "Means over the heads, of each model on its own.",
-                dict.fromkeys(("mean ρ", "mean |ρ|"), "%.3f"),
             ),
         ),
         about=(("data", f"{found.data}, {found.n:,} examples"), ("pre-trained", found.source)),

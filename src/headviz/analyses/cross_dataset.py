@@ -168,10 +168,9 @@ def view(found: CrossDataset) -> View:
             ),
             Table(
                 "cross_table",
-                ("head", *names),
+                ("head", *in_points(*names)),
                 rows,
                 f"The cost of each head on both, in points, the costliest on {names[0]} first.",
-                in_points(*names),
                 shortened=12,
                 height=300,
             ),

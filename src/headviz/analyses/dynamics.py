@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..display.numbers import metric as metric_text
 from ..display.recipes import Code, call
+from ..display.table import columns
 from ..errors import ModelError
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
@@ -224,7 +225,7 @@ def finding(found: Dynamics) -> str:
 def view(found: Dynamics) -> View:
     last = found.checkpoints[-1]
     about = last.curves.subject
-    columns = ("unpruned", "share off", "share of unpruned", "corrected")
+    shares = columns("%.3f", "unpruned", "share off", "share of unpruned", "corrected")
     return View(
         finding(found),
         (
@@ -238,7 +239,7 @@ def view(found: Dynamics) -> View:
             ),
             Table(
                 "dynamics_table",
-                ("checkpoint", *columns),
+                ("checkpoint", *shares),
                 [
                     [c.name, c.baseline, s, r, p.corrected]
                     for c in found.checkpoints
@@ -246,7 +247,6 @@ def view(found: Dynamics) -> View:
                 ],
                 "The metric as a share of each checkpoint's own unpruned metric; corrected: of what that has above the "
                 f"best constant answer.{_ties(found)}",
-                dict.fromkeys(columns, "%.3f"),
                 height=300,
             ),
         ),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ..display.numbers import number
+from ..display.table import Column
 from .analysis import Picture, Table, View
 from .grades import RANDOM, Grade, Grades
 from .orders import SHARES
@@ -24,26 +26,30 @@ PLANTED = " AUROC, precision: against the heads whose part is known."
 FIRST = 5  # curves that have a colour: more cannot be told apart
 LEAST_SECONDS = 1e-5  # the axis is logarithmic
 
-COLUMNS = {  # heading -> field of a grade
-    "score": "score",
-    "area": "area",
-    "95 % low": "area_low",
-    "95 % high": "area_high",
-    "heads tied": "heads_tied",
-    "area over orders of ties": "over_ties",
-    "behind the best [low, high]": "behind_best",
-    "lead over random": "lead",
-    "area, highest removed first": "area_top",
-    "CPR": "cpr",
-    "CMD": "cmd",
-    "agreement with exact cost": "agreement",
-    "agreement with Shapley": "shapley",
-    "AUROC": "auroc",
-    "precision": "precision",
-    "stability": "stability",
-    "CPU seconds per example": "seconds",
-}
-TEXTS = ("score", "heads tied", "area over orders of ties", "behind the best [low, high]")
+
+def _column(title: str, field: str, form: str = "%.3f") -> Column:
+    return Column(title, form, attrgetter(field))
+
+
+COLUMNS = (
+    _column("score", "score", ""),
+    _column("area", "area"),
+    _column("95 % low", "area_low"),
+    _column("95 % high", "area_high"),
+    _column("heads tied", "heads_tied", ""),
+    _column("area over orders of ties", "over_ties", ""),
+    _column("behind the best [low, high]", "behind_best", ""),
+    _column("lead over random", "lead"),
+    _column("area, highest removed first", "area_top"),
+    _column("CPR", "cpr"),
+    _column("CMD", "cmd"),
+    _column("agreement with exact cost", "agreement"),
+    _column("agreement with Shapley", "shapley"),
+    _column("AUROC", "auroc"),
+    _column("precision", "precision"),
+    _column("stability", "stability"),
+    _column("CPU seconds per example", "seconds", "%.4f"),
+)
 
 
 def figure(found: Grades) -> Figure:
@@ -143,16 +149,14 @@ def finding(found: Grades) -> str:
     return f"{said}. Worse than random orders: {', '.join(worse)}." if worse else f"{said}."
 
 
-def columns_of(found: Grades) -> tuple[str, ...]:
-    """The columns in which some score has a value."""
-    return tuple(c for c, name in COLUMNS.items() if any(getattr(g, name) is not None for g in found))
+def table_of(found: Grades) -> Table:
+    """The scores with the columns in which some score has a value."""
+    caption = MEASURED + (PLANTED if found.planted else "")
+    return Table.of("grades_table", COLUMNS, found.scores, caption=caption).filled()
 
 
 def view(found: Grades) -> View:
-    columns = columns_of(found)
-    rows = [[getattr(g, COLUMNS[c]) for c in columns] for g in found.scores]
     truth = f"{found.planted} heads with a known part" if found.planted else "no head's part is known"
-    formats = {c: "%.3f" for c in columns if c not in TEXTS} | {columns[-1]: "%.4f"}
     pictures = [Picture("grades", lambda: figure(found), KEPT)]
     if any(g.curve for g in found):
         pictures.append(Picture("grades_curves", lambda: curves(found), CURVES))
@@ -160,6 +164,6 @@ def view(found: Grades) -> View:
         pictures.append(Picture("grades_cost", lambda: cost(found), COST))
     return View(
         finding(found),
-        (*pictures, Table("grades_table", columns, rows, MEASURED + (PLANTED if found.planted else ""), formats)),
+        (*pictures, table_of(found)),
         about=(("data", f"{found.data}, {found.n:,} examples"), ("truth", truth)),
     )

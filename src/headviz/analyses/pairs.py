@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..display.numbers import number, signed
+from ..display.table import Column, columns
 from ..heads import HeadId
 from ..results import Result
 from .analysis import ENDS, Picture, Table, View
@@ -110,7 +111,7 @@ def view(found: Interactions) -> View:
         agree = f" In the table below, the rank correlation of estimates and exact values is {rank}."
     rows = [[(p.first, p.second), p.value, p.low, p.high, p.q, p.estimate] for p in found.pairs]
     groups = [[", ".join(map(str, group)), len(group)] for group in found.groups]
-    four = dict.fromkeys(("interaction", *ENDS, "estimate"), "%+.4f")
+    four = "%+.4f"
     parts: list[Picture | Table] = [
         Picture(
             "interactions_matrix",
@@ -123,10 +124,9 @@ def view(found: Interactions) -> View:
         ),
         Table(
             "interactions_pairs",
-            ("pair", "interaction", *ENDS, "q", "estimate"),
+            ("pair", *columns(four, "interaction", *ENDS), "q", Column("estimate", four)),
             rows,
             "The pairs computed exactly, in loss; q: Benjamini-Hochberg over all pairs, those not computed included.",
-            four,
             shortened=12,
             height=320,
         ),

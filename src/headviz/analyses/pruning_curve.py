@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..display.numbers import number
 from ..display.recipes import Code, call
+from ..display.table import Column, columns
 from ..errors import OptionError, require_kind
 from ..evaluation.comparison import Answers, deltas, measure
 from ..evaluation.constant import corrected, remark_on
@@ -291,11 +292,15 @@ def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]
         Picture(key, lambda: figure(found), caption + (WHISKERS if ties else ""), formula),
         Table(
             f"{key}_table",
-            ("order", "share off", "heads off", metric, *ties, "change", *ENDS, "p", "corrected", "answers"),
+            (
+                *("order", Column("share off", "%.3f"), "heads off", Column(metric, form)),
+                *(ties[:1] + columns(form, *ties[1:])),
+                *in_points("change", *ENDS),
+                *("p", Column("corrected", "%.3f"), "answers"),
+            ),
             rows,
             "Changes in points. Corrected: the share that is left of what the full model has above the best constant "
             f"answer.{best}{ties_beside(found.curves)}",
-            in_points("change") | {"corrected": "%.3f", "share off": "%.3f"} | dict.fromkeys((metric, *ties[1:]), form),
             [p.mask for _, p in points],
             "Choose a row to take its mask to the Mask lab.",
             height=300,

@@ -261,11 +261,10 @@ def view(found: Redundant) -> View:
         ),
         Table(
             "redundant_table",
-            ("pair", *costs, *ENDS, "q"),
+            ("pair", *in_points(*costs, *ENDS), "q"),
             rows,
             f"Costs in points, of pairs whose heads have no clear cost one by one ({found.harmless} heads have none). "
             "Excess: what the pair costs beyond the sum of both, with its 95 % interval and q.",
-            in_points(*costs),
         ),
     )
     return View(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..display.table import columns
 from ..heads import HeadId
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
@@ -67,9 +68,8 @@ def importance_table(found: Sequence[RoleImportance], score: str) -> Table:
         rows.append([one.role, len(one.heads), one.heads, one.difference, low, high, one.q])
     return Table(
         "roles_importance",
-        ("role", "heads", "which", "rank against others", *ENDS, "q"),
+        ("role", "heads", "which", *columns("%+.0f", "rank against others", *ENDS), "q"),
         rows,
         f"Do heads with a role matter more? Every head is ranked by {score}, from 0 (matters least) to 100 (most). The "
         "table has the mean rank of these heads minus that of all others; above 0 they matter more.",
-        dict.fromkeys(("rank against others", *ENDS), "%+.0f"),
     )

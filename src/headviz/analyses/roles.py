@@ -20,6 +20,7 @@ from ..attribution.relations import (
     linked_tokens,
 )
 from ..display.recipes import Code, call
+from ..display.table import columns
 from ..errors import OptionError
 from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, tracked
@@ -295,10 +296,9 @@ def view(found: Roles) -> View:
             ),
             Table(
                 "roles_table",
-                ("head", "looks at", "share, %", "chance, %", "q"),
+                ("head", "looks at", *columns("%.1f", "share, %", "chance, %"), "q"),
                 [[head, role.name, 100 * role.share, 100 * role.baseline, role.q] for head, role in best],
                 "The relation of each head with the largest excess over chance.",
-                dict.fromkeys(("share, %", "chance, %"), "%.1f"),
                 shortened=20,
                 height=400,
             ),

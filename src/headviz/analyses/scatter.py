@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..display.numbers import number, signed
+from ..display.table import Column
 from ..errors import MaskError, OptionError, unknown_choice
 from ..heads import CLASSIFICATION, HeadId
 from ..results import Result
@@ -93,10 +94,9 @@ def view(found: Scatter) -> View:
             Picture("scatter", lambda: figure(found), f"One point per connection; explained: {found.target}."),
             Table(
                 "scatter_table",
-                ("connection", "attention", found.method),
+                ("connection", Column("attention", "%.4f"), found.method),
                 rows,
                 "The strongest attribution first.",
-                {"attention": "%.4f", found.method: "%.4g"},
                 shortened=12,
                 height=300,
             ),

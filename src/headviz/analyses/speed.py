@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..display.table import columns
 from ..errors import OptionError
 from ..heads import CLASSIFICATION, HeadMask
 from ..models.text_length import LENGTH
@@ -21,7 +22,7 @@ from ..results import Result
 from ..statistics.intervals import interval_of_mean
 from ..storage.exchange import MaskLike
 from . import published
-from .analysis import MICHEL, Analysis, Option, Picture, Table, View
+from .analysis import ENDS, MICHEL, Analysis, Option, Picture, Table, View
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -285,7 +286,7 @@ def finding(found: Speed) -> str:
 
 def view(found: Speed) -> View:
     scatter = max(sd / mean for r in found.rows for mean, sd in ((r.full, r.full_sd), (r.pruned, r.pruned_sd)))
-    rates, ratios = ("full, ex/s", "sd", "pruned, ex/s", "sd pruned"), ("ratio", "95 % low", "95 % high")
+    rates = columns("%.1f", "full, ex/s", "sd", "pruned, ex/s", "sd pruned")
     threads = "1 thread" if found.threads == 1 else f"{found.threads} threads"
     return View(
         finding(found),
@@ -304,13 +305,12 @@ def view(found: Speed) -> View:
             ),
             Table(
                 "speed_table",
-                ("batch", *rates, *ratios),
+                ("batch", *rates, *columns("%.2f", "ratio", *ENDS)),
                 [
                     [r.batch, r.full, r.full_sd, r.pruned, r.pruned_sd, r.ratio, r.ratio_low, r.ratio_high]
                     for r in found.rows
                 ],
                 "Both models timed in turn, pair by pair; the ratio is that of the two speeds.",
-                dict.fromkeys(rates, "%.1f") | dict.fromkeys(ratios, "%.2f"),
             ),
         ),
         about=(("model", found.model), ("device", f"{found.device}, {threads}")),

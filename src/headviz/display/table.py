@@ -5,8 +5,8 @@ The places are the terminal, a page, a report, a notebook, and files. Files have
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..heads import HeadId, HeadMask, head_name
@@ -55,15 +55,19 @@ class Column:
         return " " + (self.ends_format(low, high) if self.ends_format else f"[{self.text(low)}, {self.text(high)}]")
 
 
+def columns(form: Format, *titles: str) -> tuple[Column, ...]:
+    """Columns that are written alike."""
+    return tuple(Column(title, form) for title in titles)
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of cells: a text, a number, a head, several heads, or None. ``of`` reads them from items."""
 
     key: str
-    columns: Sequence[Column | str]  # a text is the title of a column
+    columns: Sequence[Column | str]  # a text is the title of a column whose cells are written by their kind
     rows: Sequence[Sequence[Any]]
     caption: str = ""
-    formats: Mapping[str, Format] = field(default_factory=dict)  # of columns that are given by their titles
     masks: Sequence[HeadMask | None] = ()  # by row: what choosing the row takes to the Mask lab
     hint: str = ""  # what choosing a row does
     shortened: int | None = None  # at the terminal: no more rows than these
@@ -80,7 +84,7 @@ class Table:
 
     @property
     def declared(self) -> list[Column]:
-        return [c if isinstance(c, Column) else Column(c, self.formats.get(c, "")) for c in self.columns]
+        return [c if isinstance(c, Column) else Column(c) for c in self.columns]
 
     def shown(self, place: str) -> list[tuple[int, Column]]:
         """The columns that this place shows, each with its number."""

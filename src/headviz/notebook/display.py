@@ -16,6 +16,7 @@ from ..analyses.catalogue import made_by
 from ..commands.view_text import text_of
 from ..display.comparison import change_table, metric_change
 from ..display.numbers import p_text
+from ..display.table import Column
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, HeadScores, head_of, highest
 from ..ties import order_told
@@ -170,7 +171,7 @@ def _maps_figure(maps: Maps, head: Any = None, what: str = "attribution") -> Fig
 def _tokens(found: TokenAttributions) -> View:
     rows = sorted(zip(found.tokens, map(float, found.values), strict=True), key=lambda row: -abs(row[1]))
     said = f"What each token speaks for '{found.target_label}'; integration error {100 * found.error:.1f} %."
-    return View(said, (Table("tokens", ("token", "attribution"), rows, formats={"attribution": "%+.3f"}),))
+    return View(said, (Table("tokens", ("token", Column("attribution", "%+.3f")), rows),))
 
 
 def _tokens_figure(found: TokenAttributions) -> Figure:
@@ -186,7 +187,7 @@ def _patching(found: Patching) -> View:
     mask = HeadMask.from_array(~np.isnan(found.effect))
     return View(
         said,
-        (Table("strongest", ("head", "effect"), rows, "The strongest heads.", {"effect": "%+.3f"}),),
+        (Table("strongest", ("head", Column("effect", "%+.3f")), rows, "The strongest heads."),),
         Grid("effect", mask, found.effect, "effect", caption),
     )
 
@@ -198,7 +199,7 @@ def _evaluation(found: Evaluation) -> View:
     rows = [(name, value, found.constant.get(name)) for name, value in found.metrics.items()]
     several = f"mean of {len(found.draws)} draws"
     rows += [(f"{name}, {several}", drawn["mean"], None) for name, drawn in found.over_draws().items()]
-    parts = [Table("metrics", ("metric", "value", "one class for all"), rows, formats={"value": "%.4f"})]
+    parts = [Table("metrics", ("metric", Column("value", "%.4f"), "one class for all"), rows)]
     if found.predicted:
         parts.append(Table("predicted", ("answer", "times"), list(found.predicted.items())))
     off = None if found.mask is None or found.mask.is_full else _mask(found.mask).grid
