@@ -26,7 +26,6 @@ from .options import FinetuneOptions
 from .plan import PruningPlan
 from .repair.apply import require_repairable
 from .repair.kinds import NOTHING
-from .rows import rows_of
 from .state import BUILD, State, Work
 from .step_scores import parts_of, require_score
 
@@ -51,7 +50,7 @@ def start(
     """Check the plan against its models and data, and evaluate θ* with all heads."""
     clf, algorithm = context.clf, ALGORITHMS[plan.algorithm]
     _check_model(clf, plan)
-    steps = heads_off(plan, len(rows_of(plan, clf)), clf.num_heads)
+    steps = heads_off(plan, len(plan.rows(clf)), clf.num_heads)
     if _cuts(plan) and clf.family.why_not_empty and steps[-1] >= clf.num_heads and not plan.keep_per_layer:
         raise OptionError(
             f"A layer may lose all its heads in this plan, and {clf.family.why_not_empty}. "
@@ -188,7 +187,7 @@ def scored_on(context: Context, plan: PruningPlan) -> tuple[Dataset, ...]:
 
 def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
     """Notes for the user about the steps and the scoring samples."""
-    rows, heads = len(rows_of(plan, context.clf)), context.clf.num_heads
+    rows, heads = len(plan.rows(context.clf)), context.clf.num_heads
     by_steps = plan.sparsities is None and plan.last_step == sizes.FULL
     notes = sizes.beyond(rows * heads, heads_off(plan, rows, heads), plan.until) if by_steps else []
     drawn = scored_on(context, plan)

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError, seed_number, whole_number
 from ..heads import LEAST_STEP
@@ -20,6 +20,9 @@ from .algorithms import ALGORITHMS
 from .options import FinetuneOptions, Source, choice, read_options, share, tuples, without_repeats
 from .repair.kinds import NOTHING, REPAIRS
 from .sizes import FULL, TARGET
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
 
 LENGTH_FILTERS = ("quantile", "std", "none")
 KEEP_MODELS = ("last", "all")
@@ -149,6 +152,14 @@ class PruningPlan(Source):
         for name in ("train_limit", "dev_limit"):
             if getattr(self, name) is not None:
                 whole_number(getattr(self, name), name, 1)
+
+    def rows(self, clf: Classifier) -> range:
+        """The rows of the grid from which heads are removed: all, or those of one stack of the model."""
+        if self.stack is None:
+            return range(clf.num_layers)
+        if self.stack not in clf.stacks:
+            raise OptionError(f"'{clf.name}' has no stack '{self.stack}'. Its stacks: {', '.join(clf.stacks)}.")
+        return clf.stacks[self.stack]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON's own types; ``from_dict`` reads them back to an equal plan."""

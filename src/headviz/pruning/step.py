@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from ..errors import RunError
 from ..heads import HeadId, HeadMask
 from ..models.pruning import prune
 from ..progress import Cancel, PhaseProgress, Progress, of_phase
-from ..scores.gate_scores import gate_gradients
+from ..scores.gate_scores import gate_gradients, learn_count
 from ..scores.learned import OPEN
+from ..scores.parts import join, measure
+from ..scores.scoring import Scoring, score_heads
 from ..scores.statistics import total
 from ..ties import Seed, grid_values, lowest, tied
 from .algorithms import ALGORITHMS, FisherSearch, LearnGates, Question, Remove, Score
@@ -26,13 +29,13 @@ from .plan import DRAWN, PruningPlan
 from .repair.apply import Repaired, repaired
 from .repair.kinds import NOTHING
 from .replay import Replay, mask_of, trained_at
-from .rows import rows_of
 from .search import rearranged, search
 from .state import BUILD, Choice, Done, Scored, ScorePart, State, Work, checkpoint_folder
-from .step_scores import Scoring, exact_gates, measured_part, plain_table, score_table, scored
+from .step_scores import keywords, plain_table, scored
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
+    from ..tasks import Dataset
     from .context import Context
 
 
@@ -51,7 +54,7 @@ class Step:
         self.context, self.plan, self.state, self.work = context, plan, state, work
         self.progress, self.cancel = progress, cancel
         self.full = HeadMask.full(state.num_layers, state.num_heads)
-        self.rows = rows_of(plan, context.clf)
+        self.rows = plan.rows(context.clf)
         before = state.choice(work.seed, work.step - 1)
         self.before = self.full if before is None else mask_of(state, before)  # the mask of the previous step
 
@@ -83,8 +86,13 @@ class Step:
         if not isinstance(question, Score):
             raise RunError(f"The choice {self.work.key} asks for no scores, so it has no parts.")
         clf, mask = self._scored(question)
-        tables = measured_part(clf, self._sample, self.plan, number, self._how(mask), self.context.memory)
-        return ScorePart(tables, time.perf_counter() - start)
+        # the encoded texts are kept for the other parts
+        key = (clf.digest, clf.under(mask).hex, self.sample.digest, self.plan.digest, self.work.seed)
+        known = self.context.memory.get("scoring")
+        if known is None or known[0] != key:
+            known = self.context.memory["scoring"] = (key, Scoring(clf, self.sample, **self._keywords(mask)))
+        known[1].progress, known[1].cancel = self._progress("score"), self.cancel
+        return ScorePart(measure(known[1], number), time.perf_counter() - start)
 
     def build(self) -> Done:
         """Make the model of this step and evaluate it."""
@@ -117,7 +125,7 @@ class Step:
 
     def _searched(self, size: int) -> tuple[HeadMask, Scored]:
         """Search and rearrange for a size, from θ*'s gradients (computed once per seed)."""
-        context, plan, data = self.context, self.plan, self._sample
+        context, plan, data = self.context, self.plan, self.sample
         key = ("gradients", plan.label_order, data.digest)  # with the label order, because plans share a context
         if key not in context.memory:
             context.memory[key] = gate_gradients(
@@ -151,11 +159,25 @@ class Step:
     def _answer(self, question: Question, parts: Sequence[ScorePart]) -> Scored:
         if isinstance(question, LearnGates):
             return self._learned(question)
-        if self.plan.score_source == "masked-lm":
-            return self._of_masked_lm(question)
-        clf, mask = self._scored(question)
-        tables = [part.tables for part in parts] or None
-        return score_table(self.context.score, clf, self._sample, self.plan, self._how(mask), tables)
+        context, plan, data = self.context, self.plan, self.sample
+        how: dict[str, Any] = {"seed": self.work.seed, "progress": self._progress("score"), "cancel": self.cancel}
+        options = dict(plan.score_options)
+        found: Any
+        if plan.score_source == "masked-lm":  # θ0 at its own task under the mask, not the model that was given
+            from .masked_lm import masked_lm_scores
+
+            clf, mask = context.masked_lm(), question.trained if question.mask is None else question.mask
+            found = masked_lm_scores(clf, data, plan.score, mask=mask, options=options, **how)
+        else:
+            clf, mask = self._scored(question)
+            if context.score is not None:
+                order = plan.label_order
+                found = context.score(clf, data, plan.score, mask=mask, options=options, label_order=order, **how)
+            elif parts:
+                found = join(Scoring(clf, data, **self._keywords(mask)), [dict(part.tables) for part in parts])
+            else:
+                found = score_heads(clf, data, **self._keywords(mask))
+        return scored(found, clf, data, plan, mask)
 
     def _scored(self, question: Score) -> tuple[Classifier, HeadMask | None]:
         """The model that a question is about, and the mask that it is scored under."""
@@ -185,16 +207,6 @@ class Step:
             assert model is not None
         return model
 
-    def _of_masked_lm(self, question: Score) -> Scored:
-        """Scores of θ0 at its own task under the mask, not of the model that was given."""
-        from .masked_lm import masked_lm_scores
-
-        clf = self.context.masked_lm()
-        mask = question.trained if question.mask is None else question.mask
-        options = dict(self.plan.score_options)
-        found = masked_lm_scores(clf, self._sample, self.plan.score, options=options, **self._how(mask).given)
-        return scored(found, clf, self._sample, self.plan, mask)
-
     def _learned(self, question: LearnGates) -> Scored:
         """The logits of gates that are learned until exactly so many are open."""
         heads, start = len(self._left(self.full)), question.gates
@@ -202,16 +214,17 @@ class Step:
             start = np.full((self.state.num_layers, self.state.num_heads), np.nan)
             start[self.rows.start : self.rows.stop] = OPEN
         counts = heads - len(question.mask.off), heads - question.size
-        logits = exact_gates(self.context.clf, self._sample, self.plan, self._how(None), start, counts)
-        return Scored(plain_table(logits), samples=len(self._sample))
+        scoring = Scoring(self.context.clf, self.sample, **self._keywords(None))
+        return Scored(plain_table(learn_count(scoring, start, *counts)), samples=len(self.sample))
 
-    @property
-    def _sample(self) -> Any:
+    @cached_property
+    def sample(self) -> Dataset:
         return self.context.sample(self.plan, self.work.seed, self.plan.samples)
 
-    def _how(self, mask: HeadMask | None) -> Scoring:
+    def _keywords(self, mask: HeadMask | None) -> dict[str, Any]:
         place = checkpoint_folder(self.context.folder, self.work.seed, self.work.step) / "score.safetensors"
-        return Scoring(self.work.seed, mask, self._progress("score"), self.cancel, place)
+        how = {"progress": self._progress("score"), "cancel": self.cancel, "checkpoint": place}
+        return keywords(self.plan, self.work.seed, mask=mask, **how)
 
     # models -----------------------------------------------------------------------------------
 

@@ -1,10 +1,7 @@
-"""Scores for the algorithms: from the table of ``headviz.scores``, or from the caller's own function."""
+"""The plan's score: its keywords, its checks, and its table as a state keeps it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,53 +15,16 @@ from .state import Scored, Table
 if TYPE_CHECKING:
     from ..heads import HeadMask
     from ..models.classifier import Classifier
-    from ..progress import Cancel, Progress
     from ..tasks import Dataset
     from .context import ScoreFunction
     from .plan import PruningPlan
 
 
-@dataclass(frozen=True)
-class Scoring:
-    """How a model is scored: random seed, mask, progress and cancel."""
-
-    seed: int
-    mask: HeadMask | None
-    progress: Progress | None = None
-    cancel: Cancel | None = None
-    checkpoint: Path | None = None  # a file in which a score that learns keeps what it has
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """What a score function of the caller's is given."""
-        return {name: getattr(self, name) for name in ("seed", "mask", "progress", "cancel")}
-
-
-def score_table(
-    function: ScoreFunction | None,
-    clf: Classifier,
-    data: Dataset,
-    plan: PruningPlan,
-    how: Scoring,
-    parts: Sequence[Mapping[str, np.ndarray]] | None = None,
-) -> Scored:
-    """One scoring by the plan's score, or by the caller's own function.
-
-    ``parts`` are the values of its examples if they were measured before; then they are only joined.
-    """
-    if parts is not None:
-        from ..scores.parts import join
-        from ..scores.scoring import Scoring as HeadScoring
-
-        found: Any = join(HeadScoring(clf, data, **_keywords(plan, how)), [dict(p) for p in parts])
-    elif function is None:
-        from ..scores import score_heads
-
-        found = score_heads(clf, data, **_keywords(plan, how))
-    else:
-        options = dict(plan.score_options)
-        found = function(clf, data, plan.score, options=options, label_order=plan.label_order, **how.given)
-    return scored(found, clf, data, plan, how.mask)
+def keywords(plan: PruningPlan, seed: int, **how: Any) -> dict[str, Any]:
+    """Keywords for ``score_heads``; ``how`` = mask, progress, cancel, checkpoint."""
+    # Not cached: an interrupted scoring's values come from other batches, so their last bits may differ.
+    options = table_options(plan.score, dict(plan.score_options), seed)
+    return {**how, "label_order": plan.label_order, "cache": False, **options}
 
 
 def scored(found: Any, clf: Classifier, data: Dataset, plan: PruningPlan, mask: HeadMask | None) -> Scored:
@@ -107,33 +67,6 @@ def table_options(score: str, options: dict[str, Any], seed: int) -> dict[str, A
     return {**named, **options}
 
 
-def _keywords(plan: PruningPlan, how: Scoring) -> dict[str, Any]:
-    # Not cached: an interrupted scoring's values come from other batches, so their last bits may differ.
-    return {
-        "mask": how.mask,
-        "label_order": plan.label_order,
-        "progress": how.progress,
-        "cancel": how.cancel,
-        "cache": False,
-        "checkpoint": how.checkpoint,
-        **table_options(plan.score, dict(plan.score_options), how.seed),
-    }
-
-
-def exact_gates(
-    clf: Classifier, data: Dataset, plan: PruningPlan, how: Scoring, start: np.ndarray, counts: tuple[int, int]
-) -> np.ndarray:
-    """[L, H] logits of the gates once only ``counts[1]`` of them are kept, learned from ``counts[0]`` on.
-
-    ``start`` has the logits to begin with; NaN in it = a head that stays on.
-    """
-    from ..scores.gate_scores import learn_count
-    from ..scores.scoring import Scoring as HeadScoring
-
-    scoring = HeadScoring(clf, data, **_keywords(plan, how))
-    return learn_count(scoring, start, *counts)
-
-
 def parts_of(plan: PruningPlan, function: ScoreFunction | None, examples: int) -> int:
     """Into how many parts each scoring of a plan can be split; 1 = it cannot be split."""
     own = function is not None or plan.score_source != "fine-tuned" or ALGORITHMS[plan.algorithm].only_score
@@ -142,21 +75,6 @@ def parts_of(plan: PruningPlan, function: ScoreFunction | None, examples: int) -
     from ..scores.parts import count
 
     return count(plan.score, examples)
-
-
-def measured_part(
-    clf: Classifier, data: Dataset, plan: PruningPlan, part: int, how: Scoring, memory: dict[Any, Any]
-) -> Mapping[str, np.ndarray]:
-    """The values of one part's examples. ``memory`` keeps the encoded texts for the other parts."""
-    from ..scores.parts import measure
-    from ..scores.scoring import Scoring as HeadScoring
-
-    key = (clf.digest, clf.under(how.mask).hex, data.digest, plan.digest, how.seed)
-    known = memory.get("scoring")
-    if known is None or known[0] != key:
-        known = memory["scoring"] = (key, HeadScoring(clf, data, **_keywords(plan, how)))
-    known[1].progress, known[1].cancel = how.progress, how.cancel
-    return measure(known[1], part)
 
 
 def plain_table(values: np.ndarray) -> Table:

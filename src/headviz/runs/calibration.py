@@ -110,7 +110,8 @@ def _evaluation(prepared: Prepared, order: Sequence[str] | None, cancel: Cancel 
 
 
 def _scoring(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) -> float:
-    from ..pruning.step_scores import Scoring, score_table
+    from ..pruning.step_scores import keywords
+    from ..scores.scoring import score_heads
 
     context = prepared.context
     whole = context.sample(plan, plan.seeds[0], plan.samples)
@@ -123,7 +124,7 @@ def _scoring(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) -> fl
 
     def seconds(part: Dataset) -> float:
         begun = time.perf_counter()
-        score_table(context.score, context.clf, part, few, Scoring(plan.seeds[0], None, cancel=cancel))
+        score_heads(context.clf, part, **keywords(few, plan.seeds[0], cancel=cancel))
         return time.perf_counter() - begun
 
     if rounds is not None:

@@ -80,7 +80,6 @@ def prepare_all(
 def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cancel: Cancel | None) -> Prepared:
     from ..pruning.check import data_digest, heads_off, notes_of, scored_on, start
     from ..pruning.context import open_context
-    from ..pruning.rows import rows_of
 
     key = (ALGORITHMS[plan.algorithm].retrains, *(getattr(plan, name) for name in _LOADED))
     if key not in contexts:
@@ -90,7 +89,7 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cance
     with suppress(Cancelled):  # makes all checks, then is stopped before it evaluates
         start(context, plan, cancel=lambda: True)
     clf = context.clf
-    sizes = tuple(heads_off(plan, len(rows_of(plan, clf)), clf.num_heads))
+    sizes = tuple(heads_off(plan, len(plan.rows(clf)), clf.num_heads))
     digests = {
         "model": clf.filled(None).digest,
         "base": context.base(plan.seeds[0]).digest if ALGORITHMS[plan.algorithm].retrains else None,
