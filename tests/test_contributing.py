@@ -34,7 +34,10 @@ import contextlib, io, json, sys
 from pathlib import Path
 import headviz
 from headviz.cli import main
+from headviz.display.table import PLACES
 from headviz.pruning import PruningPlan, open_context, run_plan
+from headviz.runs.sweep_table import Row
+from headviz.runs.tables import sweep_table
 from support.real_runs import folders, options
 
 place = Path(sys.argv[1])
@@ -67,6 +70,8 @@ found = {
     "analysis": json.loads(said("analyse", "whole-layer", *model, "--figure", str(place / "page.html"), "--json")),
     "view": said("analyse", "whole-layer", *model),
     "figure": (place / "page.html").is_file(),
+    "column": [(t := sweep_table([Row("t", "a", "s", 0.5, "accuracy", 0.5, None, 2, 1)])).titles(p)[-1] for p in PLACES]
+    + [t.for_files()[1][0][-1]],
 }
 print(json.dumps(found, default=str))
 """
@@ -148,7 +153,7 @@ def test_every_kind_of_addition_has_its_block() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     sections = text.split("## Adding something")[1].split("\n## ")[0].split("\n### ")[1:]
     assert [s.splitlines()[0].split()[-1] for s in sections] == [
-        "score", "algorithm", "task", "family", "analysis", "page"
+        "score", "algorithm", "task", "family", "analysis", "page", "column"
     ]  # fmt: skip
     assert all("```python" in s for s in sections)
 
@@ -180,6 +185,11 @@ def test_the_analysis_runs_and_is_shown(found: dict[str, Any]) -> None:
     assert len(found["analysis"]["costs"]) == 2
     assert re.search(r"needs the heads of layer [01] most\.", found["view"])
     assert found["figure"]
+
+
+@pytest.mark.slow
+def test_the_column_is_in_every_place(found: dict[str, Any]) -> None:
+    assert found["column"] == ["in all"] * 5 + [3]
 
 
 @pytest.mark.slow

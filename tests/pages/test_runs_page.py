@@ -343,7 +343,7 @@ def test_a_sweep_in_the_middle_has_curves_results_and_runs_to_open(
     table = next(d for d in app.dataframe if "missing" in d.value.columns)
     assert set(table.value["score"]) == {"magnitude", "random"}
     random = table.value[(table.value["score"] == "random") & (table.value["metric"] == "accuracy")]
-    assert set(random[random["heads removed, %"] > 0]["seeds"]) == {2}
+    assert set(random[random["heads removed"] > 0]["seeds"]) == {2}
     python, command = (str(c.value) for c in app.code[-2:])
     *lines, last = python.splitlines()
     names: dict[str, Any] = {}

@@ -118,11 +118,6 @@ def _chunk(index: Sequence[int], lengths: Sequence[int]) -> Chunk:
     return Chunk(tuple(index), tuple(groups))
 
 
-def by_group(chunk: Chunk, encodings: Sequence[Encoding]) -> list[list[Encoding]]:
-    """The chunk's encodings, group by group."""
-    return [[encodings[i] for i in chunk.index[g.first : g.first + g.count]] for g in chunk.groups]
-
-
 @dataclass(frozen=True, eq=False)
 class Placed:
     """What a chunk's attention reads on a device: its groups, and the row of each text's first token."""
