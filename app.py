@@ -1,7 +1,5 @@
 """The dashboard: ``streamlit run app.py`` or ``headviz serve``. ``headviz.ui.shell.frame`` lists the pages."""
 
-from pathlib import Path
-
 import streamlit as st
 
 from headviz.ui.shell import guard
@@ -12,7 +10,7 @@ if guard.in_session():  # streamlit runs this file for each visit to a page
     frame.run()
 else:  # and once before, when the server starts
     from headviz.ui.shell.address import addressed
+    from headviz.ui.shell.tables import PAGES
 
     guard.begin()
-    pages = [page.stem for page in (Path(__file__).parent / "pages").glob("*.py")]
-    app = st.App(__file__, middleware=[*guard.MIDDLEWARE, addressed(pages)])
+    app = st.App(__file__, middleware=[*guard.MIDDLEWARE, addressed(PAGES)])

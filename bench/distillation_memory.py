@@ -15,11 +15,11 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification
 
 import headviz
-from headviz.distillation.conditional import Prior
-from headviz.distillation.iterates import FileIterates, save_iterate
-from headviz.distillation.partition import remove
-from headviz.distillation.posterior import Posterior
-from headviz.distillation.removal import Removal
+from headviz.extras.distillation.conditional import Prior
+from headviz.extras.distillation.iterates import FileIterates, save_iterate
+from headviz.extras.distillation.partition import remove
+from headviz.extras.distillation.posterior import Posterior
+from headviz.extras.distillation.removal import Removal
 
 
 class NoTokenizer:

@@ -47,7 +47,7 @@ def take(browser: Any, address: str, page: str, scheme: str, width: int, out: Pa
     tab.set_default_timeout(180_000)
     shown = {"heads": {"head": "4.10"}, "masklab": {"off": "4.10"}}.get(page, VIEW) if step is None else step.shown()
     query = urlencode(shown if isinstance(shown, dict) else to_address(shown))
-    tab.goto(f"{address}/{'' if page == PAGES[0][0] else page}?{query}")
+    tab.goto(f"{address}/{'' if page == next(iter(PAGES)) else page}?{query}")
     if page == "analyses":
         start = tab.get_by_role("button", name="Run", exact=True)
         start.or_(tab.locator(".js-plotly-plot")).first.wait_for()  # unless somebody has run it already
@@ -84,7 +84,7 @@ def main() -> None:
     with sync_playwright() as playwright:
         path = os.environ.get("CHROMIUM") or shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        for page, _ in PAGES:
+        for page in PAGES:
             for scheme, width in SHOTS if given.all else SHOTS[:1]:
                 take(browser, given.address.rstrip("/"), page, scheme, width, given.out)
                 print(f"{page} {scheme} {width}", flush=True)

@@ -23,16 +23,16 @@ from typing import Any
 import torch
 
 import headviz
-from headviz.distillation.conditional import FAR
-from headviz.distillation.curves import steps_to
-from headviz.distillation.job import distil
-from headviz.distillation.methods import COPY, LIKELIHOOD, METHODS, Method
-from headviz.distillation.options import IterateOptions, PosteriorOptions, TrainingOptions
-from headviz.distillation.plan import DistillationPlan
-from headviz.distillation.recurrent import RnnTranslating
-from headviz.distillation.students import train
-from headviz.distillation.teacher_updates import teacher_updates
 from headviz.errors import UserError
+from headviz.extras.distillation.conditional import FAR
+from headviz.extras.distillation.curves import steps_to
+from headviz.extras.distillation.job import distil
+from headviz.extras.distillation.methods import COPY, LIKELIHOOD, METHODS, Method
+from headviz.extras.distillation.options import IterateOptions, PosteriorOptions, TrainingOptions
+from headviz.extras.distillation.plan import DistillationPlan
+from headviz.extras.distillation.recurrent import RnnTranslating
+from headviz.extras.distillation.students import train
+from headviz.extras.distillation.teacher_updates import teacher_updates
 from headviz.models.recurrent import RnnTranslator
 from study.plot import Curve, Panel, draw
 

@@ -23,7 +23,7 @@ LEVELS = [
     "models",
     "evaluation attribution",
     "scores display",
-    "analyses pruning distillation",
+    "analyses pruning",
     "runs reports",
     "cli commands __main__ notebook transformers4",
     "ui",
@@ -32,8 +32,7 @@ LEVELS = [
 PACKAGES = " ".join(LEVELS).split()
 # the same inside ui/: a page may show parts of the pages before it; a page that is not named stands last
 UI = (
-    "widgets shell parts pages.head pages.analyses pages.heads pages.masklab pages.compare pages.runs pages.distil "
-    "pages.data"
+    "widgets shell parts pages.head pages.analyses pages.heads pages.masklab pages.compare pages.runs pages.data"
 ).split()
 TOP = set("heads ties attention results errors progress cli plugins transformers4 __init__ __main__".split())
 # who may know the demo by name: the tables of models and of tasks
@@ -53,13 +52,11 @@ KIND_CHECKS = {
     "tasks.sampling": (1, "sentences have no classes to balance"),
     "scores.collect": (1, "chooses the sweep for texts or for sentences, for all scores"),
     "pruning.judging": (1, "chooses what a run keeps of the answers: logits or translations"),
-    "distillation.context": (2, "a recurrent model loses its attention, no grid of heads; translations are imitated"),
     "commands.info": (1, "a recurrent model has sizes in place of layers and heads"),
     "ui.parts.texts": (1, "one's own sentence is one field; the pair is a reference and not edited"),
     "ui.pages.heads.grids": (1, "a sample of sentences is not balanced over classes"),
     "ui.pages.masklab.cost": (1, "changed translations are shown in place of flipped classes"),
     "ui.pages.data.finetuning": (1, "translating dev after each epoch takes longer than the epoch"),
-    "ui.pages.distil.form": (1, "a recurrent model has no grid to choose from; known before it is loaded"),
 }
 MODEL_CLASSES = {"Classifier", "Translator", "RnnTranslator", "TransformerModel", "Evaluator", "TranslationEvaluator"}
 # what a model is called where it is asked for its classes; other things have classes, too

@@ -21,6 +21,12 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # room -> Python that asks for what it brings: each line is refused with a sentence that names the room
 ASKED = {
+    "distillation": """
+        main_refused(["distill", "--model", "demo"])
+        headviz.distil
+        headviz.DistillationPlan
+        from headviz.runs import service; service.start("distill", {})
+    """,
     "tickets": """
         main_refused(["transfer", "spec.json"])
         headviz.transfer

@@ -60,8 +60,8 @@ _MODULES = {
     "analyses.stacks": "stack_report",
     "demo": "demo_folder",
     "demo.minimal_pairs": "minimal_pairs",
-    "distillation.job": "distil",
-    "distillation.plan": "DistillationPlan",
+    "extras.distillation.job": "distil",
+    "extras.distillation.plan": "DistillationPlan",
     "pruning.faster.faster": "prune_faster",
     "pruning.plan": "PruningPlan",
     "extras.tickets.transfer_spec": "transfer",
@@ -104,8 +104,6 @@ if TYPE_CHECKING:
     from .attribution.tokens import token_attributions as token_attributions
     from .demo import demo_folder as demo_folder
     from .demo.minimal_pairs import minimal_pairs as minimal_pairs
-    from .distillation.job import distil as distil
-    from .distillation.plan import DistillationPlan as DistillationPlan
     from .evaluation.comparison import Comparison as Comparison
     from .evaluation.comparison import Delta as Delta
     from .evaluation.dispatch import evaluate as evaluate
@@ -120,6 +118,8 @@ if TYPE_CHECKING:
     from .evaluation.translation import TranslationEvaluation as TranslationEvaluation
     from .evaluation.translation import TranslationEvaluator as TranslationEvaluator
     from .evaluation.translation import translate as translate
+    from .extras.distillation.job import distil as distil
+    from .extras.distillation.plan import DistillationPlan as DistillationPlan
     from .extras.tickets.transfer_spec import transfer as transfer
     from .models.base import Model as Model
     from .models.classifier import Classifier as Classifier

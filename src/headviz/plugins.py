@@ -43,6 +43,8 @@ class RunKind:
     title: str
     about: str
     make: Callable[[dict[str, Any]], Any] | str
+    draw: Callable[[Any], None] | str | None = None  # (view): what the Runs page shows of it; None = its numbers
+    side_by_side: bool = False  # its steps are models side by side, not the course of one
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,18 @@ class Section:
     summary: Callable[[Any], dict[str, Any]] | str  # (state) -> fields of the summary; none where it says nothing
     # (summary) -> header, rows and a note; None where it says nothing
     report: Callable[[Mapping[str, Any]], tuple[Sequence[str], Sequence[Sequence[Any]], str] | None] | str
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the dashboard, at an address of its name."""
+
+    name: str
+    title: str
+    draw: Callable[[], None] | str = ""  # draws the page, or its "module:function"; empty for headviz's own files
+    after: str = ""  # the page that it stands after in the navigation
+    shown_by: str = ""  # fields of the view, besides model and data, that it depends on; empty = all
+    without_data: bool = False  # whether it works while the view's data do not exist
 
 
 @dataclass(frozen=True)
@@ -115,6 +129,7 @@ TABLES = {
     "families": Table("family", "FAMILIES", ".models.families", "Family", "model_type"),
     "runs": Table("kind of run", "RUNS", ".runs.kinds", "RunKind"),
     "commands": Table("command", "COMMANDS", ".cli", "Command"),
+    "pages": Table("page", "PAGES", ".ui.shell.tables", "Page"),
     "tabs": Table("tab", "TABS", ".ui.shell.tables", "Tab"),
     "sections": Table("section", "SECTIONS", ".pruning.sections", "Section"),
     "executors": Table("executor", "EXECUTORS", ".runs.executors", "Executor"),

@@ -24,7 +24,7 @@ STATES = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [file for file, _ in PAGES])
+@pytest.mark.parametrize("page", [*PAGES])
 def test_nothing_serious_in_light_and_dark_and_nothing_too_wide_for_a_phone(
     visit: Callable[..., Any], query: dict[str, str], page: str
 ) -> None:

@@ -158,11 +158,11 @@ def test_pointing_at_a_token_leaves_its_arcs(visit: Open) -> None:
     assert v.page.evaluate(faded) < total
 
 
-@pytest.mark.parametrize("page", [file for file, _ in PAGES])
+@pytest.mark.parametrize("page", [*PAGES])
 def test_no_page_shows_an_escape_sign(visit: Open, page: str) -> None:
     """A text that is escaped twice shows backslashes."""
     v = visit()
-    v.go("" if page == PAGES[0][0] else page, **DEMO, off="4.10,8.1", head="4.10")
+    v.go("" if page == next(iter(PAGES)) else page, **DEMO, off="4.10,8.1", head="4.10")
     v.page.wait_for_timeout(3000)
     v.settle()
     said = v.page.get_by_test_id("stMain").inner_text()

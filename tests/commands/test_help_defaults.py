@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from headviz.commands import distill, finetune
-from headviz.distillation.options import IterateOptions, PosteriorOptions, TrainingOptions
+from headviz.commands import finetune
+from headviz.extras.distillation import command as distill
+from headviz.extras.distillation.options import IterateOptions, PosteriorOptions, TrainingOptions
 from headviz.pruning.options import FinetuneOptions
 
 TOLD = (r"\((-?[\d.e-]+)\)$", r"^thesis: (\S+)$", r"(\S+) \(default\)", r"(\S+) \(default:", r"^(0)$")

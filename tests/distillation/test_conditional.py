@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from distillation.test_partition import copied
-from headviz.distillation.conditional import Prior
-from headviz.distillation.iterates import FileIterates, MemoryIterates, save_iterate
-from headviz.distillation.options import PosteriorOptions
-from headviz.distillation.partition import KEPT, ZEROED, Partition, remove
-from headviz.distillation.posterior import Posterior
-from headviz.distillation.removal import Removal
 from headviz.errors import ModelError, OptionError
+from headviz.extras.distillation.conditional import Prior
+from headviz.extras.distillation.iterates import FileIterates, MemoryIterates, save_iterate
+from headviz.extras.distillation.options import PosteriorOptions
+from headviz.extras.distillation.partition import KEPT, ZEROED, Partition, remove
+from headviz.extras.distillation.posterior import Posterior
+from headviz.extras.distillation.removal import Removal
 from headviz.models.layer_removal import Piece
 from support.tiny import tiny_classifier
 
@@ -218,11 +218,11 @@ def test_iterates_in_files_give_the_same_prior(tmp_path):
 @pytest.mark.slow
 def test_a_trained_teachers_iterates_give_the_dense_formula():
     """The published case at a small size: a recurrent teacher, its own iterates, and the energies' vector at zero."""
-    from headviz.distillation.methods import COPY, LIKELIHOOD, Method
-    from headviz.distillation.options import TrainingOptions
-    from headviz.distillation.recurrent import RnnTranslating
-    from headviz.distillation.recurrent_partition import without_attention
-    from headviz.distillation.students import train
+    from headviz.extras.distillation.methods import COPY, LIKELIHOOD, Method
+    from headviz.extras.distillation.options import TrainingOptions
+    from headviz.extras.distillation.recurrent import RnnTranslating
+    from headviz.extras.distillation.recurrent_partition import without_attention
+    from headviz.extras.distillation.students import train
     from headviz.models.recurrent import RnnTranslator
     from headviz.tasks import Dataset, get_task
 

@@ -7,14 +7,14 @@ import torch
 
 import headviz
 from headviz import cli
-from headviz.distillation import conditional
-from headviz.distillation.context import open_context
-from headviz.distillation.job import DistillationJob, distil, load, outcome
-from headviz.distillation.options import PosteriorOptions
-from headviz.distillation.plan import TEACHER, DistillationPlan
-from headviz.distillation.shrinkage import Chosen
 from headviz.engine.here import tools_here
 from headviz.errors import Cancelled, OptionError, RunError, UserError
+from headviz.extras.distillation import conditional
+from headviz.extras.distillation.context import open_context
+from headviz.extras.distillation.job import DistillationJob, distil, load, outcome
+from headviz.extras.distillation.options import PosteriorOptions
+from headviz.extras.distillation.plan import TEACHER, DistillationPlan
+from headviz.extras.distillation.shrinkage import Chosen
 from headviz.models.recurrent import RnnTranslator
 from support.loaded import loaded_by
 from support.marks import all_in_ci
@@ -145,8 +145,8 @@ def test_a_copy_starts_where_the_zeroed_teacher_stands(teacher, data, tmp_path):
     assert found["teacher"]["partition"]["difference"]["largest"] < 1e-5
     assert found["teacher"]["partition"]["difference"]["changed"] == 0
     clf = headviz.load(teacher)
-    from headviz.distillation.partition import remove
-    from headviz.distillation.removal import Removal
+    from headviz.extras.distillation.partition import remove
+    from headviz.extras.distillation.removal import Removal
 
     student = remove(clf, Removal.parse("ffn:0")).student
     data_set = headviz.load_task("custom", data=data, text_columns=["a", "b"], label_column="y")
@@ -346,8 +346,8 @@ def test_a_classifier_does_not_translate(teacher, pairs, tmp_path, capsys):
 @pytest.mark.slow
 def test_it_can_be_a_run(whole, tmp_path):
     """Through the protocol of background runs, pieces in another order, every result passed on as bytes."""
-    from headviz.distillation.job import make
     from headviz.engine.job import Tools
+    from headviz.extras.distillation.job import make
 
     asked, straight = whole
     job = make(asked.to_dict())
@@ -460,7 +460,7 @@ def test_unknown_pieces_are_refused(teacher, data, tmp_path):
 
 
 def test_plans_and_states_are_light():
-    code = "import headviz.distillation.job, headviz.distillation.plan"
+    code = "import headviz.extras.distillation.job, headviz.extras.distillation.plan"
     assert loaded_by(code, "torch", "transformers", "scipy") == []
 
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import headviz
-from headviz.distillation.partition import KEPT, USELESS, ZEROED, Partition, remove, zeroed_model
-from headviz.distillation.removal import Removal
 from headviz.errors import MaskError, ModelError, OptionError
+from headviz.extras.distillation.partition import KEPT, USELESS, ZEROED, Partition, remove, zeroed_model
+from headviz.extras.distillation.removal import Removal
 from headviz.models.layer_removal import Piece, trim
 from support.tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import headviz
-from headviz.distillation.partition import remove, zeroed_model
-from headviz.distillation.removal import Removal
 from headviz.errors import MaskError, ModelError, UserError
+from headviz.extras.distillation.partition import remove, zeroed_model
+from headviz.extras.distillation.removal import Removal
 from support.tiny import tiny_classifier
 from support.tiny_translation import SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator
 

@@ -9,8 +9,8 @@ import torch
 
 import headviz
 from distillation.test_rnn import SOURCES, TARGETS, batch, translator
-from headviz.distillation.partition import USELESS, zeroed_model
-from headviz.distillation.recurrent_partition import without_attention
+from headviz.extras.distillation.partition import USELESS, zeroed_model
+from headviz.extras.distillation.recurrent_partition import without_attention
 from headviz.models.recurrent import BEGIN, END, RnnTranslator
 from headviz.models.recurrent_beam import beam
 from headviz.models.recurrent_network import Rnn, RnnConfig

@@ -7,22 +7,22 @@ import pytest
 import torch
 
 from distillation.test_partition import copied
-from headviz.distillation.classifying import Classifying
-from headviz.distillation.conditional import Prior
-from headviz.distillation.curves import Point, band, merged, steps_to
-from headviz.distillation.iterates import MemoryIterates
-from headviz.distillation.methods import METHODS
-from headviz.distillation.options import PosteriorOptions, TrainingOptions
-from headviz.distillation.partition import remove
-from headviz.distillation.plan import DistillationPlan
-from headviz.distillation.posterior import Posterior
-from headviz.distillation.problem import Batches
-from headviz.distillation.recurrent import RnnTranslating
-from headviz.distillation.recurrent_partition import without_attention
-from headviz.distillation.removal import Removal
-from headviz.distillation.students import CHECKPOINT, Diverged, _Run, start_weights, train
-from headviz.distillation.variational import Divergence, draw, starting_log_sd
 from headviz.errors import Cancelled, OptionError, TaskError, UserError
+from headviz.extras.distillation.classifying import Classifying
+from headviz.extras.distillation.conditional import Prior
+from headviz.extras.distillation.curves import Point, band, merged, steps_to
+from headviz.extras.distillation.iterates import MemoryIterates
+from headviz.extras.distillation.methods import METHODS
+from headviz.extras.distillation.options import PosteriorOptions, TrainingOptions
+from headviz.extras.distillation.partition import remove
+from headviz.extras.distillation.plan import DistillationPlan
+from headviz.extras.distillation.posterior import Posterior
+from headviz.extras.distillation.problem import Batches
+from headviz.extras.distillation.recurrent import RnnTranslating
+from headviz.extras.distillation.recurrent_partition import without_attention
+from headviz.extras.distillation.removal import Removal
+from headviz.extras.distillation.students import CHECKPOINT, Diverged, _Run, start_weights, train
+from headviz.extras.distillation.variational import Divergence, draw, starting_log_sd
 from headviz.models.fresh_weights import fresh
 from headviz.models.recurrent import RnnTranslator
 from headviz.pruning.options import read_options
@@ -67,7 +67,7 @@ def test_the_divergence_is_that_of_dense_gaussians(covariance):
             super().__init__()
             self.a, self.b, self.c = (torch.nn.Parameter(torch.randn(s)) for s in ((3, 2), (4,), (2,)))
 
-    from headviz.distillation.partition import Partition
+    from headviz.extras.distillation.partition import Partition
     from headviz.models.layer_removal import Piece
 
     torch.manual_seed(0)

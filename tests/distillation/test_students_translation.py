@@ -3,17 +3,17 @@
 import pytest
 import torch
 
-from headviz.distillation.conditional import Prior
-from headviz.distillation.iterates import MemoryIterates
-from headviz.distillation.methods import METHODS
-from headviz.distillation.options import TrainingOptions
-from headviz.distillation.partition import remove
-from headviz.distillation.posterior import Posterior
-from headviz.distillation.recurrent import RnnTranslating
-from headviz.distillation.recurrent_partition import without_attention
-from headviz.distillation.removal import Removal
-from headviz.distillation.sentences import Translating
-from headviz.distillation.students import train
+from headviz.extras.distillation.conditional import Prior
+from headviz.extras.distillation.iterates import MemoryIterates
+from headviz.extras.distillation.methods import METHODS
+from headviz.extras.distillation.options import TrainingOptions
+from headviz.extras.distillation.partition import remove
+from headviz.extras.distillation.posterior import Posterior
+from headviz.extras.distillation.recurrent import RnnTranslating
+from headviz.extras.distillation.recurrent_partition import without_attention
+from headviz.extras.distillation.removal import Removal
+from headviz.extras.distillation.sentences import Translating
+from headviz.extras.distillation.students import train
 from headviz.models.recurrent import RnnTranslator
 from headviz.tasks import Dataset, get_task
 from support.marks import all_in_ci

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from headviz.commands.distill import add_arguments, read_plan
 from headviz.demo import DATA
-from headviz.distillation.teacher_updates import teacher_updates
 from headviz.errors import ModelError
+from headviz.extras.distillation.command import add_arguments, read_plan
+from headviz.extras.distillation.teacher_updates import teacher_updates
 from support.tiny import tiny_folder
 from tools.demo.recipe import Recipe
 

@@ -45,6 +45,7 @@ def open_page(address: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Calla
     from streamlit.testing.v1 import AppTest
 
     from headviz.ui.shell import jobs
+    from support.page import switch
 
     monkeypatch.setattr(jobs, "PATIENCE", 60)
     monkeypatch.setattr(jobs, "SOON", 60)
@@ -54,8 +55,7 @@ def open_page(address: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Calla
         for name, value in {**address, **more}.items():
             app.query_params[name] = value
         app.session_state["recipe"] = True  # the folded code is drawn when it is opened
-        app.switch_page(f"pages/{page}.py")
-        return app.run()
+        return switch(app, page).run()
 
     return run
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from headviz.display.figures.distil import learning_curves
-from headviz.distillation.job import make
 from headviz.errors import UserError
+from headviz.extras.distillation.job import make
+from headviz.extras.distillation.learning_curves import learning_curves
 
 PLAN = {"model": "m", "task": "custom", "remove": "layers:1", "inits": ["random", "copy"], "seeds": [0, 1]}
 
@@ -50,7 +50,7 @@ def view_of(*pieces: tuple[str, int, float]) -> Any:
 
 
 def test_a_runs_steps_become_curves_with_intervals() -> None:
-    from headviz.ui.pages.distil import results as distil
+    from headviz.extras.distillation.pages import results as distil
 
     found = distil.outcome_of(view_of(("random", 0, 0.5), ("copy", 0, 0.8), ("random", 1, 0.6), ("copy", 1, 0.82)))
     assert [s["init"] for s in found["students"]] == ["random", "copy"]
@@ -69,7 +69,7 @@ def test_a_runs_steps_become_curves_with_intervals() -> None:
 
 
 def test_an_unfinished_run_shows_what_there_is() -> None:
-    from headviz.ui.pages.distil import results as distil
+    from headviz.extras.distillation.pages import results as distil
 
     assert distil.outcome_of(view_of())["students"] == []
     half = distil.outcome_of(view_of(("copy", 0, 0.4)))
@@ -111,8 +111,8 @@ def _plain(element: Any) -> str:
 
 
 def test_heads_of_a_translation_model_are_named_by_their_stack(monkeypatch) -> None:
+    from headviz.extras.distillation.pages import form as distilform
     from headviz.heads import HeadMask
-    from headviz.ui.pages.distil import form as distilform
     from headviz.ui.shell.loaders import Shape
 
     present = HeadMask.full(9, 8)
@@ -163,7 +163,7 @@ def test_other_pages_say_what_a_recurrent_translator_lacks(open_page, tmp_path, 
 
 
 def test_the_chosen_distillation_is_in_the_address(open_page, tmp_path, monkeypatch) -> None:
-    from headviz.ui.pages.distil import results as distil
+    from headviz.extras.distillation.pages import results as distil
 
     runs = [SimpleNamespace(record=SimpleNamespace(id=i, title="a title", kind="distill")) for i in ("aaaa", "bbbb")]
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
@@ -179,7 +179,7 @@ def test_the_chosen_distillation_is_in_the_address(open_page, tmp_path, monkeypa
 
 
 def test_a_student_that_has_learnt_nothing_is_said_to_be_at_chance() -> None:
-    from headviz.ui.pages.distil import results as distil
+    from headviz.extras.distillation.pages import results as distil
 
     found = distil.outcome_of(view_of(("random", 0, 0.33), ("copy", 0, 0.8), ("random", 1, 0.34), ("copy", 1, 0.82)))
     found["teacher"]["constant"] = {"accuracy": 0.34}

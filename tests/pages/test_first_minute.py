@@ -48,14 +48,14 @@ PAGE = """
 import os, random, sys
 from streamlit.testing.v1 import AppTest
 from headviz.ui.shell import frame, loaders
+from support.page import switch
 
 sys.setswitchinterval(1e-5)
-page = random.Random(int(sys.argv[1])).choice(frame.PAGES)[0]
+page = random.Random(int(sys.argv[1])).choice([*frame.PAGES])
 app = AppTest.from_file("app.py", default_timeout=240)
 app.query_params["model"], app.query_params["task"] = sys.argv[2], "demo"
 loaders.warm_up()
-app.switch_page(f"pages/{page}.py")
-app.run()
+switch(app, page).run()
 wrong = [e.value for e in (*app.exception, *app.error) if "failed here" in e.value or e in app.exception]
 print(wrong or "drawn", flush=True)
 os._exit(0)

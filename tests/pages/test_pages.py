@@ -12,8 +12,8 @@ import pytest
 from headviz.ui.shell.frame import PAGES
 from support.marks import all_in_ci
 
-FILES = [file for file, _ in PAGES]
-TITLES = dict(PAGES)
+FILES = [*PAGES]
+TITLES = {name: page.title for name, page in PAGES.items()}
 OFF = "fff" * 3 + "f0f" + "fff" * 8  # four heads of layer 3 off
 
 STATES: list[dict[str, str]] = [

@@ -205,7 +205,7 @@ def test_data(open_page: Callable[..., Any], view: dict[str, str], capsys: pytes
 
 @pytest.mark.slow
 def test_distil(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    from headviz.ui.pages.distil.results import finding
+    from headviz.extras.distillation.pages.results import finding
 
     app = open_page("distil", **view)
     app = next(i for i in app.number_input if i.label == "Training steps").set_value(4).run()

@@ -8,9 +8,10 @@ from urllib.parse import urlencode
 import pytest
 
 from headviz.storage.home import START
+from headviz.ui.shell.tables import PAGES
+from support.page import switch
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
-PAGES = sorted(path.stem for path in (APP.parent / "pages").glob("*.py"))
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -21,7 +22,7 @@ def test_an_address_without_parameters_opens_what_the_server_was_started_with(
 
     monkeypatch.setenv(START, urlencode({k: address[k] for k in ("model", "task", "data")}))
     app = AppTest.from_file(str(APP), default_timeout=240)
-    app = app.switch_page(f"pages/{page}.py").run()
+    app = switch(app, page).run()
     assert not app.exception
     view = app.session_state["headviz"].view
     assert (view.model, view.task, view.data) == (address["model"], address["task"], address["data"])

@@ -16,7 +16,7 @@ NOT_OURS = ("[data-testid=stDataFrame]", "[data-testid=stMain]", "[data-testid=s
 
 
 def check(v: Any, page: str, query: dict[str, str]) -> None:
-    v.go("" if page == PAGES[0][0] else page, **query, mask=MASK, head="3.5")
+    v.go("" if page == next(iter(PAGES)) else page, **query, mask=MASK, head="3.5")
     v.page.wait_for_timeout(2500)
     v.settle()
     assert not serious(v)

@@ -37,7 +37,7 @@ PRELOADED = (
     "transformers.trainer",
     "headviz.analyses",
     "headviz.attribution",
-    "headviz.distillation",
+    "headviz.extras.distillation",
     "headviz.evaluation.comparison",
     "headviz.models.classifier",
     "headviz.pruning",

@@ -194,13 +194,15 @@ NUMBERS_OF = set(
 WRAPPERS = {
     "ui/shell/state.py": {"choose": (1,), "switch": (1,), "tabs": (0,), "tick": (1,), "number": (1,), "text": (1,)},
     "ui/shell/numbers.py": {"field": (1,)},
+    "ui/shell/frame.py": {"link": (1,)},
 }
 # places that were looked at by hand, each with the reason
 LOOKED_AT = {
     "pages/analyses/section.py": {"f'pages/{analysis.page}.py'"},  # a file of ours
-    "pages/distil/form.py": {"_place_name"},  # layers of a model
+    "extras/distillation/pages/form.py": {"_place_name"},  # layers of a model
     "pages/runs/listing.py": {"[_caption(r) for r in few]", "said"},  # states and numbers; escaped by _doing
     "pages/masklab/cost.py": {"said"},  # written by the two callers, whose names of heads are numbers
+    "shell/frame.py": {"_page(name)"},  # a page, no text
     "parts/training.py": {"examples or 0"},  # a number
     "pages/compare/columns.py": {"label"},
     "pages/heads.py": {"table"},  # not Streamlit's status

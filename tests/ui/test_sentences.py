@@ -214,7 +214,7 @@ def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_distillation_of_one_seed_promises_no_intervals() -> None:
-    from headviz.ui.pages.distil.results import curves_caption
+    from headviz.extras.distillation.pages.results import curves_caption
 
     point = {"step": 0, "metrics": {"accuracy": 0.5}, "interval_low": {"accuracy": None}, "interval_high": {}}
     said = curves_caption([{"curve": [point]}], "accuracy")
@@ -233,7 +233,7 @@ def test_a_distillation_of_one_seed_promises_no_intervals() -> None:
     ],
 )
 def test_a_removal_in_words(remove: str, said: str) -> None:
-    from headviz.ui.pages.distil.form import removed_words
+    from headviz.extras.distillation.pages.form import removed_words
 
     assert removed_words(remove) == said
 
@@ -292,7 +292,7 @@ def test_a_speed_above_arithmetic_is_refused() -> None:
 
 def test_distil_says_which_start_reaches_more() -> None:
     """It said "the intervals overlap" where random weights lay above, and "nothing learnt" of .60 beside .34."""
-    from headviz.ui.pages.distil.results import finding
+    from headviz.extras.distillation.pages.results import finding
 
     def student(init: str, at: float, low: float, high: float) -> dict[str, Any]:
         ends = {"interval_low": {"accuracy": low}, "interval_high": {"accuracy": high}}

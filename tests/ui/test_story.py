@@ -15,7 +15,7 @@ def test_each_step_is_a_link_that_restores_its_view() -> None:
     for n, step in enumerate(story.steps(), 1):
         shown = step.shown()
         assert step.number == shown.story == n
-        assert step.page in dict(PAGES)
+        assert step.page in PAGES
         assert from_address(to_address(shown)) == (shown, [])
         assert f"story={n}" in link_path(step.page, shown)
 

@@ -60,7 +60,7 @@ DISTIL_COMMAND = (
 def recorded(name: str) -> dict[str, Any]:
     """Make one of the runs and wait for it."""
     from headviz.cli import main as headviz
-    from headviz.distillation.plan import DistillationPlan
+    from headviz.extras.distillation.plan import DistillationPlan
     from headviz.runs import service
     from headviz.runs.registry import Registry
 

@@ -88,7 +88,12 @@ def opened(page: str, address: dict[str, str], press: str) -> Any:
     for name, value in address.items():
         app.query_params[name] = value
     app.session_state["recipe"] = True  # the folded code is drawn
-    app.switch_page(f"pages/{page}.py")
+    if Path(f"pages/{page}.py").is_file():
+        app.switch_page(f"pages/{page}.py")
+    else:  # a page that came through the plugins' door is a function
+        from streamlit.util import calc_hash
+
+        app._page_hash = calc_hash(page)
     settle(app.run())
     button = next((b for b in app.button if press and b.label.startswith(press) and not b.disabled), None)
     return settle(button.click().run()) if button else app

@@ -13,4 +13,5 @@ ROOMS: dict[str, dict[str, str]] = {
         "tabs": "transfer tickets sweep-tickets sweep-transfer",
         "sections": "tickets",
     },
+    "distillation": {"commands": "distill", "runs": "distill", "pages": "distil"},
 }

@@ -17,6 +17,7 @@ from ..heads import HeadMask
 from ..pruning.sections import SECTIONS
 from ..runs import baselines
 from ..runs.finding import finding, one_class
+from ..runs.kinds import RUNS
 from ..runs.reading import RunView
 from ..runs.record import PRUNE, SWEEP
 from ..runs.tables import step_table, sweep_table
@@ -127,7 +128,7 @@ def figure(view: RunView) -> tuple[str, Any, str] | None:
     run = view.to_dict()
     if run["kind"] in report_heads.KINDS:
         return report_heads.figure_of(run)
-    if run["kind"] in ("faster", "distill"):  # whose steps are models side by side, no course of one
+    if run["kind"] in RUNS and RUNS[run["kind"]].side_by_side:
         return None
     runs = [c.to_dict() for c in view.children] or [run]
     curves = [c for c in (curve_of(r) for r in runs) if c is not None]

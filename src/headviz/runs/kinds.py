@@ -30,15 +30,10 @@ _ENTRIES = (
         "Faster models",
         "heads and neurons off until the model is so many times as fast",
         "headviz.runs.jobs.faster:make",
-    ),
-    RunKind(
-        "distill",
-        "Distillation",
-        "remove a part and train students in its place, from several starts",
-        "headviz.distillation.job:make",
+        side_by_side=True,
     ),
 )
-RUNS: dict[str, RunKind] = {kind.name: kind for kind in _ENTRIES}
+RUNS: dict[str, RunKind] = plugins.table("runs", _ENTRIES)
 
 
 def make_job(kind: str, spec: dict[str, Any]) -> Job:

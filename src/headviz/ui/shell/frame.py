@@ -5,31 +5,23 @@ from __future__ import annotations
 import threading
 import traceback
 from contextlib import suppress
+from functools import partial
 
 import streamlit as st
 
 from ... import plugins
 from ...errors import Cancelled, OptionError, UserError
 from ...models.stand_in import StandIn
+from ...plugins import Page
 from . import jobs, loaders, part, show, state
 from . import view_report as viewreport
 from .address import FIRST
+from .tables import PAGES
 from .view import FIELDS, View
 
-# file in pages/ (also its address) and title, in the order of the story; the first is the start page
-PAGES = (
-    (FIRST, "Heads"),
-    ("head", "One head"),
-    ("masklab", "Mask lab"),
-    ("compare", "Compare"),
-    ("analyses", "Analyses"),
-    ("runs", "Runs"),
-    ("distil", "Distil"),
-    ("data", "Data & model"),
-)
-
 TEXTS = ("One head", "Compare")  # pages about single texts: what hangs on the text cannot stand in a head's place
-CHOOSING = ("Data & model", "Runs", "Distil")  # pages that work while the view's data do not exist
+# pages that work while the view's data do not exist
+CHOOSING = tuple(page.title for page in PAGES.values() if page.without_data)
 
 _OPEN = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} 26" height="26" width="{0}">'
 _DOTS = (
@@ -106,8 +98,22 @@ def begin() -> View:
 
 def navigation() -> st.Page:
     """Declare the pages; gives the page of the address."""
-    pages = [st.Page(f"pages/{file}.py", title=title, url_path=file) for file, title in PAGES]
-    return st.navigation(pages, position="top")
+    return st.navigation([_page(name) for name in PAGES], position="top")
+
+
+def _page(name: str) -> st.Page:
+    page = PAGES[name]
+    drawn = partial(_draw, page) if page.draw else f"pages/{name}.py"
+    return st.Page(drawn, title=page.title, url_path=name)
+
+
+def _draw(page: Page) -> None:
+    plugins.function(page.draw)()
+
+
+def link(name: str, label: str, icon: str) -> None:
+    """A link to a page."""
+    st.page_link(_page(name), label=label, icon=icon)
 
 
 def run() -> None:
@@ -190,7 +196,7 @@ def _report(title: str) -> None:
         mask = None
         with suppress(UserError, ImportError):
             mask = state.mask(loaders.shape(view).present)
-        page = next(file for file, name in PAGES if name == title)
+        page = next(page.name for page in PAGES.values() if page.title == title)
         viewreport.button(page, title, _what(view), mask)
 
 
@@ -204,7 +210,7 @@ def _context_line(title: str) -> tuple[st.delta_generator.DeltaGenerator, st.del
         corner = st.container(width="content")
         if not view.present:
             show.copy_link(state.went_back)
-        if title == PAGES[0][1] and not view.present and view.model == FIELDS["model"]:
+        if title == PAGES[FIRST].title and not view.present and view.model == FIELDS["model"]:
             st.button("First steps", key="first_steps", type="tertiary", icon=":material/help:", on_click=_first_steps)
         state.tick("present", "Presentation", help="Hide the controls and enlarge the type")
     return line, corner
@@ -267,9 +273,8 @@ def explains_classes(view: View) -> bool:
         icon=":material/translate:",
     )
     with st.container(horizontal=True, gap="medium"):
-        for file, title in PAGES:
-            if file in ("heads", "masklab", "compare", "analyses"):
-                st.page_link(f"pages/{file}.py", label=title)
+        for file in ("heads", "masklab", "compare", "analyses"):
+            st.page_link(f"pages/{file}.py", label=show.plain(PAGES[file].title))
         st.button("Back to the demo classifier", key="classifier_again", on_click=take_demo, args=("demo",))
     return False
 

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from ... import plugins
-from ...plugins import Tab
+from ...plugins import Page, Tab
+from .address import FIRST
 
+# in the order of the story; the first is the start page. These are files in pages/.
+_PAGES = (
+    Page(FIRST, "Heads"),
+    Page("head", "One head"),
+    Page("masklab", "Mask lab"),
+    Page("compare", "Compare"),
+    Page("analyses", "Analyses"),
+    Page("runs", "Runs", without_data=True),
+    Page("data", "Data & model", without_data=True),
+)
+PAGES: dict[str, Page] = plugins.table("pages", _PAGES)
 TABS: dict[str, Tab] = plugins.table("tabs", ())

@@ -17,6 +17,7 @@ from ...evaluation.verdict import MARGIN
 from ...scores.catalogue import DEFAULT
 from ...storage.home import START
 from . import graded
+from .tables import PAGES
 
 COST = "ablation"  # the score that says what each head costs
 IN_LOSS = "ablation-loss"  # the same in loss: to look at, no order to remove heads by
@@ -165,8 +166,8 @@ SHOWN_BY = {
         "compare": _TEXT + "numbers other tokens shift head tab donor donor_pair positions",
         "analyses": _TEXT + _SCORE + "analysis select margin orders head target rule steps count slice",
         "runs": "run step numbers tab margin",
-        "distil": "run step score beside numbers layers ffn",
         "data": "samples base tab",
+        **{page.name: page.shown_by for page in PAGES.values() if page.shown_by},
     }.items()
 }
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from .... import plugins
 from ....errors import RunError
-from ....runs.kinds import kind_title
+from ....runs.kinds import RUNS, kind_title
 from ...shell import frame, show
 from ...shell.tables import TABS
 from . import actions as runactions
@@ -51,10 +51,10 @@ def watch(ids: Sequence[str]) -> RunView:
         finetuned.detail(first)
     elif record.kind == "faster":
         faster.detail(first)
-    elif record.kind == "distill":
-        st.page_link("pages/distil.py", label="See its students on the Distil page", icon=":material/science:")
     elif record.kind in ("score", "ablation"):
         tableview.detail(first)
+    elif record.kind in RUNS and (draw := RUNS[record.kind].draw) is not None:
+        plugins.function(draw)(first)
     else:
         _outcome(first)
     runsview.log(first)

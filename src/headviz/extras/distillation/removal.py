@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..errors import OptionError, unknown_choice
-from ..heads import ENCODER, HeadId, parse_heads
+from ...errors import OptionError, unknown_choice
+from ...heads import ENCODER, HeadId, parse_heads
 
 PARTS = ("heads", "layers", "ffn", "attention", "heads-v", "heads-qkv", "attention-keys")
 # which weights are zeroed: the usual ones (W_O's columns, v_a), or these

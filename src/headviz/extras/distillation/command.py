@@ -6,14 +6,14 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..display.numbers import fixed
-from ..errors import OptionError
-from ..storage.paths import outside_path
-from .common import column, progress_bar, table, warn
-from .number_types import between, positive_int, rate, share, whole
+from ...commands.common import column, progress_bar, table, warn
+from ...commands.number_types import between, positive_int, rate, share, whole
+from ...display.numbers import fixed
+from ...errors import OptionError
+from ...storage.paths import outside_path
 
 if TYPE_CHECKING:
-    from ..distillation.plan import DistillationPlan
+    from .plan import DistillationPlan
 
 TRAINING = (
     "steps batch learning_rate every warmup schedule weight_decay temperature teacher_share kl_weight anneal forcing"
@@ -93,10 +93,10 @@ def _posterior(group: Any) -> None:
 
 def read_plan(args: argparse.Namespace) -> DistillationPlan:
     """The plan; an option that is not given keeps its default."""
-    from ..distillation.options import IterateOptions, PosteriorOptions, TrainingOptions
-    from ..distillation.plan import DistillationPlan
-    from ..distillation.removal import Removal
-    from ..distillation.teacher_updates import teacher_updates
+    from .options import IterateOptions, PosteriorOptions, TrainingOptions
+    from .plan import DistillationPlan
+    from .removal import Removal
+    from .teacher_updates import teacher_updates
 
     given = {k: v for k, v in vars(args).items() if v is not None}
     collecting = {"iterates": "count", "gap": "gap", "iterate_rate": "learning_rate"}
@@ -139,7 +139,7 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..distillation.job import distil
+    from .job import distil
 
     plan, out = read_plan(args), outside_path(args.out, "--out")
     with progress_bar("Distilling") as bar:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..errors import OptionError
+from ...errors import OptionError
 from .iterates import Iterates
 from .options import PosteriorOptions
 

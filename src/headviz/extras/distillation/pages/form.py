@@ -10,16 +10,16 @@ from pathlib import Path
 import streamlit as st
 
 from ....display.recipes import call, command
-from ....distillation.methods import METHODS
-from ....distillation.plan import DistillationPlan
-from ....distillation.removal import Removal
 from ....errors import OptionError, UserError
 from ....heads import HeadId
-from ...shell import loaders, numbers, recipes, show, state
-from ...shell.loaders import Shape
-from ...shell.view import View
-from ..runs import actions as runactions
-from ..runs import plans
+from ....ui.pages.runs import actions as runactions
+from ....ui.pages.runs import plans
+from ....ui.shell import loaders, numbers, recipes, show, state
+from ....ui.shell.loaders import Shape
+from ....ui.shell.view import View
+from ..methods import METHODS
+from ..plan import DistillationPlan
+from ..removal import Removal
 from . import results as distil
 
 
@@ -111,7 +111,7 @@ def start_form(
 
 
 def _teachers(view: View) -> int | None:
-    from ....distillation.teacher_updates import teacher_updates
+    from ..teacher_updates import teacher_updates
 
     return teacher_updates(view.model, view.revision or None)
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from ..errors import ModelError, OptionError
-from ..evaluation.dispatch import check_data
-from ..models.base import Model
-from ..models.recurrent import RnnTranslator
+from ...errors import ModelError, OptionError
+from ...evaluation.dispatch import check_data
+from ...models.base import Model
+from ...models.recurrent import RnnTranslator
 from .classifying import Classifying
 from .conditional import Prior, supported
 from .iterates import FileIterates, Iterates, MemoryIterates
@@ -26,7 +26,7 @@ from .removal import Removal
 from .sentences import Translating
 
 if TYPE_CHECKING:
-    from ..tasks import Dataset
+    from ...tasks import Dataset
 
 SAMPLE = 64  # examples on which the student is compared with the zeroed teacher
 
@@ -119,7 +119,7 @@ def open_context(plan: DistillationPlan, folder: Path) -> Context:
 
 
 def _load(plan: DistillationPlan, name: str) -> Any:
-    from ..models.loading import load
+    from ...models.loading import load
 
     return load(name, revision=plan.revision if name == plan.model else None, device=plan.device)
 

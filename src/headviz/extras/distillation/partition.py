@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import MaskError, ModelError
-from ..heads import HeadId, HeadMask
-from ..models.layer_removal import Piece, trim
+from ...errors import MaskError, ModelError
+from ...heads import HeadId, HeadMask
+from ...models.layer_removal import Piece, trim
 from .removal import Removal
 
 if TYPE_CHECKING:
-    from ..models.base import TransformerModel
+    from ...models.base import TransformerModel
 
 KEPT, USELESS, ZEROED = 0, 1, 2
 
@@ -101,7 +101,7 @@ def remove(clf: TransformerModel, removal: Removal) -> Removed:
 
 
 def _mask(clf: TransformerModel, removal: Removal) -> HeadMask:
-    from ..models.layer_removal import rows_of
+    from ...models.layer_removal import rows_of
 
     mask = HeadMask.full(clf.num_layers, clf.num_heads).without(removal.heads)
     gone = [h for h in removal.heads if h in set(clf.present.off)]

@@ -16,7 +16,7 @@ import scipy
 import torch
 from torch import Tensor
 
-from ..models.layer_removal import Piece
+from ...models.layer_removal import Piece
 from .iterates import Iterates
 from .options import PosteriorOptions
 from .partition import Partition

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..models.recurrent import BEGIN, END, RnnTranslator, padded
-from ..models.recurrent_network import Rnn, redrawn
-from ..progress import Cancel, tracked
+from ...models.recurrent import BEGIN, END, RnnTranslator, padded
+from ...models.recurrent_network import Rnn, redrawn
+from ...progress import Cancel, tracked
 from .problem import Call, TaskData
 
 if TYPE_CHECKING:
-    from ..tasks import Dataset
+    from ...tasks import Dataset
 
 CHUNK = 256  # sentences translated between two looks at the cancel flag
 
@@ -45,7 +45,7 @@ class RnnTranslating(TaskData):
         return call(source, mask, given, real), gold[real]
 
     def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
-        from ..tasks import metrics
+        from ...tasks import metrics
 
         found: list[str] = []
         for at in tracked(range(0, len(self.dev), CHUNK), cancel=cancel):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ..errors import ModelError
-from ..models.loading import locate
+from ...errors import ModelError
+from ...models.loading import locate
 
 # what tells it in a model's folder: headviz's own report, transformers' Trainer, the shipped models
 FILES = {"training-report.json": "updates", "trainer_state.json": "global_step", "recipe.json": "steps"}

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from ....distillation.methods import METHODS
-from ....distillation.plan import STUDENTS, DistillationPlan
 from ....tasks import points_in
-from ...shell import show, state
-from ...shell.view import View
-from ..runs import actions as runactions
-from ..runs import listing as runsview
-from ..runs import take_away as runsave
-from ..runs.source import of_another_model
+from ....ui.pages.runs import actions as runactions
+from ....ui.pages.runs import listing as runsview
+from ....ui.pages.runs import take_away as runsave
+from ....ui.pages.runs.source import of_another_model
+from ....ui.shell import show, state
+from ....ui.shell.view import View
+from ..methods import METHODS
+from ..plan import STUDENTS, DistillationPlan
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
@@ -57,7 +57,7 @@ def watch(run_id: str) -> None:
 
 
 def _look(run_id: str, busy: bool) -> None:
-    from ....display.figures.distil import learning_curves
+    from ..learning_curves import learning_curves
 
     runactions.look_again()
     view = runsview.look(run_id)
@@ -91,7 +91,7 @@ def curves_caption(students: Sequence[dict[str, Any]], metric: str, level: float
 
 def outcome_of(view: RunView) -> dict[str, Any]:
     """The results of a run so far, finished or not."""
-    from ....distillation.job import DistillationJob, outcome
+    from ..job import DistillationJob, outcome
 
     plan = DistillationPlan.from_dict(view.record.spec)
     so_far = DistillationJob(plan).begin()

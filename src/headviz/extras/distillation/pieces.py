@@ -11,9 +11,9 @@ from typing import Any
 
 from torch import nn
 
-from ..engine.job import Tools
-from ..progress import Cancel, of_phase
-from ..tasks import trained_on
+from ...engine.job import Tools
+from ...progress import Cancel, of_phase
+from ...tasks import trained_on
 from .conditional import FAR
 from .context import ITERATES, Context
 from .iterates import save_iterate

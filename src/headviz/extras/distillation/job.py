@@ -13,12 +13,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..engine.here import run_here, tools_here
-from ..engine.job import Job, Tools
-from ..errors import RunError, require_kind
-from ..progress import Cancel, PhaseProgress
-from ..storage.paths import outside_path
-from ..storage.writing import DiskError, disk_errors, replace_file
+from ...engine.here import run_here, tools_here
+from ...engine.job import Job, Tools
+from ...errors import RunError, require_kind
+from ...progress import Cancel, PhaseProgress
+from ...storage.paths import outside_path
+from ...storage.writing import DiskError, disk_errors, replace_file
 from .curves import Point, band, merged
 from .methods import METHODS
 from .plan import ITERATES, STUDENTS, TEACHER, WORK, DistillationPlan

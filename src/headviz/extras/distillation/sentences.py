@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from ..evaluation.dispatch import evaluate
-from ..models.translator import NO_TOKEN
-from ..progress import Cancel
+from ...evaluation.dispatch import evaluate
+from ...models.translator import NO_TOKEN
+from ...progress import Cancel
 from .problem import Call, TransformerData
 
 if TYPE_CHECKING:
-    from ..models.translator import Translator
-    from ..tasks import Dataset
+    from ...models.translator import Translator
+    from ...tasks import Dataset
 
 
 class Translating(TransformerData):

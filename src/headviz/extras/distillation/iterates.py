@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from ..errors import ModelError, OptionError
-from ..storage.writing import replacing
+from ...errors import ModelError, OptionError
+from ...storage.writing import replacing
 
 
 class Iterates(Protocol):

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from ..errors import UserError
-from ..progress import Cancel, Progress, stop_if
-from ..storage.writing import replacing
+from ...errors import UserError
+from ...progress import Cancel, Progress, stop_if
+from ...storage.writing import replacing
 from .conditional import Prior
 from .curves import Point
 from .methods import COPY, RANDOM, TEACHER, VARIATIONAL, Method

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import OptionError, seed_number, whole_number
-from ..pruning.options import Source, choice, read_options, tuples, without_repeats
-from ..results import plain
+from ...errors import OptionError, seed_number, whole_number
+from ...pruning.options import Source, choice, read_options, tuples, without_repeats
+from ...results import plain
 from .methods import METHODS
 from .options import IterateOptions, PosteriorOptions, TrainingOptions
 from .removal import Removal

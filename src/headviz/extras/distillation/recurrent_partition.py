@@ -6,9 +6,9 @@ import dataclasses
 
 import torch
 
-from ..errors import ModelError
-from ..models.layer_removal import Piece
-from ..models.recurrent_network import Rnn
+from ...errors import ModelError
+from ...models.layer_removal import Piece
+from ...models.recurrent_network import Rnn
 from .partition import Partition
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from .palette import CLASSES, NEUTRAL
-from .style import band, constant_line, frame
+from ...display.figures.palette import CLASSES, NEUTRAL
+from ...display.figures.style import band, constant_line, frame
 
 # colour and mark by start, the same in every figure
 LOOKS = {

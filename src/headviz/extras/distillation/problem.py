@@ -11,16 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import ModelError, OptionError
-from ..models.fresh_weights import fresh
-from ..models.recurrent_network import Rnn
-from ..progress import Cancel
-from ..tasks import constant
+from ...errors import ModelError, OptionError
+from ...models.fresh_weights import fresh
+from ...models.recurrent_network import Rnn
+from ...progress import Cancel
+from ...tasks import constant
 from .options import TrainingOptions
 
 if TYPE_CHECKING:
-    from ..models.base import TransformerModel
-    from ..tasks import Dataset
+    from ...models.base import TransformerModel
+    from ...tasks import Dataset
 
 Call = Callable[..., Any]  # the model, or the model with other weights
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..errors import OptionError, whole_number
-from ..pruning.options import LARGEST_RATE, choice, number
+from ...errors import OptionError, whole_number
+from ...pruning.options import LARGEST_RATE, choice, number
 
 SCHEDULES = ("linear", "constant")
 COVARIANCES = ("low-rank", "diagonal")

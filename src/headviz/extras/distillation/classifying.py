@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..errors import TaskError
-from ..evaluation.dispatch import evaluate
-from ..evaluation.plain import class_order, encode_data, gold_for
-from ..progress import Cancel
+from ...errors import TaskError
+from ...evaluation.dispatch import evaluate
+from ...evaluation.plain import class_order, encode_data, gold_for
+from ...progress import Cancel
 from .problem import Call, TransformerData
 
 if TYPE_CHECKING:
-    from ..models.classifier import Classifier
-    from ..tasks import Dataset
+    from ...models.classifier import Classifier
+    from ...tasks import Dataset
 
 
 class Classifying(TransformerData):

@@ -1,0 +1,38 @@
+"""Bayesian distillation: the teacher's posterior, conditioned on the removal of a part, is the student's prior.
+
+``remove`` takes a part out of a model and partitions its weights; ``Posterior`` is a Gaussian around the teacher's
+weights; ``Prior`` is that Gaussian given that the removed part's weights are zero. Students start at random, from
+copied weights, from the prior's mean, or are trained by variational inference against it.
+"""
+
+from ...plugins import Command, Page, RunKind
+
+_PAGE = "headviz.extras.distillation.pages.distil"
+COMMANDS = [
+    Command(
+        "distill",
+        "remove a part and train students in its place, from several starts",
+        "headviz.extras.distillation.command",
+        after="prune",
+    )
+]
+RUNS = [
+    RunKind(
+        "distill",
+        "Distillation",
+        "remove a part and train students in its place, from several starts",
+        "headviz.extras.distillation.job:make",
+        draw=f"{_PAGE}:link",
+        side_by_side=True,
+    )
+]
+PAGES = [
+    Page(
+        "distil",
+        "Distil",
+        f"{_PAGE}:draw",
+        after="runs",
+        shown_by="run step score beside numbers layers ffn",
+        without_data=True,
+    )
+]
