@@ -346,12 +346,11 @@ def test_a_classifier_does_not_translate(teacher, pairs, tmp_path, capsys):
 @pytest.mark.slow
 def test_it_can_be_a_run(whole, tmp_path):
     """Through the protocol of background runs, pieces in another order, every result passed on as bytes."""
-    from headviz.engine.job import Tools
     from headviz.extras.distillation.job import make
 
     asked, straight = whole
     job = make(asked.to_dict())
-    tools = Tools(lambda phase, done, total: None, lambda: False, tmp_path / "run")
+    tools = tools_here(tmp_path / "run")
     state = job.begin()
     assert job.expected(state) == 5
     while job.ready(state):

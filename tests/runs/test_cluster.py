@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from headviz import plugins
-from headviz.engine.job import Tools
+from headviz.engine.here import tools_here
 from headviz.errors import RunError
 from headviz.extras.cluster import driver as cluster_driver
 from headviz.extras.cluster import remote
@@ -560,7 +560,7 @@ class Here:
     status = "running"
 
     def __init__(self, folder: Path) -> None:
-        self.tools = Tools(lambda *_: None, lambda: False, folder)
+        self.tools = tools_here(folder)
 
     def nthreads(self):
         return {"tcp://w": 1}

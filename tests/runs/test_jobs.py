@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headviz.engine.here import run_here, tools_here
 from headviz.engine.job import Tools
 from headviz.errors import Cancelled, OptionError, RunError
 from headviz.models.feed_forward import neurons
@@ -71,16 +72,16 @@ def timeless(value):
 
 
 def carried(kind: str, spec: dict, folder: Path, seed: int | None) -> tuple[list, dict]:
-    """All pieces in this process; with a seed in random order, each state packed and unpacked, each job made anew."""
+    """As the engine does it here; with a seed in random order, each state packed and unpacked, each job made again."""
     folder.mkdir()
     draw = random.Random(seed)
     job = make_job(kind, spec)
-    state = job.begin()
-    tools = Tools(lambda *_: None, lambda: False, folder)
+    state, tools = job.begin(), tools_here(folder)
+    if seed is None:
+        *_, state = run_here(job, state, tools, job.pack)
     while pieces := list(job.ready(state)):
-        piece = pieces[0] if seed is None else draw.choice(pieces)
-        if seed is not None:
-            job = make_job(kind, json.loads(json.dumps(spec)))
+        piece = draw.choice(pieces)
+        job = make_job(kind, json.loads(json.dumps(spec)))
         result = job.work(piece, job.parcel(state, piece), tools)
         state = job.absorb(state, piece, result)
         state = job.unpack(job.pack(state))
@@ -131,7 +132,7 @@ def test_a_search_for_speed_that_is_stopped_goes_on_with_what_was_timed(place, t
         ("heads", True),
     ]
     (tmp_path / "b").mkdir()
-    tools, job = Tools(lambda *_: None, lambda: False, tmp_path / "b"), make_job("faster", spec)
+    tools, job = tools_here(tmp_path / "b"), make_job("faster", spec)
     state = job.begin()
     while len(state["find"]) < 3:
         piece = next(p for p in job.ready(state) if not p.startswith("build"))
@@ -195,7 +196,7 @@ def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place
 
     monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Slower)
     monkeypatch.setattr(search, "CLOSE", 1e-4)
-    tools, job = Tools(lambda *_: None, lambda: False, tmp_path), make_job("faster", spec)
+    tools, job = tools_here(tmp_path), make_job("faster", spec)
     state, kept = job.begin(), []
     while not state["build"]:
         faster._work.cache_clear()  # as in a process that was started anew
@@ -264,7 +265,7 @@ def test_a_score_from_many_pieces_is_that_of_the_library(name, own, tmp_path):
     drawn = headviz.sample(data, 270, 3, length_filter="none")
     spec = {**spec_of("score", place), "score": name, "samples": 270, "seed": 3, "options": own, "off": "1.2"}
     job = make_job("score", spec)
-    checked = job.work("check", b"", Tools(lambda *_: None, lambda: False, tmp_path))
+    checked = job.work("check", b"", tools_here(tmp_path))
     assert len(job.ready(job.absorb(job.begin(), "check", checked))) == (1 if name == "random" else 3)
     _, outcome = carried("score", spec, tmp_path / name, 2)
     how = {"preset": name} if name == "michel-2019" else {"score": name}
@@ -338,7 +339,7 @@ def test_a_scoring_of_many_examples_is_several_pieces_in_any_order(tmp_path):
     assert carried("prune", spec, tmp_path / "a", None) == carried("prune", spec, tmp_path / "b", 5)
 
     job = make_job("prune", spec)
-    tools = Tools(lambda *_: None, lambda: False, tmp_path / "a")
+    tools = tools_here(tmp_path / "a")
     held = job.absorb(None, "check", job.work("check", b"", tools))
     parts = [f"choose-s0-k1-p{i}" for i in range(3)]
     assert [p for p in job.ready(held) if p.startswith("choose-s0")] == parts
@@ -392,7 +393,7 @@ def test_a_model_or_data_that_change_between_pieces_are_refused(kind, changed, p
     spec = {**spec_of(kind, place), "targets": [1.2]} if kind == "faster" else spec_of(kind, place)
     for name in ("model", "data"):
         spec[name] = str(shutil.copytree(place[name], tmp_path / name))
-    tools, job = Tools(lambda *_: None, lambda: False, tmp_path), make_job(kind, spec)
+    tools, job = tools_here(tmp_path), make_job(kind, spec)
     first = job.ready(job.begin())[0]
     state = job.absorb(job.begin(), first, job.work(first, job.parcel(job.begin(), first), tools))
     if changed == "model":

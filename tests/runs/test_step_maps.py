@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import headviz
-from headviz.engine.job import Tools
+from headviz.engine.here import run_here, tools_here
 from headviz.errors import Cancelled, OptionError, RunError
 from headviz.heads import HeadId, HeadMask
 from headviz.models.pruning import prune
@@ -36,10 +36,9 @@ def opened(place, tmp_path, own_home):
     def make(algorithm: str, **changes):
         spec = options(place, algorithm, **changes)
         job = make_job("prune", spec)
-        state, tools = job.begin(), Tools(lambda *_: None, lambda: False, tmp_path / "results")
+        state, tools = job.begin(), tools_here(tmp_path / "results")
         tools.folder.mkdir()
-        while pieces := job.ready(state):
-            state = job.absorb(state, pieces[0], job.work(pieces[0], job.parcel(state, pieces[0]), tools))
+        *_, state = run_here(job, state, tools, job.pack)
         plan = PruningPlan.from_dict(spec)
         job.finish(state, tools.folder)
         state = State.load(tools.folder)

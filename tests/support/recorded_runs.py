@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from headviz.engine.job import Tools
+from headviz.engine.here import tools_here
 from headviz.runs.carrier import Carrier
 from headviz.runs.files import RunFiles
 from headviz.runs.registry import Registry
@@ -61,7 +61,7 @@ class Runs:
         self.registry.take_one(record.id, "t")
         taken = self.registry.apply(record.id, "claim", claim="t", worker=worker, started=record.created)
         carrier = Carrier(self.registry, taken)
-        tools = Tools(lambda *_: None, lambda: False, carrier.files.results)
+        tools = tools_here(carrier.files.results)
         while (ready := carrier.ready()) and pieces != 0:
             piece = ready[0]
             carrier.absorb(piece, carrier.job.work(piece, carrier.job.parcel(carrier.state, piece), tools))
