@@ -19,7 +19,7 @@ SRC = ROOT / "src" / "headviz"
 LEVELS = [
     "errors results ties heads progress plugins",
     "storage reference demo engine",
-    "attention statistics tasks",
+    "attention statistics answers tasks",
     "models",
     "evaluation attribution",
     "scores display",

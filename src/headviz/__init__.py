@@ -25,7 +25,7 @@ _MODULES = {
     "models.in_place": "masked prune_heads",
     "pruning.removal": "prune",
     "tasks": "Dataset SampleReport Task load_task sample",
-    "evaluation.comparison": "Comparison Delta",
+    "answers.comparison": "Comparison Delta",
     "evaluation.dispatch": "evaluate evaluator_of",
     "evaluation.stand_ins": "standing_in",
     "evaluation.evaluator": "Evaluator",
@@ -91,6 +91,8 @@ if TYPE_CHECKING:
     from .analyses.roles import roles as roles
     from .analyses.speed import speed as speed
     from .analyses.stacks import stack_report as stack_report
+    from .answers.comparison import Comparison as Comparison
+    from .answers.comparison import Delta as Delta
     from .attribution.attattr import attattr as attattr
     from .attribution.conductance import conductance as conductance
     from .attribution.contributions import contributions as contributions
@@ -104,8 +106,6 @@ if TYPE_CHECKING:
     from .attribution.tokens import token_attributions as token_attributions
     from .demo import demo_folder as demo_folder
     from .demo.minimal_pairs import minimal_pairs as minimal_pairs
-    from .evaluation.comparison import Comparison as Comparison
-    from .evaluation.comparison import Delta as Delta
     from .evaluation.dispatch import evaluate as evaluate
     from .evaluation.dispatch import evaluator_of as evaluator_of
     from .evaluation.evaluator import Evaluator as Evaluator

@@ -14,8 +14,10 @@ from headviz.analyses.all_but_one import finding as alone
 from headviz.analyses.catalogue import ANALYSES
 from headviz.analyses.cross_dataset import cross_dataset, relate
 from headviz.analyses.redundant import _by_promise, _logits, redundant
+from headviz.answers.comparison import Delta
+from headviz.answers.number import NumberAnswers
+from headviz.answers.one_class import ClassAnswers
 from headviz.errors import Cancelled, OptionError
-from headviz.evaluation.comparison import Answers, Delta, deltas
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.paired import paired
 from headviz.models.stand_in import StandIn
@@ -24,6 +26,10 @@ from headviz.tasks import get_task
 from support.analysed import learnt, twins, unlearnt
 from support.plain import evaluate
 from support.tiny import TEXTS, tiny_classifier
+
+
+def answered(gold, full, classes):
+    return ClassAnswers(gold, full, classes) if classes else NumberAnswers(gold, full)
 
 
 @pytest.mark.slow
@@ -52,12 +58,12 @@ def test_over_draws_the_interval_and_the_test_agree(monkeypatch: pytest.MonkeyPa
     counts = iter([(11, 3), (12, 2), (11, 3)])
     gold = np.zeros(500, dtype=int)
 
-    def swept(*_: object, **__: object) -> tuple[Answers, list[Delta]]:
+    def swept(*_: object, **__: object) -> tuple[ClassAnswers, list[Delta]]:
         worse, better = next(counts)
         full, masked = gold.copy(), gold.copy()
         masked[:worse], full[worse : worse + better] = 1, 1
-        answers = Answers(gold, full, 2)
-        return answers, deltas(answers, [masked], "accuracy")
+        answers = ClassAnswers(gold, full, 2)
+        return answers, answers.deltas([masked], "accuracy")
 
     monkeypatch.setattr(evaluator, "each_draw", lambda: [evaluator] * 3)
     monkeypatch.setattr("headviz.analyses.ablation.sweep", swept)

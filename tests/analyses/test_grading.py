@@ -16,6 +16,8 @@ from headviz.analyses.grade_view import cost, curves, figure, finding, view
 from headviz.analyses.grades import Grade, Grades
 from headviz.analyses.grading import grade
 from headviz.analyses.orders import SHARES, Half, auroc, halves_of, precision
+from headviz.answers.number import NUMBER
+from headviz.answers.one_class import ONE_CLASS
 from headviz.cli import main
 from headviz.demo import planted_heads
 from headviz.heads import HeadId
@@ -80,7 +82,7 @@ def bare(gold: np.ndarray, answers: np.ndarray, monkeypatch: pytest.MonkeyPatch,
     """A half whose model gives these answers."""
     evaluator = SimpleNamespace(data=SimpleNamespace(gold=gold), predictions=lambda mask, keep=True: answers)
     monkeypatch.setattr("headviz.evaluation.dispatch.evaluator_of", lambda *args, **kwargs: evaluator)
-    clf = SimpleNamespace(full_mask=None, is_regression=regression, name="it")
+    clf = SimpleNamespace(full_mask=None, answer=NUMBER if regression else ONE_CLASS, name="it")
     return Half(clf, gold)  # type: ignore[arg-type]
 
 

@@ -21,9 +21,9 @@ from headviz.analyses.stacks import (
     stack_curves,
     stack_report,
 )
+from headviz.answers.sentence import TextAnswers
 from headviz.cli import main
 from headviz.errors import MaskError, ModelError, OptionError
-from headviz.evaluation.comparison import TextAnswers, deltas
 from headviz.evaluation.translation import TranslationEvaluator
 from headviz.models.recurrent import RnnTranslator
 from headviz.tasks import TASKS, Dataset
@@ -130,7 +130,7 @@ def test_an_order_is_compared_with_the_random_one_as_two_translations_are(evalua
     for mine, other in zip(own.points, random.points, strict=True):
         said = [evaluator.evaluate(p.mask).translations for p in (other, mine)]
         if mine.mask != other.mask:
-            (d,) = deltas(TextAnswers.of(evaluator.data.references, said[0]), [np.array(said[1], object)], "bleu")
+            (d,) = TextAnswers.of(evaluator.data.references, said[0]).deltas([np.array(said[1], object)], "bleu")
             np.testing.assert_equal(mine.over_random, d.interval_low)
             compared += not np.isnan(d.interval_low)
     assert compared

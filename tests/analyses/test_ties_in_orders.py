@@ -15,6 +15,7 @@ from headviz.analyses.curves import ORACLE_NAME
 from headviz.analyses.grade_view import view
 from headviz.analyses.orders import SHARES, Half, overlap, precision
 from headviz.analyses.pruning_curve import parts, pruning_curves
+from headviz.answers.one_class import ONE_CLASS
 from headviz.heads import HeadId
 from headviz.ties import STREAM
 from support.analysed import learnt
@@ -89,7 +90,7 @@ def half_of(monkeypatch: pytest.MonkeyPatch, layers: list[int], seen: list[HeadM
 
     evaluator = SimpleNamespace(data=SimpleNamespace(gold=gold), predictions=predictions)
     monkeypatch.setattr("headviz.evaluation.dispatch.evaluator_of", lambda *args, **kwargs: evaluator)
-    clf: Any = SimpleNamespace(full_mask=HeadMask.full(4, 9), is_regression=False, name="it")
+    clf: Any = SimpleNamespace(full_mask=HeadMask.full(4, 9), answer=ONE_CLASS, name="it")
     return Half(clf, gold)
 
 

@@ -222,8 +222,8 @@ def test_texts_from_data_are_no_markup() -> None:
 def test_changes_of_bleu_are_drawn_as_they_are() -> None:
     from dataclasses import replace
 
+    from headviz.answers.comparison import Delta
     from headviz.display.figures import answers as charts
-    from headviz.evaluation.comparison import Delta
 
     about = replace(SUBJECT, metric="bleu")
     shares, points = table(), replace(table(), subject=about)

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from headviz.answers.comparison import Delta
 from headviz.attribution.arcs import Arc
 from headviz.display.figures import answers as charts
 from headviz.display.figures import histograms
 from headviz.display.figures import maps as charts_maps
 from headviz.display.figures.heads import head_map
-from headviz.evaluation.comparison import Delta
 
 EVIL = "<a href='javascript:alert(1)'>x</a> %{y} & co"
 

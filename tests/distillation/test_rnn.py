@@ -9,13 +9,13 @@ import torch
 
 import headviz
 from headviz import HeadMask, cli
+from headviz.answers.bleu import bleu
 from headviz.errors import ModelError, OptionError, TaskError
 from headviz.extras.distillation.partition import zeroed_model
 from headviz.extras.distillation.recurrent_partition import without_attention
 from headviz.models.recurrent import BEGIN, END, RnnTranslator, Vocabulary, is_rnn, padded, words_of
 from headviz.models.recurrent_network import Rnn, RnnConfig, redrawn
 from headviz.tasks import TASKS, Dataset, get_task
-from headviz.tasks.bleu import bleu
 
 SOURCES = ["the dog sees a cat.", "a bird sings", "does the cat see the small bird?"]
 TARGETS = ["kan mil tor.", "vi sola", "ma tor mil pe vi?"]

@@ -7,11 +7,17 @@ import pytest
 from scipy import stats
 from sklearn.metrics import f1_score, matthews_corrcoef
 
+from headviz.answers.metrics import metric as task_metric
+from headviz.answers.number import NumberAnswers
+from headviz.answers.one_class import ClassAnswers
+from headviz.answers.sentence import TextAnswers
 from headviz.errors import TaskError
-from headviz.evaluation.comparison import Answers, TextAnswers, compare, deltas, measure
 from headviz.statistics import resampling
-from headviz.tasks.metrics import metric as task_metric
 from support.metrics import metric_of_rows
+
+
+def answered(gold, full, classes):
+    return ClassAnswers(gold, full, classes) if classes else NumberAnswers(gold, full)
 
 
 def _classes(n: int = 200, classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -50,20 +56,20 @@ def test_metric_of_many_draws_is_that_of_sklearn_and_scipy(name: str) -> None:
 def test_metric_equals_the_tasks_own(name: str) -> None:
     regression = name in resampling.REGRESSION_METRICS
     gold, full, masked = _numbers() if regression else _classes()
-    answers = Answers(gold, full, 0 if regression else 2)
-    assert measure(answers, masked, name) == pytest.approx(task_metric(name, masked, gold), abs=1e-12)
+    answers = answered(gold, full, 0 if regression else 2)
+    assert answers.measure(masked, name) == pytest.approx(task_metric(name, masked, gold), abs=1e-12)
 
 
 def test_matthews_of_three_classes_equals_sklearn() -> None:
     gold, full, masked = _classes(classes=3)
-    assert measure(Answers(gold, full, 3), masked, "matthews") == pytest.approx(matthews_corrcoef(gold, masked))
+    assert ClassAnswers(gold, full, 3).measure(masked, "matthews") == pytest.approx(matthews_corrcoef(gold, masked))
 
 
 @pytest.mark.parametrize("name", ["accuracy", "f1", "matthews", "pearson", "spearman"])
 def test_interval_is_near_that_of_resampling_the_examples(name: str) -> None:
     regression = name in resampling.REGRESSION_METRICS
     gold, full, masked = _numbers() if regression else _classes()
-    found = deltas(Answers(gold, full, 0 if regression else 2), [masked], name)[0]
+    found = answered(gold, full, 0 if regression else 2).deltas([masked], name)[0]
     rng = np.random.default_rng(7)
     i = rng.integers(0, len(gold), (4000, len(gold)))
     drawn = metric_of_rows(name, gold[i], masked[i]) - metric_of_rows(name, gold[i], full[i])
@@ -80,7 +86,7 @@ def test_interval_is_near_that_of_resampling_the_examples(name: str) -> None:
 def test_swap_test_equals_swapping_the_examples(name: str) -> None:
     regression = name in resampling.REGRESSION_METRICS
     gold, full, masked = _numbers(60, 3) if regression else _classes(60, seed=3)
-    found = deltas(Answers(gold, full, 0 if regression else 2), [masked], name)[0]
+    found = answered(gold, full, 0 if regression else 2).deltas([masked], name)[0]
     if regression:  # on a scale of their own
         full, masked = (stats.zscore(stats.rankdata(x) if name == "spearman" else x) for x in (full, masked))
     rng = np.random.default_rng(5)
@@ -95,7 +101,7 @@ def test_swap_test_equals_swapping_the_examples(name: str) -> None:
 
 def test_swap_test_of_accuracy_is_mcnemar() -> None:
     gold, full, masked = _classes(120)
-    exact = deltas(Answers(gold, full, 2), [masked], "accuracy")[0].p_value
+    exact = ClassAnswers(gold, full, 2).deltas([masked], "accuracy")[0].p_value
     sampled = resampling.class_swap_p(resampling.joint_counts(gold, full, masked, 2), "accuracy")
     assert sampled == pytest.approx(exact, abs=0.02)
 
@@ -104,14 +110,14 @@ def test_swap_test_of_accuracy_is_mcnemar() -> None:
 def test_where_nothing_changed_p_is_one_and_the_interval_says_what_may_still_be(name: str) -> None:
     regression = name in resampling.REGRESSION_METRICS
     gold, full, _ = _numbers() if regression else _classes()
-    found = deltas(Answers(gold, full, 0 if regression else 2), [full.copy()], name)[0]
+    found = answered(gold, full, 0 if regression else 2).deltas([full.copy()], name)[0]
     assert (found.delta, found.p_value) == (0.0, 1.0)
     assert -0.2 < found.interval_low < 0 < found.interval_high < 0.2
 
 
 def test_undefined_metric_is_missing_not_zero() -> None:
     gold, full, _ = _classes()
-    found = deltas(Answers(gold, full, 2), [np.zeros_like(gold)], "matthews")[0]
+    found = ClassAnswers(gold, full, 2).deltas([np.zeros_like(gold)], "matthews")[0]
     assert np.isnan([found.masked, found.delta, found.p_value]).all()
     assert json.loads(found.to_json())["masked"] is None
 
@@ -122,7 +128,7 @@ def test_a_metric_without_a_value_has_no_interval_of_no_change(name: str) -> Non
     regression = name in resampling.REGRESSION_METRICS
     gold = np.arange(9) / 2 if regression else np.array([0, 2] * 20)
     constant = np.full(len(gold), 0.5 if regression else 0)
-    found = deltas(Answers(gold, constant, 0 if regression else 3), [constant.copy()], name)[0]
+    found = answered(gold, constant, 0 if regression else 3).deltas([constant.copy()], name)[0]
     assert np.isnan([found.delta, found.interval_low, found.interval_high, found.p_value]).all()
     positive = "no example is, or is predicted to be, of the positive class"
     assert found.undefined == (positive if name == "f1" else "every prediction is the same")
@@ -133,17 +139,17 @@ def test_a_metric_without_a_value_has_no_interval_of_no_change(name: str) -> Non
 def test_it_says_which_side_has_no_metric() -> None:
     gold, full, _ = _classes()
     same = np.zeros_like(gold)
-    assert deltas(Answers(gold, full, 2), [same], "matthews")[0].undefined.startswith("under the mask, every")
-    assert deltas(Answers(gold, same, 2), [full], "matthews")[0].undefined.startswith("of the full model, ev")
-    assert deltas(Answers(gold, full, 2), [full], "matthews")[0].undefined == ""
+    assert ClassAnswers(gold, full, 2).deltas([same], "matthews")[0].undefined.startswith("under the mask, every")
+    assert ClassAnswers(gold, same, 2).deltas([full], "matthews")[0].undefined.startswith("of the full model, ev")
+    assert ClassAnswers(gold, full, 2).deltas([full], "matthews")[0].undefined == ""
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman"])
 def test_constant_predictions_have_no_correlation(name: str) -> None:
     """0.1 seven times: its mean is not 0.1 to the last bit, and what is left over must not be correlated."""
     gold, constant = np.arange(7.0), np.full(7, 0.1)
-    assert np.isnan(measure(Answers(gold, gold, 0), constant, name))
-    found = deltas(Answers(gold, gold, 0), [constant], name)[0]
+    assert np.isnan(NumberAnswers(gold, gold).measure(constant, name))
+    found = NumberAnswers(gold, gold).deltas([constant], name)[0]
     assert np.isnan([found.delta, found.p_value, found.interval_low, found.interval_high]).all()
 
 
@@ -151,7 +157,7 @@ def test_swaps_without_a_metric_do_not_make_a_difference_look_rarer() -> None:
     """Half of all swaps leave one side with a single class; the p value is the share among the others."""
     gold = np.array([1, 0, 0, 1, 0, 1])
     full, masked = np.array([1, 0, 0, 0, 0, 0]), np.array([0, 0, 0, 0, 0, 1])
-    found = deltas(Answers(gold, full, 2), [masked], "matthews")[0]
+    found = ClassAnswers(gold, full, 2).deltas([masked], "matthews")[0]
     # by hand: both keep one right answer, so delta = 0 and every swap that has a metric is as extreme
     assert (found.delta, found.p_value) == (0.0, 1.0)
 
@@ -159,7 +165,7 @@ def test_swaps_without_a_metric_do_not_make_a_difference_look_rarer() -> None:
 def test_an_answer_that_is_no_class_is_never_right() -> None:
     gold, full, masked = _classes()
     masked[:5] = -1
-    found = compare(Answers(gold, full, 2), masked, ["accuracy", "matthews"])
+    found = ClassAnswers(gold, full, 2).compare(masked, ["accuracy", "matthews"])
     assert found.primary.masked == np.mean(masked == gold)
     assert found.deltas[1].masked == pytest.approx(matthews_corrcoef(gold, masked))
     assert found.confusion_full is not None
@@ -170,11 +176,11 @@ def test_an_answer_that_is_no_class_is_never_right() -> None:
 def test_slices_are_compared_one_by_one() -> None:
     gold, full, masked = _classes(90, 3)
     names = ["negation", "number", "order"] * 30
-    found = compare(Answers(gold, full, 3), masked, ["accuracy"], names)
+    found = ClassAnswers(gold, full, 3).compare(masked, ["accuracy"], names)
     assert [d.name for d in found.slices] == ["negation", "number", "order"]
     for part in found.slices:
         at = np.flatnonzero(np.array(names) == part.name)
-        alone = deltas(Answers(gold[at], full[at], 3), [masked[at]], "accuracy")[0]
+        alone = ClassAnswers(gold[at], full[at], 3).deltas([masked[at]], "accuracy")[0]
         assert (part.n, part.delta, part.interval_low, part.p_value) == (
             30,
             alone.delta,
@@ -185,7 +191,7 @@ def test_slices_are_compared_one_by_one() -> None:
 
 def test_comparison_serialises() -> None:
     gold, full, masked = _classes(30, 3)
-    content = json.loads(compare(Answers(gold, full, 3), masked, ["accuracy"]).to_json())
+    content = json.loads(ClassAnswers(gold, full, 3).compare(masked, ["accuracy"]).to_json())
     assert content["deltas"][0]["delta"] == pytest.approx(np.mean(masked == gold) - np.mean(full == gold))
     assert np.array(content["confusion_masked"]).sum() == 30
     assert set(content["flips"]) == {"worse", "better", "other"}
@@ -201,7 +207,7 @@ def test_bleus_interval_and_test_agree() -> None:
         " ".join(rng.permutation(r.split())) if rng.random() < 0.35 else f
         for r, f in zip(references, full, strict=True)
     ]
-    (found,) = deltas(TextAnswers.of(references, full), [np.array(masked, dtype=object)], "bleu")
+    (found,) = TextAnswers.of(references, full).deltas([np.array(masked, dtype=object)], "bleu")
     assert found.p_value > 0.05
     assert found.interval_low == pytest.approx(-16.0, abs=0.1)
     assert found.interval_high == 0
@@ -210,6 +216,6 @@ def test_bleus_interval_and_test_agree() -> None:
 def test_misspelt_metric_and_no_examples_are_answered() -> None:
     gold, full, masked = _classes()
     with pytest.raises(TaskError, match="matthews"):
-        measure(Answers(gold, full, 2), masked, "mathews")
+        ClassAnswers(gold, full, 2).measure(masked, "mathews")
     with pytest.raises(TaskError, match="no example"):
-        Answers(gold[:0], full[:0], 2)
+        ClassAnswers(gold[:0], full[:0], 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headviz.evaluation.comparison import Answers, measure
+from headviz.answers.one_class import ClassAnswers
 from headviz.evaluation.excess import excess
 
 
@@ -19,8 +19,8 @@ def drawn(rng: np.random.Generator, n: int, together: float) -> tuple[np.ndarray
 
 def test_the_value_is_what_both_cost_beyond_the_sum() -> None:
     gold, full, *said = drawn(np.random.default_rng(0), 300, 0.2)
-    found = excess(Answers(gold, full, 2), *said, "accuracy")
-    one, two, both = (1 - measure(Answers(gold, full, 2), s, "accuracy") for s in said)
+    found = excess(ClassAnswers(gold, full, 2), *said, "accuracy")
+    one, two, both = (1 - ClassAnswers(gold, full, 2).measure(s, "accuracy") for s in said)
     assert found.value == pytest.approx(both - one - two)
     assert found.low < found.value < found.high
     assert found.p_value < 1e-6
@@ -31,7 +31,7 @@ def test_nothing_in_excess_is_seldom_called_clear() -> None:
     truth = -0.04 * 0.04  # what both lose anyway is counted once
     for _ in range(400):
         gold, full, *said = drawn(rng, 200, 0.0)
-        found = excess(Answers(gold, full, 2), *said, "accuracy")
+        found = excess(ClassAnswers(gold, full, 2), *said, "accuracy")
         clear += found.low > 0
         held += found.low <= truth <= found.high
     assert clear <= 400 * 0.05
@@ -40,10 +40,10 @@ def test_nothing_in_excess_is_seldom_called_clear() -> None:
 
 def test_other_metrics_are_resampled_and_agree() -> None:
     gold, full, *said = drawn(np.random.default_rng(2), 400, 0.2)
-    by_f1 = excess(Answers(gold, full, 2), *said, "f1")
-    by_accuracy = excess(Answers(gold, full, 2), *said, "accuracy")
+    by_f1 = excess(ClassAnswers(gold, full, 2), *said, "f1")
+    by_accuracy = excess(ClassAnswers(gold, full, 2), *said, "accuracy")
     assert by_f1.low < by_accuracy.value < by_f1.high
-    assert excess(Answers(gold, full, 2), full, full, full, "f1").p_value == 1.0
+    assert excess(ClassAnswers(gold, full, 2), full, full, full, "f1").p_value == 1.0
 
 
 def test_examples_that_only_either_change_keeps_are_held_too() -> None:
@@ -52,6 +52,6 @@ def test_examples_that_only_either_change_keeps_are_held_too() -> None:
     gold = np.zeros(100, dtype=int)
     for _ in range(1000):
         wrong = np.where(rng.random(100) < 0.05, 1, gold)  # without both, and with both off
-        found = excess(Answers(gold, wrong, 2), gold, gold, wrong, "accuracy")
+        found = excess(ClassAnswers(gold, wrong, 2), gold, gold, wrong, "accuracy")
         held += found.low <= 0.1 <= found.high
     assert held >= 930

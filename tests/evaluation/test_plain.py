@@ -21,7 +21,7 @@ def some_data(n: int = 37, task: str = "mnli", seed: int = 0) -> Dataset:
     rng = np.random.default_rng(seed)
     texts, pairs = ([" ".join(rng.choice(WORDS, rng.integers(1, 20))) for _ in range(n)] for _ in range(2))
     entry = get_task(task)
-    labels = rng.random(n) if entry.is_regression else rng.integers(0, len(entry.label_names), n)
+    labels = rng.random(n) if entry.job == "number" else rng.integers(0, len(entry.label_names), n)
     return Dataset(entry, "dev", tuple(texts), tuple(pairs), labels)
 
 

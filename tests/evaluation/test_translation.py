@@ -10,7 +10,6 @@ from sacrebleu.metrics import BLEU, CHRF
 import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, MaskError, ModelError, OptionError, TaskError
-from headviz.evaluation.comparison import measure
 from headviz.evaluation.translation import (
     TOKENISED,
     TranslationEvaluation,
@@ -167,7 +166,7 @@ def test_comparison(clf: headviz.Classifier) -> None:
     assert np.isnan(found.deltas[1].p_value)
     assert found.deltas[1].delta == pytest.approx(masked.metrics["chrf"] - full.metrics["chrf"])
     answers = evaluator.answers()
-    assert measure(answers, answers.full, "bleu") == pytest.approx(full.metrics["bleu"])
+    assert answers.measure(answers.full, "bleu") == pytest.approx(full.metrics["bleu"])
     nothing = evaluator.compare(HeadMask.full(8, 4)).primary
     assert (nothing.delta, nothing.p_value) == (0, 1)
 
@@ -191,12 +190,12 @@ def test_a_translator_does_not_classify(clf: headviz.Classifier) -> None:
 
 
 def test_the_evaluator_of_classifiers_takes_no_sentences() -> None:
-    with pytest.raises(TaskError, match="encoder-decoder model, such as demo-translation"):
+    with pytest.raises(TaskError, match=r"encoder-decoder model .*such as demo-translation"):
         headviz.Evaluator(tiny_classifier(), data_of())
 
 
 def test_the_evaluator_of_classifiers_says_where_to_go(clf: headviz.Classifier) -> None:
-    with pytest.raises(TaskError, match=r"translates and has no classes.*TranslationEvaluator"):
+    with pytest.raises(TaskError, match=r"no classes.*evaluator_of"):
         headviz.Evaluator(clf, data_of())
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import headviz
-from headviz.evaluation.comparison import Answers, deltas
-from headviz.evaluation.constant import corrected, counts, remark, remark_on
+from headviz.answers.constant import corrected, counts, remark, remark_on
+from headviz.answers.one_class import ClassAnswers
 from headviz.evaluation.verdict import clear, excluded, outward, points_up, possible_loss, undecided, verdict, within
 from headviz.tasks import constant, metric
 
@@ -49,7 +49,7 @@ def test_four_lost_answers_are_not_called_a_clear_loss() -> None:
     gold = np.ones(400, dtype=int)
     after = gold.copy()
     after[:4] = 0
-    found = deltas(Answers(gold, gold, 2), [after], "accuracy")[0]
+    found = ClassAnswers(gold, gold, 2).deltas([after], "accuracy")[0]
     assert found.p_value == pytest.approx(0.125)
     assert verdict(found.interval_low, found.interval_high) == "open"
 
@@ -57,7 +57,7 @@ def test_four_lost_answers_are_not_called_a_clear_loss() -> None:
 def test_seven_unchanged_answers_do_not_show_that_nothing_is_lost() -> None:
     """It read "+0.00 [+0.00, +0.00]"."""
     gold = np.array([0, 1, 0, 1, 0, 1, 1])
-    found = deltas(Answers(gold, gold, 2), [gold], "accuracy")[0]
+    found = ClassAnswers(gold, gold, 2).deltas([gold], "accuracy")[0]
     assert found.delta == 0
     assert found.interval_low < -0.4
     assert not within(found.interval_low, 0.02)

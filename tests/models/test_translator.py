@@ -537,7 +537,7 @@ def test_language_codes() -> None:
 def test_a_translator_has_nothing_of_a_classifier() -> None:
     translator = headviz.load("demo-translation")
     assert not isinstance(translator, headviz.Classifier)
-    assert not any(hasattr(translator, name) for name in ("labels", "num_labels", "is_regression"))
+    assert not any(hasattr(translator, name) for name in ("labels", "num_labels"))
     assert (translator.classes, translator.answers) == (None, "none (translates)")
 
 

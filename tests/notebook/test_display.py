@@ -15,7 +15,7 @@ import headviz
 from headviz import HeadMask, HeadScores
 from headviz.analyses import board
 from headviz.analyses.pruning_curve import pruning_curves
-from headviz.evaluation.comparison import Comparison, Delta
+from headviz.answers.comparison import Comparison, Delta
 from headviz.notebook import display
 from headviz.notebook.html import MOST_CELLS
 from headviz.runs import reading

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from headviz.evaluation.comparison import Answers, deltas
-from headviz.pruning.measure import agreement, interval, measured
-from headviz.tasks import Dataset, get_task, predicted
+from headviz.answers.number import NumberAnswers
+from headviz.answers.one_class import ONE_CLASS, ClassAnswers
+from headviz.pruning.measure import measured
+from headviz.tasks import Dataset, get_task
 from support.metrics import metric_of_rows
 from support.pruning_plans import make_data
 
@@ -18,7 +19,8 @@ def test_the_interval_of_an_accuracy_is_wilsons():
     z, n, p = 1.959964, 40, 31 / 40
     middle = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    assert interval(gold, mine, "accuracy", 2) == pytest.approx((middle - half, middle + half), abs=1e-6)
+    ends = ClassAnswers(gold, gold, 2).interval(mine, "accuracy")
+    assert ends == pytest.approx((middle - half, middle + half), abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["f1", "matthews"])
@@ -28,7 +30,8 @@ def test_the_interval_of_other_metrics_is_the_bootstraps(name):
     mine = np.where(rng.random(200) < 0.8, gold, 1 - gold)
     i = rng.integers(0, 200, (2000, 200))
     drawn = metric_of_rows(name, gold[i], mine[i])
-    assert interval(gold, mine, name, 2) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.012)
+    ends = ClassAnswers(gold, gold, 2).interval(mine, name)
+    assert ends == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.012)
 
 
 def test_the_interval_of_a_correlation_is_the_bootstraps():
@@ -36,8 +39,9 @@ def test_the_interval_of_a_correlation_is_the_bootstraps():
     gold = rng.normal(size=150)
     mine = gold + rng.normal(size=150)
     drawn = [np.corrcoef(gold[i], mine[i])[0, 1] for i in (rng.integers(0, 150, 150) for _ in range(2000))]
-    assert interval(gold, mine, "pearson", 0) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.012)
-    assert interval(gold, np.ones(150), "pearson", 0) == (None, None)
+    ends = NumberAnswers(gold, gold).interval(mine, "pearson")
+    assert ends == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.012)
+    assert NumberAnswers(gold, gold).interval(np.ones(150), "pearson") == (None, None)
 
 
 def test_a_record_holds_intervals_and_paired_deltas_of_every_metric():
@@ -46,10 +50,9 @@ def test_a_record_holds_intervals_and_paired_deltas_of_every_metric():
     logits, reference = (rng.normal(size=(60, 3)).astype(np.float32) for _ in range(2))
     reference[np.arange(60), data.gold] += 2
     mine, theirs = logits.argmax(axis=1), reference.argmax(axis=1)
-    accuracy = float(np.mean(mine == data.gold))
-    found = measured(data, np.arange(3), {"accuracy": accuracy}, logits, reference)
+    found = measured(data, mine, theirs)
     assert found.agreement == np.mean(mine == theirs)
-    assert found.intervals == {"accuracy": interval(data.gold, mine, "accuracy", 3)}
+    assert found.intervals == {"accuracy": ClassAnswers(data.gold, data.gold, 3).interval(mine, "accuracy")}
     delta = found.deltas["accuracy"]
     change = (mine == data.gold).astype(float) - (theirs == data.gold)
     assert delta["delta"] == pytest.approx(change.mean())
@@ -60,8 +63,8 @@ def test_a_record_holds_intervals_and_paired_deltas_of_every_metric():
 
 def test_agreement_of_a_regression_is_a_correlation():
     a = np.array([1.0, 2.0, 4.0])
-    assert agreement(a, 2 * a + 1, is_regression=True) == pytest.approx(1)
-    assert agreement(a, np.ones(3), is_regression=True) is None
+    assert NumberAnswers(a, a).agreement(2 * a + 1) == pytest.approx(1)
+    assert NumberAnswers(a, a).agreement(np.ones(3)) is None
 
 
 @pytest.mark.parametrize("name", ["accuracy", "f1", "matthews"])
@@ -71,13 +74,13 @@ def test_an_answer_that_is_none_of_the_classes_is_a_wrong_one(name):
     data = Dataset(get_task("sst2"), "dev", tuple("a" for _ in range(60)), None, rng.integers(0, 2, 60))
     logits, reference = (rng.normal(size=(60, 3)).astype(np.float32) for _ in range(2))
     order = np.array([0, 1])
-    mine, theirs = predicted(logits, order), predicted(reference, order)
+    mine, theirs = ONE_CLASS.predicted(logits, order), ONE_CLASS.predicted(reference, order)
     assert (mine < 0).any()
     value = metric_of_rows(name, data.gold[None], mine[None])[0]
-    found = measured(data, order, {name: value}, logits, reference)
+    found = measured(data, mine, theirs)
     low, high = found.intervals[name]
     assert low < value < high
-    one = deltas(Answers(data.gold, theirs, 2), [mine], name)[0]
+    one = ClassAnswers(data.gold, theirs, 2).deltas([mine], name)[0]
     assert found.deltas[name] == {
         "delta": one.delta,
         "low": one.interval_low,

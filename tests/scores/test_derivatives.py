@@ -29,7 +29,7 @@ def derivatives(clf, data, mask=None):
             for xi in (1 + h, 1 - h):
                 with torch.no_grad():
                     logits = clf.forward(batch, clf.call(mask, edit_outputs=gated(clf, {head: xi})))
-                if clf.is_regression:
+                if clf.job == "number":
                     losses.append(float((logits[0, 0] - data.labels[n]) ** 2))
                 else:
                     gold = torch.tensor([int(data.labels[n])])

@@ -38,7 +38,7 @@ PRELOADED = (
     "headviz.analyses",
     "headviz.attribution",
     "headviz.extras.distillation",
-    "headviz.evaluation.comparison",
+    "headviz.answers.comparison",
     "headviz.models.classifier",
     "headviz.pruning",
     "headviz.runs.carrier",

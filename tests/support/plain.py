@@ -20,5 +20,6 @@ def evaluate(clf: Classifier, data: Dataset, mask: HeadMask | None = None) -> Ev
         gold=gold_for(data, order),
         mask=clf.under(mask),
         seconds=0.0,
+        answer=data.answer,
         truncated=sum(e.truncated for e in encodings),
     )

@@ -19,7 +19,7 @@ def made(n=12, seed=0, task="demo", split="train"):
     entry = get_task(task)
     texts = [text() for _ in range(n)]
     pairs = [text() for _ in range(n)] if entry.num_texts == 2 else None
-    if entry.is_regression:
+    if entry.job == "number":
         labels = np.array([rnd.uniform(0, 5) for _ in range(n)])
     else:
         labels = np.array([rnd.randrange(len(entry.label_names)) for _ in range(n)])

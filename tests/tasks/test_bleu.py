@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from headviz.answers.bleu import bleu, bleu_of, chrf, compare, counts
 from headviz.errors import OptionError, TaskError
 from headviz.tasks import TASKS, metrics
-from headviz.tasks.bleu import bleu, bleu_of, chrf, compare, counts
 
 REFERENCES = [
     "The cat sat on the mat, and slept.",

@@ -2,20 +2,23 @@
 
 import dataclasses
 from itertools import permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from headviz.answers.class_names import match_names
+from headviz.answers.number import NUMBER
+from headviz.answers.one_class import ONE_CLASS, OTHER
 from headviz.errors import TaskError
-from headviz.tasks import OTHER, TASKS, Dataset, label_map, predicted
-from headviz.tasks.labels import match_names
+from headviz.tasks import TASKS, Dataset, label_map
 
 
 def _data(name: str, label_names: tuple[str, ...] | None = None) -> Dataset:
     task = TASKS[name]
     if label_names is not None:
         task = dataclasses.replace(task, label_names=label_names)
-    return Dataset(task, "dev", ("a", "b"), None, [0.5, 1.5] if task.is_regression else [0, 1])
+    return Dataset(task, "dev", ("a", "b"), None, [0.5, 1.5] if task.job == "number" else [0, 1])
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
@@ -120,9 +123,10 @@ def test_signs_and_symbols_tell_labels_apart() -> None:
 
 
 def test_regression_needs_one_output_and_classes_need_more() -> None:
-    assert label_map(["LABEL_0"], _data("stsb")).tolist() == [0]
+    data = _data("stsb")
+    assert data.answer.order(SimpleNamespace(labels=["LABEL_0"]), data, None).tolist() == [0]
     with pytest.raises(TaskError, match="needs a model with one output, and this one has 2"):
-        label_map(["a", "b"], _data("stsb"))
+        data.answer.order(SimpleNamespace(labels=["a", "b"]), data, None)
     with pytest.raises(TaskError, match="single output"):
         label_map(["LABEL_0"], _data("sst2"))
 
@@ -130,14 +134,14 @@ def test_regression_needs_one_output_and_classes_need_more() -> None:
 def test_predicted_undoes_the_models_order() -> None:
     mapping = np.array([2, 0])  # task class 0 is output 2, class 1 is output 0; output 1 is none of them
     logits = np.array([[0, 0, 9], [9, 0, 0], [0, 9, 0], [np.nan, 0, 9]], dtype=np.float32)
-    assert predicted(logits, mapping).tolist() == [0, 1, OTHER, OTHER]
-    assert predicted(logits[:0], mapping).shape == (0,)
-    assert predicted(np.array([[1.5], [2.5]], dtype=np.float32), np.array([0]), True).tolist() == [1.5, 2.5]
+    assert ONE_CLASS.predicted(logits, mapping).tolist() == [0, 1, OTHER, OTHER]
+    assert ONE_CLASS.predicted(logits[:0], mapping).shape == (0,)
+    assert NUMBER.predicted(np.array([[1.5], [2.5]], dtype=np.float32), np.array([0])).tolist() == [1.5, 2.5]
 
 
 def test_numbers_that_differ_by_rounding_alone_are_one() -> None:
     def answers(*numbers: float) -> list[float]:
-        return predicted(np.array(numbers, dtype=np.float32)[:, None], np.array([0]), True).tolist()
+        return NUMBER.predicted(np.array(numbers, dtype=np.float32)[:, None], np.array([0])).tolist()
 
     noise = answers(0.46400001, 0.46400007, 0.46399995)
     assert noise == [noise[0]] * 3

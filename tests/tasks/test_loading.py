@@ -210,11 +210,11 @@ def test_custom_train_and_dev_number_their_classes_alike(tmp_path: Path) -> None
 def test_custom_regression_by_its_labels_or_by_request(ending: str, tmp_path: Path) -> None:
     WRITERS[ending](tmp_path / f"dev.{ending}", [{"t": "a", "y": 1.0}, {"t": "b", "y": 2.5}, {"t": "c", "y": 4.0}])
     data = load_task("custom", data=tmp_path, text_columns="t", label_column="y")
-    assert data.is_regression
+    assert data.job == "number"
     assert data.gold.tolist() == [1, 2.5, 4]
     assert data.task.metrics == ("pearson", "spearman")
     WRITERS[ending](tmp_path / f"dev.{ending}", [{"t": "a", "y": 1}, {"t": "b", "y": 2}, {"t": "c", "y": 4}])
-    assert not load_task("custom", data=tmp_path, text_columns="t", label_column="y").is_regression
+    assert load_task("custom", data=tmp_path, text_columns="t", label_column="y").job == "class"
     asked = load_task("custom", data=tmp_path, text_columns="t", label_column="y", regression=True)
     assert asked.gold.tolist() == [1.0, 2.0, 4.0]
 
@@ -222,7 +222,7 @@ def test_custom_regression_by_its_labels_or_by_request(ending: str, tmp_path: Pa
 def test_one_split_of_whole_numbers_does_not_change_the_kind_of_task(tmp_path: Path) -> None:
     _csv(tmp_path / "train.csv", [{"t": "a", "label": 1.5}, {"t": "b", "label": 3}])
     _csv(tmp_path / "dev.csv", [{"t": "a", "label": 1}, {"t": "b", "label": 3}])
-    assert load_task("custom", "dev", data=tmp_path, text_columns="t").is_regression
+    assert load_task("custom", "dev", data=tmp_path, text_columns="t").job == "number"
 
 
 def test_a_dash_may_be_a_class_of_a_users_task(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headviz.answers.number import quintiles
 from headviz.errors import OptionError, TaskError
 from headviz.tasks import TASKS, Dataset, LengthFilter, sample, text_lengths
-from headviz.tasks.strata import limited, proportional, quintiles
+from headviz.tasks.strata import limited, proportional
 
 
 def _data(n: int = 900, seed: int = 0, shares: tuple[float, ...] = (0.6, 0.3, 0.1)) -> Dataset:

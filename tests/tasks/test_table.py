@@ -24,7 +24,7 @@ def test_entry_is_whole(name: str) -> None:
     assert task.primary_metric == task.metrics[0]
     assert {"train", "dev"} <= set(task.splits)
     assert len(set(task.label_names)) == len(task.label_names)
-    assert task.is_regression == (name == "stsb")
+    assert (task.job == "number") == (name == "stsb")
     if name not in ("stsb", "custom"):
         assert len(task.label_names) in (2, 3)
     if name not in ("custom",):
@@ -35,12 +35,12 @@ def test_entry_is_whole(name: str) -> None:
 @pytest.mark.parametrize("name", TRANSLATIONS)
 def test_translations_have_no_labels(name: str) -> None:
     task = get_task(name)
-    assert task.is_translation
+    assert task.job == "sentence"
     assert task.label_names == ()
     assert task.metrics == ("bleu", "chrf")
     assert task.num_texts == 2
     assert {"train", "dev"} <= set(task.splits)
-    assert not any(TASKS[n].is_translation for n in CONTRACT)
+    assert not any(TASKS[n].job == "sentence" for n in CONTRACT)
 
 
 def test_label_order_is_the_published_one() -> None:
@@ -81,7 +81,7 @@ def test_glue_has_no_labelled_test_split() -> None:
 
 
 def test_import_is_light() -> None:
-    heavy = ("torch", "transformers", "pandas", "pyarrow", "sklearn", "scipy", "huggingface_hub")
+    heavy = ("torch", "transformers", "pandas", "pyarrow", "sklearn", "scipy.special", "scipy.stats", "huggingface_hub")
     assert loaded_by("import headviz.tasks", *heavy) == []
 
 

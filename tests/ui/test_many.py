@@ -10,13 +10,13 @@ import pytest
 
 pytest.importorskip("streamlit")
 
+from headviz.answers.one_class import flipped_title
 from headviz.heads import HeadId, HeadMask
 from headviz.ui.pages.compare import answering
 from headviz.ui.pages.compare import attention_shift as moved
 from headviz.ui.pages.compare import columns as compare
 from headviz.ui.pages.compare import many_texts as many
 from headviz.ui.pages.head import relation as onehead
-from headviz.ui.pages.masklab import cost
 from headviz.ui.parts import answers as doubts
 from headviz.ui.shell import show
 from support.tiny import tiny_classifier
@@ -190,8 +190,8 @@ def test_p_values_are_written_as_people_write_them(p: float | None, cell: str, t
 
 
 def test_what_flipped_is_counted_each_way() -> None:
-    assert cost.flipped_title(35, 2, 0) == "Changed answers: 35 now wrong, 2 now right"
-    assert cost.flipped_title(1, 0, 3) == "Changed answers: 1 now wrong, 0 now right, 3 wrong before and after"
+    assert flipped_title(35, 2, 0) == "Changed answers: 35 now wrong, 2 now right"
+    assert flipped_title(1, 0, 3) == "Changed answers: 1 now wrong, 0 now right, 3 wrong before and after"
 
 
 def test_a_tables_p_column_is_written_so_and_stays_a_number(scanned_once: None) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("streamlit")
 
-from headviz.evaluation.comparison import Answers, compare
+from headviz.answers.one_class import ClassAnswers
 from headviz.heads import HeadId, HeadMask
 from headviz.ui.pages.compare import translations as retranslate
 from headviz.ui.pages.masklab import cost, stand_ins, wording
@@ -106,7 +106,9 @@ def test_a_loss_never_looks_like_a_gain(low: float, high: float, colour: str) ->
 def measured(masked: list[int], n: int = 7) -> Measured:
     gold = np.arange(n) % 2
     full, now = gold.copy(), np.array(masked)
-    return Measured(HeadMask.full(1, 2), full, now, compare(Answers(gold, full, 2), now, ["accuracy"]), gold, len(gold))
+    return Measured(
+        HeadMask.full(1, 2), full, now, ClassAnswers(gold, full, 2).compare(now, ["accuracy"]), gold, len(gold)
+    )
 
 
 def test_the_mask_lab_names_the_loss_that_is_excluded() -> None:
@@ -158,7 +160,7 @@ def test_slices_change_for_certain_only_after_correction_for_their_number() -> N
     data = SimpleNamespace(slice_name="kind")
 
     def said(now: np.ndarray) -> str:
-        found = compare(Answers(gold, gold, 2), now, ["accuracy"], slices)
+        found = ClassAnswers(gold, gold, 2).compare(now, ["accuracy"], slices)
         return wording.clear_slices(data, Measured(HeadMask.full(1, 2), gold, now, found, gold, 800))
 
     assert said(now) == ""
@@ -242,6 +244,6 @@ def test_two_masks_with_an_undefined_metric_say_why() -> None:
     from headviz.ui.pages.masklab import two_masks
 
     gold = np.arange(10) % 2
-    found = compare(Answers(gold, gold, 2), np.zeros(10, dtype=int), ["matthews"])
+    found = ClassAnswers(gold, gold, 2).compare(np.zeros(10, dtype=int), ["matthews"])
     said = two_masks.sentence(found, "one", "two")
     assert said == f"The change of matthews from A (one) to B (two) is not defined: {found.primary.undefined}."

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ..display.numbers import interval, number, points
 from ..display.numbers import metric as metric_text
-from ..evaluation.comparison import measure
 from ..evaluation.verdict import MARGIN, clear, undecided, within
 from ..heads import HeadId, HeadMask, highest
 from ..models.stand_in import ZERO, StandIn
@@ -152,7 +151,7 @@ def ablate(
             low[head], high[head] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
             p[head] = delta.p_value
         draws.append((values, low, high, p))
-        baselines.append(measure(answers, answers.full, about.metric))
+        baselines.append(answers.measure(answers.full, about.metric))
     by_draw = None
     if len(draws) > 1:
         by_draw = np.array([one[0] for one in draws])

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.constant import going_on
 from ..display.comparison import points_changed
 from ..display.recipes import Code, call
 from ..errors import OptionError
-from ..evaluation.comparison import deltas, measure
-from ..evaluation.constant import going_on, remark_on
 from ..evaluation.verdict import MARGIN, within
 from ..heads import HeadId, HeadMask, highest
 from ..progress import Cancel, Progress, after
@@ -118,10 +117,10 @@ def all_but_one(
     reported = [
         # the model itself: no difference, whatever the examples
         replace(d, interval_low=0.0, interval_high=0.0) if mask == present else d
-        for mask, d in zip(kept, deltas(answers, predictions, about.metric), strict=True)
+        for mask, d in zip(kept, answers.deltas(predictions, about.metric), strict=True)
     ]
     q, names = benjamini_hochberg([d.p_value for d in reported]), evaluator.data.label_names
-    flat = [remark_on(said, answers.gold, names) if answers.classes else "" for said in predictions]
+    flat = [answers.remark(said, names) for said in predictions]
     rows = tuple(
         BestHead(h.layer, h.head, d.delta, d.interval_low, d.interval_high, d.p_value, float(q[i]), flat[i])
         for i, (h, d) in enumerate(zip(best, reported, strict=True))
@@ -131,7 +130,7 @@ def all_but_one(
     rows = tuple(replace(row, **none) if np.isnan(table[row.layer, row.head]) else row for row in rows)
     if progress is not None:
         progress(total, total)
-    return AllButOne(about, select, chosen_on, measure(answers, answers.full, about.metric), table, rows, margin)
+    return AllButOne(about, select, chosen_on, answers.measure(answers.full, about.metric), table, rows, margin)
 
 
 def _only(present: HeadMask, kept: HeadId) -> HeadMask:

@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.comparison import Answers, Delta
+from ..answers.constant import going_on
 from ..display.numbers import points
 from ..display.table import Column, columns
 from ..errors import OptionError
-from ..evaluation.comparison import Answers, Delta, deltas, measure
-from ..evaluation.constant import going_on, remark_on
 from ..evaluation.verdict import clear
 from ..heads import HeadId, HeadMask, head_name, highest
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
 from ..storage.exchange import MaskLike
-from ..tasks import constant
 from .analysis import ENDS, MASKABLE, METRIC, Analysis, Picture, Table, View, in_points
 from .common import SIGNIFICANT, Subject, first_draw, predict_all, subject
 
@@ -157,7 +156,7 @@ def by_slice(
     return BySlice(
         about,
         whole,
-        measure(answers, answers.full, about.metric),
+        answers.measure(answers.full, about.metric),
         data.slice_name or "kind",
         tuple(found[k] for k in order),
         values=tables["value"][order],
@@ -171,7 +170,7 @@ def by_slice(
 
 
 def _remark(answers: Answers, data: Dataset) -> str:
-    return remark_on(answers.full, answers.gold, data.label_names) if answers.classes else ""
+    return answers.remark(answers.full, data.label_names)
 
 
 def slices_of(data: Any) -> Mapping[str, NDArray[np.intp]]:
@@ -192,7 +191,7 @@ def slices_of(data: Any) -> Mapping[str, NDArray[np.intp]]:
 
 
 def _on(answers: Answers, predictions: list[NDArray], index: NDArray, metric: str) -> list[Delta]:
-    return deltas(answers.pick(index), [p[index] for p in predictions], metric)
+    return answers.pick(index).deltas([p[index] for p in predictions], metric)
 
 
 def _slice(
@@ -204,7 +203,7 @@ def _slice(
     metric: str,
 ) -> SliceCost:
     own = answers.pick(index)
-    baseline, level = measure(own, own.full, metric), None if not own.classes else constant(metric, own.gold)
+    baseline, level = own.measure(own.full, metric), own.constant(metric)
     order = highest(tables["value"])
     certain = clear(tables["low"], tables["high"], tables["q"], SIGNIFICANT)
     significant = int((certain & (tables["value"] > 0)).sum())
@@ -216,7 +215,7 @@ def _slice(
     elsewhere = float("nan")
     if len(rest):
         others = answers.pick(rest)
-        elsewhere = measure(others, others.full, metric) - measure(others, predictions[head][rest], metric)
+        elsewhere = others.measure(others.full, metric) - others.measure(predictions[head][rest], metric)
     cost, low, high, p, q = (float(tables[t][head]) for t in ("value", "low", "high", "p", "q"))
     return SliceCost(name, len(index), baseline, head, cost, low, high, p, q, elsewhere, significant, level)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from ..answers.comparison import Answers, Delta
 from ..errors import OptionError, is_one_of, require_kind, shown, unknown_choice
-from ..evaluation.comparison import Answers, Delta, deltas
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..tasks import constant, points_in
@@ -162,7 +162,7 @@ def sweep(
 ) -> tuple[Answers, list[Delta]]:
     """Every mask against the reference, on the same examples."""
     answers, predictions = predict_all(evaluator, masks, reference=reference, progress=progress, cancel=cancel)
-    return answers, deltas(answers, predictions, metric)
+    return answers, answers.deltas(predictions, metric)
 
 
 def constant_of(evaluator: MaskEvaluator, metric: str) -> float | None:

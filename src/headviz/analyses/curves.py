@@ -9,9 +9,9 @@ from itertools import takewhile
 from statistics import fmean
 from typing import Any
 
+from ..answers.constant import going_on
 from ..display.numbers import points as points_text
 from ..errors import OptionError
-from ..evaluation.constant import going_on
 from ..evaluation.verdict import MARGIN, clear_from, excluded, verdict, within
 from ..heads import LEAST_STEP, HeadId, HeadMask
 from ..results import Result

@@ -29,7 +29,7 @@ from .pairs import Interaction, Interactions, figure, view
 
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
-    from ..models.classifier import Classifier, Encoding
+    from ..models.classifier import Encoding
     from .given import Given
 
 SAMPLES, SECONDS, BATCH = 64, 60.0, 16
@@ -107,12 +107,12 @@ def _estimated(
     assert gold is not None
     encodings = clf.encode(data.texts, data.pairs)
     rows, columns = np.array(heads).T
-    whole = _loss_of(clf, _sloped(evaluator, encodings, None)[0], gold)
+    whole = clf.answer.losses(_sloped(evaluator, encodings, None)[0], gold)
     alone, both = [], []
     for head in tracked(heads, progress, cancel):
         logits, slopes = _sloped(evaluator, encodings, head)
-        alone.append(_loss_of(clf, logits, gold))
-        both.append(_loss_of(clf, logits[:, None] - slopes[:, rows, columns], gold[:, None]).mean(axis=0))
+        alone.append(clf.answer.losses(logits, gold))
+        both.append(clf.answer.losses(logits[:, None] - slopes[:, rows, columns], gold[:, None]).mean(axis=0))
     single = np.mean(alone, axis=1)
     found = single[:, None] + single[None] - whole.mean() - np.array(both)
     found = (found + found.T) / 2
@@ -148,21 +148,11 @@ def _sloped(evaluator: Evaluator, encodings: Sequence[Encoding], off: HeadId | N
     return np.concatenate(logits), np.concatenate(slopes)
 
 
-def _loss_of(clf: Classifier, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
-    """The loss of every row of logits [..., C]."""
-    if clf.is_regression:
-        return np.asarray((logits[..., 0] - gold) ** 2)
-    from scipy.special import logsumexp
-
-    chosen = np.take_along_axis(logits, np.broadcast_to(gold, logits.shape[:-1])[..., None], axis=-1)[..., 0]
-    return np.asarray(logsumexp(logits, axis=-1) - chosen)
-
-
 def _losses(evaluator: Evaluator, off: tuple[HeadId, ...]) -> NDArray[np.float64]:
     """The loss of every example with these heads off."""
     logits = evaluator.evaluate(evaluator.clf.present.without(off), keep=False).logits.astype(np.float64)
     assert evaluator.gold is not None
-    return _loss_of(evaluator.clf, logits, evaluator.gold)
+    return evaluator.clf.answer.losses(logits, evaluator.gold)
 
 
 def _rows(

@@ -45,7 +45,7 @@ class Half:
         rng = np.random.default_rng([0, number])
         self.weights = rng.multinomial(len(data), np.full(len(data), 1 / len(data)), DRAWS)
         self.weights = np.concatenate([np.ones((1, len(data)), dtype=self.weights.dtype), self.weights])
-        self.regression = clf.is_regression
+        self.regression = not clf.answer.decides
         self.constant = np.zeros(len(self.weights))  # what one value or one class for all is worth
         if not self.regression:
             names, members = np.unique(self.gold, return_inverse=True)

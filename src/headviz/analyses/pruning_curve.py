@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.comparison import Answers
+from ..answers.constant import corrected
 from ..display.numbers import number
 from ..display.recipes import Code, call
 from ..display.table import Column, columns
 from ..errors import OptionError, require_kind
-from ..evaluation.comparison import Answers, deltas, measure
-from ..evaluation.constant import corrected, remark_on
 from ..evaluation.verdict import MARGIN
 from ..heads import HeadMask
 from ..progress import Cancel, Progress, part
@@ -123,14 +123,14 @@ def measured(
     present = evaluator.clf.present
     masks = list(dict.fromkeys(mask for order in orders.values() for plan in order.plans for mask in plan))
     answers, said = predict_all(evaluator, masks, progress=progress, cancel=cancel)
-    baseline = measure(answers, answers.full, about.metric)
+    baseline = answers.measure(answers.full, about.metric)
     constant = constant_of(evaluator, about.metric)
     labels = evaluator.data.label_names
     made = {}
-    for mask, now, d in zip(masks, said, deltas(answers, said, about.metric), strict=True):
+    for mask, now, d in zip(masks, said, answers.deltas(said, about.metric), strict=True):
         # the full model itself: no difference, whatever the examples
         ends = (0.0, 0.0) if mask == present else (d.interval_low, d.interval_high)
-        remark = remark_on(now, answers.gold, labels) if answers.classes else ""
+        remark = answers.remark(now, labels)
         share = corrected(d.masked, baseline, constant)
         made[mask] = CurvePoint(mask.sparsity, mask, d.masked, d.delta, *ends, d.p_value, share, remark)
     over = _over_random(dict(zip(masks, said, strict=True)), answers, about.metric)
@@ -155,7 +155,7 @@ def _over_random(
 
     @cache
     def lower(mask: HeadMask, other: HeadMask) -> float:
-        (d,) = deltas(answers.against(said[other]), [said[mask]], metric, tested=False)
+        (d,) = answers.against(said[other]).deltas([said[mask]], metric, tested=False)
         return float(d.interval_low)
 
     return lower

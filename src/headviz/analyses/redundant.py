@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.comparison import Answers, Delta
 from ..errors import OptionError
-from ..evaluation.comparison import Answers, Delta, deltas, measure
 from ..evaluation.excess import Excess, excess
 from ..evaluation.verdict import clear
 from ..heads import CLASSIFICATION, HeadId, HeadMask
 from ..progress import Cancel, Progress, stop_if
 from ..results import Result, drawn
 from ..statistics.significance import benjamini_hochberg
-from ..tasks import predicted
 from ..ties import in_order
 from .ablation import Ablation, ablate
 from .analysis import ENDS, METRIC, Analysis, Option, Picture, Table, View, in_points
@@ -118,9 +117,7 @@ def redundant(
     answers = evaluator.answers(single.base, cancel=cancel)
     logits = {h: _logits(evaluator, single.base, h) for h in harmless}
     order = _by_promise(evaluator, single, logits, answers)
-    alone = {
-        h: predicted(v.astype(np.float32), evaluator.order, evaluator.clf.is_regression) for h, v in logits.items()
-    }
+    alone = {h: evaluator.data.answer.predicted(v.astype(np.float32), evaluator.order) for h, v in logits.items()}
     start = time.perf_counter()
     found: list[tuple[HeadId, HeadId]] = []
     predictions: list[NDArray] = []
@@ -135,12 +132,12 @@ def redundant(
             share = max(len(found) / len(order), min(1.0, (time.perf_counter() - start) / seconds))
             progress(round(1000 * share), 1000)
     metric = single.subject.metric
-    costs = deltas(answers, predictions, metric, tested=False)
+    costs = answers.deltas(predictions, metric, tested=False)
     more = [excess(answers, alone[a], alone[b], p, metric) for (a, b), p in zip(found, predictions, strict=True)]
     rows = _rows(single, found, costs, more, level)
     return Redundant(
         single.subject,
-        measure(answers, answers.full, single.subject.metric),
+        answers.measure(answers.full, single.subject.metric),
         len(harmless),
         len(order),
         len(found),
@@ -190,8 +187,8 @@ def _by_promise(
 
     def expected(pair: tuple[HeadId, HeadId]) -> tuple[float, float]:
         summed = full + change[pair[0]] + change[pair[1]]
-        said = predicted(summed.astype(np.float32), evaluator.order, evaluator.clf.is_regression)
-        metric = measure(answers, said, single.subject.metric)
+        said = evaluator.data.answer.predicted(summed.astype(np.float32), evaluator.order)
+        metric = answers.measure(said, single.subject.metric)
         # among equals, the pair that moves the logits further is the likelier one
         return (np.inf if metric != metric else metric), -size[pair[0]] - size[pair[1]]
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ..errors import OptionError, TaskError, shown, unknown_choice
+from ..errors import TaskError
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
-
-PREDICTED, GOLD = "predicted", "gold"
 
 
 def encode(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None) -> list[Encoding]:
@@ -51,32 +47,7 @@ def _check_known(clf: Classifier, text: str, alone: Encoding) -> None:
 def resolve_target(clf: Classifier, target: str | int, label: str | int | None = None) -> int | None:
     """The class to explain; None = the predicted one. A regression has a single output, 0."""
     clf.check_classes()
-    if clf.is_regression:
-        if target not in (PREDICTED, GOLD, 0):
-            raise OptionError(f"'{clf.name}' predicts a number; its target is 'predicted', not {shown(target)}.")
-        return 0
-    if target == PREDICTED:
-        return None
-    if target == GOLD:
-        if label is None:
-            raise OptionError("The target 'gold' needs the example's label, a class name or number (--label, label=).")
-        return _class(clf, label)
-    return _class(clf, target)
-
-
-def _class(clf: Classifier, given: str | int) -> int:
-    if isinstance(given, str) and given in clf.labels:
-        return clf.labels.index(given)
-    if isinstance(given, str) and given.strip().isdecimal() and len(given) < 10:
-        given = int(given)
-    # numpy's integers too, but not True
-    if isinstance(given, int | np.integer) and not isinstance(given, bool) and 0 <= given < clf.num_labels:
-        return int(given)
-    if isinstance(given, str):
-        raise OptionError(unknown_choice("class", given, [*clf.labels, PREDICTED, GOLD]))
-    raise OptionError(
-        f"There is no class {shown(given)}: '{clf.name}' has 0 to {clf.num_labels - 1} ({', '.join(clf.labels)})."
-    )
+    return clf.answer.target(clf, target, label)
 
 
 def _short(text: str) -> str:

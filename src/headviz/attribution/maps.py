@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..answers.number import NUMBER
+from ..answers.one_class import ONE_CLASS
 from ..heads import HeadMask
 from ..results import Shown, drawn
 
@@ -60,10 +62,7 @@ class Maps(Shown):
     @property
     def probabilities(self) -> np.ndarray:
         """[C] softmax of the logits; for a regression the logit itself."""
-        if len(self.logits) == 1:
-            return self.logits
-        exp = np.exp(self.logits - self.logits.max())
-        return exp / exp.sum()
+        return (NUMBER if len(self.logits) == 1 else ONE_CLASS).values(self.logits)
 
     @property
     def error(self) -> float:

@@ -58,7 +58,7 @@ def _values(walk: Walk, there: np.ndarray, target: int, progress: Progress | Non
         kept = torch.from_numpy(part).to(walk.end.device)[:, :, None]
         with torch.inference_mode():
             logits = clf.forward(walk.rows(torch.where(kept, walk.end, walk.start)), clf.call(walk.mask)).float()
-        found.append((logits if clf.is_regression else logits.softmax(dim=-1))[:, target].cpu().numpy())
+        found.append(clf.answer.values(logits.cpu().numpy())[:, target])
     return np.concatenate(found).astype(np.float64)
 
 

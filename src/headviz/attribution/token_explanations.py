@@ -206,7 +206,7 @@ def token_explanations(
         insertion[:count],
         deletion[count:],
         insertion[count:],
-        "the number" if clf.is_regression else f"probability of {name}",
+        clf.answer.target_name(name),
         asked.target,
         name,
         tuple(clf.tokens(encoding)),

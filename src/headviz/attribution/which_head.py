@@ -50,7 +50,7 @@ def which_heads(
 
     Not a causal account: other sets of the same size may restore the answer as well.
     """
-    if clf.is_regression:
+    if not clf.answer.decides:
         raise MaskError("A regression has no decision to restore; compare its numbers instead.")
     batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
     whole = clf.under(mask)
@@ -115,7 +115,7 @@ def which_moves(
     cancel: Cancel | None = None,
 ) -> Moved:
     """Switch every masked head on alone. For masks that leave the answer, where ``which_heads`` has nothing to say."""
-    if clf.is_regression:
+    if not clf.answer.decides:
         raise MaskError("A regression has no class probabilities; compare its numbers instead.")
     batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
     whole = clf.under(mask)

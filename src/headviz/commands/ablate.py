@@ -82,13 +82,12 @@ def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset, **gi
 
 def warn_of_answers(evaluator: Evaluator) -> None:
     """Say before the long work that the model answers the same for all, or that a metric has no value."""
-    from ..evaluation.constant import remark_on
     from ..tasks import why_undefined
 
     if evaluator.data.labels is None:
         return
     answers, names = evaluator.answers(), evaluator.data.label_names
-    if answers.classes and (constant := remark_on(answers.full, answers.gold, names)):
+    if constant := answers.remark(answers.full, names):
         warn(constant)
     for name in evaluator.data.task.metrics:
         if reason := why_undefined(name, answers.full, answers.gold):

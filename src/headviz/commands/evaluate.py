@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..answers.comparison import Delta
+from ..answers.constant import remark
 from ..display.comparison import change_table
 from ..display.numbers import fixed, interval, points
 from ..display.table import TERMINAL
 from ..errors import OptionError
-from ..evaluation.comparison import Delta
-from ..evaluation.constant import remark
 from ..evaluation.dispatch import evaluate
 from ..evaluation.plain import class_order, undefined_for
 from ..models.stand_in import ZERO

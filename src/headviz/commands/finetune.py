@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..answers.constant import remark
 from ..display.numbers import fixed
 from ..errors import Cancelled, seed_number
-from ..evaluation.constant import remark
 from ..storage.paths import OUT, new_folder, outside_path
 from ..storage.writing import disk_errors, replace_file
 from .common import add_mask, add_model, add_task, load_data, progress_bar, read_mask, table, warn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..evaluation.comparison import Delta
+from ..answers.comparison import Delta
 from ..tasks import points_in
 from . import numbers
 from .table import Column, Table

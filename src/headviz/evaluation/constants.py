@@ -10,7 +10,7 @@ Shapes: B texts of a step, h heads present in a layer, H heads of the grid, d he
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from torch import Tensor
 
 from ..attention import Gate, HeadCall, gate_of
 from ..errors import ModelError, TaskError
-from ..heads import CLASSIFICATION
 from ..models.base import TransformerModel
 from ..models.fast.linear import products
 from ..models.fill import Fill
@@ -47,10 +46,8 @@ def learn(
     cancel: Cancel | None = None,
 ) -> list[Tensor]:
     """One vector per head, for each layer [H, d], from the means in ``start``."""
-    from ..models.classifier import Classifier
-
-    if not isinstance(clf, Classifier) or clf.kind != CLASSIFICATION:
-        raise ModelError(f"Constants are learned for classifiers; '{clf.name}' is a {clf.kind} model. Choose mean.")
+    wrong = ModelError(f"Constants are learned for classifiers; '{clf.name}' is a {clf.kind} model. Choose mean.")
+    clf.check_classes(wrong)
     if reference.labels is None:
         raise TaskError("A constant is learned on the loss of gold labels, and the reference has none. Choose mean.")
     gold = gold_for(reference, class_order(clf, reference, label_order))
@@ -68,7 +65,7 @@ def learn(
 
 
 def _descend(
-    clf: Classifier,
+    clf: TransformerModel,
     reference: Dataset,
     gold: np.ndarray,
     start: Sequence[Tensor],
@@ -102,7 +99,7 @@ def _descend(
     return out
 
 
-def _loss(clf: Classifier, texts: list, gold: np.ndarray, layer: int, off: np.ndarray, free: Tensor) -> Tensor:
+def _loss(clf: TransformerModel, texts: list, gold: np.ndarray, layer: int, off: np.ndarray, free: Tensor) -> Tensor:
     """The summed loss of texts of which each has one head of the layer off, with its vector in its place."""
     one = torch.nn.functional.one_hot(torch.from_numpy(off), len(free)).to(free)[:, :, None, None]  # [B, h, 1, 1]
     gates: list[Gate] = [None] * clf.num_layers
@@ -114,7 +111,7 @@ def _loss(clf: Classifier, texts: list, gold: np.ndarray, layer: int, off: np.nd
 
 
 def _losses(
-    clf: Classifier,
+    clf: TransformerModel,
     reference: Dataset,
     gold: np.ndarray,
     values: Sequence[Tensor],
@@ -124,9 +121,8 @@ def _losses(
 ) -> np.ndarray:
     """[L, H] the mean loss with each head alone off; NaN where there is none."""
     fill = Fill(CONSTANT, tuple(values), len(reference), reference.digest)
-    evaluator = Evaluator(clf.filled(fill), reference, label_order=label_order)
-    dtype = torch.float32 if clf.is_regression else torch.long
-    labels = torch.as_tensor(gold, dtype=dtype)
+    evaluator = Evaluator(cast("Classifier", clf.filled(fill)), reference, label_order=label_order)
+    labels = clf.answer.tensor(gold)
     out = np.full((clf.num_layers, clf.num_heads), np.nan)
     for head in tracked(clf.present.kept, progress, cancel):
         logits = evaluator.evaluate(clf.present.without([head]), keep=False).logits

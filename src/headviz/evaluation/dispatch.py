@@ -5,35 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
 
 import numpy as np
 
 from ..errors import ModelError, OptionError, TaskError, whole_number
-from ..heads import TRANSLATION
 from ..models.base import Model, TransformerModel
 from ..models.classifier import Classifier
 from ..models.network import require_model
-from ..models.recurrent import RnnTranslator
 from ..models.stand_in import RESAMPLE, ZERO, StandIn
 from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
-from .donors import Donors
+from .donors import Donors, TextRows
 from .evaluator import Evaluator
 from .evaluator_options import EvaluatorOptions
 from .mask_evaluator import MaskEvaluator
 from .place_means import PlaceMeans
-from .plain import BATCH_TOKENS, Evaluation, class_order, gold_for
+from .plain import BATCH_TOKENS, Evaluation, check_inputs, class_order, gold_for
 from .precision import AUTO
 from .stand_ins import required, standing_in
-from .translation import (
-    TranslationEvaluator,
-    TranslationOptions,
-    evaluate_translation,
-    require_sentences,
-    require_translation,
-)
+from .translation import TranslationEvaluator, TranslationOptions, evaluate_translation
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
@@ -41,35 +33,27 @@ if TYPE_CHECKING:
 
 def check_fit(clf: Model, data: Dataset, label_order: Sequence[str] | str | None = None) -> None:
     """Refuse a model and data that do not belong together; making an evaluator takes longer."""
-    if isinstance(clf, Classifier) and not data.is_translation:
-        class_order(clf, data, label_order)
-    else:
-        require_translation(clf, data)
+    _ = clf.num_layers  # a model without heads says so
+    class_order(clf, data, label_order)
 
 
 def check_data(clf: Model, data: Dataset, label_order: Sequence[str] | str | None = None) -> None:
     """Refuse data that ``evaluate`` would refuse, for a model with or without heads."""
-    if isinstance(clf, RnnTranslator):
-        require_sentences(clf.name, data)
-    else:
-        check_fit(clf, data, label_order)
+    class_order(clf, data, label_order)
 
 
 def check_texts(clf: Model, data: Dataset) -> None:
     """Refuse texts that the model does not read: pairs, single texts, or sentences to translate."""
-    if isinstance(clf, Classifier) and not data.is_translation:
-        clf.check_texts(data.pairs is not None)
-    else:
-        require_translation(clf, data)
+    _ = clf.num_layers
+    check_inputs(clf, data)
 
 
 def check_gold(clf: Model, data: Dataset, purpose: str) -> None:
-    """Refuse data without gold answers: labels for a classifier, references for a translation model."""
-    sentences = data.is_translation or clf.kind == TRANSLATION
-    if sentences:
-        require_translation(clf, data)
-    if (data.pairs if sentences else data.labels) is None:
-        lacking = "references" if sentences else "labels"
+    """Refuse data without gold answers."""
+    clf.answer.refuse(clf, data)
+    data.answer.refuse(clf, data)
+    if not data.answer.has_gold(data):
+        lacking = data.answer.gold_name
         raise TaskError(
             f"The {data.split} split of '{data.task.name}' carries no {lacking}, and {purpose}. "
             f"Name the column of the {lacking}."
@@ -77,14 +61,12 @@ def check_gold(clf: Model, data: Dataset, purpose: str) -> None:
 
 
 def gold_answers(
-    clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None = None
+    clf: Model, data: Dataset, label_order: Sequence[str] | str | None = None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """The model's output for each class of the task, and the gold answers in the model's own terms.
 
-    Both are None for sentences to translate: their references are in the encodings.
+    Both are None where the encodings hold the gold answers, as for sentences to translate.
     """
-    if data.is_translation:
-        return None, None
     _ = data.gold  # complains about data without labels
     order = class_order(clf, data, label_order)
     return order, gold_for(data, order)
@@ -134,7 +116,7 @@ def evaluate(
     if batch_tokens is not None:
         whole_number(batch_tokens, "batch_tokens", 1)
     chosen = StandIn.of(ablation)
-    if chosen.of_the_text or (isinstance(clf, Classifier) and not data.is_translation):
+    if data.job not in ONCE or chosen.of_the_text:
         at_once = BATCH_TOKENS if batch_tokens is None and clf.device.type == "cpu" else batch_tokens
         options = EvaluatorOptions(budget=0, chunk_tokens=at_once, precision=precision)
         given: Given = {"ablation": chosen, "reference": reference, "label_order": label_order, "beams": beams}
@@ -142,8 +124,9 @@ def evaluate(
         made = evaluator_of(clf, data, options, **given)
         found = made.evaluate(mask, progress=progress, cancel=cancel)
         return replace(found, seconds=time.perf_counter() - start)  # with the time that making it took
+    data.answer.refuse(clf, data)
     clf = _filled(clf, chosen, reference, label_order, None, cancel)
-    return evaluate_translation(
+    return ONCE[data.job](
         clf, data, mask, beams=beams, batch_tokens=batch_tokens or BATCH_TOKENS, progress=progress, cancel=cancel
     )
 
@@ -194,20 +177,13 @@ def evaluator_of(
     require_dataset(data)
     chosen, donors = StandIn.of(ablation), None
     if chosen.of_the_text:
-        if not isinstance(clf, Classifier) or data.is_translation:
+        if chosen.kind not in getattr(clf, "ablations", ()):
             raise ModelError(f"Ablation '{chosen.kind}' is for classifiers; '{clf.name}' is {clf.title}. Choose mean.")
         make = Donors if chosen.kind == RESAMPLE else PlaceMeans
-        donors = make(clf, required(reference, chosen), chosen, progress, cancel)
+        donors = make(cast("Classifier", clf), required(reference, chosen), chosen, progress, cancel)
     else:
         clf = _filled(clf, chosen, reference, label_order, progress, cancel)
-    if isinstance(clf, Classifier) and not data.is_translation:
-        _refuse_beams(beams)
-        return Evaluator(clf, data, options, label_order=label_order, donors=donors)
-    if options is not None and options.precision not in (AUTO, "float32"):
-        raise OptionError(
-            f"A translation model is evaluated in its own precision; '{options.precision}' is for classifiers."
-        )
-    return TranslationEvaluator(clf, data, TranslationOptions(beams))
+    return EVALUATORS.get(data.job, _of_texts)(clf, data, options, label_order, beams, donors)
 
 
 def with_stand_in(
@@ -220,12 +196,7 @@ def with_stand_in(
 ) -> MaskEvaluator:
     """An evaluator like this one, with something else in the place of heads that are off."""
     given: Given = {"ablation": ablation, "reference": reference, "progress": progress, "cancel": cancel}
-    if isinstance(evaluator, TranslationEvaluator):
-        given["beams"] = evaluator.options.beams
-        return evaluator_of(evaluator.clf, evaluator.data, **given)
-    assert isinstance(evaluator, Evaluator)
-    given["label_order"] = evaluator.label_order
-    return evaluator_of(evaluator.clf, evaluator.data, evaluator.options, **given)
+    return evaluator_of(evaluator.clf, evaluator.data, **evaluator.options_given, **given)
 
 
 def _filled(
@@ -244,6 +215,24 @@ def _filled(
     return standing_in(clf, chosen, reference, label_order=label_order, progress=progress, cancel=cancel)
 
 
-def _refuse_beams(beams: int) -> None:
+def _of_texts(
+    clf: Any, data: Dataset, options: Any, label_order: Any, beams: int, donors: TextRows | None
+) -> MaskEvaluator:
     if beams != 1:
         raise OptionError("beams is for translation models; a classifier has none.")
+    return Evaluator(clf, data, options, label_order=label_order, donors=donors)
+
+
+def _of_sentences(
+    clf: Model, data: Dataset, options: Any, label_order: Any, beams: int, donors: TextRows | None
+) -> MaskEvaluator:
+    if options is not None and options.precision not in (AUTO, "float32"):
+        raise OptionError(
+            f"A translation model is evaluated in its own precision; '{options.precision}' is for classifiers."
+        )
+    return TranslationEvaluator(clf, data, TranslationOptions(beams))
+
+
+# by job: what evaluates many masks, where it is not ``Evaluator``; and one mask, where there is a quicker way
+EVALUATORS = {"sentence": _of_sentences}
+ONCE = {"sentence": evaluate_translation}

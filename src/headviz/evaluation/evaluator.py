@@ -15,11 +15,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 
+from ..answers.comparison import Answers
 from ..errors import TaskError
 from ..heads import HeadId, HeadMask
 from ..models.fast.linear import gpu_products
@@ -29,9 +30,7 @@ from ..models.fast.transfers import fetch
 from ..models.network import require_model
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..storage.exchange import MaskLike
-from ..tasks import predicted
 from ..tasks.dataset import require_dataset
-from .comparison import Answers
 from .donors import TextRows
 from .evaluator_options import EvaluatorOptions
 from .growing import Growing, partial, parts
@@ -79,6 +78,11 @@ class Evaluator(MaskEvaluator):
         self.label_order = label_order
         self._donors, self._draw, self._one_draw = donors, 0, donors is None or donors.draws == 1
         self.order = class_order(clf, data, label_order)
+        if self.order is None:
+            raise TaskError(
+                f"'{clf.name}' has no classes and no number for a text. headviz.evaluator_of gives the evaluator that "
+                "fits, and headviz evaluate, ablate and stacks take it."
+            )
         self.gold = gold_for(data, self.order)
         self._encodings = encode_data(clf, data)
         self._truncated, lengths = sum(e.truncated for e in self._encodings), [len(e) for e in self._encodings]
@@ -100,6 +104,10 @@ class Evaluator(MaskEvaluator):
         self.keep = plan(kept, clf.num_layers, self._state_size, max(self._context_size), self._stages.first_only)
         self._results: OrderedDict[Seen, np.ndarray] = OrderedDict()
         self._lock = threading.Lock()
+
+    @property
+    def options_given(self) -> dict[str, Any]:
+        return {"options": self.options, "label_order": self.label_order}
 
     # what callers ask --------------------------------------------------------------------------
 
@@ -123,6 +131,7 @@ class Evaluator(MaskEvaluator):
             mask=whole,
             seconds=time.perf_counter() - start,
             truncated=self._truncated,
+            answer=self.data.answer,
             predicted=counts_for(self.clf, self.data, logits, self.order),
             constant=constants_for(self.data),
             draws=tuple(draws),
@@ -155,13 +164,13 @@ class Evaluator(MaskEvaluator):
     ) -> np.ndarray:
         """Class numbers of the task, -1 for an output that is none of its classes; a regression's values."""
         logits = self._logits(self.whole(mask), keep, progress, cancel)
-        return predicted(logits, self.order, self.clf.is_regression)
+        return self.data.answer.predicted(logits, self.order)
 
     def answers(
         self, reference: MaskLike | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> Answers:
-        classes = 0 if self.clf.is_regression else len(self.data.label_names)
-        return Answers(self.data.gold, self.predictions(reference, progress=progress, cancel=cancel), classes)
+        full = self.predictions(reference, progress=progress, cancel=cancel)
+        return self.data.answer.answers(self.data.gold, full, self.data.label_names)
 
     def growing(
         self,
@@ -181,7 +190,7 @@ class Evaluator(MaskEvaluator):
         for logits, count in self._grown(whole, True, progress, cancel):
             if told < count < len(self.data):
                 index = np.sort(self._order[:count])
-                masked = predicted(logits[index], self.order, self.clf.is_regression)
+                masked = self.data.answer.predicted(logits[index], self.order)
                 yield partial(self.data, index, masked if full is None else full[index], masked)
         yield from super().growing(whole, base)  # everything is computed
 
@@ -193,7 +202,7 @@ class Evaluator(MaskEvaluator):
             steps = self._grown(mask, False, None, cancel)
             logits, _ = next(steps)
             steps.close()
-            answers.append(predicted(logits[index], self.order, self.clf.is_regression))
+            answers.append(self.data.answer.predicted(logits[index], self.order))
         return partial(self.data, index, *answers), count
 
     @property

@@ -16,8 +16,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ..answers.comparison import Answers
 from ..statistics.significance import LEVEL
-from .comparison import Answers, measure
 
 RESAMPLES = 200
 
@@ -34,8 +34,9 @@ def excess(
 ) -> Excess:
     """``answers`` holds gold and the answers with neither off; the others are answers to the same examples [N].
 
+    >>> from headviz.answers.one_class import ONE_CLASS
     >>> gold = np.array([0, 1] * 20)
-    >>> found = excess(Answers(gold, gold, 2), gold, gold, 1 - gold, "accuracy")
+    >>> found = excess(ONE_CLASS.answers(gold, gold, "ab"), gold, gold, 1 - gold, "accuracy")
     >>> found.value, found.low > 0.8
     (1.0, True)
     """
@@ -58,5 +59,5 @@ def excess(
 
 
 def _of(answers: Answers, first: NDArray, second: NDArray, both: NDArray, metric: str) -> float:
-    one, two, none, all_ = (measure(answers, said, metric) for said in (first, second, answers.full, both))
+    one, two, none, all_ = (answers.measure(said, metric) for said in (first, second, answers.full, both))
     return one + two - none - all_

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.comparison import Comparison, Delta
 from ..results import Result
 from ..tasks import strata
-from .comparison import Answers, Comparison, Delta, compare
 
 if TYPE_CHECKING:
     import torch
@@ -72,7 +72,7 @@ def level(n: int) -> float:
 def in_order(data: Dataset, seed: int = 0) -> NDArray[np.int64]:
     """Positions of the examples, so that every prefix has each class in proportion, to within one example."""
     rank = strata.ranks(data, seed)
-    group = np.zeros(len(data), dtype=np.int64) if data.labels is None else strata.classes(data)
+    group = np.zeros(len(data), dtype=np.int64) if data.labels is None else data.answer.groups(data)[0]
     place = np.empty(len(data))
     for one in np.unique(group):
         members = np.flatnonzero(group == one)
@@ -91,8 +91,8 @@ def parts(data: Dataset, operations: float, device: torch.device) -> list[NDArra
 
 def partial(data: Dataset, index: NDArray[np.int64], full: NDArray, masked: NDArray) -> Growing:
     """The comparison on some of the examples; ``full`` and ``masked`` are the answers to these alone."""
-    answers = Answers(data.gold[index], full, 0 if data.is_regression else len(data.label_names))
-    found = compare(answers, masked, data.task.metrics, level=level(len(data)), tested=False)
+    answers = data.answer.answers(data.gold[index], full, data.label_names)
+    found = answers.compare(masked, data.task.metrics, level=level(len(data)), tested=False)
     untested = replace(found, deltas=tuple(map(_untested, found.deltas)))
     return Growing(untested, index, answers.gold, full, masked, len(data))
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.comparison import Answers, Comparison
 from ..errors import ModelError
 from ..heads import HeadMask
 from ..models.base import TransformerModel
 from ..models.digest import weights_state
 from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike
-from .comparison import Answers, Comparison, compare
 from .growing import Growing
 from .plain import Evaluation
 
@@ -48,6 +48,11 @@ class MaskEvaluator(ABC):
     @abstractmethod
     def precision(self) -> str:
         """What the layers compute in: float32, bfloat16, …"""
+
+    @property
+    @abstractmethod
+    def options_given(self) -> dict[str, Any]:
+        """Keywords with which ``evaluator_of`` makes one like it."""
 
     @property
     def stand_in(self) -> str:
@@ -104,7 +109,7 @@ class MaskEvaluator(ABC):
         """A mask against the reference on the same examples, with all uncertainty."""
         answers = self.answers(reference, progress=progress, cancel=cancel)
         masked = self.predictions(mask, progress=progress, cancel=cancel)
-        return compare(answers, masked, self.data.task.metrics, self.data.slices)
+        return answers.compare(masked, self.data.task.metrics, self.data.slices)
 
     def growing(
         self,

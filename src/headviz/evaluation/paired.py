@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..answers.number import NUMBER
+from ..answers.one_class import ONE_CLASS
 from ..errors import OptionError, TaskError, is_one_of, shown, unknown_choice
 from ..results import Result
 from ..statistics import resampling
 from ..statistics.significance import LEVEL
-from .comparison import Answers, deltas
 from .verdict import possible_loss
 
 MOST_CLASSES = 2000  # of a metric that is told from a table of all classes
@@ -85,7 +86,8 @@ def paired(
     else:
         was, now = rows["before"] > rows["after"], rows["after"] > rows["before"]
         rows = {name: _near_one(row) for name, row in rows.items()}
-    found = deltas(Answers(rows["gold"], rows["before"], count), [rows["after"]], metric, level=level)[0]
+    answers = (ONE_CLASS if classes else NUMBER).answers(rows["gold"], rows["before"], range(count))
+    (found,) = answers.deltas([rows["after"]], metric, level=level)
     worse, better = int((was & ~now).sum()), int((now & ~was).sum())
     ends = (found.interval_low, found.interval_high)
     return Paired(metric, len(was), found.delta, *ends, found.p_value, worse, better)

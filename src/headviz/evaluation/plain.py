@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import TaskError
-from ..heads import TRANSLATION, HeadMask
+from ..answers.answer import Answer
+from ..answers.metrics import constant, metrics, why_undefined
+from ..heads import HeadMask
 from ..models.stand_in import ZERO
 from ..results import Result, plain
 from ..statistics.intervals import interval_of_mean
-from .constant import counts
 
 if TYPE_CHECKING:
+    from ..models.base import Model
     from ..models.classifier import Classifier, Encoding
     from ..models.translator import Translator
     from ..tasks import Dataset
@@ -35,6 +36,7 @@ class Evaluation(Result):
     mask: HeadMask
     seconds: float
     truncated: int  # texts that were cut to the model's length
+    answer: Answer = field(kw_only=True)
     # how often each class is predicted (None without classes), and what the best constant answer reaches, by metric
     predicted: dict[str, int] | None = field(default=None, kw_only=True)
     constant: dict[str, float | None] = field(default_factory=dict, kw_only=True)
@@ -55,15 +57,12 @@ class Evaluation(Result):
     @property
     def predictions(self) -> np.ndarray:
         """[n] class numbers of the model; for a regression its values."""
-        return predictions_of(self.logits)
+        return self.answer.plain(self.logits)
 
     @property
     def probabilities(self) -> np.ndarray:
         """[n, C] softmax of the logits; for a regression the logits themselves."""
-        if self.logits.shape[1] == 1:
-            return self.logits
-        exp = np.exp(self.logits - self.logits.max(axis=1, keepdims=True))
-        return exp / exp.sum(axis=1, keepdims=True)
+        return self.answer.values(self.logits)
 
     def to_dict(self) -> dict[str, Any]:
         """Without the logits and the gold answers; an undefined metric is None."""
@@ -99,12 +98,7 @@ def stands_in(clf: Classifier | Translator, donors: Any = None) -> dict[str, Any
     return {} if clf.fill is None else {"ablation": clf.fill.kind, "reference": clf.fill.examples}
 
 
-def predictions_of(logits: np.ndarray) -> np.ndarray:
-    """Class numbers, or values for a regression head."""
-    return logits[:, 0] if logits.shape[1] == 1 else logits.argmax(axis=1)
-
-
-def encode_data(clf: Classifier, data: Dataset) -> list[Encoding]:
+def encode_data(clf: Any, data: Dataset) -> list[Encoding]:
     """Token ids of every example, in the data's order."""
     return clf.encode(list(data.texts), None if data.pairs is None else list(data.pairs))
 
@@ -127,73 +121,50 @@ def batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
         yield group
 
 
-def class_order(clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None = None) -> np.ndarray:
+def check_inputs(clf: Model, data: Dataset) -> None:
+    """Refuse texts that the model does not read."""
+    clf.answer.refuse(clf, data)
+    data.answer.refuse(clf, data)
+    clf.check_texts(data.pairs is not None)
+
+
+def class_order(clf: Model, data: Dataset, label_order: Sequence[str] | str | None = None) -> Any:
     """For each class of the task the model's output for it, matched by name or given by the user.
 
     Refuses data that the model was not made for: another kind of answer, or one text where it reads two.
     """
-    from ..tasks import label_map
-
-    if clf.kind == TRANSLATION:
-        raise TaskError(
-            f"'{clf.name}' translates and has no classes. Evaluate it on task demo-translation or custom-translation "
-            "with headviz evaluate, ablate or stacks (headviz.TranslationEvaluator in Python)."
-        )
-    if data.is_translation:
-        raise TaskError(
-            f"Task '{data.task.name}' is a translation: it needs an encoder-decoder model, such as demo-translation, "
-            f"and '{clf.name}' has classes ({', '.join(clf.classes or ())})."
-        )
-    if clf.is_regression and not data.is_regression:
-        raise TaskError(
-            f"'{clf.name}' predicts a number, but task '{data.task.name}' has classes, such as "
-            f"'{data.label_names[-1]}'. Choose a model with a classification head. If the labels are numbers, say so "
-            "(--regression, regression=True): the line that holds none is named then."
-        )
-    clf.check_texts(data.pairs is not None)
-    return label_map(clf.labels, data, label_order)
+    check_inputs(clf, data)
+    return data.answer.order(clf, data, label_order)
 
 
 def gold_for(data: Dataset, order: np.ndarray) -> np.ndarray | None:
     """The gold labels as class numbers of the model; values for a regression; None without labels."""
-    if data.labels is None:
-        return None
-    return data.labels if data.is_regression else order[data.labels]
+    return None if data.labels is None else data.answer.in_model(data.labels, order)
 
 
 def metrics_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, float]:
     """The task's own metrics of these logits; none for data without labels."""
-    from ..tasks import metrics, predicted
-
     if data.labels is None:
         return {}
-    return metrics(data.task, predicted(logits, order, data.is_regression), data.labels)
+    return metrics(data.task, data.answer.predicted(logits, order), data.labels)
 
 
 def counts_for(clf: Classifier, data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, int] | None:
     """How often each class of the task, or of the model where the data have no labels, is predicted."""
-    from ..tasks import predicted
-
-    if clf.is_regression:
-        return None
     if data.labels is None:
-        return counts(predictions_of(logits), clf.labels)
-    return counts(predicted(logits, order, False), data.label_names)
+        return data.answer.counts(data.answer.plain(logits), clf.labels)
+    return data.answer.counts(data.answer.predicted(logits, order), data.label_names)
 
 
 def constants_for(data: Dataset) -> dict[str, float | None]:
     """What the best constant answer reaches in each metric of the task; None where it has no value."""
-    from ..tasks import constant
-
     return {} if data.labels is None else {name: constant(name, data.labels) for name in data.task.metrics}
 
 
 def undefined_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, str]:
     """Why a metric of these logits has no value, in words, by its name; only metrics without one."""
-    from ..tasks import predicted, why_undefined
-
     if data.labels is None:
         return {}
-    said = predicted(logits, order, data.is_regression)
+    said = data.answer.predicted(logits, order)
     found = {name: why_undefined(name, said, data.labels) for name in data.task.metrics}
     return {name: reason for name, reason in found.items() if reason is not None}

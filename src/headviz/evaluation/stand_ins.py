@@ -79,7 +79,7 @@ def mean_outputs(
     clf: TransformerModel, reference: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
 ) -> list[Tensor]:
     """Each head's mean output over all real tokens of a reference, per row of the grid [H, d]; padding has no part."""
-    encodings = encode_data(clf, reference)  # type: ignore[arg-type]
+    encodings = encode_data(clf, reference)
     shape = clf.num_heads, clf.head_size
     total = [torch.zeros(shape, dtype=torch.float64) for _ in range(clf.num_layers)]
     count = [0] * clf.num_layers

@@ -12,10 +12,11 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from ..answers.comparison import Answers
 from ..errors import TaskError, whole_number
 from ..heads import HeadMask
 from ..models.base import Model
@@ -25,7 +26,6 @@ from ..progress import Cancel, Progress, tracked
 from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
 from ..tasks.tokenizing import alone_with
-from .comparison import TextAnswers
 from .mask_evaluator import MaskEvaluator
 from .plain import BATCH_TOKENS, Evaluation, batches, stands_in
 
@@ -80,7 +80,7 @@ def evaluate_translation(
     cancel: Cancel | None = None,
 ) -> TranslationEvaluation:
     """Translate under a mask and measure. Greedy by default; ``beams`` > 1 searches."""
-    from ..tasks.bleu import bleu, chrf
+    from ..answers.bleu import bleu, chrf
 
     start = time.perf_counter()
     if isinstance(clf, RnnTranslator):
@@ -111,6 +111,7 @@ def evaluate_translation(
         signatures={name: score.signature for name, score in scores.items()},
         beams=beams,
         cut=found.cut,
+        answer=data.answer,
     )
 
 
@@ -125,7 +126,7 @@ def _recurrent(
     """Translations of a model without heads, in words of its own vocabulary."""
     if mask is not None:
         clf.gates(mask)  # says that it has no heads
-    require_sentences(clf.name, data)
+    clf.answer.refuse(clf, data)
     texts: list[str] = []
     parts = [data.texts[at : at + SENTENCES] for at in range(0, len(data), SENTENCES)]
     for sentences in tracked(parts, progress, cancel, size=len):
@@ -133,32 +134,16 @@ def _recurrent(
     return _Found(texts, sum(len(words_of(t)) >= clf.max_length for t in texts))
 
 
-def require_sentences(name: str, data: Dataset) -> None:
-    """One clear line for a task that is no translation."""
-    if not data.is_translation:
-        raise TaskError(
-            f"'{name}' translates, but task '{data.task.name}' is no translation. "
-            "Choose task demo-translation or custom-translation, or a classifier."
-        )
-
-
 def require_translation(clf: Model, data: Dataset) -> Translator:
     """The model as a translator, if model and data are both about translation."""
-    from ..models.translator import Translator
-
     require_model(clf)
     require_dataset(data)
     if len(data) == 0:
         raise TaskError("There is nothing to evaluate: the data set has no examples.")
-    if isinstance(clf, RnnTranslator):
-        clf.gates()  # says that it has no heads
-    if not isinstance(clf, Translator):
-        raise TaskError(
-            f"Task '{data.task.name}' is a translation: it needs an encoder-decoder model (Marian, BART, mBART, T5), "
-            f"such as demo-translation, and '{clf.name}' is {clf.title}, an encoder only."
-        )
-    require_sentences(clf.name, data)
-    return clf
+    data.answer.refuse(clf, data)
+    clf.answer.refuse(clf, data)
+    _ = clf.num_layers  # a recurrent model says that it has no heads
+    return cast("Translator", clf)
 
 
 @dataclass
@@ -263,6 +248,10 @@ class TranslationEvaluator(MaskEvaluator):
     def precision(self) -> str:
         return str(self.clf.dtype).removeprefix("torch.")
 
+    @property
+    def options_given(self) -> dict[str, Any]:
+        return {"beams": self.options.beams}
+
     def evaluate(
         self,
         mask: MaskLike | None = None,
@@ -303,6 +292,6 @@ class TranslationEvaluator(MaskEvaluator):
 
     def answers(
         self, reference: MaskLike | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
-    ) -> TextAnswers:
-        found = self.evaluate(reference, progress=progress, cancel=cancel)
-        return TextAnswers.of(self.data.references, found.translations)
+    ) -> Answers:
+        full = self.predictions(reference, progress=progress, cancel=cancel)
+        return self.data.answer.answers(self.data.gold, full, ())

@@ -12,6 +12,8 @@ from typing import Any, Protocol, Self, TypedDict, Unpack
 import torch
 from torch import Tensor, nn
 
+from ..answers.answer import Answer
+from ..answers.number import NUMBER
 from ..attention import NAME, Gate, HeadCall, Kernel, RunOrder, gates_for
 from ..errors import ModelError, OptionError, UserError
 from ..heads import ENCODER, HeadMask
@@ -36,6 +38,10 @@ class Model(Protocol):
     def name(self) -> str: ...
     @property
     def kind(self) -> str: ...
+    @property
+    def job(self) -> str: ...
+    @property
+    def answer(self) -> Answer: ...
     @property
     def title(self) -> str: ...
     @property
@@ -138,12 +144,23 @@ class TransformerModel(Network, ABC):
 
     @property
     @abstractmethod
+    def answer(self) -> Answer:
+        """What it answers with: prediction, metrics, loss and all else that depends on the job."""
+
+    @property
+    def job(self) -> str:
+        """The name of that: "class", "number", "sentence"; "word" for a masked-language head."""
+        return self.answer.job
+
+    @property
     def answers(self) -> str:
         """What it answers with, in words."""
+        return self.answer.described(self.classes or ())
 
     def about_answers(self) -> dict[str, Any]:
         """What it answers with, as ``headviz info --json`` has it."""
-        return {"labels": list(self.classes or ()), "answers": self.answers, "regression": False}
+        labels, number = list(self.classes or ()), self.answer is NUMBER
+        return {"job": self.job, "labels": labels, "answers": self.answers, "regression": number}
 
     def check_classes(self, refusal: UserError | None = None) -> None:
         """Raise ``refusal``, or a ``ModelError``, unless it answers with a class, or a number, to explain."""
@@ -186,9 +203,9 @@ class TransformerModel(Network, ABC):
     def labelled(self, encodings: Sequence[Any], gold: Sequence[float] | None) -> dict[str, Tensor]:
         """A batch with the gold answers as ``labels``; a translation model takes the encodings' references."""
 
-    @abstractmethod
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The mean loss that the model is trained with."""
+        return self.answer.loss(logits, labels)
 
     @property
     def training_options(self) -> dict[str, Any]:

@@ -10,8 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from ..answers.answer import Answer
+from ..answers.number import NUMBER
+from ..answers.one_class import ONE_CLASS
+from ..answers.word import WORD
 from ..attention import HeadCall, running
 from ..errors import ModelError, TaskError, UserError
 from ..heads import CLASSIFICATION, MASKED_LM
@@ -72,19 +76,14 @@ class Classifier(TransformerModel):
         return ABLATIONS
 
     @property
-    def answers(self) -> str:
-        return "a number (regression)" if self.is_regression else ", ".join(self.labels)
-
-    def about_answers(self) -> dict[str, Any]:
-        return super().about_answers() | {"regression": self.is_regression}
-
-    @property
     def num_labels(self) -> int:
         return int(self.config.num_labels)
 
-    @property
-    def is_regression(self) -> bool:
-        return self.config.problem_type == "regression" or self.num_labels == 1
+    @cached_property
+    def answer(self) -> Answer:
+        if self.kind == MASKED_LM:
+            return WORD
+        return NUMBER if self.config.problem_type == "regression" or self.num_labels == 1 else ONE_CLASS
 
     @cached_property
     def max_length(self) -> int:
@@ -218,11 +217,4 @@ class Classifier(TransformerModel):
 
     def labelled(self, encodings: Sequence[Encoding], gold: Sequence[float] | None) -> dict[str, Tensor]:
         """A batch with its gold answers as ``labels``: class numbers, or values for a regression."""
-        dtype = torch.float32 if self.is_regression else torch.long
-        return self.collate(encodings) | {"labels": torch.tensor(gold, dtype=dtype, device=self.device)}
-
-    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Cross-entropy; the squared error of a regression."""
-        if self.is_regression:
-            return nn.functional.mse_loss(logits[:, 0], labels.float())
-        return nn.functional.cross_entropy(logits, labels)
+        return self.collate(encodings) | {"labels": self.answer.tensor(gold, self.device)}

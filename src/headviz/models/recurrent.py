@@ -15,6 +15,7 @@ from typing import Any, NoReturn, Unpack
 import torch
 from torch import Tensor
 
+from ..answers.sentence import SENTENCE
 from ..errors import ModelError, OptionError, whole_number
 from ..heads import TRANSLATION
 from ..storage.paths import outside_path
@@ -101,7 +102,7 @@ class RnnTranslator:
     name: str = ""
     max_length: int = LONGEST  # words of a translation
     kind = TRANSLATION
-    answers = "none (translates)"
+    answer, job, answers = SENTENCE, SENTENCE.job, SENTENCE.described(())
 
     def __post_init__(self) -> None:
         self.model.eval()

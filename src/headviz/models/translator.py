@@ -16,8 +16,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from ..answers.sentence import NO_TOKEN, SENTENCE
 from ..attention import HeadCall, Kernel
 from ..errors import ModelError, OptionError, TaskError, unknown_choice, whole_number
 from ..heads import ENCODER, TRANSLATION
@@ -28,7 +29,6 @@ from .decoding_cache import new_cache
 from .families.sheet import decoder_layers
 from .quiet import quiet
 
-NO_TOKEN = -100  # label of padding, which the loss ignores
 # generation settings that headviz sets in every call, or that leave the tokens alone
 _GIVEN = {"do_sample", "max_length", "max_new_tokens", "num_beams", "transformers_version", "use_cache"}
 
@@ -56,7 +56,7 @@ class Translator(TransformerModel):
     """
 
     kind = TRANSLATION
-    answers = "none (translates)"
+    answer = SENTENCE
     prefix: str = ""
     languages: tuple[str, str] | None = None
 
@@ -200,10 +200,6 @@ class Translator(TransformerModel):
     def labelled(self, encodings: Sequence[Any], gold: Sequence[float] | None = None) -> dict[str, Tensor]:
         """A batch of sentences whose references are the labels."""
         return self.collate(encodings)
-
-    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The mean over all tokens of the references."""
-        return nn.functional.cross_entropy(logits.transpose(1, 2), labels, ignore_index=NO_TOKEN)
 
     @property
     def training_options(self) -> dict[str, Any]:

@@ -25,10 +25,10 @@ from .html import html_of
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+    from ..answers.comparison import Comparison, Delta
     from ..attribution.maps import Maps
     from ..attribution.patching import Patching
     from ..attribution.tokens import TokenAttributions
-    from ..evaluation.comparison import Comparison, Delta
     from ..evaluation.paired import Paired
     from ..evaluation.plain import Evaluation
     from ..runs.reading import RunView

@@ -163,7 +163,7 @@ def _check_data(context: Context, plan: PruningPlan) -> None:
     if plan.score_source != "fine-tuned":
         clf.check_classes(OptionError("Masked-language scores are for encoders; a translation model has no such head."))
     classes = clf.classes or ()
-    if not task.is_regression and plan.label_order is None and len(classes) != len(task.label_names):
+    if task.label_names and plan.label_order is None and len(classes) != len(task.label_names):
         raise TaskError(
             f"Task '{task.name}' has {len(task.label_names)} labels ({', '.join(task.label_names)}), but "
             f"'{clf.name}' has {len(classes)} ({', '.join(classes)}). Choose a model that was fine-tuned on "
@@ -194,7 +194,7 @@ def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
     said = (_share_note(data.report, plan, seed) for seed, data in zip(plan.seeds, drawn, strict=bool(drawn)))
     notes += dict.fromkeys(note for note in said if note)  # what is not about a seed is said once
     if "bleu" in context.dev.task.metrics:
-        from ..tasks.bleu import bleu
+        from ..answers.bleu import bleu
 
         notes.append(f"BLEU by sacrebleu: {bleu(context.dev.references, context.dev.references).signature}")
     if shared := chosen_on(context.train, context.dev):

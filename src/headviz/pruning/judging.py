@@ -16,10 +16,10 @@ import numpy as np
 
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.evaluator_options import EvaluatorOptions
-from ..evaluation.plain import class_order, metrics_for
+from ..evaluation.plain import class_order
 from ..models.pruning import never_empty, prune
 from ..models.text_length import LENGTH
-from .measure import Measured, measured, measured_texts
+from .measure import Measured, measured
 from .state import Point, StepRecord, Work, logits_digest
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Judge(ABC):
 
 def judge_of(context: Context, label_order: Sequence[str] | None = None, flops_length: int = LENGTH) -> Judge:
     """The judge for the task of the dev set. ``label_order`` names the model's outputs where their names do not."""
-    return (Sentences if context.dev.is_translation else Classes)(context, label_order, flops_length)
+    return JUDGES.get(context.dev.job, Classes)(context, label_order, flops_length)
 
 
 class Classes(Judge):
@@ -118,7 +118,8 @@ class Classes(Judge):
         return model.evaluate(mask, keep=False, progress=progress, cancel=cancel).logits
 
     def measured(self, answers: np.ndarray, reference: np.ndarray) -> Measured:
-        return measured(self.data, self.order, metrics_for(self.data, answers, self.order), answers, reference)
+        read = self.data.answer.predicted
+        return measured(self.data, read(answers, self.order), read(reference, self.order))
 
 
 class Sentences(Judge):
@@ -134,7 +135,11 @@ class Sentences(Judge):
         return lines(texts)
 
     def measured(self, answers: np.ndarray, reference: np.ndarray) -> Measured:
-        return measured_texts(self.data, texts_of(answers), texts_of(reference))
+        mine, theirs = (np.array(texts_of(one), dtype=object) for one in (answers, reference))
+        return measured(self.data, mine, theirs)
+
+
+JUDGES: dict[str, type[Judge]] = {"sentence": Sentences}  # by job, where answers are not logits
 
 
 def lines(texts: list[str]) -> np.ndarray:

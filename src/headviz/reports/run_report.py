@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from .. import plugins
+from ..answers.constant import going_on
 from ..display.numbers import span
 from ..display.table import DASH, REPORT, Table
 from ..errors import RunError
-from ..evaluation.constant import going_on
 from ..heads import HeadMask
 from ..pruning.sections import SECTIONS
 from ..runs import baselines

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
+from ..answers.constant import corrected
 from ..display.figures.palette import CLASSES, NEUTRAL
 from ..display.figures.style import FAINT, SMALL, band, constant_line, frame, safe
 from ..display.numbers import number
-from ..evaluation.constant import corrected
 from . import baselines
 
 if TYPE_CHECKING:

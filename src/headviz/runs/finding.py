@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from statistics import mean, stdev
 from typing import Any
 
+from ..answers.constant import going_on, remark
 from ..display import numbers
-from ..evaluation.constant import going_on, remark
 from ..evaluation.verdict import MARGIN, TOO_FEW, clear_from, excluded, within
 from ..tasks import points_in
 from . import baselines

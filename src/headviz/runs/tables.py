@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+from ..answers.metrics import METRICS
 from ..display import numbers
 from ..display.figures import speed
 from ..display.table import FILES, PAGE, PLACES, TERMINAL, Column, Ends, Table
 from ..tasks import points_in
-from ..tasks.metrics import POINTS
 from . import baselines
 from .record import PRUNE
 from .sweep_table import Row
@@ -74,7 +74,8 @@ def _plain(title: str, field: str, form: Any = "", meaning: str = "", places: Co
 
 def _metric(name: str) -> Column:
     """A metric; other kinds of runs than those that prune may have metrics of their own."""
-    scale = POINTS.get(name.split("-")[0], 100)
+    known = METRICS.get(name.split("-")[0])
+    scale = 100 if known is None else known.points
     return Column(
         name,
         lambda v: numbers.metric(v, scale),

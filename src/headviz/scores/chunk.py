@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,7 +76,7 @@ class Sweep:
     settings: Callable[[Any], dict[str, Any]]  # the options that change the tables
     uses_target: bool = False
     uses_gold: bool = False
-    sentences: Run | None = None  # what runs in place of ``run`` on sentences to translate
+    by_job: Mapping[str, Run] = field(default_factory=dict)  # what runs in place of ``run``, by the data's job
     window: int = 64  # examples among which those of similar length are put together
     by_gates: bool = False  # whether the tables hold derivatives by the heads' gates
     reads_references: bool = False  # whether sentences are compared with their references as text, not as tokens

@@ -146,7 +146,7 @@ class Collector:
             return
         keys = sorted(keys, key=lambda key: (len(self.chunk.encodings[self._twins[key][0]]), key))
         chunk = self._chunk([self._twins[key][0] for key in keys], cancel)
-        run = (self.sweep.sentences if chunk.data.is_translation else None) or self.sweep.run
+        run = self.sweep.by_job.get(chunk.data.job, self.sweep.run)
         parts = tracked(self.sweep.split(chunk), cancel=cancel)
         if not (self.sweep.spare_core and can_spare_core(chunk.clf)):
             begun = ((keys[part], run(chunk.part(part))) for part in parts)

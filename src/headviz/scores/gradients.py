@@ -19,13 +19,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..answers.sentence import NO_TOKEN
 from ..attention import HeadCall, factor_of, gate_of
 from ..attribution.integration import gradients
 from ..attribution.swept import unanswered
 from ..attribution.walk import Walk
 from ..models.fast.linear import products
 from ..models.fast.transfers import exact, fetch
-from ..models.translator import NO_TOKEN
 from .chunk import Chunk, Tables
 
 Within = AbstractContextManager[object]  # what the passes run in
@@ -79,7 +79,7 @@ def of_texts(
         logits = clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call)
         if loss is None:
             assert chunk.gold is not None
-            lost = summed_loss(walk.choose(logits), chunk.gold, clf.is_regression)
+            lost = summed_loss(clf, walk.choose(logits), chunk.gold)
         else:
             lost = loss(logits)
         grads = gradients(lost, call.outputs)
@@ -92,12 +92,10 @@ def moves(clf: Any, outputs: Sequence[Tensor]) -> list[Tensor]:
     return [o.detach() if v is None else o.detach() - v for o, v in zip(outputs, stands, strict=True)]
 
 
-def summed_loss(logits: Tensor, gold: np.ndarray, regression: bool) -> Tensor:
+def summed_loss(clf: Any, logits: Tensor, gold: np.ndarray) -> Tensor:
     """The sum over examples: its gradient by an example's own gates is that of the example's own loss."""
-    if regression:
-        wanted = torch.tensor(gold, dtype=logits.dtype, device=logits.device)
-        return torch.nn.functional.mse_loss(logits[:, 0], wanted, reduction="sum")
-    return torch.nn.functional.cross_entropy(logits, torch.tensor(gold, device=logits.device), reduction="sum")
+    loss: Tensor = clf.answer.loss(logits, clf.answer.tensor(gold, logits.device), reduction="sum")
+    return loss
 
 
 def of_sentences(chunk: Chunk, call: HeadCall, within: Within = UNCHANGED) -> Sequence[Tensor]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import plugins
+from ..answers.answer import GOLD
 from ..attribution.explaining import store_for
-from ..attribution.inputs import GOLD, resolve_target
+from ..attribution.inputs import resolve_target
 from ..attribution.integration import room_on
 from ..attribution.precision import settled
 from ..attribution.rules import Options
@@ -173,10 +174,10 @@ class Scoring:
         if isinstance(self.options, Options):
             self.options = settled(self.options, clf, encodings, self.mask)
         targets: list[int | None] = [None] * len(data)
-        if target == GOLD and gold is not None and not clf.is_regression:
-            targets = [int(g) for g in gold]
+        if target == GOLD and gold is not None:
+            targets = [resolve_target(clf, GOLD, g) for g in gold]
         elif target is not None:
-            targets = [resolve_target(clf, 0 if target == GOLD else target)] * len(data)
+            targets = [resolve_target(clf, target)] * len(data)
         if self.score.of_whole:
             self.whole = whole_of(clf, self.mask, encodings, gold, data, label_order, budget)
             return
@@ -323,10 +324,7 @@ def _unlike(clf: Classifier, data: Dataset, label_order: Sequence[str] | str | N
     try:
         class_order(clf, data, label_order)
     except TaskError:
-        own, asked = (
-            "a number" if number else ", ".join(names)
-            for number, names in ((clf.is_regression, clf.labels), (data.is_regression, data.label_names))
-        )
+        own, asked = clf.answer.described(clf.labels), data.answer.described(data.label_names)
         return f"the model answers {own}, but the task's labels are {asked}; this score does not use them"
     return ""
 

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
 from ..errors import OptionError, is_one_of, unknown_choice
-from ..evaluation.comparison import Answers, deltas
 from ..evaluation.stand_ins import standing_in
 from ..progress import Cancel
 from ..statistics.resampling import CLASS_METRICS
-from ..tasks import predicted
 from .chunk import Tables
 from .correlation import pearson, spearman
 from .options import AblationOptions, ShapleyOptions, StandInOptions
@@ -64,14 +61,13 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
     assert order is not None
     full, without = rows["full"], rows["without"]  # [n, C], [n, L, H, C]
     measured = ~np.isnan(without).any(axis=(0, 3))
-    gold, whole = data.gold, predicted(full, order, data.is_regression)
+    gold, whole = data.gold, data.answer.predicted(full, order)
     shape = measured.shape
     answers = {
-        (i, j): predicted(without[:, i, j], order, data.is_regression)
-        for i, j in zip(*np.nonzero(measured), strict=True)
+        (i, j): data.answer.predicted(without[:, i, j], order) for i, j in zip(*np.nonzero(measured), strict=True)
     }
-    classes = 0 if data.is_regression else len(data.label_names)
-    found = deltas(Answers(gold, whole, classes), list(answers.values()), name, tested=not data.is_regression)
+    compared, classes = data.answer.answers(gold, whole, data.label_names), len(data.label_names)
+    found = compared.deltas(list(answers.values()), name, tested=not compared.slow_test)
     values, low, high = (np.full(shape, np.nan) for _ in range(3))
     for where, delta in zip(answers, found, strict=True):
         values[where] = _or_none(delta.full, name) - _or_none(delta.masked, name)
@@ -108,14 +104,9 @@ def cost_in_loss(rows: Tables, data: Dataset, order: NDArray) -> NDArray:
     without = rows["without"].astype(np.float64)  # [n, L, H, C]
     full = rows["full"].astype(np.float64)[:, None, None]  # [n, 1, 1, C]
 
-    def loss(logits: NDArray) -> NDArray:
-        if data.is_regression:
-            return np.square(logits[..., 0] - data.gold[:, None, None])
-        gold = order[data.gold][:, None, None, None]
-        return -np.take_along_axis(log_softmax(logits, axis=-1), gold, axis=-1)[..., 0]
-
+    gold = data.answer.in_model(data.gold, order)[:, None, None]
     with np.errstate(invalid="ignore"):
-        gained: NDArray = loss(without) - loss(full)
+        gained: NDArray = data.answer.losses(without, gold) - data.answer.losses(full, gold)
     return np.where(np.isfinite(gained), gained, np.nan)
 
 

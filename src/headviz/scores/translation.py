@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..answers.bleu import bleu_of, differing, interval
+from ..answers.bleu import counts as bleu_counts
 from ..evaluation.translation import TranslationEvaluator
-from ..tasks.bleu import bleu_of, differing, interval
-from ..tasks.bleu import counts as bleu_counts
 from .chunk import Chunk, Tables
 from .statistics import Counts, Summary, draw
 

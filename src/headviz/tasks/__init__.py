@@ -4,11 +4,11 @@
 finds the model's output for each class of a task; ``metrics`` evaluates predictions.
 """
 
+from ..answers.class_names import label_map
+from ..answers.metrics import METRICS, constant, metric, metrics, points_in, why_undefined
 from .catalogue import TASKS, Task, get_task
 from .dataset import Dataset, Example
-from .labels import OTHER, label_map, predicted
 from .loading import check_request, load_task
-from .metrics import METRICS, constant, metric, metrics, points_in, why_undefined
 from .overlap import chosen_on, trained_on
 from .sample_report import LengthFilter, SampleReport
 from .sampling import DEFAULT_SAMPLES, sample, text_lengths
@@ -16,7 +16,6 @@ from .sampling import DEFAULT_SAMPLES, sample, text_lengths
 __all__ = [
     "DEFAULT_SAMPLES",
     "METRICS",
-    "OTHER",
     "TASKS",
     "Dataset",
     "Example",
@@ -32,7 +31,6 @@ __all__ = [
     "metric",
     "metrics",
     "points_in",
-    "predicted",
     "sample",
     "text_lengths",
     "trained_on",

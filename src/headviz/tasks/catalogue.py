@@ -1,7 +1,7 @@
 """The table of tasks: label names, metrics, and where the data are.
 
 Label names are in the task's own order (that of the integers in GLUE's files on the hub). A model's outputs may have
-another order: ``labels.label_map`` translates by name. The first metric of a task is its primary one.
+another order: ``label_map`` translates by name. The first metric of a task is its primary one.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..answers.answer import Answer
+from ..answers.catalogue import ANSWERS
 from ..errors import TaskError, is_one_of, unknown_choice
-from ..heads import CLASSIFICATION, TRANSLATION
 
 GLUE = "nyu-mll/glue"
 
@@ -50,13 +51,16 @@ class Task:
     metrics: tuple[str, ...]
     source: Source
     slice_name: str | None = None
-    is_regression: bool = False
-    is_translation: bool = False  # texts are sources, pairs are references, and there are no labels
+    job: str = "class"  # what a model answers to it, see ``answers``
+
+    @property
+    def answer(self) -> Answer:
+        return ANSWERS[self.job]
 
     @property
     def kind(self) -> str:
         """The kind of model that does it."""
-        return TRANSLATION if self.is_translation else CLASSIFICATION
+        return self.answer.kind
 
     @property
     def primary_metric(self) -> str:
@@ -136,12 +140,12 @@ _TABLE = (
     Task("cola", "CoLA", ("unacceptable", "acceptable"), ("matthews", "accuracy"), _COLA),
     Task("rte", "RTE", _ENTAILS, _ACCURACY, _glue("rte", _PAIR, "RTE")),
     Task("wnli", "WNLI", ("not_entailment", "entailment"), _ACCURACY, _glue("wnli", _PAIR, "WNLI")),
-    Task("stsb", "STS-B", (), ("pearson", "spearman"), _STSB, is_regression=True),
+    Task("stsb", "STS-B", (), ("pearson", "spearman"), _STSB, job="number"),
     Task("rotten-tomatoes", "Rotten Tomatoes", _SENTIMENT, _ACCURACY, _ROTTEN),
     Task("imdb", "IMDB", _SENTIMENT, _ACCURACY, _LARGE_REVIEWS),
     Task("custom", "Your own task", (), ("accuracy", "matthews"), _YOURS),
-    Task("demo-translation", "Demo translation", (), _BLEU, _VESHAN, "construction", is_translation=True),
-    Task("custom-translation", "Your own translation", (), _BLEU, _YOUR_PAIRS, is_translation=True),
+    Task("demo-translation", "Demo translation", (), _BLEU, _VESHAN, "construction", job="sentence"),
+    Task("custom-translation", "Your own translation", (), _BLEU, _YOUR_PAIRS, job="sentence"),
 )
 
 

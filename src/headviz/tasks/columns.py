@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from ..answers.class_names import match_names
 from ..errors import TaskError
 from . import doubts
 from .catalogue import Task
 from .dataset import NO_SLICE
-from .labels import match_names
 from .readers import Table
 
 UNLABELLED = "-"  # marks examples of the NLI corpora on which the annotators did not agree
@@ -79,14 +79,8 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> C
 
     texts = [_texts(table, c, keep) for c in mapping.texts]
     notes += doubts.of_texts(table, mapping.texts, keep, published=lenient)
-    if task.is_regression:
-        labels = _numbers(table, mapping.label, keep)
-    else:
-        labels, said = _class_indices(table, mapping.label, keep, task)
-        if said and not lenient:
-            notes.append(said)
-        if task.name == "custom":  # its classes are those of the files
-            notes += doubts.of_labels(table, task.label_names, labels, keep)
+    labels, of_labels = LABELS[task.job](table, mapping.label, keep, task)
+    notes += [] if lenient else of_labels
     slices = None
     if mapping.slice is not None:
         cells = [table.columns[mapping.slice][i] for i in keep]
@@ -192,7 +186,7 @@ def _shown(cell: Any) -> str:
         return "of very many digits"
 
 
-def _numbers(table: Table, column: str, keep: Sequence[int]) -> np.ndarray:
+def _numbers(table: Table, column: str, keep: Sequence[int], task: Task) -> tuple[np.ndarray, list[str]]:
     out = np.empty(len(keep), dtype=np.float64)
     for k, i in enumerate(keep):
         value = _as_number(table.columns[column][i])
@@ -203,7 +197,7 @@ def _numbers(table: Table, column: str, keep: Sequence[int]) -> np.ndarray:
                 options=("label_column",),
             )
         out[k] = value
-    return out
+    return out, []
 
 
 def _as_number(cell: Any) -> float | None:
@@ -216,7 +210,7 @@ def _as_number(cell: Any) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _class_indices(table: Table, column: str, keep: Sequence[int], task: Task) -> tuple[np.ndarray, str | None]:
+def _class_indices(table: Table, column: str, keep: Sequence[int], task: Task) -> tuple[np.ndarray, list[str]]:
     cells = table.columns[column]
     for i in keep:
         if isinstance(cells[i], list | dict):
@@ -233,11 +227,16 @@ def _class_indices(table: Table, column: str, keep: Sequence[int], task: Task) -
             "Choose the label column (--label-column, label_column=), or use task 'custom'.",
             options=("label_column",),
         )
-    numbered = any(t not in task.label_names and t.isdecimal() for t in index)
-    said = None
-    if numbered:
-        said = "numeric labels read as " + ", ".join(f"{i} = {name}" for i, name in enumerate(task.label_names))
-    return np.array([index[t] for t in texts], dtype=np.int64), said
+    labels = np.array([index[t] for t in texts], dtype=np.int64)
+    if task.name == "custom":  # its classes are those of the files
+        return labels, doubts.of_labels(table, task.label_names, labels, keep)
+    if any(t not in task.label_names and t.isdecimal() for t in index):
+        return labels, ["numeric labels read as " + ", ".join(f"{i} = {n}" for i, n in enumerate(task.label_names))]
+    return labels, []
+
+
+# how the cells of a label column become labels, with notes for the user, by job
+LABELS = {"class": _class_indices, "number": _numbers}
 
 
 def _label_lookup(found: Sequence[str], names: Sequence[str]) -> dict[str, int]:

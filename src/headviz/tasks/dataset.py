@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..answers.answer import Answer
 from ..errors import TaskError, shown
 from ..results import Shown
 from .catalogue import Task
@@ -33,7 +34,7 @@ class Dataset(Shown):
     """Examples in file order. Two data sets are equal if their content is; ``digest`` identifies the content.
 
     ``labels`` are indices into ``label_names`` (int64), numbers for a regression (float64), or None without gold
-    labels. They are *not* the model's output indices (see ``labels.label_map``). ``notes`` are sentences for the
+    labels. They are *not* the model's output indices (see ``label_map``). ``notes`` are sentences for the
     user about the reading: rows that were left out, how numeric labels were read.
     """
 
@@ -68,52 +69,35 @@ class Dataset(Shown):
             if value is not None and len(value) != n:
                 raise TaskError(f"{len(value):,} {name} were given for {n:,} texts; give one for each.")
         if self.labels is not None:
-            object.__setattr__(self, "labels", self._checked(np.asarray(self.labels)))
-
-    def _checked(self, given: np.ndarray) -> np.ndarray:
-        if given.ndim != 1:
-            raise TaskError(f"Labels are one for each text; these have {given.ndim} dimensions.")
-        if self.task.is_regression:
-            labels = np.array(given, dtype=np.float64)
-            if not np.isfinite(labels).all():
-                raise TaskError("A regression label is not a finite number; remove or correct that row.")
-        else:
-            if given.size and not np.issubdtype(given.dtype, np.integer):
-                raise TaskError("Class labels must be integers that index the label names.")
-            labels = np.array(given, dtype=np.int64)
-            if labels.size and (labels.min() < 0 or labels.max() >= len(self.label_names)):
-                raise TaskError(
-                    f"Class labels must lie between 0 and {len(self.label_names) - 1}, as the indices of "
-                    f"{', '.join(self.label_names)}."
-                )
-        labels.setflags(write=False)
-        return labels
+            labels = np.asarray(self.labels)
+            if labels.ndim != 1:
+                raise TaskError(f"Labels are one for each text; these have {labels.ndim} dimensions.")
+            labels = self.answer.checked(labels, self.label_names)
+            labels.setflags(write=False)
+            object.__setattr__(self, "labels", labels)
 
     @property
     def label_names(self) -> tuple[str, ...]:
         return self.task.label_names
 
     @property
-    def is_regression(self) -> bool:
-        return self.task.is_regression
+    def job(self) -> str:
+        """What a model answers to these examples: "class", "number", "sentence"."""
+        return self.task.job
 
     @property
-    def is_translation(self) -> bool:
-        return self.task.is_translation
+    def answer(self) -> Answer:
+        return self.task.answer
 
     @property
     def references(self) -> tuple[str, ...]:
         """The reference translations of a translation task."""
-        if not self.is_translation or self.pairs is None:
-            raise TaskError(f"Task '{self.task.name}' has no reference translations.")
-        return self.pairs
+        return self.answer.references(self)
 
     @property
     def gold(self) -> np.ndarray:
-        """The labels; a ``TaskError`` without any."""
-        if self.labels is None:
-            raise TaskError("These examples carry no gold labels, and this needs them. Name the label column.")
-        return self.labels
+        """The gold answers, labels as a rule; a ``TaskError`` without any."""
+        return self.answer.gold(self)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -121,8 +105,7 @@ class Dataset(Shown):
     def __getitem__(self, index: int) -> Example:
         label: str | float | None = None
         if self.labels is not None:
-            value = self.labels[index]
-            label = float(value) if self.is_regression else self.label_names[int(value)]
+            label = self.answer.label(self.labels[index], self.label_names)
         return Example(
             self.texts[index],
             self.pairs[index] if self.pairs is not None else None,
@@ -185,10 +168,10 @@ class Dataset(Shown):
 
     def class_counts(self) -> dict[str, int]:
         """How many examples each class has, in the order of the label names; 0 for classes without any."""
-        if self.is_regression:
-            raise TaskError(f"Task '{self.task.name}' is a regression and has no classes.")
-        counts = np.bincount(self.gold, minlength=len(self.label_names))
-        return {name: int(count) for name, count in zip(self.label_names, counts, strict=True)}
+        counts = self.answer.counts(self.gold, self.label_names)
+        if counts is None:
+            raise TaskError(f"Task '{self.task.name}' has no classes.")
+        return counts
 
     def slice_counts(self) -> dict[str, int]:
         """How many examples each slice has, sorted by name; empty without slices."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..answers.number import NUMBER
 from ..errors import TaskError, shown
 from ..storage.paths import outside_path
 from . import columns
@@ -21,6 +22,7 @@ from .readers import FORMATS, Table, read_table
 from .strata import limited
 from .translation import local_pairs
 
+READERS = {"sentence": local_pairs}  # by job, where a file is not texts with a column of labels
 _OTHER_STEMS = {"dev": ("validation",)}
 _MAPPING = ("text_columns", "label_column")
 _MAP_LOCAL = "Name the right ones (--text-columns, --label-column; text_columns=, label_column=)."
@@ -155,10 +157,8 @@ def _load_local(
     regression: bool | None,
 ) -> Dataset:
     path = find_file(task, split, folder)
-    if task.is_translation:
-        if label is not None:
-            raise TaskError(f"Task '{task.name}' is a translation and has no label column.")
-        return local_pairs(task, split, path, texts, slice_column)
+    if task.job in READERS:
+        return READERS[task.job](task, split, path, texts, label, slice_column)
     # GLUE's own files hold a few broken rows, which are always left out
     published = texts is None and label is None and bool(task.source.local_folder) and path.suffix.lower() == ".tsv"
     table = read_table(path, task.source.headerless if published else None, lenient=published)
@@ -262,7 +262,7 @@ def _define_custom(
     if regression is None:
         regression = columns.looks_like_regression(cells)
     if regression:
-        return replace(task, is_regression=True, metrics=("pearson", "spearman"))
+        return replace(task, job=NUMBER.job, metrics=NUMBER.usual)
     return replace(task, label_names=columns.class_names(cells, table.name, mapping.label))
 
 

@@ -39,7 +39,7 @@ def sample(
     require_dataset(data)
     require_size(n)
     how = length_filter if isinstance(length_filter, LengthFilter) else LengthFilter(length_filter or "none")
-    group, names = _groups(data)
+    group, names = data.answer.groups(data)
     if not len(data):
         raise TaskError(f"The {data.split} split of '{data.task.name}' is empty; there is nothing to draw from.")
     counted = text_lengths(data, lengths)
@@ -97,20 +97,6 @@ def text_lengths(data: Dataset, lengths: Sequence[int] | np.ndarray | Callable[.
     if counted.shape != (len(data),):
         raise TaskError(f"{counted.size:,} lengths were given for {len(data):,} examples; give one for each.")
     return counted
-
-
-def _groups(data: Dataset) -> tuple[np.ndarray, list[str]]:
-    if data.is_translation:
-        return np.zeros(len(data), dtype=np.int64), ["sentences"]
-    if not data.is_regression:
-        return data.gold, list(data.label_names)
-    fifths = strata.classes(data) if len(data) else np.zeros(0, dtype=np.int64)
-    members = [data.gold[fifths == k] for k in range(int(fifths.max()) + 1 if len(fifths) else 0)]
-    for digits in range(4, 18):  # with 17 no two numbers look alike
-        names = [f"{m.min():.{digits}g} to {m.max():.{digits}g}" for m in members]
-        if len(set(names)) == len(names):
-            break
-    return fifths, names
 
 
 def _equal_parts(n: int, names: Sequence[str]) -> dict[str, int]:

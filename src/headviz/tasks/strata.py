@@ -37,17 +37,6 @@ def ranks(data: Dataset, seed: int) -> np.ndarray:
     return out
 
 
-def classes(data: Dataset) -> np.ndarray:
-    """The class of each example; for a regression the fifth of the labels that it belongs to (0 = lowest)."""
-    return quintiles(data.gold) if data.is_regression else data.gold
-
-
-def quintiles(values: np.ndarray) -> np.ndarray:
-    """Fifths by value. Equal values stay together, so many ties give fewer and larger groups."""
-    edges = np.unique(np.quantile(values, [0.2, 0.4, 0.6, 0.8]))
-    return np.unique(np.searchsorted(edges, values, side="left"), return_inverse=True)[1].astype(np.int64)
-
-
 def proportional(counts: Mapping[Any, int], total: int) -> dict[Any, int]:
     """Share ``total`` in proportion to the counts, by largest remainder; never more than a count."""
     size = sum(counts.values())
@@ -66,7 +55,7 @@ def limited(data: Dataset, limit: int, seed: int) -> np.ndarray:
     if limit >= len(data):
         return np.arange(len(data))
     rank = ranks(data, seed)
-    group = np.zeros(len(data), dtype=np.int64) if data.labels is None else classes(data)
+    group = np.zeros(len(data), dtype=np.int64) if data.labels is None else data.answer.groups(data)[0]
     slices = np.array(data.slices if data.slices is not None else [""] * len(data))
     chosen: list[np.ndarray] = []
     share = proportional(_counts(group), limit)

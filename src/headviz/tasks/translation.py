@@ -19,8 +19,12 @@ _MAP = "Name the source and the reference (--text-columns SOURCE,TARGET, text_co
 NESTED = "translation"  # published parquet files hold one column of {language: sentence}
 
 
-def local_pairs(task: Task, split: str, path: Path, columns: Sequence[str] | None, slice_column: str | None) -> Dataset:
+def local_pairs(
+    task: Task, split: str, path: Path, columns: Sequence[str] | None, label: str | None, slice_column: str | None
+) -> Dataset:
     """Sentences of a tsv, csv, jsonl or parquet file. A file of two columns may lack a header row."""
+    if label is not None:
+        raise TaskError(f"Task '{task.name}' is a translation and has no label column.")
     headerless = task.source.local_columns if columns is None else None
     table = _flat(read_table(path, headerless))
     if columns is None:

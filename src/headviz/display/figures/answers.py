@@ -13,7 +13,7 @@ from .palette import BETTER, MODELS, NEUTRAL, WORSE, scale_for
 from .style import FAINT, ROW, frame, safe, tone, whisker
 
 if TYPE_CHECKING:
-    from ...evaluation.comparison import Delta
+    from ...answers.comparison import Delta
 
 CORRELATIONS = ("matthews", "pearson", "spearman")  # metrics that may be negative
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
 from ...errors import TaskError
@@ -30,8 +29,8 @@ class Classifying(TransformerData):
         super().__init__(teacher, train, dev)
         self.teacher, self.label_order = teacher, label_order
         gold = gold_for(train, class_order(teacher, train, label_order))
-        self.regression = teacher.is_regression
-        self.gold = torch.tensor(gold, dtype=torch.float32 if self.regression else torch.long)
+        self.regression = not teacher.answer.decides
+        self.gold = teacher.answer.tensor(gold)
         self.encodings = encode_data(teacher, train)
 
     @property

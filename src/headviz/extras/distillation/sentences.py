@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from ...answers.sentence import NO_TOKEN
 from ...evaluation.dispatch import evaluate
-from ...models.translator import NO_TOKEN
 from ...progress import Cancel
 from .problem import Call, TransformerData
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...answers.constant import remark
 from ...errors import MaskError, whole_number
-from ...evaluation.constant import remark
 from ...evaluation.dispatch import gold_answers
 from ...heads import HeadMask
 from ...models.pruning import never_empty, prune, require_prunable

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from ...evaluation.constant import corrected
+from ...answers.constant import corrected
 from ...evaluation.verdict import verdict
 from ...pruning.measure import none
 from ...pruning.outcome import mean_and_sd

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...evaluation.constant import going_on
+from ...answers.constant import going_on
 from ...evaluation.verdict import MARGIN, excluded, points_up, possible_loss, within
 from .transfer_matrix import Entry, Matrix
 

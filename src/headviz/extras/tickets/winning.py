@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from ...answers.constant import going_on, remark
 from ...errors import OptionError
-from ...evaluation.constant import going_on, remark
 from ...evaluation.verdict import MARGIN
 from ...pruning.algorithms import ALGORITHMS, retrains, thesis_row
 from ...pruning.outcome import mean_and_sd

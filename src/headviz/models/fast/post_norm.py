@@ -49,13 +49,14 @@ class PostNormStages:
 
     how = "fast, layer by layer"
     splits = True
-    first_only = True
 
     def __init__(self, clf: Classifier, layout: PostNorm, dtype: torch.dtype) -> None:
         self.clf, self.layout, self.dtype = clf, layout, dtype
         base: Any = clf.model.base_model
         self.widen = dict(base.named_modules()).get(layout.widen) if layout.widen else None
         self.size = clf.head_size
+        self.first_only = clf.answer.reads_first
+        self.last = clf.num_layers - 1 if self.first_only else -1  # the layer whose first rows alone are computed
         self.biases: dict[int, Tensor] = {}  # by length; what position_bias keeps
         self._placed: dict[int, tuple[Chunk, Placed]] = {}  # by the chunk's id, which holds while the chunk is kept
         made: dict[int, _Weights] = {}  # families that share a layer share its copy
@@ -106,7 +107,7 @@ class PostNormStages:
 
     def entry(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor:
         """What ``finish`` of this layer reads of the states: all rows, or the first tokens' in the last layer."""
-        if layer < self.clf.num_layers - 1:
+        if layer != self.last:
             return hidden
         return hidden[self.placed(chunk).first_rows]
 
@@ -121,7 +122,7 @@ class PostNormStages:
         weights = self.weights[layer]
         if weights.out.shape[1] == 0:
             return hidden.new_empty(len(self.entry(layer, hidden, chunk)), 0)
-        if layer == self.clf.num_layers - 1:
+        if layer == self.last:
             return self._first_context(layer, hidden, chunk)
         d, width = self.size, weights.out.shape[1]
         qkv = linear(hidden, weights.qkv, weights.qkv_bias)

@@ -19,7 +19,7 @@ from ...models.network import require_model
 from ...models.pruning import require_prunable
 from ...progress import Cancel, PhaseProgress, of_phase
 from ...results import Result
-from ...tasks import predicted, sample
+from ...tasks import sample
 from ...tasks.dataset import require_dataset
 from ..finetune.training import fine_tune
 from ..options import FinetuneOptions
@@ -241,7 +241,7 @@ class Work:
         if self.dev.labels is None:
             return None
         order = class_order(self.clf, self.dev, self.label_order)
-        first, second = (predicted(e.logits, order, self.dev.is_regression) for e in (before, after))
+        first, second = (self.dev.answer.predicted(e.logits, order) for e in (before, after))
         metric = self.dev.task.primary_metric
         found = paired(self.dev.gold, first, second, metric).to_dict()
         return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in found.items()}

@@ -73,7 +73,7 @@ def gate_gradients(
         with torch.enable_grad(), products(clf.device), _Inputs(weights) as inputs:
             logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call))
             every = [*call.outputs, *inputs.seen]
-            slopes = gradients(summed_loss(logits, gold[index], clf.is_regression), every)
+            slopes = gradients(summed_loss(clf, logits, gold[index]), every)
         # a gate multiplies its value, so the derivative by it is the value times its own derivative
         moved = [*moves(clf, call.outputs), *(value.detach() for value in inputs.seen)]
         parts = [(value * slope).cpu() for value, slope in zip(moved, slopes, strict=True)]

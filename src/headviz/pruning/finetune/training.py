@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from ...answers.class_names import parse_order
 from ...errors import OptionError, TaskError, seed_number
 from ...evaluation.dispatch import check_gold, gold_answers
 from ...evaluation.plain import gold_for, metrics_for
@@ -26,7 +27,6 @@ from ...models.as_described import without_wrappers
 from ...models.classifier import NUM_TEXTS
 from ...models.quiet import quiet
 from ...storage.exchange import MaskLike
-from ...tasks.labels import parse_order
 from ..options import FinetuneOptions
 from ..state import Point
 from .callbacks import Watch
@@ -118,9 +118,8 @@ def fine_tune(
 
 def head_labels(train: Dataset, label_order: Sequence[str] | str | None = None) -> tuple[str, ...]:
     """The names of a new head's outputs: the task's classes, in the user's order if there is one."""
-    if train.is_regression:
+    if not (names := tuple(train.label_names)):
         return ("value",)
-    names = tuple(train.label_names)
     wanted = names if label_order is None else tuple(parse_order(label_order))
     return wanted if len(wanted) == len(names) else names  # class_order refuses a wrong order before training
 

@@ -73,7 +73,6 @@ class AblationJob(Job):
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...analyses.common import subject, sweep
-        from ...evaluation.comparison import measure
         from ...heads import parse_heads
         from ...results import plain
 
@@ -91,7 +90,7 @@ class AblationJob(Job):
                     "about": plain(about),
                     "sources": sources(self.spec.classifier(), *read),
                     "base": {"layers": base.num_layers, "heads": base.num_heads, "mask": base.hex},
-                    "baseline": measure(answers, answers.full, about.metric),
+                    "baseline": answers.measure(answers.full, about.metric),
                     "seconds": time.perf_counter() - begun,
                 }
             ).encode()

@@ -27,8 +27,8 @@ def table(view: View) -> HeadScores | None:
 
 def in_points(found: HeadScores) -> HeadScores:
     """The same costs in points of the task's metric, to be shown; other scores stay as they are."""
+    from ...answers.metrics import points_in
     from ...tasks import TASKS
-    from ...tasks.metrics import points_in
 
     if found.score != COST:
         return found

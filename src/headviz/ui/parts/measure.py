@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from ..shell import jobs, loaders, memo
 from ..shell.view import View
 
 if TYPE_CHECKING:
-    from ...evaluation.comparison import Comparison
+    from ...answers.comparison import Comparison
     from ...models.base import TransformerModel
     from ...models.classifier import Classifier
     from ...tasks import Dataset
@@ -112,8 +111,3 @@ def last(clf: Classifier, data: Dataset, found: Measured | None) -> Measured | N
         return found
     before = st.session_state.get("measured")
     return before[1] if before and before[0] == key else None
-
-
-def class_name(labels: Sequence[str], index: float) -> str:
-    """A class of the task by its number; a dash for an answer that is none of them."""
-    return labels[int(index)] if 0 <= index < len(labels) else "–"

@@ -49,7 +49,7 @@ def current(view: View, data: Dataset) -> Text:
 
 def _one_field(data: Dataset) -> bool:
     """Whether one's own sentence is all there is to write: the pair of a sentence to translate is its reference."""
-    return data.is_translation
+    return data.answer.gold_is_pair
 
 
 def choose(data: Dataset, key: str) -> Text:

@@ -69,10 +69,7 @@ def answer(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None, m
     logits = np.concatenate(
         [clf.logits(clf.collate(found[i : i + 32]), mask).cpu().numpy() for i in range(0, len(found), 32)]
     )
-    if clf.is_regression:
-        return logits
-    exp = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return exp / exp.sum(axis=1, keepdims=True)
+    return clf.answer.values(logits)
 
 
 def answers(shown: Text, given: Sequence[Column]) -> list[np.ndarray]:

@@ -51,7 +51,7 @@ def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]
             st.info(show.plain(remark))
         if not shown.own and (said := loaders.mismatch(clf, data)):
             st.info(show.plain(f"The example's label does not apply to this model. {said}"))
-        if state.mask(clf.present).off and not clf.is_regression:
+        if state.mask(clf.present).off and clf.answer.decides:
             show.finding(finding(clf, given[1].mask, found[0], found[1]))
         verdicts(clf, given, found)
         if state.mask(clf.present).off:
@@ -92,7 +92,7 @@ def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarra
             boxes = st.columns(min(ACROSS, len(given)))
         with boxes[at % ACROSS], st.container(border=True, gap="xsmall", height="stretch"):
             st.caption(show.plain(column.name))
-            if clf.is_regression:
+            if not clf.answer.decides:
                 st.markdown(f"### {show.number(float(values[0]))}")
                 st.caption(f"{show.signed(float(values[0] - first[0]))} against the full model")
                 continue
@@ -104,7 +104,7 @@ def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarra
                 st.caption(same_answer(float(values[best] - first[best])))
             if unsure := doubt(list(values), before=None if column is given[0] else list(first)):
                 st.caption(show.plain(unsure))
-    if not clf.is_regression:
+    if clf.answer.decides:
         show.figure(
             probabilities(
                 [(c.name, [float(v) for v in values]) for c, values in zip(given, found, strict=True)], clf.labels
@@ -126,7 +126,7 @@ def same_answer(change: float) -> str:
 
 def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
     """How much each token speaks for the answer, in every column, on one colour scale."""
-    if clf.is_regression or not _wanted("tokens", "Token attributions", "Which words speak for the answer"):
+    if not clf.answer.decides or not _wanted("tokens", "Token attributions", "Which words speak for the answer"):
         return
     texts = (shown.text, shown.pair)
     found = []

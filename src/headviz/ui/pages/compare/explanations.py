@@ -37,7 +37,7 @@ def section(clf: Classifier, shown: Text) -> None:
     if found is None:
         return
     show.finding(said(found))
-    if not clf.is_regression:
+    if clf.answer.decides:
         pairs = None if shown.pair is None else [shown.pair]
         st.caption(show.plain(about(found, answer(clf, [shown.text], pairs, mask)[0].tolist())))
     for name, why in found.refused.items():

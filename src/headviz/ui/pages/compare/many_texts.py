@@ -68,7 +68,7 @@ def section(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
         answered = sum(not any(np.isnan(p[i]).any() for p in found.values) for i in range(len(lines)))
         said = (
             f"{changed} of {answered} answers change{'s' if changed == 1 else ''}."
-            if len(given) > 1 and not clf.is_regression
+            if len(given) > 1 and clf.answer.decides
             else ""
         )
         show.table(header, rows, "compare_many", caption=said)

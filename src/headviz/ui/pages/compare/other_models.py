@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from ....answers.class_names import is_generic
 from ....errors import ModelError, UserError
-from ....tasks.labels import is_generic
 from ...shell import loaders, show, state
 from ...shell.view import View
 

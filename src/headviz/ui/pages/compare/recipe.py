@@ -33,7 +33,7 @@ def _answers(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
     logits = "clf.logits(batch, mask)"
     lines = (
         f"batch = clf.collate({call('clf.encode', *texts)})",
-        f"print({logits})" if clf.is_regression else f"print(clf.labels, {logits}.softmax(-1))",
+        f"print(clf.labels, {logits}.softmax(-1))" if clf.answer.decides else f"print({logits})",
     )
     return _recipe(view, clf, lines, "conductance", (*_text("text", _one(shown)), ("out", "maps.npz")))
 

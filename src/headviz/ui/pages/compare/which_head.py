@@ -24,7 +24,7 @@ def section(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
     from ....attribution.which_head import which_heads, which_moves
 
     mask = state.mask(clf.present)
-    if clf.is_regression or not mask.off:
+    if not clf.answer.decides or not mask.off:
         return
     best = int(found[0].argmax())
     flipped = best != int(found[1].argmax())

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from ....answers.class_names import match_names
 from ....models.named import NAMED
-from ....tasks.labels import match_names
 from ...shell import frame, show, state
 from ...shell.view import FIELDS, View
 
@@ -26,7 +26,7 @@ def misfit(view: View, clf: Model, data: Dataset, said: str) -> None:
         return
     st.warning(show.plain(f"Model and data do not match. {said}"), icon=":material/warning:")
     own, names = clf.classes or (), data.label_names
-    unnamed = not data.is_regression and 2 <= len(names) == len(own) and match_names(names, own) is None
+    unnamed = 2 <= len(names) == len(own) and match_names(names, own) is None
     if unnamed and "," not in "".join(names) and frame.controls():
         _name_classes(own, names)
 

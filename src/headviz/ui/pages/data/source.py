@@ -285,8 +285,9 @@ def data_card(data: Dataset) -> None:
     st.markdown(f"**{show.plain(data.task.title)}**, {show.plain(data.split)}: {len(data):,} examples")
     for note in (data.origin, *data.notes):
         st.caption(show.plain(note))
-    if data.labels is not None and not data.is_regression:
-        rows = [[k, v, v / max(1, len(data))] for k, v in data.class_counts().items()]
+    counts = None if data.labels is None else data.answer.counts(data.labels, data.label_names)
+    if counts is not None:
+        rows = [[k, v, v / max(1, len(data))] for k, v in counts.items()]
         show.table(["class", "examples", "share"], rows, "classes", caption="How many examples each class has.")
     if data.slices is not None:
         counts = data.slice_counts()

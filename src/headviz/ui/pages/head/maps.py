@@ -117,8 +117,8 @@ def controls(clf: Classifier, shown: Text) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         if shown.pair is not None:
             state.switch("arrows", "Connections", PARTS)
-        targets = ["predicted", *(["gold"] if shown.label is not None and not clf.is_regression else [])]
-        state.choose("target", "Class explained", [*targets, *([] if clf.is_regression else clf.labels)], width=170)
+        targets = clf.answer.targets(clf.labels, shown.label is not None)
+        state.choose("target", "Class explained", targets, width=170)
         with st.popover("More"):
             state.choose("rule", "Integration rule", list(RULES))
             state.number("steps", "Integration steps (0 = default)", *LIMITS["steps"])

@@ -160,7 +160,7 @@ def measured_on(found: HeadScores, view: View) -> str:
     if not found.samples:
         return "no examples needed"
     # a cost there need not be that on the data's own mix
-    balanced = "sample" if get_task(view.task).is_translation else "balanced sample"
+    balanced = "sample" if get_task(view.task).answer.gold_is_pair else "balanced sample"
     said = f"measured on {scoring.examples_of(found)}, a {balanced} of usual length"
     if found.samples <= view.samples:
         return said

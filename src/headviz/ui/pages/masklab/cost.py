@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
 
@@ -16,7 +16,7 @@ from ....evaluation.verdict import TOO_FEW, excluded, verdict
 from ....heads import HeadId, HeadMask
 from ....models.stand_in import StandIn
 from ...parts import reference
-from ...parts.measure import class_name, key_of
+from ...parts.measure import key_of
 from ...shell import frame, jobs, loaders, recipes, show, state
 from ...shell import view_report as viewreport
 from ...shell.view import View
@@ -25,7 +25,8 @@ from .wording import DELTA, EARLY, PAIRED, alike, cheapest, clear_slices, early,
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
-    from ....evaluation.comparison import Delta
+    from ....answers.answer import Changed
+    from ....answers.comparison import Delta
     from ....evaluation.evaluator import Evaluator
     from ....models.classifier import Classifier
     from ....tasks import Dataset
@@ -235,16 +236,13 @@ def _ablate(evaluator: Evaluator, mask: HeadMask, progress: jobs.Progress, cance
 
 
 def details(clf: Classifier, data: Dataset, found: Measured) -> None:
-    """Changed answers and the confusion matrix, or changed translations; nothing for a regression."""
+    """Changed answers, and the confusion matrix of classes; nothing where every answer moves a little."""
+    changed = data.answer.changed(data, found.full, found.masked)
+    if changed is not None and found.mask != clf.present:  # else no head is off, so no answer can have changed
+        _changed(changed, found.mask)
     compared = found.comparison
-    if data.is_translation:
-        _rewritten(data, found)
+    if compared.confusion_full is None or compared.confusion_masked is None:
         return
-    if compared.flips is None or compared.confusion_masked is None or compared.confusion_full is None:
-        return
-    nothing = found.mask == clf.present  # no head is off, so no answer can have changed
-    if not nothing:
-        _flipped(data, found)
     with st.columns([5, 4])[0]:
         st.subheader("Confusion")
         show.figure(
@@ -255,71 +253,24 @@ def details(clf: Classifier, data: Dataset, found: Measured) -> None:
         )
 
 
-def _flipped(data: Dataset, found: Measured) -> None:
-    flips = found.comparison.flips
-    assert flips is not None
-    st.subheader(show.plain(flipped_title(len(flips.worse), len(flips.better), len(flips.other))))
-    kinds = [("worse", flips.worse), ("better", flips.better), ("other", flips.other)]
-    places = [(kind, int(i)) for kind, index in kinds for i in index]
-    if not places:
-        st.caption("No answer changed.")
-        return
-    rows = flipped_rows(data, found, places)
-    header = ["text", "pair", "gold", "full model", "masked", "change", data.slice_name or "slice", "example"]
-    _changed(
-        "Examples whose answer changes under the mask.",
-        header,
-        rows,
-        found.mask,
-        column_config={name: st.column_config.TextColumn(width=w) for name, w in _WIDTHS.items()},
-    )
-
-
-_WIDTHS = {"text": 260, "pair": 210, "gold": 88, "full model": 88, "masked": 88, "change": 58}
-
-
-def flipped_title(worse: int, better: int, other: int) -> str:
-    """How many answers changed, and how."""
-    rest = f", {other} wrong before and after" if other else ""
-    return f"Changed answers: {worse} now wrong, {better} now right{rest}"
-
-
-def _changed(caption: str, header: list[str], rows: list[list[Any]], mask: HeadMask, **more: Any) -> None:
+def _changed(changed: Changed, mask: HeadMask) -> None:
     """A table of examples, whose numbers stand last. A chosen row opens its example in Compare."""
+    st.subheader(show.plain(changed.title))
+    if not changed.rows:
+        st.caption(changed.none)
+        return
     event = show.table(
-        *show.filled(header, rows),
+        *show.filled(changed.header, changed.rows),
         "mask_flips",
-        caption=caption,
+        caption=changed.caption,
         hint="Choose a row to open it in Compare.",
         on_select="rerun",
         selection_mode="single-row",
-        **more,
+        column_config={name: st.column_config.TextColumn(width=w) for name, w in changed.widths.items()},
     )
     if (row := show.chosen_row(event, "flip_opened", mask.hex)) is not None:
-        state.update(example=rows[row][-1], a="", b="")
+        state.update(example=changed.rows[row][-1], a="", b="")
         st.switch_page("pages/compare.py")
-
-
-def _rewritten(data: Dataset, found: Measured) -> None:
-    """The sentences that the masked model translates differently."""
-    places = [int(i) for i in (found.full != found.masked).nonzero()[0]]
-    st.subheader(f"Changed translations: {len(places)} of {len(data)}")
-    if not places:
-        st.caption("No translation changed.")
-        return
-    rows = [[found.masked[i], found.full[i], data[i].pair, data[i].text, data[i].slice, i] for i in places]
-    header = ["masked", "full model", "reference", "source", data.slice_name or "slice", "example"]
-    _changed("Sentences that are translated differently under the mask.", header, rows, found.mask)
-
-
-def flipped_rows(data: Dataset, found: Measured, places: Sequence[tuple[str, int]]) -> list[list[Any]]:
-    """One row per flipped example."""
-    was, now, labels = found.full, found.masked, data.label_names
-    rows = []
-    for kind, i in places:
-        e = data[i]
-        rows.append([e.text, e.pair, e.label, class_name(labels, was[i]), class_name(labels, now[i]), kind, e.slice, i])
-    return rows
 
 
 def recipe(view: View, clf: Classifier) -> tuple[str, str]:

@@ -79,8 +79,7 @@ def how_much(clf: Classifier, data: Dataset, found: Measured) -> None:
             return
         rows[f"{TITLES[kind]}, first of {choice.draws} draws" if kind == RESAMPLE else TITLES[kind]] = one
     key = measure.key_of(clf, data, "stand-ins", found.mask.hex, now.examples, *kinds)
-    classes = 0 if data.is_regression else len(data.label_names)
-    said = jobs.need(key, "Comparing them", partial(dependence, rows, classes))
+    said = jobs.need(key, "Comparing them", partial(dependence, rows, data))
     if said is None:
         return
     show.finding(said)
@@ -92,14 +91,12 @@ def how_much(clf: Classifier, data: Dataset, found: Measured) -> None:
 
 
 def dependence(
-    found: Mapping[str, Measured], classes: int, progress: Progress | None = None, cancel: Cancel | None = None
+    found: Mapping[str, Measured], data: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
 ) -> str:
     """How far the change moves with what stands in the heads' place, and whether two of them differ for certain.
 
     Every two are compared on the same examples; Holm's correction is for the number of pairs.
     """
-    from ....evaluation.comparison import Answers, deltas
-
     of = [one.comparison.primary for one in found.values()]
     scale, changes = of[0].scale, sorted(d.delta for d in of if d.delta == d.delta)
     if len(changes) < len(of):
@@ -109,7 +106,8 @@ def dependence(
         return f"The change is {low} points, whatever stands in the heads' place."
     pairs, p = list(combinations(found.items(), 2)), []
     for (_, one), (_, other) in tracked(pairs, progress, cancel):
-        p.append(deltas(Answers(one.gold, one.masked, classes), [other.masked], of[0].metric)[0].p_value)
+        answers = data.answer.answers(one.gold, one.masked, data.label_names)
+        p.append(answers.deltas([other.masked], of[0].metric)[0].p_value)
     likely = holm(p)
     said = f"Between {low} and {high} points with these {len(found)} in the heads' place"
     surest = int(np.argmin(np.nan_to_num(likely, nan=1.0)))

@@ -17,7 +17,7 @@ from ...shell import jobs, loaders, show, state
 from . import stand_ins
 
 if TYPE_CHECKING:
-    from ....evaluation.comparison import Comparison
+    from ....answers.comparison import Comparison
     from ....models.classifier import Classifier
     from ....models.stand_in import StandIn
     from ....tasks import Dataset

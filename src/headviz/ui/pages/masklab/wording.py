@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ....answers.constant import remark_on
 from ....display.comparison import points_changed
-from ....evaluation.constant import remark_on
 from ....evaluation.growing import ENOUGH
 from ....evaluation.verdict import clear, excluded, verdict
 from ....statistics.significance import LEVEL, holm
@@ -16,7 +16,7 @@ from ...shell import show
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
-    from ....evaluation.comparison import Delta
+    from ....answers.comparison import Delta
     from ....heads import HeadId
     from ....tasks import Dataset
     from ...parts.measure import Measured

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from .... import plugins
+from ....answers.constant import going_on
 from ....display.table import PAGE
-from ....evaluation.constant import going_on
 from ....runs import baselines
 from ....runs.finding import one_class
 from ....runs.tables import sweep_table

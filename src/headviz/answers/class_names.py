@@ -13,17 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from ..errors import TaskError, shown
 
-if TYPE_CHECKING:
-    from .dataset import Dataset
-
 NO_CLASS = "-"  # in a label order: an output of the model that is none of the task's classes
-OTHER = -1  # a predicted class that the task does not have
 
 SYNONYMS = (
     ("entailment", "entail", "entails", "entailed"),
@@ -38,7 +34,6 @@ SYNONYMS = (
     ("equivalent", "paraphrase", "is_paraphrase"),
     ("not_equivalent", "non_equivalent", "not_paraphrase", "non_paraphrase", "not_a_paraphrase", "no_paraphrase"),
 )
-ROUNDING = 1e-5  # of the largest number, or of 1: spread of a regression's answers that says nothing
 
 
 def _plain(name: str) -> str:
@@ -76,21 +71,13 @@ def is_generic(model_labels: Sequence[str]) -> bool:
     return all(re.fullmatch(r"(?:label[\s_-]?)?\d+", name.strip().casefold()) for name in model_labels)
 
 
-def label_map(model_labels: Sequence[str], data: Dataset, label_order: Sequence[str] | str | None = None) -> np.ndarray:
+def label_map(model_labels: Sequence[str], data: Any, label_order: Sequence[str] | str | None = None) -> np.ndarray:
     """For each class of the data's task the index of the model's output; a ``TaskError`` if they do not match.
 
     ``label_order`` names the task's classes in the order of the model's outputs ('-' = none of them); it overrides
-    the model's own names. A model may have more classes than the task; a prediction of one of those is wrong. For a
-    regression the result is ``[0]``, the model's only output.
+    the model's own names. A model may have more classes than the task; a prediction of one of those is wrong.
     """
     task = data.task
-    if task.is_regression:
-        if len(model_labels) != 1:
-            raise TaskError(
-                f"Task '{task.name}' is a regression: it needs a model with one output, "
-                f"and this one has {len(model_labels)} ({', '.join(model_labels)})."
-            )
-        return np.zeros(1, dtype=np.int64)
     names = data.label_names
     if len(model_labels) < 2:
         raise TaskError(
@@ -134,7 +121,7 @@ def parse_order(label_order: Sequence[str] | str) -> list[str]:
     return [str(part).strip() for part in parts]
 
 
-def _remedy(names: Sequence[str], model_labels: Sequence[str], data: Dataset) -> str:
+def _remedy(names: Sequence[str], model_labels: Sequence[str], data: Any) -> str:
     task = data.task.name
     example = ",".join([*names, *[NO_CLASS] * (len(model_labels) - len(names))])
     give = (
@@ -158,7 +145,7 @@ def _remedy(names: Sequence[str], model_labels: Sequence[str], data: Dataset) ->
     )
 
 
-def _too_many(names: Sequence[str], model_labels: Sequence[str], data: Dataset) -> str:
+def _too_many(names: Sequence[str], model_labels: Sequence[str], data: Any) -> str:
     """What to do. Unknown labels of a user's own file may be mistakes, so their rows are counted."""
     unknown = [name for name in names if match_names([name], model_labels) is None]
     if data.task.name != "custom" or data.labels is None or len(names) - len(unknown) < 2:
@@ -166,20 +153,3 @@ def _too_many(names: Sequence[str], model_labels: Sequence[str], data: Dataset) 
     counts = data.class_counts()
     said = ", ".join(f"'{name[:40]}' ({counts[name]:,} of {len(data):,} examples)" for name in unknown[:5])
     return f"It does not know {said}: correct what is a mistake, or choose a model that was fine-tuned on this task."
-
-
-def predicted(logits: np.ndarray, mapping: np.ndarray, is_regression: bool = False) -> np.ndarray:
-    """The task's class (or number) for each row of the model's logits [n, C].
-
-    -1, which is never right, for a class that the task does not have and for a row that is not finite. Numbers of a
-    regression that differ by rounding alone are one number: with all heads off, its last bits follow the batch.
-    """
-    logits = np.asarray(logits)
-    if is_regression:
-        said: np.ndarray = (logits[:, 0] if logits.ndim > 1 else logits).astype(np.float64)
-        one = len(said) > 0 and np.ptp(said) <= ROUNDING * max(1.0, float(np.abs(said).max()))
-        return np.full_like(said, said[0]) if one else said
-    back = np.full(logits.shape[1], OTHER, dtype=np.int64)
-    back[mapping] = np.arange(len(mapping))
-    classes = back[logits.argmax(axis=1)] if len(logits) else np.zeros(0, dtype=np.int64)
-    return np.where(np.isfinite(logits).all(axis=1), classes, OTHER)

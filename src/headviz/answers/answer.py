@@ -1,0 +1,164 @@
+"""What a model answers with, as one idea: everything that depends on the job stands in one file, as an ``Answer``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ModelError, TaskError
+from .comparison import Answers
+from .metrics import Metric
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PREDICTED, GOLD = "predicted", "gold"  # what may be explained, besides a name
+
+
+class Changed(NamedTuple):
+    """The examples whose answer a mask changed, as a table. The number of the example stands last in each row."""
+
+    title: str
+    none: str  # what is said where there is no such example
+    caption: str
+    header: tuple[str, ...]
+    rows: list[list[Any]]
+    widths: Mapping[str, int] = {}  # of columns, in pixels; others as wide as their cells
+
+
+class Answer(ABC):
+    """One job: what a model's output means, how it is explained, learned, judged and compared.
+
+    There is one object per job, without state, in ``catalogue.ANSWERS``: ``clf.answer`` and ``data.answer`` are these.
+    It knows neither a family nor a file: where a model's modules are is in ``models/``, how a job's files are read in
+    ``tasks/``, how answers are drawn in the pages. Code outside ``models/`` and ``answers/`` calls a member and does
+    not ask which job it is; where each job has its own function (readers, evaluators), a table by ``job`` lists them.
+
+    ``logits`` are arrays or tensors [n, C] in the model's order of outputs, ``labels`` the data's labels in the task's
+    own order, ``order`` the model's output of each class of the task. ``clf`` is a model and ``data`` a data set; both
+    are of packages above, so their classes are not named here.
+    """
+
+    # names -------------------------------------------------------------------------------------------------
+
+    job: str  # as ``clf.job``, ``load(job=…)`` and ``headviz info`` have it
+    kind: str  # as saved folders, scores and analyses have it; jobs that are read by the same modules share one
+
+    # the model ---------------------------------------------------------------------------------------------
+
+    architectures: tuple[str, ...]  # parts of the names of transformers' classes
+    auto_class: str  # transformers' loader
+    trained: str  # what a folder without this job's weights lacks
+    reads_first: bool = False  # the head reads the first token alone, so a last layer may be computed for it only
+
+    # judging -----------------------------------------------------------------------------------------------
+
+    metrics: Mapping[str, Metric] = {}
+    usual: tuple[str, ...] = ()  # metrics of the user's own data, the primary one first
+    decides: bool = False  # an answer is one of several names: it can flip, be restored, and has a probability
+    gold_name: str = "labels"  # what gold answers are called
+    gold_is_pair: bool = False  # the second text is the gold answer: it is not written by hand, and nothing is balanced
+    quick: bool = True  # answering dev takes less time than an epoch of training
+
+    @abstractmethod
+    def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> Answers:
+        """Gold answers with the predictions that masks are compared with: units, intervals and tests."""
+
+    def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int] | None:
+        """How often each name is predicted; None where answers have no names."""
+        return None
+
+    def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed | None:
+        """The examples whose answer changed; None where every answer moves a little."""
+        return None
+
+    # the data ----------------------------------------------------------------------------------------------
+
+    def checked(self, labels: NDArray, names: Sequence[str]) -> NDArray:
+        """The labels of a data set, one for each text, in the type that they are kept in."""
+        raise TaskError("These data carry no labels.")
+
+    def label(self, value: Any, names: Sequence[str]) -> str | float:
+        """One label for reading."""
+        raise TaskError("These data carry no labels.")
+
+    def gold(self, data: Any) -> NDArray:
+        """The gold answers in the task's own terms; a ``TaskError`` without any."""
+        if data.labels is None:
+            raise TaskError("These examples carry no gold labels, and this needs them. Name the label column.")
+        labels: NDArray = data.labels
+        return labels
+
+    def has_gold(self, data: Any) -> bool:
+        return data.labels is not None
+
+    def references(self, data: Any) -> tuple[str, ...]:
+        """The texts that an answer in words is compared with."""
+        raise TaskError(f"Task '{data.task.name}' has no reference translations.")
+
+    def groups(self, data: Any) -> tuple[NDArray[np.int64], list[str]]:
+        """The group of each example that samples are balanced over, and what the groups are called."""
+        return np.zeros(len(data), dtype=np.int64), ["examples"]
+
+    def refuse(self, clf: Any, data: Any) -> None:
+        """Raise a ``TaskError`` where the model does not read such texts; asked of the model's job and the data's."""
+        return
+
+    def order(self, clf: Any, data: Any, label_order: Sequence[str] | str | None) -> NDArray[np.int64] | None:
+        """The model's output of each class of the task, None where there is none; a ``TaskError`` for a misfit."""
+        return None
+
+    def in_model(self, labels: NDArray, order: NDArray) -> NDArray:
+        """Labels in the model's own terms."""
+        return labels
+
+    # the output --------------------------------------------------------------------------------------------
+
+    def described(self, names: Sequence[str]) -> str:
+        """What a model answers with, in words."""
+        return ", ".join(names)
+
+    def predicted(self, logits: NDArray, order: NDArray) -> NDArray:
+        """What the model answers to each example, in the task's terms."""
+        raise ModelError(f"A model for the job '{self.job}' has no predictions of its own.")
+
+    def plain(self, logits: NDArray) -> NDArray:
+        """What the model answers to each example, in its own terms."""
+        raise ModelError(f"A model for the job '{self.job}' has no predictions of its own.")
+
+    def values(self, logits: NDArray) -> NDArray:
+        """The output as people read it: probabilities [n, C], or the numbers themselves."""
+        return logits
+
+    # the scalar to explain -----------------------------------------------------------------------------------
+
+    def targets(self, names: Sequence[str], labelled: bool) -> list[str]:
+        """What a user may have explained."""
+        return [PREDICTED]
+
+    def target(self, clf: Any, wanted: str | int, label: str | int | None = None) -> int | None:
+        """The output to explain; None = the predicted one. An ``OptionError`` for one that the model does not have."""
+        clf.check_classes()  # says that there is nothing to explain
+        return None
+
+    def target_name(self, name: str) -> str:
+        """What a curve of the explained value shows."""
+        return f"probability of {name}"
+
+    # learning ------------------------------------------------------------------------------------------------
+
+    def tensor(self, gold: Any, device: Any = None) -> Tensor:
+        """Gold answers in the model's terms, as the loss takes them."""
+        raise ModelError(f"A model for the job '{self.job}' has no labels.")
+
+    def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
+        """The loss that the model is trained with."""
+        raise ModelError(f"A model for the job '{self.job}' has no labels.")
+
+    def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
+        """The same of each row of logits [..., C], without gradients; ``gold`` has the rows' shape, or fits it."""
+        raise ModelError(f"A model for the job '{self.job}' has no labels.")

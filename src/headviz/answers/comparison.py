@@ -1,0 +1,169 @@
+"""One masked-versus-full comparison: metric deltas with their uncertainty, flips, confusion, slices."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TaskError
+from ..results import Result
+from ..statistics.intervals import consistent
+from ..statistics.significance import LEVEL, Flips
+from .metrics import constant, points_in, why_undefined
+
+Ends = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True)
+class Delta(Result):
+    """How one metric changed. ``delta`` is masked - full: negative means that it got worse."""
+
+    metric: str
+    n: int
+    full: float
+    masked: float
+    interval_low: float  # of the delta
+    interval_high: float
+    p_value: float
+    name: str = ""  # the slice's, where it is one
+    undefined: str = ""  # why there is no change to give, in words
+    constant: float | None = None  # what the best constant answer reaches on these examples
+
+    @property
+    def delta(self) -> float:
+        return self.masked - self.full
+
+    @property
+    def scale(self) -> float:
+        """Points in one unit of the metric."""
+        return points_in(self.metric)
+
+    def extra(self) -> dict[str, Any]:
+        return {"delta": self.delta}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Result):
+    """Everything that is shown about one mask. ``deltas`` starts with the task's primary metric."""
+
+    deltas: tuple[Delta, ...]
+    flips: Flips | None  # None without classes
+    confusion_full: NDArray[np.int64] | None  # [gold, predicted]
+    confusion_masked: NDArray[np.int64] | None
+    slices: tuple[Delta, ...]  # of the primary metric, by the data's slices
+
+    @property
+    def primary(self) -> Delta:
+        return self.deltas[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers(ABC):
+    """Gold answers and the full model's predictions on the same units: what every mask is compared with.
+
+    A unit is what is resampled and paired: an example, a question, a query. A subclass per job says how a metric is
+    measured on units, and which interval and test belong to its change.
+    """
+
+    gold: NDArray
+    full: NDArray
+
+    slow_test: ClassVar[bool] = False  # the test of one change takes seconds
+
+    def __post_init__(self) -> None:
+        if len(self.gold) != len(self.full):
+            raise ValueError(f"{len(self.gold)} labels, but {len(self.full)} predictions")
+        if len(self.gold) == 0:
+            raise TaskError("There is no example to compare on. Raise the limit, or choose another split.")
+
+    def pick(self, index: NDArray) -> Self:
+        """Some of the units."""
+        return replace(self, gold=self.gold[index], full=self.full[index])
+
+    def against(self, full: NDArray) -> Self:
+        """The same units, with other predictions to compare with."""
+        return replace(self, full=full)
+
+    @abstractmethod
+    def measure(self, predicted: NDArray, metric: str) -> float:
+        """A metric of some predictions of the same units."""
+
+    @abstractmethod
+    def interval(self, predicted: NDArray, metric: str, seed: int = 0) -> Ends:
+        """95 % interval of one metric; not for differences: those are paired, see ``deltas``."""
+
+    @abstractmethod
+    def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
+        """Both ends of the interval of the change, and its p value; without a seed the test is left out."""
+
+    def agreement(self, predicted: NDArray) -> float | None:
+        """How far some predictions are those of the full model: the share that is equal."""
+        return float(np.mean(predicted == self.full))
+
+    def constant(self, metric: str) -> float | None:
+        """What the best constant answer reaches in a metric; None where it has no value."""
+        return constant(metric, self.gold)
+
+    def remark(self, predicted: NDArray, names: Sequence[str]) -> str:
+        """The sentence that comes first where (nearly) all answers are the same; empty where they are not."""
+        return ""
+
+    def changes(self, masked: NDArray) -> tuple[Flips | None, NDArray[np.int64] | None, NDArray[np.int64] | None]:
+        """Which answers flipped, and the confusion before and after; None where answers are no classes."""
+        return None, None, None
+
+    def deltas(
+        self,
+        masked: Sequence[NDArray],
+        metric: str,
+        seed: int = 0,
+        level: float = LEVEL,
+        name: str = "",
+        tested: bool = True,
+    ) -> list[Delta]:
+        """One ``Delta`` per set of masked predictions; the whole of an ablation table at once.
+
+        ``tested=False`` leaves out the swap test (p is NaN): of a correlation it takes seconds.
+        """
+        full = self.measure(self.full, metric)
+        return [self._delta(m, metric, full, seed if tested else None, level, name) for m in masked]
+
+    def _delta(self, masked: NDArray, metric: str, full: float, seed: int | None, level: float, name: str) -> Delta:
+        value, low, high, p = self.measure(masked, metric), float("nan"), float("nan"), float("nan")
+        if not np.isnan(value - full):
+            low, high, p = self.uncertainty(masked, metric, seed, level)
+        low, high = map(float, consistent(low, high, p, level))
+        before, now = (why_undefined(metric, one, self.gold) for one in (self.full, masked))
+        undefined = before or ""
+        if before != now:
+            undefined = f"of the full model, {before}" if before else f"under the mask, {now}"
+        return Delta(metric, len(self.gold), full, value, low, high, p, name, undefined)
+
+    def compare(
+        self,
+        masked: NDArray,
+        metrics: Sequence[str],
+        slices: Sequence[str] | None = None,
+        seed: int = 0,
+        level: float = LEVEL,
+        tested: bool = True,
+    ) -> Comparison:
+        """The whole comparison of one mask. ``metrics`` are the task's, the primary one first.
+
+        ``tested`` as in ``deltas``.
+        """
+        every = [self.deltas([masked], metric, seed, level, tested=tested)[0] for metric in metrics]
+        found = tuple(replace(d, constant=self.constant(d.metric)) for d in every)
+        parts: list[Delta] = []
+        labels = np.asarray(() if slices is None else slices)
+        for name in dict.fromkeys(slices or ()):
+            index = np.flatnonzero(labels == name)
+            own = self.pick(index)
+            (delta,) = own.deltas([masked[index]], metrics[0], seed, level, name)
+            parts.append(replace(delta, constant=own.constant(metrics[0])))
+        return Comparison(found, *self.changes(masked), tuple(parts))

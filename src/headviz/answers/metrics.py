@@ -1,0 +1,84 @@
+"""Metrics by name. An undefined one is NaN, and ``why_undefined`` gives the reason.
+
+Other tools return 0 where a metric is undefined (such as the Matthews correlation of constant predictions). That
+would read as "no better than chance", which was not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TaskError, is_one_of, unknown_choice
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric of predictions and gold answers, both arrays. Higher is better.
+
+    ``undefined`` gives the reason where it has no value; ``constant`` is what the best answer that does not depend on
+    the input reaches, None where such an answer has no value.
+    """
+
+    of: Callable[[NDArray, NDArray], float]
+    undefined: Callable[[NDArray, NDArray], str | None] = lambda predictions, gold: None
+    constant: Callable[[NDArray], float | None] = lambda gold: None
+    points: float = 100.0  # in one unit of the metric
+
+
+METRICS: dict[str, Metric] = {}  # those of all jobs; ``catalogue`` fills it
+
+
+def points_in(name: str) -> float:
+    """Points in one unit of a metric: multiply a difference by it before calling it points."""
+    known = name.split("-")[0]  # bleu-tokenised is in BLEU's unit
+    if known not in METRICS:
+        raise TaskError(unknown_choice("metric", name, METRICS))
+    return METRICS[known].points
+
+
+def metric(name: str, predictions: Any, gold: Any) -> float:
+    """One metric; NaN where it is undefined. Higher is better for all of them."""
+    if not is_one_of(name, METRICS):
+        raise TaskError(unknown_choice("metric", name, METRICS))
+    predictions, gold = np.asarray(predictions), np.asarray(gold)
+    if predictions.shape != gold.shape or gold.ndim != 1:
+        raise ValueError(f"predictions {predictions.shape} and gold labels {gold.shape} must be equally long rows")
+    if why_undefined(name, predictions, gold) is not None:
+        return float("nan")
+    return float(METRICS[name].of(predictions, gold))
+
+
+def constant(name: str, gold: Any) -> float | None:
+    """What the best constant answer reaches: the share of the majority, F1 of always class 1, Matthews 0.
+
+    None where a constant has no value (a correlation, a translation), or without gold labels.
+    """
+    return METRICS[name].constant(np.asarray(gold)) if name in METRICS else None
+
+
+def metrics(task: Any, predictions: Any, gold: Any) -> dict[str, float]:
+    """Every metric of the task, its primary one first; ``predictions`` and ``gold`` as its job has them."""
+    return {name: metric(name, predictions, gold) for name in task.metrics}
+
+
+def why_undefined(name: str, predictions: Any, gold: Any) -> str | None:
+    """Why a metric has no value here, in words; None if it has one."""
+    predictions, gold = np.asarray(predictions), np.asarray(gold)
+    if not len(gold):
+        return "there are no examples"
+    return METRICS[name].undefined(predictions, gold) if name in METRICS else None
+
+
+def unrelated(predictions: np.ndarray, gold: np.ndarray) -> str | None:
+    """Why there is no correlation."""
+    for values, what in ((predictions, "prediction"), (gold, "gold label")):
+        if not np.isfinite(values).all():
+            return f"a {what} is not a finite number"
+        if (values == values[0]).all():
+            return f"every {what} is the same"
+    return None

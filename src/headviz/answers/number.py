@@ -1,0 +1,160 @@
+"""A number for a text (a regression): the job ``number``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import OptionError, TaskError, is_one_of, shown, unknown_choice
+from ..heads import CLASSIFICATION
+from ..statistics.intervals import correlation_interval
+from ..statistics.resampling import REGRESSION_METRICS, pearson, regression_swap_p
+from .answer import GOLD, PREDICTED, Answer
+from .comparison import Answers, Ends
+from .metrics import Metric, unrelated
+from .one_class import RESAMPLES, percentiles
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ROUNDING = 1e-5  # of the largest number, or of 1: spread of the answers that says nothing
+
+
+@dataclass(frozen=True, eq=False)
+class NumberAnswers(Answers):
+    """Numbers, judged by their correlation with the gold ones. The unit is the example."""
+
+    slow_test = True
+
+    def measure(self, predicted: NDArray, metric: str) -> float:
+        if not is_one_of(metric, REGRESSION_METRICS):
+            raise TaskError(unknown_choice("regression metric", metric, REGRESSION_METRICS))
+        return REGRESSION_METRICS[metric](self.gold, predicted)
+
+    def interval(self, predicted: NDArray, metric: str, seed: int = 0) -> Ends:
+        """Bootstrap percentiles."""
+        n = len(self.gold)
+        rows = np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n))
+        return percentiles(np.array([REGRESSION_METRICS[metric](self.gold[i], predicted[i]) for i in rows]))
+
+    def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
+        ends = correlation_interval(self.gold, self.full, masked, level, ranked=metric == "spearman")
+        return *ends, float("nan") if seed is None else regression_swap_p(self.gold, self.full, masked, metric, seed)
+
+    def agreement(self, predicted: NDArray) -> float | None:
+        """Pearson's r with the full model's; None if one is constant."""
+        r = pearson(self.full, predicted)
+        return r if np.isfinite(r) else None
+
+
+class Number(Answer):
+    """The only logit is the answer, and F."""
+
+    job, kind = "number", CLASSIFICATION
+    architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
+    trained, reads_first = "classification head", True
+    usual = ("pearson", "spearman")
+
+    def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> NumberAnswers:
+        return NumberAnswers(gold, full)
+
+    # the data ----------------------------------------------------------------------------------------------
+
+    def checked(self, labels: NDArray, names: Sequence[str]) -> NDArray:
+        labels = np.array(labels, dtype=np.float64)
+        if not np.isfinite(labels).all():
+            raise TaskError("A regression label is not a finite number; remove or correct that row.")
+        return labels
+
+    def label(self, value: Any, names: Sequence[str]) -> float:
+        return float(value)
+
+    def groups(self, data: Any) -> tuple[NDArray[np.int64], list[str]]:
+        """Fifths by value, lowest first."""
+        fifths = quintiles(data.gold)
+        members = [data.gold[fifths == k] for k in range(int(fifths.max(initial=-1)) + 1)]
+        for digits in range(4, 18):  # with 17 no two numbers look alike
+            called = [f"{m.min():.{digits}g} to {m.max():.{digits}g}" for m in members]
+            if len(set(called)) == len(called):
+                break
+        return fifths, called
+
+    def order(self, clf: Any, data: Any, label_order: Sequence[str] | str | None) -> NDArray[np.int64]:
+        if len(clf.labels) != 1:
+            raise TaskError(
+                f"Task '{data.task.name}' is a regression: it needs a model with one output, "
+                f"and this one has {len(clf.labels)} ({', '.join(clf.labels)})."
+            )
+        return np.zeros(1, dtype=np.int64)
+
+    # the output --------------------------------------------------------------------------------------------
+
+    def described(self, names: Sequence[str]) -> str:
+        return "a number (regression)"
+
+    def predicted(self, logits: NDArray, order: NDArray) -> NDArray:
+        """Numbers that differ by rounding alone are one number: with all heads off, its last bits follow the batch."""
+        said: NDArray = np.asarray(logits)[:, 0].astype(np.float64)
+        one = len(said) > 0 and np.ptp(said) <= ROUNDING * max(1.0, float(np.abs(said).max()))
+        return np.full_like(said, said[0]) if one else said
+
+    def plain(self, logits: NDArray) -> NDArray:
+        return logits[:, 0]
+
+    # the scalar to explain -----------------------------------------------------------------------------------
+
+    def target(self, clf: Any, wanted: str | int, label: str | int | None = None) -> int:
+        if wanted not in (PREDICTED, GOLD, 0):
+            raise OptionError(f"'{clf.name}' predicts a number; its target is 'predicted', not {shown(wanted)}.")
+        return 0
+
+    def target_name(self, name: str) -> str:
+        return "the number"
+
+    # learning ------------------------------------------------------------------------------------------------
+
+    def tensor(self, gold: Any, device: Any = None) -> Tensor:
+        import torch
+
+        return torch.tensor(gold, dtype=torch.float32, device=device)
+
+    def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
+        """The squared error."""
+        import torch
+
+        precise = torch.promote_types(logits.dtype, torch.float32)
+        return torch.nn.functional.mse_loss(logits[:, 0], labels.to(precise), reduction=reduction)
+
+    def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
+        return np.asarray(np.square(logits[..., 0] - gold))
+
+
+def quintiles(values: NDArray) -> NDArray[np.int64]:
+    """Fifths by value. Equal values stay together, so many ties give fewer and larger groups."""
+    if not len(values):
+        return np.zeros(0, dtype=np.int64)
+    edges = np.unique(np.quantile(values, [0.2, 0.4, 0.6, 0.8]))
+    return np.unique(np.searchsorted(edges, values, side="left"), return_inverse=True)[1].astype(np.int64)
+
+
+# metrics ---------------------------------------------------------------------------------------------------
+
+
+def _pearson(predictions: NDArray, gold: NDArray) -> float:
+    from scipy.stats import pearsonr
+
+    return float(pearsonr(predictions, gold).statistic)
+
+
+def _spearman(predictions: NDArray, gold: NDArray) -> float:
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(predictions, gold).statistic)
+
+
+Number.metrics = {"pearson": Metric(_pearson, unrelated), "spearman": Metric(_spearman, unrelated)}
+NUMBER = Number()

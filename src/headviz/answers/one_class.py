@@ -1,0 +1,275 @@
+"""One class of several for a text: the job ``class``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import OptionError, TaskError, shown, unknown_choice
+from ..heads import CLASSIFICATION
+from ..statistics import resampling
+from ..statistics.intervals import accuracy_intervals, class_intervals
+from ..statistics.significance import LEVEL, Flips, confusion, flips, mcnemar, wilson
+from .answer import GOLD, PREDICTED, Answer, Changed
+from .class_names import label_map
+from .comparison import Answers, Delta, Ends
+from .constant import counts, remark_on
+from .metrics import Metric, unrelated
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+OTHER = -1  # a predicted class that the task does not have
+RESAMPLES = 2000
+WIDTHS = {"text": 260, "pair": 210, "gold": 88, "full model": 88, "masked": 88, "change": 58}  # pixels
+
+
+@dataclass(frozen=True, eq=False)
+class ClassAnswers(Answers):
+    """Class numbers of the task; -1 predicts none of the classes. The unit is the example."""
+
+    classes: int
+
+    def measure(self, predicted: NDArray, metric: str) -> float:
+        return resampling.class_metric(self.gold, predicted, self.classes, metric)
+
+    def interval(self, predicted: NDArray, metric: str, seed: int = 0) -> Ends:
+        """Wilson's for accuracy, bootstrap percentiles for the others."""
+        n = len(self.gold)
+        if metric == "accuracy":
+            return wilson(int(np.count_nonzero(self.gold == predicted)), n)
+        table = confusion(self.gold, predicted, self.classes)
+        # no example is gold for none of the classes
+        table = np.pad(table, ((0, table.shape[1] - self.classes), (0, 0)))
+        drawn = np.random.default_rng(seed).multinomial(n, table.ravel() / n, size=RESAMPLES)
+        return percentiles(resampling.CLASS_METRICS[metric](drawn.reshape(-1, *table.shape)))
+
+    def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
+        joint = resampling.joint_counts(self.gold, self.full, masked, self.classes)
+        low, high = class_intervals(joint, metric, level)
+        return low, high, float("nan") if seed is None else resampling.class_swap_p(joint, metric, seed)
+
+    def deltas(
+        self,
+        masked: Sequence[NDArray],
+        metric: str,
+        seed: int = 0,
+        level: float = LEVEL,
+        name: str = "",
+        tested: bool = True,
+    ) -> list[Delta]:
+        """For accuracy the exact test and its interval, of all masks at once."""
+        if metric != "accuracy" or not len(masked):
+            return super().deltas(masked, metric, seed, level, name, tested)
+        n, full, right = len(self.gold), self.measure(self.full, metric), self.full == self.gold
+        worse = np.array([np.count_nonzero(right & (m != self.gold)) for m in masked], dtype=np.int64)
+        better = np.array([np.count_nonzero(~right & (m == self.gold)) for m in masked], dtype=np.int64)
+        ends, p_values = accuracy_intervals(worse, better, n, level), mcnemar(worse, better)
+        return [
+            Delta(metric, n, full, float(np.mean(m == self.gold)), float(low), float(high), float(p), name)
+            for m, low, high, p in zip(masked, *ends, p_values, strict=True)
+        ]
+
+    def remark(self, predicted: NDArray, names: Sequence[str]) -> str:
+        return remark_on(predicted, self.gold, names)
+
+    def changes(self, masked: NDArray) -> tuple[Flips, NDArray[np.int64], NDArray[np.int64]]:
+        both = [confusion(self.gold, p, self.classes) for p in (self.full, masked)]
+        width = max(t.shape[1] for t in both)  # equally wide
+        before, after = (np.pad(t, ((0, 0), (0, width - t.shape[1]))) for t in both)
+        return flips(self.gold, self.full, masked), before, after
+
+
+class OneClass(Answer):
+    """The largest logit decides. F is the logit of a class, by default of the predicted one."""
+
+    job, kind = "class", CLASSIFICATION
+    architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
+    trained, reads_first, decides = "classification head", True, True
+    usual = ("accuracy", "matthews")
+
+    def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> ClassAnswers:
+        return ClassAnswers(gold, full, len(names))
+
+    def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int]:
+        return counts(predictions, names)
+
+    def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
+        found, names = flips(data.gold, full, masked), data.label_names
+        rows = []
+        for how, index in zip(("worse", "better", "other"), found, strict=True):
+            for i in map(int, index):
+                e = data[i]
+                answers = (class_name(names, one[i]) for one in (full, masked))
+                rows.append([e.text, e.pair, e.label, *answers, how, e.slice, i])
+        header = ("text", "pair", "gold", "full model", "masked", "change", data.slice_name or "slice", "example")
+        title = flipped_title(*map(len, found))
+        caption = "Examples whose answer changes under the mask."
+        return Changed(title, "No answer changed.", caption, header, rows, WIDTHS)
+
+    # the data ----------------------------------------------------------------------------------------------
+
+    def checked(self, labels: NDArray, names: Sequence[str]) -> NDArray:
+        if labels.size and not np.issubdtype(labels.dtype, np.integer):
+            raise TaskError("Class labels must be integers that index the label names.")
+        labels = np.array(labels, dtype=np.int64)
+        if labels.size and (labels.min() < 0 or labels.max() >= len(names)):
+            raise TaskError(
+                f"Class labels must lie between 0 and {len(names) - 1}, as the indices of {', '.join(names)}."
+            )
+        return labels
+
+    def label(self, value: Any, names: Sequence[str]) -> str:
+        return names[int(value)]
+
+    def groups(self, data: Any) -> tuple[NDArray[np.int64], list[str]]:
+        return data.gold, list(data.label_names)
+
+    def order(self, clf: Any, data: Any, label_order: Sequence[str] | str | None) -> NDArray[np.int64]:
+        if not clf.answer.decides:
+            raise TaskError(
+                f"'{clf.name}' predicts a number, but task '{data.task.name}' has classes, such as "
+                f"'{data.label_names[-1]}'. Choose a model with a classification head. If the labels are numbers, say "
+                "so (--regression, regression=True): the line that holds none is named then."
+            )
+        return label_map(clf.labels, data, label_order)
+
+    def in_model(self, labels: NDArray, order: NDArray) -> NDArray:
+        in_order: NDArray = order[labels]
+        return in_order
+
+    # the output --------------------------------------------------------------------------------------------
+
+    def predicted(self, logits: NDArray, order: NDArray) -> NDArray:
+        """-1, which is never right, for a class that the task does not have and for a row that is not finite."""
+        logits = np.asarray(logits)
+        back = np.full(logits.shape[1], OTHER, dtype=np.int64)
+        back[order] = np.arange(len(order))
+        classes = back[logits.argmax(axis=1)] if len(logits) else np.zeros(0, dtype=np.int64)
+        return np.where(np.isfinite(logits).all(axis=1), classes, OTHER)
+
+    def plain(self, logits: NDArray) -> NDArray:
+        return logits.argmax(axis=1)
+
+    def values(self, logits: NDArray) -> NDArray:
+        exp = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        shares: NDArray = exp / exp.sum(axis=-1, keepdims=True)
+        return shares
+
+    # the scalar to explain -----------------------------------------------------------------------------------
+
+    def targets(self, names: Sequence[str], labelled: bool) -> list[str]:
+        return [PREDICTED, *([GOLD] if labelled else []), *names]
+
+    def target(self, clf: Any, wanted: str | int, label: str | int | None = None) -> int | None:
+        if wanted == PREDICTED:
+            return None
+        if wanted != GOLD:
+            return _class(clf, wanted)
+        if label is None:
+            raise OptionError("The target 'gold' needs the example's label, a class name or number (--label, label=).")
+        return _class(clf, label)
+
+    # learning ------------------------------------------------------------------------------------------------
+
+    def tensor(self, gold: Any, device: Any = None) -> Tensor:
+        import torch
+
+        return torch.tensor(gold, dtype=torch.long, device=device)
+
+    def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
+        """Cross-entropy."""
+        from torch.nn.functional import cross_entropy
+
+        return cross_entropy(logits, labels, reduction=reduction)
+
+    def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
+        from scipy.special import log_softmax
+
+        index = np.broadcast_to(gold, logits.shape[:-1])[..., None]
+        return -np.take_along_axis(log_softmax(logits, axis=-1), index, axis=-1)[..., 0]
+
+
+def percentiles(values: NDArray) -> Ends:
+    """95 % of the resampled values that are defined; None where none is."""
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return None, None
+    low, high = np.quantile(values, [(1 - LEVEL) / 2, 1 - (1 - LEVEL) / 2])
+    return float(low), float(high)
+
+
+def class_name(names: Sequence[str], index: Any) -> str:
+    """A class of the task by its number; a dash for an answer that is none of them."""
+    return names[int(index)] if 0 <= index < len(names) else "–"
+
+
+def flipped_title(worse: int, better: int, other: int) -> str:
+    """How many answers changed, and how."""
+    rest = f", {other} wrong before and after" if other else ""
+    return f"Changed answers: {worse} now wrong, {better} now right{rest}"
+
+
+def _class(clf: Any, wanted: str | int) -> int:
+    names = clf.labels
+    if isinstance(wanted, str) and wanted in names:
+        return int(names.index(wanted))
+    if isinstance(wanted, str) and wanted.strip().isdecimal() and len(wanted) < 10:
+        wanted = int(wanted)
+    # numpy's integers too, but not True
+    if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) and 0 <= wanted < len(names):
+        return int(wanted)
+    if isinstance(wanted, str):
+        raise OptionError(unknown_choice("class", wanted, [*names, PREDICTED, GOLD]))
+    raise OptionError(
+        f"There is no class {shown(wanted)}: '{clf.name}' has 0 to {len(names) - 1} ({', '.join(names)})."
+    )
+
+
+# metrics ---------------------------------------------------------------------------------------------------
+
+
+def _accuracy(predictions: NDArray, gold: NDArray) -> float:
+    from sklearn.metrics import accuracy_score
+
+    return float(accuracy_score(gold, predictions))
+
+
+def _f1(predictions: NDArray, gold: NDArray) -> float:
+    from sklearn.metrics import f1_score
+
+    # class 1 is the positive one in GLUE's F1 (duplicate, equivalent); labels= allows -1 (another class)
+    return float(f1_score(gold, predictions, labels=[1], average="macro"))
+
+
+def _matthews(predictions: NDArray, gold: NDArray) -> float:
+    from sklearn.metrics import matthews_corrcoef
+
+    return float(matthews_corrcoef(gold, predictions))
+
+
+def _no_positive(predictions: NDArray, gold: NDArray) -> str | None:
+    if (predictions == 1).any() or (gold == 1).any():
+        return None
+    return "no example is, or is predicted to be, of the positive class"
+
+
+def _majority(gold: NDArray) -> float | None:
+    return _accuracy(np.full(len(gold), np.bincount(gold.astype(np.int64)).argmax()), gold) if len(gold) else None
+
+
+def _always_positive(gold: NDArray) -> float | None:
+    return _f1(np.ones(len(gold)), gold) if len(gold) else None
+
+
+OneClass.metrics = {
+    "accuracy": Metric(_accuracy, constant=_majority),
+    "f1": Metric(_f1, _no_positive, _always_positive),
+    # undefined of a constant; of answers that do not depend on the text it is 0
+    "matthews": Metric(_matthews, unrelated, lambda gold: 0.0),
+}
+ONE_CLASS = OneClass()
