@@ -1,6 +1,7 @@
 """What is recorded of a model's answers, against textbook formulas and resampling example by example."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_agreement_of_a_regression_is_a_correlation():
 def test_an_answer_that_is_none_of_the_classes_is_a_wrong_one(name):
     """A model with more outputs than the task has classes; its steps had no interval and no change."""
     rng = np.random.default_rng(3)
-    data = Dataset(get_task("sst2"), "dev", tuple("a" for _ in range(60)), None, rng.integers(0, 2, 60))
+    data = Dataset(replace(get_task("sst2"), metrics=(name,)), "dev", ("a",) * 60, None, rng.integers(0, 2, 60))
     logits, reference = (rng.normal(size=(60, 3)).astype(np.float32) for _ in range(2))
     order = np.array([0, 1])
     mine, theirs = ONE_CLASS.predicted(logits, order), ONE_CLASS.predicted(reference, order)

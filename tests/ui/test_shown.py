@@ -13,12 +13,14 @@ import pytest
 
 pytest.importorskip("streamlit")
 
-from headviz.answers.one_class import ClassAnswers
+from headviz.answers.one_class import ONE_CLASS, ClassAnswers
 from headviz.heads import HeadId, HeadMask
 from headviz.ui.pages.compare import translations as retranslate
 from headviz.ui.pages.masklab import cost, stand_ins, wording
 from headviz.ui.parts.measure import Measured
 from headviz.ui.shell import loaders, show
+
+DATA: Any = SimpleNamespace(answer=ONE_CLASS, label_names=("a", "b"))
 
 
 def test_points_go_by_the_metric_s_unit() -> None:
@@ -46,17 +48,17 @@ def test_what_stands_in_a_heads_place_matters_only_where_two_are_told_apart() ->
     zero[:18] = 1 - zero[:18]
     mean[12:24] = 1 - mean[12:24]
     near = {"nothing": measured(zero.tolist(), 200), "mean": measured(mean.tolist(), 200)}
-    said = stand_ins.dependence(near, 2)
+    said = stand_ins.dependence(near, DATA)
     assert said.startswith(
         "Between −9.0 and −6.0 points with these 2 in the heads' place; no two of them are told apart"
     )
     other[:60] = 1 - other[:60]
-    far = stand_ins.dependence({**near, "another": measured(other.tolist(), 200)}, 2)
+    far = stand_ins.dependence({**near, "another": measured(other.tolist(), 200)}, DATA)
     assert far == (
         "Between −30.0 and −6.0 points with these 3 in the heads' place: it matters which. Told apart (Holm), most "
         "clearly: mean; another."
     )
-    same = stand_ins.dependence({"nothing": near["nothing"], "mean": near["nothing"]}, 2)
+    same = stand_ins.dependence({"nothing": near["nothing"], "mean": near["nothing"]}, DATA)
     assert same == "The change is −9.0 points, whatever stands in the heads' place."
     assert stand_ins._title("mean:64") == "its mean (64 examples)"
 
