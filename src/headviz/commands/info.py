@@ -87,6 +87,7 @@ def _recurrent(model: Any) -> dict[str, Any]:
         "heads_per_layer": [],
         "kind": model.kind,
         "stacks": {},
+        "job": model.job,
         "labels": [],
         "answers": model.answers,
         "digest": model.digest,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
 import numpy as np
 
 from ..errors import ModelError, OptionError, TaskError, whole_number
-from ..models.base import Model, TransformerModel
+from ..models.base import Model
 from ..models.classifier import Classifier
 from ..models.network import require_model
 from ..models.stand_in import RESAMPLE, ZERO, StandIn
@@ -28,6 +28,7 @@ from .stand_ins import required, standing_in
 from .translation import TranslationEvaluator, TranslationOptions, evaluate_translation
 
 if TYPE_CHECKING:
+    from ..models.base import TransformerModel
     from ..tasks import Dataset
 
 
@@ -209,10 +210,10 @@ def _filled(
 ) -> Model:
     if chosen.kind == ZERO:
         return clf
-    if not isinstance(clf, TransformerModel):
-        clf.gates(None)  # says that it has no heads
-        raise ModelError(f"'{clf.name}' has no attention heads.")
-    return standing_in(clf, chosen, reference, label_order=label_order, progress=progress, cancel=cancel)
+    _ = clf.num_layers  # a model without heads says so
+    return standing_in(
+        cast("TransformerModel", clf), chosen, reference, label_order=label_order, progress=progress, cancel=cancel
+    )
 
 
 def _of_texts(
