@@ -287,3 +287,55 @@ def test_the_dashboard_offers_a_plugins_task_and_runs_its_analysis_on_a_model_of
     assert not app.exception
     assert not app.error
     assert any("It has 12 heads." in str(m.value).replace("\\", "") for m in app.markdown)
+
+
+DOOR = """
+import sys
+from headviz.plugins import Command, Page, Section
+
+def add_arguments(parser):
+    parser.add_argument("--times", type=int, default=2)
+
+def run(args):
+    return {"said": "hello " * args.times}
+
+def show(result):
+    return result["said"]
+
+def draw():
+    import streamlit as st
+    st.markdown("drawn by a plugin")
+
+def summary(state):
+    return {"greeting": len(state.records)}
+
+def report(summary):
+    return ("greeting",), [(summary["greeting"],)], "A greeting."
+
+COMMANDS = [Command("greet", "says hello", __name__, after="run")]
+PAGES = [Page("greeting", "Greeting", draw, after="runs", without_data=True)]
+SECTIONS = [Section("greeting", "Greeting", summary, report)]
+"""
+
+
+def test_commands_pages_and_sections_come_through_the_door(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from headviz.cli import COMMANDS
+    from headviz.pruning.sections import SECTIONS
+    from headviz.ui.shell.tables import PAGES
+    from support.page import switch
+
+    file = written(tmp_path, DOOR)
+    assert main(["greet", "--plugin", str(file), "--times", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"said": "hello hello hello "}
+    names = list(COMMANDS)
+    assert names[names.index("run") + 1] == "greet"
+    assert list(PAGES)[list(PAGES).index("runs") + 1] == "greeting"
+    assert "greeting" in SECTIONS
+    testing = pytest.importorskip("streamlit.testing.v1")
+    monkeypatch.setenv("HEADVIZ_WARM", "0")
+    monkeypatch.chdir(ROOT)
+    app = switch(testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=120), "greeting").run()
+    assert not app.exception
+    assert "drawn by a plugin" in [m.value for m in app.markdown]
