@@ -74,3 +74,18 @@ def test_a_fresh_server_and_random_first_clicks(
             wrong.append(f"{way}: {alerts} {told[-5:]}")
     context.close()
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_link_to_a_page_that_is_no_file_is_the_first_thing_that_a_server_is_asked_for(
+    browser: Any, query: dict[str, str], studio_folder: Path, tmp_path: Path
+) -> None:
+    """A page that came through the plugins' door was "not found" until another page had been opened."""
+    settings = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "HEADVIZ_ROOTS": str(studio_folder)}
+    with serve(tmp_path / "home", tmp_path / "log", **settings) as server:
+        page = browser.new_page()
+        page.set_default_timeout(2 * PATIENCE)
+        page.goto(f"{server.address}/distil?{urlencode(query)}")
+        page.get_by_role("heading", level=1, name="Distil", exact=True).wait_for()
+        page.wait_for_selector(IDLE)
+        assert "not found" not in page.inner_text("body").lower()
+        page.close()

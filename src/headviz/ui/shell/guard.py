@@ -12,6 +12,7 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config, net_util
 from streamlit.cli_util import open_browser
+from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.web.server.server_util import get_url
 
@@ -62,6 +63,8 @@ def begin() -> None:
     connection. Nothing of the hub is fetched but what the command line named, until a user asks for it.
     """
     net_util.get_external_ip = _unknown
+    # the first run would take pages/ for all pages there are; app.py declares them, some of which are no file there
+    PagesManager.uses_pages_directory = False
     # a file with a known secret would let a visitor forge who he is
     config.set_option("server.cookieSecret", os.environ.setdefault(_COOKIES, token_hex(32)))
     named = start()
