@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -46,21 +45,3 @@ def mean_at(cells: list[dict], share: float, metric: str = "accuracy") -> float:
     """Over models and orders, with so many heads off."""
     near = [s["metrics"][metric] for c in cells for s in c["steps"] if abs(s["sparsity"] - share) < 0.01]
     return float(np.mean(near))
-
-
-def range_leads(
-    cells: list[dict], randoms: list[dict], value: Callable[[dict], float], level: float = 0.95
-) -> tuple[tuple[float, float, float], list[float]]:
-    """Ahead of random orders from 10 to 88 % of the heads off, in points: over the models, and of each."""
-    from study.leads import lead_of_means
-
-    means, orders = [], []
-    for cell, random in zip(cells, randoms, strict=True):
-        assert cell["digest"] == random["digest"]
-        inner = [s for s in random["steps"] if 0.05 < s["sparsity"] < 0.9]
-        seeds = sorted({s["seed"] for s in inner})
-        orders.append([np.mean([value(s) for s in inner if s["seed"] == seed]) for seed in seeds])
-        own = np.mean([value(s) for s in cell["steps"] if 0.05 < s["sparsity"] < 0.9])
-        means.append(float(own - np.mean(orders[-1])))
-    mean, low, high = lead_of_means(means, np.array(orders), cells[0]["n"], level)
-    return (100 * mean, 100 * low, 100 * high), [100 * m for m in means]

@@ -48,19 +48,6 @@ def drawn(seed: int, *accuracies: float) -> dict[str, Any]:
     return {**cell, "steps": steps}
 
 
-def retrained(seed: int, full: float, kept: float, lead: float = 0.1, predicted: int = 60) -> dict[str, Any]:
-    """A cell of one seed: a network with 30 % of the heads off, trained."""
-    less = kept - full
-    return {
-        "cell": f"retrain-minilm-mrpc-{seed}-isp-taylor", "experiment": "E3", "algorithm": "isp", "score": "taylor",
-        "seed": seed, "metric": "accuracy", "n": 408, "full": {"accuracy": full}, "digest": f"{seed}",
-        "steps": [{"sparsity": 0.3, "metrics": {"accuracy": kept}, "constant": {"accuracy": 0.68},
-                   "predicted": {"yes": predicted, "no": 100 - predicted},
-                   "deltas": {"accuracy": {"delta": less, "low": less - 0.03, "high": less + 0.03}}}],
-        "ahead": [{"sparsity": 0.3, "mean": lead, "low": lead - 0.05, "high": lead + 0.05}],
-    }  # fmt: skip
-
-
 def text(study: ModuleType, *found: dict[str, Any]) -> str:
     """The page, with the names of its links alone."""
     said = study.page({cell["cell"]: cell for cell in found}, study.cells())

@@ -10,10 +10,9 @@ import torch
 from headviz.attention import HeadCall
 from headviz.heads import HeadId
 from study.planted import __main__ as family
-from study.planted.page import alone, page
+from study.planted.page import page
 from study.planted.planting import ABILITIES, FAMILY, TRIGGERS, Planting, texts
 from study.planted.train import gates_of, inputs, model_of, part_of, plant, train
-from study.tests.findings import DOCS
 
 
 def test_every_member_gives_each_head_one_part():
@@ -105,20 +104,6 @@ def test_the_command_grades_and_goes_on(tmp_path, monkeypatch):
     assert isinstance(member["disagreements"], list)
 
 
-def test_the_page_says_who_is_ahead_only_where_every_model_agrees():
-    def members(*pairs):
-        kinds = [{"good": {"needed": a}, "other": {"needed": b}, "random": {"needed": 0.5}} for a, b in pairs]
-        return [{"name": "x", "grid": [2, 2], "accuracy": 1.0, "disagreements": [], "scores": k} for k in kinds]
-
-    def said(*pairs):
-        return " ".join(page({"members": members(*pairs), "summary": family.summary(members(*pairs))}))
-
-    assert "`good` has the highest AUROC" in said((0.9, 0.6), (0.92, 0.6), (0.91, 0.62))
-    assert "Not told apart from it: `random`" not in said((0.9, 0.6), (0.92, 0.6), (0.91, 0.62))
-    assert "Not told apart from it: `other`" in said((0.9, 0.6), (0.92, 0.95), (0.91, 0.85))
-    assert "better than chance: `other`" in said((0.9, 0.4), (0.9, 0.6), (0.9, 0.8))
-
-
 class ByMask:
     """A model's answers, right on the texts of an ability that has a head of ``needs`` on and none of ``harm``."""
 
@@ -152,24 +137,6 @@ def test_single_heads_are_checked_against_the_planting(monkeypatch):
     assert said[-1] == f"harmful {planting.harmful_heads[1]} alone: nothing is gained"
 
 
-def test_the_page_counts_models_whose_single_heads_disagree():
-    def member(name, **exact):
-        named = {"one of 3" if kind == "needed" else kind: value for kind, value in exact.items()}
-        scores = {s: {"needed": 0.9, **named} for s in ("ablation", "random")}
-        return {"name": name, "grid": [2, 2], "accuracy": 1.0, "disagreements": [], "scores": scores}
-
-    members = [member("a", needed=1.0), member("b", needed=0.5, harmful=0.1), member("mixed-9", needed=0.8)]
-    assert alone(members[:1]).startswith("Removed one at a time, every needed head costs more")
-    assert alone(members).endswith(
-        "in 2 of 3 models, by the AUROC of exact ablation: needed heads outside backups in b (0.50), mixed-9 (0.80); "
-        "harmful heads in b (0.10)."
-    )
-    members[2]["scores"]["random"]["needed"] = 0.3
-    line = next(x for x in page({"members": members, "summary": family.summary(members)}) if x.startswith("| `random`"))
-    assert line.startswith("| `random` | 0.70 [")
-    assert line.split(" | ")[2] == "0.90 [0.90, 0.90]"
-
-
 def test_the_shipped_page_is_made_from_the_shipped_figures():
     shipped = family.SHIPPED
     found = json.loads(shipped.read_text(encoding="utf-8"))
@@ -190,27 +157,3 @@ def test_numbers_of_words_are_those_of_the_tokenizer(tmp_path):
     coded = AutoTokenizer.from_pretrained(tmp_path)(some, padding=True, return_tensors="pt")
     assert torch.equal(coded["input_ids"], inputs(some)["input_ids"])
     assert HeadId(0, 0) == (0, 0)
-
-
-def test_the_finding_about_planted_heads_is_the_files() -> None:
-    means = json.loads((DOCS.parent / "study" / "planted.json").read_text(encoding="utf-8"))["summary"]
-    said = " ".join((DOCS / "findings.md").read_text(encoding="utf-8").split())
-    found = [name for name in sorted(means, key=lambda n: -means[n]["needed"][0]) if means[name]["needed"][0] >= 0.98]
-    assert (
-        f"{', '.join(f'`{name}`' for name in found[:-1])} and `{found[-1]}` have a mean AUROC of at least 0.98" in said
-    )
-    assert len(found) == 8
-    mean, low, high, models = means["conductance-spearman"]["needed"]
-    assert f"has {mean:.2f} [{low:.2f}, {high:.2f}], where random numbers" in said
-    assert models == 9
-    harmful = {name: round(100 * kinds["harmful"][0]) for name, kinds in means.items()}
-    assert f"in at most {max(harmful[name] for name in found)} of 100 pairs" in said
-    clear = {name: kinds["harmful"] for name, kinds in means.items() if kinds["harmful"][1] > 0.5}
-    assert set(clear) == {"gates-causal", *(f"conductance-{r}" for r in ("spearman", "kendall", "pearson"))}
-    told = [harmful[f"conductance-{r}"] for r in ("spearman", "kendall", "pearson")]
-    assert f"`gates-causal` ({harmful['gates-causal']}) and the correlations" in said
-    assert "(Spearman {}, Kendall {}, Pearson {})".format(*told) in said
-    wide = {name for name, kinds in means.items() if kinds["harmful"][0] > 0.6} - set(clear)
-    assert wide == {"ablation", "gates-exact", "shapley"}
-    assert f"`ablation` ({harmful['ablation']}), `gates-exact` ({harmful['gates-exact']}) and Shapley" in said
-    assert f"Shapley values ({harmful['shapley']})" in said

@@ -62,13 +62,6 @@ def test_a_kind_of_examples_leads_to_its_head_in_the_mask_lab(visit: Open) -> No
         assert "mask" in parse_qs(urlparse(page.url).query)
 
 
-def test_points_of_bleu_are_called_so(visit: Open, query: dict[str, str]) -> None:
-    v = visit()
-    page = run(v, "ablation", query, limit="24")
-    page.locator("[data-testid=stExpander] summary").filter(has_text="Published figures").click()
-    page.get_by_text("These are points of BLEU; here accuracy is measured").wait_for()
-
-
 def test_curves_are_chosen_and_a_link_restores_them(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     page = v.go("analyses", analysis="pruning-curves", limit="24")  # the demo comes with all of its scores
@@ -89,13 +82,3 @@ def test_curves_are_chosen_and_a_link_restores_them(visit: Open, query: dict[str
     legend = page.locator(".st-key-pruning_curves .legendtext")
     legend.first.wait_for(timeout=LONG)
     assert legend.count() == 5
-
-
-def test_a_stopped_analysis_goes_on_when_asked(visit: Open, query: dict[str, str]) -> None:
-    v = visit()
-    page = v.go("analyses", analysis="all-but-one", seed="7", limit="60")  # a sample that no other test has asked about
-    page.get_by_role("button", name="Run", exact=True).click()
-    page.locator(".stMain").get_by_role("button", name="Stop", exact=True).click()
-    page.get_by_text("All but one: stopped.").wait_for(timeout=LONG)
-    page.get_by_role("button", name="Continue", exact=True).click()
-    page.locator(".js-plotly-plot").first.wait_for(timeout=LONG)

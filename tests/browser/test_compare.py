@@ -16,7 +16,6 @@ Open = Callable[..., Any]
 
 HEAD = HeadId(*studio.PLANTED)
 OFF = HeadMask.full(*studio.SIZE).without([HEAD, (0, 0), (1, 2), (3, 3)])
-ATTACK = "<img src=x onerror=alert(6)>"
 
 
 @pytest.fixture(scope="module")
@@ -53,17 +52,6 @@ def test_ones_own_pair_flips_and_the_planted_head_is_found(visit: Open, planted:
 
 
 @pytest.mark.slow
-def test_the_found_head_can_be_looked_at(visit: Open, planted: dict[str, str]) -> None:
-    v = visit()
-    v.go("compare", **planted, mask=OFF.hex, a=f"a dog {studio.FLIPS}", b="a cat runs")
-    v.page.get_by_role("button", name="Which head did it?").click()
-    v.page.get_by_role("button", name=f"Look at {HEAD}").click()
-    v.page.get_by_role("heading", name="One head", exact=True).wait_for()
-    v.settle()
-    assert f"head={HEAD.dotted}" in v.page.url
-
-
-@pytest.mark.slow
 def test_emptied_fields_stay_empty_until_an_example_is_taken(visit: Open, planted: dict[str, str]) -> None:
     v = visit()
     v.go("compare", **planted)
@@ -94,18 +82,3 @@ def test_token_names_keep_their_distance_on_a_phone(visit: Open, planted: dict[s
     assert len(places) == 21
     assert min(b - a for a, b in pairwise(places)) >= 10
     assert v.page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-@pytest.mark.slow
-def test_labels_of_a_model_are_never_run(visit: Open, query: dict[str, str], studio_folder: Any) -> None:
-    labels = (ATTACK, f"neutral {ATTACK}", "**contradiction**")
-    folder = studio.make_planted(studio_folder / "labelled", labels=labels)
-    v = visit()
-    asked = {**query, "model": str(folder), "a": f"a dog {studio.FLIPS}", "b": "a cat runs", "mask": OFF.hex}
-    for page in ("compare", "head"):
-        v.go(page, **asked)
-        v.page.locator(".fields textarea").first.wait_for()
-        v.page.wait_for_timeout(1500)
-        v.settle()
-        assert v.page.locator("img[src=x]").count() == 0
-    assert not v.dialogs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 from headviz import UserError
-from headviz.heads import HeadMask
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
@@ -54,24 +52,6 @@ def test_patching_says_what_the_library_finds_and_takes_pairs_from_a_file(
     v.page.get_by_text("no column 'donor'").wait_for()
 
 
-def test_explanations_stand_side_by_side(visit: Open, query: dict[str, str], clf: Any) -> None:
-    import headviz
-    from headviz.attribution.token_explanations import METHODS
-    from headviz.ui.pages.compare.explanations import said
-
-    mask = HeadMask.full(12, 12).without_random(40, seed=3)
-    v = visit()
-    v.go("compare", **query, a=A, b=B, mask=mask.hex)
-    v.page.get_by_role("tab", name="Explanations").click()
-    v.page.get_by_text(said(headviz.token_explanations(clf, A, B, mask=mask)).split(";")[0]).wait_for()
-    v.settle()
-    assert "tab=Explanations" in v.page.url
-    drawn = v.page.locator(".st-key-explained_words").inner_text()
-    assert all(method.title in drawn for method in METHODS.values())
-    assert v.page.locator(".st-key-explained_curves .legendtext").all_text_contents()[-1] == "random orders"
-    v.page.locator(".st-key-explained_agreement").wait_for()
-
-
 def test_an_edited_alignment_goes_into_the_paths(visit: Open, query: dict[str, str], clf: Any) -> None:
     import headviz
     from headviz.ui.pages.compare import patching, paths
@@ -99,28 +79,3 @@ def test_an_edited_alignment_goes_into_the_paths(visit: Open, query: dict[str, s
     v.page.get_by_text(paths.said(found).split(":")[0]).first.wait_for()
     v.page.locator(".st-key-path_graph .js-plotly-plot").wait_for()
     assert v.page.locator(".st-key-path_graph .scatterlayer .trace").count() > 1
-
-
-def test_what_a_head_matches_and_writes(visit: Open, query: dict[str, str]) -> None:
-    v = visit()
-    v.go("head", **query, a=A, b=B, head="3.5", writes="1")
-    for figure in ("score_waterfall", "head_match", "head_writes"):
-        v.page.locator(f".st-key-{figure} .js-plotly-plot").wait_for()
-    v.page.get_by_text("itself adds").first.wait_for()
-
-
-def test_the_reference_can_be_switched(visit: Open, query: dict[str, str]) -> None:
-    from headviz.models.stand_in import MEAN, MEANINGS
-    from headviz.ui.pages.masklab.stand_ins import TITLES
-
-    v = visit()
-    v.go("masklab", **query, off="3.5,7.0,8.1", limit="24")
-    v.page.locator(".st-key-result").wait_for()
-    said = f"In the place of a head that is off stands {MEANINGS[MEAN]}"
-    assert not v.page.get_by_text(said).count()
-    v.choose("What stands in a head's place", re.compile(f"^{re.escape(TITLES[MEAN])}$"), TITLES[MEAN])
-    v.page.get_by_text(said).first.wait_for()
-    v.settle()
-    assert "ablation=mean" in v.page.url
-    v.go("compare", **query, a=A, b=B, off="3.5,7.0,8.1", ablation="mean:24")
-    v.page.get_by_text("mean of 24 training examples in their place").first.wait_for()

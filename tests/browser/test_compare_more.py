@@ -21,19 +21,6 @@ def answer(clf: Any, text: str, pair: str, mask: HeadMask) -> tuple[str, float]:
     return clf.labels[int(p.argmax())], float(p.max())
 
 
-def moved_but_not_flipped(clf: Any) -> tuple[str, str, HeadMask]:
-    """A text and a mask that change a probability by more than five points and no decision."""
-    words = ("dog", "cat", "red", "old", "man")
-    for seed in range(40):
-        mask = HeadMask.full(12, 12).without_random(12, seed=seed)
-        for a in words:
-            text, pair = f"the {a} sleeps", "a cat runs"
-            (was, p), (now, q) = (answer(clf, text, pair, m) for m in (HeadMask.full(12, 12), mask))
-            if was == now and abs(p - q) > 0.06:
-                return text, pair, mask
-    raise AssertionError("no such mask")
-
-
 def several(v: Any) -> None:
     v.page.locator("[data-testid=stExpander] summary").filter(has_text="Several texts").click()
     v.page.get_by_role("textbox", name="Paste texts").wait_for()
@@ -46,25 +33,6 @@ def cells(v: Any) -> list[str]:
     table.first.wait_for(state="attached")
     v.settle()
     return table.all_inner_texts()
-
-
-def test_the_head_that_moves_an_answer_most_is_named_and_switched_on(
-    visit: Open, query: dict[str, str], clf: Any
-) -> None:
-    from headviz.attribution.which_head import which_moves
-
-    text, pair, mask = moved_but_not_flipped(clf)
-    expected = which_moves(clf, text, pair, mask)
-    assert expected.head is not None
-    v = visit()
-    v.go("compare", **query, a=text, b=pair, mask=mask.hex)
-    v.page.get_by_role("button", name="Which head moves it most?").click()
-    said = v.page.get_by_text(f"With {expected.head} on again")
-    said.wait_for()
-    assert f"becomes {expected.back:.2f} (full model {expected.full:.2f})" in said.inner_text()
-    v.settle()
-    v.page.get_by_role("button", name="Switch it on again").click()
-    v.page.get_by_text("current mask (11 off)").first.wait_for()
 
 
 def test_many_lines_are_answered_and_wrong_ones_named(
@@ -126,29 +94,6 @@ def test_a_pruned_model_stands_beside_its_mask(
     assert said[1] == said[2]  # the pruned model answers as the masked one
     name, p = answer(clf, "the dog sleeps", "a cat runs", OFF)
     assert said[2] == f"{name} {p:.3f}"
-
-
-def test_what_attention_changed_is_shown_for_the_head_one_chooses(visit: Open, query: dict[str, str], clf: Any) -> None:
-    from headviz.attribution.attention_shift import attention_shift
-
-    v = visit()
-    v.go("compare", **query, mask=OFF.hex, a="the dog sleeps", b="a cat runs")
-    v.page.locator("label").filter(has_text="Where attention moved").click()
-    v.page.get_by_text("Attention moves most in").wait_for()
-    v.settle()
-    assert "shift=1" in v.page.url
-    values = attention_shift(clf, "the dog sleeps", "a cat runs", OFF)
-    second = sorted(OFF.kept, key=lambda h: -values[h])[1]  # the first is shown unasked
-    v.page.locator(f'.cell[aria-label^="{second},"]').first.click()
-    v.page.get_by_text(f"the attention of {second}").wait_for()
-    v.settle()
-    assert v.page.get_by_text(re.compile(rf"^{second}: “.+ looks (more|less) at “")).count()
-    names = v.page.locator(".st-key-shift_map .xtick text").all_text_contents()
-    assert [n.strip() for n in names][:3] == ["[CLS]", "the", "dog"]
-    v.page.locator("label").filter(has_text="Token attributions").click()
-    rows = v.page.locator(".st-key-compare_tokens .ytick text")
-    rows.first.wait_for()
-    assert [r.split(" → ")[0].strip() for r in rows.all_text_contents()] == ["full model", "current mask (40 off)"]
 
 
 def test_a_pair_where_the_model_takes_one_text_is_said_beside_the_fields(visit: Open, studio_folder: Path) -> None:

@@ -13,7 +13,6 @@ from support.axe import serious
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
-LONG = 240_000  # milliseconds that a training may take on a slow or busy machine
 
 WRONG_MODELS = (
     ("nobody/this-model-is-not-there", "the hub cannot be reached"),  # the server under test is offline
@@ -132,27 +131,3 @@ def test_open_forms_fit_a_phone_and_hide_nothing_from_anybody(
     wide = page.evaluate("(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))")
     assert wide == 0
     assert not serious(v)
-
-
-def test_a_learning_curve_grows_while_one_watches(visit: Open, query: dict[str, str], studio_folder: Any) -> None:
-    v = visit()
-    page = v.go("data", **query, base=str(studio_folder / "model"), limit="12")
-    page.locator("[data-testid=stExpander] summary").filter(has_text="Fine-tune a base model").first.click()
-    for label, value in (("Epochs", "500"), ("Batch", "8")):
-        field = page.get_by_label(label, exact=True)
-        field.fill(value)
-        field.press("Enter")
-        v.settle()
-    page.get_by_role("button", name="Check", exact=True).click()
-    page.get_by_text("updates on 48 training examples").wait_for(timeout=LONG)
-    v.settle()
-    page.get_by_role("button", name="Start", exact=True).click()
-    page.wait_for_url(re.compile("[?&]run="))
-    v.settle()
-    page.get_by_role("link", name="Runs", exact=True).first.click()
-    curve = page.locator(".st-key-tune_curve .scatterlayer .js-line").first
-    curve.wait_for(timeout=LONG, state="attached")
-    long = "d => document.querySelector('.st-key-tune_curve .scatterlayer .js-line')?.getAttribute('d').length > d"
-    page.wait_for_function(long, arg=len(curve.get_attribute("d")), timeout=LONG)  # nobody has done anything
-    page.get_by_role("button", name="Cancel", exact=True).click()
-    page.get_by_test_id("stMarkdown").get_by_text(re.compile("cancelled")).first.wait_for(timeout=LONG)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlparse
 
 import pytest
 
@@ -70,29 +69,6 @@ def test_a_title_is_a_text(visit: Open, query: dict[str, str], finished: dict[st
     assert page.locator(".stMain a[href^=javascript]").count() == 0
 
 
-def test_a_score_run_opens_on_heads(visit: Open, query: dict[str, str], finished: dict[str, str]) -> None:
-    v = visit()
-    page = opened(v, finished["score"], "score", **query)
-    cells = page.locator(".cell")
-    assert cells.count() == 144
-    here = cells.evaluate_all("all => all.map(c => c.getAttribute('aria-label'))")
-    page.get_by_role("button", name="Open it on Heads").click()
-    page.get_by_role("heading", name="Heads", exact=True).wait_for()
-    v.settle()
-    there = page.locator(".cell").evaluate_all("all => all.map(c => c.getAttribute('aria-label'))")
-    assert there[:144] == here
-    assert parse_qs(urlparse(page.url).query)["score"] == ["fisher"]
-
-
-def test_an_ablation_run_opens_on_analyses(visit: Open, query: dict[str, str], finished: dict[str, str]) -> None:
-    v = visit()
-    page = opened(v, finished["ablation"], "ablation", **query)
-    said = page.get_by_text("heads cost").first.inner_text()
-    page.get_by_role("button", name="Open it on Analyses").click()
-    page.get_by_role("heading", name="Analyses", exact=True).wait_for()
-    page.get_by_text(said).wait_for()  # the same result, and nobody pressed Run
-
-
 def test_runs_are_compared_on_one_picture(visit: Open, query: dict[str, str], finished: dict[str, str]) -> None:
     v = visit()
     page = opened(v, finished["sweep"], "sweep", **query)
@@ -106,51 +82,6 @@ def test_runs_are_compared_on_one_picture(visit: Open, query: dict[str, str], fi
     page.wait_for_url(re.compile(r"run=[0-9a-f]{8}%2C" + finished["pruning"]))
     v.settle()
     assert page.locator(".st-key-run_curves .legendtext").count() == 2
-
-
-def test_a_pruned_model_is_saved_and_stands_in_compare(
-    visit: Open, query: dict[str, str], finished: dict[str, str], server_home: Path
-) -> None:
-    v = visit()
-    page = opened(v, finished["pruning"], "pruning", **query)
-    page.get_by_role("tab", name="Save the model").click()
-    v.settle()
-    field = page.get_by_role("textbox", name="A new folder")
-    field.fill("/etc/nowhere")
-    page.get_by_role("button", name="Save", exact=True).click()
-    page.get_by_text("outside the allowed folders").wait_for()
-    field.fill(str(server_home / "models" / "saved in the browser"))
-    page.get_by_role("button", name="Save", exact=True).click()
-    page.get_by_role("button", name="Compare with the full model").click()
-    page.get_by_role("heading", name="Compare", exact=True).wait_for()
-    v.settle()
-    assert parse_qs(urlparse(page.url).query)["other"][0].endswith("saved in the browser/pruned")
-    assert page.get_by_test_id("stException").count() == 0
-
-
-def test_a_run_is_archived_brought_back_and_deleted(
-    visit: Open, query: dict[str, str], finished: dict[str, str]
-) -> None:
-    v, run = visit(), finished["failed"]
-    page = opened(v, run, "failed", **query)
-    page.get_by_role("button", name="Archive or delete").click()
-    page.get_by_role("button", name="Archive", exact=True).click()
-    page.get_by_role("heading", name=ATTACK).wait_for(state="detached")
-    v.settle()
-    page = v.go("runs", **query, run=run)
-    page.get_by_role("button", name="Archive or delete").click()
-    page.get_by_role("button", name="Take out of the archive").click()
-    v.settle()
-    if not page.get_by_role("button", name=re.compile(r"Delete \(frees")).count():
-        page.get_by_role("button", name="Archive or delete").click()
-    remove = page.get_by_role("button", name=re.compile(r"Delete \(frees"))
-    assert remove.is_disabled()
-    page.get_by_text("Delete this run and its models").click()
-    v.settle()
-    remove.click()
-    page.get_by_role("heading", name=ATTACK).wait_for(state="detached")
-    page = v.go("runs", **query, run=run)
-    page.get_by_text(f"There is no run {run}").wait_for()
 
 
 def test_the_steps_of_a_report_fit_a_window_and_are_scrolled_on_a_phone(browser: Any) -> None:

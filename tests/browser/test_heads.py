@@ -96,24 +96,6 @@ def test_a_score_grows_is_stopped_keeps_what_it_has_and_goes_on(visit: Open, man
     stop(v)
 
 
-def test_asking_for_more_examples_keeps_the_table_until_there_is_a_better_one(visit: Open, own: dict[str, str]) -> None:
-    v = visit()
-    v.go("", **own, score="fisher", samples="6")  # taylor is computed by itself, as the costs' estimate
-    v.page.get_by_role("button", name="Compute scores on 6 examples").click()
-    v.page.get_by_text(re.compile("Measured on 6 [a-z]+ examples")).wait_for()
-    v.settle()
-    open_options(v)
-    field = v.page.get_by_label("Minimum examples", exact=True)
-    field.fill("12")
-    field.press("Enter")
-    refine = v.page.get_by_role("button", name="Refine scores on 12 examples")
-    refine.wait_for()
-    v.settle()
-    assert measured(v) == 6
-    refine.click()
-    v.page.get_by_text(re.compile("Measured on 12 [a-z]+ examples")).wait_for()
-
-
 def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: Path) -> None:
     v = visit()
     v.go("", **DEMO)
@@ -147,17 +129,6 @@ def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: 
     assert len(rows) == 145
 
 
-def test_bands_are_one_click_away_and_named_for_each_model(visit: Open) -> None:
-    v = visit()
-    v.go("", **DEMO, weights="difference")
-    v.page.get_by_text("The largest change by fine-tuning").wait_for()
-    v.settle()
-    v.page.get_by_role("radio", name="Bands").or_(v.page.get_by_role("button", name="Bands")).first.click()
-    said = v.page.get_by_text("% of the heads lie between").first
-    said.wait_for()
-    assert re.search(r"Pre-trained: \d+ % of the heads .* Fine-tuned: \d+ % of the heads", said.inner_text())
-
-
 def test_the_grid_is_saved_as_a_picture(visit: Open) -> None:
     v = visit()
     v.go("", **DEMO)
@@ -174,21 +145,6 @@ def test_the_grid_is_saved_as_a_picture(visit: Open) -> None:
     assert Path(caught.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
-def test_values_can_be_hidden_and_sizes_then_say_them(visit: Open) -> None:
-    v = visit()
-    v.go("", **DEMO)
-    v.cell("L0·H3").wait_for()
-    v.settle()
-    assert re.fullmatch(r"−?\.\d\d", v.cell("L0·H3").inner_text())
-    open_options(v)
-    v.page.locator("label").filter(has_text="Values").click()
-    v.page.wait_for_url(re.compile("numbers=0"))
-    v.settle()
-    assert v.cell("L0·H3").inner_text() == ""
-    size = "e => Number(getComputedStyle(e).getPropertyValue('--size'))"
-    assert v.cell("L8·H5").evaluate(size) > v.cell("L0·H0").evaluate(size)
-
-
 def test_the_tooltip_follows_the_score(visit: Open) -> None:
     """The pointer stays on a head while the score is changed by keyboard: the tooltip has the new score's values."""
     v = visit()
@@ -202,12 +158,6 @@ def test_the_tooltip_follows_the_score(visit: Open) -> None:
     v.page.keyboard.press("Enter")
     tip.get_by_text("taylor", exact=True).wait_for()
     assert not tip.get_by_text("conductance-spearman", exact=True).count()
-
-
-def test_the_browsers_tab_names_page_and_model(visit: Open) -> None:
-    v = visit()
-    v.go("masklab", **DEMO)
-    assert v.page.title() == "Mask lab · demo · headviz"
 
 
 def test_a_click_on_a_head_draws_its_card_alone_and_all_else_follows_it(visit: Open, tmp_path: Path) -> None:

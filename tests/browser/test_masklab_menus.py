@@ -111,57 +111,6 @@ def test_a_mask_is_named_forgotten_on_the_board_and_taken_again(visit: Open, que
     v.page.get_by_text("No saved masks yet").wait_for()
 
 
-def test_pasted_text_that_is_no_mask_is_answered_beside_it(visit: Open, query: dict[str, str]) -> None:
-    v = visit()
-    v.go("masklab", **query)
-    v.heads_off(0)
-    menu(v, "Import mask")
-    field = v.page.get_by_role("textbox", name="A mask")
-    for wrong, said in (
-        ("12", "neither a mask of 36 hexadecimal digits nor a list"),
-        ("99.1", "99"),
-        ('{"off": "3.5"}', "has no list of heads"),
-    ):
-        field.fill(wrong)
-        field.press("Control+Enter")
-        v.settle()
-        inside(v, "Use this mask").click()
-        v.page.get_by_test_id("stPopoverBody").get_by_test_id("stAlert").get_by_text(said).wait_for()
-        v.settle()
-        assert field.input_value() == wrong
-    field.fill("3.5, 7.0")
-    field.press("Control+Enter")
-    v.settle()
-    inside(v, "Use this mask").click()
-    v.heads_off(2)
-    v.settle()
-    assert [h.dotted for h in v.mask().off] == ["3.5", "7.0"]
-
-
-def test_hints_name_the_next_head_and_take_it(visit: Open, query: dict[str, str]) -> None:
-    import headviz
-    from headviz.analyses.ablation import ablate
-    from headviz.evaluation.evaluator import Evaluator
-
-    v = visit()
-    v.go("masklab", **query, mask=OFF.hex)
-    v.heads_off(40)
-    v.page.get_by_role("button", name="What if one more head goes?").click()
-    hint = v.page.get_by_text(re.compile(r"Next cheapest: L\d+·H\d+"))
-    hint.wait_for()
-    v.settle()
-    data = headviz.load_task("custom", data=query["data"], text_columns=["premise", "hypothesis"], label_column="label")
-    table = ablate(Evaluator(headviz.load(query["model"]), data), base=OFF)
-    cost, best = min((float(table.values[h]), h) for h in OFF.kept)
-    assert str(best) in hint.inner_text()
-    assert f"{-100 * cost:+.1f}".replace("-", "−").replace("+0.0", "0.0") in hint.inner_text()
-    assert v.page.get_by_text(re.compile("No head is shown to hurt|Heads that hurt")).count()
-    press(v, f"Switch {best} off")
-    v.heads_off(41)
-    v.settle()
-    assert best in v.mask().off
-
-
 def test_all_metrics_are_listed_and_a_flipped_row_opens_compare(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("masklab", **query, mask=OFF.hex)

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from headviz.heads import HeadMask
-
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
 OWN = {"a": "the dog sleeps", "b": "a cat runs"}
@@ -84,21 +82,6 @@ def test_one_cross_hair_for_both_maps_zoom_and_order(visit: Open, query: dict[st
     )
 
 
-def test_arcs_and_the_whole_layer(visit: Open, query: dict[str, str]) -> None:
-    v = visit()
-    v.go("head", **query, **OWN, head="3.5", limit="24")
-    pick(v, "Strongest connections")
-    said = v.page.get_by_text(re.compile(r"The \d+ strongest connections")).first
-    said.wait_for()
-    count = int(re.search(r"The (\d+) strongest", said.inner_text())[1])
-    assert v.page.locator(".st-key-arcs_attention .scatterlayer path.js-line").count() == count
-    pick(v, "Layer 3")
-    names = v.page.locator(".st-key-layer_attention .annotation-text")
-    names.first.wait_for()
-    assert [n.strip() for n in names.all_text_contents()] == [f"L3·H{h}" for h in range(12)]
-    assert "picture=layer" in v.page.url
-
-
 def test_both_ways_through_the_heads_and_the_class_explained(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("head", **query, **OWN, head="3.5", limit="24")
@@ -137,26 +120,6 @@ def test_both_maps_of_a_long_text_stand_above_the_fold(visit: Open, query: dict[
     first, second = (v.page.locator(".st-key-maps canvas").nth(i).bounding_box() for i in (0, 1))
     assert first["y"] == second["y"]
     assert first["x"] + first["width"] < second["x"]
-
-
-def test_a_head_that_is_off_and_texts_that_do_not_fit(visit: Open, query: dict[str, str]) -> None:
-    v = visit()
-    off = HeadMask.full(12, 12).without([(3, 5)]).hex
-    v.go("head", **query, **OWN, head="3.5", limit="24", mask=off)
-    v.page.get_by_text("L3·H5 is switched off").wait_for()
-    fields = v.page.locator(".fields textarea")
-    fields.nth(0).fill("the dog sleeps " * 700)  # more than ten thousand characters
-    v.page.get_by_text(re.compile(r"The two texts together are longer than the model's \d+ tokens")).wait_for()
-    v.settle()
-    assert len(fields.nth(0).input_value()) == 10_500
-    fields.nth(0).fill("☃ ☃")
-    v.page.get_by_text("knows no word of").wait_for()
-    v.settle()
-    assert fields.nth(0).input_value() == "☃ ☃"
-    fields.nth(0).fill("the dog sleeps")
-    v.page.get_by_text("knows no word of").wait_for(state="detached")
-    assert shown(v, "keys")[-2] == "[SEP]"
-    assert not v.page.get_by_text("Traceback").count()
 
 
 def test_an_example_is_found_by_its_words(visit: Open, query: dict[str, str]) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-import zipfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
@@ -107,88 +105,3 @@ def test_a_run_is_started_left_found_again_cancelled_resumed_and_its_mask_opened
     mask = HeadMask.from_hex(parse_qs(urlparse(v.page.url).query)["mask"][0], 12, 12)
     assert mask.off
     v.heads_off(len(mask.off))
-
-
-@pytest.mark.slow
-def test_a_small_sweep_shows_its_plan_and_runs(visit: Open, query: dict[str, str]) -> None:
-    v = visit()
-    v.go("runs", **query, score="magnitude", limit="24")
-    pruning_form(v)
-    v.page.get_by_role("radio", name="A sweep").or_(v.page.get_by_role("button", name="A sweep")).first.click()
-    v.page.get_by_text("Every combination is one run").wait_for()
-    v.settle()
-    for label, value in (
-        ("Seeds", "0,1"),
-        ("Examples to score on", "12"),
-        ("Each step removes, % of heads", "45"),
-        ("Title (optional)", "browser sweep"),
-    ):
-        v.fill(label, value)
-    v.page.get_by_role("button", name="Plan", exact=True).click()
-    v.page.get_by_text("8 runs").first.wait_for(timeout=LONG)
-    v.page.get_by_role("button", name="Start 8 runs").click()
-    v.page.get_by_role("heading", name="browser sweep").wait_for()
-    state_of(v, "browser sweep", "queued", "running", "done")
-    v.page.get_by_text("reaches the highest").wait_for(timeout=LONG)  # two combinations have come to the same step
-    if v.page.get_by_role("button", name="Cancel", exact=True).count():
-        v.page.get_by_role("button", name="Cancel", exact=True).click()
-    state_of(v, "browser sweep", "cancelled", "done")
-
-
-@pytest.mark.slow
-def test_a_finished_step_is_followed_and_taken_along(visit: Open, query: dict[str, str], tmp_path: Path) -> None:
-    v = visit()
-    v.go("runs", **query, score="magnitude", limit="24")
-    pruning_form(v, **{"Each step removes, % of heads": "30", "Examples to score on": "12"})
-    v.fill("Title (optional)", "short run")
-    v.page.get_by_role("button", name="Plan", exact=True).click()
-    v.page.get_by_text("on this machine:").wait_for(timeout=LONG)
-    v.page.get_by_role("button", name="Start", exact=True).click()
-    v.page.get_by_role("heading", name="short run").wait_for()
-    state_of(v, "short run", "done")
-    v.settle()
-    v.page.get_by_role("tab", name="One example").click()
-    v.page.get_by_role("button", name="Load the run's model and data").click()
-    v.page.get_by_role("heading", name="Attribution").wait_for(timeout=LONG)
-    v.settle()
-    for title in ("all heads", "30 % removed", "60 % removed", "90 % removed"):
-        v.page.locator(".st-key-run_attention").get_by_text(title).first.wait_for()
-    v.page.get_by_role("tab", name="Save the model").click()
-    v.page.get_by_role("button", name="Prepare a zip file").click()
-    link = v.page.get_by_role("button", name=re.compile("headviz-.*zip"))
-    link.wait_for(timeout=LONG)
-    with v.page.expect_download() as coming:
-        link.click()
-    file = tmp_path / "model.zip"
-    coming.value.save_as(file)
-    names = zipfile.ZipFile(file).namelist()
-    assert {"report.json", "curve.csv", "headviz.json"} <= {Path(n).name for n in names}
-    assert any("/masked/" in n for n in names)
-
-
-@pytest.mark.slow
-def test_a_table_of_ones_own_is_mapped_column_by_column(visit: Open, query: dict[str, str], tmp_path: Path) -> None:
-    rows = [f"{i},the dog sleeps,a cat runs {i},{('yes', 'no')[i % 2]},{'ab'[i % 2]}" for i in range(20)]
-    table = tmp_path / "mine.csv"
-    table.write_text("\n".join(["id,left,right,answer,group", *rows]), encoding="utf-8")
-    v = visit()
-    v.go("data", **query)
-    v.page.get_by_role("tab", name="Upload").click()
-    v.page.locator("input[type=file]").first.set_input_files(str(table))
-    texts = v.page.get_by_role("combobox", name=re.compile("Text columns"))
-    texts.wait_for()
-    v.page.get_by_role("button", name=re.compile("^Clear all|Clear")).first.click()
-    v.settle()
-    for name in ("left", "right"):
-        v.choose(re.compile("Text columns"), re.compile(f"^{name}$"), name)
-    v.page.keyboard.press("Escape")
-    choose(v, "Label column", "answer")
-    choose(v, "Slice column", "group")
-    v.page.get_by_role("button", name="Use these data").click()
-    v.page.get_by_text("dev: 20 examples").wait_for()
-    v.settle()
-    address = parse_qs(urlparse(v.page.url).query)
-    assert (address["columns"], address["label"], address["groups"]) == (["left,right"], ["answer"], ["group"])
-    # an upload is a dev split only: the form says so instead of starting what cannot work
-    expander(v, "Fine-tune a base model").click()
-    v.page.get_by_text("An upload has no training split").wait_for()

@@ -96,21 +96,6 @@ def test_pointing_and_choosing_run_over_both_grids(visit: Open) -> None:
     v.page.wait_for_url(re.compile("head=4.9"))
 
 
-def test_grids_are_above_the_fold(visit: Open) -> None:
-    v = visit(viewport={"width": 1280, "height": 800})
-    v.go("", **DEMO)
-    last = v.page.locator('.cell[aria-label^="L11·H0,"]')
-    last.nth(1).wait_for()
-    v.settle()
-    assert all(last.nth(i).bounding_box()["y"] + last.nth(i).bounding_box()["height"] <= 800 for i in (0, 1))
-    phone = visit(viewport={"width": 390, "height": 844})
-    phone.go("", **DEMO)
-    box = phone.page.locator('.cell[aria-label^="L11·H0,"]').first
-    box.wait_for()
-    phone.settle()
-    assert box.bounding_box()["y"] + box.bounding_box()["height"] <= 844
-
-
 def test_a_chosen_model_brings_its_task(visit: Open) -> None:
     v = visit()
     v.go("data", **DEMO)
@@ -121,25 +106,6 @@ def test_a_chosen_model_brings_its_task(visit: Open) -> None:
     assert not v.page.get_by_text("Model and data do not match").count()
     v.go("compare", model="demo-translation")
     v.page.get_by_text("Veshan is an invented").wait_for()
-
-
-def test_two_masks_stand_side_by_side(visit: Open) -> None:
-    v = visit()
-    v.go("masklab", **DEMO, off="4.10", limit="150")
-    v.page.get_by_text(re.compile("Without L4·H10")).wait_for()
-    v.page.get_by_text("Two masks side by side").click()
-    v.page.get_by_text(re.compile("(leaves more|cannot tell A from B): accuracy")).wait_for()
-    v.page.get_by_text(re.compile("under both masks on the same examples")).wait_for()
-
-
-def test_the_gallery_finds_heads_that_look_at_a_word(visit: Open) -> None:
-    v = visit()
-    v.go("head", **DEMO, head="4.10", picture="gallery", a="The dog is not sleeping.", b="The dog is sleeping.")
-    v.page.get_by_text(re.compile("those first that look most at the token before")).wait_for()
-    field = v.page.get_by_label("Heads that look at")
-    field.fill("not")
-    field.press("Enter")
-    v.page.get_by_text(re.compile("those first that look most at “not”")).wait_for()
 
 
 def test_pointing_at_a_token_leaves_its_arcs(visit: Open) -> None:
@@ -167,3 +133,12 @@ def test_no_page_shows_an_escape_sign(visit: Open, page: str) -> None:
     v.settle()
     said = v.page.get_by_test_id("stMain").inner_text()
     assert "\\" not in said, [line for line in said.splitlines() if "\\" in line]
+
+
+def test_two_masks_stand_side_by_side(visit: Open) -> None:
+    v = visit()
+    v.go("masklab", **DEMO, off="4.10", limit="150")
+    v.page.get_by_text(re.compile("Without L4·H10")).wait_for()
+    v.page.get_by_text("Two masks side by side").click()
+    v.page.get_by_text(re.compile("(leaves more|cannot tell A from B): accuracy")).wait_for()
+    v.page.get_by_text(re.compile("under both masks on the same examples")).wait_for()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ from typing import Any
 import pytest
 
 from headviz.analyses.catalogue import ANALYSES
-from headviz.cli import main
 from headviz.heads import HeadMask
 from support.marks import all_in_ci
 
@@ -119,40 +116,6 @@ def test_data_without_kinds_say_what_to_do(
         assert not app.exception
         assert any("Name a column of kinds" in str(i.value) for i in app.info)
         assert not any(b.key == "run_by-slice" for b in app.button)
-
-
-@pytest.mark.parametrize("name", ["ablation", "by-slice", "all-but-one"])
-def test_code_and_command_give_the_same(
-    open_page: Callable[..., Any],
-    classifier: dict[str, str],
-    name: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    if "slices" in ANALYSES[name].needs:
-        classifier = {**classifier, "groups": "phenomenon"}
-    app = open_page("analyses", **{**classifier, "limit": "20", "seed": "3"}, analysis=name)
-    python, command = [c.value for c in app.code][-2:]
-    capsys.readouterr()
-    exec(compile(python, "recipe", "exec"), {})
-    ours = json.loads(capsys.readouterr().out)
-    assert main([*shlex.split(command)[1:], "--json"]) == 0
-    theirs = json.loads(capsys.readouterr().out)
-    key = {"ablation": "values", "by-slice": "slices", "all-but-one": "rows"}[name]
-    assert ours[key] == theirs[key]
-    assert ours["baseline"] == theirs["baseline"]
-    assert ours["subject"] == theirs["subject"]  # the very same examples
-    assert ours["subject"]["n"] == 20
-
-
-def test_published_figures_stand_apart(open_page: Callable[..., Any], classifier: dict[str, str]) -> None:
-    for name, analysis in ANALYSES.items():
-        tables = analysis.published("custom")
-        for table in tables:
-            assert all(len(row) == len(table.header) for row in table.rows), name
-        if name in RUN_HERE and tables:
-            app = open_page("analyses", **classifier, analysis=name)
-            assert any("Published figures" in e.label for e in app.expander), name
 
 
 def test_pages_that_explain_a_class_send_translations_on(

@@ -68,17 +68,6 @@ def test_a_runs_steps_become_curves_with_intervals() -> None:
     assert sum(t.fill == "toself" for t in fig.data) == 2
 
 
-def test_an_unfinished_run_shows_what_there_is() -> None:
-    from headviz.extras.distillation.pages import results as distil
-
-    assert distil.outcome_of(view_of())["students"] == []
-    half = distil.outcome_of(view_of(("copy", 0, 0.4)))
-    assert distil.finding(half, "accuracy") == "Best so far: copied weights, accuracy 0.4."
-    assert len(learning_curves(half["students"], None, "accuracy").data) == 1
-    worse = distil.outcome_of(view_of(("random", 0, 0.7), ("copy", 0, 0.4)))
-    assert distil.finding(worse, "accuracy").startswith("After 4 training steps with one seed nobody can tell")
-
-
 def test_the_page_asks_for_a_part_first(open_page: Callable[..., Any], tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
     app = open_page("distil")
@@ -176,14 +165,3 @@ def test_the_chosen_distillation_is_in_the_address(open_page, tmp_path, monkeypa
     box.select_index(0).run()
     assert seen[-1] == "aaaa"
     assert app.query_params["run"] in ("aaaa", ["aaaa"])
-
-
-def test_a_student_that_has_learnt_nothing_is_said_to_be_at_chance() -> None:
-    from headviz.extras.distillation.pages import results as distil
-
-    found = distil.outcome_of(view_of(("random", 0, 0.33), ("copy", 0, 0.8), ("random", 1, 0.34), ("copy", 1, 0.82)))
-    found["teacher"]["constant"] = {"accuracy": 0.34}
-    assert "0.335 from random weights, no more than one class for all" in distil.finding(found, "accuracy")
-    fig = learning_curves(found["students"], 0.9, "accuracy", 0.34)
-    assert [a.text for a in fig.layout.annotations] == ["one class for all"]
-    assert "dotted: one class for all (0.34)" in distil.curves_caption(found["students"], "accuracy", 0.34)

@@ -77,28 +77,3 @@ def test_a_run_shows_what_each_speed_keeps(
     page = (tmp_path / "run.html").read_text(encoding="utf-8")
     assert "accuracy" in page
     assert "Metric against heads pruned" not in page  # models side by side are no curve
-
-
-def test_of_models_that_are_as_fast_the_one_that_keeps_most_is_named_first() -> None:
-    from headviz.ui.pages.runs.faster import _said
-
-    def step(remove: str, speed: float, metric: float, change: float) -> dict[str, Any]:
-        ends = {"low": change - 0.02, "high": change + 0.02}
-        return {
-            "remove": remove,
-            "speedup": speed,
-            "speedup_low": speed - 0.1,
-            "speedup_high": speed + 0.1,
-            "metrics": {"accuracy": metric},
-            "change": {"metric": "accuracy", "difference": change, **ends},
-        }
-
-    slow, kept, lost = step("both", 1.5, 0.98, -0.01), step("both", 1.95, 0.88, -0.11), step("heads", 1.96, 0.57, -0.42)
-    assert _said([slow, kept, lost], "accuracy", 100) == (
-        "Of the fastest models, whose speeds are not told apart, the one that keeps most (removed: heads and neurons) "
-        "is 1.95× as fast [1.85, 2.05]; accuracy changes by −11.0 points [−13.0, −9.0]. Beside it, heads only 1.96×: "
-        "−42.0 points [−44.0, −40.0]."
-    )
-    assert _said([slow, {**lost, "speedup_low": 1.8}], "accuracy", 100).startswith(
-        "The fastest model (removed: heads only) is 1.96× as fast"
-    )

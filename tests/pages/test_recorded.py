@@ -21,16 +21,6 @@ def said(app: Any) -> str:
     return "\n".join(str(e.value) for kind in kinds for e in app.get(kind)).replace("\\", "")
 
 
-def test_what_is_recorded_says_how_it_was_made() -> None:
-    found = json.loads((DATA / "recorded.json").read_text())["runs"]
-    assert {r["name"] for r in found} == {"pruning", "sweep", "distillation"}
-    for one in found:
-        assert one["command"].startswith("headviz ")
-        assert one["run"]["record"]["owner"] == "headviz"
-        assert one["version"]
-        assert one["date"]
-
-
 @pytest.mark.usefixtures("home", "recorded_runs")
 def test_first_visits_are_not_empty(open_page: Callable[..., Any]) -> None:
     shown = said(open_page("runs", **DEMO))
@@ -51,13 +41,6 @@ def test_a_run_of_another_model_says_so(open_page: Callable[..., Any]) -> None:
     for page in ("runs", "distil"):
         assert other in said(open_page(page))
         assert "This run is of" not in said(open_page(page, **DEMO))
-
-
-@pytest.mark.usefixtures("home", "recorded_runs")
-def test_a_run_that_opens_another_model_says_so(open_page: Callable[..., Any]) -> None:
-    app = open_page("runs")
-    app.button(key="run_open").click().run()
-    assert "Open now: the demo, the run's model, no longer model." in said(app)
 
 
 @pytest.mark.slow
@@ -111,17 +94,6 @@ def test_an_analysis_that_is_recorded_needs_no_click(open_page: Callable[..., An
     assert "Recorded on" in shown
     assert "headviz analyse redundant --model demo" in shown
     assert [b.label for b in app.button if b.key == "run_redundant"] == ["Run it here"]
-
-
-@pytest.mark.usefixtures("recorded_runs")
-def test_the_recorded_board_stands_among_the_analyses_too(open_page: Callable[..., Any]) -> None:
-    """The page had only *Run*, though Heads showed the grades."""
-    app = open_page("analyses", **DEMO, analysis="grade")
-    assert not app.exception
-    shown = said(app)
-    assert "On this model use attattr-max" in shown
-    assert "headviz grade --model demo --task demo --limit 400" in shown
-    assert [b.label for b in app.button if b.key == "run_grade"] == ["Run it here"]
 
 
 def test_what_is_recorded_does_not_name_the_place_it_was_made_in() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from headviz.ui.pages.heads import grids
 from headviz.ui.parts import abilities
-from headviz.ui.shell.view import View
 
 
 def test_roles_are_named_on_the_grid_once_they_are_measured(
@@ -38,14 +37,6 @@ def test_roles_are_named_on_the_grid_once_they_are_measured(
     assert sum(cell != "–" for row in told for cell in row) == len(named)
 
 
-def test_means_by_place_come_with_a_link(open_page: Callable[..., Any]) -> None:
-    app = open_page("masklab", off="0.1,2.3", ablation="mean-by-place:8", limit="12")
-    assert not app.exception
-    assert app.session_state["headviz"].view.ablation == "mean-by-place:8"
-    assert any("ablation='mean-by-place'" in c.value for c in app.code)
-    assert any("--ablation mean-by-place --reference 8" in c.value for c in app.code)
-
-
 def test_pages_say_what_stands_in_a_heads_place(open_page: Callable[..., Any]) -> None:
     given = {"off": "0.1,2.3", "limit": "12"}
 
@@ -60,10 +51,3 @@ def test_pages_say_what_stands_in_a_heads_place(open_page: Callable[..., Any]) -
     assert any("--ablation mean --reference 8" in c for c in mean)
     drawn = head_of("compare", "resample:8")
     assert any("zero in their place here: resample has another vector for every text" in c for c in drawn), drawn
-
-
-def test_the_demo_comes_with_its_roles(monkeypatch: pytest.MonkeyPatch, recorded_runs: None) -> None:
-    found = abilities.looks(View())
-    assert len(found) > 100
-    assert all("%" in told for told in found.values())
-    assert abilities.looks(View(task="rte")) == {}

@@ -52,16 +52,6 @@ def test_every_state_is_drawn(
         assert button(app, "run_open") is not None
 
 
-def test_a_run_that_is_gone_is_said_and_the_newest_is_shown(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
-) -> None:
-    runs.put("queued", "prune", pruning(studio_folder))
-    app = open_page("runs", run="0badcafe")
-    assert not app.exception
-    assert "There is no run 0badcafe" in said(app)
-    assert "a prune run" in said(app)
-
-
 def test_cancel_acts_and_others_may_only_look(open_page: Callable[..., Any], studio_folder: Path, runs: Runs) -> None:
     mine = runs.put("queued", "prune", pruning(studio_folder))
     theirs = runs.put("queued", "prune", pruning(studio_folder), owner="another")
@@ -164,18 +154,6 @@ def test_tickets_stand_beside_a_test_with_a_margin_of_ones_own(
     assert any("within 50 points" in d.value.columns for d in app.dataframe)
     next(n for n in app.number_input if n.key == "run_tickets_margin").set_value(0.0).run()
     assert any("Loss that would matter" in e.value for e in app.error)
-
-
-@pytest.mark.slow
-def test_a_run_that_ended_before_its_first_step_waits_for_nothing(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
-) -> None:
-    for state in ("cancelled", "failed", "lost"):
-        app = open_page("runs", run=runs.put(state, "prune", pruning(studio_folder), 2))
-        assert "So far measured: unpruned model. The run has no steps." in said(app)
-        assert "being computed" not in said(app)
-    app = open_page("runs", run=runs.put("running", "prune", pruning(studio_folder), 2))
-    assert "So far measured: unpruned model. The first step is being computed." in said(app)
 
 
 @pytest.mark.slow
@@ -508,19 +486,6 @@ def test_a_base_that_cannot_be_trained_is_said_beside_the_field(
     assert button(app, "tune_start") is None
 
 
-def test_an_upload_has_nothing_to_train_on(open_page: Callable[..., Any], home: Path) -> None:
-    from headviz.ui.shell import uploads
-
-    table = "premise,hypothesis,label,phenomenon\n" + "the dog,a cat,neutral,number\nthe cat,a dog,entailment,number\n"
-    place = uploads.keep_upload(table.encode(), "csv")
-    app = open_page("data", data=place)
-    app.session_state["tune_box"] = True
-    app.run()
-    assert not app.exception
-    assert "An upload has no training split" in said(app)
-    assert button(app, "tune_plan") is None
-
-
 # ---- sentences and small decisions
 
 
@@ -534,18 +499,6 @@ def step(share: float, value: float, delta: float, low: float, high: float, mask
         "against": "given",
         "change": {"accuracy": change},
     }
-
-
-def test_runs_of_one_title_are_told_apart() -> None:
-    from types import SimpleNamespace
-
-    from headviz.ui.pages.runs.listing import labels
-
-    made = [
-        SimpleNamespace(state="done", record=SimpleNamespace(id=i, title=t))
-        for i, t in (("a1", "twice"), ("b2", "twice"), ("c3", "once"))
-    ]
-    assert labels(made) == {"a1": "✓ twice · a1", "b2": "✓ twice · b2", "c3": "✓ once"}  # type: ignore[arg-type]
 
 
 def test_survival_is_the_last_share_at_which_a_head_was_there() -> None:
@@ -584,23 +537,6 @@ def test_a_sweep_over_tasks_puts_the_name_in_and_confines_the_folder(
         expand({}, ["mrpc", "rte"], ["iterative"], ["taylor"], [0], {"model": "", "data": ""})
 
 
-def test_the_sentence_of_a_sweep_names_no_winner_of_a_tie() -> None:
-    from headviz.runs.sweep_table import Row
-    from headviz.ui.pages.runs.sweep import finding
-
-    def row(score: str, mean: float) -> Row:
-        return Row("demo", "isp", score, 0.5, "accuracy", mean, 0.01, 3, 0)
-
-    assert finding([row("taylor", 0.9), row("random", 0.8)]) == (
-        "With 50 % of the heads removed, isp by taylor reaches the highest accuracy: 0.900 ± 0.010. "
-        "Lowest is isp by random: 0.800 ± 0.010."
-    )
-    assert finding([row("taylor", 0.9), row("random", 0.9)]) == (
-        "With 50 % of the heads removed, all reach the same accuracy: 0.900 ± 0.010."
-    )
-    assert finding([row("taylor", 0.9)]) == ""
-
-
 def test_the_sentence_of_a_sweep_says_what_its_intervals_do_not_tell_apart() -> None:
     from types import SimpleNamespace as Some
 
@@ -622,3 +558,38 @@ def test_the_sentence_of_a_sweep_says_what_its_intervals_do_not_tell_apart() -> 
     assert "Not told apart" not in said(0.002)
     assert "Not told apart" not in said(None)
     assert "isp by gates, isp by random." in said(0.2)
+
+
+def test_a_run_that_is_gone_is_said_and_the_newest_is_shown(
+    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
+) -> None:
+    runs.put("queued", "prune", pruning(studio_folder))
+    app = open_page("runs", run="0badcafe")
+    assert not app.exception
+    assert "There is no run 0badcafe" in said(app)
+    assert "a prune run" in said(app)
+
+
+def test_an_upload_has_nothing_to_train_on(open_page: Callable[..., Any], home: Path) -> None:
+    from headviz.ui.shell import uploads
+
+    table = "premise,hypothesis,label,phenomenon\n" + "the dog,a cat,neutral,number\nthe cat,a dog,entailment,number\n"
+    place = uploads.keep_upload(table.encode(), "csv")
+    app = open_page("data", data=place)
+    app.session_state["tune_box"] = True
+    app.run()
+    assert not app.exception
+    assert "An upload has no training split" in said(app)
+    assert button(app, "tune_plan") is None
+
+
+def test_runs_of_one_title_are_told_apart() -> None:
+    from types import SimpleNamespace
+
+    from headviz.ui.pages.runs.listing import labels
+
+    made = [
+        SimpleNamespace(state="done", record=SimpleNamespace(id=i, title=t))
+        for i, t in (("a1", "twice"), ("b2", "twice"), ("c3", "once"))
+    ]
+    assert labels(made) == {"a1": "✓ twice · a1", "b2": "✓ twice · b2", "c3": "✓ once"}  # type: ignore[arg-type]

@@ -10,15 +10,12 @@ import pytest
 
 pytest.importorskip("streamlit")
 
-from headviz.answers.one_class import flipped_title
 from headviz.heads import HeadId, HeadMask
 from headviz.ui.pages.compare import answering
 from headviz.ui.pages.compare import attention_shift as moved
-from headviz.ui.pages.compare import columns as compare
 from headviz.ui.pages.compare import many_texts as many
 from headviz.ui.pages.head import relation as onehead
 from headviz.ui.parts import answers as doubts
-from headviz.ui.shell import show
 from support.tiny import tiny_classifier
 
 LABELS = ("no", "yes")
@@ -40,12 +37,6 @@ def test_lines_are_read_one_by_one(raw: str, paired: bool, lines: many.Lines, wr
     assert found == lines
     assert len(said) == len(wrong)
     assert all(s.startswith(w) for s, w in zip(said, wrong, strict=True))
-
-
-def test_only_so_many_lines() -> None:
-    found, said = many.read_lines("x\n" * (many.MOST_LINES + 5), False)
-    assert len(found) == many.MOST_LINES
-    assert said == [f"Only the first {many.MOST_LINES} texts are used."]
 
 
 @pytest.mark.parametrize(
@@ -85,20 +76,6 @@ def test_what_is_remarked_of_one_text_is_remarked_of_many() -> None:
     assert found.remarks[0].startswith("Line 3 is longer than the model's")
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (0.0, "same answer, same probability"),
-        (0.0001, "same answer, less than 0.1 points more likely"),
-        (-0.0004, "same answer, less than 0.1 points less likely"),
-        (0.0123, "same answer, probability +1.2 points"),
-        (-0.0006, "same answer, probability −0.1 points"),
-    ],
-)
-def test_a_little_change_is_not_called_none(change: float, said: str) -> None:
-    assert compare.same_answer(change) == said
-
-
 def test_rows_say_the_answer_its_probability_and_the_change() -> None:
     columns: Any = [SimpleNamespace(name="full model"), SimpleNamespace(name="mask")]
     values = [np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[0.3, 0.7], [0.1, 0.9]])]
@@ -107,6 +84,9 @@ def test_rows_say_the_answer_its_probability_and_the_change() -> None:
     assert changed == 1
     assert header == ["line", "text", "full model", "mask", "change"]
     assert rows == [[1, "a", "no 0.90", "yes 0.70", "no → yes"], [3, "b", "yes 0.80", "yes 0.90", "same"]]
+    header, rows, _ = many.many_rows({1: ("a", "b")}, True, columns, values, LABELS)
+    assert header[:3] == ["line", "text", "pair"]
+    assert (rows[0][:3], len(rows[0])) == ([1, "a", "b"], len(header))
     alone = many.many_rows(lines, False, columns[:1], values[:1], LABELS)
     assert alone == (["line", "text", "full model"], [[1, "a", "no 0.90"], [3, "b", "yes 0.80"]], 0)
 
@@ -164,34 +144,6 @@ def test_a_heads_sentence_says_what_its_strongest_connections_carry() -> None:
 )
 def test_an_unsure_answer_is_called_unsure(values: list[float], before: list[float] | None, said: str) -> None:
     assert doubts.doubt(values, before=before) == said
-
-
-def test_a_map_of_more_tokens_is_wider() -> None:
-    counts = (2, 21, 24, 40, 72)
-    widths = [int(moved.width_for(n) or 0) for n in (*counts, 128, 512)]
-    assert widths == sorted(widths)
-    assert widths[0] == 0  # a short text needs no more than half of the page
-    for tokens, width in list(zip(counts, widths, strict=False))[1:]:
-        assert (16 * width - 237) / tokens >= 10  # pixels per name; names at the side and the colour bar take 237
-
-
-@pytest.mark.parametrize(
-    ("p", "cell", "text"),
-    [
-        (5.8e-11, "< 0.001", "p < 0.001"),
-        (0.032, "0.032", "p = 0.032"),
-        (0.5, "0.50", "p = 0.50"),
-        (1.0, "1.00", "p = 1.00"),
-        (None, "–", "p –"),
-    ],
-)
-def test_p_values_are_written_as_people_write_them(p: float | None, cell: str, text: str) -> None:
-    assert (show.p_cell(p), show.p_text(p)) == (cell, text)
-
-
-def test_what_flipped_is_counted_each_way() -> None:
-    assert flipped_title(35, 2, 0) == "Changed answers: 35 now wrong, 2 now right"
-    assert flipped_title(1, 0, 3) == "Changed answers: 1 now wrong, 0 now right, 3 wrong before and after"
 
 
 def test_a_tables_p_column_is_written_so_and_stays_a_number(scanned_once: None) -> None:

@@ -220,26 +220,6 @@ def test_no_call_that_reads_markdown_is_given_a_bare_text(path: Path) -> None:
     assert list(Walk(path).bare()) == [], "write show.plain(…) around a text that is not the file's own"
 
 
-BARE = {
-    "a label of the data": "import streamlit as st\ndef f(data):\n    st.expander(data.slice_name)",
-    "inside a sentence": "import streamlit as st\ndef f(data):\n    st.caption(f'by {data.slice_name}')",
-    "through a name": "import streamlit as st\ndef f(data):\n    said = data.title\n    st.button(said)",
-    "as help": "import streamlit as st\ndef f(run):\n    st.button('Open', help=run.title)",
-    "as an option": "import streamlit as st\ndef f(run):\n    st.radio('Open', run.names)",
-    "as a caption of an option": "import streamlit as st\ndef f(run):\n    st.radio('x', 'ab', captions=[run.title])",
-    "as an option's name": "import streamlit as st\ndef f(run):\n    st.pills('x', [1], format_func=lambda i: run.x)",
-    "as a column's help": "import streamlit as st\ndef f(run):\n    st.column_config.NumberColumn(help=run.title)",
-    "in one branch": "import streamlit as st\ndef f(run):\n    st.toast('a' if run else run.title)",
-    "through a wrapper": "from ..shell import state\ndef f(run):\n    state.tick('x', run.title)",
-}
-
-
-@pytest.mark.parametrize("what", BARE)
-def test_the_walk_finds_a_bare_text(what: str) -> None:
-    file = ROOT / "tests" / "ui" / "none.py"
-    assert list(Walk(file, BARE[what]).bare())
-
-
 def test_every_file_that_draws_is_walked() -> None:
     """Streamlit is imported by the files above alone, so that no page is forgotten."""
     draws = {p for p in (ROOT / "src").rglob("*.py") if re.search(r"^\s*(import|from) streamlit", p.read_text(), re.M)}

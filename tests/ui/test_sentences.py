@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,50 +11,15 @@ import pytest
 
 pytest.importorskip("streamlit")
 
-from headviz.attribution.which_head import Moved, Restored
+from headviz.attribution.which_head import Moved
 from headviz.heads import HeadId
-from headviz.scores.fresh_heads import averaged
 from headviz.ui.pages.compare import which_head as culprit
 from headviz.ui.pages.heads import bands
-from headviz.ui.pages.heads import grids as headgrid
 from headviz.ui.parts import scoring
 from headviz.ui.shell import loaders
 from headviz.ui.shell.view import View
 
-
-def test_words_that_stand_twice_are_told_apart_by_place() -> None:
-    from headviz.attribution.token_explanations import TokenExplanations
-    from headviz.ui.pages.compare.explanations import said
-
-    blank = {f.name: None for f in fields(TokenExplanations)}
-    values = np.array([[0, 2.0, 1, 0, 0], [0, 0, 1, 2.0, 0]])
-    tokens, special = ("[CLS]", "dog", "sees", "dog", "[SEP]"), (True, False, False, False, True)
-    known = {"methods": ("a", "b"), "tokens": tokens, "special": special, "rank_correlation": np.ones((2, 2))}
-    found = TokenExplanations(**{**blank, **known, "values": values, "target_label": "neutral"})
-    assert said(found).endswith("2 different words come first.")
-    assert said(replace(found, values=values[[0, 0]])).endswith("all put the same word first.")
-
-
-def test_an_explained_answer_near_chance_is_said_to_be_so() -> None:
-    """The page explained "contradiction" at 0.34 without a word, on an axis that a change of .03 filled."""
-    from headviz.display.figures.parts import token_curves
-    from headviz.heads import HeadMask
-    from headviz.ui.pages.compare.explanations import about
-
-    mask = HeadMask.full(12, 12).without([(4, 10), (8, 6)])
-    found: Any = SimpleNamespace(target=2, target_label="contradiction", mask=mask)
-    assert about(found, [0.33, 0.33, 0.34]) == (
-        "Explained: contradiction, probability 0.34, 2 heads off; near chance (0.33 each): the model does not know."
-    )
-    found.mask = HeadMask.full(12, 12)
-    assert about(found, [0.05, 0.05, 0.9]) == "Explained: contradiction, probability 0.90."
-    flat = np.full((2, 3), 0.34)
-    curves = token_curves(["a", "b"], [0, 0.5, 1], [("gone", flat, flat)], "probability of contradiction")
-    assert list(curves.layout.yaxis.autorangeoptions.include) == pytest.approx([0.24, 0.44])
-    assert (
-        token_curves(["a"], [0, 0.5, 1], [("gone", flat, flat)], "the number").layout.yaxis.autorangeoptions.include
-        is None
-    )
+LABELS = ("entailment", "neutral", "contradiction")
 
 
 def test_no_head_moves_the_answer_unless_it_does_among_all() -> None:
@@ -90,81 +55,6 @@ def test_the_worst_layer_is_named_only_where_it_loses() -> None:
     )
 
 
-LABELS = ("entailment", "neutral", "contradiction")
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ([0.0, 0.1, 0.05, -0.1], "75 % of the heads lie between 0 and 0.2, none between 0.2 and 0.4"),
-        ([0.3, 0.1, 0.05, 0.1], "75 % of the heads lie between 0 and 0.2, 25 % between 0.2 and 0.4"),
-        ([0.3, 0.25, 0.35, 0.1], "75 % of the heads lie between 0.2 and 0.4, the band of the published"),
-        ([-0.3, -0.25, -0.35, 0.1], "75 % of the heads lie between −0.4 and −0.2, none"),
-        ([float("nan")], "No head has a value yet."),
-    ],
-)
-def test_the_fullest_band_is_named(values: list[float], said: str) -> None:
-    assert bands.sentence(np.array([values])).startswith(said)
-
-
-def test_the_mean_over_fresh_heads_has_the_absolute_beside_the_signed() -> None:
-    """Signed correlations under heads that answer at random cancel: the mean looked like no correlation at all."""
-    found = scoring.shipped(View(), "conductance-spearman", "fine-tuned")
-    assert found is not None
-    up, down = (replace(found, values=np.full((2, 2), v)) for v in (0.3, -0.28))
-    (note,) = averaged([up, down]).notes
-    assert note.endswith("mean 0.010, near zero as they answer at random; mean |ρ| under each of them 0.290")
-    (note,) = averaged([replace(t, score="taylor") for t in (up, down)]).notes
-    assert note == "mean over 2 fresh classification heads on the pre-trained encoder"
-
-
-def test_the_published_bands_are_said_to_be_of_short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(bands.show, "figure", lambda fig, key, caption, **_: said.append(caption))
-    monkeypatch.setattr(bands.published, "section", lambda *_: None)
-    bands.section({"fine-tuned": np.array([0.3, 0.1])})
-    assert said[0].endswith("Published for texts of at most 200 tokens; longer ones are not cut here.")
-
-
-def test_a_larger_negative_value_is_not_called_weaker() -> None:
-    view = View()
-    found = scoring.shipped(view, view.score, "fine-tuned")
-    assert found is not None
-    said = headgrid.finding(found, found.values, view, loaders.shape(view))
-    assert f"Highest is {found.ranked()[0]}" in said
-    assert "tells what it contributes (99 % of the heads between −0.2 and 0.2)" in said
-
-
-def test_it_says_on_how_many_examples_a_table_was_measured() -> None:
-    view = View()
-    found: Any = scoring.shipped(view, view.score, "fine-tuned")
-    n = found.samples
-    assert headgrid.measured_on(found, view) == (
-        f"measured on {n:,} training examples, a balanced sample of usual length; a table that comes "
-        "with headviz, more precise than the 64 asked for"
-    )
-    drawn = f"measured on {n:,} training examples, a balanced sample of usual length"
-    assert headgrid.measured_on(found, replace(view, samples=n)) == drawn
-    own = replace(found, samples=128)
-    assert headgrid.measured_on(own, view).startswith("measured on 128 training examples, a balanced sample")
-    assert "; a table computed before, more precise" in headgrid.measured_on(own, view)
-    assert headgrid.measured_on(replace(found, samples=0), view) == "no examples needed"
-
-
-def test_one_head_does_it_alone() -> None:
-    one = Restored((HeadId(3, 5),), True, 4, 1, 0)
-    assert culprit.sentence(one, LABELS) == "With L3·H5 on again, the answer is neutral again; this one head is enough."
-    two = replace(one, heads=(HeadId(3, 5), HeadId(4, 0)))
-    assert culprit.sentence(two, LABELS).endswith("no smaller set of heads is enough.")
-
-
-def test_the_head_that_moves_it_most_is_named_with_its_numbers() -> None:
-    moved = Moved(HeadId(3, 5), 1, 0.96, 0.6, 0.9)
-    said = culprit.moved_sentence(moved, LABELS)
-    assert said.startswith("With L3·H5 on again, neutral 0.60 becomes 0.90 (full model 0.96)")
-    assert culprit.moved_sentence(replace(moved, head=None, back=0.6), LABELS).startswith("No single head brings")
-
-
 @pytest.mark.parametrize(
     ("metric", "task", "said"),
     [
@@ -198,11 +88,9 @@ def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
 
 
 def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    from types import SimpleNamespace
 
     from headviz.scores.catalogue import names_for
     from headviz.ui.pages.analyses import section as analyses
-    from headviz.ui.shell import loaders
     from headviz.ui.shell.view import View
 
     for kind in ("classification", "translation"):
@@ -211,55 +99,6 @@ def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPa
         assert analyses.orders(View(model="another"), []) == ["gates"]
     assert analyses.orders(View(), ["fisher"]) == ["fisher"]
     assert analyses.orders(View(score="fisher"), []) == ["fisher"]
-
-
-def test_a_distillation_of_one_seed_promises_no_intervals() -> None:
-    from headviz.extras.distillation.pages.results import curves_caption
-
-    point = {"step": 0, "metrics": {"accuracy": 0.5}, "interval_low": {"accuracy": None}, "interval_high": {}}
-    said = curves_caption([{"curve": [point]}], "accuracy")
-    assert "One seed, so there are no intervals" in said
-    several = {**point, "interval_low": {"accuracy": 0.4}}
-    assert "Bands are 95 % intervals over seeds" in curves_caption([{"curve": [several]}], "accuracy")
-
-
-@pytest.mark.parametrize(
-    ("remove", "said"),
-    [
-        ("layers:11", "layer 11"),
-        ("layers:3,5+ffn:7", "layers 3, 5 and ffn 7"),
-        ("heads:3.5", "head 3.5"),
-        ("attention", "attention"),
-    ],
-)
-def test_a_removal_in_words(remove: str, said: str) -> None:
-    from headviz.extras.distillation.pages.form import removed_words
-
-    assert removed_words(remove) == said
-
-
-@pytest.mark.parametrize(
-    ("limit", "size", "said"),
-    [
-        (500, None, "up to 500 dev examples"),
-        (500, 500, "500 dev examples"),
-        (500, 60, "all 60 dev examples"),
-        (0, None, "all dev examples"),
-        (0, 1200, "all 1,200 dev examples"),
-    ],
-)
-def test_the_number_of_examples_is_the_number_there_is(limit: int, size: int | None, said: str) -> None:
-    from headviz.ui.shell.frame import examples_said
-
-    assert examples_said(limit, size) == said
-
-
-def test_a_browser_tab_has_the_models_short_name() -> None:
-    from headviz.ui.shell.frame import model_title
-
-    assert model_title("demo") == "demo"
-    assert model_title("textattack/bert-base-uncased-MNLI") == "bert-base-uncased-MNLI"
-    assert model_title("/home/me/models/small/") == "small"
 
 
 def test_the_difference_has_no_columns_for_intervals() -> None:
@@ -323,20 +162,22 @@ def test_a_layer_without_a_value_hides_no_loss() -> None:
     assert same.endswith("The heads were chosen on these very examples, which flatters.")
 
 
-def test_one_example_across_a_run_says_which_models_were_looked_at() -> None:
-    """It said "removed at 90 %; the answer stays entailment" of ten models of which two were there."""
-    from headviz.runs.step_maps import StepMap, StepMaps
-    from headviz.ui.pages.runs.step_maps import story
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([0.0, 0.1, 0.05, -0.1], "75 % of the heads lie between 0 and 0.2, none between 0.2 and 0.4"),
+        ([0.3, 0.1, 0.05, 0.1], "75 % of the heads lie between 0 and 0.2, 25 % between 0.2 and 0.4"),
+        ([0.3, 0.25, 0.35, 0.1], "75 % of the heads lie between 0.2 and 0.4, the band of the published"),
+        ([-0.3, -0.25, -0.35, 0.1], "75 % of the heads lie between −0.4 and −0.2, none"),
+        ([float("nan")], "No head has a value yet."),
+    ],
+)
+def test_the_fullest_band_is_named(values: list[float], said: str) -> None:
+    assert bands.sentence(np.array([values])).startswith(said)
 
-    def at(step: int, state: str, *probabilities: float) -> StepMap:
-        return StepMap(step, step / 10, state, probabilities=probabilities)
 
-    head, labels = HeadId(3, 5), ("entailment", "neutral")
-    whole = StepMaps(head, (), labels, "entailment", (at(0, "there", 0.9, 0.1), at(1, "removed", 0.8, 0.2)))
-    assert story(whole) == "L3·H5 is removed at 10 %; the answer stays entailment."
-    some = replace(whole, steps=(whole.steps[0], at(5, "not kept"), at(9, "removed", 0.9, 0.1)))
-    assert story(some) == "L3·H5 is removed by 90 %; in the 2 models looked at the answer stays entailment."
-    turns = [at(i, "there", *((0.9, 0.1) if i % 2 else (0.1, 0.9))) for i in range(7)]
-    assert story(replace(whole, steps=tuple(turns))).endswith(
-        "entailment from 30 %, neutral from 40 % and turns again later."
-    )
+def test_the_head_that_moves_it_most_is_named_with_its_numbers() -> None:
+    moved = Moved(HeadId(3, 5), 1, 0.96, 0.6, 0.9)
+    said = culprit.moved_sentence(moved, LABELS)
+    assert said.startswith("With L3·H5 on again, neutral 0.60 becomes 0.90 (full model 0.96)")
+    assert culprit.moved_sentence(replace(moved, head=None, back=0.6), LABELS).startswith("No single head brings")

@@ -84,13 +84,6 @@ def test_the_best_of_many_heads_is_not_called_sure_by_its_own_interval() -> None
     assert wording.cheapest(table, HeadId(0, 0), "L0·H0", 2.0) == f"Next cheapest: **L0·H0**, +4.5 points. {end}"
 
 
-def test_three_heads_are_named_with_one_and() -> None:
-    heads = [HeadId(0, 1), HeadId(2, 3), HeadId(3, 4)]
-    said = [wording.heads_said(heads[:n], None) for n in range(4)]
-    assert said == ["", "L0·H1", "L0·H1 and L2·H3", "L0·H1, L2·H3 and L3·H4"]
-    assert wording.heads_said([*heads, HeadId(4, 4)], None) == "4 heads"
-
-
 def test_columns_that_no_row_fills_are_left_out() -> None:
     """Texts without a pair have neither a pair nor a slice."""
     assert show.filled(["text", "pair", "n"], [["a", None, 0], ["b", None, 1]]) == (["text", "n"], [["a", 0], ["b", 1]])
@@ -171,22 +164,6 @@ def test_slices_change_for_certain_only_after_correction_for_their_number() -> N
     assert said(now).endswith("; no other kind changes for certain (Holm)")
 
 
-def test_a_size_that_hardly_changes_has_no_sign() -> None:
-    """The Mask lab wrote −0.0 %."""
-    assert [show.less(n, 10_000) for n in (9996, 10_000, 10_004, 9000, 11_000)] == [*["±0 %"] * 3, "−10.0 %", "+10.0 %"]
-
-
-def test_the_dotted_lines_of_a_sweep_are_named() -> None:
-    """Only θ* was, and not the majority's level."""
-    from headviz.runs.curves import Curve
-    from headviz.ui.pages.runs.sweep import dotted
-
-    bare = Curve("a", "accuracy", 0.9, {0: [(0.1, 0.8)]})
-    assert dotted([bare]) == ""
-    assert dotted([bare, replace(bare, constant=0.5)]) == "; dotted, one class for all"
-    assert dotted([replace(bare, constant=0.5, given=0.8)]) == "; dotted, the unpruned model and one class for all"
-
-
 def test_only_changed_words_are_marked() -> None:
     assert retranslate.words("a b c", "a x c d") == [("a", False), ("x", True), ("c", False), ("d", True)]
     assert retranslate.words("a b", "a b") == [("a", False), ("b", False)]
@@ -210,14 +187,6 @@ def test_a_classifier_has_layers_only(tmp_path: Path) -> None:
     assert (shape.rows, shape.kind) == (None, "classification")
 
 
-def test_every_kind_of_run_has_a_title() -> None:
-    from headviz.runs.kinds import RUNS, kind_title
-    from headviz.runs.record import SWEEP
-
-    assert all(kind.title and kind_title(name) == kind.title for name, kind in RUNS.items())
-    assert (kind_title(SWEEP), kind_title("of a later version")) == ("Sweep", "of a later version")
-
-
 def test_a_long_word_below_the_rows_that_the_browser_measures_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """It showed "conductance-spearma" in row 18 of the board of scores."""
     drawn: list[dict[str, Any]] = []
@@ -235,17 +204,12 @@ def test_a_long_word_below_the_rows_that_the_browser_measures_is_not_cut_off(mon
     assert "score" not in drawn[2]
 
 
+def test_a_size_that_hardly_changes_has_no_sign() -> None:
+    """The Mask lab wrote −0.0 %."""
+    assert [show.less(n, 10_000) for n in (9996, 10_000, 10_004, 9000, 11_000)] == [*["±0 %"] * 3, "−10.0 %", "+10.0 %"]
+
+
 def test_a_share_is_never_minus_nothing() -> None:
     from headviz.display.numbers import percent
 
     assert [percent(v) for v in (-0.001, 0.001, 0.1, -0.256, float("nan"))] == ["0 %", "0 %", "+10 %", "−26 %", "–"]
-
-
-def test_two_masks_with_an_undefined_metric_say_why() -> None:
-    """It said "The data cannot tell A from B: matthews – under A …; B − A is – points."."""
-    from headviz.ui.pages.masklab import two_masks
-
-    gold = np.arange(10) % 2
-    found = ClassAnswers(gold, gold, 2).compare(np.zeros(10, dtype=int), ["matthews"])
-    said = two_masks.sentence(found, "one", "two")
-    assert said == f"The change of matthews from A (one) to B (two) is not defined: {found.primary.undefined}."
