@@ -23,6 +23,7 @@ _MODULES = {
     "models.recurrent": "RnnTranslator",
     "models.loading": "load wrap",
     "models.in_place": "masked prune_heads",
+    "pruning.export": "Exported export",
     "pruning.removal": "prune",
     "tasks": "Dataset SampleReport Task load_task sample",
     "answers.comparison": "Comparison Delta",
@@ -131,6 +132,8 @@ if TYPE_CHECKING:
     from .models.translator import Translator as Translator
     from .notebook.board import show as show
     from .progress import progress_bar as progress_bar
+    from .pruning.export import Exported as Exported
+    from .pruning.export import export as export
     from .pruning.faster.faster import prune_faster as prune_faster
     from .pruning.plan import PruningPlan as PruningPlan
     from .pruning.removal import prune as prune

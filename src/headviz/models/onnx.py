@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from ..attention import HeadCall
 from ..errors import ModelError
+from ..heads import HeadMask
 from .pruning import require_even
 from .quiet import quiet
 from .slices import is_map, weight_of
@@ -30,10 +34,11 @@ if TYPE_CHECKING:
 EQUAL = 1e-4  # the most that a logit may be ``apart``
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 ORDER = ("input_ids", "attention_mask", "token_type_ids")
+HEAD_MASK = "head_mask"
 
 
 class _Plain(nn.Module):
-    """From token ids to logits, with positional arguments. ``own`` runs a model that transformers runs otherwise."""
+    """From token ids to logits, with positional arguments. ``own`` is MobileBERT's forward pass."""
 
     def __init__(self, model: Any, names: tuple[str, ...], own: Forward | None) -> None:
         super().__init__()
@@ -43,6 +48,21 @@ class _Plain(nn.Module):
         batch = dict(zip(self.names, given, strict=True))
         logits: Tensor = self.model(**batch).logits if self.own is None else self.own(self.model, batch, {})
         return logits
+
+
+class _Masked(nn.Module):
+    """The same with a mask of heads as the last argument, [L, H]: 1 = on, 0 = off, and what lies between scales."""
+
+    def __init__(self, clf: Classifier, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.clf, self.names, self.model = clf, names, clf.model
+
+    def forward(self, *given: Tensor) -> Tensor:
+        *inputs, mask = given
+        heads = [list(self.clf.present.kept_in(row)) for row in range(self.clf.num_layers)]
+        gates = tuple(mask[row, kept].view(1, -1, 1, 1) if kept else None for row, kept in enumerate(heads))
+        batch = dict(zip(self.names, inputs, strict=True))
+        return self.clf.forward(batch, HeadCall(gates, "eager", order=self.clf.order))
 
 
 class _BiasOnly(nn.Module):
@@ -75,31 +95,40 @@ def require_onnx() -> None:
         raise ModelError(f"ONNX needs {', '.join(missing)}, which is not installed: pip install 'headviz[onnx]'.")
 
 
-def export_onnx(clf: Classifier, path: str | Path) -> Path:
-    """Write ``path`` and check it: any batch and length gives the model's logits to ``EQUAL``, or a ``ModelError``."""
+def export_onnx(clf: Classifier, path: str | Path, head_mask: bool = False) -> Path:
+    """Write ``path`` and check it: any batch and length gives the model's logits to ``EQUAL``, or a ``ModelError``.
+
+    With ``head_mask`` the graph has an input ``head_mask`` [L, H], 1 for a head that is on and 0 for one that is off.
+    """
     require_onnx()
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of each package that it could use and lacks
     path = Path(path)
     clf.require_described()
-    require_even(clf, clf.present)
-    model: Any = copy.deepcopy(clf.model).cpu().float()
-    model.set_attn_implementation("eager")
+    own = replace(clf, model=copy.deepcopy(clf.model).cpu().float())
+    model: Any = own.model
     _leave_out_empty(model)
     texts = ["a", "a b c d e f g"], ["c d", "b"]
     batch = {k: v.cpu() for k, v in clf.collate(clf.encode(*texts)).items()}
     names = tuple(name for name in ORDER if name in batch)
-    own = clf.family.forward if getattr(clf.config, "trigram_input", False) else None  # MobileBERT
     any_size = {0: torch.export.Dim("batch", min=1), 1: torch.export.Dim("length", min=2, max=clf.max_length)}
+    inputs, shapes = [batch[name] for name in names], [any_size] * len(names)
+    if head_mask:
+        whole: nn.Module = _Masked(own, names)
+        inputs, shapes = [*inputs, torch.ones(clf.num_layers, clf.num_heads)], [*shapes, {}]
+    else:
+        require_even(clf, clf.present)
+        model.set_attn_implementation("eager")
+        whole = _Plain(model, names, clf.family.forward if getattr(clf.config, "trigram_input", False) else None)
     # of the kernels for attention only this one has results that lie in memory as the exporter takes them to lie
     with quiet(), warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
         warnings.simplefilter("ignore")  # of PyTorch's exporter, about its own inner workings
         program: Any = torch.onnx.export(
-            _Plain(model, names, own).eval(),
-            tuple(batch[name] for name in names),
+            whole.eval(),
+            tuple(inputs),
             dynamo=True,
-            input_names=list(names),
+            input_names=[*names, *([HEAD_MASK] if head_mask else [])],
             output_names=["logits"],
-            dynamic_shapes=((any_size,) * len(names),),
+            dynamic_shapes=(tuple(shapes),),
             verbose=False,
         )
     program.save(str(path))
@@ -124,19 +153,43 @@ def _failures() -> tuple[type[Exception], ...]:
     return (raised.Fail, raised.InvalidArgument, raised.InvalidGraph, raised.NotImplemented, raised.RuntimeException)
 
 
-def difference(clf: Classifier, path: Path) -> float:
-    """The most that a logit is ``apart`` on a few texts of several lengths."""
-    import onnxruntime
+class Session:
+    """An exported file in ONNX Runtime, which gives logits as the model does."""
 
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    asked = [i.name for i in session.get_inputs()]
+    def __init__(self, path: Path, threads: int = 0) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads  # 0: as many as there are
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self.run, self.asked = session.run, [i.name for i in session.get_inputs()]
+
+    def logits(self, batch: Mapping[str, Tensor], mask: np.ndarray | None = None) -> np.ndarray:
+        """[B, C] of a batch; without token types they are 0. ``mask`` [L, H] for a file with that input."""
+        ids = batch["input_ids"].cpu().numpy()
+        rows = [name for name in self.asked if name != HEAD_MASK]
+        given = {name: batch[name].cpu().numpy() if name in batch else np.zeros_like(ids) for name in rows}
+        if mask is not None:
+            given[HEAD_MASK] = mask.astype(np.float32)
+        (found,) = self.run(["logits"], given)
+        logits: np.ndarray = found
+        return logits
+
+
+def difference(clf: Classifier, path: Path) -> float:
+    """The most that a logit is ``apart`` on a few texts of several lengths, and under a few masks if it takes them."""
+    session = Session(path)
+    masks: list[HeadMask | None] = [None]
+    if HEAD_MASK in session.asked:
+        drawn = np.random.default_rng(0).random((2, clf.num_layers, clf.num_heads)) < 0.6
+        masks = [clf.full_mask, *(clf.read(table) for table in drawn)]
     worst = 0.0
     words = "one two three four five six seven eight nine ten".split()
     for texts in ([words[0]], [" ".join(words), "two"], [" ".join(words[:i]) for i in (2, 5, 9)]):
         batch = clf.collate(clf.encode(texts, texts))
-        expected = clf.logits(batch).cpu().numpy()
-        (found,) = session.run(["logits"], {name: batch[name].cpu().numpy() for name in asked})
-        worst = max(worst, apart(found, expected))
+        for mask in masks:
+            found = session.logits(batch, None if mask is None else mask.array())
+            worst = max(worst, apart(found, clf.logits(batch, mask).cpu().numpy()))
     return worst
 
 

@@ -175,14 +175,14 @@ def _enterable(mode: int) -> int:
 
 def _save_plain(model: Any, folder: Path, pruned: Network | None = None) -> None:
     own = copy.copy(model)  # the same weights; other threads use the model meanwhile
-    own.config = _plain_config(model.config)
+    own.config = plain_config(model.config)
     if pruned is not None:
         record(pruned, own.config)
     with quiet():
         own.save_pretrained(folder)
 
 
-def _plain_config(config: Any) -> Any:
+def plain_config(config: Any) -> Any:
     """The configuration without our attention function, which plain transformers does not know."""
     plain = copy.deepcopy(config)
     plain._attn_implementation = None

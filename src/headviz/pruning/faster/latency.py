@@ -171,21 +171,32 @@ def measured(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Speed:
-    """Both models in turn, the order changing from pair to pair; the median of the pairs' ratios.
+    """How many times as fast the second model is."""
+    return in_pairs(lambda: timer(before), lambda: timer(after), most, progress, cancel)
+
+
+def in_pairs(
+    before: Callable[[], float],
+    after: Callable[[], float],
+    most: int = PAIRS[1],
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Speed:
+    """Two ways in turn, each a call that gives its seconds, the order changing from pair to pair; the median ratio.
 
     What else the machine does slows both passes of a pair. The ratio of the medians scatters three times as much.
     """
     found: list[tuple[float, float]] = []
-    for model in (before, after):
-        timer(model)
+    for way in (before, after):
+        way()
     began = time.perf_counter()
     for pair in tracked(range(most), progress, cancel):
         if pair >= PAIRS[0] and time.perf_counter() - began > PAIRS_SECONDS:
             continue
         if pair % 2:
-            second, first = timer(after), timer(before)
+            second, first = after(), before()
         else:
-            first, second = timer(before), timer(after)
+            first, second = before(), after()
         found.append((first, second))
     seconds: Any = np.array(found)
     drawn = np.random.default_rng(0).integers(0, len(seconds), (RESAMPLES, len(seconds)))

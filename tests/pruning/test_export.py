@@ -1,0 +1,91 @@
+"""Exported models: the same answers as in PyTorch, masks as an input, int8, and what cannot be exported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headviz
+from headviz.cli import main
+from headviz.errors import UserError
+from headviz.models.onnx import NEEDED, Session, difference
+from support.marks import all_in_ci
+from support.scored_data import made
+from support.tiny import PAIRS, TEXTS, tiny_classifier
+
+pytestmark = pytest.mark.slow
+
+FAMILIES = ("bert", "roberta", "distilbert", "electra", "albert", "modernbert", "mpnet", "deberta-v2")
+
+
+@pytest.fixture(autouse=True)
+def needed() -> None:
+    for name in NEEDED:
+        pytest.importorskip(name)
+
+
+def pruned(family: str) -> Any:
+    clf = tiny_classifier(family)
+    off = [(0, 1), (2, 0), (2, 3), *((1, head) for head in range(4))]
+    return headviz.prune(clf, clf.full_mask.without(off)) if clf.family.prunable else clf
+
+
+@pytest.mark.parametrize("family", all_in_ci(FAMILIES, ("bert",)))
+def test_a_mask_is_an_input(family: str, tmp_path: Path) -> None:
+    clf = pruned(family)
+    found = headviz.export(clf, tmp_path / "m", head_mask=True, batch=2, length=8)
+    session = Session(found.path / "model.onnx")
+    batch = clf.collate(clf.encode(TEXTS, PAIRS))
+    mask = clf.present.without([(0, 0), (2, 1)])
+    np.testing.assert_allclose(session.logits(batch, mask.array()), clf.logits(batch, mask).numpy(), atol=1e-4)
+    assert difference(clf, found.path / "model.onnx") < 1e-4
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_the_comparison_is_that_of_the_answers(precision: str, tmp_path: Path) -> None:
+    clf, data = pruned("bert"), made(40)
+    found = headviz.export(clf, tmp_path / "m", precision, data=data, batch=2, length=8)
+    session = Session(found.path / "model.onnx")
+    batch = clf.collate(clf.encode(data.texts, data.pairs))
+    theirs, ours = session.logits(batch).argmax(1), clf.logits(batch).numpy().argmax(1)
+    assert found.agreement == pytest.approx(np.mean(theirs == ours))
+    assert found.n == 40
+    assert found.change is not None
+    gold = headviz.evaluate(clf, data).gold
+    assert found.change.difference == pytest.approx(np.mean(theirs == gold) - np.mean(ours == gold))
+    assert found.speedup_low <= found.speedup <= found.speedup_high
+    assert {"config.json", "model.onnx", "tokenizer.json", "tokenizer_config.json"} <= {
+        path.name for path in found.path.iterdir()
+    }
+    assert "quantization_config" not in json.loads((found.path / "config.json").read_text())
+
+
+def test_int8_is_smaller(tmp_path: Path) -> None:
+    clf = headviz.load("demo", device="cpu")
+    sizes = [headviz.export(clf, tmp_path / p, p, batch=2, length=8).bytes for p in ("float32", "int8")]
+    assert sizes[1] < 0.6 * sizes[0]
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = pruned("bert").save(tmp_path / "small")
+    words = ["export", "--model", str(folder), "--out", str(tmp_path / "m"), "--batch", "2", "--length", "8", "--json"]
+    assert main(words) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["precision"], result["agreement"], result["path"]) == ("float32", None, str(tmp_path / "m"))
+
+
+def test_what_cannot_be_exported_is_one_line(tmp_path: Path) -> None:
+    clf = tiny_classifier()
+    with pytest.raises(UserError, match="int4"):
+        headviz.export(clf, tmp_path / "m", "int4")
+    with pytest.raises(UserError, match="length"):
+        headviz.export(clf, tmp_path / "m", length=10_000)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").write_text("")
+    with pytest.raises(UserError, match="full"):
+        headviz.export(clf, tmp_path / "full", batch=2, length=8)
+    assert not (tmp_path / "m").exists()
