@@ -14,7 +14,7 @@ import torch
 
 from ..errors import OptionError, is_one_of, unknown_choice
 from ..evaluation.paired import Paired, paired
-from ..evaluation.plain import BATCH_TOKENS, batches, class_order, encode_data, gold_for, predictions_of
+from ..evaluation.plain import BATCH_TOKENS, batches, class_order, encode_data, gold_for
 from ..models.classifier import Classifier
 from ..models.loading import load
 from ..models.network import require_model
@@ -134,9 +134,9 @@ def _compared(
     for index in tracked(groups, progress, cancel):
         rows = clf.collate([encodings[i] for i in index])
         both[0, index], both[1, index] = clf.logits(rows).cpu().numpy(), session.logits(rows, mask)
-    before, after = map(predictions_of, both)
+    before, after = map(clf.answer.plain, both)
     gold = gold_for(data, order)
     change = None if gold is None else paired(gold, before, after, data.task.metrics[0])
-    same = None if data.is_regression else paired(before, before, after)
+    same = paired(before, before, after) if data.answer.decides else None
     agreement = (None, None) if same is None else (1 + same.difference, 1 + same.low)
     return replace(found, n=len(data), agreement=agreement[0], agreement_low=agreement[1], change=change)
