@@ -36,8 +36,8 @@ BESIDE = {
 OF_TRANSFORMERS = {"config", "module", "attention_module"}
 # results and protocols: made by functions whose examples show them
 SHOWN_BY_OTHERS = set(
-    "Ablation Classifier Comparison Dataset Delta Evaluation EvaluatorOptions HeadScores MaskEvaluator Maps Model "
-    "Paired RnnTranslator SampleReport Task TokenAttributions TranslationEvaluation Translator".split()
+    "Ablation Classifier Comparison Dataset Delta Evaluation EvaluatorOptions Exported HeadScores MaskEvaluator Maps "
+    "Model Paired RnnTranslator SampleReport Task TokenAttributions TranslationEvaluation Translator".split()
 )
 SHOWN = PUBLIC.keys() - SHOWN_BY_OTHERS
 TAKE_LONG = {"grade", "prune_faster"}  # all heads one by one, and timings: examples of half a minute

@@ -14,6 +14,7 @@ from docs.test_schema import SCHEMA, check
 from headviz import cli
 from headviz.commands import run as run_command
 from headviz.commands.analyse import named
+from headviz.models.onnx import NEEDED
 from support import studio
 from support.recorded_runs import ME, Runs, pruning
 
@@ -50,6 +51,7 @@ CALLS = {
     "analyse interactions": f"{BOTH} --seconds 0.2 --samples 8",
     "grade": "--model demo --task demo --device cpu --limit 40 --scores magnitude",
     "roles": f"{BOTH} --limit 12 --samples 12",
+    "export": f"{BOTH} --precision int8 --batch 2 --length 16 --out {{place}}/onnx",
     "finetune": f"{BOTH} --epochs 1 --batch 32 --out {{place}}/tuned",
     "prune": f"{MODEL} --off 0.1 --out {{place}}/small",
     "prune --faster": f"{BOTH} --faster 1.05 --batch 2 --length 16 --samples 12 --out {{place}}/faster",
@@ -71,7 +73,17 @@ CALLS = {
 }
 RESULTS = {"evaluate": "evaluation", "score": "scores", "ablate": "ablation", "run show": "run"}
 MORE = {"evaluate --compare": "evaluation", "patch --paths": "patch", "cache show": "cache", "cache clear": "cache"}
-SLOW = {"finetune", "distill", "prune --faster", "grade", "stacks", "tokens", "patch --pairs", "analyse cross-dataset"}
+SLOW = {
+    "export",
+    "finetune",
+    "distill",
+    "prune --faster",
+    "grade",
+    "stacks",
+    "tokens",
+    "patch --pairs",
+    "analyse cross-dataset",
+}
 
 
 def definition(label: str) -> str:
@@ -94,6 +106,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("label", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in CALLS])
 def test_what_a_command_prints_meets_it(label: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = ""
+    for needed in NEEDED if label == "export" else ():
+        pytest.importorskip(needed)
     if "{run}" in CALLS[label] or label == "run list":
         run = Runs().put("done", "prune", pruning(place))
     if label == "stacks":

@@ -74,7 +74,11 @@ def export(
     ``precision="int8"`` quantises the matrices, channel by channel, with ONNX Runtime's dynamic quantiser. A float32
     file must give the model's logits to 1e-4, or nothing is kept. What int8 changes is measured on ``data``.
     ``head_mask`` adds an input [L, H] that switches heads off. The time is that of ``batch`` texts of ``length``
-    tokens, in turn with PyTorch's on the same threads.
+    tokens, in turn with PyTorch's on the same threads. It needs the extra ``headviz[onnx]``.
+
+    >>> import headviz
+    >>> headviz.export("demo", "demo-onnx", "int8").precision  # doctest: +SKIP
+    'int8'
     """
     if not is_one_of(precision, PRECISIONS):
         raise OptionError(unknown_choice("precision", precision, PRECISIONS))
