@@ -215,7 +215,7 @@ def test_a_change_stands_with_its_interval():
     def written(change: dict) -> str:
         step = {"seed": 0, "step": 1, "sparsity": 0.5, "metrics": {"accuracy": 0.7}, "change": change, "seconds": 1.0}
         table = step_table("prune", {"algorithm": "iterative"}, [], [step])
-        at = [title.startswith("change of accuracy, points") for title in table.titles("terminal")].index(True)
+        at = [title.startswith("change of accuracy") for title in table.titles("terminal")].index(True)
         return table.texts("terminal")[0][at]
 
     known = {"accuracy": {"delta": -0.048, "low": -0.0612, "high": -0.031, "p": 0.001}}

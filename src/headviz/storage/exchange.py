@@ -69,7 +69,7 @@ def own_mask(given: Any, shape: tuple[int, int] | None = None) -> HeadMask:
     if shape is None and isinstance(given, Mapping):
         own = given.get("layers"), given.get("heads")  # as headviz's own JSON says
         if None in own:
-            raise MaskError("A mask by layer needs the grid that it is of, layers and heads in each: shape=(12, 12).")
+            raise MaskError("A mask by layer needs its grid: give layers and heads in each as shape, such as (12, 12).")
     elif shape is None:
         own = tuple(getattr(given, "shape", ())) or _sides(given)
         if len(own) != 2:

@@ -257,7 +257,7 @@ def _changed(changed: Changed, mask: HeadMask) -> None:
     """A table of examples, whose numbers stand last. A chosen row opens its example in Compare."""
     st.subheader(show.plain(changed.title))
     if not changed.rows:
-        st.caption(changed.none)
+        st.caption(show.plain(changed.none))
         return
     event = show.table(
         *show.filled(changed.header, changed.rows),
