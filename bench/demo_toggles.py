@@ -122,7 +122,7 @@ def main() -> None:
     grown = psutil.Process().memory_info().rss - resident
     print(f"seen before: {again:.2f} ms")
     print(
-        f"states {evaluator.memory / 2**20:.0f} MiB of at most {evaluator.options.budget / 2**20:.0f}; "
+        f"states {evaluator.memory / 2**20:.0f} MiB of at most {evaluator.options.room_on(evaluator.clf.device) / 2**20:.0f}; "
         f"the process grew by {grown / 2**20:.0f} MiB, weights in working order and work space included"
     )
     _bounds(evaluator, full)
