@@ -121,8 +121,9 @@ def main() -> None:
     again = 1000 * timed(lambda: evaluator.evaluate(mask))
     grown = psutil.Process().memory_info().rss - resident
     print(f"seen before: {again:.2f} ms")
+    room = evaluator.options.room_on(evaluator.clf.device)
     print(
-        f"states {evaluator.memory / 2**20:.0f} MiB of at most {evaluator.options.room_on(evaluator.clf.device) / 2**20:.0f}; "
+        f"states {evaluator.memory / 2**20:.0f} MiB of at most {room / 2**20:.0f}; "
         f"the process grew by {grown / 2**20:.0f} MiB, weights in working order and work space included"
     )
     _bounds(evaluator, full)
