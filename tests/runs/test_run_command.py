@@ -195,7 +195,7 @@ def test_a_real_plan_is_shown_and_run_and_saved(registry, capsys, tmp_path, real
     saved = told["saved"]
     step = {"seed": 0, "step": 1, "sparsity": 0.5, "metrics": run["steps"][0]["metrics"]}
     assert told["step"] == step
-    assert "seed 0, step 1: 50.0% of the heads off, accuracy " in run_text.show(told).splitlines()[0]
+    assert "seed 0, step 1: 50.0 % of the heads off, accuracy " in run_text.show(told).splitlines()[0]
 
     import headviz as library
 
