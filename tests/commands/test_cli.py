@@ -117,7 +117,7 @@ def test_evaluate_and_compare_with_every_head_on(capsys: pytest.CaptureFixture[s
     assert main([str(w) for w in (*words, "--compare")]) == 0
     out = capsys.readouterr().out
     assert f"Flipped: {len(flips['worse'])} right → wrong, {len(flips['better'])} wrong → right" in out
-    assert "95 % interval" in out
+    assert "[95 %]" in out
     assert "heads that are off" in mistake(capsys, "evaluate", "--model", model, *custom(data), "--compare")
 
 

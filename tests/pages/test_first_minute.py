@@ -66,7 +66,7 @@ def said(script: str, *words: str, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", script, *words],
         cwd=ROOT,
-        env={**os.environ, **environment},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests"), **environment},
         capture_output=True,
         text=True,
         timeout=300,

@@ -196,7 +196,7 @@ def test_transfer_is_continued_from_its_file(place, capsys):
         ({"masks": {"a": "7ff", "b": "00f"}}, "another mask of 'b'"),
         ({"retrain": True, "targets": {"t": {**target, "base": str(place / "base")}}}, "without retraining"),
         ({"targets": {"t": target, "u": target}, "masks": {"a": "7ff"}}, "another matrix"),
-        ({"masks": ["7ff"]}, "masks gives a mask in hexadecimal for each name"),
+        ({"masks": ["7ff"]}, "masks gives a mask in hexadecimal or heads by layer"),
         ({"targets": {"t": "demo"}}, "targets gives a model and a task for each name"),
         ({"retrain": "false"}, "retrain is true or false"),
         ({"seeds": [0, 0]}, "a list of different whole numbers"),

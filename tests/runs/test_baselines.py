@@ -128,5 +128,5 @@ def test_every_form_of_a_real_run_names_the_same_baselines(retrained, capsys, mo
     assert main(["run", "show", view.record.id]) == 0
     shown = capsys.readouterr().out
     assert shown.count("full θ0, retrained alike  ") == 2
-    assert "change of accuracy against the full θ0 retrained alike" in shown
+    assert "changes are against the full θ0 retrained alike" in shown
     assert json.dumps(found, allow_nan=False)
