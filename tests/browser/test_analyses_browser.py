@@ -19,7 +19,7 @@ LONG = 240_000  # milliseconds that an analysis may take on a busy machine
 SAID = {
     "ablation": "heads cost",
     "by-slice": "when one head is off",
-    "all-but-one": "is shown to be enough",
+    "all-but-one": "enough",
     "pruning-curves": "a loss of more than",
     "speed": "arithmetic allows",
 }
