@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from headviz.scores.catalogue import SCORES
-
 from .planting import BACKUP, HARMFUL
 
 INTRODUCTION = """\
@@ -68,9 +66,6 @@ def page(found: dict[str, Any]) -> Iterator[str]:
         yield f"| `{name}` | {' | '.join(_cell(value) for value in cells)} |"
     yield ""
     yield from READING.splitlines()
-    later = [name for name in SCORES if name not in means]
-    if later:
-        yield f"Not in the table, as they came later: {', '.join(f'`{name}`' for name in later)}."
     yield ""
     yield "## The models"
     yield ""
