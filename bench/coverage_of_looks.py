@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coverage import ACCURACY, POSITIVE, RATES, TO_THE_WORSE, drawn_scores, population
-from headviz.evaluation.growing import ENOUGH, level, looks
+from headviz.evaluation.mask_evaluator import ENOUGH, level, looks
 from headviz.statistics.intervals import SLOPES, accuracy_intervals, class_intervals, correlation_interval
 from headviz.statistics.resampling import Joint
 from headviz.statistics.significance import LEVEL

@@ -8,7 +8,7 @@ import pytest
 
 from headviz.errors import Cancelled, ModelError, Note, TaskError, UserError
 from headviz.pruning.finetune.training import Diverged
-from headviz.storage.sqlite_errors import DAMAGED, LOCKED, OTHER, meaning
+from headviz.storage.strict_disk import DAMAGED, LOCKED, OTHER, meaning
 
 
 def test_an_error_without_a_code_has_that_of_its_kind() -> None:

@@ -11,13 +11,12 @@ from headviz import HeadMask
 from headviz.analyses.interactions import _estimated, interactions
 from headviz.analyses.pairs import Interactions, finding, view
 from headviz.errors import Cancelled, OptionError, TaskError
-from headviz.evaluation.donors import Donors
+from headviz.evaluation.donors import Donors, PlaceMeans
 from headviz.evaluation.evaluator import Evaluator
-from headviz.evaluation.place_means import PlaceMeans
 from headviz.models.classifier import Encoding
 from headviz.models.stand_in import StandIn
 from headviz.tasks import Dataset, get_task
-from headviz.tasks.strata import limited
+from headviz.tasks.sampling import limited
 from support.analysed import learnt, texts, twins
 from support.gated import gated
 from support.plain import evaluate

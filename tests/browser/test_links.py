@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headviz.storage.home import START
+from headviz.storage.paths import START
 from support import studio
 from support.server import serve
 

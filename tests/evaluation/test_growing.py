@@ -9,7 +9,7 @@ import pytest
 
 from headviz import HeadMask
 from headviz.errors import Cancelled
-from headviz.evaluation import growing
+from headviz.evaluation import mask_evaluator
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.evaluator_options import EvaluatorOptions
 from support.plain import evaluate
@@ -21,8 +21,8 @@ from .test_evaluator import CLOSE, some_data
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every model counts as one whose evaluation takes long."""
-    monkeypatch.setattr(growing, "AT_ONCE", 0.0)
-    monkeypatch.setattr(growing, "SOON", 0.0)
+    monkeypatch.setattr(mask_evaluator, "AT_ONCE", 0.0)
+    monkeypatch.setattr(mask_evaluator, "SOON", 0.0)
 
 
 def mask() -> HeadMask:
@@ -68,7 +68,7 @@ def test_the_first_step_does_not_wait_for_the_whole_reference(large: None, monke
 def test_a_mask_that_is_known_and_a_quick_model_have_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
     clf, data = tiny_classifier(), some_data(100)
     assert [s.n for s in Evaluator(clf, data).growing(mask())] == [100]
-    monkeypatch.setattr(growing, "AT_ONCE", 0.0)
+    monkeypatch.setattr(mask_evaluator, "AT_ONCE", 0.0)
     evaluator = Evaluator(clf, data)
     evaluator.evaluate(mask())
     # nothing is known of the reference; one part is enough
@@ -85,7 +85,7 @@ def test_the_full_model_itself_grows(large: None) -> None:
 
 def test_parts_hold_each_class_in_proportion_and_do_not_hang_on_the_file(large: None) -> None:
     data = some_data(90, seed=3)
-    order = growing.in_order(data)
+    order = mask_evaluator.in_order(data)
     assert sorted(order) == list(range(90))
     shares = data.gold
     for n in (9, 30, 64):
@@ -93,7 +93,7 @@ def test_parts_hold_each_class_in_proportion_and_do_not_hang_on_the_file(large: 
             expected = n * (shares == label).mean()
             assert abs((shares[order[:n]] == label).sum() - expected) <= 1
     turned = data.subset(range(89, -1, -1))
-    assert [data.texts[i] for i in order[:30]] == [turned.texts[i] for i in growing.in_order(turned)[:30]]
+    assert [data.texts[i] for i in order[:30]] == [turned.texts[i] for i in mask_evaluator.in_order(turned)[:30]]
 
 
 def test_left_or_cancelled_in_between_it_starts_anew(large: None) -> None:
@@ -111,11 +111,11 @@ def test_left_or_cancelled_in_between_it_starts_anew(large: None) -> None:
 
 @pytest.mark.parametrize("n", [1, 7, 8, 13, 14, 100, 500, 40_000])
 def test_sizes_double_and_share_what_may_be_missed(n: int) -> None:
-    sizes = growing.looks(n)
+    sizes = mask_evaluator.looks(n)
     assert all(b == 2 * a for a, b in itertools.pairwise(sizes))
-    assert all(s <= growing.MOST * n for s in sizes)
-    assert 2 * max(sizes, default=growing.FIRST / 2) > growing.MOST * n
-    assert len(sizes) * (1 - growing.level(n)) <= growing.WATCHING + 1e-12
+    assert all(s <= mask_evaluator.MOST * n for s in sizes)
+    assert 2 * max(sizes, default=mask_evaluator.FIRST / 2) > mask_evaluator.MOST * n
+    assert len(sizes) * (1 - mask_evaluator.level(n)) <= mask_evaluator.WATCHING + 1e-12
 
 
 def test_at_the_usual_level_intervals_are_what_they_were() -> None:

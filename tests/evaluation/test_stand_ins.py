@@ -9,14 +9,11 @@ from scipy.special import log_softmax
 
 import headviz
 from headviz import HeadMask, UserError
-from headviz.evaluation import constants
-from headviz.evaluation.constants import _losses
-from headviz.evaluation.donors import Donors
+from headviz.evaluation import stand_ins
+from headviz.evaluation.donors import Donors, PlaceMeans, kinds_of
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.evaluator_options import EvaluatorOptions
-from headviz.evaluation.place_means import PlaceMeans
-from headviz.evaluation.places import kinds_of
-from headviz.evaluation.stand_ins import mean_outputs, standing_in
+from headviz.evaluation.stand_ins import _losses, mean_outputs, standing_in
 from headviz.models.families import FAMILIES
 from headviz.models.fill import Fill
 from headviz.models.stand_in import StandIn
@@ -263,7 +260,7 @@ def test_a_constant_is_seeded_and_no_worse_than_the_mean() -> None:
 
 
 def test_constants_of_a_model_whose_classes_have_no_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "STEPS", 1)
+    monkeypatch.setattr(stand_ins, "STEPS", 1)
     order = ("contradiction", "entailment", "neutral")
     named, plain = tiny_classifier(labels=order), tiny_classifier(labels=("LABEL_0", "LABEL_1", "LABEL_2"))
     mask, how = plain.full_mask.without(OFF), {"ablation": "constant", "reference": REFERENCE}
@@ -284,16 +281,16 @@ def test_a_constant_is_learned_in_the_place_of_its_own_head(family: str) -> None
     for row in range(clf.num_layers):
         kept = list(clf.present.kept_in(row))
         for at, head in enumerate(kept):
-            found = constants._loss(clf, texts, gold, row, np.full(4, at), means[row][kept]) / 4
+            found = stand_ins._loss(clf, texts, gold, row, np.full(4, at), means[row][kept]) / 4
             assert float(found) == pytest.approx(wanted[row, head], abs=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_constants_of_a_model_in_half_precision(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "STEPS", 1)
+    monkeypatch.setattr(stand_ins, "STEPS", 1)
     half, full = (headviz.wrap(tiny_model().to(dtype).to(to), tiny_tokenizer()) for to in (dtype, torch.float32))
     start = mean_outputs(full, REFERENCE)
-    wanted, found = (constants._descend(clf, REFERENCE, np.arange(4) % 3, start, 0, None, None) for clf in (full, half))
+    wanted, found = (stand_ins._descend(clf, REFERENCE, np.arange(4) % 3, start, 0, None, None) for clf in (full, half))
     for one, other, mean in zip(found, wanted, start, strict=True):
         moved = (other - mean).abs().max()
         assert 0 < (one - other).abs().max() < 0.1 * moved

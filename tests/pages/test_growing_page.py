@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headviz.attribution.explaining import Explainer
-from headviz.evaluation import growing
+from headviz.evaluation import mask_evaluator
 from headviz.evaluation.evaluator import Evaluator
 from headviz.ui.shell import jobs
 from support.running import until
@@ -20,9 +20,11 @@ def test_a_part_is_shown_then_the_whole(open_page: Callable[..., Any], monkeypat
     go = threading.Event()
     real = Evaluator.growing
 
-    def slow(self: Evaluator, mask: Any = None, reference: Any = None, **more: Any) -> Iterator[growing.Growing]:
+    def slow(self: Evaluator, mask: Any = None, reference: Any = None, **more: Any) -> Iterator[mask_evaluator.Growing]:
         index = np.arange(8)
-        yield growing.partial(self.data, index, self.predictions(reference)[index], self.predictions(mask)[index])
+        yield mask_evaluator.partial(
+            self.data, index, self.predictions(reference)[index], self.predictions(mask)[index]
+        )
         assert go.wait(60)
         yield from real(self, mask, reference, **more)
 

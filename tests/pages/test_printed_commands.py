@@ -14,7 +14,7 @@ import pytest
 from headviz.analyses.catalogue import ANALYSES
 from headviz.cli import main
 from headviz.heads import HeadId, HeadMask
-from headviz.storage.restoring import made_by, restored
+from headviz.storage.exchange import made_by, restored
 
 LAYERS, HEADS = SHAPE = (3, 4)
 OFF = HeadMask.full(*SHAPE).without([(0, 0), (1, 1), (2, 3)])

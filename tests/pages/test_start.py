@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from headviz.storage.home import START
+from headviz.storage.paths import START
 from headviz.ui.shell.tables import PAGES
 from support.page import switch
 

@@ -17,7 +17,7 @@ from headviz.cli import main
 from headviz.extras.tickets import transfer_runs as transfer
 from headviz.heads import HeadMask
 from headviz.runs.reading import show as look
-from headviz.storage.home import home as place
+from headviz.storage.paths import home as place
 from support import studio
 from support.plain import evaluate
 from support.recorded_runs import Runs, button, press, pruning, put_sweep, said, tab

@@ -23,7 +23,7 @@ from headviz.runs.registry import Registry
 from headviz.runs.states import DONE
 from headviz.scores import score_heads
 from headviz.scores.whole import KEEP_SECONDS
-from headviz.storage.files import unpack
+from headviz.storage.store import unpack
 from support.real_runs import folders, options
 from support.running import done, ended, essence, until
 

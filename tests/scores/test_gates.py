@@ -371,6 +371,6 @@ def test_the_checkpoint_is_a_file_of_arrays_only(clf, data, tmp_path, monkeypatc
     monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
     place = Path(tmp_path) / "deep" / "state"
     score_heads(clf, data, "gates", **QUICK, checkpoint=place)
-    arrays, words = headviz.storage.files.unpack(place.read_bytes())
+    arrays, words = headviz.storage.store.unpack(place.read_bytes())
     assert set(arrays) == {"z", "first", "second", "kept", "updates"}
     assert set(words) == {"of"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headviz.answers.number import quintiles
 from headviz.errors import OptionError, TaskError
 from headviz.tasks import TASKS, Dataset, LengthFilter, sample, text_lengths
-from headviz.tasks.strata import limited, proportional
+from headviz.tasks.sampling import limited, proportional
 
 
 def _data(n: int = 900, seed: int = 0, shares: tuple[float, ...] = (0.6, 0.3, 0.1)) -> Dataset:

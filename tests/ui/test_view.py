@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from headviz.storage.home import START
+from headviz.storage.paths import START
 from headviz.ui.shell.view import FIELDS, LONGEST_TEXT, SHOWN_BY, View, from_address, link_path, to_address
 
 FULL = replace(

@@ -19,8 +19,7 @@ from ..progress import Cancel, Progress, part
 from ..results import Result
 from ..statistics.intervals import interval_of_mean, over_draws
 from ..statistics.significance import benjamini_hochberg, holm
-from ..storage.exchange import MaskLike
-from ..storage.restoring import restored
+from ..storage.exchange import MaskLike, restored
 from ..ties import grid_values, order_told, ordered, tied
 from . import published
 from .analysis import COST, ENDS, MASKABLE, METRIC, MICHEL, PAIRED, Analysis, Grid, Picture, Table, View, in_points

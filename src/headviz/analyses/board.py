@@ -9,7 +9,7 @@ from typing import Any
 
 from ..demo import DATA
 from ..results import Result
-from ..storage.restoring import restored
+from ..storage.exchange import restored
 from .grades import Grades
 
 FILE = "grades.json"

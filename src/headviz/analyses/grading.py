@@ -24,7 +24,7 @@ from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..scores.catalogue import SCORES, score_named
-from ..storage.restoring import restored
+from ..storage.exchange import restored
 from ..storage.store import Store, make_key
 from ..ties import DRAWS, grid_values, tied
 from .analysis import Analysis, Option

@@ -20,8 +20,7 @@ from ..heads import CLASSIFICATION, HeadId
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..statistics.significance import benjamini_hochberg
 from ..tasks import Dataset
-from ..tasks.sampling import require_size
-from ..tasks.strata import limited
+from ..tasks.sampling import limited, require_size
 from ..ties import in_order
 from .analysis import Analysis, Option
 from .common import first_draw, require_classes, require_seconds, subject

@@ -139,8 +139,7 @@ def roles(
     from ..scores import score_heads
     from ..tasks.dataset import require_dataset
     from ..tasks.loading import grammar_of
-    from ..tasks.sampling import require_size
-    from ..tasks.strata import limited
+    from ..tasks.sampling import limited, require_size
 
     require_model(clf)
     require_dataset(data)

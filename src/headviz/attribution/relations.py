@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..evaluation.places import text_numbers
 from ..tasks.tokenizing import alone_with
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class Tokens:
 
     @classmethod
     def of(cls, encoding: Encoding, rare: frozenset[int], links: Mapping[str, Pairs] | None = None) -> Tokens:
-        special, types = np.array(encoding.special, dtype=bool), text_numbers(encoding)
+        special, types = np.array(encoding.special, dtype=bool), encoding.text_numbers
         ids = np.array(encoding.ids, dtype=np.int64)
         return cls(ids, types, special, np.isin(ids, list(rare)) & ~special, links or {})
 

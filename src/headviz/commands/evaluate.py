@@ -16,7 +16,7 @@ from ..errors import OptionError
 from ..evaluation.dispatch import evaluate
 from ..evaluation.plain import class_order, undefined_for
 from ..models.stand_in import ZERO
-from ..storage.restoring import restored
+from ..storage.exchange import restored
 from ..tasks import points_in
 from .common import (
     ablation_of,

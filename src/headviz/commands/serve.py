@@ -19,8 +19,7 @@ from urllib.request import urlopen
 from .. import plugins
 from ..errors import OptionError, UserError, unknown_choice
 from ..models.named import NAMED
-from ..storage.home import ROOTS, START
-from ..storage.paths import outside_path
+from ..storage.paths import ROOTS, START, outside_path
 from ..tasks import TASKS
 from .number_types import short, whole
 

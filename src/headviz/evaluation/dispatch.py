@@ -17,13 +17,11 @@ from ..models.stand_in import RESAMPLE, ZERO, StandIn
 from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
-from .donors import Donors, TextRows
+from .donors import Donors, PlaceMeans, TextRows
 from .evaluator import Evaluator
-from .evaluator_options import EvaluatorOptions
+from .evaluator_options import AUTO, EvaluatorOptions
 from .mask_evaluator import MaskEvaluator
-from .place_means import PlaceMeans
 from .plain import BATCH_TOKENS, Evaluation, check_inputs, class_order, gold_for
-from .precision import AUTO
 from .stand_ins import required, standing_in
 from .translation import TranslationEvaluator, TranslationOptions, evaluate_translation
 

@@ -1,8 +1,13 @@
-"""Resampling: in the place of a head that is off stands its output in another example of a reference.
+"""In the place of a head that is off stands what it puts out for other texts, chosen by the text at hand.
 
-Each text draws a donor among the reference's texts that are at least as long (of the 8 longest, where fewer are), never
-itself. At each place stands the donor's output at that place; behind a shorter donor's end, the mean over its tokens.
-The draw depends on the text and the seed alone, not on its place in the data. Donors are read with every head on.
+Resampling: its output in another example of a reference. Each text draws a donor among the reference's texts that are
+at least as long (of the 8 longest, where fewer are), never itself. At each place stands the donor's output at that
+place; behind a shorter donor's end, the mean over its tokens. The draw depends on the text and the seed alone, not on
+its place in the data. Donors are read with every head on.
+
+The mean by place: its mean output over tokens of the same kind in a reference, taken with every head on. The kinds are
+the first token, a delimiter inside, the last delimiter, words of the first text and words of the second. A kind that
+the reference does not have takes the mean over all tokens.
 
 Shapes: N rows of a chunk, h heads present, d head size, W = h·d.
 """
@@ -28,6 +33,18 @@ if TYPE_CHECKING:
     from ..models.fast.packing import Chunk
     from ..models.fast.stages import Stages
     from ..tasks import Dataset
+
+FIRST, INNER, LAST, WORDS, PAIR = KINDS = tuple(range(5))  # a token's kind of place, see above
+
+
+def kinds_of(encoding: Encoding) -> np.ndarray:
+    """The kind of each token."""
+    special = np.array(encoding.special, dtype=bool)
+    kinds = np.where(special, INNER, np.where(encoding.text_numbers == 0, WORDS, PAIR))
+    kinds[-1] = LAST if special[-1] else kinds[-1]
+    kinds[0] = FIRST if special[0] else kinds[0]
+    return kinds
+
 
 POOL = 8  # texts among which a donor is drawn, at least
 MOST = 2 * 2**30  # bytes of kept outputs
@@ -142,3 +159,41 @@ def _outputs(
                 rows[layer][start : start + length] = text[:length]
                 rows[layer][start + length] = text[:length].mean(dim=0)
     return rows
+
+
+class PlaceMeans(TextRows):
+    """Per layer five rows, one for each kind."""
+
+    draws = 1
+
+    @torch.inference_mode()
+    def __init__(
+        self,
+        clf: Classifier,
+        reference: Dataset,
+        stand_in: StandIn,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> None:
+        self.stand_in, self.examples = stand_in, len(reference)
+        encodings = encode_data(clf, reference)
+        total = [torch.zeros(len(KINDS), h * clf.head_size, dtype=torch.float64) for h in clf.heads_per_layer]
+        count = torch.zeros(len(KINDS), dtype=torch.float64)
+        for index in tracked(batches([len(e) for e in encodings], BATCH_TOKENS), progress, cancel, size=len):
+            call = clf.filled(None).call(keep_outputs=True)
+            clf.forward(clf.collate([encodings[i] for i in index]), call)
+            for text, i in enumerate(index):
+                kinds = torch.from_numpy(kinds_of(encodings[i]))
+                count += torch.bincount(kinds, minlength=len(KINDS))
+                for layer, outputs in enumerate(call.outputs):
+                    rows = outputs[text, :, : len(kinds)].transpose(0, 1).flatten(1).double().cpu()
+                    total[layer].index_add_(0, kinds, rows)
+        self.rows = []
+        for summed in total:
+            means = summed / count.clamp(min=1)[:, None]
+            means[count == 0] = summed.sum(dim=0) / count.sum()
+            self.rows.append(means.to(dtype=clf.dtype, device=clf.device))
+
+    def places(self, text: Encoding, draw: int) -> list[int]:
+        found: list[int] = kinds_of(text).tolist()
+        return found

@@ -32,11 +32,9 @@ from ..progress import Cancel, Progress, stop_if, tracked
 from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
 from .donors import TextRows
-from .evaluator_options import EvaluatorOptions
-from .growing import Growing, partial, parts
-from .mask_evaluator import MaskEvaluator
+from .evaluator_options import Agreement, EvaluatorOptions, chosen, dtype_of, name_of
+from .mask_evaluator import Growing, MaskEvaluator, partial, parts
 from .plain import Evaluation, class_order, constants_for, counts_for, encode_data, gold_for, metrics_for, stands_in
-from .precision import Agreement, chosen, dtype_of, name_of
 from .state_cache import Name, Slot, State, StateCache, plan
 
 if TYPE_CHECKING:

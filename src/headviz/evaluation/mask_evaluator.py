@@ -1,26 +1,123 @@
-"""What an evaluator of many masks can be asked, whatever its model answers with."""
+"""What an evaluator of many masks can be asked, whatever its model answers with.
+
+An answer may grow: a few examples are looked at first. The parts are prefixes of one seeded order that is proportional
+to the classes, so a later part contains the earlier ones. A comparison on a part has an interval that allows for
+looking again: all parts before the last together miss the truth in ``WATCHING`` of the cases, shared equally among them
+(the union bound). The last one, on all examples, is the usual comparison. ``bench/coverage_of_looks.py`` measures how
+often all of them hold the truth.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from ..answers.comparison import Answers, Comparison
+from ..answers.comparison import Answers, Comparison, Delta
 from ..errors import ModelError
 from ..heads import HeadMask
 from ..models.base import TransformerModel
 from ..models.digest import weights_state
-from ..progress import Cancel, Progress
+from ..progress import Cancel, Progress, tracked
+from ..results import Result
 from ..storage.exchange import MaskLike
-from .growing import Growing
+from ..tasks import sampling
 from .plain import Evaluation
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
+
+FIRST = 8  # examples of the first part; each further part doubles them
+MOST = 0.6  # share of the examples beyond which no part but the whole is worth a look
+WATCHING = 0.01  # how often one of the parts before the last may miss the truth
+ENOUGH = 64  # examples from which a metric other than accuracy has an interval: it hangs on a class that may be rare
+AT_ONCE = 1e10  # operations of an evaluation that is over before a part of it could be read,
+SOON = 1e11  # and of one that is over soon after: one part of it is enough
+GPU_FASTER = 2000  # times as many operations a second as a processor, at the least
+
+
+@dataclass(frozen=True, eq=False)
+class Growing(Result):
+    """A comparison on ``n`` of ``of`` examples; on all of them it is ``Evaluator.compare``'s.
+
+    ``index`` are the positions of the examples in the data; ``gold`` are their labels, ``full`` and ``masked`` what was
+    answered to them.
+    """
+
+    comparison: Comparison
+    index: NDArray[np.int64]
+    gold: NDArray
+    full: NDArray
+    masked: NDArray
+    of: int
+
+    @property
+    def n(self) -> int:
+        return len(self.index)
+
+    @property
+    def final(self) -> bool:
+        return self.n == self.of
+
+    def extra(self) -> dict[str, Any]:
+        return {"n": self.n, "final": self.final}
+
+
+def looks(n: int) -> list[int]:
+    """How many examples each part before the last has."""
+    return [FIRST << i for i in range(n.bit_length()) if FIRST << i <= MOST * n]
+
+
+def level(n: int) -> float:
+    """The level of the interval of each part before the last."""
+    return 1 - WATCHING / max(1, len(looks(n)))
+
+
+def in_order(data: Dataset, seed: int = 0) -> NDArray[np.int64]:
+    """Positions of the examples, so that every prefix has each class in proportion, to within one example."""
+    rank = sampling.ranks(data, seed)
+    group = np.zeros(len(data), dtype=np.int64) if data.labels is None else data.answer.groups(data)[0]
+    place = np.empty(len(data))
+    for one in np.unique(group):
+        members = np.flatnonzero(group == one)
+        place[members[np.argsort(rank[members], kind="stable")]] = (np.arange(len(members)) + 0.5) / len(members)
+    return np.lexsort((rank, place))
+
+
+def parts(data: Dataset, operations: float, device: torch.device) -> list[NDArray[np.int64]]:
+    """The examples that each part adds; two parts or one where a whole evaluation takes few operations."""
+    operations /= GPU_FASTER if device.type == "cuda" else 1
+    if operations <= AT_ONCE:
+        return [np.arange(len(data))]
+    ends = looks(len(data))
+    return np.split(in_order(data), ends if operations > SOON else ends[-2:-1])
+
+
+def partial(data: Dataset, index: NDArray[np.int64], full: NDArray, masked: NDArray) -> Growing:
+    """The comparison on some of the examples; ``full`` and ``masked`` are the answers to these alone."""
+    answers = data.answer.answers(data.gold[index], full, data.label_names)
+    found = answers.compare(masked, data.task.metrics, level=level(len(data)), tested=False)
+    untested = replace(found, deltas=tuple(map(_untested, found.deltas)))
+    return Growing(untested, index, answers.gold, full, masked, len(data))
+
+
+def _untested(found: Delta) -> Delta:
+    """Without p, which is not for a test that may be repeated, and without an interval where there are too few."""
+    unknown = float("nan")
+    if found.metric == "accuracy" or found.n >= ENOUGH:
+        return replace(found, p_value=unknown)
+    return replace(found, p_value=unknown, interval_low=unknown, interval_high=unknown)
 
 
 class MaskEvaluator(ABC):
@@ -128,3 +225,38 @@ class MaskEvaluator(ABC):
         found = self.compare(whole, reference, progress=progress, cancel=cancel)
         known, n = self.answers(reference), len(self.data)
         yield Growing(found, np.arange(n), known.gold, known.full, self.predictions(whole), n)
+
+
+def toggles(present: HeadMask, mask: HeadMask) -> list[HeadMask]:
+    """The mask with each head of the model switched once, the cheapest first: those of the last layers."""
+    return [mask.toggled([head]) for head in sorted(present.kept, reverse=True)]
+
+
+def compute_ahead(
+    evaluator: MaskEvaluator,
+    mask: MaskLike | None = None,
+    *,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> None:
+    """Evaluate every mask that a click on a head may ask for next, as far as there is room for results.
+
+    The first one keeps the states of the mask itself, from which the others and later clicks start.
+    """
+    present = evaluator.clf.present
+    masks = toggles(present, evaluator.whole(mask))[: evaluator.room]
+    for number, one in enumerate(tracked(masks, progress, cancel)):
+        evaluator.predictions(one, keep=number == 0, cancel=cancel)
+
+
+def give_way() -> None:
+    """This thread alone computes on one core and lets all others go first, where the system has a way to say so.
+
+    ``torch.set_num_threads`` would hold for every thread of the process.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+    for library in (Path(torch.__file__).parent / "lib").glob("libgomp*"):
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(str(library)).omp_set_num_threads(1)

@@ -45,6 +45,17 @@ class Encoding(NamedTuple):
         """A text that is classified has no reference."""
         return None
 
+    @property
+    def text_numbers(self) -> np.ndarray:
+        """0 for tokens of the first text, 1 for the second. Families without token types get them from delimiters."""
+        types = np.array(self.types, dtype=np.int64)
+        if not types.any():
+            words = np.flatnonzero(~np.array(self.special, dtype=bool))
+            gaps = np.flatnonzero(np.diff(words) > 1)
+            if len(gaps):
+                types[words[gaps[0]] + 2 :] = 1
+        return types
+
 
 @dataclass(frozen=True, eq=False, repr=False)  # one line for a notebook, as every model has
 class Classifier(TransformerModel):

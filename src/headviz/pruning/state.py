@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import OptionError, RunError
-from ..storage.files import pack, unpack
+from ..storage.store import pack, unpack
 from ..storage.writing import replace_file
 from .options import read_options
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import OptionError, RunError, UserError
-from ..storage.home import home
-from ..storage.paths import opened, read_small
+from ..storage.paths import home, opened, read_small
 from ..storage.writing import FULL, DiskError, disk_error, replace_file
 from .process import monotonic, place
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
-from ..storage.sqlite_errors import FULL, LOCKED, meaning
-from ..storage.strict_disk import private_folder
+from ..storage.strict_disk import FULL, LOCKED, meaning, private_folder
 from .files import DiskFull, disk_errors, runs_home
 from .migrations import MIGRATIONS, migrate
 from .process import monotonic

@@ -17,8 +17,7 @@ import numpy as np
 
 from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress
-from ..storage.files import pack, unpack
-from ..storage.store import Store, make_key
+from ..storage.store import Store, make_key, pack, unpack
 from ..storage.writing import replace_file
 from .chunk import filled_part, reference_part
 

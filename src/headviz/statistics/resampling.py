@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ..errors import TaskError, is_one_of, unknown_choice
@@ -117,13 +118,12 @@ def class_swap_p(joint: Joint, metric: str, seed: int = 0) -> float:
     gold, full, masked, count = (cells[changed] for cells in joint[:4])
     if not len(gold):
         return float("nan") if np.isnan(full_value) else 1.0
-    from scipy.sparse import csr_array
-
     # what a swap in each cell does to the full model's answers, [K, C]
     cell, one = np.arange(len(gold)), np.ones(len(gold), dtype=np.int64)
     mended = (masked == gold).astype(np.int64) - (full == gold)
-    to_right = csr_array((mended, (cell, gold)), (len(gold), c))
-    to_said = csr_array((one, (cell, masked)), shape=(len(gold), c)) - csr_array((one, (cell, full)), (len(gold), c))
+    table = scipy.sparse.csr_array
+    to_right = table((mended, (cell, gold)), shape=(len(gold), c))
+    to_said = table((one, (cell, masked)), shape=(len(gold), c)) - table((one, (cell, full)), shape=(len(gold), c))
     rng, deltas = np.random.default_rng(seed), []
     for rows in _rows(SWAPS, max(len(gold), c)):
         moved = rng.binomial(count, 0.5, size=(rows, len(gold)))
@@ -149,9 +149,7 @@ def pearson(gold: NDArray, predicted: NDArray) -> float:
 
 def ranks(values: NDArray) -> Floats:
     """Average ranks along the last axis."""
-    from scipy.stats import rankdata
-
-    return np.asarray(rankdata(values, axis=-1))
+    return np.asarray(scipy.stats.rankdata(values, axis=-1))
 
 
 def spearman(gold: NDArray, predicted: NDArray) -> float:

@@ -2,23 +2,27 @@
 
 A mask is hexadecimal digits, a list of heads, ``{layer: [heads that are off]}`` as ``prune_heads`` takes it, a
 ``config.json`` whose ``pruned_heads`` says the same, a table of ones (kept) and zeros, or headviz's own JSON. Scores
-are a table, one row per layer, or headviz's own JSON. Files end in ``.json``, ``.npy`` or ``.txt``.
+are a table, one row per layer, or headviz's own JSON. Files end in ``.json``, ``.npy`` or ``.txt``. ``restored`` reads
+other results back from their JSON.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import io
 import json
-from collections.abc import Collection, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from types import UnionType
+from typing import Any, Protocol, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from ..errors import MaskError, OptionError, require_kind, shown
 from ..heads import MOST, HeadId, HeadMask, HeadScores, head_of, parse_heads
 from .paths import out_file, outside_path
 from .writing import disk_errors, replace_file
-
-if TYPE_CHECKING:
-    import numpy as np
 
 FILES = (".json", ".npy", ".txt")
 ZERO = "zero"  # nothing stands in the place of a head that is off
@@ -86,8 +90,6 @@ def _sides(rows: Any) -> tuple[int, ...]:
 
 
 def _listed(table: Any) -> Any:
-    import numpy as np
-
     return (table if hasattr(table, "tolist") else np.asarray(table)).tolist()  # a DataFrame has no tolist
 
 
@@ -196,8 +198,6 @@ def read_scores(given: Any, name: str = "imported") -> HeadScores:
     >>> headviz.read_scores([[0.5, None], [0.1, 0.9]]).ranked()[0]
     HeadId(layer=1, head=1)
     """
-    import numpy as np
-
     read = _content(given) if _names_file(given) else given
     record: Mapping[str, Any] = read if isinstance(read, Mapping) else {"values": read}
     values = _table(record.get("values"))
@@ -244,8 +244,6 @@ def _names_file(given: Any) -> bool:
 
 def _content(given: str | Path) -> Any:
     """What a file holds: an array, what JSON reads, or a text."""
-    import numpy as np
-
     path = outside_path(given, "the file")
     if not path.is_file():
         raise OptionError(f"There is no file {shown(str(path))}.")
@@ -261,10 +259,6 @@ def _content(given: str | Path) -> Any:
 
 
 def _write(path: str | Path, table: np.ndarray, texts: Mapping[str, str]) -> Path:
-    import io
-
-    import numpy as np
-
     place = out_file(path, "file")
     ending = place.suffix.lower()
     if ending not in (".npy", *texts):
@@ -282,8 +276,6 @@ def _write(path: str | Path, table: np.ndarray, texts: Mapping[str, str]) -> Pat
 
 
 def _table(given: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
-    import numpy as np
-
     try:
         table = np.array(given, dtype=np.float64)  # None becomes NaN
     except (TypeError, ValueError):
@@ -365,3 +357,38 @@ def _is_row(row: Any, heads: int) -> bool:
     if not isinstance(row, list | tuple) or len(row) != heads:
         return False
     return all(not isinstance(v, str) and not getattr(v, "shape", ()) and v in (0, 1) for v in row)
+
+
+def restored(kind: Any, value: Any, shape: tuple[int, int]) -> Any:
+    """A value of a result's JSON as a ``kind``: the inverse of ``results.plain``.
+
+    Null is NaN again where a number belongs. ``shape`` is layers × heads of the result's masks.
+    """
+    if get_origin(kind) in (Union, UnionType):
+        return None if value is None else restored(get_args(kind)[0], value, shape)
+    if kind is float:
+        return float("nan") if value is None else float(value)
+    if kind is HeadMask:
+        return HeadMask.from_hex(value, *shape)
+    if kind is HeadId:
+        return HeadId.parse(value)
+    if get_origin(kind) is np.ndarray:
+        return np.array(value, dtype=float)
+    if get_origin(kind) is tuple:
+        inner = get_args(kind)
+        kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(restored(k, v, shape) for k, v in zip(kinds, value, strict=True))
+    if dataclasses.is_dataclass(kind):
+        return _object(kind, value, shape)
+    return value
+
+
+def made_by(function: Callable[..., Any]) -> Any:
+    """The type that a function says it returns, one that its module knows."""
+    return vars(sys.modules[function.__module__])[function.__annotations__["return"]]
+
+
+def _object(kind: Any, value: Mapping[str, Any], shape: tuple[int, int]) -> Any:
+    hints = get_type_hints(kind)
+    names = [f.name for f in dataclasses.fields(kind) if f.name in value]
+    return kind(**{name: restored(hints[name], value[name], shape) for name in names})

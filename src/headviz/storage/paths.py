@@ -1,7 +1,7 @@
 """Paths that come from outside: the command line, a page, a plan, an environment variable.
 
 ``outside_path`` is the one way from a text to a ``Path``. It says in one line what is wrong with a text that names no
-place, so that no later call meets a path which the system cannot take.
+place, so that no later call meets a path which the system cannot take. ``home`` is where headviz writes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -140,3 +141,26 @@ def _refused(what: str, given: object, why: str) -> OptionError:
     shown = shown if len(shown) <= 80 else shown[:60] + "…" + shown[-15:]
     clean = "".join(c if c.isprintable() else "?" for c in shown)
     return OptionError(f"{what[0].upper()}{what[1:]}: '{clean}' {why}. Give another path.", code="path")
+
+
+VARIABLE = "HEADVIZ_HOME"  # the folder for everything that headviz writes
+ROOTS = "HEADVIZ_ROOTS"  # folders that the dashboard may read, separated like PATH
+START = "HEADVIZ_START"  # the query of what the dashboard's plain address opens
+
+
+def home() -> Path:
+    """``$HEADVIZ_HOME``, else the checkout's ``cache/``, else the user's cache folder.
+
+    The folder is not created here. It must be on a local disk: SQLite's locks fail on network file systems.
+    """
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        return outside_path(chosen, VARIABLE, look=False).absolute()
+    checkout = Path(__file__).resolve().parents[3]
+    if (checkout / "pyproject.toml").is_file() and (checkout / "cache").is_dir():
+        return checkout / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "headviz"
+    if os.name == "nt":
+        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "headviz" / "cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headviz"

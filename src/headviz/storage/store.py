@@ -6,6 +6,8 @@ headviz is deleted and computed again.
 Do not keep the only copy of anything here: entries are deleted when the size limit is reached.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
@@ -21,18 +23,21 @@ from pathlib import Path
 
 import diskcache
 import numpy as np
+import safetensors.numpy
 
 from .. import plugins
 from ..errors import OptionError
-from .files import pack, unpack
-from .home import home
-from .sqlite_errors import DAMAGED, ERRORS, FULL, meaning
+from .paths import home
 from .strict_disk import (
+    DAMAGED,
+    ERRORS,
+    FULL,
     LOCK_SECONDS,
     SETTINGS,
     ForeignEntryError,
     StrictDisk,
     is_ours,
+    meaning,
     own_file,
     private_folder,
     reader,
@@ -312,3 +317,20 @@ def _shared(folder: Path, limit: int) -> Store:
 def default_store() -> Store:
     """The store under ``home()``; one object per process and folder."""
     return _shared(home() / "store", limit_from_environment())
+
+
+def pack(arrays: Mapping[str, np.ndarray], words: Mapping[str, str] | None = None) -> bytes:
+    """The bytes of a safetensors file with ``words`` in its header."""
+    return safetensors.numpy.save(
+        {name: np.asarray(array, order="C") for name, array in arrays.items()}, dict(words or {})
+    )
+
+
+def unpack(raw: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The inverse of ``pack``: arrays and words; a ``ValueError`` for bytes of another form."""
+    try:
+        arrays = safetensors.numpy.load(raw)
+    except safetensors.SafetensorError as error:
+        raise ValueError(str(error)) from error
+    size = int.from_bytes(raw[:8], "little")
+    return arrays, json.loads(raw[8 : 8 + size]).get("__metadata__", {})

@@ -4,6 +4,8 @@ diskcache pickles what it stores, so anybody who can write to its folder could r
 reads it. Here keys are text and values are bytes; rows, files and databases of any other form are refused.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import re
@@ -17,7 +19,33 @@ from typing import Any
 
 import diskcache
 
-from .sqlite_errors import DAMAGED, ERRORS, FULL, meaning
+# sqlite3 also fails to decode the text of its own error where a damaged name stands in it
+ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError)
+LOCKED, FULL, DAMAGED, OTHER = "locked", "full", "damaged", "other"
+_MEANING = {
+    sqlite3.SQLITE_BUSY: LOCKED,
+    sqlite3.SQLITE_LOCKED: LOCKED,
+    sqlite3.SQLITE_FULL: FULL,
+    sqlite3.SQLITE_IOERR_SHMSIZE: FULL,  # no room for the index that readers share
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
+    sqlite3.SQLITE_NOTADB: DAMAGED,
+}
+_DAMAGED_SCHEMA = ("malformed database schema", "no such table", "no such column", "has no column named")
+_PRIMARY = 0xFF  # the low byte of an extended result code is the code itself
+
+
+def meaning(error: Exception) -> str:
+    """What an error of SQLite means, one of LOCKED, FULL, DAMAGED, OTHER. Nothing else looks into these errors."""
+    if isinstance(error, UnicodeDecodeError):
+        return DAMAGED
+    code = getattr(error, "sqlite_errorcode", None)  # errors of Python's own, such as a closed database, have none
+    if code is None:
+        return OTHER
+    # for a damaged table definition SQLite gives its general error code; only the text says more
+    if code == sqlite3.SQLITE_ERROR and any(words in str(error) for words in _DAMAGED_SCHEMA):
+        return DAMAGED
+    return _MEANING.get(code) or _MEANING.get(code & _PRIMARY, OTHER)
+
 
 INLINE = 32 * 2**10  # bytes; smaller values live in the database, larger ones in files of their own
 LOCK_SECONDS = 10.0

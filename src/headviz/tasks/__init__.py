@@ -7,10 +7,8 @@ finds the model's output for each class of a task; ``metrics`` evaluates predict
 from ..answers.class_names import label_map
 from ..answers.metrics import METRICS, constant, metric, metrics, points_in, why_undefined
 from .catalogue import TASKS, Task, get_task
-from .dataset import Dataset, Example
+from .dataset import Dataset, Example, LengthFilter, SampleReport, chosen_on, trained_on
 from .loading import check_request, load_task
-from .overlap import chosen_on, trained_on
-from .sample_report import LengthFilter, SampleReport
 from .sampling import DEFAULT_SAMPLES, sample, text_lengths
 
 __all__ = [

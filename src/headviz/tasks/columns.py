@@ -12,10 +12,9 @@ import numpy as np
 
 from ..answers.class_names import match_names
 from ..errors import TaskError
-from . import doubts
 from .catalogue import Task
 from .dataset import NO_SLICE
-from .readers import Table
+from .readers import Table, separator_hint
 
 UNLABELLED = "-"  # marks examples of the NLI corpora on which the annotators did not agree
 MAX_CLASSES = 200
@@ -49,7 +48,7 @@ def require(table: Table, columns: Sequence[str], how: str, options: Sequence[st
     if missing:
         raise TaskError(
             f"{table.name} has no column {' and no column '.join(repr(c) for c in missing)}. "
-            f"Its columns are: {', '.join(table.columns)}. {how}{doubts.of_header(table)}",
+            f"Its columns are: {', '.join(table.columns)}. {how}{header_doubt(table)}",
             options=tuple(options),
         )
 
@@ -78,7 +77,7 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> C
         raise TaskError(f"{table.name} has no row with both a text and a label. Check which columns hold them.")
 
     texts = [_texts(table, c, keep) for c in mapping.texts]
-    notes += doubts.of_texts(table, mapping.texts, keep, published=lenient)
+    notes += text_doubts(table, mapping.texts, keep, published=lenient)
     labels, of_labels = LABELS[task.job](table, mapping.label, keep, task)
     notes += [] if lenient else of_labels
     slices = None
@@ -229,7 +228,7 @@ def _class_indices(table: Table, column: str, keep: Sequence[int], task: Task) -
         )
     labels = np.array([index[t] for t in texts], dtype=np.int64)
     if task.name == "custom":  # its classes are those of the files
-        return labels, doubts.of_labels(table, task.label_names, labels, keep)
+        return labels, label_doubts(table, task.label_names, labels, keep)
     if any(t not in task.label_names and t.isdecimal() for t in index):
         return labels, ["numeric labels read as " + ", ".join(f"{i} = {n}" for i, n in enumerate(task.label_names))]
     return labels, []
@@ -249,3 +248,67 @@ def _label_lookup(found: Sequence[str], names: Sequence[str]) -> dict[str, int]:
         elif text.isdecimal() and len(text) <= 9 and int(text) < len(names):
             lookup[text] = int(text)
     return lookup
+
+
+# Notes about what looks wrong in a file that can be read. Nothing is changed: an empty text is a text (published data
+# have some), and a rare label may be intended. ---------------------------------------------------------------------
+
+
+RARE = 0.1  # of an even share of the rows: a label with fewer rows may be a mistake
+MOST_NAMED = 3
+
+
+def header_doubt(table: Table) -> str:
+    """Why the expected columns are missing, if the header shows it."""
+    names = list(table.columns)
+    if table.name.lower().endswith(".tsv") and any(_wrapped(n) for n in names):
+        return " The header is quoted, and in a .tsv quotation marks are ordinary characters; save it as .csv."
+    return separator_hint(table.name, names)
+
+
+def text_doubts(table: Table, columns: Sequence[str], keep: Sequence[int], published: bool) -> list[str]:
+    """Notes about empty texts, and about fields of a tsv file that another program seems to have quoted."""
+    notes = []
+    empty = [(i, c) for i in keep for c in columns if not table.columns[c][i].strip()]
+    if empty:
+        what = "1 text is empty" if len(empty) == 1 else f"{len(empty):,} texts are empty"
+        notes.append(f"{what} ({_first(table, empty)}) and measured so; fill in or remove what is not meant")
+    if not published and table.name.lower().endswith(".tsv"):
+        quoted = [(i, c) for i in keep for c in columns if _quoted(table.columns[c][i])]
+        if quoted:
+            what = "1 text looks" if len(quoted) == 1 else f"{len(quoted):,} texts look"
+            notes.append(
+                f"{what} quoted by another program ({_first(table, quoted)}): in a .tsv quotation marks are read as "
+                "text; save the file as .csv to have them taken off"
+            )
+    return notes
+
+
+def label_doubts(table: Table, names: Sequence[str], labels: np.ndarray, keep: Sequence[int]) -> list[str]:
+    """Notes about labels so rare that they may be mistakes, with the first row of each."""
+    counts = np.bincount(labels, minlength=len(names))
+    rare = [k for k, n in enumerate(counts.tolist()) if 0 < n <= RARE * len(keep) / len(names)]
+    if not rare:
+        return []
+    said = [
+        f"'{names[k][:40]}' is the label of {counts[k]:,} of {len(keep):,} rows only "
+        f"({table.at(keep[int(np.argmax(labels == k))])})"
+        for k in rare[:MOST_NAMED]
+    ]
+    more = f"; {len(rare) - MOST_NAMED} more labels are as rare" if len(rare) > MOST_NAMED else ""
+    return [f"{', '.join(said)}{more}: a mistake? Every label counts as a class"]
+
+
+def _first(table: Table, cells: Sequence[tuple[int, str]]) -> str:
+    row, column = cells[0]
+    return f"{'the first: ' if len(cells) > 1 else ''}{table.at(row)}, column '{column}'"
+
+
+def _wrapped(text: str) -> bool:
+    return len(text) > 1 and text[0] == text[-1] == '"'
+
+
+def _quoted(text: str) -> bool:
+    """Whether a field is quoted as in csv: in quotation marks, and those inside doubled."""
+    inside = text[1:-1]
+    return _wrapped(text) and '""' in inside and '"' not in inside.replace('""', "")

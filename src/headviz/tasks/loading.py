@@ -5,24 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..answers.number import NUMBER
 from ..errors import TaskError, shown
+from ..storage.downloads import obtain
 from ..storage.paths import outside_path
 from . import columns
 from .catalogue import Task, check_split, get_task
-from .columns import Mapping
-from .dataset import Dataset
-from .hub import read_hub
-from .readers import FORMATS, Table, read_table
-from .strata import limited
-from .translation import local_pairs
+from .columns import Mapping, require
+from .dataset import NO_SLICE, Dataset
+from .readers import FORMATS, Table, read_parquet, read_table
+from .sampling import limited
 
-READERS = {"sentence": local_pairs}  # by job, where a file is not texts with a column of labels
 _OTHER_STEMS = {"dev": ("validation",)}
 _MAPPING = ("text_columns", "label_column")
 _MAP_LOCAL = "Name the right ones (--text-columns, --label-column; text_columns=, label_column=)."
@@ -275,3 +275,154 @@ def _other_labels(task: Task, split: str, folder: Path, path: Path, label: str) 
         return []
     table = read_table(other)
     return table.columns.get(label, [])
+
+
+_MAP = "Name the source and the reference (--text-columns SOURCE,TARGET, text_columns=)."
+NESTED = "translation"  # published parquet files hold one column of {language: sentence}
+
+
+def local_pairs(
+    task: Task, split: str, path: Path, columns: Sequence[str] | None, label: str | None, slice_column: str | None
+) -> Dataset:
+    """Sentences of a tsv, csv, jsonl or parquet file. A file of two columns may lack a header row.
+
+    The sources become ``texts``, the references ``pairs``; there are no labels.
+    """
+    if label is not None:
+        raise TaskError(f"Task '{task.name}' is a translation and has no label column.")
+    headerless = task.source.local_columns if columns is None else None
+    table = _flat(read_table(path, headerless))
+    if columns is None:
+        columns = task.source.local_columns
+    elif len(columns) != 2:
+        raise TaskError(f"A translation needs two columns, source and reference, not {', '.join(columns)}.")
+    if slice_column is None and task.slice_name in table.columns:
+        slice_column = task.slice_name
+    require(table, (*columns, *([slice_column] if slice_column else [])), _MAP, ("text_columns",))
+    sources, references = (_sentences(table, c) for c in columns)
+    slices = None
+    if slice_column is not None:
+        slices = tuple(str(c or "").strip() or NO_SLICE for c in table.columns[slice_column])
+    notes: tuple[str, ...] = ()
+    if path.suffix.lower() in (".tsv", ".csv") and table.lines[0] == 1:
+        notes = (f"{table.name} was read without a header row; its first pair: {sources[0]!r}, {references[0]!r}",)
+    return Dataset(
+        task,
+        split,
+        texts=sources,
+        pairs=references,
+        slices=slices,
+        slice_name=slice_column,
+        origin=f"file: {table.name}",
+        notes=notes,
+    )
+
+
+def _flat(table: Table) -> Table:
+    """The table with a column for each language in place of one column of {language: sentence}."""
+    cells = table.columns.get(NESTED)
+    if not cells or not isinstance(cells[0], dict):
+        return table
+    spread: dict[str, list[Any]] = {str(language): [] for language in cells[0]}
+    for i, cell in enumerate(cells):
+        if not isinstance(cell, dict) or set(cell) != set(cells[0]):
+            raise TaskError(f"{table.at(i)}: column '{NESTED}' does not hold {' and '.join(spread)}.")
+        for language, sentence in cell.items():
+            spread[str(language)].append(sentence)
+    rest = {name: values for name, values in table.columns.items() if name != NESTED}
+    return Table(table.name, spread | rest, table.lines, table.broken, table.place)
+
+
+def _sentences(table: Table, column: str) -> tuple[str, ...]:
+    cells = table.columns[column]
+    for i, cell in enumerate(cells):
+        if not isinstance(cell, str) or not cell.strip():
+            empty = cell is None or isinstance(cell, str)
+            what = "nothing" if empty else f"{type(cell).__name__} {cell!r}, not text,"
+            raise TaskError(f"{table.at(i)}: {what} in column '{column}'. Fill it in or remove the row.")
+    return tuple(cells)
+
+
+READERS = {"sentence": local_pairs}  # by job, where a file is not texts with a column of labels
+
+
+# parquet files of the Hugging Face hub, read through its own client and cache -----------------------------------------
+
+
+def read_hub(repo: str, filename: str, columns: Sequence[str], task: str) -> Table:
+    """Columns of one parquet file of a dataset repository; downloaded once, then read from the cache."""
+    path = fetch(repo, filename, task)
+    try:
+        return read_parquet(path, columns)
+    except TaskError as error:
+        raise TaskError(
+            f"The downloaded copy of {repo}/{filename} is damaged or incomplete. Delete {path} and try again."
+        ) from error
+
+
+def fetch(repo: str, filename: str, task: str) -> Path:
+    """Path of the file in the hub's cache; in a dashboard, of one that is there or that a user asked for."""
+    cached, fetched = partial(_cached, repo, filename), partial(_fetched, repo, filename, task)
+    shown = f"{get_task(task).title} ({repo})"
+    return obtain(f"task {task}", cached, fetched, partial(_fetch_all, task), shown, f": {' and '.join(_files(task))}")
+
+
+def _files(task: str) -> list[str]:
+    """What the dashboard reads of a task."""
+    return [get_task(task).source.hub_file(split) for split in ("train", "dev")]
+
+
+def _fetch_all(task: str) -> None:
+    for filename in _files(task):
+        _fetched(str(get_task(task).source.repo), filename, task)
+
+
+def _cached(repo: str, filename: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    # hf_hub_download sends a request, also with local_files_only: its client asks the hub for a list of programs
+    file = try_to_load_from_cache(repo, filename, repo_type="dataset")
+    return Path(file) if isinstance(file, str) else None
+
+
+def _fetched(repo: str, filename: str, task: str) -> Path:
+    """The file after a download. If a token is needed it is taken from the environment."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        GatedRepoError,
+        HfHubHTTPError,
+        LocalEntryNotFoundError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+    )
+
+    # HfHubHTTPError inherits OSError and the base class of the HTTP library that this version of the client uses.
+    # Together they cover refused, timed out and interrupted connections and a full disk.
+    broken_off: tuple[type[BaseException], ...] = HfHubHTTPError.__bases__
+
+    what = f"{repo}/{filename}"
+    local = f"or give local files (--data FOLDER, data=), with train and dev files of task '{task}'"
+    try:
+        return Path(hf_hub_download(repo, filename, repo_type="dataset"))
+    except (LocalEntryNotFoundError, OfflineModeIsEnabled) as error:
+        raise TaskError(
+            f"{what} is not in the cache and the hub cannot be reached. Go online (and unset HF_HUB_OFFLINE), {local}."
+        ) from error
+    except GatedRepoError as error:
+        raise TaskError(
+            f"{repo} asks for its terms to be accepted: do so on its page and set HF_TOKEN, {local}."
+        ) from error
+    except (RepositoryNotFoundError, EntryNotFoundError) as error:
+        raise TaskError(f"The hub has no file {what}; it may have moved. Update headviz, {local}.") from error
+    except PermissionError as error:
+        raise TaskError(
+            f"The hub's cache folder cannot be written ({error.filename or error}). "
+            f"Set HF_HOME to a folder that can, {local}."
+        ) from error
+    except broken_off as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise TaskError(
+            f"The download of {what} broke off ({reason}). Nothing half-read is used; try again to continue it, "
+            f"{local}."
+        ) from error

@@ -86,11 +86,10 @@ def read_table(path: Path, headerless: tuple[str, ...] | None = None, lenient: b
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Table:
     """Read a parquet file, or only some of its columns."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pyarrow.parquet
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pyarrow.parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
             doubled = sorted({c for c in names if names.count(c) > 1})
             if doubled:
@@ -99,7 +98,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Table:
                 )
             wanted = names if columns is None else [c for c in columns if c in names]
             data, rows = _in_parts(path, file, wanted)
-    except (pa.ArrowException, ValueError, OverflowError, RecursionError) as error:
+    except (pyarrow.ArrowException, ValueError, OverflowError, RecursionError) as error:
         raise TaskError(
             f"{file_name(path)} is not a complete parquet file ({_first_line(error)}). Delete it and get it again."
         ) from error

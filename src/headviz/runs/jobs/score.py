@@ -17,7 +17,7 @@ from ...errors import RunError, seed_number, whole_number
 from ...progress import of_phase
 from ...pruning.options import choice, read_options
 from ...pruning.plan import LENGTH_FILTERS, PruningPlan
-from ...storage.files import pack, unpack
+from ...storage.store import pack, unpack
 from .loaded import JobSpec, same_sources, sources
 
 if TYPE_CHECKING:

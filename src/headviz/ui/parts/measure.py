@@ -94,7 +94,7 @@ def ahead(clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, 
     whole = clf.under(mask)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> None:
-        from ...evaluation.ahead import compute_ahead, give_way
+        from ...evaluation.mask_evaluator import compute_ahead, give_way
 
         give_way()
         time.sleep(REST)

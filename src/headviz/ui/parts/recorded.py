@@ -123,7 +123,7 @@ def analysis(name: str, clf: Classifier, data: Dataset, on_demo: bool = False) -
     if found is None or (found["digest"], found["data"]) != (clf.digest, data.digest):
         return None
     from ...analyses.catalogue import ANALYSES
-    from ...storage.restoring import made_by, restored
+    from ...storage.exchange import made_by, restored
 
     result = restored(made_by(ANALYSES[name].run), found["result"], (clf.num_layers, clf.num_heads))
     return RecordedAnalysis(result, found["command"], found["version"], found["date"])

@@ -24,8 +24,7 @@ from ...models.folder_check import check_config, labels_of, read_json
 from ...models.named import NAMED
 from ...models.stand_in import ZERO, StandIn
 from ...scores.catalogue import names_for
-from ...storage.home import ROOTS, home
-from ...storage.paths import outside_path
+from ...storage.paths import ROOTS, home, outside_path
 from .background import in_background
 from .memo import Memo, identity
 from .refusals import on_page

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import TaskError, UserError
-from ...storage.home import home
+from ...storage.paths import home
 from ...storage.writing import replace_file
 
 

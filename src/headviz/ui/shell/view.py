@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlencode
 from ...errors import one_line
 from ...evaluation.verdict import MARGIN
 from ...scores.catalogue import DEFAULT
-from ...storage.home import START
+from ...storage.paths import START
 from . import graded
 from .tables import PAGES
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....answers.constant import remark_on
 from ....display.comparison import points_changed
-from ....evaluation.growing import ENOUGH
+from ....evaluation.mask_evaluator import ENOUGH
 from ....evaluation.verdict import clear, excluded, verdict
 from ....statistics.significance import LEVEL, holm
 from ...shell import show

@@ -9,8 +9,7 @@ import streamlit as st
 
 from ....display.numbers import size
 from ....errors import UserError
-from ....storage.home import home
-from ....storage.paths import outside_path
+from ....storage.paths import home, outside_path
 from ...shell import jobs, loaders, show, state
 from .source import look_at
 
