@@ -32,11 +32,11 @@ from headviz.attribution.rules import AUTO, PRECISIONS, PathOptions
 from headviz.attribution.swept import Swept
 from headviz.attribution.walk import Walk
 from headviz.errors import ModelError, OptionError
+from headviz.options import option
 from headviz.progress import Cancel, tracked
 from headviz.scores import Score
 from headviz.scores.map_values import map_values
 from headviz.scores.measures import Given
-from headviz.scores.options import option
 
 if TYPE_CHECKING:
     from headviz.heads import HeadMask

@@ -11,6 +11,7 @@ import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.stand_ins import standing_in
+from headviz.options import option, read_options
 from headviz.scores import learned, score_heads
 from headviz.scores import whole as whole_module
 from headviz.scores.gate_scores import causal_roles, learn_count
@@ -25,7 +26,7 @@ from headviz.scores.learned import (
     soft_subset,
 )
 from headviz.scores.measures import Given
-from headviz.scores.options import CausalOptions, build, option
+from headviz.scores.options import CausalOptions
 from headviz.scores.scoring import Scoring
 from headviz.tasks import TASKS, Dataset
 from support.gated import gated
@@ -319,11 +320,11 @@ def test_options_of_a_plugin_may_have_other_defaults_than_their_type_says():
         names: list = field(default_factory=list)
         switch: bool = option(False, "on or off")
 
-    assert build(Own, "mine", {}) == Own()
-    assert build(Own, "mine", {"whole": np.int64(3), "switch": np.True_}) == Own(whole=3, switch=True)
-    assert build(Own, "mine", {"whole": None, "seed": None}) == Own()
-    with pytest.raises(OptionError, match=r"whole of 'mine' is a whole number, not 2\.5"):
-        build(Own, "mine", {"whole": 2.5})
+    assert read_options(Own, {}, "option") == Own()
+    assert read_options(Own, {"whole": np.int64(3), "switch": np.True_}, "option") == Own(whole=3, switch=True)
+    assert read_options(Own, {"whole": None, "seed": None}, "option") == Own()
+    with pytest.raises(OptionError, match=r"whole is a whole number .* not 2\.5"):
+        read_options(Own, {"whole": 2.5}, "option")
 
 
 @pytest.mark.parametrize("name", NAMES)

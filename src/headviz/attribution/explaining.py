@@ -16,7 +16,7 @@ from ..storage.store import Store, default_store, make_key
 from .inputs import encode, resolve_target
 from .maps import Maps
 from .precision import settled
-from .rules import Options
+from .rules import IntegrationOptions
 from .swept import ExampleMaps
 from .walk import Target
 
@@ -68,7 +68,7 @@ class Explainer:
         pair: str | Sequence[str] | None,
         label: Label | Sequence[Label] | None,
         target: Label,
-        options: Options,
+        options: IntegrationOptions,
         tolerance: float | None = None,
         most: int = MAX_STEPS,
     ) -> Maps | list[Maps]:
@@ -112,7 +112,7 @@ class Explainer:
             rough = [i for i, error in zip(rough, wrong, strict=True) if not error <= tolerance]
         return done[0] if isinstance(text, str) else [done[i] for i in sorted(done)]
 
-    def _maps(self, encodings: list[Encoding], targets: list[Target], options: Options) -> list[Maps]:
+    def _maps(self, encodings: list[Encoding], targets: list[Target], options: IntegrationOptions) -> list[Maps]:
         """From the cache where possible; the rest in one sweep, by length."""
         pairs = zip(encodings, targets, strict=True)
         keys = [] if self.store is None else [self._key(e, t, options) for e, t in pairs]
@@ -135,7 +135,7 @@ class Explainer:
                     self.store.put(keys[i], _arrays(maps))
         return [self._finished(e, f, options) for e, f in zip(encodings, found, strict=True) if f is not None]
 
-    def _key(self, encoding: Encoding, target: Target, options: Options) -> str:
+    def _key(self, encoding: Encoding, target: Target, options: IntegrationOptions) -> str:
         clf = self.clf
         return make_key(
             "maps",
@@ -161,7 +161,7 @@ class Explainer:
         a = entry.arrays
         return ExampleMaps(a["attention"], a["attribution"], a["error"], a["logits"], int(a["target"]))
 
-    def _finished(self, e: Encoding, maps: ExampleMaps, options: Options) -> Maps:
+    def _finished(self, e: Encoding, maps: ExampleMaps, options: IntegrationOptions) -> Maps:
         clf = self.clf
         said = {f"the text was cut to the model's {clf.max_length} tokens": e.truncated}
         said["computed in TF32 on a GPU"] = options.precision == TF32

@@ -14,13 +14,13 @@ from ..models.fast.linear import FLOAT32, TF32
 from ..models.fast.transfers import fetch
 from ..storage.exchange import MaskLike
 from .integration import swept
-from .rules import AUTO, KEPT, Options, PathOptions
+from .rules import AUTO, KEPT, IntegrationOptions, PathOptions
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
 
 SAMPLE = 4  # texts that are explained in both
-Chosen = TypeVar("Chosen", bound=Options)
+Chosen = TypeVar("Chosen", bound=IntegrationOptions)
 _KNOWN: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from ..errors import OptionError, is_one_of, shown, unknown_choice
+from ..options import Options, option
 
 DEFAULT_RULE = "richardson"
 DEFAULT_STEPS = 16
@@ -156,20 +158,23 @@ SCALING_RULES: dict[str, Callable[[int], Weights]] = {
 
 
 @dataclass(frozen=True)
-class Options:
+class IntegrationOptions(Options):
     """How to integrate. ``precision="bfloat16"`` is for previews; models that are not float32 keep their own."""
 
-    steps: int
-    rule: str
-    precision: str = AUTO
+    called: ClassVar[str] = "option of the integration"
+
+    steps: int = option(help="intervals", least=1, most=MOST_STEPS, title="Steps")
+    rule: str = option(help="integration rule", title="Rule")
+    precision: str = option(
+        AUTO, "auto: float32, on a GPU TF32 where it agrees; bfloat16 is a preview", PRECISIONS, title="Precision"
+    )
 
     def __post_init__(self) -> None:
-        if not is_one_of(self.precision, PRECISIONS):
-            raise OptionError(unknown_choice("precision", self.precision, PRECISIONS))
+        super().__post_init__()
         self.check_rule()
 
     def check_rule(self) -> None:
-        """Refuse an unknown rule, or steps that it cannot do with."""
+        """Refuse steps that the rule cannot do with."""
         raise NotImplementedError
 
     @property
@@ -179,11 +184,13 @@ class Options:
 
 
 @dataclass(frozen=True)
-class PathOptions(Options):
+class PathOptions(IntegrationOptions):
     """Integration along the path of embeddings."""
 
-    steps: int = DEFAULT_STEPS
-    rule: str = DEFAULT_RULE
+    steps: int = option(
+        DEFAULT_STEPS, "intervals of the integration path", least=1, most=MOST_STEPS, title="Steps", metavar="N"
+    )
+    rule: str = option(DEFAULT_RULE, "integration rule", RULES, title="Rule", metavar="R")
 
     def check_rule(self) -> None:
         check(self.rule, self.steps)
@@ -194,14 +201,11 @@ class PathOptions(Options):
 
 
 @dataclass(frozen=True)
-class AttAttrOptions(Options):
+class AttAttrOptions(IntegrationOptions):
     """Integration over the scale of a layer's attention."""
 
-    steps: int = 8
-    rule: str = "simpson"
+    steps: int = option(8, "intervals of the attention's scale", least=1, most=MOST_STEPS, title="Steps")
+    rule: str = option("simpson", "integration rule", SCALING_RULES, title="Rule")
 
     def check_rule(self) -> None:
-        if not is_one_of(self.rule, SCALING_RULES):
-            raise OptionError(unknown_choice("rule", self.rule, SCALING_RULES))
-        check_steps(self.steps)
         SCALING_RULES[self.rule](self.steps)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import MISSING, fields
 from typing import Any
 
 from ..display.numbers import fixed
 from ..errors import OptionError
 from ..heads import HeadId
+from ..options import declared
 from ..scores import DEFAULT, PRESETS, SCORES, score_heads
 from ..scores.catalogue import preset_named, score_named
 from ..tasks import DEFAULT_SAMPLES, LengthFilter, sample
@@ -80,42 +80,17 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 def read_options(score: str, given: list[str]) -> dict[str, Any]:
     """``name=value`` pairs; each value has the type of the option's default."""
-    kinds = {f.name: f.default for f in fields(score_named(score).options)}
+    known = declared(score_named(score).options)
     out: dict[str, Any] = {}
     for text in given:
         name, sign, value = text.partition("=")
         if not sign:
             raise OptionError(f"'{text}' sets nothing. Write OPTION=VALUE, such as rows=influential.")
-        out[name] = _typed(name, value, kinds.get(name, MISSING))
+        try:
+            out[name] = known[name].read(value) if name in known else value
+        except argparse.ArgumentTypeError as wrong:
+            raise OptionError(f"{name}: {wrong}.") from wrong
     return out
-
-
-def _typed(name: str, value: str, default: object) -> Any:
-    if isinstance(default, bool):
-        words = {
-            "true": True,
-            "yes": True,
-            "on": True,
-            "1": True,
-            "false": False,
-            "no": False,
-            "off": False,
-            "0": False,
-        }
-        if value.lower() not in words:
-            raise OptionError(f"{name} is yes or no, not '{value}'.")
-        return words[value.lower()]
-    if isinstance(default, int):
-        try:
-            return int(value)
-        except ValueError:
-            raise OptionError(f"{name} is a whole number, not '{value}'.") from None
-    if isinstance(default, float):
-        try:
-            return float(value)
-        except ValueError:
-            raise OptionError(f"{name} is a number, not '{value}'.") from None
-    return value
 
 
 def show(result: dict[str, Any]) -> str:

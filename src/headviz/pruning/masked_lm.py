@@ -23,7 +23,7 @@ from ..scores.chunk import Chunk, Tables
 from ..scores.gradients import by_example, of_texts
 from ..scores.masked_place import masked_rows, own_places
 from ..scores.measures import Given
-from ..scores.options import NoOptions, build
+from ..scores.options import NoOptions
 from ..scores.statistics import summarised
 from ..storage.exchange import MaskLike
 from .plan import require_of_masked_words
@@ -74,7 +74,7 @@ def masked_lm_scores(
         rows = {entry.correlation: found}
     elif entry.needs is not None:
         rows = masked_gates(mlm, data, mask=mask, seed=seed, progress=progress, cancel=cancel)
-    built = build(entry.options, entry.name, {"seed": seed, **given} if entry.seeded else given)
+    built = entry.options_from({"seed": seed, **given} if entry.seeded else given)
     kept = mlm.under(mask)
     known = summarised(entry.function(Given(mlm, kept, rows, data, np.arange(len(data)), None), built))
     on = kept.array()

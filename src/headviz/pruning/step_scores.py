@@ -52,7 +52,6 @@ def require_score(plan: PruningPlan, function: ScoreFunction | None) -> None:
 def table_options(score: str, options: dict[str, Any], seed: int) -> dict[str, Any]:
     """Keywords for ``score_heads``: the score or preset, its options, and the seed if the score draws at random."""
     from ..scores import PRESETS, SCORES
-    from ..scores.options import build
 
     if score in PRESETS:
         preset = PRESETS[score]
@@ -61,7 +60,7 @@ def table_options(score: str, options: dict[str, Any], seed: int) -> dict[str, A
         entry, chosen, named = SCORES[score], options, {"score": score}
     else:
         raise OptionError(plugins.unknown("score", score, (*SCORES, *PRESETS)))
-    build(entry.options, entry.name, chosen)
+    entry.options_from(chosen)
     if entry.seeded:
         options = {"seed": seed, **options}
     return {**named, **options}

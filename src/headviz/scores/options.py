@@ -1,48 +1,21 @@
-"""Options of the head scores, declared where controls can be drawn from them.
-
-Every field carries ``help`` in its metadata, and ``choices`` where only some values are valid.
-"""
+"""Options of the head scores."""
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, field, fields
-from numbers import Integral, Real
-from typing import Any
+from dataclasses import dataclass
 
-import numpy as np
-
-from ..attribution.rules import (
-    AUTO,
-    DEFAULT_RULE,
-    DEFAULT_STEPS,
-    PRECISIONS,
-    RULES,
-    SCALING_RULES,
-    AttAttrOptions,
-    PathOptions,
-)
-from ..errors import OptionError, seed_number, shown, unknown_choice, whole_number
+from ..attribution.rules import AttAttrOptions, PathOptions
+from ..errors import OptionError
 from ..models.stand_in import CONSTANT, MEAN, ZERO
+from ..options import Options, option, seed_option
 
 ROWS = ("all", "influential")
 OptionValue = str | int | float | bool | None  # what an option of a score may be
 ABS_LEVELS = ("example", "token", "batch", "signed")
 
 
-def option(default: Any, text: str, choices: tuple[Any, ...] | None = None) -> Any:
-    return field(default=default, metadata={"help": text, "choices": choices})
-
-
-def _check_choices(options: Any) -> None:
-    for f in fields(options):
-        choices = f.metadata.get("choices")
-        value = getattr(options, f.name)
-        if choices is not None and value not in choices:
-            raise OptionError(unknown_choice(f.name.replace("_", " "), value, map(str, choices)))
-
-
 @dataclass(frozen=True)
-class NoOptions:
+class NoOptions(Options):
     """For scores that leave nothing to choose."""
 
 
@@ -50,68 +23,57 @@ class NoOptions:
 class ConductanceOptions(PathOptions):
     """How the attribution is integrated, of which class, and which rows are compared."""
 
-    steps: int = option(DEFAULT_STEPS, "intervals of the integration path")
-    rule: str = option(DEFAULT_RULE, "integration rule", tuple(RULES))
-    precision: str = option(AUTO, "auto: float32, on a GPU TF32 where it agrees; bfloat16 is a preview", PRECISIONS)
-    target: str | int = option("predicted", "class to explain: predicted, gold, or a class")
-    rows: str = option("all", "'influential' leaves out query rows that cannot reach the prediction", ROWS)
-
-    def __post_init__(self) -> None:
-        _check_choices(self)
-        super().__post_init__()
+    target: str | int = option("predicted", "class to explain: predicted, gold, or a class", title="Class explained")
+    rows: str = option(
+        "all", "'influential' leaves out query rows that cannot reach the prediction", ROWS, title="Query rows compared"
+    )
 
 
 @dataclass(frozen=True)
 class AttAttrScoreOptions(AttAttrOptions):
     """How AttAttr is integrated, and of which class."""
 
-    steps: int = option(AttAttrOptions.steps, "intervals of the attention's scale")
-    rule: str = option(AttAttrOptions.rule, "integration rule", tuple(SCALING_RULES))
-    precision: str = option(AUTO, "auto: float32, on a GPU TF32 where it agrees; bfloat16 is a preview", PRECISIONS)
-    target: str | int = option("gold", "class to explain: gold (as published), predicted, or a class")
-
-    def __post_init__(self) -> None:
-        _check_choices(self)
-        super().__post_init__()
+    target: str | int = option(
+        "gold", "class to explain: gold (as published), predicted, or a class", title="Class explained"
+    )
 
 
 @dataclass(frozen=True)
-class TaylorOptions:
+class TaylorOptions(Options):
     """Where the absolute value is taken, and whether layers are put on one scale."""
 
-    abs_level: str = option("example", "the absolute value is taken per …; 'signed' takes none", ABS_LEVELS)
-    layer_norm: bool = option(True, "divide each layer by its l2 norm")
-    batch_size: int = option(32, "examples per batch, in the data's order, for the level 'batch' only")
-
-    def __post_init__(self) -> None:
-        _check_choices(self)
-        whole_number(self.batch_size, "batch_size", 1)
+    abs_level: str = option(
+        "example", "the absolute value is taken per …; 'signed' takes none", ABS_LEVELS, title="Absolute value per"
+    )
+    layer_norm: bool = option(True, "divide each layer by its l2 norm", title="Layers on one scale")
+    batch_size: int = option(
+        32,
+        "examples per batch, in the data's order, for the level 'batch' only",
+        least=1,
+        title="Batch of level 'batch'",
+    )
 
 
 @dataclass(frozen=True)
-class BlendOptions:
+class BlendOptions(Options):
     """How much each of two tables counts."""
 
-    alpha: float = option(0.5, "weight of the importance; the rest is that of the attention's narrowness")
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.alpha < 1:
-            raise OptionError(f"alpha is a number from 0 to below 1, not {self.alpha}.")
+    alpha: float = option(
+        0.5, "weight of the importance; the rest is that of the attention's narrowness", least=0, most=0.999999
+    )
 
 
 @dataclass(frozen=True)
-class ChangedOptions:
+class ChangedOptions(Options):
     """How the backward pass is changed."""
 
-    temperature: float = option(2.0, "the scores of attention are divided by this in the backward pass")
-
-    def __post_init__(self) -> None:
-        if not 0 < self.temperature < 1e6:
-            raise OptionError(f"temperature is a number above 0 and below a million, not {self.temperature}.")
+    temperature: float = option(
+        2.0, "the scores of attention are divided by this in the backward pass", least=0, above=True, most=1e6
+    )
 
 
 @dataclass(frozen=True)
-class RanksOptions:
+class RanksOptions(Options):
     """Whose ranks are averaged."""
 
     members: str | None = option(
@@ -126,59 +88,42 @@ class RanksOptions:
         return tuple(dict.fromkeys(name.strip() for name in self.members.split(",") if name.strip()))
 
     def __post_init__(self) -> None:
-        if self.members is not None and not isinstance(self.members, str):
-            raise OptionError(
-                f"members are names separated by commas, such as 'taylor,magnitude', not {self.members!r}."
-            )
+        super().__post_init__()
         if self.names is not None and len(self.names) < 2:
             raise OptionError("Ranks are averaged over at least two scores: name two members or more.")
 
 
 @dataclass(frozen=True)
-class StandInOptions:
+class StandInOptions(Options):
     """What is measured in place of the head that is switched off."""
 
     ablation: str = option(ZERO, "what stands in the head's place, measured on the sample", (ZERO, MEAN, CONSTANT))
-
-    def __post_init__(self) -> None:
-        _check_choices(self)
 
 
 @dataclass(frozen=True)
 class AblationOptions(StandInOptions):
     """Which measure of the task is lost."""
 
-    metric: str | None = option(None, "a metric of the task; none = its first")
+    metric: str | None = option(None, "a metric of the task; none = its first", title="Measure that is lost")
 
 
 @dataclass(frozen=True)
-class GateOptions:
+class GateOptions(Options):
     """How gates on all heads are learned."""
 
-    steps: int = option(200, "updates of the gates")
-    batch: int = option(32, "examples of an update")
-    rate: float = option(0.125, "learning rate")
-    seed: int = option(0, "seed of the draws")
-
-    def __post_init__(self) -> None:
-        _check_choices(self)
-        for name in ("steps", "batch"):
-            whole_number(getattr(self, name), name, 1)
-        if not 0 < self.rate < 100:
-            raise OptionError(f"rate is a number above 0 and below 100, not {self.rate}.")
-        seed_number(self.seed)
+    steps: int = option(200, "updates of the gates", least=1, title="Steps")
+    batch: int = option(32, "examples of an update", least=1)
+    rate: float = option(0.125, "learning rate", least=0, above=True, most=100)
+    seed: int = seed_option("seed of the draws")
 
 
 @dataclass(frozen=True)
 class HardOptions(GateOptions):
     """How gates are learned under a rising price."""
 
-    price: float = option(4.0, "what all open gates cost together in the end, in units of the loss")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.price < 1e6:
-            raise OptionError(f"price is a number above 0 and below a million, not {self.price}.")
+    price: float = option(
+        4.0, "what all open gates cost together in the end, in units of the loss", least=0, above=True, most=1e6
+    )
 
 
 @dataclass(frozen=True)
@@ -192,74 +137,34 @@ class PriceOptions(HardOptions):
 class CausalOptions(HardOptions):
     """How hard gates are pressed to open and to close."""
 
-    price: float = option(0.5, "pressure on the gates' logits, in units of the loss")
+    price: float = option(0.5, "pressure on the gates' logits, in units of the loss", least=0, above=True, most=1e6)
 
 
 @dataclass(frozen=True)
 class CountOptions(GateOptions):
     """How gates are learned while an exact number of heads is kept."""
 
-    temperature: float = option(1.0, "size of the noise that the choice of heads begins with; it falls to 0")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.temperature < 100:
-            raise OptionError(f"temperature is a number from 0 to 100, not {self.temperature}.")
+    temperature: float = option(
+        1.0, "size of the noise that the choice of heads begins with; it falls to 0", least=0, most=100
+    )
 
 
 @dataclass(frozen=True)
-class ShapleyOptions:
+class ShapleyOptions(Options):
     """Whose value is shared out, and over how many random orders."""
 
-    metric: str | None = option(None, "a metric of the task; none = its first")
-    permutations: int = option(20, "random orders of switching heads off; up to 10 heads all coalitions are taken")
-    tolerance: float = option(0.01, "an order ends when the metric is this near to that without any head")
-    seed: int = option(0, "seed of the orders")
-
-    def __post_init__(self) -> None:
-        whole_number(self.permutations, "permutations", 2)
-        if not 0 <= self.tolerance < 1:
-            raise OptionError(f"tolerance is a number from 0 to 1, not {self.tolerance}.")
-        seed_number(self.seed)
+    metric: str | None = option(None, "a metric of the task; none = its first", title="Measure that is lost")
+    permutations: int = option(
+        20, "random orders of switching heads off; up to 10 heads all coalitions are taken", least=2
+    )
+    tolerance: float = option(
+        0.01, "an order ends when the metric is this near to that without any head", least=0, most=0.999999
+    )
+    seed: int = seed_option("seed of the orders")
 
 
 @dataclass(frozen=True)
-class RandomOptions:
+class RandomOptions(Options):
     """Which table is drawn."""
 
-    seed: int = option(0, "seed")
-
-    def __post_init__(self) -> None:
-        seed_number(self.seed)
-
-
-def build(kind: type, score: str, given: dict[str, Any]) -> Any:
-    """Options of a score from keywords; a misspelt one is answered with the valid ones."""
-    names = [f.name for f in fields(kind)]
-    for name in given:
-        if name not in names:
-            if not names:
-                raise OptionError(f"The score '{score}' has no options, so '{name}' cannot be set.")
-            raise OptionError(unknown_choice(f"option of '{score}'", name, names))
-    taken = {k: v.item() if isinstance(v, np.generic) else v for k, v in given.items()}
-    for f in fields(kind):
-        value = taken.get(f.name)
-        if f.name not in taken or f.name == "seed" or value is f.default:  # a seed is refused in words of its own
-            continue
-        valid, called = _PLAIN.get(getattr(f.type, "__name__", str(f.type)), (object, ""))
-        if not isinstance(value, valid) or (isinstance(value, bool) and valid in (Integral, Real)):
-            raise OptionError(f"{f.name} of '{score}' is {called}, not {shown(value)}.")
-    return kind(**taken)
-
-
-_PLAIN: dict[str, tuple[type, str]] = {  # by a field's annotation
-    "int": (Integral, "a whole number"),
-    "float": (Real, "a number"),
-    "bool": (bool, "true or false"),
-    "str": (str, "a text"),
-}
-
-
-def default_of(f: Any) -> Any:
-    """The default of a declared option."""
-    return None if f.default is MISSING else f.default
+    seed: int = seed_option()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from ..heads import CLASSIFICATION, MASKED_LM, TRANSLATION
+from ..options import declared, read_options
 from .options import NoOptions
 
 SAMPLE = "sample"  # all examples together; the others are measured one by one, by the sweeps of ``sweeps``
@@ -76,7 +77,11 @@ class Score:
     @property
     def seeded(self) -> bool:
         """Whether it draws by a seed of its own."""
-        return any(f.name == "seed" for f in fields(self.options))
+        return "seed" in declared(self.options)
+
+    def options_from(self, given: Mapping[str, Any]) -> Any:
+        """Its options from keywords; a misspelt one is answered with the valid ones."""
+        return read_options(self.options, given, f"option of '{self.name}'")
 
     @property
     def function(self) -> Callable[[Any, Any], Any]:

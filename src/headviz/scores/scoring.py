@@ -15,7 +15,7 @@ from ..attribution.explaining import store_for
 from ..attribution.inputs import resolve_target
 from ..attribution.integration import room_on
 from ..attribution.precision import settled
-from ..attribution.rules import Options
+from ..attribution.rules import IntegrationOptions
 from ..errors import OptionError, TaskError
 from ..evaluation.dispatch import check_texts, gold_answers
 from ..evaluation.plain import class_order, encode_data
@@ -29,7 +29,7 @@ from .catalogue import DEFAULT, Score, check_kind, preset_named, score_named
 from .chunk import Tables
 from .collect import Collector
 from .measures import Given, row_of
-from .options import OptionValue, RanksOptions, build
+from .options import OptionValue, RanksOptions
 from .statistics import BOTTOM, Summary, stability, summarised
 from .task_loss import ready
 from .whole import Whole, whole_of
@@ -139,7 +139,7 @@ class Scoring:
             score = chosen.score
             options = {**chosen.options, **options}
         self.score: Score = score_named(DEFAULT if score is None else score)
-        self.options = build(self.score.options, self.score.name, options)
+        self.options = self.score.options_from(options)
         clf.gates(mask)  # refuses a mask of another model
         self.mask = clf.under(mask)
         self.clf: Any = clf  # a score of maps asks a classifier for its classes
@@ -171,7 +171,7 @@ class Scoring:
             self.unlike = _unlike(clf, data, label_order)
         encodings = encode_data(clf, data)
         self.truncated = sum(e.truncated for e in encodings)
-        if isinstance(self.options, Options):
+        if isinstance(self.options, IntegrationOptions):
             self.options = settled(self.options, clf, encodings, self.mask)
         targets: list[int | None] = [None] * len(data)
         if target == GOLD and gold is not None:

@@ -70,7 +70,8 @@ def form(view: View) -> None:
     options |= plans.amounts("new", [algorithm])
     options |= plans.retraining(view, f"new_{name}", [algorithm])
     if not fixed:
-        options["score_options"] = scoreform.fields(view, "new_option", [score]).get(score)
+        of_score = scoreform.fields(view, "new_option", [score])
+        options["score_options"] = lambda: of_score()[score]
     options |= plans.further(view, f"new_{name}", [algorithm], [score])
     title = st.text_input("Title (optional)", "", key="new_title", max_chars=120, placeholder="its name in the list")
     try:

@@ -61,7 +61,7 @@ def form(view: View) -> None:
     title = st.text_input("Title (optional)", "", key="sweep_title", max_chars=120)
     try:
         base = plans.options_of(view, options)
-        members = expand(base, tasks, names, scores, plans.read_seeds(given), places, of_scores)
+        members = expand(base, tasks, names, scores, plans.read_seeds(given), places, of_scores())
     except UserError as wrong:
         show.refused(wrong)
         return

@@ -1,0 +1,104 @@
+"""The field of a form for a declared option. What it holds is checked when the form is read.
+
+A streamlit field with bounds turns red for a wrong number, and the page silently uses the number before. Here a wrong
+number is refused with a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ...errors import OptionError
+from ...options import UNSET, Option, short
+from .markdown import plain
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
+SMALL = 0.001  # a number field has no room for what is below: it is written as text, such as 2e-5
+
+
+def field(
+    place: DeltaGenerator,
+    option: Option,
+    key: str,
+    value: Any = UNSET,
+    *,
+    label: str = "",
+    choices: Collection[Any] | None = None,
+    words: Callable[[Any], str] | None = None,
+    **more: Any,
+) -> Callable[[], Any]:
+    """A choice, a switch, a number or a text. Gives a function that reads it, or raises ``OptionError``.
+
+    ``value`` and ``choices`` take the place of the declared ones, and ``words`` says how a choice is shown.
+    """
+    label = label or option.title or option.name.replace("_", " ").capitalize()
+    value = option.default if value is UNSET else value
+    choices = option.choices if choices is None else choices
+    more = {"key": key, "help": plain(option.help[:1].upper() + option.help[1:]), **more}
+    if choices is not None:
+        names = list(choices)
+        table = choices if isinstance(choices, Mapping) else {}
+        words = words or (lambda name: said if isinstance(said := table.get(name), str) else str(name))
+        at = names.index(value) if value in names else 0
+        chosen = place.selectbox(plain(label), names, at, format_func=words, **more)
+        return lambda: chosen
+    if option.kind is bool:
+        width = more.pop("width", "content")
+        on = place.container(width=width, vertical_alignment="bottom").toggle(plain(label), bool(value), **more)
+        return lambda: on
+    if option.several or option.kind not in (int, float) or (option.kind is float and 0 < abs(value) < SMALL):
+        text = place.text_input(plain(label), _text(option, value), **more)
+        return lambda: _read(option, label, text)
+    shown = option
+    if option.percent:
+        shown, value = replace(option, least=100 * option.bounds[0], most=100 * option.bounds[1]), 100 * value
+    if option.optional:  # 0 stands for None
+        shown, value = replace(option, least=0), value or 0
+    if option.kind is float:
+        value, more = float(value), {"format": "%g", **more}
+    number = place.number_input(plain(label), value=value, **more)
+    return lambda: _checked(shown, label, number)
+
+
+def _checked(shown: Option, label: str, number: Any) -> Any:
+    if not shown.fits(number):
+        raise OptionError(f"“{label}” is {number:,g}: give {shown.valid}.")
+    if shown.optional and number == 0:
+        return None
+    return number / 100 if shown.percent else number
+
+
+def _text(option: Option, value: Any) -> str:
+    if value is None or value is UNSET:
+        return ""
+    if option.several:
+        return ", ".join(f"{100 * v:g}" if option.percent else str(v) for v in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _read(option: Option, label: str, text: str) -> Any:
+    """The value of a text field; an empty one is the default."""
+    if not text.strip():
+        return option.default
+    parts = text.replace("%", "").split(",") if option.several else [text]
+    try:
+        values: list[Any] = [
+            option.kind(part) if option.kind in (int, float) else part.strip() for part in parts if part.strip()
+        ]
+    except ValueError:
+        example = ", ".join(("30", "50", "70") if option.percent else ("0", "1", "2")) if option.several else "2e-5"
+        unit = " in per cent" if option.percent else ""
+        raise OptionError(
+            f"“{label}” is {option.valid}{unit}{' with commas' if option.several else ''}, such as {example}, "
+            f"not '{short(text)}'."
+        ) from None
+    if option.percent:
+        values = [value / 100 for value in values]
+    for value in values:
+        if not option.fits(value):
+            raise OptionError(f"“{label}” is '{short(text)}': give {option.valid}.")
+    return tuple(values) if option.several else values[0]
