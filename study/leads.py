@@ -40,23 +40,29 @@ def lead(ahead: list[dict[str, float]], orders: np.ndarray, n: int, level: float
     ``ahead``: one model's lead each, as its cell has it. ``orders`` [models, orders]: balanced accuracy of the random
     orders, which are the same for all models. The ``n`` examples are the same, too.
     """
-    models, count = orders.shape
-    inside = np.var(orders, axis=1, ddof=1) * (count - 1) / count**2  # what a cell's resampling makes of the orders
-    whole = np.array([((a["high"] - a["low"]) / (2 * norm.ppf((1 + LEVEL) / 2))) ** 2 for a in ahead])
-    means = np.array([a["mean"] for a in ahead])
-    parts = [
-        (float(np.var(orders.mean(axis=0), ddof=1)) / count, count - 1),
-        (float(np.maximum(0.0, whole - inside).mean()), n - 1),
-    ]
+    return lead_over_range([[one] for one in ahead], orders[:, None], n, level)
+
+
+def lead_over_range(
+    ahead: list[list[dict[str, float]]], orders: np.ndarray, n: int, level: float = LEVEL
+) -> tuple[float, float, float]:
+    """The mean over several steps, and over models: ``ahead`` [models][steps], ``orders`` [models, steps, orders].
+
+    Steps share their examples, and a cell does not say how far their errors go together. They are taken to go together
+    wholly, which gives the widest interval.
+    """
+    models, _, count = orders.shape
+    inside = np.var(orders, axis=2, ddof=1) * (count - 1) / count**2  # what a cell's resampling makes of the orders
+    ends = np.array([[(a["low"], a["high"]) for a in steps] for steps in ahead])
+    whole = ((ends[..., 1] - ends[..., 0]) / (2 * norm.ppf((1 + LEVEL) / 2))) ** 2
+    examples = np.sqrt(np.maximum(0.0, whole - inside)).mean(axis=1) ** 2  # by model
+    means = np.array([np.mean([a["mean"] for a in steps]) for steps in ahead])
+    by_order = orders.mean(axis=(0, 1))
+    parts = [(float(np.var(by_order, ddof=1)) / count, count - 1), (float(examples.mean()), n - 1)]
     if models > 1:
         parts.append((float(np.var(means, ddof=1)) / models, models - 1))
     half = float(sum(t.ppf((1 + level) / 2, freedom) ** 2 * part for part, freedom in parts)) ** 0.5
     return float(means.mean()), float(means.mean()) - half, float(means.mean()) + half
-
-
-def lead_of_means(means: list[float], orders: np.ndarray, n: int, level: float = LEVEL) -> tuple[float, float, float]:
-    """The same of one number for each model, on these examples: an interval over models and orders."""
-    return lead([{"mean": mean, "low": mean, "high": mean} for mean in means], orders, n, level)
 
 
 def simulate(of_orders: float, draws: int = 400, seed: int = 0) -> tuple[float, float]:

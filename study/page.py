@@ -20,6 +20,7 @@ from study.models import RESULTS, Cell
 from study.orders import AGAINST
 from study.page_pruned import pruned
 from study.page_retrained import retrained
+from study.page_seeds import same_agreement
 from study.page_shared import boards, crossed, gated, transferred
 from study.papers import KEPT_SHARE
 from study.tables import by_model, link, links, over_seeds, primes, table, trainings, where, whole
@@ -87,17 +88,8 @@ def document(found: Cells, planned: Iterable[Cell], twins: Cells | None = None) 
         "B": ("Which score: the board", boards),
         "G": ("Gates against iterative Taylor", gated),
     }
-    twins, known = twins or {}, trainings([*found.values()])
-    ways = {_way(c): c for c in (*twins.values(), *found.values())}
-    found = {
-        name: {
-            **c,
-            "primes": primes(c, known),
-            "of random": ways.get(_way(c, score="random")),
-            "of thesis": ways.get(_way(c, algorithm="one-importance", score=AGAINST)),
-        }
-        for name, c in found.items()
-    }
+    twins = twins or {}
+    found = beside(found, twins)
     kinds = {name: [c for c in found.values() if c["experiment"] == name] for name in sections}
     for name, (title, write) in sections.items():
         told = write(kinds[name], kinds["training"]) if kinds[name] else ["No cell is there yet.", ""]
@@ -107,6 +99,21 @@ def document(found: Cells, planned: Iterable[Cell], twins: Cells | None = None) 
     lines += again(found, twins)
     lines += ["## Missing", "", *_missing(found, planned, {name: title for name, (title, _) in sections.items()})]
     return "\n".join([*lines, NOT_PLANNED, ""]), drawings
+
+
+def beside(found: Cells, twins: Cells) -> Cells:
+    """The cells, each with the training that it is of and the cells that it is compared with, on the same weights."""
+    known = trainings([*found.values()])
+    ways = {_way(c): c for c in (*twins.values(), *found.values())}
+    return {
+        name: {
+            **c,
+            "primes": primes(c, known),
+            "of random": ways.get(_way(c, score="random")),
+            "of thesis": ways.get(_way(c, algorithm="one-importance", score=AGAINST)),
+        }
+        for name, c in found.items()
+    }
 
 
 def _missing(found: Cells, planned: Iterable[Cell], titles: dict[str, str]) -> Iterator[str]:
@@ -162,6 +169,7 @@ def _agreement(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> It
     header = ["encoder", "task", "seed", "before", "after", "before, absolute", "after, absolute"]
     yield from [*table(header, rows), "", *(f"- {one}" for one in said), ""]
     yield from _banded([c for c in found if "grids" in c])
+    yield from same_agreement(found)
     courses = [
         [encoder, task, where(c)[2], *(f"{at['updates']}: {at['absolute']:.3f}" for at in c["course"])]
         for encoder, task, group in by_model(found)

@@ -9,9 +9,10 @@ import numpy as np
 
 from headviz.pruning import ALGORITHMS
 from headviz.reference import published
-from study.leads import balanced, lead, lead_of_means
+from study.leads import LEVEL, balanced, lead, lead_over_range
 from study.models import FOLDERS
 from study.orders import AGAINST, AHEAD_IN, PRICES
+from study.page_seeds import same_heads
 from study.tables import (
     BY_LAYER,
     by_model,
@@ -51,9 +52,10 @@ them together.
   model and task. With three models the interval is wide: *not told apart* does not mean equal.
 - Ahead of the thesis's score (`{AGAINST}`), on the same models, scored once: no random order is in it. The t interval
   is over models, on these dev examples.
-- Over the whole range: the mean of the steps from 10 to 88 % off, one number for each model, so nothing is chosen among
-  steps. Its interval is over models and random orders, on these dev examples. What scoring anew adds is by seed, also
-  where the primes differ: then it is of two trainings. Its t interval is over seeds.
+- Over the whole range: the mean of the steps from 10 to 88 % off, so nothing is chosen among steps. Its interval is
+  over models, random orders and examples. Steps share their examples, and their errors are taken to go together
+  wholly, which gives the widest interval. What scoring anew adds is by seed, also where the primes differ: then it is
+  of two trainings. Its t interval is over seeds, on these dev examples.
 
 Each cell is compared with random orders on its own weights; where its seed has primes, these may be in `results/twins`.
 Rows with other primes are of other trainings: compare their leads, not their values."""
@@ -63,6 +65,7 @@ def pruned(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterat
     yield from [BY_ORDERS, ""]
     for encoder, task, group in by_model(found):
         yield from _task(encoder, task, group)
+    yield from same_heads(found)
 
 
 def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]:
@@ -123,32 +126,33 @@ def _over_the_range(group: list[dict[str, Any]]) -> Iterator[str]:
     for choice in PRICES:
         of = [c for c in group if c["score"] == choice != "random" and comparable(c) and whole(c)]
         once, anew = ([c for c in of if c["algorithm"] == way] for way in ("one-importance", "iterative"))
-        before, after = ({where(c)[2]: _range(c) for c in own} for own in (once, anew))
+        before, after = (
+            {where(c)[2]: float(np.mean([a["mean"] for a in range_of(c)])) for c in own} for own in (once, anew)
+        )
         more = np.array([after[seed] - before[seed] for seed in sorted(before.keys() & after.keys())])
         if max(len(once), len(anew)) >= FEW:
             added = points(*over_seeds(more)) if len(more) >= FEW else "–"
-            rows.append([f"`{choice}`", *(_of_range(own) for own in (once, anew)), added])
+            ahead = [points(*range_lead(own)) if len(own) >= FEW else "–" for own in (once, anew)]
+            rows.append([f"`{choice}`", *ahead, added])
     if rows:
         header = ["score", "One importance", "Iterative", "what scoring anew adds"]
         yield from ["Ahead of random orders over the whole range:", "", *table(header, rows), ""]
 
 
-def _range(cell: dict[str, Any]) -> float:
+def range_of(cell: dict[str, Any]) -> list[dict[str, Any]]:
+    """The leads of the steps of the range."""
     low, high = INNER
-    return float(np.mean([a["mean"] for a in cell["ahead"] if low < a["sparsity"] < high]))
+    return [a for a in cell["ahead"] if low < a["sparsity"] < high]
 
 
-def _of_range(own: list[dict[str, Any]]) -> str:
-    """The mean over models of ``_range``, with its interval."""
-    if len(own) < FEW:
-        return "–"
+def range_lead(own: list[dict[str, Any]], level: float = LEVEL) -> tuple[float, float, float]:
+    """How far these cells are ahead of random orders over the range, in the mean over models."""
     (low, high), (_, task, _) = INNER, where(own[0])
     orders = []
     for cell in own:
         of = by_order([cell["of random"]], lambda step: balanced(step, task))
-        inner = [at for share, at in of.items() if low < share < high]
-        orders.append([float(np.mean([at[seed] for at in inner])) for seed in inner[0]])
-    return points(*lead_of_means([_range(c) for c in own], np.array(orders), own[0]["n"]))
+        orders.append([[value for (value,) in at.values()] for share, at in of.items() if low < share < high])
+    return lead_over_range([range_of(c) for c in own], np.array(orders), own[0]["n"], level)
 
 
 def _seeds(cells: list[dict[str, Any]]) -> str:

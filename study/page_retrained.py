@@ -119,6 +119,15 @@ def _ticket(own: Cells, at: int, metric: str) -> Ticket:
     return ticket(own[0]["steps"][at]["sparsity"], full, pruned, metric=metric)
 
 
+def tickets(group: Cells) -> list[bool]:
+    """Of every algorithm, score and size of these cells: whether the networks are winning tickets."""
+    ways: dict[tuple[str, str], Cells] = {}
+    for cell in group:
+        ways.setdefault((cell["algorithm"], cell["score"]), []).append(cell)
+    every = (_ticket(own, at, own[0]["metric"]) for own in ways.values() for at in range(len(own[0]["steps"])))
+    return [one.winning for one in every]
+
+
 def _value(own: Cells, at: int, metric: str, won: Ticket) -> str:
     steps = [c["steps"][at] for c in own]
     return _spread([known(s, metric) for s in steps]) + (" *" if won.winning else "") + one_class(steps)

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from headviz.analyses.board import recorded
+from headviz.analyses.cross_dataset import rank_interval
 from headviz.reference import find
 from headviz.scores.catalogue import TO_PRUNE_BY
+from headviz.statistics.resampling import pearson, spearman
 from study.tables import BY_LAYER, Cells, ends, link, points, seed_of, table, three
 
 COSTLIEST = (1, 4)  # heads that the correlation of costs is told without
@@ -86,24 +87,24 @@ def crossed(found: Cells, trained: Cells) -> Iterator[str]:
     for cell in found:
         _, encoder, task, _ = cell["cell"].split("-")
         full = " and ".join(three(v) for v in cell["full"])
-        r = "–" if cell["r"] is None else ends(cell["r"], cell["low"], cell["high"])
-        rows.append([encoder, link(cell, task), f"{cell['n'] // 2:,} each", full, cell["heads"], r, *_without(cell)])
-    header = ["encoder", "task", "examples", "all heads", "heads", "Pearson r of the costs", "Spearman"]
+        rows.append([encoder, link(cell, task), f"{cell['n'] // 2:,} each", full, cell["heads"], *agreement(cell)])
+    header = ["encoder", "task", "examples", "all heads", "heads", "rank correlation of the costs", "Pearson's r"]
     header += [f"r without the {n} costliest" for n in COSTLIEST]
     yield from [*table(header, rows), ""]
     (printed,) = find("michel", "fig2_pearson").rows["fig2_pearson"]
     yield from [f"Published (Fig. 2, BERT-base, MNLI matched against mismatched): r = {printed}.", ""]
 
 
-def _without(cell: dict[str, Any]) -> list[str]:
-    """The rank correlation of the costs, and their correlation without the heads that cost most on both halves."""
+def agreement(cell: dict[str, Any]) -> list[str]:
+    """The rank correlation of the costs with its interval, and Pearson's with and without the costliest heads."""
     one, other = (np.array(half, float).ravel() for half in cell["costs"])
     known = np.isfinite(one) & np.isfinite(other)
     order = np.argsort(-(one + other)[known], kind="stable")
     one, other = one[known][order], other[known][order]
-    values = [stats.spearmanr(one, other).statistic]
-    values += [stats.pearsonr(one[n:], other[n:]).statistic for n in COSTLIEST]
-    return [f"{value:+.2f}".replace("-", "−") for value in values]
+    rank = f"{spearman(one, other):.2f} [{{:.2f}}, {{:.2f}}]".format(*rank_interval(one, other))
+    return [
+        value.replace("-", "−") for value in (rank, *(f"{pearson(one[n:], other[n:]):.2f}" for n in (0, *COSTLIEST)))
+    ]
 
 
 def boards(found: Cells, trained: Cells) -> Iterator[str]:
@@ -177,7 +178,7 @@ def _all_boards(found: Cells) -> Iterator[str]:
         "### Over all boards",
         "",
         "How far each score is behind the best of its board, with 95 % over examples; – : it is the best. One model "
-        "each. The demo's board is [its own](../docs/scores.md#on-the-demo). Pictures: what four of the scores and "
+        "each. The demo's board is [its own](scores.md#on-the-demo). Pictures: what four of the scores and "
         "random orders keep above one class for all; 1 is what the model has with all heads.",
         "",
         *table(["score", *names, "most"], [[f"`{s}`", *map(_behind, gs), f"{most(gs):.3f}"] for s, gs in of.items()]),

@@ -88,17 +88,12 @@ def cross(args: argparse.Namespace, cancel: Cancel, encoder: str, task: str) -> 
     )
     halves = [headviz.evaluator_of(clf, dev.subset(range(at, len(dev), 2))) for at in (0, 1)]
     found = headviz.cross_dataset(*halves, cancel=cancel)
-    r, p, low, high = rounded(np.array([[found.pearson, found.p_value, found.interval_low, found.interval_high]]))[0]
     return {
         "n": len(dev),
         "metric": dev.task.primary_metric,
         "full": [half.baseline for half in (found.first, found.second)],
         "heads": found.heads,
         "costs": [rounded(half.values) for half in (found.first, found.second)],
-        "r": r,
-        "low": low,
-        "high": high,
-        "p_value": p,
         "digest": clf.digest,
     }
 

@@ -121,6 +121,10 @@ def table(header: list[str], rows: list[list[Any]]) -> list[str]:
     return [f"| {' | '.join(map(str, row))} |" for row in (header, ["---"] * len(header), *rows)]
 
 
+def joined(words: list[str], last: str = "and") -> str:
+    return f" {last} ".join([part for part in (", ".join(words[:-1]), words[-1]) if part])
+
+
 def three(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 

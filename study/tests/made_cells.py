@@ -6,6 +6,8 @@ import re
 from types import ModuleType
 from typing import Any
 
+from headviz import HeadMask
+
 
 def trained(seed: int) -> dict[str, Any]:
     return {
@@ -35,10 +37,17 @@ def pruned(score: str, seed: int, lead: float, width: float, predicted: int = 20
         "n": 408,
         "metric": "accuracy",
         "full": {"accuracy": 0.8},
-        "steps": [{**step, "sparsity": a["sparsity"]} for a in ahead],
+        "steps": [{**step, **off(a["sparsity"])} for a in ahead],
         "ahead_in": "balanced accuracy",
         "ahead": ahead,
     }
+
+
+def off(share: float) -> dict[str, Any]:
+    """The first heads of 72."""
+    count = round(72 * share)
+    mask = HeadMask.full(6, 12).without(divmod(i, 12) for i in range(count))
+    return {"sparsity": share, "heads_off": count, "mask": mask.hex}
 
 
 def drawn(seed: int, *accuracies: float) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from study.tests.findings import DOCS
+from study.findings import TARGET as FINDINGS
 
 
 def lines(svg: str) -> list[list[tuple[float, float]]]:
@@ -23,7 +23,7 @@ def test_the_studys_pictures_are_what_its_files_say(study: ModuleType) -> None:
     assert there == made
     assert len(made) > 20
     said = {name: [unescape(t) for t in re.findall(r"<title>(.*?)</title>", svg)] for name, svg in made.items()}
-    for page in (text, (DOCS / "findings.md").read_text(encoding="utf-8")):
+    for page in (text, FINDINGS.read_text(encoding="utf-8")):
         shown = {name: [alt] for alt, name in re.findall(r"!\[([^]]*)\]\((?:\.\./study/)?results/([^)]*)\.svg\)", page)}
         assert shown == {name: said[name] for name in shown}
         assert page != text or sorted(shown) == sorted(made)

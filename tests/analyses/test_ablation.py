@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from scipy.stats import spearmanr
 
 import headviz
 from headviz import HeadMask
@@ -12,7 +13,7 @@ from headviz.analyses.ablation import ablate, view
 from headviz.analyses.all_but_one import all_but_one
 from headviz.analyses.all_but_one import finding as alone
 from headviz.analyses.catalogue import ANALYSES
-from headviz.analyses.cross_dataset import cross_dataset, relate
+from headviz.analyses.cross_dataset import cross_dataset, rank_interval, relate
 from headviz.analyses.redundant import _by_promise, _logits, redundant
 from headviz.answers.comparison import Delta
 from headviz.answers.number import NumberAnswers
@@ -205,7 +206,8 @@ def test_two_data_sets() -> None:
     found = cross_dataset(first, second)
     x, y = (ablate(e).values.ravel() for e in (first, second))
     assert found.pearson == pytest.approx(np.corrcoef(x, y)[0, 1])
-    assert found.interval_low < found.pearson < found.interval_high
+    assert found.spearman == pytest.approx(spearmanr(x, y).statistic)
+    assert found.interval_low < found.spearman < found.interval_high
     assert found.heads == 12
     same = relate(found.first, found.first)
     assert same.pearson == pytest.approx(1.0)
@@ -213,6 +215,19 @@ def test_two_data_sets() -> None:
         cross_dataset(first, first)
     with pytest.raises(OptionError, match="one model"):
         cross_dataset(first, learnt(seed=3, spread=0.3))
+
+
+def test_interval_of_the_agreement_holds_where_a_few_heads_cost_most() -> None:
+    """Fisher's interval of Pearson's r covers 40 % there."""
+    draw = np.random.default_rng(0)
+
+    def costs(n: int) -> list[np.ndarray]:
+        common = draw.normal(size=n) * np.exp(1.2 * np.abs(draw.normal(size=n)))
+        return [0.8 * common + 0.7 * draw.normal(size=n) for _ in range(2)]
+
+    truth = spearmanr(*costs(200_000)).statistic
+    ends = [rank_interval(*costs(72)) for _ in range(100)]
+    assert sum(low <= truth <= high for low, high in ends) >= 90
 
 
 def test_tables_that_are_constant_have_no_correlation() -> None:

@@ -1,6 +1,6 @@
 """Grade every head score on the shipped demo, once: `python -m tools.demo.grades` (some twenty minutes).
 
-Writes `grades.json` beside the demo, which the dashboard shows as recorded, and docs/scores.md. With `--add A,B` these
+Writes `grades.json` beside the demo, which the dashboard shows as recorded, and study/scores.md. With `--add A,B` these
 scores join the recorded ones, and with `--only-page` the page alone is written, from the grades that are there. Each
 score is kept when it is measured (`build/grades`), so that an interrupted call goes on.
 """
@@ -22,7 +22,7 @@ from headviz.scores.catalogue import SCORES
 from headviz.storage.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "scores.md"
+PAGE = ROOT / "study" / "scores.md"
 WORK = ROOT / "build" / "grades"
 LIMIT = 400
 SAME = 1e-4  # areas: another number of threads may turn an answer that is almost a tie
@@ -38,9 +38,7 @@ the classes: one class for all is worth the same there whichever it is. `shapley
 minutes. Translation models are not graded: areas count right answers of each class, and translations have no classes.
 
 The table below is one model's. On MiniLM, fine-tuned on SST-2 and on MRPC, and on MPNet, fine-tuned on MRPC, the orders
-are others. Over the four boards `gates` were at worst 0.071 behind the best; the next score, `gim`, 0.194. These
-intervals overlap. Being recomputed: the best of one board, `ablation`, removed heads that tie in the order of their
-layers. The demo's own board below is recomputed. [They stand side by side](../study/results.md#over-all-boards)
+are others: [side by side](results.md#over-all-boards).
 
 ## On the demo"""
 COLUMNS_READ = """\
@@ -103,7 +101,7 @@ def added(recorded: board.Recorded, names: Sequence[str], limit: int) -> board.R
 
 
 def page(found: board.Recorded) -> Iterator[str]:
-    """docs/scores.md, line by line."""
+    """study/scores.md, line by line."""
     yield from INTRODUCTION.splitlines()
     yield ""
     yield f"{found.about} ({found.grades.n} examples)."

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..display.numbers import number, p_text
+from ..display.numbers import number
 from ..errors import OptionError
 from ..heads import HeadId, head_name
 from ..progress import Cancel, Progress, after
 from ..results import Result
+from ..statistics.resampling import pearson, ranks, spearman
 from ..statistics.significance import LEVEL
 from . import published
 from .ablation import Ablation, ablate
@@ -19,25 +20,31 @@ from .analysis import COST, METRIC, MICHEL, Analysis, Option, Picture, Table, Vi
 from .common import require_evaluator
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from plotly.graph_objects import Figure
 
     from ..evaluation.mask_evaluator import MaskEvaluator
     from .given import Given
 
 LEAST = 3  # heads that a correlation is of
+RESAMPLES = 2000
 
 
 @dataclass(frozen=True, eq=False)
 class CrossDataset(Result):
-    """Two ablation tables and how well the heads' costs agree. r is NaN where one table is constant."""
+    """Two ablation tables and how well the heads' costs agree. Correlations are NaN where one table is constant.
+
+    A few heads cost much more than the rest, so Pearson's r depends on them and has no interval here: with such costs
+    Fisher's covers 40 %, a bootstrap's 70 %, that of the rank correlation 93 to 96 %.
+    """
 
     first: Ablation
     second: Ablation
     heads: int  # measured on both
-    pearson: float
-    p_value: float
-    interval_low: float  # of r, by Fisher's transform; heads are taken as independent
+    spearman: float
+    interval_low: float  # of the rank correlation, by resampling heads
     interval_high: float
+    pearson: float
 
 
 def cross_dataset(
@@ -73,18 +80,24 @@ def cross_dataset(
 
 def relate(first: Ablation, second: Ablation) -> CrossDataset:
     """The same from two tables that are there already."""
-    from scipy import stats
-
     both = np.isfinite(first.values) & np.isfinite(second.values)
     x, y = first.values[both], second.values[both]
     if len(x) < LEAST or np.ptp(x) == 0 or np.ptp(y) == 0:
         return CrossDataset(first, second, len(x), np.nan, np.nan, np.nan, np.nan)
-    found = stats.pearsonr(x, y)
-    if len(x) < 4:
-        low = high = np.nan
-    else:
-        low, high = found.confidence_interval(LEVEL)
-    return CrossDataset(first, second, len(x), float(found.statistic), float(found.pvalue), float(low), float(high))
+    return CrossDataset(first, second, len(x), spearman(x, y), *rank_interval(x, y), pearson(x, y))
+
+
+def rank_interval(x: NDArray, y: NDArray) -> tuple[float, float]:
+    """Of the rank correlation of two tables of heads, by resampling heads. NaN for fewer than four."""
+    if len(x) < LEAST + 1:
+        return np.nan, np.nan
+    drawn = np.random.default_rng(0).integers(0, len(x), (RESAMPLES, len(x)))
+    one, other = (ranks(values[drawn]) for values in (x, y))
+    one, other = (r - r.mean(axis=1, keepdims=True) for r in (one, other))
+    with np.errstate(invalid="ignore"):  # a draw in which all heads cost the same has no correlation
+        values = (one * other).sum(axis=1) / np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
+    low, high = np.nanquantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
 
 
 def run(given: Given) -> CrossDataset:
@@ -103,7 +116,6 @@ def figure(found: CrossDataset) -> Figure:
 
     from ..display.figures.palette import MODELS
     from ..display.figures.style import FAINT, frame, note
-    from ..display.numbers import p_cell
 
     a, b = found.first, found.second
     both = np.argwhere(np.isfinite(a.values) & np.isfinite(b.values))
@@ -124,12 +136,7 @@ def figure(found: CrossDataset) -> Figure:
     fig.add_scatter(
         x=ends, y=ends, mode="lines", line={"color": FAINT, "dash": "dot"}, hoverinfo="skip", showlegend=False
     )
-    said = f"no correlation: {why_none(found)}"
-    if np.isfinite(found.pearson):
-        ends_of_r = f" [{found.interval_low:.2f}, {found.interval_high:.2f}]" if np.isfinite(found.interval_low) else ""
-        r = f"r = {found.pearson:.2f}{ends_of_r}".replace("-", "−")
-        said = f"{r}, p {p_cell(found.p_value)}, {found.heads} heads"
-    note(fig, said)
+    note(fig, f"{agreement(found)}, {found.heads} heads")
     fig.update_xaxes(title=f"cost on {a.subject.data}, points", zeroline=True)
     fig.update_yaxes(title=f"cost on {b.subject.data}, points", zeroline=True)
     return frame(fig, 400, top=34)
@@ -142,6 +149,21 @@ def why_none(found: CrossDataset) -> str:
     return "on one of the data sets all heads cost the same"
 
 
+def agreement(found: CrossDataset) -> str:
+    if not np.isfinite(found.spearman):
+        return f"no correlation: {why_none(found)}"
+    interval = (
+        f" [{number(found.interval_low)}, {number(found.interval_high)}]" if np.isfinite(found.interval_low) else ""
+    )
+    return f"rank correlation {number(found.spearman)}{interval}, Pearson's r {number(found.pearson)}"
+
+
+def sentence(found: CrossDataset) -> str:
+    if not np.isfinite(found.spearman):
+        return f"Whether the costs agree cannot be told: {why_none(found)}."
+    return f"Costs on both data sets: {agreement(found)}."
+
+
 def view(found: CrossDataset) -> View:
     tables = (found.first, found.second)
     names = [t.subject.data for t in tables]
@@ -150,21 +172,15 @@ def view(found: CrossDataset) -> View:
         for i, j in np.argwhere(np.isfinite(found.first.values))
     ]
     rows.sort(key=lambda r: -r[1])
-    said = (
-        f"Costs on both data sets correlate with r = {number(found.pearson)} "
-        f"[{number(found.interval_low)}, {number(found.interval_high)}], {p_text(found.p_value)}."
-    )
-    if not np.isfinite(found.pearson):
-        said = f"Whether the costs agree cannot be told: {why_none(found)}."
     return View(
-        said,
+        sentence(found),
         (
             Picture(
                 "cross_scatter",
                 lambda: figure(found),
                 f"Each point is one head: what it costs on {names[0]} and on {names[1]}.",
                 COST,
-                "r: Pearson over heads; its interval by Fisher's transform, heads taken as independent.",
+                "The interval is from resampling heads. Pearson's r has none: it depends on few heads.",
             ),
             Table(
                 "cross_table",

@@ -1,0 +1,313 @@
+"""docs/findings.md: what the study shows, on one page, with every figure from the cells.
+
+python -m study.findings      # writes docs/findings.md
+"""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from itertools import combinations
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+
+from headviz.reference import published
+from headviz.statistics.resampling import spearman
+from study.models import FOLDERS, RESULTS
+from study.page import TWINS, beside, read, told
+from study.page_pruned import range_lead, range_of
+from study.page_retrained import ahead, tickets
+from study.page_seeds import masks_at, shared_heads
+from study.page_shared import agreement, behind
+from study.tables import joined, over_seeds, points, table
+
+TARGET = Path(__file__).resolve().parents[1] / "docs" / "findings.md"
+TASKS = {"sst2": "SST-2", "mrpc": "MRPC", "cola": "CoLA"}
+SEEDS = range(3)
+OFF = 0.58  # of the heads: the step at which sets are compared
+AT_ONCE = 1 - 0.05 / len(TASKS)  # Bonferroni over the tasks
+Cells = dict[str, dict[str, Any]]
+
+PAGE = """\
+# Findings
+
+**Encoders: two sentence encoders, MiniLM (6×12 heads) and MPNet (12×12), trained by contrast for whole sentences and
+fine-tuned here with a new pooler and classifier. They are not the BERT of the papers, and the tasks are small.**
+Every figure comes from [the study](../study/results.md), which has the cells, the commands and all other figures.
+
+Words: *gates* learn a switch for each head; *Taylor* is the gradient of the loss by such a switch (Michel et al.
+2019); the *thesis's score* is the rank correlation of attention and conductance (diploma thesis, 2024).
+*Points* are of balanced accuracy: there, one class for all answers is chance. Brackets are 95 % intervals.
+
+## 1. Without retraining, learned gates beat random orders on CoLA{gates_sst2}
+
+Points ahead of random orders, the mean from 10 to 88 % of MiniLM's heads off, three models on each task:
+
+{leads}
+
+How sure: ahead of random orders, each interval by itself, are {alone}; over the three tasks at once (Bonferroni)
+{at_once}. Gates beat Taylor on {gates_over_taylor} (over three models), and take {times} times its time for 100
+examples.
+[Orders](../study/results.md#e2-heads-removed-without-retraining)
+
+{picture_cola}
+
+## 2. The thesis's score removes the same heads for every seed, and is not shown to beat chance
+
+With {off} of MiniLM's heads off, two seeds have this share of the removed heads in common (chance: {off}):
+
+{shared}
+
+How sure: three models on each task, heads scored once; its lead over random orders is the last row of the table
+above. The published rows are near one constant answer, too: at 70 % off BERT-base has {published} (thesis, Table
+6.3). On MRPC one class for all, "not equivalent", has {constant}.
+[Seeds](../study/results.md#do-seeds-remove-the-same-heads)
+
+## 3. Fine-tuning makes agreement reproducible, not larger
+
+The agreement of a head is the rank correlation of where it looks with what contributes. How alike two seeds rank the
+heads by it (mean rank correlation over the pairs of five seeds), and the mean of its size over the heads:
+
+{agreement}
+
+How sure: five seeds of each. *Before* has a fresh classifier, so it explains an answer that means nothing yet.
+Between two tasks of one encoder the mean correlation after fine-tuning is {across}: each task has a pattern of its
+own.
+[Agreement](../study/results.md#e1-agreement-before-and-after-fine-tuning)
+
+## 4. After retraining, Taylor still beats random orders on MRPC
+
+Heads of MiniLM are removed before fine-tuning. Points ahead of random orders, the mean of six sizes:
+
+{retrained}
+
+How sure: three seeds, one random order and one training for each, gates on trainings of their own. The intervals are
+over three numbers.
+[Retrained](../study/results.md#minilm-on-mrpc-trained-again)
+
+{picture_mrpc}
+
+## 5. On WNLI the criterion of a winning ticket rewards forgetting the task
+
+All {wins} pruned networks that we trained on WNLI pass it ("mean plus one standard deviation reaches the mean with all
+heads"), those of random orders included: with all heads our models have {wnli} right, one class for all has
+{wnli_floor}. The published tickets on WNLI have {wnli_published} %, the share of that class; BERT-base with all heads
+had {wnli_bert} %.
+
+How sure: the arithmetic is certain; whether WNLI has tickets cannot be seen this way.
+[WNLI](../study/results.md#minilm-on-wnli-trained-again)
+
+## 6. Accuracy on some hundred examples cannot rank heads
+
+Cost of a head: the accuracy lost without it. On the whole dev split nearly all heads tie with another:
+
+{ties}
+
+How sure: exact counts. On two halves of 1,000 examples of MNLI the costs of MiniLM's 72 heads have a rank correlation
+of {halves}; Pearson's r is {pearson}, {pearson_without} without the four costliest. Use `ablation-loss` or a gradient
+where the order of all heads matters. [Single heads](../study/results.md#m-michel-et-al-head-by-head)
+
+## 7. Most single heads are not shown to be missed
+
+Off alone, {missed} of MiniLM's 72 heads make a model of MRPC worse (Holm over all heads, 5 %); on SST-2 and CoLA
+{missed_others}, and of MPNet's 144 on MRPC {missed_mpnet}.
+
+How sure: three models on each task, one of MPNet. Small costs are not excluded: *not shown* is not *none*.
+[Single heads](../study/results.md#m-michel-et-al-head-by-head)
+
+## 8. No score is the best everywhere
+
+On four boards (the demo, MiniLM on SST-2 and MRPC, MPNet on MRPC) the best of {scores} scores are {best}.
+
+How sure: one model and one split each, and the best was picked afterwards. `ablation` broke its ties by layer on three
+of the boards and is being recomputed. `headviz grade` ranks the scores on your model.
+[Boards](../study/results.md#over-all-boards), [the demo's board](../study/scores.md)
+
+## Elsewhere
+
+[Pruning for a speed](pruning.md#a-speed), with what it loses · [conductance, steps and rules](conductance.md) ·
+[distillation](distillation.md) · [translation](translation.md) ·
+[every algorithm on the demo](../study/demo_pruning.md) · [planted heads](../study/planted.md), a test of the scores
+rather than evidence · [patching](../study/causal.md)
+"""
+
+
+def page(cells: Cells) -> str:
+    once = {
+        (score, task): [cells[f"prune-minilm-{task}-{seed}-one-importance-{score}"] for seed in SEEDS]
+        for score in ("gates", "taylor", "thesis-2024")
+        for task in TASKS
+    }
+    of_mrpc = {
+        score: [cells[f"retrain-minilm-mrpc-{seed}-one-shot-isp-{score}"] for seed in SEEDS]
+        for score in ("taylor", "thesis-2024", "gates")
+    }
+    return wrapped(
+        PAGE.format(
+            off=percent(OFF),
+            picture_cola=picture("prune-minilm-cola-lead"),
+            picture_mrpc=picture("retrain-minilm-mrpc-lead"),
+            **_leads(once),
+            **_thesis(once),
+            **_agreement(cells),
+            retrained="\n".join(
+                table(["Taylor", "thesis's score", "gates"], [[_sizes(of) for of in of_mrpc.values()]])
+            ),
+            **_wnli(cells),
+            **_single(cells),
+            **_boards(cells),
+        )
+    )
+
+
+def _leads(once: dict[tuple[str, str], list[dict[str, Any]]]) -> dict[str, str]:
+    names = {"gates": "gates", "taylor": "Taylor", "thesis-2024": "thesis's score"}
+    single = {key: range_lead(own) for key, own in once.items()}
+    together = {key: range_lead(own, AT_ONCE) for key, own in once.items()}
+    means = {key: np.array([np.mean([a["mean"] for a in range_of(c)]) for c in own]) for key, own in once.items()}
+    more = {task: over_seeds(means["gates", task] - means["taylor", task]) for task in TASKS}
+    better = [f"{TASKS[task]} alone, by {points(*of)}" for task, of in more.items() if (of[1] or 0) > 0]
+    return {
+        "leads": "\n".join(
+            table(
+                ["order", *TASKS.values()],
+                [[name, *(points(*single[score, task]) for task in TASKS)] for score, name in names.items()],
+            )
+        ),
+        "alone": _beating(single, names),
+        "at_once": _beating(together, names),
+        "gates_sst2": ", and on SST-2 only taken by itself"
+        if single["gates", "sst2"][1] > 0 >= together["gates", "sst2"][1]
+        else "",
+        "gates_over_taylor": " and ".join(better) or "no task",
+    }
+
+
+def _beating(leads: dict[tuple[str, str], tuple[float, float, float]], names: dict[str, str]) -> str:
+    parts = []
+    for score, name in names.items():
+        tasks = [TASKS[task] for task in TASKS if leads[score, task][1] > 0]
+        parts.append(f"{name} on {joined(tasks) if tasks else 'none'}")
+    return ", ".join(parts)
+
+
+def _thesis(once: dict[tuple[str, str], list[dict[str, Any]]]) -> dict[str, str]:
+    rows = [
+        percent(float(np.mean([shared_heads(a, b) for a, b in combinations(masks_at(once["thesis-2024", t], OFF), 2)])))
+        for t in TASKS
+    ]
+    (printed,) = published("pruned")
+    by_task = dict(zip(printed.rows["method"], printed.rows["thesis metric"], strict=True))
+    gold = once["thesis-2024", "mrpc"][0]
+    return {
+        "shared": "\n".join(table([*TASKS.values()], [rows])),
+        "published": ", ".join(f"{by_task[task].removeprefix('0')} on {task}" for task in ("MRPC", "QNLI", "MNLI")),
+        "constant": f"{1 - gold['steps'][0]['constant']['accuracy']:.3f}".removeprefix("0"),
+    }
+
+
+def _agreement(cells: Cells) -> dict[str, str]:
+    rows, across, after = [], [], {}
+    for encoder, name in (("minilm", "MiniLM"), ("mpnet", "MPNet")):
+        for task, title in TASKS.items():
+            own = [cells[f"agree-{encoder}-{task}-{seed}"] for seed in range(5)]
+            grids = {side: [np.ravel(c["grids"][side]) for c in own] for side in ("before", "after")}
+            after[encoder, task] = grids["after"]
+            alike = [np.mean([spearman(a, b) for a, b in combinations(grids[side], 2)]) for side in grids]
+            size = [np.mean([c[side]["absolute"] for c in own]) for side in grids]
+            rows.append([name, title, *(f"{v:.2f}".replace("-", "−") for v in alike), *(f"{v:.3f}" for v in size)])
+    for (e, one), (f, other) in combinations(after, 2):
+        if e == f:
+            across.append(np.mean([spearman(a, b) for a in after[e, one] for b in after[f, other]]))
+    header = ["encoder", "task", "two seeds, before", "two seeds, after", "mean size, before", "mean size, after"]
+    return {
+        "agreement": "\n".join(table(header, rows)),
+        "across": f"{min(across):.2f} to {max(across):.2f}".replace("-", "−"),
+    }
+
+
+def _sizes(own: list[dict[str, Any]]) -> str:
+    return points(*over_seeds(np.array([ahead(c).mean() for c in own])))
+
+
+def _wnli(cells: Cells) -> dict[str, str]:
+    own = [c for name, c in cells.items() if name.startswith("retrain-minilm-wnli")]
+    won = tickets(own)
+    assert all(won), "not every network is a ticket: the heading of finding 5 does not hold"
+    full = [c["full"]["accuracy"] for c in own]
+    (printed,) = published("tickets")
+    column = printed.rows["row"].index(FOLDERS["wnli"])
+    values = {row[column] for name, row in printed.rows.items() if name.endswith(" ticket") and row[column]}
+    return {
+        "wins": str(len(won)),
+        "wnli": f"{min(full):.3f} to {max(full):.3f}".replace("0.", "."),
+        "wnli_floor": f"{own[0]['steps'][0]['constant']['accuracy']:.3f}".removeprefix("0"),
+        "wnli_published": joined(sorted(values)),
+        "wnli_bert": printed.rows["full BERT-base"][column],
+    }
+
+
+def _single(cells: Cells) -> dict[str, str]:
+    rows, missed = [], {}
+    for encoder, name, seeds in (("minilm", "MiniLM", SEEDS), ("mpnet", "MPNet", [0])):
+        for task, title in TASKS.items():
+            own = [cells[key] for seed in seeds if (key := f"michel-{encoder}-{task}-{seed}") in cells]
+            if own:
+                missed[encoder, task] = sorted({told(c)[1] for c in own})
+                if own[0]["metric"] != "accuracy":
+                    continue
+                values = np.round(np.ravel(own[0]["cost"]), 6)
+                counts = np.unique(values, return_counts=True)[1]
+                rows.append([name, title, f"{own[0]['n']:,}", len(values), len(counts), int(counts[counts > 1].sum())])
+    cross = agreement(cells["cross-minilm-mnli-0"])
+    header = ["encoder", "task", "examples", "heads", "different costs", "heads that tie with another"]
+    others = {n for (encoder, task), of in missed.items() if encoder == "minilm" and task != "mrpc" for n in of}
+    return {
+        "ties": "\n".join(table(header, rows)),
+        "halves": cross[0],
+        "pearson": cross[1],
+        "pearson_without": cross[-1],
+        "missed": joined([str(n) for n in missed["minilm", "mrpc"]], "or"),
+        "missed_others": "none" if others == {0} else joined(sorted(map(str, others)), "or"),
+        "missed_mpnet": "none" if missed["mpnet", "mrpc"] == [0] else str(missed["mpnet", "mrpc"][0]),
+    }
+
+
+def _boards(cells: Cells) -> dict[str, str]:
+    found = [cells[f"board-{name}-0"] for name in ("minilm-sst2", "minilm-mrpc", "mpnet-mrpc")]
+    grades = behind(found)
+    best = [next(score for score, of in grades.items() if of[at]["behind"] is None) for at in range(len(found) + 1)]
+    times = [
+        of["gates"]["seconds"] / of["taylor"]["seconds"]
+        for of in ({g["score"]: g for g in cell["grades"]["scores"]} for cell in found)
+    ]
+    return {
+        "scores": str(len(grades) - 1),
+        "best": joined([f"`{score}`" for score in best]),
+        "times": f"{min(times):.0f} to {max(times):.0f}",
+    }
+
+
+def picture(name: str) -> str:
+    (title,) = re.findall(r"<title>(.*?)</title>", (RESULTS / f"{name}.svg").read_text(encoding="utf-8"))
+    return f"![{unescape(title)}](../study/results/{name}.svg)"
+
+
+def percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %")
+
+
+def wrapped(text: str) -> str:
+    """Paragraphs of at most 120 characters a line; tables, pictures and headings as they are."""
+
+    def lines(part: str) -> str:
+        return part if part[:1] in "|#!" else fill(part, 120, break_long_words=False, break_on_hyphens=False)
+
+    return "\n\n".join(map(lines, text.split("\n\n"))) + "\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(beside(read(), read(TWINS))), encoding="utf-8")

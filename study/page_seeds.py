@@ -1,0 +1,105 @@
+"""Part of study/results.md: what models of different seeds have in common: agreement, heads removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, product
+
+import numpy as np
+
+from headviz import HeadMask
+from headviz.statistics.resampling import spearman
+from study.orders import PRICES
+from study.tables import Cells, by_model, seed_of, table
+
+HEADS = 12  # of a layer, in both encoders
+FEW = 3  # models below which nothing is said of seeds
+FIFTH = 0.2  # the share of lowest heads that two models are compared in
+SHARES = (0.3, 0.58, 0.78)  # of the heads off, for masks of two seeds
+
+
+def same_agreement(found: Cells) -> Iterator[str]:
+    """Whether the grids of agreement of two seeds, or of two tasks, rank the heads alike."""
+    cells = [c for c in found if "grids" in c]
+    grids: dict[tuple[str, str], dict[str, list[np.ndarray]]] = {}
+    for encoder, task, group in by_model(cells):
+        if len(group) >= FEW:
+            grids[encoder, task] = {side: [np.ravel(c["grids"][side]) for c in group] for side in ("before", "after")}
+    if not grids:
+        return
+    rows = []
+    for (encoder, task), sides in grids.items():
+        pairs = {side: list(combinations(maps, 2)) for side, maps in sides.items()}
+        others = [maps["after"] for (e, t), maps in grids.items() if e == encoder and t != task]
+        across = [spearman(one, two) for maps in others for one, two in product(sides["after"], maps)]
+        rows.append(
+            [
+                encoder,
+                task,
+                *(_spread([spearman(one, two) for one, two in of]) for of in pairs.values()),
+                _spread(across) if across else "–",
+                f"{np.mean([_lowest(one, two) for one, two in pairs['after']]):.0%}".replace("%", " %"),
+            ]
+        )
+    header = ["encoder", "task", "two seeds, before", "two seeds, after", "another task, after", "lowest fifth shared"]
+    yield from [
+        "Do two models rank their heads alike by agreement? The mean rank correlation over all pairs of seeds, with "
+        "the lowest and the highest. *Lowest fifth*: of the heads with the lowest agreement, those that both have; "
+        f"chance is {100 * FIFTH:.0f} %.",
+        "",
+        *table(header, rows),
+        "",
+    ]
+
+
+def same_heads(found: Cells) -> Iterator[str]:
+    """The share of removed heads that two seeds have in common, by score."""
+    tables = {}
+    for encoder, task, group in by_model([c for c in found if c["algorithm"] == "one-importance"]):
+        rows = []
+        for score in PRICES:
+            own = [c for c in group if c["score"] == score and score != "random"]
+            if len(own) >= FEW:
+                shared = [_shared(own, share) for share in SHARES]
+                rows.append([f"`{score}`", " ".join(map(seed_of, own)), *shared])
+        if rows:
+            tables[encoder, task] = rows
+    if not tables:
+        return
+    yield from [
+        "### Do seeds remove the same heads?",
+        "",
+        "The share of the removed heads that two models have in common, the mean over pairs of seeds; heads scored "
+        "once. Chance is the share that is off.",
+        "",
+    ]
+    for (encoder, task), rows in tables.items():
+        yield from [f"{encoder} on {task}:", ""]
+        yield from [*table(["score", "models", *(f"{share:.0%} off" for share in SHARES)], rows), ""]
+
+
+def shared_heads(one: HeadMask, other: HeadMask) -> float:
+    """Of the heads that the first has off, the share that is off in the other, too."""
+    off = set(one.off)
+    return len(off & set(other.off)) / len(off)
+
+
+def masks_at(found: Cells, share: float) -> list[HeadMask]:
+    """The mask of each cell at the step nearest to ``share``."""
+    steps = [min(c["steps"], key=lambda s: abs(s["sparsity"] - share)) for c in found]
+    layers = [round(step["heads_off"] / step["sparsity"] / HEADS) for step in steps]
+    return [HeadMask.from_hex(step["mask"], n, HEADS) for step, n in zip(steps, layers, strict=True)]
+
+
+def _shared(own: Cells, share: float) -> str:
+    pairs = combinations(masks_at(own, share), 2)
+    return f"{np.mean([shared_heads(one, other) for one, other in pairs]):.0%}".replace("%", " %")
+
+
+def _lowest(one: np.ndarray, other: np.ndarray) -> float:
+    count = round(FIFTH * len(one))
+    return len({*np.argsort(one)[:count]} & {*np.argsort(other)[:count]}) / count
+
+
+def _spread(values: list[float]) -> str:
+    return f"{np.mean(values):.2f} ({min(values):.2f} to {max(values):.2f})".replace("-", "−")
