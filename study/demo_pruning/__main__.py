@@ -12,13 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from headviz.engine.here import tools_here
-from headviz.engine.job import Tools
+from headviz.engine.execution import Execution, Workplace
 from headviz.errors import RunError
 from headviz.pruning import ALGORITHMS, PruningJob, PruningPlan, State, open_context, start
-from headviz.pruning.check import same_run
 from headviz.pruning.context import Context
 from headviz.pruning.job import works
+from headviz.pruning.state import states_in
 from study.demo_pruning.plans import MASKED, RETRAINED, SAME, plans
 
 
@@ -26,9 +25,8 @@ def run(args: argparse.Namespace) -> None:
     """Do the next work, cheapest kind first, until time is up."""
     until = time.monotonic() + 60 * args.minutes
     todo = {name: p for name, p in plans(args).items() if p.algorithm in args.only and name not in SAME}
-    jobs: dict[str, PruningJob] = {}
-    tools: dict[str, Tools] = {}
-    states: dict[str, State] = {}
+    executions: dict[str, Execution] = {}
+    workplaces: dict[str, Workplace] = {}
     shared: dict[bool, Any] = {}
     for name, plan in todo.items():
         folder = args.out / name
@@ -39,28 +37,26 @@ def run(args: argparse.Namespace) -> None:
         context = Context(
             folder, one.clf, one.train, one.dev, one.load_base, one.load_masked_lm, None, one.recipe, one.pool
         )
-        jobs[name], tools[name] = PruningJob(plan, context=context), tools_here(folder)
+        job = PruningJob(plan)
         try:
-            states[name] = State.load(folder)
-            if states[name].plan_digest != plan.digest:
+            state = State.load(folder)
+            if state.plan_digest != plan.digest:
                 raise SystemExit(f"{folder} holds a study with other options. Use another --out.")
-            same_run(context, states[name])
         except RunError:
-            states[name] = start(context, plan)
-            states[name].save(folder)
+            state = start(context, plan)
+        executions[name], workplaces[name] = Execution(job, states_in(folder), state), Workplace(job, folder, context)
+        executions[name].keep(state)
     while time.monotonic() < until:
         waiting = [
-            (_price(plan, piece, states[name]), name, piece)
+            (_price(plan, piece, executions[name].state), name, piece)
             for name, plan in todo.items()
-            for piece in jobs[name].ready(states[name])
+            for piece in executions[name].ready()
         ]
         if not waiting:
             break
         _, name, piece = min(waiting)
-        began, job = time.perf_counter(), jobs[name]
-        result = job.work(piece, job.parcel(states[name], piece), tools[name])
-        states[name] = job.absorb(states[name], piece, result)
-        states[name].save(tools[name].folder)
+        began, execution = time.perf_counter(), executions[name]
+        execution.absorb(piece, workplaces[name].do(execution.order(piece)))
         print(f"{name} {piece}: {time.perf_counter() - began:.1f} s", flush=True)
 
 

@@ -7,17 +7,19 @@ import torch
 
 import headviz
 from headviz import cli
-from headviz.engine.here import tools_here
+from headviz.engine.execution import Order, Workplace, restored
+from headviz.engine.job import Tools
 from headviz.errors import Cancelled, OptionError, RunError, UserError
 from headviz.extras.distillation import conditional
 from headviz.extras.distillation.context import open_context
-from headviz.extras.distillation.job import DistillationJob, distil, load, outcome
+from headviz.extras.distillation.job import DistillationJob, distil, outcome
 from headviz.extras.distillation.options import PosteriorOptions
 from headviz.extras.distillation.plan import TEACHER, DistillationPlan
 from headviz.extras.distillation.shrinkage import Chosen
 from headviz.models.recurrent import RnnTranslator
 from support.loaded import loaded_by
 from support.marks import all_in_ci
+from support.pieces import after
 from support.tiny import PAIRS, TEXTS, tiny_folder
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator_folder
 
@@ -232,13 +234,14 @@ def test_a_shrinkage_that_moves_too_far_is_declined_and_says_so(teacher, data, t
     copied = distil(plan(teacher, data, inits=("copy",)), tmp_path / "copy")
     assert found["students"][0]["metrics"] == copied["students"][0]["metrics"]
     # a state that an earlier version began, whose teacher had no such bound
-    state = load(asked, tmp_path / "far")
+    job, folder = DistillationJob(asked), tmp_path / "far"
+    state, _ = restored(job, job.kept_in(folder))
     state = {**state, "teacher": {**state["teacher"], "prior": {**prior, "shrinkage": 0.5}}}
-    context = open_context(asked, tmp_path / "far")
-    job, tools = DistillationJob(asked, context), tools_here(tmp_path / "far")
-    job.work(TEACHER, b"", tools)
+    context = open_context(asked, folder)
+    workplace = Workplace(job, folder, context)
+    workplace.do(Order.of(job, job.begin(), TEACHER))
     assert context.prior().moved == 0
-    job.work("conditional-s0", job.parcel(state, "conditional-s0"), tools)
+    workplace.do(Order.of(job, state, "conditional-s0"))
     assert context.prior().posterior.shrinkage == 0.5
     assert context.prior().moved > 0
 
@@ -350,14 +353,13 @@ def test_it_can_be_a_run(whole, tmp_path):
 
     asked, straight = whole
     job = make(asked.to_dict())
-    tools = tools_here(tmp_path / "run")
+    workplace = Workplace(job, tmp_path / "run")
     state = job.begin()
     assert job.expected(state) == 5
     while job.ready(state):
         piece = job.ready(state)[-1]
         assert job.needs(state, piece) == (["iterates"] if piece.startswith("conditional") else [])
-        result = job.work(piece, job.parcel(state, piece), tools)
-        state = job.unpack(job.pack(job.absorb(state, piece, result)))
+        state = job.unpack(job.pack(after(job, state, piece, workplace)))
     assert sorted(job.steps(state)) == [0, 1, 2, 3, 4]
     done = job.finish(state, tmp_path / "run")
     assert all(headviz.load(tmp_path / "run" / m) for m in done["models"])
@@ -455,7 +457,7 @@ def test_a_state_of_nothing_has_an_outcome(teacher, data):
 
 def test_unknown_pieces_are_refused(teacher, data, tmp_path):
     with pytest.raises(RunError, match="no piece"):
-        DistillationJob(plan(teacher, data)).work("copy-s9", b"", tools_here(tmp_path))
+        DistillationJob(plan(teacher, data)).work("copy-s9", b"", Tools(print, bool, tmp_path))
 
 
 def test_plans_and_states_are_light():

@@ -7,7 +7,7 @@ import pytest
 from headviz.errors import Cancelled, RunError
 from headviz.pruning import ALGORITHMS, FinetuneOptions, State, run_plan, start
 from support.marks import all_in_ci
-from support.pruning_plans import by_hash, context, do, plan, ready, without_times
+from support.pruning_plans import by_hash, context, do, plan, ready, without_times, write
 
 SHORT = {"step": 0.4, "until": 0.7, "seeds": (0,)}
 TWO = {**SHORT, "seeds": (0, 2), "retrain_full": False}
@@ -25,7 +25,7 @@ def test_resumed_after_every_step(name, tmp_path):
     p = plan(name, **SHORT)
     expected = whole(tmp_path / "whole", p)
     c = context(tmp_path / "again")
-    start(c, p).save(c.folder)
+    write(start(c, p), c.folder)
     steps = 0
     while True:
         c = context(tmp_path / "again")  # nothing but the folder survives
@@ -144,7 +144,7 @@ def test_what_does_not_belong_together_is_refused(tmp_path):
     with pytest.raises(RunError, match="another plan"):
         next(run_plan(plan("one-importance", step=0.5), c, state))
     other = context(tmp_path / "other", layers=3, dev=c.train)
-    with pytest.raises(Exception, match="not those that this run was started with"):
+    with pytest.raises(Exception, match="data of this run has changed"):
         next(run_plan(p, other, state))
     *_, done = run_plan(p, c, state)
     assert list(run_plan(p, c, done)) == []

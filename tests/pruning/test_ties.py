@@ -13,7 +13,7 @@ from headviz.heads import HeadMask
 from headviz.pruning import PruningPlan, State, run_plan, start
 from headviz.runs import baselines
 from headviz.ties import lowest
-from support.pruning_plans import Table, context, plan, ready, without_times
+from support.pruning_plans import Table, context, plan, ready, without_times, write
 
 COSTS = np.zeros((3, 4))
 COSTS[1, 2], COSTS[0, 0] = 0.2, 0.1
@@ -34,7 +34,7 @@ def test_a_run_that_was_stopped_removes_the_heads_of_the_unbroken_one(name: str,
     p = plan(name, seeds=(0, 1, 2))
     *_, whole = run_plan(p, context(tmp_path / "whole", score=by_cost))
     c = context(tmp_path / "again", score=by_cost)
-    start(c, p).save(c.folder)
+    write(start(c, p), c.folder)
     state = State.load(c.folder)
     while ready(p, state):
         c = context(tmp_path / "again", score=by_cost)  # nothing but the folder survives

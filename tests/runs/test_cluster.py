@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from headviz import plugins
-from headviz.engine.here import tools_here
+from headviz.engine.execution import Workplace
 from headviz.errors import RunError
 from headviz.extras.cluster import driver as cluster_driver
 from headviz.extras.cluster import remote
@@ -560,7 +560,7 @@ class Here:
     status = "running"
 
     def __init__(self, folder: Path) -> None:
-        self.tools = tools_here(folder)
+        self.folder = folder
 
     def nthreads(self):
         return {"tcp://w": 1}
@@ -577,8 +577,8 @@ class Here:
     def cancel(self, futures, **options):
         pass
 
-    def submit(self, function, token, run, kind, spec, threads, piece, parcel, *given, **options):
-        result = make_job(kind, spec).work(piece, parcel, self.tools)
+    def submit(self, function, token, run, kind, spec, threads, order, *given, **options):
+        result = Workplace(make_job(kind, spec), self.folder).do(order)
         return Finished((result, {}, "tcp://w"))
 
 
@@ -608,14 +608,14 @@ def test_a_run_of_a_sweep_that_cannot_be_finished_leaves_the_others_alone(regist
     bad, good = (runs.add("rehearsal", {"steps": 2}, parent=sweep.id, executor=CARRIED) for _ in range(2))
     registry.take_one(sweep.id, "t")
     sweep = registry.apply(sweep.id, "claim", claim="t")
-    finish = Carrier.finish
+    end = Carrier.end
 
     def finished(carrier):
         if carrier.record.id == bad.id:
             raise fault
-        return finish(carrier)
+        return end(carrier)
 
-    monkeypatch.setattr(Carrier, "finish", finished)
+    monkeypatch.setattr(Carrier, "end", finished)
     with pytest.raises(RunError, match="1 of 2 runs did not finish"):
         drive_here(registry, sweep, tmp_path)
     first, second = (registry.get(run.id) for run in (bad, good))

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from headviz.engine.here import run_here, tools_here
-from headviz.engine.job import Tools
+from headviz.engine.checkpoints import Checkpoints
+from headviz.engine.execution import Execution, Workplace, run_here
 from headviz.errors import Cancelled, OptionError, RunError
 from headviz.models.feed_forward import neurons
 from headviz.pruning import ALGORITHMS, State
 from headviz.pruning.faster import latency, search
 from headviz.runs import reading, service
-from headviz.runs.jobs import ablate, faster, loaded, score
-from headviz.runs.jobs.loaded import JobSpec
+from headviz.runs.jobs.spec import JobSpec
 from headviz.runs.kinds import RUNS, make_job
 from support.marks import all_in_ci
+from support.pieces import after
 from support.real_runs import folders, options
 from support.running import done, ended, essence
 from support.timed import Clock
@@ -29,7 +29,6 @@ from support.timed import Clock
 def clock(monkeypatch):
     """Times that are the same each time. Runs of their own processes measure real ones."""
     monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Clock)
-    faster._work.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +75,13 @@ def carried(kind: str, spec: dict, folder: Path, seed: int | None) -> tuple[list
     folder.mkdir()
     draw = random.Random(seed)
     job = make_job(kind, spec)
-    state, tools = job.begin(), tools_here(folder)
+    state, workplace = job.begin(), Workplace(job, folder)
     if seed is None:
-        *_, state = run_here(job, state, tools, job.pack)
+        *_, state = run_here(Execution(job, Checkpoints(folder / "checkpoints"), state), workplace)
     while pieces := list(job.ready(state)):
         piece = draw.choice(pieces)
         job = make_job(kind, json.loads(json.dumps(spec)))
-        result = job.work(piece, job.parcel(state, piece), tools)
-        state = job.absorb(state, piece, result)
+        state = after(job, state, piece, workplace)
         state = job.unpack(job.pack(state))
     steps = job.steps(state)
     assert steps
@@ -113,8 +111,8 @@ def test_an_unknown_kind_is_answered_with_the_table():
 def test_each_kind_runs_in_the_background(kind, place, registry, tmp_path):
     spec = spec_of(kind, place)
     run = service.start(kind, spec)
-    after = ended(run.id)
-    assert (after.state, after.error) == ("done", "")
+    end = ended(run.id)
+    assert (end.state, end.error) == ("done", "")
     steps, outcome = carried(kind, spec, tmp_path / "here", None)
     assert timeless(essence(run.id)) == steps
     assert timeless(reading.show(run.id).outcome) == outcome
@@ -132,20 +130,18 @@ def test_a_search_for_speed_that_is_stopped_goes_on_with_what_was_timed(place, t
         ("heads", True),
     ]
     (tmp_path / "b").mkdir()
-    tools, job = tools_here(tmp_path / "b"), make_job("faster", spec)
-    state = job.begin()
+    job = make_job("faster", spec)
+    state, workplace = job.begin(), Workplace(job, tmp_path / "b")
     while len(state["find"]) < 3:
         piece = next(p for p in job.ready(state) if not p.startswith("build"))
-        state = job.absorb(state, piece, job.work(piece, job.parcel(state, piece), tools))
+        state = after(job, state, piece, workplace)
     raw, table = job.pack(state), state["table"]
-    faster._work.cache_clear()
-    job, stopped = make_job("faster", spec), Tools(lambda *_: None, lambda: True, tmp_path / "b")
     state = job.unpack(raw)
     with pytest.raises(Cancelled):
-        job.work(job.ready(state)[0], job.parcel(state, job.ready(state)[0]), stopped)
-    faster._work.cache_clear()
+        after(job, state, job.ready(state)[0], tmp_path / "b", None, lambda: True)
+    workplace = Workplace(job, tmp_path / "b")
     while pieces := job.ready(state):
-        state = job.absorb(state, pieces[0], job.work(pieces[0], job.parcel(state, pieces[0]), tools))
+        state = after(job, state, pieces[0], workplace)
     assert [timeless(s) for _, s in sorted(job.steps(state).items())] == steps
     assert timeless(job.finish(state, tmp_path / "b")) == {**outcome, "table": table}
 
@@ -196,21 +192,20 @@ def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place
 
     monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Slower)
     monkeypatch.setattr(search, "CLOSE", 1e-4)
-    tools, job = tools_here(tmp_path), make_job("faster", spec)
+    job = make_job("faster", spec)
     state, kept = job.begin(), []
     while not state["build"]:
-        faster._work.cache_clear()  # as in a process that was started anew
         state = job.unpack(job.pack(state))
         (piece,) = job.ready(state)
         begun = len(timed)
-        state = job.absorb(state, piece, job.work(piece, job.parcel(state, piece), tools))
+        state = after(job, state, piece, tmp_path)  # as in a process that was started again
         if piece.startswith("turn"):
             now = state["turn"]["both-1.5"]
             assert now[: len(kept)] == kept
             assert (len(timed) > begun) == (len(now) > len(kept))
             kept = now
     assert len(kept) > 1
-    again = faster._work(job.spec)
+    again = job.load(tmp_path).made
     again.table = latency.Table.from_dict(state["table"])
     found, _ = again.search("both").best(1.5, [search.Turn.from_dict(t) for t in kept])
     assert found.to_dict() == state["find"]["both-1.5"]
@@ -265,8 +260,7 @@ def test_a_score_from_many_pieces_is_that_of_the_library(name, own, tmp_path):
     drawn = headviz.sample(data, 270, 3, length_filter="none")
     spec = {**spec_of("score", place), "score": name, "samples": 270, "seed": 3, "options": own, "off": "1.2"}
     job = make_job("score", spec)
-    checked = job.work("check", b"", tools_here(tmp_path))
-    assert len(job.ready(job.absorb(job.begin(), "check", checked))) == (1 if name == "random" else 3)
+    assert len(job.ready(after(job, job.begin(), "check", tmp_path))) == (1 if name == "random" else 3)
     _, outcome = carried("score", spec, tmp_path / name, 2)
     how = {"preset": name} if name == "michel-2019" else {"score": name}
     how |= {"seed": 3} if name == "random" else {}
@@ -304,8 +298,8 @@ def test_a_translation_model_is_pruned_in_the_background(tmp_path, registry):
         "until": 0.5,
     }
     run = service.start("prune", spec)
-    after = ended(run.id)
-    assert (after.state, after.error) == ("done", "")
+    end = ended(run.id)
+    assert (end.state, end.error) == ("done", "")
     (step,) = reading.show(run.id).steps
     assert {"bleu", "chrf"} == step["metrics"].keys()
     saved = save_model(run.id, tmp_path / "out")
@@ -339,17 +333,17 @@ def test_a_scoring_of_many_examples_is_several_pieces_in_any_order(tmp_path):
     assert carried("prune", spec, tmp_path / "a", None) == carried("prune", spec, tmp_path / "b", 5)
 
     job = make_job("prune", spec)
-    tools = tools_here(tmp_path / "a")
-    held = job.absorb(None, "check", job.work("check", b"", tools))
+    workplace = Workplace(job, tmp_path / "a")
+    held = after(job, None, "check", workplace)
     parts = [f"choose-s0-k1-p{i}" for i in range(3)]
     assert [p for p in job.ready(held) if p.startswith("choose-s0")] == parts
     alone = len(job.parcel(held, parts[1]))
     for piece in parts:
-        held = job.absorb(held, piece, job.work(piece, job.parcel(held, piece), tools))
+        held = after(job, held, piece, workplace)
     assert "choose-s0-k1" in job.ready(held)
     assert len(job.parcel(held, "choose-s1-k1-p0")) == alone  # without the others' parts
     assert len(job.parcel(held, "choose-s0-k1")) > alone
-    held = job.absorb(held, "choose-s0-k1", job.work("choose-s0-k1", job.parcel(held, "choose-s0-k1"), tools))
+    held = after(job, held, "choose-s0-k1", workplace)
     assert not held.parts
     with pytest.raises(RunError, match="no piece"):
         job.parcel(held, "choose-s7-k1-p0")
@@ -381,9 +375,9 @@ def test_the_spec_of_every_algorithm_is_read_back(algorithm, place):
 @pytest.mark.slow
 def test_a_model_that_changed_after_the_run_was_written_down_is_refused(place, registry):
     run = service.start("prune", {**options(place, "one-importance"), "digests": {"model": "0" * 64}})
-    after = ended(run.id)
-    assert after.state == "failed"
-    assert "The model has changed since this run was written down" in after.error
+    end = ended(run.id)
+    assert end.state == "failed"
+    assert "The model of this run has changed" in end.error
 
 
 @pytest.mark.parametrize("kind", ["ablation", "score", "faster"])
@@ -393,9 +387,8 @@ def test_a_model_or_data_that_change_between_pieces_are_refused(kind, changed, p
     spec = {**spec_of(kind, place), "targets": [1.2]} if kind == "faster" else spec_of(kind, place)
     for name in ("model", "data"):
         spec[name] = str(shutil.copytree(place[name], tmp_path / name))
-    tools, job = tools_here(tmp_path), make_job(kind, spec)
-    first = job.ready(job.begin())[0]
-    state = job.absorb(job.begin(), first, job.work(first, job.parcel(job.begin(), first), tools))
+    job = make_job(kind, spec)
+    state = after(job, job.begin(), job.ready(job.begin())[0], tmp_path)
     if changed == "model":
         shutil.rmtree(spec["model"])
         shutil.copytree(place["base"], spec["model"])
@@ -403,20 +396,18 @@ def test_a_model_or_data_that_change_between_pieces_are_refused(kind, changed, p
         for path in Path(spec["data"]).iterdir():
             rows = path.read_text(encoding="utf-8").splitlines(keepends=True)
             path.write_text("".join(rows[:1] + rows[2:] + rows[1:2]), encoding="utf-8")
-    for kept in (loaded._classifier, loaded._dataset, ablate._evaluator, score._scoring, faster._work):
-        kept.cache_clear()  # as in a process that was started anew
-    state, piece = job.unpack(job.pack(state)), job.ready(state)[0]
-    with pytest.raises(RunError, match=f"The {changed} of this run changed") as refused:
-        job.work(piece, job.parcel(state, piece), tools)
+    state = job.unpack(job.pack(state))
+    with pytest.raises(RunError, match=f"The {changed} of this run has changed") as refused:
+        after(job, state, job.ready(state)[0], tmp_path)
     assert (refused.value.code, refused.value.resumable) == ("source-changed", False)
 
 
 @pytest.mark.slow
 def test_a_deleted_model_folder_is_named(place, registry):
     run = service.start("prune", {**options(place, "one-importance"), "model": place["model"] + "-gone"})
-    after = ended(run.id)
-    assert after.state == "failed"
-    assert "There is no folder" in after.error
+    end = ended(run.id)
+    assert end.state == "failed"
+    assert "There is no folder" in end.error
 
 
 def test_a_recipe_says_how_many_examples_its_training_takes(place, tmp_path, monkeypatch):
@@ -438,5 +429,5 @@ def test_a_recipe_says_how_many_examples_its_training_takes(place, tmp_path, mon
         ({**recipe, "train_limit": 40, "finetune": {"batch": 8}}, 40),
         ({**spec_of("finetune", place), "model": str(model), "finetune": None}, None),  # data of one's own: all
     ):
-        make_job("finetune", spec).prepared()
+        make_job("finetune", spec).load()
         assert asked[-2] == limit

@@ -71,7 +71,7 @@ def test_a_learning_goes_on_from_what_is_kept(registry, tmp_path):
 
 def state_of(run_id: str) -> dict[str, Any]:
     """The newest state of a run that keeps JSON; empty before the first."""
-    return json.loads(RunFiles(run_id).load_checkpoint()[1] or b"{}")
+    return json.loads(RunFiles(run_id).checkpoints.newest() or b"{}")
 
 
 def test_a_search_for_speed_goes_on_from_what_was_timed(registry, tmp_path):

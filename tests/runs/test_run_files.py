@@ -5,7 +5,7 @@ import os
 import pytest
 
 from headviz.errors import RunError
-from headviz.runs.files import KEEP, DiskFull, RunFiles, disk_errors
+from headviz.runs.files import DiskFull, RunFiles, disk_errors
 from headviz.storage.writing import replace_file
 from support.small_disk import run_on_small_disk
 
@@ -21,35 +21,6 @@ def files(tmp_path) -> RunFiles:
 def test_a_name_never_becomes_another_path(name, tmp_path):
     with pytest.raises(RunError, match="not a run"):
         RunFiles(name, tmp_path)
-
-
-def test_the_newest_checkpoint_counts_and_only_few_are_kept(files):
-    for n in range(1, 6):
-        files.save_checkpoint(n, b"content %d" % n)
-    assert files.load_checkpoint() == (5, b"content 5", [])
-    assert [n for n, _ in files.checkpoints()] == [5, 4][:KEEP]
-
-
-@pytest.mark.parametrize("harm", ["cut", "flip", "empty", "foreign", "gone"])
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(files, harm):
-    files.save_checkpoint(1, b"one")
-    files.save_checkpoint(2, b"two")
-    path = files.folder / "checkpoint-2.bin"
-    raw = path.read_bytes()
-    if harm == "gone":
-        path.unlink()
-        assert files.load_checkpoint() == (1, b"one", [])
-        return
-    path.write_bytes(
-        {"cut": raw[:-1], "flip": raw[:-1] + bytes([raw[-1] ^ 1]), "empty": b"", "foreign": b"\x80\x04pickle"}[harm]
-    )
-    assert files.load_checkpoint() == (1, b"one", ["checkpoint-2.bin"])
-
-
-def test_without_a_whole_checkpoint_the_run_begins_anew(files):
-    files.save_checkpoint(1, b"one")
-    (files.folder / "checkpoint-1.bin").write_bytes(b"")
-    assert files.load_checkpoint() == (0, b"", ["checkpoint-1.bin"])
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
@@ -70,19 +41,20 @@ def test_a_full_disk_is_named_when_it_really_is_full(tmp_path):
     script = """
         import sys
         from pathlib import Path
-        from headviz.runs.files import RunFiles, DiskFull
+        from headviz.runs.files import RunFiles, DiskFull, disk_errors
         f = RunFiles("0123abcd", Path(sys.argv[1]))
         f.create()
-        f.save_checkpoint(1, b"x" * 300_000)
+        f.checkpoints.save(b"x" * 300_000)
         try:
-            f.save_checkpoint(2, b"y" * 900_000)
+            with disk_errors(f.folder):
+                f.checkpoints.save(b"y" * 900_000)
         except DiskFull as error:
             print(error)
-        print(f.load_checkpoint()[0], sorted(p.name for p in f.folder.iterdir()))
+        print(f.checkpoints.newest()[:1], sorted(p.name for p in f.folder.iterdir()))
     """
     error, left = run_on_small_disk(tmp_path / "small", script, "1m")
     assert "is full. Free some space, then resume the run." in error
-    assert left == "1 ['checkpoint-1.bin', 'reserve']"
+    assert left == "b'x' ['checkpoint-1.bin', 'reserve']"
 
 
 def test_the_logs_end_is_readable_and_holds_no_token(files):

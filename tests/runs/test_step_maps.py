@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import headviz
-from headviz.engine.here import run_here, tools_here
+from headviz.engine.checkpoints import Checkpoints
+from headviz.engine.execution import Execution, Workplace, run_here
 from headviz.errors import Cancelled, OptionError, RunError
 from headviz.heads import HeadId, HeadMask
 from headviz.models.pruning import prune
@@ -36,13 +37,12 @@ def opened(place, tmp_path, own_home):
     def make(algorithm: str, **changes):
         spec = options(place, algorithm, **changes)
         job = make_job("prune", spec)
-        state, tools = job.begin(), tools_here(tmp_path / "results")
-        tools.folder.mkdir()
-        *_, state = run_here(job, state, tools, job.pack)
+        results = tmp_path / "results"
+        execution = Execution(job, Checkpoints(tmp_path / "checkpoints"), job.begin())
+        list(run_here(execution, Workplace(job, results)))
+        execution.finish(results)
         plan = PruningPlan.from_dict(spec)
-        job.finish(state, tools.folder)
-        state = State.load(tools.folder)
-        return open_context(plan, tools.folder), plan, state
+        return open_context(plan, results), plan, State.load(results)
 
     return make
 

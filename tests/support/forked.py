@@ -41,6 +41,7 @@ PRELOADED = (
     "headviz.answers.comparison",
     "headviz.models.classifier",
     "headviz.pruning",
+    "headviz.engine.execution",
     "headviz.runs.carrier",
     "headviz.runs.jobs",
     "headviz.scores",

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 import headviz
-from headviz.engine.here import tools_here
+from headviz.engine.execution import Workplace
 from headviz.pruning import ALGORITHMS, FinetuneOptions, PruningJob, PruningPlan, State
 from headviz.pruning.context import Context
+from headviz.pruning.state import states_in
 from headviz.tasks import Dataset, get_task
 
+from .pieces import after
 from .tiny import WORDS, tiny_classifier, tiny_folder
 
 QUICK = FinetuneOptions(epochs=1, batch=8, learning_rate=1e-3)
@@ -98,5 +100,10 @@ def ready(plan: PruningPlan, state: State) -> list[str]:
 
 def do(context: Context, plan: PruningPlan, state: State, piece: str, *tools: Any) -> State:
     """The state after one more piece."""
-    job = PruningJob(plan, context=context)
-    return job.absorb(state, piece, job.work(piece, job.parcel(state, piece), tools_here(context.folder, *tools)))
+    job = PruningJob(plan)
+    return after(job, state, piece, Workplace(job, context.folder, context), *tools)
+
+
+def write(state: State, folder: Path) -> None:
+    """Put a state where ``State.load`` finds it."""
+    states_in(folder).save(state.to_bytes())

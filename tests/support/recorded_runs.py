@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from headviz.engine.here import tools_here
+from headviz.engine.execution import Workplace
 from headviz.runs.carrier import Carrier
 from headviz.runs.files import RunFiles
 from headviz.runs.registry import Registry
@@ -61,10 +61,9 @@ class Runs:
         self.registry.take_one(record.id, "t")
         taken = self.registry.apply(record.id, "claim", claim="t", worker=worker, started=record.created)
         carrier = Carrier(self.registry, taken)
-        tools = tools_here(carrier.files.results)
+        workplace = Workplace(carrier.job, carrier.files.results)
         while (ready := carrier.ready()) and pieces != 0:
-            piece = ready[0]
-            carrier.absorb(piece, carrier.job.work(piece, carrier.job.parcel(carrier.state, piece), tools))
+            carrier.absorb(ready[0], workplace.do(carrier.order(ready[0])))
             pieces = None if pieces is None else pieces - 1
         return carrier
 
@@ -74,7 +73,7 @@ class Runs:
             return record.id
         carrier = self.claimed(record, pieces, state == "running")
         if state == "done":
-            carrier.finish()
+            carrier.end()
         elif state != "running":
             event = {"cancelled": "stop", "failed": "fail", "lost": "vanish"}[state]
             error = "The disk is full. Free some space, then resume the run." if state == "failed" else ""

@@ -1,5 +1,5 @@
-"""The engine for long work: a job says what can be done next, the engine does it and keeps what is done.
+"""The engine for long work: a job says what can be done next, the engine has it done and keeps the results.
 
-``job`` is the protocol that every kind of run follows, ``here`` runs a job in this process. It stands below the rooms
-whose jobs it runs, so that a Python call and a worker of ``headviz.runs`` go the same way.
+``job`` is the protocol that every kind of run follows; ``execution`` holds a job's state and does its pieces. It stands
+below the rooms whose jobs it runs, so that a Python call, a worker and a cluster go the same way.
 """

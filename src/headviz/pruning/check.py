@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from typing import TYPE_CHECKING
 
@@ -60,13 +59,11 @@ def start(
     _check_data(context, plan)
     require_score(plan, context.score)
     options = None
-    base_digest = None
     if algorithm.retrains:
         options = plan.finetune or context.recipe or FinetuneOptions()
         base = context.base(plan.seeds[0])
         check_base(clf, base)
         require_trainable(base, context.train, context.dev, options)
-        base_digest = base.digest
     notes = notes_of(context, plan)
     judge = judge_of(context, plan.label_order, plan.flops_length)
     result = judge.evaluated(clf, None, of_phase(progress, "evaluate"), cancel)
@@ -75,9 +72,9 @@ def start(
     return State(
         plan=plan.to_dict(),
         plan_digest=plan.digest,
-        model_digest=clf.filled(None).digest,
-        base_digest=base_digest,
-        data_digest=data_digest(context),
+        model_digest=context.digest("model", plan),
+        base_digest=context.digest("base", plan) if algorithm.retrains else None,
+        data_digest=context.digest("data", plan),
         num_layers=clf.num_layers,
         num_heads=clf.num_heads,
         labels=clf.classes or (),
@@ -100,22 +97,6 @@ def heads_off(plan: PruningPlan, layers: int, heads: int) -> list[int]:
         return sizes.listed(total, plan.sparsities, plan.keep_per_layer, layers)
     rule = sizes.remaining if ALGORITHMS[plan.algorithm].of_remaining else sizes.cumulative
     return rule(total, plan.step, plan.until, plan.keep_per_layer, layers, plan.last_step)
-
-
-def same_run(context: Context, state: State) -> None:
-    """Refuse to continue a run on another model or other data than it was started with."""
-    if context.clf.filled(None).digest != state.model_digest:
-        raise ModelError(
-            f"'{context.clf.name}' does not hold the weights that this run was started with. Start a new run.",
-            code="source-changed",
-            resumable=False,
-        )
-    if data_digest(context) != state.data_digest:
-        raise TaskError(
-            "The train or dev data are not those that this run was started with. Start a new run.",
-            code="source-changed",
-            resumable=False,
-        )
 
 
 def check_base(clf: Classifier, base: Classifier) -> None:
@@ -214,12 +195,6 @@ def _share_note(report: SampleReport | None, plan: PruningPlan, seed: int) -> st
     return (
         f"The scoring sample of seed {seed} is not balanced: {lacking}. Ask for fewer samples ({even} can be balanced)."
     )
-
-
-def data_digest(context: Context) -> str:
-    """Identifies all data that a run reads examples from."""
-    pool = context.pool or context.train
-    return hashlib.sha256(f"{context.train.digest}{context.dev.digest}{pool.digest}".encode()).hexdigest()
 
 
 def _versions(clf: Classifier) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -107,6 +108,13 @@ class Context:
                 )
             self._samples[key] = drawn
         return self._samples[key]
+
+    def digest(self, name: str, plan: PruningPlan) -> str:
+        """Identifies the "model" θ*, the "base" θ0 with the first seed's head, or all "data" that a run reads."""
+        if name == "data":
+            parts = (self.train, self.dev, self.pool or self.train)
+            return hashlib.sha256("".join(data.digest for data in parts).encode()).hexdigest()
+        return (self.base(plan.seeds[0]) if name == "base" else self.clf.filled(None)).digest
 
     # models -----------------------------------------------------------------------------------
 

@@ -15,11 +15,11 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..engine.here import run_here, tools_here
+from ..engine.checkpoints import Checkpoints
+from ..engine.execution import Execution, Workplace, run_here
 from ..engine.job import Job, Tools
 from ..errors import RunError
 from ..progress import Cancel, PhaseProgress
@@ -27,7 +27,7 @@ from ..storage.paths import new_folder
 from .algorithms import Score
 from .plan import BESIDE_THE_PLAN, PruningPlan
 from .replay import Replay, trained_at
-from .state import BUILD, CHOOSE, MODELS, Done, ScorePart, State, StepRecord, Work, tidy
+from .state import BUILD, CHOOSE, MODELS, Done, ScorePart, State, StepRecord, Work, states_in, tidy
 
 if TYPE_CHECKING:
     from .context import Context
@@ -43,11 +43,10 @@ def make(spec: Mapping[str, Any]) -> PruningJob:
 
 @dataclass(frozen=True, eq=False)
 class PruningJob(Job):
-    """The state is None before the first piece. ``context`` = loaded models and data; None = a piece loads them."""
+    """The state is None before the first piece. Its pieces share a ``Context``."""
 
     plan: PruningPlan
-    digests: Mapping[str, str | None] = field(default_factory=dict)
-    context: Context | None = None
+    digests: Mapping[str, str | None] = field(default_factory=dict)  # when the run was recorded
 
     def begin(self) -> State | None:
         return None
@@ -102,17 +101,27 @@ class PruningJob(Job):
         record = state.record(work.seed, self._trained_for(state, work))
         return [record.model] if record is not None and record.step and record.model else []
 
+    def load(self, folder: Path) -> Context:
+        from .context import open_context
+
+        return open_context(self.plan, folder)
+
+    def sources(self, state: State | None) -> dict[str, str]:
+        if state is None:
+            return {name: digest for name, digest in self.digests.items() if digest is not None}
+        return {"model": state.model_digest, "data": state.data_digest}
+
+    def digest(self, loaded: Context, name: str) -> str:
+        return loaded.digest(name, self.plan)
+
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
-        from .check import same_run, start
+        from .check import start
         from .step import Step
 
-        context = self.context or _loaded(self.plan, tools)
+        context = tools.loaded
         if piece == CHECK:
-            state = start(context, self.plan, tools.progress, tools.cancel)
-            self._same_as_recorded(state)
-            return state.to_bytes()
+            return start(context, self.plan, tools.progress, tools.cancel).to_bytes()
         state = self.unpack(parcel)
-        same_run(context, state)
         if piece not in self.ready(state):
             raise RunError(f"Piece {piece} cannot be done now: it is finished, or something it needs is not.")
         work, part = self._piece(state, piece)
@@ -158,23 +167,15 @@ class PruningJob(Job):
         return state
 
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
-        """Write the state beside the models, where ``State.load`` finds it."""
         tidy(folder, state)
         with suppress(OSError):  # it holds what is not the run's
             (folder / "training").rmdir()
-        state.save(folder)
         models = sorted(r.model for r in state.records if r.model and (folder / r.model).is_dir())
         return {"state": ".", "models": models, "notes": list(state.notes)}
 
-    def _same_as_recorded(self, state: State) -> None:
-        found = {"model": state.model_digest, "base": state.base_digest, "data": state.data_digest}
-        for name, digest in self.digests.items():
-            if digest is not None and found.get(name) != digest:
-                raise RunError(
-                    f"The {name} has changed since this run was written down. Start a new run.",
-                    code="source-changed",
-                    resumable=False,
-                )
+    def kept_in(self, folder: Path) -> Checkpoints:
+        """Beside the models, where ``State.load`` finds it."""
+        return states_in(folder)
 
     def _piece(self, state: State, key: str) -> tuple[Work, int | None]:
         """The work of a piece, and the number of the part if it is one of a scoring."""
@@ -193,19 +194,6 @@ def works(plan: PruningPlan, state: State) -> list[Work]:
         for step in range(1, len(state.sizes) + 1):
             out += [Work(CHOOSE, seed, step), Work(BUILD, seed, step)]
     return out
-
-
-def _loaded(plan: PruningPlan, tools: Tools) -> Context:
-    tools.progress("loading", 0, 0)
-    return _context(json.dumps(plan.to_dict(), sort_keys=True), tools.folder)
-
-
-@lru_cache(maxsize=2)
-def _context(plan: str, folder: Path) -> Context:
-    """Models and data, loaded once per process."""
-    from .context import open_context
-
-    return open_context(PruningPlan.from_dict(json.loads(plan)), folder)
 
 
 def _step(record: StepRecord) -> dict[str, Any]:
@@ -228,21 +216,17 @@ def run_plan(
     that go on without this process use ``headviz.runs``. The phases of ``progress(phase, done, total)`` are score,
     repair, train and evaluate.
     """
-    from .check import same_run
-
-    folder, job = context.folder, PruningJob(plan, context=context)
+    folder, job = context.folder, PruningJob(plan)
+    execution = Execution(job, states_in(folder), state)
     if state is None:
         new_folder(folder / MODELS)  # what lies there would be replaced
     else:
         if state.plan_digest != plan.digest:
             raise RunError("This state belongs to another plan. Continue with the plan that it was started with.")
-        same_run(context, state)
-        state.save(folder)
+        execution.keep(state)
     records = 0 if state is None else len(state.records)
-    for after in run_here(job, state, tools_here(folder, progress, cancel), lambda state: state.save(folder)):
-        state = after
+    for after in run_here(execution, Workplace(job, folder, context), progress, cancel):
         if len(after.records) > records:
             records += 1
             yield after
-    if state is not None:
-        job.finish(state, folder)
+    execution.finish(folder)

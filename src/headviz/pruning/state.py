@@ -2,7 +2,7 @@
 
 Everything is JSON except the logits (safetensors; ``to_bytes`` puts both into one file), the parts of scorings whose
 mask is not chosen yet, and the models that steps trained (folders written by ``Classifier.save``, below the context's
-folder). ``State.save(folder)`` is atomic; ``State.load(folder)`` finds the newest sound one.
+folder). ``states_in(folder)`` has the files; ``State.load(folder)`` finds the newest sound one.
 
 If a piece is cancelled or killed, the state is unchanged, and a training continues from its last checkpoint in the
 context's folder. A continued run equals an uninterrupted one bit for bit, except for ``seconds``.
@@ -14,7 +14,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,15 +22,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..engine.checkpoints import Checkpoints
 from ..errors import OptionError, RunError
 from ..storage.store import pack, unpack
-from ..storage.writing import replace_file
 from .options import read_options
 
 FORMAT = 1
 STATE = "state"  # among the parts of scorings
 MODELS = "models"  # the folder of the trained models
-KEEP_STATES = 3  # older ones are used if the newest is damaged
 
 Table = tuple[tuple[float | None, ...], ...]  # [L][H], None = not measured
 CHOOSE: Literal["choose"] = "choose"
@@ -275,29 +273,23 @@ class State:
             raise RunError(f"The state of the run is damaged: {error}") from error
         return state
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the state; after this returns, a crash cannot lose it."""
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        path = place / f"state-{len(self.choices) + len(self.records):06d}.safetensors"
-        replace_file(path, self.to_bytes(), durable=True)
-        for old in _states(place)[KEEP_STATES:]:
-            old.unlink(missing_ok=True)
-        return path
-
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> State:
         """The newest undamaged state of a folder."""
-        place = Path(folder)
         reasons = []
-        for path in _states(place):
+        for path, body in states_in(folder).bodies():
             try:
-                return cls.from_bytes(path.read_bytes())
-            except (OSError, RunError) as error:
+                return cls.from_bytes(body or b"")
+            except RunError as error:
                 reasons.append(f"{path.name}: {error}")
         if not reasons:
-            raise RunError(f"There is no state of a run in '{place}'.")
-        raise RunError(f"No state in '{place}' can be read ({'; '.join(reasons)}). Start a new run.")
+            raise RunError(f"There is no state of a run in '{folder}'.")
+        raise RunError(f"No state in '{folder}' can be read ({'; '.join(reasons)}). Start a new run.")
+
+
+def states_in(folder: str | os.PathLike[str]) -> Checkpoints:
+    """The files of the states of a run in a folder. If the newest is damaged, an older one is read."""
+    return Checkpoints(Path(folder), "state-", ".safetensors", digits=6, keep=3, sealed=False)
 
 
 def logits_digest(logits: np.ndarray) -> str:
@@ -328,12 +320,6 @@ def tidy(folder: Path, state: State) -> None:
     for seed, step in last.items():
         for before in range(1, step):
             shutil.rmtree(model_folder(folder, seed, before), ignore_errors=True)
-
-
-def _states(place: Path) -> list[Path]:
-    """The newest first."""
-    named = [p for p in place.glob("state-*.safetensors") if re.fullmatch(r"state-\d{6}\.safetensors", p.name)]
-    return sorted(named, reverse=True)
 
 
 def _table(value: Any) -> Table | None:

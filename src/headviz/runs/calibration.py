@@ -179,21 +179,17 @@ def planned_training(spec: Mapping[str, Any], threads: int, cancel: Cancel | Non
     from ..pruning.finetune.training import require_trainable
     from ..tasks import trained_on
     from .jobs.finetune import make
-    from .jobs.loaded import forget
     from .prepare import device_name
 
     job = make(spec)
-    clf, train, dev, options = job.prepared()
+    clf, train, dev, options = job.load()
     require_trainable(clf, train, dev, options)
-    try:
-        with _threads(threads):
-            part = _some(dev, EXAMPLES)
-            begun = time.perf_counter()
-            evaluate(clf, part, label_order=job.spec.label_order)
-            evaluation = (time.perf_counter() - begun) * len(dev) / len(part)
-            training = _training(clf, train, options, job.spec.seed, job.spec.label_order, cancel)
-    finally:
-        forget()
+    with _threads(threads):
+        part = _some(dev, EXAMPLES)
+        begun = time.perf_counter()
+        evaluate(clf, part, label_order=job.spec.label_order)
+        evaluation = (time.perf_counter() - begun) * len(dev) / len(part)
+        training = _training(clf, train, options, job.spec.seed, job.spec.label_order, cancel)
     rounds = 1 + (int(options.epochs) if options.evaluate_epochs or options.early_stopping else 0)
     seconds = LOADING + training + rounds * evaluation
     updates = updates_of(options, len(train))

@@ -1,64 +1,41 @@
-"""One run while it is worked on: its state, a checkpoint after every piece, its steps in the registry."""
+"""A run in the hands of a worker or of a cluster's driver: its checkpoints, and its steps in the registry."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
-from ..engine.job import Job
-from ..errors import RunError
-from .files import RunFiles, write_json
+from ..engine.execution import Execution, restored
+from .files import RunFiles, disk_errors, write_json
 from .kinds import make_job
 from .record import RunRecord
 from .registry import Registry
 from .states import FINISH
 
 
-class Carrier:
-    """A run in the hands of a worker. The checkpoint is written first, then the registry; both hold the same steps."""
+class Carrier(Execution):
+    """The execution of a recorded run. The checkpoint is written first, then the registry; both hold the same steps."""
 
     def __init__(self, registry: Registry, record: RunRecord) -> None:
-        self.registry = registry
-        self.record = record
+        self.registry, self.record = registry, record
         self.files = RunFiles(record.id, registry.folder)
-        self.job: Job = make_job(record.kind, record.spec)
+        job = make_job(record.kind, record.spec)
         self.files.sweep_temporary()
         self.files.results.mkdir(parents=True, exist_ok=True)
-        self.number, raw, damaged = self.files.load_checkpoint()
+        state, damaged = restored(job, self.files.checkpoints)
+        super().__init__(job, self.files.checkpoints, state)
         for name in damaged:
             registry.note(record.id, "damaged checkpoint", f"{name}: continued from the one before it")
-        try:
-            self.state: Any = self.job.unpack(raw) if raw else self.job.begin()
-        except (ValueError, KeyError, TypeError) as error:
-            raise RunError(
-                f"The checkpoint of run {record.id} was written by headviz {record.version} and cannot be read by this "
-                f"version ({error}). Start a new run.",
-                code="other-version",
-                resumable=False,
-            ) from error
-        if damaged:  # numbers of damaged files are not used again
-            self.number = max(self.number, *(n for n, _ in self.files.checkpoints()))
         self._publish()
-
-    def ready(self) -> Sequence[str]:
-        return self.job.ready(self.state)
-
-    def absorb(self, piece: str, result: bytes) -> None:
-        """Add a piece's result to the state and write both down."""
-        self.keep(self.job.absorb(self.state, piece, result))
 
     def keep(self, state: Any) -> None:
-        """Write a new state down."""
-        self.state = state
-        self.number += 1
-        self.files.save_checkpoint(self.number, self.job.pack(self.state))
+        with disk_errors(self.files.folder):
+            super().keep(state)
         self._publish()
 
-    def finish(self) -> RunRecord:
+    def end(self) -> RunRecord:
         """Write the outcome and record that the run is done."""
-        outcome = self.job.finish(self.state, self.files.results)
-        write_json(self.files.outcome, outcome)
+        write_json(self.files.outcome, self.finish(self.files.results))
         return self.registry.apply(self.record.id, FINISH, claim=self.record.claim, ended=time.time())
 
     @property

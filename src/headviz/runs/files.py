@@ -6,7 +6,6 @@ the old content or the new one, never half of it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -14,19 +13,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..engine.checkpoints import Checkpoints
 from ..errors import OptionError, RunError, UserError
 from ..storage.paths import home, opened, read_small
 from ..storage.writing import FULL, DiskError, disk_error, replace_file
 from .process import monotonic, place
 
-KEEP = 2  # checkpoints: the newest and the one before it
 LARGEST_JSON = 256 * 2**20  # bytes of an outcome
 RESERVE = 256 * 1024  # bytes held per run and freed when the disk is full, so that the end can be recorded
 
-_MAGIC = b"headviz-checkpoint-1\n"
 _ID = re.compile(r"[0-9a-f]{8}")
 _SECRET = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
-_NAME = re.compile(r"checkpoint-(\d+)\.bin")
 
 
 class DiskFull(RunError, DiskError):
@@ -51,6 +48,7 @@ class RunFiles:
         self.progress = self.folder / "progress.json"
         self.outcome = self.folder / "outcome.json"
         self.results = self.folder / "results"  # what the job itself leaves: models, tables
+        self.checkpoints = Checkpoints(self.folder)
         self._reserve = self.folder / "reserve"
 
     def create(self) -> None:
@@ -68,41 +66,6 @@ class RunFiles:
         """Free the reserve, so that an error can be recorded on a full disk."""
         with suppress(OSError):
             self._reserve.unlink(missing_ok=True)
-
-    # checkpoints ------------------------------------------------------------------------------
-
-    def checkpoints(self) -> list[tuple[int, Path]]:
-        """(number, file), the newest first."""
-        found = []
-        with suppress(OSError):
-            for path in self.folder.iterdir():
-                match = _NAME.fullmatch(path.name)
-                if match:
-                    found.append((int(match[1]), path))
-        return sorted(found, reverse=True)
-
-    def save_checkpoint(self, number: int, body: bytes) -> None:
-        """Write checkpoint ``number`` and drop all but the last two."""
-        whole = _MAGIC + hashlib.sha256(body).digest() + body
-        with disk_errors(self.folder):
-            replace_file(self.folder / f"checkpoint-{number}.bin", whole, durable=True)
-        for _, old in self.checkpoints()[KEEP:]:
-            old.unlink(missing_ok=True)
-
-    def load_checkpoint(self) -> tuple[int, bytes, list[str]]:
-        """The newest undamaged checkpoint: its number (0 = none), its content, and the names of damaged ones."""
-        damaged = []
-        start = len(_MAGIC) + hashlib.sha256().digest_size
-        for number, path in self.checkpoints():
-            try:
-                raw = path.read_bytes()
-            except OSError:
-                damaged.append(path.name)
-                continue
-            if raw[:start] == _MAGIC + hashlib.sha256(raw[start:]).digest():
-                return number, raw[start:], damaged
-            damaged.append(path.name)
-        return 0, b"", damaged
 
     def sweep_temporary(self) -> None:
         """Delete files that a killed process left half-written."""

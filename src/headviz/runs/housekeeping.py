@@ -34,7 +34,7 @@ def archive(run_id: str, user: str | None = None, *, back: bool = False) -> int:
         if not back and member.state not in RESUMABLE:  # a run that may go on needs its checkpoints
             files = RunFiles(member.id, registry.folder)
             before = files.size()
-            for _, path in files.checkpoints()[1:]:
+            for _, path in files.checkpoints.files()[1:]:
                 path.unlink(missing_ok=True)
             files.free_reserve()
             files.sweep_temporary()

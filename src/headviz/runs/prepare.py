@@ -78,7 +78,7 @@ def prepare_all(
 
 
 def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cancel: Cancel | None) -> Prepared:
-    from ..pruning.check import data_digest, heads_off, notes_of, scored_on, start
+    from ..pruning.check import heads_off, notes_of, scored_on, start
     from ..pruning.context import open_context
 
     key = (ALGORITHMS[plan.algorithm].retrains, *(getattr(plan, name) for name in _LOADED))
@@ -91,9 +91,9 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cance
     clf = context.clf
     sizes = tuple(heads_off(plan, len(plan.rows(clf)), clf.num_heads))
     digests = {
-        "model": clf.filled(None).digest,
-        "base": context.base(plan.seeds[0]).digest if ALGORITHMS[plan.algorithm].retrains else None,
-        "data": data_digest(context),
+        "model": context.digest("model", plan),
+        "base": context.digest("base", plan) if ALGORITHMS[plan.algorithm].retrains else None,
+        "data": context.digest("data", plan),
     }
     return Prepared(
         spec={**plan.to_dict(), "digests": digests},

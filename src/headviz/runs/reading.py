@@ -146,7 +146,7 @@ def state_of(record: RunRecord, root: Path | None = None) -> State | None:
     """The state of a pruning run so far; None before its first step. Damaged checkpoints are skipped."""
     from ..pruning.state import State
 
-    _, raw, _ = RunFiles(record.id, root).load_checkpoint()
+    raw = RunFiles(record.id, root).checkpoints.newest()
     return State.from_bytes(raw) if raw else None
 
 

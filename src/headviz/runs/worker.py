@@ -13,8 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from .. import plugins
-from ..engine.here import run_here
-from ..engine.job import Tools
+from ..engine.execution import Workplace, run_here
 from ..errors import Cancelled, RunError, UserError
 from .carrier import Carrier
 from .executors import executor_named
@@ -98,16 +97,11 @@ def _work(registry: Registry, record: RunRecord, heartbeat: Heartbeat) -> None:
     heartbeat.progress("loading", 0, 0)
     carrier = Carrier(registry, record)
     heartbeat.stepped(carrier.steps, carrier.expected, carrier.full)
-    tools = Tools(heartbeat.progress, heartbeat.cancelled, carrier.files.results)
-
-    def keep(state: Any) -> None:
-        heartbeat.progress("recording", 0, 0)
-        carrier.keep(state)
-
-    for _ in run_here(carrier.job, carrier.state, tools, keep):
+    workplace = Workplace(carrier.job, carrier.files.results)
+    for _ in run_here(carrier, workplace, heartbeat.progress, heartbeat.cancelled):
         heartbeat.stepped(carrier.steps, carrier.expected, carrier.full)
     heartbeat.progress("finishing", 0, 0)
-    carrier.finish()
+    carrier.end()
 
 
 def _end(registry: Registry, record: RunRecord, event: str, **outcome: Any) -> None:

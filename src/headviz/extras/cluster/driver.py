@@ -175,9 +175,8 @@ class Driver:
         return True
 
     def _submit(self, carrier: Carrier, piece: str, with_files: bool) -> None:
-        record, job = carrier.record, carrier.job
-        needs = list(job.needs(carrier.state, piece))
-        home = self.home.get((record.id, needs[0])) if needs else None
+        record, order = carrier.record, carrier.order(piece)
+        home = self.home.get((record.id, order.needs[0])) if order.needs else None
         future = self.client.submit(
             remote.perform,
             self.token,
@@ -185,10 +184,8 @@ class Driver:
             record.kind,
             record.spec,
             record.threads,
-            piece,
-            job.parcel(carrier.state, piece),
-            needs,
-            remote.pack(carrier.files.results, needs) if with_files else None,
+            order,
+            remote.pack(carrier.files.results, order.needs) if with_files else None,
             plugins.codes_of(record.spec),
             key=f"headviz-{record.id}-{piece}-{secrets.token_hex(4)}",
             pure=False,
@@ -262,7 +259,7 @@ class Driver:
 
     def _finish_if_whole(self, carrier: Carrier) -> None:
         if not carrier.ready():
-            carrier.finish()
+            carrier.end()
             self.carriers.remove(carrier)
 
     @contextmanager

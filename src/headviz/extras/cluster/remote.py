@@ -6,18 +6,19 @@ process's random numbers.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ... import __version__, plugins
-from ...engine.job import Tools
+from ...engine.execution import Order, Workplace
 from ...errors import Cancelled, RunError
 from ...runs.kinds import make_job
 from ...storage.writing import replace_file
@@ -51,9 +52,7 @@ def perform(
     kind: str,
     spec: Mapping[str, Any],
     threads: int,
-    piece: str,
-    parcel: bytes,
-    needs: Sequence[str],
+    order: Order,
     sent: Files | None,
     plugin_codes: Mapping[str, bytes],
 ) -> tuple[bytes, Files, str]:
@@ -68,18 +67,24 @@ def perform(
         folder = _folder() / run_id
         folder.mkdir(parents=True, exist_ok=True)
         unpack(folder, sent or {})
-        if missing := [n for n in needs if not (folder / n).exists()]:
+        if missing := [n for n in order.needs if not (folder / n).exists()]:
             raise Missing(", ".join(missing))
         before = _listing(folder)
         _set_threads(threads)
-        tools = Tools(_teller(run_id, piece), unwanted, folder)
         plugins.require(spec.get(plugins.SPEC) or (), plugin_codes)
-        result = make_job(kind, dict(spec)).work(piece, parcel, tools)
+        workplace = _workplace(kind, json.dumps(spec, sort_keys=True), folder)
+        result = workplace.do(order, _teller(run_id, order.piece), unwanted)
         after = _listing(folder)
         made = {n: (folder / n).read_bytes() for n, stamp in after.items() if before.get(n) != stamp}
         return result, made, str(get_worker().address)
     finally:
         _one.release()
+
+
+@lru_cache(maxsize=2)
+def _workplace(kind: str, spec: str, folder: Path) -> Workplace:
+    """Models and data stay loaded for the next piece of the run."""
+    return Workplace(make_job(kind, json.loads(spec)), folder)
 
 
 def _unwanted(token: str) -> Callable[[], bool]:

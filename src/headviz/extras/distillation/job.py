@@ -9,16 +9,16 @@ import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...engine.here import run_here, tools_here
+from ...engine.checkpoints import Checkpoints
+from ...engine.execution import Execution, Workplace, restored, run_here
 from ...engine.job import Job, Tools
 from ...errors import RunError, require_kind
 from ...progress import Cancel, PhaseProgress
 from ...storage.paths import outside_path
-from ...storage.writing import DiskError, disk_errors, replace_file
+from ...storage.writing import DiskError, disk_errors
 from .curves import Point, band, merged
 from .methods import METHODS
 from .plan import ITERATES, STUDENTS, TEACHER, WORK, DistillationPlan
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .context import Context
 
 FORMAT = 1
-FILE = "distillation.json"
 
 State = dict[str, Any]  # {format, plan, plan_digest, teacher: {…} | None, students: {piece: {…}}}
 
@@ -38,10 +37,9 @@ def make(spec: Mapping[str, Any]) -> DistillationJob:
 
 @dataclass(frozen=True, eq=False)
 class DistillationJob(Job):
-    """One piece per training, after the teacher's. ``context`` = loaded models and data; None = a piece loads them."""
+    """One piece per training, after the teacher's. All share a ``Context``."""
 
     plan: DistillationPlan
-    context: Context | None = None
 
     def begin(self) -> State:
         plan = self.plan
@@ -62,19 +60,28 @@ class DistillationJob(Job):
             return []
         return [ITERATES] if METHODS[self.plan.piece(piece)[0]].needs_posterior else []
 
+    def load(self, folder: Path) -> Context:
+        from .context import open_context
+
+        return open_context(self.plan, folder)
+
+    def sources(self, state: State) -> dict[str, str]:
+        teacher = state["teacher"]
+        return {} if teacher is None else {"model": teacher["digest"], "data": teacher["data"]}
+
+    def digest(self, loaded: Context, name: str) -> str:
+        return loaded.problem.digest if name == "data" else str(loaded.teacher.digest)
+
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         """Its result as JSON. Models and iterates go to the folder of the tools."""
         from .pieces import student, teacher
 
         if piece not in (TEACHER, *self.plan.pieces):
             raise RunError(f"This distillation has no piece '{piece}'.")
-        context = self.context or _loaded(self.plan, tools)
         if piece == TEACHER:
-            return json.dumps(teacher(context, tools), allow_nan=False).encode()
-        known = json.loads(parcel)
-        _same(context, known)
-        shrinkage = (known["prior"] or {}).get("shrinkage")
-        return json.dumps(student(context, piece, shrinkage, tools), allow_nan=False).encode()
+            return json.dumps(teacher(tools.loaded, tools), allow_nan=False).encode()
+        shrinkage = (json.loads(parcel)["prior"] or {}).get("shrinkage")
+        return json.dumps(student(tools.loaded, piece, shrinkage, tools), allow_nan=False).encode()
 
     def absorb(self, state: State, piece: str, result: bytes) -> State:
         found = json.loads(result)
@@ -101,7 +108,7 @@ class DistillationJob(Job):
         return 1 + len(self.plan.pieces)
 
     def pack(self, state: State) -> bytes:
-        return json.dumps(state, allow_nan=False).encode()
+        return json.dumps(state, indent=1, allow_nan=False).encode()
 
     def unpack(self, raw: bytes) -> State:
         """The state that was read back; a ``RunError`` if it has another format or belongs to another plan."""
@@ -124,35 +131,10 @@ class DistillationJob(Job):
 
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
         tidy(folder)
-        save(state, folder)
         return {"models": [s["model"] for s in state["students"].values()], **outcome(self.plan, state)}
 
-
-def _loaded(plan: DistillationPlan, tools: Tools) -> Context:
-    tools.progress("loading", 0, 0)
-    return _context(json.dumps(plan.to_dict(), sort_keys=True), tools.folder)
-
-
-@lru_cache(maxsize=2)
-def _context(plan: str, folder: Path) -> Context:
-    """Models and data, loaded once per process."""
-    from .context import open_context
-
-    return open_context(DistillationPlan.from_dict(json.loads(plan)), folder)
-
-
-def _same(context: Context, teacher: Mapping[str, Any]) -> None:
-    """Refuse to continue with other weights or data than the teacher's piece had."""
-    for what, now, then in (
-        ("model", context.teacher.digest, teacher["digest"]),
-        ("data", context.problem.digest, teacher["data"]),
-    ):
-        if now != then:
-            raise RunError(
-                f"The {what} has changed since this distillation was started. Start a new one in another folder.",
-                code="source-changed",
-                resumable=False,
-            )
+    def kept_in(self, folder: Path) -> Checkpoints:
+        return Checkpoints(folder, "distillation", ".json", digits=0, keep=1, sealed=False)
 
 
 def _step(result: dict[str, Any], name: str, whole: int) -> dict[str, Any]:
@@ -168,23 +150,6 @@ def _step(result: dict[str, Any], name: str, whole: int) -> dict[str, Any]:
 
 
 # in this process ------------------------------------------------------------------------------------
-
-
-def save(state: State, folder: Path) -> None:
-    """Write the state; a crash leaves the old file or the new one."""
-    folder.mkdir(parents=True, exist_ok=True)
-    replace_file(folder / FILE, json.dumps(state, indent=1, allow_nan=False), durable=True)
-
-
-def load(plan: DistillationPlan, folder: Path) -> State | None:
-    """The state in a folder; None where there is none."""
-    path = folder / FILE
-    if not path.exists():
-        return None
-    try:
-        return DistillationJob(plan).unpack(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise RunError(f"'{path}' cannot be read: {error}. Remove the folder and start again.") from error
 
 
 def distil(
@@ -204,45 +169,43 @@ def distil(
     """
     require_kind(plan, DistillationPlan, "plan = headviz.DistillationPlan(model, task, remove)")
     place = outside_path(folder, "--out")
-    state = load(plan, place)
-    if state is None and place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise RunError(f"'{place}' exists and is not an empty folder. Choose another name or remove it first.")
     job = DistillationJob(plan)
-    state = job.begin() if state is None else state
-    if job.ready(state):
-        from .context import open_context
-
-        job, new = DistillationJob(plan, open_context(plan, place)), not (place / FILE).exists()
+    checkpoints = job.kept_in(place)
+    new = not checkpoints.files()
+    if new and place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise RunError(f"'{place}' exists and is not an empty folder. Choose another name or remove it first.")
+    execution, workplace = Execution(job, checkpoints, restored(job, checkpoints)[0]), Workplace(job, place)
+    if execution.ready():
+        workplace.loaded()
         try:
             with disk_errors(place):
-                save(state, place)  # from here on the folder is this distillation's
-                for after in run_here(job, state, tools_here(place, progress, cancel), lambda s: save(s, place)):
-                    state = after
+                execution.keep(execution.state)  # from here on the folder is this distillation's
+                for _ in run_here(execution, workplace, progress, cancel):
+                    pass
         except DiskError as error:
-            if new and not state["students"]:
+            if new and not execution.state["students"]:
                 shutil.rmtree(place, ignore_errors=True)  # it holds no student to go on from
                 raise error.reworded(f"{error} Nothing was kept.") from error
             raise error.reworded(f"{error} What is finished stays: the same command goes on from there.") from error
     tidy(place)
-    return outcome(plan, _settle(plan, state, place))
+    _settle(execution, plan.pieces[0], place)
+    return outcome(plan, execution.state)
 
 
-def _settle(plan: DistillationPlan, state: State, place: Path) -> State:
+def _settle(execution: Execution, piece: str, place: Path) -> None:
     """Move the first student's model to the top, so that the folder itself can be loaded."""
-    piece = plan.pieces[0]
-    first = state["students"][piece]
+    students = execution.state["students"]
+    first = students[piece]
     folder = place / STUDENTS / piece
     if first["model"] == ".":
-        return state
+        return
     if folder.exists():  # else the model was moved before, and only the state was not saved
         for path in sorted(folder.iterdir()):
             path.replace(place / path.name)
         folder.rmdir()
         if not any(folder.parent.iterdir()):
             folder.parent.rmdir()
-    state = {**state, "students": {**state["students"], piece: {**first, "model": "."}}}
-    save(state, place)
-    return state
+    execution.keep({**execution.state, "students": {**students, piece: {**first, "model": "."}}})
 
 
 def tidy(folder: Path) -> None:

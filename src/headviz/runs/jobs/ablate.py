@@ -7,20 +7,15 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...engine.job import Job, Tools
+from ...engine.job import Tools
 from ...heads import HeadMask
 from ...models.stand_in import EXAMPLES, ZERO, StandIn
 from ...progress import of_phase
 from ...pruning.options import read_options
-from .loaded import JobSpec, same_sources, sources
-
-if TYPE_CHECKING:
-    from ...evaluation.evaluator import Evaluator
-    from ...tasks import Dataset
+from .spec import JobSpec, Loaded, SourcesJob
 
 CHECK = "check"
 
@@ -50,7 +45,7 @@ State = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class AblationJob(Job):
+class AblationJob(SourcesJob):
     """One piece per layer, after a first one that measures the baseline."""
 
     spec: AblationSpec
@@ -69,15 +64,33 @@ class AblationJob(Job):
         ]
 
     def parcel(self, state: State, piece: str) -> bytes:
-        return b"" if piece == CHECK else json.dumps({k: state.get(k) for k in ("base", "sources")}).encode()
+        return b"" if piece == CHECK else json.dumps({"base": state["base"]}).encode()
+
+    def load(self, folder: Path) -> Loaded:
+        """With the evaluator."""
+        from ...evaluation.dispatch import evaluator_of
+        from ...evaluation.evaluator_options import EvaluatorOptions
+        from ...tasks import sample
+
+        spec = self.spec
+        clf, data = spec.classifier(), spec.dataset(spec.split, spec.limit)
+        exact = EvaluatorOptions(precision="float32")  # what is kept and tested
+        if spec.ablation == ZERO:
+            return Loaded(clf, (data,), evaluator_of(clf, data, exact, label_order=spec.label_order))
+        chosen = StandIn(spec.ablation, spec.reference, draws=1)  # so the result says one draw
+        drawn = sample(spec.dataset("train"), chosen.examples, seed=chosen.seed, length_filter=None)
+        evaluator = evaluator_of(clf, data, exact, label_order=spec.label_order, ablation=chosen, reference=drawn)
+        return Loaded(clf, (data, drawn), evaluator)
+
+    def sources(self, state: State) -> dict[str, Any]:
+        return state.get("sources") or {}
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...analyses.common import subject, sweep
         from ...heads import parse_heads
         from ...results import plain
 
-        tools.progress("loading", 0, 0)
-        evaluator, read = _evaluator(self.spec)
+        loaded, evaluator = tools.loaded, tools.loaded.made
         about = subject(evaluator, self.spec.metric)
         begun = time.perf_counter()
 
@@ -88,15 +101,13 @@ class AblationJob(Job):
             return json.dumps(
                 {
                     "about": plain(about),
-                    "sources": sources(self.spec.classifier(), *read),
+                    "sources": loaded.sources,
                     "base": {"layers": base.num_layers, "heads": base.num_heads, "mask": base.hex},
                     "baseline": answers.measure(answers.full, about.metric),
                     "seconds": time.perf_counter() - begun,
                 }
             ).encode()
-        given = json.loads(parcel)
-        same_sources(given["sources"], self.spec.classifier(), *read)
-        base = _mask(given)
+        base = _mask(json.loads(parcel))
         heads = [h for h in base.kept if h.layer == int(piece)]
         _, found = sweep(
             evaluator,
@@ -160,21 +171,3 @@ class AblationJob(Job):
 def _mask(state: Mapping[str, Any]) -> HeadMask:
     base = state["base"]
     return HeadMask.from_hex(base["mask"], base["layers"], base["heads"])
-
-
-@lru_cache(maxsize=1)
-def _evaluator(spec: AblationSpec) -> tuple[Evaluator, list[Dataset]]:
-    """And the data that it reads."""
-    from ...evaluation.dispatch import evaluator_of
-    from ...evaluation.evaluator_options import EvaluatorOptions
-
-    clf, data = spec.classifier(), spec.dataset(spec.split, spec.limit)
-    exact = EvaluatorOptions(precision="float32")  # what is kept and tested
-    if spec.ablation == ZERO:
-        return evaluator_of(clf, data, exact, label_order=spec.label_order), [data]
-    from ...tasks import sample
-
-    chosen = StandIn(spec.ablation, spec.reference, draws=1)  # so the result says one draw
-    drawn = sample(spec.dataset("train"), chosen.examples, seed=chosen.seed, length_filter=None)
-    evaluator = evaluator_of(clf, data, exact, label_order=spec.label_order, ablation=chosen, reference=drawn)
-    return evaluator, [data, drawn]

@@ -11,15 +11,14 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...engine.job import Job, Tools
+from ...engine.job import Tools
 from ...errors import OptionError
 from ...pruning.faster.options import FasterOptions, check_target
 from ...pruning.options import FinetuneOptions, read_options, tuples, without_repeats
-from .loaded import JobSpec, same_sources, sources
+from .spec import JobSpec, Loaded, SourcesJob
 
 if TYPE_CHECKING:
     from ...pruning.faster.faster import Work
@@ -76,7 +75,7 @@ def make(spec: Mapping[str, Any]) -> FasterJob:
 
 
 @dataclass(frozen=True)
-class FasterJob(Job):
+class FasterJob(SourcesJob):
     """The table, then for each model the turns of the search for its shape, each a piece, and the model itself."""
 
     spec: FasterSpec
@@ -92,25 +91,36 @@ class FasterJob(Job):
 
     def parcel(self, state: State, piece: str) -> bytes:
         _, name, _ = _parts(piece)
-        kept = {TABLE: state[TABLE], "sources": state.get("sources")}
-        return json.dumps({**kept, TURN: _turns(state, name), FIND: state[FIND].get(name)}).encode()
+        kept = {TABLE: state[TABLE], TURN: _turns(state, name), FIND: state[FIND].get(name)}
+        return json.dumps(kept).encode()
+
+    def load(self, folder: Path) -> Loaded:
+        """With the gradients."""
+        from ...pruning.faster.faster import Work, require_possible
+
+        spec = self.spec
+        clf = spec.classifier()
+        require_possible(clf, spec.options)
+        train, dev = spec.splits
+        work = Work(clf, train, spec.options, dev, spec.label_order)
+        return Loaded(work.clf, tuple(work.read), work)
+
+    def sources(self, state: State) -> dict[str, Any]:
+        return state.get("sources") or {}
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...pruning.faster.latency import Table
         from ...pruning.faster.search import Shape
         from ...tasks import chosen_on
 
-        tools.progress("loading", 0, 0)
         begun, given = time.perf_counter(), json.loads(parcel)
-        work = _work(self.spec)
+        work: Work = tools.loaded.made
         work.progress, work.cancel = tools.progress, tools.cancel
         what, name, _ = _parts(piece)
         if what == TABLE:
-            read = sources(work.clf, *work.read)
             shared = chosen_on(*work.read)
             notes = [shared] if shared else []
-            return json.dumps({TABLE: work.table.to_dict(), "sources": read, "notes": notes}).encode()
-        same_sources(given["sources"], work.clf, *work.read)
+            return json.dumps({TABLE: work.table.to_dict(), "sources": tools.loaded.sources, "notes": notes}).encode()
         work.table = Table.from_dict(given[TABLE])
         remove, _, target = name.partition("-")
         if what == TURN:
@@ -179,14 +189,3 @@ def _turn(work: Work, remove: str, target: float, before: list[dict[str, Any]]) 
     except OptionError as wrong:
         shape = {"out_of_reach": str(wrong)}  # of this target; the others are built
     return {TURN: [turn.to_dict() for turn in turns[len(before) :]], FIND: shape}
-
-
-@lru_cache(maxsize=1)
-def _work(spec: FasterSpec) -> Work:
-    """Model, data and gradients, made once per process."""
-    from ...pruning.faster.faster import Work, require_possible
-
-    clf = spec.classifier()
-    require_possible(clf, spec.options)
-    train, dev = spec.splits
-    return Work(clf, train, spec.options, dev, spec.label_order)

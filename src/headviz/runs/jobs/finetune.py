@@ -14,7 +14,7 @@ from ...errors import seed_number
 from ...progress import of_phase
 from ...pruning.options import FinetuneOptions, read_options
 from ..files import write_json
-from .loaded import JobSpec
+from .spec import JobSpec
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -63,14 +63,24 @@ class FinetuneJob(Job):
     def ready(self, state: State) -> list[str]:
         return [] if state else [TRAIN]
 
+    def load(self, folder: Path | None = None) -> tuple[Classifier, Dataset, Dataset, FinetuneOptions]:
+        """Model, train and dev data, and the options of the training."""
+        from ...pruning.finetune.recipe import examples_of, recipe_of
+
+        spec, limit = self.spec, self.spec.train_limit
+        if spec.finetune is None and limit is None and spec.data is None:
+            limit = examples_of(spec.model)  # the recipe's, as its options
+        train, dev = spec.dataset("train", limit), spec.dataset("dev", spec.dev_limit)
+        options = recipe_of(spec.model) if spec.finetune is None else FinetuneOptions.from_dict(dict(spec.finetune))
+        return self._model(train), train, dev, options or FinetuneOptions()
+
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...evaluation.dispatch import evaluate
         from ...pruning.finetune.training import fine_tune
         from ...results import plain
 
-        tools.progress("loading", 0, 0)
         spec = self.spec
-        clf, train, dev, options = self.prepared()
+        clf, train, dev, options = tools.loaded
         trained = fine_tune(
             clf,
             train,
@@ -113,17 +123,6 @@ class FinetuneJob(Job):
             },
             allow_nan=False,
         ).encode()
-
-    def prepared(self) -> tuple[Classifier, Dataset, Dataset, FinetuneOptions]:
-        """Model, train and dev data, and the options of the training."""
-        from ...pruning.finetune.recipe import examples_of, recipe_of
-
-        spec, limit = self.spec, self.spec.train_limit
-        if spec.finetune is None and limit is None and spec.data is None:
-            limit = examples_of(spec.model)  # the recipe's, as its options
-        train, dev = spec.dataset("train", limit), spec.dataset("dev", spec.dev_limit)
-        options = recipe_of(spec.model) if spec.finetune is None else FinetuneOptions.from_dict(dict(spec.finetune))
-        return self._model(train), train, dev, options or FinetuneOptions()
 
     def _model(self, train: Dataset) -> Classifier:
         from ...heads import HeadMask

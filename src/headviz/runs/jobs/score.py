@@ -6,21 +6,21 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...engine.job import Job, Tools
+from ...engine.job import Tools
 from ...errors import RunError, seed_number, whole_number
 from ...progress import of_phase
 from ...pruning.options import choice, read_options
 from ...pruning.plan import LENGTH_FILTERS, PruningPlan
 from ...storage.store import pack, unpack
-from .loaded import JobSpec, same_sources, sources
+from .spec import JobSpec, Loaded, SourcesJob
 
 if TYPE_CHECKING:
+    from ...models.classifier import Classifier
     from ...scores.scoring import Scoring
 
 CHECK, JOIN = "check", "join"
@@ -67,7 +67,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class ScoringJob(Job):
+class ScoringJob(SourcesJob):
     """A first piece counts the parts, one piece measures each, a last one joins them."""
 
     spec: ScoreSpec
@@ -83,29 +83,41 @@ class ScoringJob(Job):
         return [name for name in self._names(state) if name not in state.found] or [JOIN]
 
     def parcel(self, state: State, piece: str) -> bytes:
-        return _packed(state) if piece == JOIN else json.dumps(state.sources).encode()
+        return _packed(state) if piece == JOIN else b""
+
+    def load(self, folder: Path) -> Loaded:
+        """With the scoring, which holds the token ids."""
+        from ...scores.scoring import Scoring
+        from ...tasks import sample
+
+        spec = self.spec
+        clf, data = spec.classifier(), spec.dataset(spec.split, spec.limit)
+        lengths = None if spec.length_filter == "none" else clf.tokenizer
+        drawn = sample(data, spec.samples, spec.seed, spec.length_filter, lengths)
+        return Loaded(clf, (drawn,), Scoring(clf, drawn, **_options(spec, clf)))
+
+    def sources(self, state: State) -> dict[str, Any]:
+        return state.sources or {}
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...pruning.state import ScorePart
         from ...scores.parts import count, join, measure
         from ...scores.scoring import Scoring
 
-        tools.progress("loading", 0, 0)
         begun = time.perf_counter()
-        job = _scoring(self.spec)
+        scoring: Scoring = tools.loaded.made
         if piece == CHECK:
-            return json.dumps(
-                {"parts": count(job.score.name, len(job.data)), "sources": sources(job.clf, job.data)}
-            ).encode()
-        state = _unpacked(parcel) if piece == JOIN else State(sources=json.loads(parcel))
-        same_sources(state.sources, job.clf, job.data)
+            number = count(scoring.score.name, len(scoring.data))
+            return json.dumps({"parts": number, "sources": tools.loaded.sources}).encode()
         if piece != JOIN:
-            job.progress = of_phase(tools.progress, "scoring")
-            job.cancel = tools.cancel
-            tables = measure(job, int(piece))
+            scoring.progress = of_phase(tools.progress, "scoring")
+            scoring.cancel = tools.cancel
+            tables = measure(scoring, int(piece))
             return ScorePart(tables, time.perf_counter() - begun).to_bytes()
+        state = _unpacked(parcel)
         parts = [ScorePart.from_bytes(state.found[name]) for name in self._names(state)]
-        table = join(Scoring(job.clf, job.data, **_options(self.spec)), [dict(p.tables) for p in parts])
+        clf = scoring.clf
+        table = join(Scoring(clf, scoring.data, **_options(self.spec, clf)), [dict(p.tables) for p in parts])
         seconds = sum(p.seconds for p in parts) + time.perf_counter() - begun
         return json.dumps({**table.to_dict(), "seconds": seconds}).encode()
 
@@ -163,26 +175,13 @@ def _unpacked(raw: bytes) -> State:
         raise RunError(f"The state of the run is damaged: {error}") from error
 
 
-def _options(spec: ScoreSpec) -> dict[str, Any]:
+def _options(spec: ScoreSpec, clf: Classifier) -> dict[str, Any]:
     """Keywords for the scoring; a score with random draws gets the spec's seed."""
     from ...heads import HeadMask, parse_heads
     from ...pruning.step_scores import table_options
     from ...scores import DEFAULT
 
-    clf = spec.classifier()
     heads = parse_heads(spec.off, clf.stacks)
     mask = HeadMask.full(clf.num_layers, clf.num_heads).without(heads) if heads else None
     about = {"mask": mask, "label_order": spec.label_order, "cache": False}
     return {**about, **table_options(spec.score or DEFAULT, dict(spec.options), spec.seed)}
-
-
-@lru_cache(maxsize=1)
-def _scoring(spec: ScoreSpec) -> Scoring:
-    """Model, sample and token ids, made once per process."""
-    from ...scores.scoring import Scoring
-    from ...tasks import sample
-
-    clf, data = spec.classifier(), spec.dataset(spec.split, spec.limit)
-    lengths = None if spec.length_filter == "none" else clf.tokenizer
-    drawn = sample(data, spec.samples, spec.seed, spec.length_filter, lengths)
-    return Scoring(clf, drawn, **_options(spec))
