@@ -79,7 +79,7 @@ def dense(mean, its, options, part):
 
 def ours(prior):
     """Mean and covariance of the student's weights, ordered as the teacher's."""
-    blocks = [prior.block(n) for n in ("A", "B", "C")]
+    blocks = [prior.block(n) for n in prior.partition.kept]
     mean = torch.cat([b.mean.flatten() for b in blocks]).double()
     diagonal = torch.cat([b.diagonal.flatten() for b in blocks]).double()
     factor = torch.cat([b.factor.flatten(1) for b in blocks], dim=1).double()
@@ -105,6 +105,19 @@ def test_woodbury_is_the_dense_formula(options):
     torch.testing.assert_close(m, want_m, atol=2e-5, rtol=1e-4)
     torch.testing.assert_close(r, want_r, atol=2e-5 * options.scale, rtol=1e-4)
     assert not prior.notes
+
+
+@pytest.mark.parametrize("zeroed", ["ab", "a", "b"])
+def test_whole_tensors_may_be_zeroed_and_none_left_over(zeroed):
+    """As Theorem 2 zeroes all of an attention, and Theorem 4 a part of it."""
+    mean, its = drawn()
+    shapes = {n: torch.Size(s) for n, s in SHAPES.items()}
+    part = Partition(shapes, {"C": Piece("c")}, tuple(map(Piece, zeroed)))
+    assert (part.sizes["useless"] == 0) == (zeroed == "ab")
+    m, r = ours(Prior(Posterior(mean, MemoryIterates(its), HALF), part))
+    want_m, want_r = dense(mean, its, HALF, part)
+    torch.testing.assert_close(m, want_m, atol=2e-5, rtol=1e-4)
+    torch.testing.assert_close(r, want_r, atol=2e-5, rtol=1e-4)
 
 
 def test_the_covariance_keeps_every_variance():

@@ -33,7 +33,7 @@ def zeroed(clf, partition):
 @pytest.mark.parametrize(
     "text",
     [
-        *("heads:0.1,0.3,2.0", "heads-v:0.1,0.3,2.0", "heads-qkv:0.1,0.3,2.0", "ffn:1"),
+        *("heads:0.1,0.3,2.0", "heads-v:0.1,0.3,2.0", "heads-qkv:0.1,0.3,2.0", "heads-all:0.1,0.3,2.0", "ffn:1"),
         *("heads:1.0,1.1,1.2,1.3+ffn:1", "heads-v:1.0,1.1,1.2,1.3+ffn:1"),
     ],
 )
@@ -269,8 +269,12 @@ def test_a_removal_is_written_as_it_is_read():
     assert removal.text == "heads:3.5,7.0+layers:decoder.1,0+ffn:2"
     assert Removal.parse(removal.text) == removal
     assert Removal.parse(["heads:1.1", "heads:0.0"]).text == "heads:0.0,1.1"
-    for text in ("heads-v:3.5", "heads-qkv:0.1,cross.1.5+ffn:1", "attention-keys"):
+    for text in ("heads-v:3.5", "heads-qkv:0.1,cross.1.5+ffn:1", "heads-all:1.2", "attention-keys", "attention:2"):
         assert Removal.parse(text).text == text
+    assert Removal.parse("attention:3") == Removal.parse("attention")
+    for wrong in ("attention:5", "attention-keys:2", "attention+attention:4"):
+        with pytest.raises(OptionError):
+            Removal.parse(wrong)
     with pytest.raises(OptionError, match="no head is named"):
         Removal(ffn=(("encoder", 1),), by="v")
     with pytest.raises(OptionError, match="Nothing is removed by 'keys'"):

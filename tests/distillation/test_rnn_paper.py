@@ -10,7 +10,7 @@ import torch
 import headviz
 from distillation.test_rnn import SOURCES, TARGETS, batch, translator
 from headviz.extras.distillation.partition import USELESS, zeroed_model
-from headviz.extras.distillation.recurrent_partition import without_attention
+from headviz.extras.distillation.recurrent_partition import ZEROED, without_attention
 from headviz.models.recurrent import BEGIN, END, RnnTranslator
 from headviz.models.recurrent_beam import beam
 from headviz.models.recurrent_network import Rnn, RnnConfig
@@ -45,9 +45,9 @@ def test_the_attention_is_removed_exactly_either_way(reads: str) -> None:
         torch.testing.assert_close(student(*given), zeroed_model(teacher.model, partition)(*given), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("by", ["", "keys"])
+@pytest.mark.parametrize("by", [*ZEROED])
 def test_without_its_energies_nothing_of_the_attention_has_influence(by: str) -> None:
-    """By v_a or by U_a: the rest of the attention may be anything, and the student is the same."""
+    """Whatever is zeroed, the rest of the attention may be anything, and the student is the same."""
     teacher = translator()
     student, partition = without_attention(teacher.model, by)
     given = batch(teacher)
@@ -59,8 +59,8 @@ def test_without_its_energies_nothing_of_the_attention_has_influence(by: str) ->
             p[partition.roles(name) == USELESS] += 0.7
         torch.testing.assert_close(zeroed(*given), before, atol=1e-5, rtol=0)
         assert not torch.allclose(teacher.model(*given), before, atol=1e-2)
-    names = {piece.name for piece in partition.zeroed}
-    assert names == {"attention.key.weight" if by else "attention.energy.weight"}
+    assert {piece.name for piece in partition.zeroed} == {f"attention.{name}" for name in ZEROED[by]}
+    assert (partition.sizes["useless"] == 0) == (by == "2")
 
 
 @pytest.mark.parametrize(("attention", "reads"), KINDS)

@@ -65,8 +65,8 @@ def trim(
 ) -> Trimmed:
     """Remove these heads, blocks and layers at once. What is left keeps the teacher's weights.
 
-    Heads are switched off by zeros in their columns of W_O, or ``by`` zeros in W_V ("v") or in all of W_Q, W_K and
-    W_V ("qkv"), with their biases. The student is the same.
+    Heads are switched off by zeros in their columns of W_O, or ``by`` zeros in W_V ("v"), in all of W_Q, W_K and W_V
+    ("qkv"), with their biases, or in all four ("all"). The student is the same.
     """
     stacks = removable(clf.family) if ffn or layers else {}
     for place in (*ffn, *layers):
@@ -120,7 +120,7 @@ def _heads(clf: TransformerModel, present: HeadMask, kept: dict[str, Piece], zer
             there[index] = False
             gone = there.nonzero()[:, 0]
             if part.side == IN:
-                zeroed += [] if by else [Piece(name, part.dim, gone)]
+                zeroed += [Piece(name, part.dim, gone)] if by in ("", "all") else []
                 continue
             switched = any(matrix is m for m in own)
             zeroed += [Piece(name, part.dim, gone)] if switched else []
@@ -138,7 +138,7 @@ def _own_maps(clf: TransformerModel, row: int, by: str) -> list[Any]:
             f"{clf.family.title} keeps W_Q, W_K and W_V in one matrix, or shares them among heads. Remove its heads by "
             "heads:, whose zeros are in W_O."
         )
-    return {"": [], "v": [value], "qkv": [query, key, value]}[by]
+    return {"": [], "v": [value], "qkv": [query, key, value], "all": [query, key, value]}[by]
 
 
 def _tables(clf: TransformerModel, smaller: TransformerModel, kept: dict[str, Piece]) -> None:

@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="PART",
         help="heads:3.5,7.0 or layers:4 or ffn:2 (of a translator heads:cross.1.5, layers:decoder.2), or attention for "
-        "a recurrent translator; give it several times, or join parts by +. heads-v, heads-qkv and attention-keys "
-        "remove the same by zeros in other weights",
+        "a recurrent translator; give it several times, or join parts by +. heads-v, heads-qkv, heads-all, "
+        "attention-keys, attention:2 and attention:4 remove the same by zeros in other weights",
     )
     parser.add_argument(
         "--init",

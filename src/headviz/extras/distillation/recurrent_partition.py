@@ -11,11 +11,18 @@ from ...models.layer_removal import Piece
 from ...models.recurrent_network import Rnn
 from .partition import Partition
 
+ZEROED = {
+    "": ("energy.weight",),  # Theorem 3
+    "2": ("energy.weight", "query.weight", "key.weight", "key.bias"),  # nothing is left over
+    "4": ("query.weight", "key.weight"),
+    "keys": ("key.weight",),  # none of the paper's
+}
+
 
 def without_attention(model: Rnn, by: str = "") -> tuple[Rnn, Partition]:
-    """The student with the teacher's weights, and the partition: v2 is v_a, v1 is W_a and U_a.
+    """The student with the teacher's weights, and the partition: ``ZEROED``, and the rest of the attention.
 
-    By ``keys`` it is the other way round: with U_a at zero all source words have the same energy, too.
+    All of them give every source word the same energy.
     """
     if model.attention is None:
         raise ModelError("This translator has no attention that could be removed.")
@@ -26,5 +33,4 @@ def without_attention(model: Rnn, by: str = "") -> tuple[Rnn, Partition]:
             p.copy_(weights[name])
     shapes = {name: p.shape for name, p in weights.items()}
     kept = {name: Piece(name) for name, _ in student.named_parameters()}
-    zeroed = Piece("attention.key.weight" if by == "keys" else "attention.energy.weight")
-    return student.eval(), Partition(shapes, kept, (zeroed,))
+    return student.eval(), Partition(shapes, kept, tuple(Piece(f"attention.{name}") for name in ZEROED[by]))

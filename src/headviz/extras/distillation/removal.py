@@ -2,7 +2,8 @@
 
 Several parts are joined by ``+``. Layers and heads of translation models name their stack: ``layers:decoder.1``,
 ``heads:cross.1.5`` (``heads:4.5`` is the head in that row of the grid). ``in_rows`` turns stacks into rows of a model's
-grid. ``heads-v:``, ``heads-qkv:`` and ``attention-keys`` remove the same, but set other weights to zero (``BY``).
+grid. ``heads-v:``, ``heads-qkv:``, ``heads-all:``, ``attention-keys``, ``attention:2`` and ``attention:4`` remove the
+same, but set other weights to zero (``BY``). ``attention:3`` is ``attention``.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from dataclasses import dataclass, replace
 from ...errors import OptionError, unknown_choice
 from ...heads import ENCODER, HeadId, parse_heads
 
-PARTS = ("heads", "layers", "ffn", "attention", "heads-v", "heads-qkv", "attention-keys")
+PARTS = ("heads", "layers", "ffn", "attention", "heads-v", "heads-qkv", "heads-all", "attention-keys")
+THEOREMS = ("2", "3", "4")  # of the paper, about an attention; the third is the usual one
 # which weights are zeroed: the usual ones (W_O's columns, v_a), or these
-BY = {"heads": ("v", "qkv"), "attention": ("keys",)}
+BY = {"heads": ("v", "qkv", "all"), "attention": ("keys", "2", "4")}
 NAMED = re.compile(r"[a-z]{2,}\.[0-9]{1,6}\.[0-9]{1,6}")
 Place = tuple[str, int]  # stack and layer
 
@@ -69,17 +71,20 @@ class Removal:
                     unknown_choice("part", kind, PARTS) + " Write for example heads:3.5,7.0 or layers:4 or ffn:2."
                 )
             kind, _, by = kind.partition("-")
+            if kind == "attention":
+                if rest and (by or rest not in THEOREMS):
+                    raise OptionError(
+                        "'attention' takes no names: it removes the whole attention of a recurrent model. "
+                        f"attention:{', attention:'.join(THEOREMS)} choose a theorem of the paper."
+                    )
+                attention, by = True, by or rest.replace("3", "")
             if kind in BY:
                 ways.add(by)
             if kind == "attention":
-                if rest:
-                    raise OptionError(
-                        "'attention' takes no names: it removes the whole attention of a recurrent model."
-                    )
-                attention = True
-            elif not rest.strip():
+                continue
+            if not rest.strip():
                 raise OptionError(f"'{part}' names nothing. Write for example heads:3.5,7.0 or layers:4 or ffn:2.")
-            elif kind == "heads":
+            if kind == "heads":
                 for head in (h.strip() for h in rest.split(",") if h.strip()):
                     if NAMED.fullmatch(head):
                         named.append(head)
@@ -88,7 +93,7 @@ class Removal:
             else:
                 places[kind] += [_place(p, kind) for p in rest.split(",") if p.strip()]
         if len(ways) > 1:
-            raise OptionError("All heads of a removal are removed in one way: heads, heads-v or heads-qkv.")
+            raise OptionError("All heads of a removal are removed in one way: heads, heads-v, heads-qkv or heads-all.")
         named_places = tuple(places["layers"]), tuple(places["ffn"])
         return cls(tuple(heads), *named_places, attention, tuple(named), ways.pop() if ways else "")
 
@@ -110,7 +115,7 @@ class Removal:
 
 
 def _by(part: str, by: str) -> str:
-    return f"{part}-{by}" if by else part
+    return f"{part}{':' if by in THEOREMS else '-'}{by}" if by else part
 
 
 def _layer_of(name: str) -> Place:
