@@ -8,7 +8,7 @@ from headviz.ui.pages.analyses import section as analyses
 from headviz.ui.shell import frame, loaders, state
 
 view = frame.begin()
-names, others = analyses.offered(loaders.shape(view).kind)
+names, others = analyses.offered(loaders.shape(view).answer)
 if frame.controls():
     name = state.switch(
         "analysis", "Analysis", names, told=True, format_func=lambda n: ANALYSES[n].title, label_visibility="collapsed"

@@ -1,13 +1,18 @@
 """Every job: what a model and a data set say that they answer, and what each answer must tell."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
 
+import headviz
 from headviz.answers import ANSWERS
 from headviz.answers.metrics import METRICS
 from headviz.attention import transformers
 from headviz.tasks import TASKS
-from support.tiny import tiny_classifier
+from support.command import call, mistake
+from support.tiny import tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
 
 
 @pytest.mark.parametrize(("labels", "job"), [(("no", "yes"), "class"), (("value",), "number")])
@@ -17,6 +22,35 @@ def test_a_model_says_its_job(labels: tuple[str, ...], job: str) -> None:
     assert clf.answer is ANSWERS[job]
     assert clf.about_answers()["job"] == job
     assert clf.about_answers()["regression"] == (job == "number")
+
+
+def test_a_job_can_be_named_where_the_configuration_tells_none(tmp_path: Path) -> None:
+    folder = tiny_folder(tmp_path / "m", labels=("value",))
+    assert headviz.load(folder, job="number").config.problem_type == "regression"
+    assert headviz.wrap(tiny_model(), tiny_tokenizer(), job="class").job == "class"
+    for job, why in (
+        ("class", "1 output: its job can be number"),
+        ("none", "Unknown job"),
+        ("word", "masked-language head"),
+    ):
+        with pytest.raises(headviz.UserError, match=why):
+            headviz.load(folder, job=job)
+
+
+def test_the_command_line_takes_a_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tiny_folder(tmp_path / "m", labels=("value",))
+    assert call(capsys, "info", "--model", folder, "--job", "number")["job"] == "number"
+    assert "can be number" in mistake(capsys, "info", "--model", folder, "--job", "class")
+
+
+@pytest.mark.parametrize("job", [job for job, answer in ANSWERS.items() if answer.explains])
+def test_what_is_explained_is_one_number_for_each_row(job: str) -> None:
+    answer, logits = ANSWERS[job], torch.randn(4, 1 if job == "number" else 3)
+    chosen = answer.chosen(logits, torch.tensor([-1, 0, 0, -1]))
+    found = answer.explained(logits, chosen)
+    assert found.numel() == 4
+    assert found[1] == logits[1, 0]
+    assert found[0] == logits[0].max()
 
 
 def test_every_job_is_whole() -> None:
@@ -33,7 +67,6 @@ def test_every_task_has_a_job_and_metrics_of_it() -> None:
 
 @pytest.mark.parametrize("job", ["class", "number"])
 def test_the_loss_of_rows_is_that_of_training(job: str) -> None:
-    torch = pytest.importorskip("torch")
     rng, answer = np.random.default_rng(0), ANSWERS[job]
     logits = rng.normal(size=(8, 3 if job == "class" else 1))
     gold = rng.integers(0, 3, 8) if job == "class" else rng.normal(size=8)

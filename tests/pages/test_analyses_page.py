@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from headviz.analyses.catalogue import ANALYSES
+from headviz.answers import ANSWERS
 from headviz.heads import HeadMask
 from support.marks import all_in_ci
 
-RUN_HERE = [a.name for a in ANALYSES.values() if not a.page and "classification" in a.kinds]
-STACKED = [a.name for a in ANALYSES.values() if not a.page and "translation" in a.kinds]
+RUN_HERE = [a.name for a in ANALYSES.values() if not a.page and a.fits(ANSWERS["class"])]
+STACKED = [a.name for a in ANALYSES.values() if not a.page and a.fits(ANSWERS["sentence"])]
 # what the small model's view has not
 MISSING = {
     "cross-dataset": "one dev set only",

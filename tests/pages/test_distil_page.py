@@ -105,7 +105,7 @@ def test_heads_of_a_translation_model_are_named_by_their_stack(monkeypatch) -> N
     from headviz.ui.shell.loaders import Shape
 
     present = HeadMask.full(9, 8)
-    shape = Shape(present, (), (("encoder", 3), ("cross", 3), ("decoder", 3)))
+    shape = Shape(present, (), (("encoder", 3), ("cross", 3), ("decoder", 3)), "sentence")
     mask = present.without([(0, 1), (4, 3), (5, 0), (7, 2), (8, 7)])
     monkeypatch.setattr(distilform.state, "mask", lambda given: mask)
     assert distilform.removal(shape, [], []).text == "heads:cross.1.3,cross.2.0,decoder.1.2,decoder.2.7,encoder.0.1"

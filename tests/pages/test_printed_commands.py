@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from headviz.analyses.catalogue import ANALYSES
+from headviz.answers import ANSWERS
 from headviz.cli import main
 from headviz.heads import HeadId, HeadMask
 from headviz.storage.exchange import made_by, restored
@@ -19,7 +20,7 @@ from headviz.storage.exchange import made_by, restored
 LAYERS, HEADS = SHAPE = (3, 4)
 OFF = HeadMask.full(*SHAPE).without([(0, 0), (1, 1), (2, 3)])
 QUICK = ("by-slice", "ablation")  # the other analyses take longer
-NAMES = [a.name for a in ANALYSES.values() if not a.page and "classification" in a.kinds]
+NAMES = [a.name for a in ANALYSES.values() if not a.page and a.fits(ANSWERS["class"])]
 
 
 Capture = pytest.CaptureFixture[str]

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from headviz.answers import ANSWERS
 from headviz.errors import OptionError
 from headviz.pruning import ALGORITHMS, REPAIRS, FinetuneOptions, PruningPlan
 from headviz.pruning.check import heads_off
@@ -77,7 +78,7 @@ def test_fine_tuning_options_are_checked(options):
 def test_the_default_score_depends_on_the_task_and_a_stored_plan_keeps_its_own():
     from headviz.scores.catalogue import DEFAULT, SCORES, TO_PRUNE_BY
 
-    assert {"classification", "translation"} <= set(SCORES[TO_PRUNE_BY].kinds)
+    assert all(SCORES[TO_PRUNE_BY].fits(answer) for answer in ANSWERS.values())
     for task in ("demo", "a plugin's", "demo-translation"):
         assert PruningPlan(model="m", task=task, algorithm="iterative").score == TO_PRUNE_BY
     masked = PruningPlan(model="m", task="demo", algorithm="iterative", base="b", score_source="masked-lm")

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 import headviz
 from headviz import HeadMask
+from headviz.answers import ANSWERS
 from headviz.errors import OptionError
 from headviz.evaluation.stand_ins import standing_in
 from headviz.scores import gim, score_heads
@@ -273,7 +274,7 @@ def test_a_translation_model_has_the_members_that_it_can_have():
 
 @pytest.mark.parametrize("name", ["hies", "gnorm", "ablation-loss"])
 def test_what_only_a_classifier_has_is_refused_by_name(name):
-    assert name not in names_for("translation")
+    assert name not in names_for(ANSWERS["sentence"])
     with pytest.raises(OptionError, match=f"'{name}'.*a translation model has none"):
         score_heads(tiny_translator(), SENTENCES, name, cache=False)
 

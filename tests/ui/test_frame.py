@@ -26,7 +26,7 @@ def test_the_translation_task_is_offered_to_a_translation_model_by_what_the_task
     """Not by what it is called."""
     monkeypatch.setitem(TASKS, "mine", replace(TASKS["demo-translation"], name="mine"))
     monkeypatch.setitem(TASKS, "translationese", replace(TASKS["demo"], name="translationese"))
-    shape = loaders.Shape(HeadMask.full(6, 4), (), (("encoder", 2), ("cross", 2), ("decoder", 2)))
+    shape = loaders.Shape(HeadMask.full(6, 4), (), (("encoder", 2), ("cross", 2), ("decoder", 2)), "sentence")
     monkeypatch.setattr(loaders, "shape", lambda view: shape)
     monkeypatch.setattr(state, "view", lambda: replace(View(), task=task))
     buttons: list[str] = []

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("streamlit")
 
+from headviz.answers import ANSWERS
 from headviz.attribution.which_head import Moved
 from headviz.heads import HeadId
 from headviz.ui.pages.compare import which_head as culprit
@@ -93,8 +94,8 @@ def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPa
     from headviz.ui.pages.analyses import section as analyses
     from headviz.ui.shell.view import View
 
-    for kind in ("classification", "translation"):
-        shape = SimpleNamespace(scores=names_for(kind), kind=kind)
+    for job in ("class", "sentence"):
+        shape = SimpleNamespace(scores=names_for(ANSWERS[job]), answer=ANSWERS[job])
         monkeypatch.setattr(loaders, "shape", lambda _, shape=shape: shape)
         assert analyses.orders(View(model="another"), []) == ["gates"]
     assert analyses.orders(View(), ["fisher"]) == ["fisher"]

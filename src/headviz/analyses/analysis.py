@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..display.table import Column, columns
 from ..display.table import Table as Table
 from ..evaluation.verdict import MARGIN
-from ..heads import CLASSIFICATION, TRANSLATION
 from ..tasks import DEFAULT_SAMPLES
 from . import published
 from .published import PublishedTable
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from plotly.graph_objects import Figure
 
+    from ..answers.answer import Answer
     from ..heads import HeadId, HeadMask
     from .given import Given
 
@@ -129,6 +129,16 @@ class Lines:
 MASKABLE: tuple[Need, ...] = ("model", "data", "mask")
 
 
+def evaluated(answer: Answer) -> bool:
+    """Models that are evaluated on a task."""
+    return bool(answer.metrics)
+
+
+def explained(answer: Answer) -> bool:
+    """Models whose answer to a text can be explained."""
+    return answer.explains
+
+
 @dataclass(frozen=True)
 class Analysis:
     """One entry of the catalogue."""
@@ -147,7 +157,7 @@ class Analysis:
     needs: tuple[Need, ...] = ("model", "data")
     options: tuple[Option, ...] = ()
     published: Callable[[str], list[PublishedTable]] = published.nothing  # of a task
-    kinds: tuple[str, ...] = (CLASSIFICATION, TRANSLATION)  # of model
+    fits: Callable[[Answer], bool] = evaluated  # the answers of the models that it is made for
     page: str = ""  # the dashboard's page that shows it, where that is not Analyses
     command: str = ""  # of its own, where it is not ``analyse NAME``
     lines: Lines | None = None

@@ -10,6 +10,8 @@ from .analysis import Analysis
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+    from ..answers.answer import Answer
+
 _MODULES = (
     "ablation",
     "by_slice",
@@ -30,9 +32,9 @@ _FOUND = [import_module(f".{name}", __package__).ANALYSIS for name in _MODULES]
 ANALYSES: dict[str, Analysis] = {analysis.name: analysis for analysis in _FOUND}
 
 
-def analyses_for(kind: str) -> list[Analysis]:
-    """The analyses that are made for this kind of model."""
-    return [analysis for analysis in ANALYSES.values() if kind in analysis.kinds]
+def analyses_for(answer: Answer) -> list[Analysis]:
+    """The analyses that are made for models with this answer."""
+    return [analysis for analysis in ANALYSES.values() if analysis.fits(answer)]
 
 
 def made_by(found: Any) -> Analysis | None:

@@ -21,13 +21,12 @@ from ..display.numbers import number
 from ..display.table import columns
 from ..errors import OptionError, unknown_choice
 from ..evaluation.verdict import verdict
-from ..heads import CLASSIFICATION
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..scores.catalogue import THESIS
 from ..scores.statistics import mean_of
 from . import published
-from .analysis import SAMPLES, SEED, Analysis, Option, Picture, Table, View
+from .analysis import SAMPLES, SEED, Analysis, Option, Picture, Table, View, explained
 from .common import check_score
 
 if TYPE_CHECKING:
@@ -296,6 +295,6 @@ ANALYSIS = Analysis(
         SEED,
     ),
     published=published.bands,
-    kinds=(CLASSIFICATION,),
+    fits=explained,
     page="heads",
 )

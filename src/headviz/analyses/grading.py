@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from .. import __version__, plugins
 from ..display.recipes import Code, call
 from ..errors import OptionError, shown
-from ..heads import CLASSIFICATION, HeadId
+from ..heads import HeadId
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..scores.catalogue import SCORES, score_named
 from ..storage.exchange import restored
 from ..storage.store import Store, make_key
 from ..ties import DRAWS, grid_values, tied
-from .analysis import Analysis, Option
+from .analysis import Analysis, Option, explained
 from .grade_view import figure, view
 from .grades import RANDOM, Grade, Grades
 from .orders import Half, auroc, halves_of, overlap, planted_in, precision, spearman
@@ -76,9 +76,9 @@ def grade(
 
     require_model(clf)
     require_dataset(data)
-    if clf.kind not in ANALYSIS.kinds:
+    if not ANALYSIS.fits(clf.answer):
         raise OptionError(f"Scores of {clf.kind} models such as '{clf.name}' are not graded: {WHY_CLASSES}.")
-    usual = [name for name, score in SCORES.items() if clf.kind in score.kinds and not score.slow]
+    usual = [name for name, score in SCORES.items() if score.fits(clf.answer) and not score.slow]
     if isinstance(scores, str) or not isinstance(scores, Sequence | None):
         raise OptionError(f"scores are a list of names, such as ['taylor', 'random'], not {shown(scores)}.")
     names = list(dict.fromkeys(score_named(name).name for name in (usual if scores is None else scores)))
@@ -304,7 +304,7 @@ ANALYSIS = Analysis(
     options=(
         Option("scores", None, "names separated by commas (default: all but the slow one, shapley)", metavar="A,B"),
     ),
-    kinds=(CLASSIFICATION,),
+    fits=explained,
     command="grade",
     tells="scores",
 )

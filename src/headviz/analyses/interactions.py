@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from ..display.recipes import Code, call
 from ..errors import OptionError, TaskError
-from ..heads import CLASSIFICATION, HeadId
+from ..heads import HeadId
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..statistics.significance import benjamini_hochberg
 from ..tasks import Dataset
 from ..tasks.sampling import limited, require_size
 from ..ties import in_order
-from .analysis import Analysis, Option
+from .analysis import Analysis, Option, explained
 from .common import first_draw, require_classes, require_seconds, subject
 from .pairs import Interaction, Interactions, figure, view
 
@@ -202,5 +202,5 @@ ANALYSIS = Analysis(
         Option("seconds", SECONDS, "time for exact pairs", "share", "S"),
         Option("seed", 0, "of the sample", "number", "S"),
     ),
-    kinds=(CLASSIFICATION,),
+    fits=explained,
 )

@@ -45,47 +45,20 @@ class Half:
         rng = np.random.default_rng([0, number])
         self.weights = rng.multinomial(len(data), np.full(len(data), 1 / len(data)), DRAWS)
         self.weights = np.concatenate([np.ones((1, len(data)), dtype=self.weights.dtype), self.weights])
-        self.regression = not clf.answer.decides
-        self.constant = np.zeros(len(self.weights))  # what one value or one class for all is worth
-        if not self.regression:
-            names, members = np.unique(self.gold, return_inverse=True)
-            if len(names) < 2:
-                raise TaskError(
-                    f"One half of the examples, {len(data)}, has one class only, so no order can be graded."
-                )
-            self.members = np.eye(len(names), dtype=np.float32)[members]
-            self.counts = self.weights.astype(np.float32)  # whole numbers, exact
-            self.sizes = (self.counts @ self.members).astype(float)
-            self.constant = 1 / (self.sizes > 0).sum(axis=1)
+        self.measure = clf.answer.drawn(self.gold, self.weights)
+        self.constant = self.measure.constant
         self.full = self._metric(self.evaluator.predictions(clf.full_mask))
         self._none: float | None = None  # with every head off
         if not self.full[0] > self.constant[0] + LEAST_KNOWN:
-            about = f"On one half of the examples, {len(data)}, '{clf.name}' "
-            if self.regression:
-                raise TaskError(f"{about}does not follow the gold values (Pearson's r {self.full[0]:.3f}).")
+            lacking = self.measure.lacking.format(self.full[0], self.constant[0])
             raise TaskError(
-                f"{about}is no better than one class for all (balanced accuracy {self.full[0]:.3f} against "
-                f"{self.constant[0]:.3f}), so no order can be graded. More examples may do."
+                f"On one half of the examples, {len(data)}, '{clf.name}' {lacking}, so no order can be graded. "
+                "More examples may do."
             )
 
     def _metric(self, predictions: NDArray) -> NDArray[np.float64]:
-        """[1 + draws] of balanced accuracy or Pearson's r; the first is that of the half itself.
-
-        Balanced: the mean over the classes. In plain accuracy a model that answers the rarer class for all would count
-        as worse than one that answers the commoner, though neither tells one example from another.
-        """
-        w, n = self.weights, len(self.gold)
-        if not self.regression:
-            right = (self.counts @ (self.members * (predictions == self.gold)[:, None])).astype(float)
-            shares = np.divide(right, self.sizes, out=np.zeros(right.shape), where=self.sizes > 0)
-            balanced: NDArray[np.float64] = shares.sum(axis=1) * self.constant
-            return balanced
-        x, y = (z - z.mean() for z in (predictions.astype(float), self.gold.astype(float)))
-        ex, ey = w @ x / n, w @ y / n
-        spread = (w @ (x * x) / n - ex**2).clip(0) * (w @ (y * y) / n - ey**2).clip(0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            r: NDArray[np.float64] = (w @ (x * y) / n - ex * ey) / np.sqrt(spread)
-        return np.where(spread > 1e-18, r, 0.0)  # one answer for all follows nothing
+        """[1 + draws] of the measure; the first is that of the half itself."""
+        return self.measure.of(predictions)
 
     def curves(self, present: HeadMask, values: NDArray, cancel: Cancel | None) -> list[NDArray[np.float64]]:
         """[shares, 1 + draws]: the metric with ever more heads off, the lowest values first.

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from ..answers.comparison import Answers, Delta
 from ..errors import OptionError
 from ..evaluation.verdict import clear
-from ..heads import CLASSIFICATION, HeadId, HeadMask
+from ..heads import HeadId, HeadMask
 from ..progress import Cancel, Progress, stop_if
 from ..results import Result, drawn
 from ..statistics.significance import LEVEL, benjamini_hochberg
 from ..ties import in_order
 from .ablation import Ablation, ablate
-from .analysis import ENDS, METRIC, Analysis, Option, Picture, Table, View, in_points
+from .analysis import ENDS, METRIC, Analysis, Option, Picture, Table, View, explained, in_points
 from .common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
 
 if TYPE_CHECKING:
@@ -341,5 +341,5 @@ ANALYSIS = Analysis(
     view,
     recipe,
     options=(METRIC, Option("seconds", 60.0, "time for the search", "share", "S")),
-    kinds=(CLASSIFICATION,),
+    fits=explained,
 )

@@ -22,12 +22,12 @@ from ..attribution.relations import (
 from ..display.recipes import Code, call
 from ..display.table import columns
 from ..errors import OptionError
-from ..heads import CLASSIFICATION, HeadId
+from ..heads import HeadId
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
 from ..ties import in_order
-from .analysis import Analysis, Option, Picture, Table, View
+from .analysis import Analysis, Option, Picture, Table, View, explained
 from .common import SIGNIFICANT
 from .role_importance import RoleImportance, by_importance, importance_table
 
@@ -332,7 +332,7 @@ ANALYSIS = Analysis(
         Option("samples", SAMPLES, "at most so many examples", "count", "N"),
         Option("importance", IMPORTANCE, "a score by which heads with a role are compared, or none", metavar="NAME"),
     ),
-    kinds=(CLASSIFICATION,),
+    fits=explained,
     command="roles",
     tells="looks",
 )

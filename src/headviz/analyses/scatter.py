@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from ..display.numbers import number, signed
 from ..display.table import Column
 from ..errors import MaskError, OptionError, unknown_choice
-from ..heads import CLASSIFICATION, HeadId
+from ..heads import HeadId
 from ..results import Result
 from ..scores.catalogue import THESIS
-from .analysis import Analysis, Option, Picture, Table, View
+from .analysis import Analysis, Option, Picture, Table, View, explained
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -126,6 +126,6 @@ ANALYSIS = Analysis(
         Option("coefficient", "spearman", "spearman, kendall or pearson", metavar="C"),
         Option("target", "predicted", "class to explain", metavar="T"),
     ),
-    kinds=(CLASSIFICATION,),
+    fits=explained,
     page="head",
 )

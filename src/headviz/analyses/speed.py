@@ -15,14 +15,14 @@ import numpy as np
 
 from ..display.table import columns
 from ..errors import OptionError
-from ..heads import CLASSIFICATION, HeadMask
+from ..heads import HeadMask
 from ..models.text_length import LENGTH
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..statistics.intervals import interval_of_mean
 from ..storage.exchange import MaskLike
 from . import published
-from .analysis import ENDS, MICHEL, Analysis, Option, Picture, Table, View
+from .analysis import ENDS, MICHEL, Analysis, Option, Picture, Table, View, explained
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -343,5 +343,5 @@ ANALYSIS = Analysis(
         Option("batches", "1,4,16,64", "batch sizes", metavar="A,B,…"),
     ),
     published.speeds,
-    (CLASSIFICATION,),
+    explained,
 )

@@ -18,7 +18,6 @@ from ..display.numbers import points as in_points
 from ..display.recipes import Code, call
 from ..errors import MaskError
 from ..evaluation.verdict import MARGIN
-from ..heads import TRANSLATION
 from ..progress import Cancel, Progress, part
 from ..reference import find
 from ..results import Result
@@ -289,6 +288,6 @@ ANALYSIS = Analysis(
     recipe,
     options=(SELECT, ORDER, STEP, MARGIN_OPTION, SAMPLES, SEED),
     published=published.by_stack,
-    kinds=(TRANSLATION,),
+    fits=lambda answer: answer.stacked,
     command="stacks",
 )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, TaskError
-from .comparison import Answers
+from .comparison import Answers, Drawn
 from .metrics import Metric
 
 if TYPE_CHECKING:
@@ -53,13 +53,29 @@ class Answer(ABC):
     architectures: tuple[str, ...]  # parts of the names of transformers' classes
     auto_class: str  # transformers' loader
     trained: str  # what a folder without this job's weights lacks
+    decoder: bool | None = False  # whether it takes an encoder-decoder model; None = it takes either
+    stacked: bool = False  # its models have several stacks of heads
     reads_first: bool = False  # the head reads the first token alone, so a last layer may be computed for it only
+    explains: bool = True  # there is one number to explain: gradients, conductance and what builds on them
+
+    def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
+        """Whether a model of this kind has this job by its configuration, see ``catalogue.answer_in``."""
+        return True
+
+    def possible(self, outputs: int) -> bool:
+        """Whether a model of this kind with so many outputs may have this job, if the user says so."""
+        return True
+
+    def claim(self, config: Any) -> None:
+        """Write into a configuration that a model has this job, where it could have another."""
+        return
 
     # judging -----------------------------------------------------------------------------------------------
 
     metrics: Mapping[str, Metric] = {}
     usual: tuple[str, ...] = ()  # metrics of the user's own data, the primary one first
     decides: bool = False  # an answer is one of several names: it can flip, be restored, and has a probability
+    paired: bool = False  # ``rows`` reads answers for ``headviz.paired``
     gold_name: str = "labels"  # what gold answers are called
     gold_is_pair: bool = False  # the second text is the gold answer: it is not written by hand, and nothing is balanced
     quick: bool = True  # answering dev takes less time than an epoch of training
@@ -67,6 +83,14 @@ class Answer(ABC):
     @abstractmethod
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> Answers:
         """Gold answers with the predictions that masks are compared with: units, intervals and tests."""
+
+    def rows(self, metric: str, gold: Any, before: Any, after: Any) -> tuple[Answers, NDArray]:
+        """What ``headviz.paired`` is given, checked: gold answers with those before, and those after."""
+        raise TaskError(f"'{metric}' is not compared from rows of answers.")
+
+    def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
+        """What orders of heads are graded by, on draws of the examples: how often each is drawn, [R, n]."""
+        raise TaskError(f"Orders of heads are not graded for the job '{self.job}'.")
 
     def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int] | None:
         """How often each name is predicted; None where answers have no names."""
@@ -103,6 +127,10 @@ class Answer(ABC):
     def groups(self, data: Any) -> tuple[NDArray[np.int64], list[str]]:
         """The group of each example that samples are balanced over, and what the groups are called."""
         return np.zeros(len(data), dtype=np.int64), ["examples"]
+
+    def notes(self, data: Any) -> list[str]:
+        """What a report says of how its metrics are computed on these data."""
+        return []
 
     def refuse(self, clf: Any, data: Any) -> None:
         """Raise a ``TaskError`` where the model does not read such texts; asked of the model's job and the data's."""
@@ -144,6 +172,14 @@ class Answer(ABC):
         """The output to explain; None = the predicted one. An ``OptionError`` for one that the model does not have."""
         clf.check_classes()  # says that there is nothing to explain
         return None
+
+    def chosen(self, logits: Tensor, given: Tensor) -> Tensor:
+        """[B] the output to explain of each text; ``given`` is what ``target`` gave, -1 for the predicted one."""
+        raise ModelError(f"A model for the job '{self.job}' has no number to explain.")
+
+    def explained(self, logits: Tensor, chosen: Tensor) -> Tensor:
+        """F: the number to explain of each row of logits; ``chosen`` has as many entries as there are rows."""
+        return logits.gather(1, chosen.view(-1, 1))
 
     def target_name(self, name: str) -> str:
         """What a curve of the explained value shows."""

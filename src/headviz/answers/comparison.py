@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import TaskError
 from ..results import Result
@@ -63,6 +63,15 @@ class Comparison(Result):
 
 
 @dataclass(frozen=True, eq=False)
+class Drawn:
+    """One measure of a model on draws of the same examples: what orders of heads are graded by."""
+
+    of: Callable[[NDArray], NDArray[np.float64]]  # answers -> [R] the measure in each draw
+    constant: NDArray[np.float64]  # [R] what the best answer that does not depend on the input reaches
+    lacking: str  # what is said of a model that is no better, with places for its value and the constant's
+
+
+@dataclass(frozen=True, eq=False)
 class Answers(ABC):
     """Gold answers and the full model's predictions on the same units: what every mask is compared with.
 
@@ -101,6 +110,14 @@ class Answers(ABC):
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
         """Both ends of the interval of the change, and its p value; without a seed the test is left out."""
 
+    def each(self, predicted: NDArray, metric: str) -> NDArray[np.float64] | None:
+        """[n] the parts of a metric that is a mean over the units; None for other metrics."""
+        return None
+
+    @abstractmethod
+    def resampled(self, counts: NDArray, predicted: NDArray, metric: str) -> NDArray[np.float64]:
+        """[R] the metric where each unit is drawn so often: counts [R, n]."""
+
     def agreement(self, predicted: NDArray) -> float | None:
         """How far some predictions are those of the full model: the share that is equal."""
         return float(np.mean(predicted == self.full))
@@ -112,6 +129,11 @@ class Answers(ABC):
     def remark(self, predicted: NDArray, names: Sequence[str]) -> str:
         """The sentence that comes first where (nearly) all answers are the same; empty where they are not."""
         return ""
+
+    def moved(self, masked: NDArray) -> tuple[int, int]:
+        """How many units got worse, and how many better: right answers lost, wrong ones mended."""
+        was, now = self.full == self.gold, masked == self.gold
+        return int((was & ~now).sum()), int((now & ~was).sum())
 
     def changes(self, masked: NDArray) -> tuple[Flips | None, NDArray[np.int64] | None, NDArray[np.int64] | None]:
         """Which answers flipped, and the confusion before and after; None where answers are no classes."""
@@ -167,3 +189,31 @@ class Answers(ABC):
             (delta,) = own.deltas([masked[index]], metrics[0], seed, level, name)
             parts.append(replace(delta, constant=own.constant(metrics[0])))
         return Comparison(found, *self.changes(masked), tuple(parts))
+
+
+def row(values: ArrayLike, name: str) -> NDArray:
+    """One checked row of finite numbers, as a user gave it."""
+    try:
+        found = np.asarray(values)
+    except ValueError as error:
+        raise TaskError(f"{name} must be a row of numbers; its parts differ in length.") from error
+    except (TypeError, RuntimeError) as error:  # a tensor of a type that numpy lacks, or with gradients
+        raise TaskError(f"{name} is no row that numpy reads: {error}") from error
+    if found.ndim != 1 or found.dtype.kind not in "iuf":
+        described = f"{found.ndim} dimensions" if found.ndim != 1 else f"values of type {found.dtype}"
+        raise TaskError(f"{name} must be one row of numbers, not {described}.")
+    if not np.isfinite(found).all():
+        raise TaskError(f"{name} has a value that is not a finite number.")
+    return found
+
+
+def rows_of(gold: Any, before: Any, after: Any, read: Callable[[Any, str], NDArray] = row) -> list[NDArray]:
+    """The three rows that ``headviz.paired`` compares: each read, and all equally long."""
+    rows = {name: read(values, name) for name, values in (("gold", gold), ("before", before), ("after", after))}
+    lengths = {name: len(one) for name, one in rows.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{n} {name}" for name, n in lengths.items())
+        raise TaskError(f"gold, before and after must be equally long; there are {listed}.")
+    if not lengths["gold"]:
+        raise TaskError("gold, before and after are empty. Give at least one example.")
+    return list(rows.values())

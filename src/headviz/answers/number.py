@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ..errors import OptionError, TaskError, is_one_of, shown, unknown_choice
 from ..heads import CLASSIFICATION
 from ..statistics.intervals import correlation_interval
-from ..statistics.resampling import REGRESSION_METRICS, pearson, regression_swap_p
+from ..statistics.resampling import REGRESSION_METRICS, of_rows, pearson, ranks, regression_swap_p
 from .answer import GOLD, PREDICTED, Answer
-from .comparison import Answers, Ends
+from .comparison import Answers, Drawn, Ends, rows_of
 from .metrics import Metric, unrelated
 from .one_class import RESAMPLES, percentiles
 
@@ -41,9 +41,18 @@ class NumberAnswers(Answers):
         rows = np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n))
         return percentiles(np.array([REGRESSION_METRICS[metric](self.gold[i], predicted[i]) for i in rows]))
 
+    def resampled(self, counts: NDArray, predicted: NDArray, metric: str) -> NDArray[np.float64]:
+        index = np.array([np.repeat(np.arange(len(self.gold)), drawn.astype(int)) for drawn in counts])  # [R, n]
+        gold, drawn = (one[index].astype(float) for one in (self.gold, predicted))
+        return of_rows(*(map(ranks, (gold, drawn)) if metric == "spearman" else (gold, drawn)))
+
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
         ends = correlation_interval(self.gold, self.full, masked, level, ranked=metric == "spearman")
         return *ends, float("nan") if seed is None else regression_swap_p(self.gold, self.full, masked, metric, seed)
+
+    def moved(self, masked: NDArray) -> tuple[int, int]:
+        """How many answers fell, and how many rose."""
+        return int((masked < self.full).sum()), int((masked > self.full).sum())
 
     def agreement(self, predicted: NDArray) -> float | None:
         """Pearson's r with the full model's; None if one is constant."""
@@ -56,11 +65,40 @@ class Number(Answer):
 
     job, kind = "number", CLASSIFICATION
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
-    trained, reads_first = "classification head", True
-    usual = ("pearson", "spearman")
+    trained, reads_first, decoder = "classification head", True, None
+    usual, paired = ("pearson", "spearman"), True
+
+    def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
+        return outputs == 1
+
+    def possible(self, outputs: int) -> bool:
+        return outputs == 1
+
+    def claim(self, config: Any) -> None:
+        config.problem_type = "regression"
 
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> NumberAnswers:
         return NumberAnswers(gold, full)
+
+    def rows(self, metric: str, gold: Any, before: Any, after: Any) -> tuple[NumberAnswers, NDArray]:
+        rows = (one.astype(float) for one in rows_of(gold, before, after))
+        # times a power of two, which leaves correlations unchanged: no square is too large or too small for a number
+        truth, was, now = (np.ldexp(one, -np.frexp(np.abs(one).max())[1]) for one in rows)
+        return NumberAnswers(truth, was), now
+
+    def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
+        """Pearson's r; 0 where one is constant, because one answer for all follows nothing."""
+        n, y = len(gold), gold - gold.mean()
+
+        def follows(predictions: NDArray) -> NDArray[np.float64]:
+            x = predictions.astype(float) - predictions.astype(float).mean()
+            ex, ey = weights @ x / n, weights @ y / n
+            spread = (weights @ (x * x) / n - ex**2).clip(0) * (weights @ (y * y) / n - ey**2).clip(0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                r: NDArray[np.float64] = (weights @ (x * y) / n - ex * ey) / np.sqrt(spread)
+            return np.where(spread > 1e-18, r, 0.0)
+
+        return Drawn(follows, np.zeros(len(weights)), "does not follow the gold values (Pearson's r {:.3f})")
 
     # the data ----------------------------------------------------------------------------------------------
 
@@ -114,6 +152,9 @@ class Number(Answer):
 
     def target_name(self, name: str) -> str:
         return "the number"
+
+    def chosen(self, logits: Tensor, given: Tensor) -> Tensor:
+        return given.clamp(min=0)
 
     # learning ------------------------------------------------------------------------------------------------
 

@@ -16,13 +16,14 @@ from ..statistics.intervals import accuracy_intervals, class_intervals
 from ..statistics.significance import LEVEL, Flips, confusion, flips, mcnemar, wilson
 from .answer import GOLD, PREDICTED, Answer, Changed
 from .class_names import label_map
-from .comparison import Answers, Delta, Ends
+from .comparison import Answers, Delta, Drawn, Ends, row, rows_of
 from .constant import counts, remark_on
 from .metrics import Metric, unrelated
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+MOST_CLASSES = 2000  # of a metric that is computed from a table of all classes
 OTHER = -1  # a predicted class that the task does not have
 RESAMPLES = 2000
 WIDTHS = {"text": 260, "pair": 210, "gold": 88, "full model": 88, "masked": 88, "change": 58}  # pixels
@@ -47,6 +48,15 @@ class ClassAnswers(Answers):
         table = np.pad(table, ((0, table.shape[1] - self.classes), (0, 0)))
         drawn = np.random.default_rng(seed).multinomial(n, table.ravel() / n, size=RESAMPLES)
         return percentiles(resampling.CLASS_METRICS[metric](drawn.reshape(-1, *table.shape)))
+
+    def each(self, predicted: NDArray, metric: str) -> NDArray[np.float64] | None:
+        return (predicted == self.gold).astype(float) if metric == "accuracy" else None
+
+    def resampled(self, counts: NDArray, predicted: NDArray, metric: str) -> NDArray[np.float64]:
+        side = self.classes + 1  # an answer that is no class of the task gets a place of its own
+        place = self.gold * side + np.where(predicted < 0, self.classes, predicted)
+        table = counts @ np.eye(side * side)[place]  # [R, side²]
+        return np.asarray(resampling.CLASS_METRICS[metric](table.reshape(-1, side, side)))
 
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
         joint = resampling.joint_counts(self.gold, self.full, masked, self.classes)
@@ -89,11 +99,53 @@ class OneClass(Answer):
 
     job, kind = "class", CLASSIFICATION
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
-    trained, reads_first, decides = "classification head", True, True
-    usual = ("accuracy", "matthews")
+    trained, reads_first, decides, decoder = "classification head", True, True, None
+    usual, paired = ("accuracy", "matthews"), True
+
+    def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
+        return outputs > 1 and problem in (None, "single_label_classification")
+
+    def possible(self, outputs: int) -> bool:
+        return outputs > 1
+
+    def claim(self, config: Any) -> None:
+        config.problem_type = "single_label_classification"
 
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> ClassAnswers:
         return ClassAnswers(gold, full, len(names))
+
+    def rows(self, metric: str, gold: Any, before: Any, after: Any) -> tuple[ClassAnswers, NDArray]:
+        rows = rows_of(gold, before, after, _numbers)
+        if (rows[0] < 0).any():
+            raise TaskError("A gold label is negative. Give class numbers from 0.")
+        # numbers that do not occur are closed up; f1 is of class 1
+        occurring, places = np.unique(np.concatenate([[OTHER, 0, 1], *rows]), return_inverse=True)
+        if metric != "accuracy" and len(occurring) - 1 > MOST_CLASSES:
+            count = len(occurring) - 1
+            raise TaskError(f"There are {count:,} classes; {metric} is compared over at most {MOST_CLASSES:,}.")
+        truth, was, now = np.split(places[3:] - 1, 3)
+        return ClassAnswers(truth, was, len(occurring) - 1), now
+
+    def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
+        """Balanced accuracy: the mean over the classes.
+
+        In plain accuracy a model that answers the rarer class for all would count as worse than one that answers the
+        commoner, though neither tells one example from another.
+        """
+        names, members = np.unique(gold, return_inverse=True)
+        if len(names) < 2:
+            raise TaskError("The examples have one class only, so no order can be graded.")
+        of_class = np.eye(len(names), dtype=np.float32)[members]
+        counts = weights.astype(np.float32)  # whole numbers, exact
+        sizes = (counts @ of_class).astype(float)
+        each = 1 / (sizes > 0).sum(axis=1)
+
+        def balanced(predictions: NDArray) -> NDArray[np.float64]:
+            right = (counts @ (of_class * (predictions == gold)[:, None])).astype(float)
+            shares = np.divide(right, sizes, out=np.zeros(right.shape), where=sizes > 0)
+            return np.asarray(shares.sum(axis=1) * each)
+
+        return Drawn(balanced, each, "is no better than one class for all (balanced accuracy {:.3f} against {:.3f})")
 
     def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int]:
         return counts(predictions, names)
@@ -174,6 +226,11 @@ class OneClass(Answer):
             raise OptionError("The target 'gold' needs the example's label, a class name or number (--label, label=).")
         return _class(clf, label)
 
+    def chosen(self, logits: Tensor, given: Tensor) -> Tensor:
+        import torch
+
+        return torch.where(given < 0, logits.argmax(dim=1), given)
+
     # learning ------------------------------------------------------------------------------------------------
 
     def tensor(self, gold: Any, device: Any = None) -> Tensor:
@@ -192,6 +249,14 @@ class OneClass(Answer):
 
         index = np.broadcast_to(gold, logits.shape[:-1])[..., None]
         return -np.take_along_axis(log_softmax(logits, axis=-1), index, axis=-1)[..., 0]
+
+
+def _numbers(values: Any, name: str) -> NDArray[np.int64]:
+    """Class numbers that a user gave."""
+    found = row(values, name)
+    if (found != np.floor(found)).any() or (found < OTHER).any() or (found > 100_000).any():
+        raise TaskError(f"{name} must hold class numbers: whole numbers from 0, or -1 for none of the classes.")
+    return found.astype(np.int64)
 
 
 def percentiles(values: NDArray) -> Ends:

@@ -56,6 +56,10 @@ class TextAnswers(Answers):
         low, high = np.quantile([bleu.bleu_of(total) for total in weights @ counts], [tail, 1 - tail])
         return float(low), float(high)
 
+    def resampled(self, counts: NDArray, predicted: NDArray, name: str) -> NDArray[np.float64]:
+        parts = bleu.counts(predicted.tolist(), self.gold.tolist())
+        return np.array([bleu.bleu_of(total) for total in counts @ parts])
+
     def uncertainty(self, masked: NDArray, name: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
         """Paired bootstrap resampling of BLEU; nothing for chrF."""
         if name != "bleu":
@@ -74,7 +78,7 @@ class Sentence(Answer):
 
     job, kind = "sentence", TRANSLATION
     architectures, auto_class = ("ForConditionalGeneration", "MTModel"), "AutoModelForSeq2SeqLM"
-    trained = "output layer for translating"
+    trained, decoder, stacked, explains = "output layer for translating", True, True, False
     usual, gold_name, gold_is_pair, quick = ("bleu", "chrf"), "references", True, False
 
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> TextAnswers:
@@ -104,6 +108,9 @@ class Sentence(Answer):
 
     def has_gold(self, data: Any) -> bool:
         return data.pairs is not None
+
+    def notes(self, data: Any) -> list[str]:
+        return [f"BLEU by sacrebleu: {bleu.bleu(data.references, data.references).signature}"]
 
     def refuse(self, clf: Any, data: Any) -> None:
         if data.answer is not self:

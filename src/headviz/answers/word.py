@@ -17,6 +17,7 @@ class Word(Answer):
 
     job, kind = "word", MASKED_LM
     architectures, auto_class, trained = ("ForMaskedLM",), "AutoModelForMaskedLM", "masked-language head"
+    explains = False
 
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> NoReturn:
         raise TaskError("A masked-language head is not evaluated on a task. Load a fine-tuned model.")

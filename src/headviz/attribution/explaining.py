@@ -179,6 +179,7 @@ class Explainer:
             rule=options.rule,
             steps=options.steps,
             head_error=maps.error,
+            job=clf.job,
             truncated=e.truncated,
             notes=tuple(note for note, holds in said.items() if holds),
         )

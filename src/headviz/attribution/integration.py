@@ -136,14 +136,14 @@ def _from_record(walk: Walk, options: PathOptions, grid: Tensor) -> Swept | None
     def run(own: dict[str, Tensor]) -> list[Tensor]:
         walk.enter(own)
         found = _along(walk, options, grid, own["alphas"], len(grid), None, None, None)
-        return [*found.attention, *found.attribution, *found.errors, found.logits, found.classes]
+        return [*found.attention, *found.attribution, *found.errors, found.logits, found.chosen]
 
     results = repeated(clf.model, (options, clf.present), inputs, run)
     if results is None:
         walk.enter(walk.inputs)  # what a record holds was never computed
         return None
-    attention, attribution, *errors, logits, classes = results
-    return Swept(clf, walk.lengths, [attention], [attribution], errors, logits, classes)
+    attention, attribution, *errors, logits, chosen = results
+    return Swept(clf, walk.lengths, [attention], [attribution], errors, logits, chosen)
 
 
 def _along(

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..answers.number import NUMBER
-from ..answers.one_class import ONE_CLASS
+from ..answers import ANSWERS
 from ..heads import HeadMask
 from ..results import Shown, drawn
 
@@ -37,6 +36,7 @@ class Maps(Shown):
     rule: str
     steps: int
     head_error: np.ndarray  # [L, H] estimated L2 norm of the attribution's error; NaN = no estimate
+    job: str = "class"  # of the model
     truncated: bool = False  # the text was cut to the model's length
     notes: tuple[str, ...] = ()
 
@@ -62,7 +62,7 @@ class Maps(Shown):
     @property
     def probabilities(self) -> np.ndarray:
         """[C] softmax of the logits; for a regression the logit itself."""
-        return (NUMBER if len(self.logits) == 1 else ONE_CLASS).values(self.logits)
+        return ANSWERS[self.job].values(self.logits)
 
     @property
     def error(self) -> float:

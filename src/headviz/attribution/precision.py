@@ -38,14 +38,14 @@ def settled(options: Chosen, clf: Classifier, encodings: Sequence[Encoding], mas
 
 
 def _agrees(clf: Classifier, encodings: Sequence[Encoding], mask: MaskLike | None) -> bool:
-    """Whether the same classes are explained, and maps differ by no more than their order bears."""
+    """Whether the same outputs are explained, and maps differ by no more than their order bears."""
     if torch.cuda.get_device_capability(clf.device) < (8, 0):
         return False
     one, other = (
         list(swept(clf, encodings, [None] * len(encodings), PathOptions(8, precision=p), mask)) for p in (FLOAT32, TF32)
     )
     found = [torch.stack([_apart(a.attribution, b.attribution) for a, b in zip(one, other, strict=True)]).amax()]
-    found += [(a.classes != b.classes).any() for a, b in zip(one, other, strict=True)]
+    found += [(a.chosen != b.chosen).any() for a, b in zip(one, other, strict=True)]
     error, *changed = fetch(found)()
     return bool(error <= KEPT[0][0]) and not any(changed)
 

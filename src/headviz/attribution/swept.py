@@ -43,7 +43,7 @@ class Swept:
     attribution: list[Tensor]
     errors: list[Tensor]  # pieces [B, s], L2 norms of the error; none = no estimate
     logits: Tensor  # [B, C]
-    classes: Tensor  # [B]
+    chosen: Tensor  # [B] the outputs explained
 
     def example(self, tables: list[Tensor], i: int) -> Tensor:
         """One example's maps without padding, [S, t, t], where they are."""
@@ -52,12 +52,12 @@ class Swept:
 
     def maps(self) -> Callable[[], list[ExampleMaps]]:
         """Begins to fetch all maps; the function that comes back waits for them."""
-        parts = [self.attention, self.attribution, self.errors, [self.logits, self.classes]]
+        parts = [self.attention, self.attribution, self.errors, [self.logits, self.chosen]]
         wait = fetch([t.float() if t.dtype in HALVES else t for part in parts for t in part])
 
         def finish() -> list[ExampleMaps]:
             found = iter(wait())
-            attention, attribution, errors, (logits, classes) = ([next(found) for _ in part] for part in parts)
+            attention, attribution, errors, (logits, chosen) = ([next(found) for _ in part] for part in parts)
             answers = answers_of(self.clf, logits)
             return [
                 ExampleMaps(
@@ -65,7 +65,7 @@ class Swept:
                     self._grid([piece[i, :, :t, :t] for piece in attribution], np.float32),
                     self._grid([piece[i] for piece in errors], np.float64),
                     answers[i],
-                    int(classes[i]),
+                    int(chosen[i]),
                 )
                 for i, t in enumerate(self.lengths)
             ]

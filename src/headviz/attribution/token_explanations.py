@@ -187,8 +187,8 @@ def token_explanations(
     present = clf.under(mask)
     walk = Walk(clf, [encoding], [resolve_target(clf, target, label)], present)
     walk.at_input(keep=False)
-    assert walk.classes is not None
-    asked = _Asked(clf, (text, pair), encoding, int(walk.classes[0]), present)
+    assert walk.chosen is not None
+    asked = _Asked(clf, (text, pair), encoding, int(walk.chosen[0]), present)
     values, refused = _values(asked, wanted, methods is not None)
     rng = np.random.default_rng(seed)
     ranked = [words[np.argsort(-one[words], kind="stable")] for one in values.values()]

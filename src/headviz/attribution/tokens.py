@@ -89,8 +89,8 @@ def token_attributions(
     (encoding,) = encode(clf, [text], None if pair is None else [pair])
     walk = Walk(clf, [encoding], [wanted], mask)
     logits, _ = walk.at_input(keep=False)
-    assert walk.classes is not None
-    chosen = int(walk.classes[0])
+    assert walk.chosen is not None
+    chosen = int(walk.chosen[0])
     model = _Model(walk)
     ids = torch.tensor([encoding.ids], device=clf.device)
     baseline = baseline_ids(clf, [encoding], ids)

@@ -21,7 +21,7 @@ from .swept import Swept, answers_of
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
 
-# the class to explain; None = the one that the model predicts under the mask
+# the output to explain, as ``Answer.target`` gives it; None = the one that the model predicts under the mask
 Target = int | None
 
 
@@ -63,7 +63,7 @@ class Walk:
         self.end: Tensor = words(inputs["input_ids"])  # [B, T, E]
         self.start: Tensor = words(inputs["baseline"])
         self.given, self.gates = inputs["given"], inputs.get("gates")
-        self.classes: Tensor | None = None  # [B], known once the logits at the input are
+        self.chosen: Tensor | None = None  # [B] the outputs to explain, known once the logits at the input are
 
     def call(self, **asked: Any) -> HeadCall:
         """A fresh call of the model under the mask, which forms the probabilities."""
@@ -93,30 +93,30 @@ class Walk:
         return self.choose(logits), call.probs
 
     def choose(self, logits: Tensor) -> Tensor:
-        """Fix the classes to explain, from the logits at the input; gives the logits back.
+        """Fix the outputs to explain, from the logits at the input; gives the logits back.
 
         A GPU is not waited for here: there whoever fetches the results looks at the logits.
         """
         if not runs_by_itself(logits.device):
             answers_of(self.clf, logits.detach().float().cpu().numpy())
-        self.classes = torch.where(self.given < 0, logits.argmax(dim=1), self.given)
+        self.chosen = self.clf.answer.chosen(logits, self.given)
         return logits
 
     def pick(self, logits: Tensor) -> Tensor:
-        """The logit to explain of each row [N·B]."""
-        assert self.classes is not None
-        return logits.gather(1, self.classes.repeat(len(logits) // self.size).view(-1, 1))
+        """The number to explain of each row [N·B]."""
+        assert self.chosen is not None
+        return self.clf.answer.explained(logits, self.chosen.repeat(len(logits) // self.size))
 
     def found(
         self, logits: Tensor, attention: list[Tensor], values: list[Tensor], errors: list[Tensor] | None
     ) -> Swept:
         """What a sweep found, from tables [B, h, T, T] of each layer."""
-        assert self.classes is not None
+        assert self.chosen is not None
         if runs_by_itself(self.clf.device):  # few large tables are faster there
             attention, values = [torch.cat(attention, dim=1)], [torch.cat(values, dim=1)]
             errors = None if errors is None else [torch.cat(errors, dim=1)]
         norms = [self._norm(error) for error in errors or ()]
-        return Swept(self.clf, self.lengths, attention, values, norms, logits, self.classes)
+        return Swept(self.clf, self.lengths, attention, values, norms, logits, self.chosen)
 
     def _norm(self, error: Tensor) -> Tensor:
         """[B, h] the L2 norm of an error map, padding left out."""

@@ -138,7 +138,7 @@ class FromArguments:
     def clf(self) -> Classifier:
         clf = load_model(self.args)
         analysis = ANALYSES[self.args.analysis]
-        fitting = analyses_for(clf.kind)
+        fitting = analyses_for(clf.answer)
         if analysis not in fitting:
             fit = ", ".join(a.line.removeprefix("headviz ") for a in fitting)
             raise OptionError(

@@ -27,6 +27,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     """``--model`` and how to load it."""
     parser.add_argument("--model", required=True, metavar="M", help="'demo', a hub id, or a folder")
     parser.add_argument("--revision", metavar="R", help="branch, tag or commit of a hub model")
+    parser.add_argument("--job", metavar="J", help="what it answers with, where its configuration does not tell")
     parser.add_argument("--device", default="auto", metavar="D", help="auto (default), cpu, cuda, mps")
     parser.add_argument("--dtype", default=None, metavar="T", help="float32 (default), bfloat16, float16")
 
@@ -207,7 +208,7 @@ def load_model(args: argparse.Namespace) -> Classifier:
     check_early(args)
     from ..models.loading import load
 
-    return load(args.model, revision=args.revision, device=args.device, dtype=args.dtype)
+    return load(args.model, revision=args.revision, device=args.device, dtype=args.dtype, job=args.job)
 
 
 def check_early(args: argparse.Namespace) -> None:

@@ -170,12 +170,13 @@ def _model(args: argparse.Namespace, train: Dataset) -> Classifier:
     from ..models.pruning import prune
     from ..pruning.finetune.training import head_labels
 
-    settings = {"revision": args.revision, "device": args.device, "dtype": args.dtype}
+    settings = {"revision": args.revision, "device": args.device, "dtype": args.dtype, "job": args.job}
     if args.keep_head:
         clf = load(args.model, **settings)
     else:
         labels = head_labels(train, args.label_order)
-        clf = load(args.model, fresh_labels=labels, seed=args.seed, **settings)
+        fresh = {"fresh_labels": labels, "seed": args.seed, "job": args.job or train.job}
+        clf = load(args.model, **settings | fresh)
     mask = read_mask(args, clf)
     return clf if mask == clf.present else prune(clf, mask)
 

@@ -13,9 +13,7 @@ import torch
 from torch import Tensor
 
 from ..answers.answer import Answer
-from ..answers.number import NUMBER
-from ..answers.one_class import ONE_CLASS
-from ..answers.word import WORD
+from ..answers.catalogue import answer_in
 from ..attention import HeadCall, running
 from ..errors import ModelError, TaskError, UserError
 from ..heads import CLASSIFICATION, MASKED_LM
@@ -27,6 +25,7 @@ from .stand_in import ABLATIONS
 
 # a model may say in its config.json how many texts it reads; headviz writes it when it fine-tunes
 NUM_TEXTS = "headviz_num_texts"
+CROSS_ENCODER = "sentence_transformers"  # what sentence-transformers writes into the config.json of a cross-encoder
 
 
 class Encoding(NamedTuple):
@@ -92,9 +91,8 @@ class Classifier(TransformerModel):
 
     @cached_property
     def answer(self) -> Answer:
-        if self.kind == MASKED_LM:
-            return WORD
-        return NUMBER if self.config.problem_type == "regression" or self.num_labels == 1 else ONE_CLASS
+        ranks = getattr(self.config, CROSS_ENCODER, None) is not None
+        return answer_in(self.kind, self.config.problem_type, self.num_labels, ranks)
 
     @cached_property
     def max_length(self) -> int:

@@ -19,10 +19,9 @@ from ..errors import UNTRAINED, ModelError
 from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
 from .feed_forward import sized_as_recorded
 from .fill import add_bias
-from .folder_check import CONFIG, LAYERS, check_charsmap, naming
-from .folder_check import HEADS as MOST_HEADS
+from .folder_check import CONFIG, HEADS, LAYERS, check_charsmap, naming
 from .fresh_weights import renew_head
-from .kinds import HEADS, auto_class, wrapped
+from .kinds import auto_class, trained_part, wrapped
 from .pruning import cut
 from .quiet import quiet
 from .recorded import present_in
@@ -122,7 +121,7 @@ def load_plain(
         architecture = ", ".join(raw.get("architectures") or []) or "an encoder"
         remedy = {CLASSIFICATION: "Choose a fine-tuned classifier, or fine-tune it first."}
         raise ModelError(
-            f"'{name}' ({architecture}) has no trained {HEADS[kind]}: {', '.join(missing[:3])} missing. "
+            f"'{name}' ({architecture}) has no trained {trained_part(kind)}: {', '.join(missing[:3])} missing. "
             + remedy.get(kind, "Load a pre-trained model."),
             code=UNTRAINED,
         )
@@ -188,11 +187,11 @@ def _recorded(record: dict[str, Any], name: object) -> tuple[HeadMask, str]:
         if key not in record:
             raise ModelError(f"{RECORD} of '{name}' lacks '{key}'. Save the pruned model again.")
     sizes = record["num_layers"], record["num_heads"]
-    for key, size, most in zip(("num_layers", "num_heads"), sizes, (3 * LAYERS, MOST_HEADS), strict=True):
+    for key, size, most in zip(("num_layers", "num_heads"), sizes, (3 * LAYERS, HEADS), strict=True):
         if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= most:
             raise ModelError(f"{RECORD} of '{name}': {key} is a whole number from 1 to {most:,}.")
     kind = str(record["kind"])[:40]
-    if kind not in HEADS:
+    if not trained_part(kind):
         raise ModelError(f"{RECORD} of '{name}' names an unknown kind of model, '{kind}'. Update headviz.")
     return HeadMask.from_hex(str(record["present"]), *sizes), kind
 

@@ -4,44 +4,49 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..attention import NAME
-from ..errors import ModelError
+from ..answers import ANSWERS
+from ..answers.answer import Answer
+from ..answers.catalogue import kind_named
+from ..attention import NAME, transformers
+from ..errors import ModelError, is_one_of, unknown_choice
 from ..heads import CLASSIFICATION, MASKED_LM, TRANSLATION, HeadMask
 from .classifier import Classifier
 from .families import family_of
 from .families.own_attention import put_in
 from .translator import Translator
 
-# what a transformers class of each kind is called, and what the kind's trained part is
-NAMES = {CLASSIFICATION: "ForSequenceClassification", MASKED_LM: "ForMaskedLM"}
-TRANSLATING_NAMES = ("ForConditionalGeneration", "MTModel")
-HEADS = {
-    CLASSIFICATION: "classification head",
-    MASKED_LM: "masked-language head",
-    TRANSLATION: "output layer for translating",
-}
+
+def answer_to(kind: str) -> Answer | None:
+    """The first of the answers of a kind: they share transformers' class and what its trained part is called."""
+    return next((answer for answer in ANSWERS.values() if answer.kind == kind), None)
+
+
+def trained_part(kind: str) -> str:
+    """What a kind's trained part is called; empty for an unknown kind."""
+    answer = answer_to(kind)
+    return "" if answer is None else answer.trained
 
 
 def auto_class(kind: str) -> Any:
     """transformers' loader for a kind of model."""
-    from ..attention import transformers
+    answer = answer_to(kind)
+    assert answer is not None
+    return getattr(transformers, answer.auto_class)
 
-    return {
-        CLASSIFICATION: transformers.AutoModelForSequenceClassification,
-        MASKED_LM: transformers.AutoModelForMaskedLM,
-        TRANSLATION: transformers.AutoModelForSeq2SeqLM,
-    }[kind]
+
+def job_named(job: object) -> Answer:
+    """The job that a user names."""
+    if not is_one_of(job, ANSWERS):
+        raise ModelError(unknown_choice("job", str(job)[:40], ANSWERS))
+    return ANSWERS[str(job)]
 
 
 def kind_of(model: Any) -> str:
     """The kind of a transformers model, or an error that says what is needed."""
     name, family = type(model).__name__, family_of(model.config.model_type)
-    kinds = {part: kind for kind, part in NAMES.items() if kind != MASKED_LM or not family.has_decoder}
-    if family.has_decoder:
-        kinds |= dict.fromkeys(TRANSLATING_NAMES, TRANSLATION)
-    for part, kind in kinds.items():
-        if part in name:
-            return kind
+    kind = kind_named(name, family.has_decoder)
+    if kind is not None:
+        return kind
     if family.has_decoder:
         raise ModelError(
             f"{name} neither classifies nor translates. Use a …ForSequenceClassification or "
@@ -50,25 +55,42 @@ def kind_of(model: Any) -> str:
     raise ModelError(f"{name} has no classification head. Use a …ForSequenceClassification model.")
 
 
-def wanted_kind(raw: dict[str, Any], name: object, head_asked: bool, masked_lm: bool) -> str:
-    """The kind as which a folder with this configuration is loaded."""
+def wanted_kind(raw: dict[str, Any], name: object, asked: Answer | None, head_asked: bool) -> str:
+    """The kind as which a folder with this configuration is loaded: that of the job ``asked`` for, else its own."""
     family = family_of(str(raw.get("model_type", "")))
-    if not family.has_decoder:
-        return MASKED_LM if masked_lm else CLASSIFICATION
     architectures = raw.get("architectures") or []
-    if masked_lm or (head_asked and not family.classifies):
+    own = next((kind for a in architectures if (kind := kind_named(a, family.has_decoder)) is not None), None)
+    if not family.has_decoder:
+        if asked is None:
+            return CLASSIFICATION if head_asked or own in (None, MASKED_LM) else own
+        if not head_asked and own not in (None, asked.kind) and MASKED_LM not in (own, asked.kind):
+            raise ModelError(
+                f"'{name}' is a {architectures[0]}, which has no {asked.trained}: its job is not {asked.job}."
+            )
+        return asked.kind
+    if (asked is not None and asked.decoder is False) or (head_asked and not family.classifies):
         raise ModelError(
             f"'{name}' is an encoder-decoder model ({family.title}): it translates, and takes no other head."
         )
-    if head_asked or any(NAMES[CLASSIFICATION] in a for a in architectures):
+    if head_asked or own == CLASSIFICATION:
         return CLASSIFICATION
-    others = [a for a in architectures if not any(part in a for part in TRANSLATING_NAMES)]
-    if others:
+    if own is None and architectures:
         raise ModelError(
-            f"'{name}' is a {others[0]}, which neither classifies nor translates. Use a …ForSequenceClassification "
-            "or …ForConditionalGeneration model."
+            f"'{name}' is a {architectures[0]}, which neither classifies nor translates. Use a "
+            "…ForSequenceClassification or …ForConditionalGeneration model."
         )
     return TRANSLATION
+
+
+def claimed(config: Any, kind: str, asked: Answer | None, name: object) -> None:
+    """Write the job ``asked`` for into a configuration, if a model of this kind and size can have it."""
+    if asked is None:
+        return
+    if asked.kind != kind or not asked.possible(int(config.num_labels)):
+        fit = [a.job for a in ANSWERS.values() if a.kind == kind and a.possible(int(config.num_labels))]
+        outputs = f"{config.num_labels} output{'s' if config.num_labels > 1 else ''}"
+        raise ModelError(f"'{name}' has {outputs}: its job can be {' or '.join(fit)}, not {asked.job}.")
+    asked.claim(config)
 
 
 def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str) -> Classifier | Translator:

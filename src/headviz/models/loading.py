@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 
 import torch
 
+from ..answers.word import WORD
 from ..errors import ModelError, UserError, shown, unknown_choice
 from ..heads import CLASSIFICATION
 from ..storage.paths import kind_at, outside_path
@@ -28,7 +29,7 @@ from .folders import (
     weights_present,
 )
 from .hub import download, is_hub_id
-from .kinds import kind_of, use_our_attention, wanted_kind, wrapped
+from .kinds import claimed, job_named, kind_of, use_our_attention, wanted_kind, wrapped
 from .named import NAMED
 from .recorded import forget, present_in, recorded
 from .recurrent import RnnTranslator, is_rnn
@@ -48,6 +49,7 @@ class LoadOptions(TypedDict, total=False):
     dtype: str | torch.dtype | None
     seed: int
     class_names: tuple[str, ...] | None
+    job: str | None
 
 
 @overload
@@ -72,6 +74,7 @@ def load(
     masked_lm: bool = False,
     seed: int = 0,
     class_names: tuple[str, ...] | None = None,
+    job: str | None = None,
 ) -> AnyModel:
     """Load a model: ``"demo"``, ``"demo-translation"``, a hub id, or a folder (transformers' or headviz's own).
 
@@ -82,6 +85,8 @@ def load(
     the file holds. ``fresh_labels`` puts a new classification head with these classes on the model, drawn with
     ``seed``, for fine-tuning a pre-trained encoder. ``masked_lm=True`` loads the masked-language head instead.
     ``class_names`` says what the model's outputs mean, in their order, where its own names are only LABEL_0, LABEL_1.
+    ``job`` is what the model answers with, as ``clf.job`` names it, where its configuration does not tell: "labels" for
+    yes or no to each class, say. With ``fresh_labels`` it is the new head's.
     Pickle files and code from a repository are never used. What cannot be loaded is a ``ModelError``.
 
     >>> import headviz
@@ -91,7 +96,8 @@ def load(
     """
     folder = locate(name, revision)
     if is_rnn(folder):
-        return _recurrent(folder, name, device, dtype, fresh_labels is not None or masked_lm or class_names is not None)
+        other = masked_lm or not (fresh_labels is None and class_names is None and job in (None, RnnTranslator.job))
+        return _recurrent(folder, name, device, dtype, other)
     refuse_adapter(folder, name)
     if not (folder / CONFIG).exists():
         raise ModelError(f"'{name}' has no {CONFIG}: it is not a model folder. {models_inside(folder, name)}")
@@ -100,7 +106,8 @@ def load(
         weights_present(folder, name)
     raw, held = check_folder(folder, name)
     check_activations(raw, name)
-    kind = wanted_kind(raw, name, fresh_labels is not None, masked_lm)
+    asked = WORD if masked_lm else None if job is None else job_named(job)
+    kind = wanted_kind(raw, name, asked, fresh_labels is not None)
     where = pick_device(device)
     precision = pick_dtype(dtype)
     tokenizer = load_tokenizer(folder, name)
@@ -123,6 +130,7 @@ def load(
         model = load_plain(folder, name, raw, held, fresh_labels, kind, seed)
         present = present_in(model.config)
     forget(model.config)
+    claimed(model.config, kind, asked, name)
     if class_names is not None:
         _name_classes(model.config, class_names, kind, name)
     _refuse_nan(model, name)
@@ -153,11 +161,12 @@ def _recurrent(
     return dataclasses.replace(RnnTranslator.load(folder, pick_device(device)), name=str(name))
 
 
-def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "") -> Classifier | Translator:
+def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "", job: str | None = None) -> Classifier | Translator:
     """A transformers model that you already have, with its tokenizer. The model is copied, not edited.
 
     A …ForSequenceClassification or …ForMaskedLM model gives a ``Classifier``, a …ForConditionalGeneration model a
-    ``Translator``. The adapters of a PEFT model are merged into the copy. Any other model, a family that headviz does
+    ``Translator``. The adapters of a PEFT model are merged into the copy. ``job`` as
+    for ``load``. Any other model, a family that headviz does
     not know, and quantised or parametrised weights or hooks that may change values are a ``ModelError``.
 
     >>> import headviz
@@ -179,13 +188,14 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "") -> Classifier |
         )
     if not callable(tokenizer) or not hasattr(tokenizer, "convert_ids_to_tokens"):
         raise ModelError(f"headviz.wrap needs the model's tokenizer, of transformers, not {shown(tokenizer)}.")
-    kind = kind_of(model)
+    kind, asked = kind_of(model), None if job is None else job_named(job)
     require_described(model, family_of(config.model_type), name)
     _refuse_nan(model, name)
     own: Any = copy.deepcopy(model)
     without_wrappers(own)
     use_our_attention(own)
     forget(own.config)
+    claimed(own.config, kind, asked, name)
     return wrapped(own, tokenizer, present_in(config), name, kind)
 
 

@@ -15,7 +15,7 @@ from ..evaluation.dispatch import check_fit, check_gold
 from ..heads import HeadMask
 from ..models.pruning import require_prunable
 from ..progress import Cancel, PhaseProgress, of_phase
-from ..scores.catalogue import PRESETS, SCORES, Score, check_kind
+from ..scores.catalogue import PRESETS, SCORES, Score, check_fits
 from ..tasks import chosen_on
 from . import sizes
 from .algorithms import ALGORITHMS
@@ -138,7 +138,7 @@ def _check_data(context: Context, plan: PruningPlan) -> None:
         check_fit(clf, data, plan.label_order)
     score = _score_of(context, plan)
     if score is not None and not ALGORITHMS[plan.algorithm].only_score:
-        check_kind(score, clf.kind)
+        check_fits(score, clf.answer)
     if plan.label_order is not None:
         clf.check_classes(OptionError("A translation has no classes: leave label_order out."))
     if plan.score_source != "fine-tuned":
@@ -174,10 +174,7 @@ def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
     drawn = scored_on(context, plan)
     said = (_share_note(data.report, plan, seed) for seed, data in zip(plan.seeds, drawn, strict=bool(drawn)))
     notes += dict.fromkeys(note for note in said if note)  # what is not about a seed is said once
-    if "bleu" in context.dev.task.metrics:
-        from ..answers.bleu import bleu
-
-        notes.append(f"BLEU by sacrebleu: {bleu(context.dev.references, context.dev.references).signature}")
+    notes += context.dev.answer.notes(context.dev)
     if shared := chosen_on(context.train, context.dev):
         notes.append(shared)
     return (*context.train.notes, *context.dev.notes, *notes)

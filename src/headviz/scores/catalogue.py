@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import plugins
 from ..errors import OptionError, is_one_of, unknown_choice
@@ -30,6 +30,9 @@ from .options import (
     TaylorOptions,
 )
 from .score import SAMPLE, Score
+
+if TYPE_CHECKING:
+    from ..answers.answer import Answer
 
 DEFAULT = "conductance-spearman"
 TO_PRUNE_BY = "gates"  # where none is named: the mildest worst case over the boards measured
@@ -151,7 +154,7 @@ _ENTRIES = (
         options=StandInOptions,
         caution="one head at a time; heads with a cost below 0 come first, and removing many of them may cost much",
         tex=r"\tfrac1n \sum_x \big( \mathrm{Loss}(x; \text{without } h) - \mathrm{Loss}(x) \big)",
-        classes_only="takes the loss of the class that is right",
+        explained_only="takes the loss of the class that is right",
     ),
     Score(
         name="fisher",
@@ -191,7 +194,7 @@ _ENTRIES = (
         options=BlendOptions,
         caution="α is tuned for each task as published, and 0.5 here; narrow attention is not yet useful attention",
         tex=r"\alpha \hat I_h + (1 - \alpha)(1 - \hat E_h)",
-        classes_only="divides entropy by the logarithm of the classified text's length",
+        explained_only="divides entropy by the logarithm of the classified text's length",
     ),
     Score(
         name="gnorm",
@@ -205,7 +208,7 @@ _ENTRIES = (
         caution="a head that makes every logit larger counts as much as one that decides",
         tex=r"\prod_{W \in \{W_Q, W_K, W_V\}} \tfrac1n \sum_x \big\lVert \partial \lVert F(x) \rVert / "
         r"\partial W^{(h)} \big\rVert",
-        classes_only="takes the norm of the classes' logits",
+        explained_only="takes the norm of the classes' logits",
     ),
     Score(
         name="ranks",
@@ -288,15 +291,15 @@ def correlates(name: str) -> bool:
     return name in SCORES and bool(SCORES[name].correlation)
 
 
-def names_for(kind: str) -> tuple[str, ...]:
-    """The scores that this kind of model has."""
-    return tuple(s.name for s in SCORES.values() if kind in s.kinds)
+def names_for(answer: Answer) -> tuple[str, ...]:
+    """The scores that models with this answer have."""
+    return tuple(s.name for s in SCORES.values() if s.fits(answer))
 
 
-def check_kind(score: Score, kind: str) -> None:
-    """Complain about a score that this kind of model does not have."""
-    if kind not in score.kinds:
+def check_fits(score: Score, answer: Answer) -> None:
+    """Complain about a score that models with this answer do not have."""
+    if not score.fits(answer):
         raise OptionError(
-            f"Score '{score.name}' {score.what_of_classes}, and a {kind} model has none. "
-            f"Choose one of: {', '.join(names_for(kind))}."
+            f"Score '{score.name}' {score.of_explained}, and a {answer.kind} model has none. "
+            f"Choose one of: {', '.join(names_for(answer))}."
         )

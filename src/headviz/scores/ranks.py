@@ -10,7 +10,7 @@ from scipy.stats import rankdata
 
 from ..errors import OptionError
 from ..progress import part
-from .catalogue import RANKED, SCORES, Score, check_kind, score_named
+from .catalogue import RANKED, SCORES, Score, check_fits, score_named
 from .gim import unknown_norm
 from .measures import Given
 from .options import RanksOptions
@@ -35,12 +35,12 @@ def members_of(options: RanksOptions, clf: TransformerModel) -> list[Score]:
     """The scores whose ranks are averaged on this model. By default Fisher stands in where GIM does not know it."""
     if options.names is None:
         usual = ("fisher" if name == "gim" and unknown_norm(clf) else name for name in RANKED)
-        return [SCORES[name] for name in usual if clf.kind in SCORES[name].kinds]
+        return [SCORES[name] for name in usual if SCORES[name].fits(clf.answer)]
     found = [score_named(name) for name in options.names]
     for score in found:
         if score.name == NAME:
             raise OptionError(f"'{NAME}' averages the ranks of other scores, so it cannot be a member of itself.")
-        check_kind(score, clf.kind)
+        check_fits(score, clf.answer)
     return found
 
 

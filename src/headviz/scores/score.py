@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..heads import CLASSIFICATION, MASKED_LM, TRANSLATION
 from ..options import declared, read_options
 from .options import NoOptions
+
+if TYPE_CHECKING:
+    from ..answers.answer import Answer
 
 SAMPLE = "sample"  # all examples together; the others are measured one by one, by the sweeps of ``sweeps``
 
@@ -36,7 +38,7 @@ class Score:
     row: str = ""  # the only one of its sweep's tables that it reads, where it reads one: a GPU then computes no other
     slow: bool = False  # minutes: left out where scores are computed that nobody has named
     pretrained: bool = False  # also measured on pre-trained weights at their own task, filling in masked words
-    classes_only: str = ""  # what it asks of a model that only a classifier has; empty = nothing
+    explained_only: str = ""  # what it asks of a model whose answer can be explained; empty = nothing
 
     @property
     def without_examples(self) -> bool:
@@ -64,15 +66,14 @@ class Score:
         at_a_place = self.needs == "conductance" and bool(self.correlation)
         return self.pretrained and (at_a_place or self.needs in (None, "gates"))
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of model that have it."""
-        return (CLASSIFICATION,) if self.what_of_classes else (CLASSIFICATION, MASKED_LM, TRANSLATION)
+    def fits(self, answer: Answer) -> bool:
+        """Whether models with this answer have it."""
+        return answer.explains or not self.of_explained
 
     @property
-    def what_of_classes(self) -> str:
-        """What a model other than a classifier lacks for it; empty where it lacks nothing."""
-        return "explains the class that a model predicts" if self.reads_maps else self.classes_only
+    def of_explained(self) -> str:
+        """What a model lacks for it whose answer cannot be explained; empty where it lacks nothing."""
+        return "explains the class that a model predicts" if self.reads_maps else self.explained_only
 
     @property
     def seeded(self) -> bool:

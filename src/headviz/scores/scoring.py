@@ -25,7 +25,7 @@ from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike
 from ..storage.store import Store
 from ..tasks.dataset import require_dataset
-from .catalogue import DEFAULT, Score, check_kind, preset_named, score_named
+from .catalogue import DEFAULT, Score, check_fits, preset_named, score_named
 from .chunk import Tables
 from .collect import Collector
 from .measures import Given, row_of
@@ -161,7 +161,7 @@ class Scoring:
         if len(data) == 0:
             raise TaskError("There is nothing to score heads on: the data set has no examples.")
         check_texts(clf, data)
-        check_kind(self.score, clf.kind)
+        check_fits(self.score, clf.answer)
         clf = ready(clf, self.options, data, label_order, self.cancel)
         target = getattr(self.options, "target", None)
         gold = None

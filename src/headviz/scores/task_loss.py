@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from ..errors import OptionError, is_one_of, unknown_choice
 from ..evaluation.stand_ins import standing_in
 from ..progress import Cancel
-from ..statistics.resampling import CLASS_METRICS
 from .chunk import Tables
-from .correlation import pearson, spearman
 from .options import AblationOptions, ShapleyOptions, StandInOptions
 from .statistics import Counts, Summary, draw, mean
 from .translation import cost_in_bleu
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 _RESAMPLES = 1000
-_CORRELATIONS = {"pearson": pearson, "spearman": spearman}
+_OF_CONSTANT = ("matthews", "pearson", "spearman")  # have no value for answers that do not depend on the text
 
 
 def check_metric(data: Dataset, metric: str | None) -> str:
@@ -66,30 +64,29 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
     answers = {
         (i, j): data.answer.predicted(without[:, i, j], order) for i, j in zip(*np.nonzero(measured), strict=True)
     }
-    compared, classes = data.answer.answers(gold, whole, data.label_names), len(data.label_names)
+    compared = data.answer.answers(gold, whole, data.label_names)
     found = compared.deltas(list(answers.values()), name, tested=not compared.slow_test)
     values, low, high = (np.full(shape, np.nan) for _ in range(3))
     for where, delta in zip(answers, found, strict=True):
         values[where] = _or_none(delta.full, name) - _or_none(delta.masked, name)
         low[where], high[where] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
-    if name == "accuracy":
+    if (right := compared.each(whole, name)) is not None:  # the metric is a mean over the examples
         per = np.full((len(gold), *shape), np.nan)
-        for where, said in answers.items():
-            per[:, where[0], where[1]] = (whole == gold).astype(float) - (said == gold)
+        for where, masked in answers.items():
+            per[:, where[0], where[1]] = right - np.asarray(compared.each(masked, name))
         return replace(mean(per), low=low, high=high)
 
     def resample(counts: Counts) -> NDArray:
-        of = _class_metric if name in CLASS_METRICS else _correlation
         out = np.full((len(counts), *shape), np.nan)
-        base = _or_none(of(name, counts, gold, whole, classes), name)
-        for where, said in answers.items():
-            out[:, where[0], where[1]] = base - _or_none(of(name, counts, gold, said, classes), name)
+        base = _or_none(compared.resampled(counts, whole, name), name)
+        for where, masked in answers.items():
+            out[:, where[0], where[1]] = base - _or_none(compared.resampled(counts, masked, name), name)
         return out
 
     if len(gold) < 2:
         unknown = np.full(shape, np.nan)
         return Summary(values, unknown, low, high, np.zeros(shape, np.int64))
-    drawn = resample(draw(len(gold), resamples=_RESAMPLES if name in CLASS_METRICS else _RESAMPLES // 5))
+    drawn = resample(draw(len(gold), resamples=_RESAMPLES // 5 if compared.slow_test else _RESAMPLES))
     known = measured & np.isfinite(values)  # F1 without any of class 1, say, is undefined
     stderr = np.full(shape, np.nan)
     stderr[known] = np.nanstd(drawn[:, known], axis=0, ddof=1)
@@ -112,17 +109,4 @@ def cost_in_loss(rows: Tables, data: Dataset, order: NDArray) -> NDArray:
 
 def _or_none(value: Any, name: str) -> Any:
     """A metric, or 0 where it is a correlation without a value: of answers that do not depend on the text."""
-    return np.where(np.isnan(value), 0.0, value) if name in ("matthews", *_CORRELATIONS) else value
-
-
-def _class_metric(name: str, counts: Counts, gold: NDArray, said: NDArray, classes: int) -> NDArray:
-    """[R] the metric of each resample. An answer that is no class of the task gets a place of its own."""
-    side = classes + 1
-    place = gold * side + np.where(said < 0, classes, said)
-    table = counts @ np.eye(side * side)[place]  # [R, side²]
-    return CLASS_METRICS[name](table.reshape(-1, side, side))
-
-
-def _correlation(name: str, counts: Counts, gold: NDArray, said: NDArray, classes: int) -> NDArray:
-    index = np.array([np.repeat(np.arange(len(gold)), row.astype(int)) for row in counts])  # [R, n]
-    return _CORRELATIONS[name](gold[index].astype(float), said[index].astype(float))
+    return np.where(np.isnan(value), 0.0, value) if name in _OF_CONSTANT else value

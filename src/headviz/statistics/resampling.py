@@ -144,7 +144,12 @@ def _by_class(gold: NDArray, said: NDArray, count: NDArray, classes: int) -> tup
 
 def pearson(gold: NDArray, predicted: NDArray) -> float:
     """Pearson's r; NaN where a side is constant."""
-    return float((_standardised(gold.astype(float)) * _standardised(predicted.astype(float))).mean())
+    return float(of_rows(gold.astype(float), predicted.astype(float)))
+
+
+def of_rows(gold: NDArray, predicted: NDArray) -> Floats:
+    """The same along the last axis."""
+    return np.asarray((_standardised(gold) * _standardised(predicted)).mean(axis=-1))
 
 
 def ranks(values: NDArray) -> Floats:

@@ -180,8 +180,7 @@ def _translation_task() -> None:
     with suppress(UserError, ImportError):
         shape = loaders.shape(view)
         task = TASKS.get(view.task)
-        # a bare encoder has neither stacks nor labels
-        if shape.stacks and not shape.labels and (task is None or task.kind != shape.kind):
+        if shape.answer.stacked and (task is None or not task.answer.stacked):
             st.button(
                 "Use the demo translation task",
                 key="take_translation",

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import streamlit as st
 
+from ...answers import ANSWERS
+from ...answers.catalogue import answer_in, kind_named
 from ...errors import ModelError, TaskError, UserError
-from ...heads import CLASSIFICATION, TRANSLATION, HeadMask
+from ...heads import HeadMask
 from ...models.fast.thread_spinning import wait_briefly
 from ...models.folder_check import check_config, labels_of, read_json
 from ...models.named import NAMED
@@ -33,6 +35,7 @@ from .uploads import uploads as uploads
 from .view import View
 
 if TYPE_CHECKING:
+    from ...answers.answer import Answer
     from ...evaluation.evaluator import Evaluator
     from ...models.base import Model, TransformerModel
     from ...models.classifier import Classifier
@@ -124,19 +127,20 @@ class Shape:
     present: HeadMask
     labels: tuple[str, ...]
     stacks: tuple[tuple[str, int], ...] = ()  # (name, layers) where there are several, down the grid
+    job: str = "class"
 
     @property
     def size(self) -> str:
         return f"{self.present.num_layers}×{self.present.num_heads}"
 
     @property
-    def kind(self) -> str:
-        return TRANSLATION if self.stacks and not self.labels else CLASSIFICATION
+    def answer(self) -> Answer:
+        return ANSWERS[self.job]
 
     @property
     def scores(self) -> tuple[str, ...]:
         """The names of the scores that the model has."""
-        return names_for(self.kind)
+        return names_for(self.answer)
 
     @property
     def rows(self) -> tuple[str, ...] | None:
@@ -190,7 +194,18 @@ def _shape_of_folder(folder: str) -> Shape:
         heads = int(config["encoder_attention_heads" if stacks else "num_attention_heads"])
     except (ValueError, KeyError, TypeError) as broken:
         raise ModelError(f"config.json of '{folder}' cannot be read. Give a folder that holds a model.") from broken
-    return Shape(HeadMask.full(layers, heads), () if stacks else labels_of(config, folder), stacks)
+    labels = () if stacks else labels_of(config, folder)
+    return Shape(HeadMask.full(layers, heads), labels, stacks, _answer_in(config, len(labels)).job)
+
+
+def _answer_in(config: dict[str, Any], outputs: int) -> Answer:
+    """What the model of a configuration answers with; a bare encoder is taken for a classifier."""
+    decoder = bool(config.get("is_encoder_decoder"))
+    kinds = [kind for a in config.get("architectures") or () if (kind := kind_named(str(a), decoder)) is not None]
+    usual = ANSWERS["sentence" if decoder else "class"]
+    if not kinds or (not decoder and kinds[0] == ANSWERS["word"].kind):
+        return usual
+    return answer_in(kinds[0], config.get("problem_type"), outputs or 2, "sentence_transformers" in config)
 
 
 def _stacks(config: dict[str, Any]) -> tuple[tuple[str, int], ...]:
@@ -203,7 +218,8 @@ def _stacks(config: dict[str, Any]) -> tuple[tuple[str, int], ...]:
 
 def _shape_of_model(clf: TransformerModel) -> Shape:
     several = len(clf.stacks) > 1
-    return Shape(clf.present, clf.classes or (), tuple((n, len(r)) for n, r in clf.stacks.items()) if several else ())
+    stacks = tuple((n, len(r)) for n, r in clf.stacks.items()) if several else ()
+    return Shape(clf.present, clf.classes or (), stacks, clf.job)
 
 
 def rows_of(clf: TransformerModel) -> tuple[str, ...] | None:

@@ -24,6 +24,7 @@ from ...shell.view import View
 from . import drawing
 
 if TYPE_CHECKING:
+    from ....answers.answer import Answer
     from ....evaluation.evaluator import Evaluator
     from ....models.base import TransformerModel
     from ....models.classifier import Classifier
@@ -41,9 +42,9 @@ REMEMBER: dict[str, Callable[[View, Any], None]] = {
 UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluation split
 
 
-def offered(kind: str) -> tuple[list[str], list[str]]:
-    """The analyses for this kind of model, and those that have another page."""
-    fit = analyses_for(kind)
+def offered(answer: Answer) -> tuple[list[str], list[str]]:
+    """The analyses for models with this answer, and those that have another page."""
+    fit = analyses_for(answer)
     return [a.name for a in fit if not a.page], [a.name for a in fit if a.page]
 
 
