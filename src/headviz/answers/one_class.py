@@ -134,7 +134,7 @@ class OneClass(Answer):
         """
         names, members = np.unique(gold, return_inverse=True)
         if len(names) < 2:
-            raise TaskError("The examples have one class only, so no order can be graded.")
+            raise TaskError(f"One half of the examples, {len(gold)}, has one class only, so no order can be graded.")
         of_class = np.eye(len(names), dtype=np.float32)[members]
         counts = weights.astype(np.float32)  # whole numbers, exact
         sizes = (counts @ of_class).astype(float)
