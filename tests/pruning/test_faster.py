@@ -23,6 +23,7 @@ from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.repair import moments, refit
 from headviz.pruning.repair.streams import text_layers
 from headviz.pruning.repair.tune import scale_heads
+from headviz.ties import in_order
 from support.gated import gated
 from support.pruning_plans import make_data
 from support.timed import Clock
@@ -132,14 +133,30 @@ def test_a_sweep_never_costs_more_than_its_start(seed):
 
 def test_a_sweep_is_the_greedy_search_written_out():
     rng = np.random.default_rng(1)
-    g = rng.normal(size=(30, 12))
+    g = rng.normal(size=(30, 70))
     fisher = g.T @ g
-    off = sorted(np.argsort(np.diag(fisher))[:5].tolist())
-    for i in np.argsort(np.diag(fisher)).tolist():
-        if i not in off:
-            more = [*off, i]
-            off = min(([j for j in more if j != out] for out in more), key=lambda o: fisher[np.ix_(o, o)].sum())
-    assert s._swept(fisher, tuple(np.argsort(np.diag(fisher))[:5].tolist())) == tuple(sorted(off))
+    order = np.argsort(np.diag(fisher)).tolist()
+    off = order[:5]
+    for i in order[5:]:
+        more = [*off, i]
+        off = min(([j for j in more if j != out] for out in more), key=lambda o: fisher[np.ix_(o, o)].sum())
+    assert s.best_subset(fisher, tuple(sorted(order[:5])), order) == tuple(sorted(off))
+
+
+@pytest.mark.parametrize("twins", [False, True])
+def test_units_that_are_equal_in_mathematics_go_equally_often(twins):
+    """Of 80 units none costs less than another, up to rounding; or each has a twin, and one of the two goes."""
+    rows = np.eye(80) if twins else np.linalg.qr(np.random.default_rng(0).normal(size=(200, 80)))[0]
+    if twins:
+        rows[:, 40:] = rows[:, :40]
+    fisher = rows.T @ rows
+    gone = np.zeros(80)
+    for seed in range(60):
+        order = in_order(range(80), np.diag(fisher), seed)
+        found = list(s.best_subset(fisher, tuple(sorted(order[:40])), order))
+        assert not twins or len({i % 40 for i in found}) == 40
+        gone[found] += 1
+    assert abs(gone - 30).max() < 17  # 4.4 standard deviations
 
 
 # tuning -------------------------------------------------------------------------------------------

@@ -189,6 +189,12 @@ def test_exactly_so_many_heads_are_kept():
     assert last.bool().tolist() == [i in logits.topk(2).indices for i in range(12)]  # no noise is left
 
 
+def test_without_noise_heads_that_tie_are_drawn():
+    rule = falling_count(12, 2, temperature=0.0)
+    kept = sum(rule(torch.zeros(12), 0.9, torch.Generator().manual_seed(seed)).kept for seed in range(200))
+    assert abs(kept - 50).max() < 26  # 4.2 standard deviations
+
+
 def test_an_exact_number_is_learned_among_the_heads_that_have_a_gate(clf, data):
     start = np.full((3, 4), OPEN)
     start[0] = np.nan

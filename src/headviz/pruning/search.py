@@ -70,19 +70,20 @@ def _best_by_place(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...
 
 
 def _swept(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:
-    """Each kept unit in turn, the lowest first, joins those that are off, and the one whose return helps most returns.
+    """Each kept unit in turn, the lowest first, joins those that are off, and the one whose return helps most returns:
+    where several help equally, the unit that has just joined, or else the last of them.
 
     The greedy search of Kwon et al. (2022); quadratic in the number of units, as a layer's neurons need it.
     """
     off = np.zeros(len(fisher))
     off[list(start)] = 1.0
     pull, diagonal = fisher @ off, np.diag(fisher)
-    for i in np.argsort(diagonal, kind="stable"):
-        if off[i]:
-            continue
+    for i in np.flatnonzero(off == 0):
         off[i], pull = 1.0, pull + fisher[i]
         gone = np.flatnonzero(off)
-        j = gone[int(np.argmax(2 * pull[gone] - diagonal[gone]))]
+        gains = 2 * pull[gone] - diagonal[gone]
+        best = gone[gains >= gains.max() - TOLERANCE * np.abs(gains).max()]
+        j = i if i in best else best[-1]
         off[j], pull = 0.0, pull - fisher[j]
     return tuple(int(h) for h in np.flatnonzero(off))
 

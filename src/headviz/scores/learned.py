@@ -22,6 +22,7 @@ from ..attention import Gate, gate_of
 from ..heads import HeadId
 from ..models.fast.linear import products
 from ..progress import stop_if
+from ..ties import levels
 from .options import GateOptions
 from .whole import Whole
 
@@ -98,7 +99,7 @@ def falling_count(first: int, last: int, temperature: float = 1.0) -> Rule:
         u = torch.rand(logits.shape, generator=generator).clamp(1e-9, 1 - 1e-7).to(logits)
         perturbed = logits - heat * torch.log(-torch.log(u))
         hard = torch.zeros_like(logits)
-        hard[perturbed.topk(count).indices] = 1
+        hard[np.lexsort((u.numpy(), levels(perturbed.detach().numpy())))[-count:]] = 1  # ties are drawn
         soft = soft_subset(perturbed, count)
         return Drawn(hard + soft - soft.detach(), 0.0, hard)
 
