@@ -490,3 +490,29 @@ def test_a_database_that_cannot_be_cleared_is_removed(store):
         assert again.put("maps:1", {"a": SMALL})
         assert again.get("maps:1") is not None
         again.close()
+
+
+@pytest.mark.parametrize("harm", [*((at, 9) for at in (18, 19, 47, 59, 67)), *range(30)], ids=str)
+@pytest.mark.filterwarnings("ignore::headviz.storage.store.StoreWarning")
+def test_a_cleared_cache_works_whatever_was_damaged(store, harm):
+    """A byte of the header, or some bytes anywhere."""
+    for i in range(20):
+        store.put(f"maps:{i}", {"a": np.arange(50.0) + i})
+    store.close()
+    raw = bytearray((store.folder / "cache.db").read_bytes())
+    if isinstance(harm, tuple):
+        raw[harm[0]] = harm[1]
+    else:
+        rng = np.random.default_rng(harm)
+        for at in rng.integers(0, len(raw), 10 ** rng.integers(1, 4)):
+            raw[at] = rng.integers(256)
+    (store.folder / "cache.db").write_bytes(raw)
+    again = Store(store.folder)
+    entry = again.get("maps:3")
+    assert entry is None or np.array_equal(entry.arrays["a"], np.arange(50.0) + 3)
+    again.clear()
+    again.close()
+    after = Store(store.folder)
+    assert after.usage().entries == 0
+    assert after.put("maps:1", {"a": SMALL})
+    assert after.get("maps:1") is not None

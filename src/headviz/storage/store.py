@@ -215,17 +215,18 @@ class Store:
     def clear(self) -> int:
         """Delete every entry and its file; returns how many there were."""
         disk = self._open()
-        remove = self._full
+        remove, count = self._full, 0
         try:
             if disk is not None:
                 with disk.disk.files_follow(), disk.transact():
                     count = int(disk.clear())
+                remove = self.usage().entries > 0  # rows that a damaged index does not lead to
         except ERRORS as error:
             if isinstance(error, sqlite3.OperationalError) and meaning(error) not in (FULL, DAMAGED):
                 raise
             remove = True
         if remove:  # no row can be deleted; other processes go on with their own until they end
-            count = self.usage().entries
+            count += self.usage().entries
             self.close()
             remove_database(self.folder)
             self._unusable = self._full = False

@@ -30,7 +30,13 @@ _MEANING = {
     sqlite3.SQLITE_CORRUPT: DAMAGED,
     sqlite3.SQLITE_NOTADB: DAMAGED,
 }
-_DAMAGED_SCHEMA = ("malformed database schema", "no such table", "no such column", "has no column named")
+_DAMAGED_SCHEMA = (
+    "malformed database schema",
+    "no such table",
+    "no such column",
+    "has no column named",
+    "unsupported file format",
+)
 _PRIMARY = 0xFF  # the low byte of an extended result code is the code itself
 
 
@@ -211,6 +217,9 @@ def is_ours(folder: Path) -> bool:
     if not (folder / "cache.db").exists():
         return True
     try:
+        with (folder / "cache.db").open("rb") as file:
+            if max(file.read(20)[18:], default=0) > 2:
+                return False  # a format that SQLite only reads
         with reader(folder) as base:
             names = {name for (name,) in base.execute("SELECT name FROM sqlite_master")}
             if not names:
@@ -218,6 +227,8 @@ def is_ours(folder: Path) -> bool:
             settings = {k for (k,) in base.execute("SELECT key FROM Settings")} if "Settings" in names else set()
     except sqlite3.OperationalError as error:
         return meaning(error) != DAMAGED  # busy, or not readable: opening it will say so
+    except OSError:
+        return True
     except ERRORS:
         return False
     return names <= _SCHEMA and settings <= set(SETTINGS) | _METADATA
