@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +200,88 @@ def test_without_headviz_transformers_refuses_and_the_folder_says_what_to_do(tmp
     for text in (config["how_to_load"], (folder / "README.md").read_text()):
         assert "import headviz" in text
         assert "ignore_mismatched_sizes" in text
+
+
+WITHOUT_HEADVIZ = """
+import json, sys, torch
+sys.modules["headviz"] = None  # as if it was not installed
+from transformers import AutoModel, AutoModelForSequenceClassification
+for folder, batch in json.load(sys.stdin):
+    batch = {name: torch.tensor(rows) for name, rows in batch.items()}
+    model = AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=True).eval()
+    AutoModel.from_pretrained(folder, trust_remote_code=True)
+    with torch.no_grad():
+        found = model(**batch).logits.tolist()
+    model.save_pretrained(folder + "-again")
+    again = AutoModelForSequenceClassification.from_pretrained(folder + "-again", trust_remote_code=True).eval()
+    with torch.no_grad():
+        print(json.dumps([found, again(**batch).logits.tolist()]))
+"""
+
+
+def portable(clf: Any) -> Any:
+    """A pruned model whose layers differ as much as transformers' own code allows."""
+    rows = range(clf.num_layers) if clf.group_size > 1 or clf.family.model_type == "t5" else (0, 2)
+    gone = {"deberta-v2": 2}.get(clf.family.model_type, clf.num_heads)
+    empty = [] if clf.family.why_not_empty or len(rows) > 2 else [(1, head) for head in range(gone)]
+    return headviz.prune(clf, clf.full_mask.without([*((row, head) for row in rows for head in (0, 1)), *empty]))
+
+
+FEW = ("bert", "modernbert", "mpnet", "llama")
+
+
+@pytest.mark.parametrize("families", [FEW, pytest.param(PRUNED, marks=pytest.mark.slow)], ids=["few", "all"])
+def test_a_portable_folder_opens_without_headviz(families: Sequence[str], tmp_path: Path) -> None:
+    """Many in one process, so that it is quick. headviz opens the same folders."""
+    models = {family: portable(tiny_classifier(family)) for family in families}
+    models["filled"] = headviz.prune(
+        tiny_classifier("modernbert"), {0: [1], 1: [0, 2]}, ablation="mean", reference=made(20)
+    )
+    models["narrow"] = smaller(tiny_classifier(), models["bert"].present, [range(0, 64, 3), range(64), ()])
+    batches = {name: clf.collate(clf.encode(TEXTS[:1], PAIRS[:1])) for name, clf in models.items()}
+    given = []
+    for name, clf in models.items():
+        folder = clf.save(tmp_path / name, portable=True)
+        assert headviz.load(folder, device="cpu").digest == clf.digest
+        given.append([str(folder), {key: rows.tolist() for key, rows in batches[name].items()}])
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_HEADVIZ],
+        input=json.dumps(given),
+        env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    for line, (name, clf) in zip(ended.stdout.splitlines(), models.items(), strict=True):
+        for found in json.loads(line):
+            np.testing.assert_allclose(found, clf.logits(batches[name]).numpy(), atol=1e-5, err_msg=name)
+
+
+def test_transformers_with_headviz_takes_the_code_of_a_portable_folder_or_its_own(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    clf = portable(tiny_classifier())
+    folder = clf.save(tmp_path / "m", portable=True)
+    for options in ({"trust_remote_code": True}, {"trust_remote_code": False}):
+        model = opened(folder, **options)
+        assert torch.equal(logits(model, batch_of(clf)), clf.logits(batch_of(clf)))
+        wrapped = headviz.wrap(model, clf.tokenizer)
+        assert (wrapped.present, wrapped.digest) == (clf.present, clf.digest)
+        fewer = headviz.prune(wrapped, wrapped.present.without([(0, 2)]))
+        fewer.save(tmp_path / str(options["trust_remote_code"]), portable=True)
+        assert headviz.load(tmp_path / str(options["trust_remote_code"]), device="cpu").digest == fewer.digest
+
+
+def test_what_transformers_own_code_cannot_run_is_not_portable(tmp_path: Path) -> None:
+    uneven = tiny_classifier("t5")
+    groups = tiny_classifier("llama")
+    empty = tiny_classifier("deberta-v2")
+    for clf, off in ((uneven, {0: [1]}), (groups, {0: [1]}), (empty, {1: [0, 1, 2, 3]})):
+        gone = headviz.prune(clf, off)
+        with pytest.raises(headviz.UserError):
+            gone.save(tmp_path / "m", portable=True)
+        assert not (tmp_path / "m").exists()
 
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "headviz_1"

@@ -115,7 +115,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     targets = []
     for one in found:
         folder = out if len(found) == 1 else out / f"{one.target:g}x"
-        folder = one.model.save(folder)
+        folder = one.model.save(folder, args.portable)
         if args.onnx:
             from ..models.onnx import export_onnx
 

@@ -27,6 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--length", type=positive_int, metavar="T", help=f"tokens to count FLOPs for, or to measure speed at ({LENGTH})"
     )
     parser.add_argument("--onnx", action="store_true", help="write model.onnx too, checked against the model")
+    parser.add_argument(
+        "--portable",
+        action="store_true",
+        help="add modelling code, for transformers without headviz (trust_remote_code)",
+    )
     faster.add_arguments(parser)
 
 
@@ -35,6 +40,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..models.pruning import prune, require_prunable
 
     faster.check(args)
+    if args.portable and args.masked:
+        raise OptionError("--masked loads in any transformers as it is. Leave --portable out.")
     if args.onnx:
         from ..models.onnx import require_onnx
 
@@ -56,7 +63,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         after, heads = before, [clf.num_heads] * clf.num_layers
     else:
         smaller = prune(clf, mask)
-        folder = smaller.save(out)
+        folder = smaller.save(out, args.portable)
         if args.onnx:
             from ..models.onnx import export_onnx
 

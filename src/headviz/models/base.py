@@ -72,7 +72,7 @@ class Model(Protocol):
     def check_classes(self, refusal: UserError | None = None) -> None: ...
     def check_texts(self, paired: bool) -> None: ...
     def gates(self, mask: MaskLike | None) -> tuple[Gate, ...]: ...
-    def save(self, folder: str | Path) -> Path: ...
+    def save(self, folder: str | Path, portable: bool = False) -> Path: ...
 
 
 class Encoded(Protocol):
@@ -268,9 +268,13 @@ class TransformerModel(Network, ABC):
         """Parameters and FLOPs for one text of ``length`` tokens once the mask's heads are really removed."""
         return cost(self, mask, length)
 
-    def save(self, folder: str | Path) -> Path:
-        """Write a folder that ``headviz.load`` reads back with equal logits."""
-        return save(self, Path(folder))
+    def save(self, folder: str | Path, portable: bool = False) -> Path:
+        """Write a folder that ``headviz.load`` reads back with equal logits.
+
+        After ``import headviz`` transformers opens it too; with ``portable`` also without headviz, by
+        ``trust_remote_code=True`` and a file of modelling code in the folder.
+        """
+        return save(self, Path(folder), portable)
 
     def export_masked(self, folder: str | Path, mask: MaskLike | None = None) -> Path:
         """Write a plain transformers folder with the masked logits; same shapes, no speed gain."""

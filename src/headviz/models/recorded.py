@@ -26,6 +26,10 @@ HOW, HOW_TO_LOAD = (
 )
 
 
+# what a portable folder has beside it: the sizes of all modules, for the file of modelling code that is named last
+PORTABLE = SHAPES, POSITIONS, CODE_OF = ("shapes", "position_heads", "auto_map")
+
+
 class Bare(Network):
     """A transformers model, to find its matrices by row. Nothing is run through it, and it has no tokenizer."""
 
@@ -36,6 +40,7 @@ class Bare(Network):
 
 def record(clf: Network, config: Any) -> None:
     """Write into a configuration which heads a model has."""
+    forget(config)
     heads = [list(clf.present.kept_in(row)) for row in range(clf.num_layers)]
     biases = [row for row in range(clf.num_layers) if has_own_bias(clf.projections(row).output)]
     setattr(config, KEPT, {"quant_method": METHOD, "heads": heads, "biases": biases})
@@ -44,7 +49,7 @@ def record(clf: Network, config: Any) -> None:
 
 def forget(config: Any) -> None:
     """Our own models say in ``present`` which heads they have, so that equal weights have equal digests."""
-    for name in ("pruned_heads", HOW):
+    for name in ("pruned_heads", HOW, *(PORTABLE if hasattr(config, SHAPES) else ())):
         vars(config).pop(name, None)
     if recorded(config) is not None:
         delattr(config, KEPT)

@@ -182,9 +182,12 @@ class RnnTranslator:
                 out[i] = self.target.decode(row)
         return out
 
-    def save(self, folder: str | Path) -> Path:
+    def save(self, folder: str | Path, portable: bool = False) -> Path:
         """Write a folder that ``RnnTranslator.load`` reads back with equal translations."""
         from safetensors.torch import save_file
+
+        if portable:
+            raise ModelError("A recurrent translator is headviz's own, so it cannot be saved as portable.")
 
         record = {
             "format": FORMAT,

@@ -22,6 +22,8 @@ from .card import card
 from .feed_forward import fill_up, require_known, uneven
 from .fill import add_bias, added_bias, has_own_bias
 from .network import Network
+from .portable import FILE as MODELLING
+from .portable import make_portable, require_equal
 from .pruning import settle, zero_columns
 from .quiet import quiet
 from .recorded import record
@@ -32,11 +34,12 @@ WEIGHTS = "pruned.safetensors"  # of format 1, which only headviz reads
 FORMAT = 2
 
 
-def save(clf: Network, folder: Path) -> Path:
+def save(clf: Network, folder: Path, portable: bool = False) -> Path:
     """Save a model so that ``headviz.load`` gives equal logits in a fresh process. What stands in the place of heads
     that a mask switches off is not saved.
 
-    With all heads present the folder is a plain transformers folder too.
+    With all heads present the folder is a plain transformers folder too. A pruned one is opened by transformers after
+    ``import headviz``; with ``portable`` also without headviz, by ``trust_remote_code=True``.
     """
     clf.require_described()
 
@@ -45,7 +48,7 @@ def save(clf: Network, folder: Path) -> Path:
         if clf.present.is_full and not uneven(clf.config):
             _save_plain(clf.model, into)
             return
-        _save_plain(clf.model, into, clf)
+        _save_plain(clf.model, into, clf, portable)
         about = {
             "format": FORMAT,
             "kind": clf.kind,
@@ -173,13 +176,17 @@ def _enterable(mode: int) -> int:
     return mode | (mode & 0o444) >> 2
 
 
-def _save_plain(model: Any, folder: Path, pruned: Network | None = None) -> None:
+def _save_plain(model: Any, folder: Path, pruned: Network | None = None, portable: bool = False) -> None:
     own = copy.copy(model)  # the same weights; other threads use the model meanwhile
     own.config = plain_config(model.config)
     if pruned is not None:
         record(pruned, own.config)
+        if portable:
+            (folder / MODELLING).write_text(make_portable(pruned, own.config), encoding="utf-8")
     with quiet():
         own.save_pretrained(folder)
+    if pruned is not None and portable:
+        require_equal(pruned, folder)
 
 
 def plain_config(config: Any) -> Any:

@@ -32,13 +32,15 @@ class Cutter(HfQuantizer):
     def _process_model_before_weight_loading(self, model: Any, **_: Any) -> Any:
         from .recorded import cut_as_recorded
 
-        cut_as_recorded(model)
+        if not getattr(model, "cut_by_itself", False):  # the class of a portable folder
+            cut_as_recorded(model)
         return model
 
     def _process_model_after_weight_loading(self, model: Any, **_: Any) -> Any:
         from .recorded import settle_as_recorded
 
-        settle_as_recorded(model)
+        if not getattr(model, "cut_by_itself", False):
+            settle_as_recorded(model)
         # from here on it is a model like any other
         del model.hf_quantizer, model.quantization_method
         model.is_quantized = False
