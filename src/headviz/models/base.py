@@ -272,7 +272,7 @@ class TransformerModel(Network, ABC):
         """Write a folder that ``headviz.load`` reads back with equal logits.
 
         After ``import headviz`` transformers opens it too; with ``portable`` also without headviz, by
-        ``trust_remote_code=True`` and a file of modelling code in the folder.
+        ``trust_remote_code`` and a file of modelling code in the folder.
         """
         return save(self, Path(folder), portable)
 

@@ -24,13 +24,14 @@ from .quiet import quiet
 from .recorded import CODE_OF, POSITIONS, SHAPES
 
 FILE = "modeling_pruned.py"
+TRUST = "trust_remote_code"  # the option of transformers by which somebody allows the file to be run
 EQUAL = 1e-4  # the most that a logit may differ, as a share of the largest where that is above 1
 
 CODE = '''"""{title}, pruned: transformers' classes with modules of the sizes that config.json lists as "{shapes}".
 
 Written by headviz, which is not needed:
 
-    {auto}.from_pretrained(folder, trust_remote_code=True)
+    {auto}.from_pretrained(folder, {trust}=True)
 """
 
 from functools import partial
@@ -82,7 +83,12 @@ def make_portable(clf: Network, config: Any) -> str:
     }
     setattr(config, CODE_OF, opened_by)
     header = CODE.format(
-        title=clf.title, auto=list(opened_by)[-1], names=", ".join(names), shapes=SHAPES, positions=POSITIONS
+        title=clf.title,
+        trust=TRUST,
+        auto=list(opened_by)[-1],
+        names=", ".join(names),
+        shapes=SHAPES,
+        positions=POSITIONS,
     )
     return header + "".join(CLASS.format(name=name) for name in names)
 

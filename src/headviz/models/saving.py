@@ -39,7 +39,7 @@ def save(clf: Network, folder: Path, portable: bool = False) -> Path:
     that a mask switches off is not saved.
 
     With all heads present the folder is a plain transformers folder too. A pruned one is opened by transformers after
-    ``import headviz``; with ``portable`` also without headviz, by ``trust_remote_code=True``.
+    ``import headviz``; with ``portable`` also without headviz, by ``trust_remote_code``.
     """
     clf.require_described()
 
