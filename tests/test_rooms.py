@@ -31,6 +31,11 @@ ASKED = {
         main_refused(["transfer", "spec.json"])
         headviz.transfer
     """,
+    "scores": """
+        import headviz.scores; headviz.scores.catalogue.score_named("gim")
+        main_refused(["score", "--model", "demo", "--task", "demo", "--score", "shapley"])
+        main_refused(["run", "start", "--model", "demo", "--task", "demo", "--algorithm", "gates-hard"])
+    """,
     "cluster": """
         from headviz.runs.executors import check; check("dask")
         from headviz.cli import main; main_refused(["run", "start", "--kind", "score", "--executor", "dask"])
@@ -62,7 +67,7 @@ def test_a_room_declares_what_the_list_of_rooms_names(room: str) -> None:
         for group, table in plugins.TABLES.items()
         if hasattr(module, table.declared)
     }
-    assert declared == {group: names.split() for group, names in ROOMS[room].items()}
+    assert declared == {group: list(names) for group, names in ROOMS[room].items()}
     for group, names in declared.items():
         assert set(names) <= set(plugins.TABLES[group].entries())
 

@@ -13,7 +13,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
@@ -44,7 +44,7 @@ _OWN = {
     "cache": "what is kept on disk: show, clear",
     "serve": "open the dashboard in a browser",
 }
-COMMANDS: dict[str, Command] = plugins.table(
+COMMANDS: Mapping[str, Command] = plugins.Entries(
     "commands", (Command(name, about, f"headviz.commands.{name}") for name, about in _OWN.items())
 )
 

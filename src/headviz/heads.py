@@ -321,7 +321,7 @@ class HeadScores(Result):
     mask: HeadMask  # what was off: masked or removed
     settings: dict[str, Any]
     notes: tuple[str, ...] = ()
-    roles: dict[str, np.ndarray] | None = None  # of ``gates-causal``: facilitating, interfering, irrelevant, 0 to 1
+    roles: dict[str, np.ndarray] | None = None  # of causal gates: facilitating, interfering, irrelevant, 0 to 1
 
     def __repr__(self) -> str:
         first = ", ".join(f"{head.dotted} {self.values[head]:.4g}" for head in self.ranked()[:3])

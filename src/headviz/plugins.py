@@ -19,7 +19,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -112,8 +112,8 @@ class Table:
     entry: str  # the class of its entries
     key: str = "name"  # the field that names an entry
 
-    def entries(self) -> dict[str, Any]:
-        found: dict[str, Any] = getattr(import_module(self.module, __package__), self.declared)
+    def entries(self) -> Entries:
+        found: Entries = getattr(import_module(self.module, __package__), self.declared)
         return found
 
     def kind(self) -> type:
@@ -123,6 +123,7 @@ class Table:
 
 TABLES = {
     "scores": Table("score", "SCORES", ".scores.catalogue", "Score"),
+    "sweeps": Table("sweep of examples", "SWEEPS", ".scores.sweeps", "Sweep"),
     "algorithms": Table("algorithm", "ALGORITHMS", ".pruning.algorithms", "Algorithm"),
     "tasks": Table("task", "TASKS", ".tasks.catalogue", "Task"),
     "analyses": Table("analysis", "ANALYSES", ".analyses.catalogue", "Analysis"),
@@ -145,30 +146,54 @@ def function(place: Callable[..., Any] | str) -> Callable[..., Any]:
     return found
 
 
-def table(group: str, own: Iterable[Any]) -> dict[str, Any]:
-    """One of headviz's tables: its own entries, and those of the rooms."""
-    key = TABLES[group].key
-    found = {getattr(entry, key): entry for entry in own}
-    for room, brings in _rooms().items():
-        if group in brings and (module := _room(room)) is not None:
-            for entry in getattr(module, TABLES[group].declared):
-                _insert(found, getattr(entry, key), entry)
-    return found
+class Entries(MutableMapping[str, Any]):
+    """One of headviz's tables: its own entries, those of the rooms, and those of plugins, by name.
+
+    Rooms are imported when the table is first read, so a room may import the module of the table.
+    """
+
+    def __init__(self, group: str, own: Iterable[Any]) -> None:
+        self._group, self._entries, self._complete = group, {}, False  # type: tuple[str, dict[str, Any], bool]
+        for entry in own:
+            self.add(entry)
+
+    def add(self, entry: Any) -> None:
+        """Add an entry at the end, or after the one that it names."""
+        entries, after = self._entries, getattr(entry, "after", "")
+        later = list(entries)[list(entries).index(after) + 1 :] if after in entries else []
+        entries[getattr(entry, TABLES[self._group].key)] = entry
+        for moved in later:
+            entries[moved] = entries.pop(moved)
+
+    def _all(self) -> dict[str, Any]:
+        if not self._complete:
+            self._complete = True
+            for room, brings in _rooms().items():
+                if self._group in brings and (module := _room(room)) is not None:
+                    for entry in getattr(module, TABLES[self._group].declared):
+                        self.add(entry)
+        return self._entries
+
+    def __getitem__(self, name: str) -> Any:
+        return self._all()[name]
+
+    def __setitem__(self, name: str, entry: Any) -> None:
+        self._all()[name] = entry
+
+    def __delitem__(self, name: str) -> None:
+        del self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
 
 
-def _insert(entries: dict[str, Any], name: str, entry: Any) -> None:
-    """Add an entry at the end, or after the one that it names."""
-    after = getattr(entry, "after", "")
-    later = list(entries)[list(entries).index(after) + 1 :] if after in entries else []
-    entries[name] = entry
-    for moved in later:
-        entries[moved] = entries.pop(moved)
-
-
-def _rooms() -> Mapping[str, Mapping[str, str]]:
+def _rooms() -> Mapping[str, Mapping[str, Sequence[str]]]:
     """Room -> table -> names of what it brings."""
     try:
-        rooms: Mapping[str, Mapping[str, str]] = import_module(ROOMS).ROOMS
+        rooms: Mapping[str, Mapping[str, Sequence[str]]] = import_module(ROOMS).ROOMS
     except ModuleNotFoundError as error:
         if error.name != ROOMS:
             raise
@@ -190,7 +215,7 @@ def _room(name: str) -> ModuleType | None:
 def missing(group: str, name: object) -> str:
     """One line for a name of a room that this installation does not have; empty for other names."""
     for room, brings in _rooms().items():
-        if name in brings.get(group, "").split() and _room(room) is None:
+        if name in brings.get(group, ()) and _room(room) is None:
             return (
                 f"The {TABLES[group].what} '{name}' is part of {ROOMS}.{room}, which this installation does not have."
             )
@@ -316,22 +341,22 @@ def used_by(spec: Mapping[str, Any]) -> dict[str, list[dict[str, str]]]:
     These are the plugins whose names the spec uses, and all that add a family, since a spec names a model by its
     folder and not by its family.
     """
-    said = set(_words(spec))
+    used = set(words(spec))
     needed = [
         p.to_dict()
         for p in loaded()
-        if ("family" in p.names and "model" in spec) or said & {n for names in p.names.values() for n in names}
+        if ("family" in p.names and "model" in spec) or used & {n for names in p.names.values() for n in names}
     ]
     return {SPEC: needed} if needed else {}
 
 
-def _words(value: Any) -> Iterator[str]:
+def words(value: Any) -> Iterator[str]:
     """Every single value inside nested mappings and lists, as text, and the parts of values with commas."""
     if isinstance(value, Mapping):
         value = tuple(value.values())
     if isinstance(value, list | tuple):
         for one in value:
-            yield from _words(one)
+            yield from words(one)
     else:
         yield str(value)
         yield from (word.strip() for word in str(value).split(","))
@@ -451,7 +476,7 @@ def _add(source: str, digest: str, groups: Mapping[str, Sequence[Any]], code: by
     for group, entries in groups.items():
         table = TABLES[group]
         for entry in entries:
-            _insert(table.entries(), getattr(entry, table.key), entry)
+            table.entries().add(entry)
     plugin = _loaded[source] = Plugin(source, digest, names, code)
     return plugin
 

@@ -195,7 +195,7 @@ def test_precision_by_hand() -> None:
 
 @pytest.mark.slow
 def test_agreement_with_shapley_values_where_they_are_graded(clf: headviz.Classifier, data: Dataset) -> None:
-    import headviz.scores.shapley as module
+    import headviz.extras.scores.shapley as module
 
     few = data.subset(range(60))
     found = {g.score: g for g in grade(clf, few, ["magnitude", "shapley"]).scores}

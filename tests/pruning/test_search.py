@@ -109,7 +109,7 @@ def test_gradients_do_not_depend_on_batches_or_order(monkeypatch):
     found = gate_gradients(clf, data)
     turned = gate_gradients(clf, data.subset(range(20)[::-1]))[::-1]
     np.testing.assert_allclose(found, turned, atol=1e-5)
-    monkeypatch.setattr("headviz.scores.sweeps.GATE_TOKENS", 1)
+    monkeypatch.setattr("headviz.scores.gradients.TOKENS", 1)
     np.testing.assert_allclose(found, gate_gradients(clf, data), atol=1e-5)
 
 

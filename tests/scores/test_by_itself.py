@@ -20,15 +20,16 @@ from headviz.attribution import integration, swept, walk
 from headviz.attribution.integration import sweep
 from headviz.attribution.rules import PathOptions
 from headviz.evaluation import evaluator as evaluators
+from headviz.extras.scores import hies
 from headviz.heads import HeadMask
 from headviz.models import as_described
 from headviz.models.fast import transfers
 from headviz.models.network import Network
-from headviz.scores import attention_entropy, gradients, map_values
+from headviz.scores import gradients, map_values
 from support.scored_data import made
 from support.tiny import PAIRS, TEXTS, tiny_classifier
 
-FETCHING = (swept, map_values, gradients, attention_entropy, evaluators)
+FETCHING = (swept, map_values, gradients, hies, evaluators)
 SCORES = ("conductance-spearman", "conductance-kendall", "conductance-max", "attattr-max", "taylor", "gim", "gnorm")
 
 

@@ -11,10 +11,12 @@ import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.stand_ins import standing_in
+from headviz.extras.scores.measures import causal_roles
+from headviz.extras.scores.options import CausalOptions
 from headviz.options import option, read_options
 from headviz.scores import learned, score_heads
 from headviz.scores import whole as whole_module
-from headviz.scores.gate_scores import causal_roles, learn_count
+from headviz.scores.gate_scores import learn_count
 from headviz.scores.learned import (
     OPEN,
     drawn_examples,
@@ -26,7 +28,6 @@ from headviz.scores.learned import (
     soft_subset,
 )
 from headviz.scores.measures import Given
-from headviz.scores.options import CausalOptions
 from headviz.scores.scoring import Scoring
 from headviz.tasks import TASKS, Dataset
 from support.gated import gated

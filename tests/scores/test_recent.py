@@ -10,10 +10,11 @@ from headviz import HeadMask
 from headviz.answers import ANSWERS
 from headviz.errors import OptionError
 from headviz.evaluation.stand_ins import standing_in
-from headviz.scores import gim, score_heads
-from headviz.scores.catalogue import RANKED, names_for
-from headviz.scores.options import RanksOptions
-from headviz.scores.ranks import mean_ranks, members_of
+from headviz.extras.scores import gim
+from headviz.extras.scores.options import RanksOptions
+from headviz.extras.scores.ranks import USUAL, mean_ranks, members_of
+from headviz.scores import score_heads
+from headviz.scores.catalogue import names_for
 from headviz.storage.store import Store
 from headviz.tasks import TASKS, Dataset
 from support.marks import all_in_ci
@@ -150,7 +151,7 @@ def test_hies_is_its_formula(clf, data, alpha, kind):
 def test_hies_is_refused_where_tokens_see_different_numbers_of_places(data):
     with pytest.raises(OptionError, match="reads from left to right"):
         score_heads(tiny_classifier("gpt2"), data, "hies", cache=False)
-    with pytest.raises(OptionError, match="below 1"):
+    with pytest.raises(OptionError, match="alpha is"):
         score_heads(tiny_classifier("bert"), data, "hies", alpha=1.0, cache=False)
 
 
@@ -228,7 +229,7 @@ def test_ranks_are_averaged_ties_shared_and_missing_values_left_out():
 def test_ranks_of_a_model_are_those_of_its_members_tables(clf, data):
     mask = HeadMask.full(3, 4).without([(0, 1)])
     for members in (None, "taylor, random,gim"):
-        names = RANKED if members is None else [name.strip() for name in members.split(",")]
+        names = USUAL if members is None else [name.strip() for name in members.split(",")]
         tables = [score_heads(clf, data, name, mask=mask, cache=False).values for name in names]
         found = score_heads(clf, data, "ranks", mask=mask, members=members, cache=False).values
         assert np.isnan(found[0, 1])

@@ -14,10 +14,11 @@ import pytest
 from scipy import stats
 
 import headviz
-from headviz import HeadMask
+from headviz import HeadMask, plugins
 from headviz.errors import Cancelled, MaskError, OptionError, TaskError
 from headviz.evaluation.stand_ins import standing_in
-from headviz.scores import PRESETS, SCORES, chunk, score_heads, score_progressive, shapley
+from headviz.extras.scores import shapley
+from headviz.scores import PRESETS, SCORES, chunk, score_heads, score_progressive
 from headviz.scores import sweeps as sweeps_module
 from headviz.storage.store import Store
 from support.scored_data import made
@@ -202,7 +203,7 @@ def counted(monkeypatch):
 
         def run(chunk, name=name, real=sweep.run):
             seen.append((name, len(chunk.encodings)))
-            return real(chunk)
+            return plugins.function(real)(chunk)
 
         from dataclasses import replace
 
@@ -367,7 +368,7 @@ def test_bad_input_is_answered_in_one_line(clf, data, given, error, says):
 
 
 def test_a_metric_that_the_task_lacks_is_refused_before_anything_is_measured(clf, data, monkeypatch):
-    monkeypatch.setattr("headviz.scores.sweeps.Evaluator", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr("headviz.scores.task_loss.Evaluator", lambda *_: pytest.fail("measured"))
     with pytest.raises(OptionError, match="accuracy"):
         score_heads(clf, data, "ablation", metric="f1", cache=False)
 

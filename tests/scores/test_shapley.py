@@ -7,7 +7,8 @@ import pytest
 
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError
-from headviz.scores import score_heads, shapley
+from headviz.extras.scores import shapley
+from headviz.scores import score_heads
 from headviz.scores import whole as whole_module
 from headviz.scores.scoring import Scoring
 from support.analysed import learnt

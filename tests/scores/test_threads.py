@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import headviz
+from headviz import plugins
 from headviz.attribution import integration
 from headviz.attribution.integration import BUDGET, room_on, tokens_at_once
 from headviz.scores.spare_core import can_spare_core, room_for_statistics
@@ -63,7 +64,7 @@ def test_a_core_is_spared_where_that_is_faster(
 
     def run(chunk):
         seen.add(torch.get_num_threads())
-        return sweep.run(chunk)
+        return plugins.function(sweep.run)(chunk)
 
     monkeypatch.setitem(SWEEPS, name, replace(sweep, run=run))
     clf = tiny_classifier(hidden=hidden, layers=1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .. import plugins
 from .analysis import Analysis
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ _MODULES = (
     "scatter",
 )
 _FOUND = [import_module(f".{name}", __package__).ANALYSIS for name in _MODULES]
-ANALYSES: dict[str, Analysis] = {analysis.name: analysis for analysis in _FOUND}
+ANALYSES: Mapping[str, Analysis] = plugins.Entries("analyses", _FOUND)
 
 
 def analyses_for(answer: Answer) -> list[Analysis]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from .. import plugins
 from ..answers.comparison import Answers, Delta
 from ..errors import OptionError, is_one_of, require_kind, shown, unknown_choice
 from ..progress import Cancel, Progress, after, tracked
@@ -33,7 +34,7 @@ def check_score(name: str) -> None:
     from ..scores import SCORES
 
     if name != ORACLE and not is_one_of(name, SCORES):
-        raise OptionError(unknown_choice("score", name, [*SCORES, ORACLE]))
+        raise OptionError(plugins.unknown("score", name, [*SCORES, ORACLE]))
 
 
 @dataclass(frozen=True)

@@ -301,9 +301,7 @@ ANALYSIS = Analysis(
     figure,
     view,
     recipe,
-    options=(
-        Option("scores", None, "names separated by commas (default: all but the slow one, shapley)", metavar="A,B"),
-    ),
+    options=(Option("scores", None, "names separated by commas (default: all but the slow ones)", metavar="A,B"),),
     fits=explained,
     command="grade",
     tells="scores",

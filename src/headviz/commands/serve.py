@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from .. import plugins
-from ..errors import OptionError, UserError, unknown_choice
+from ..errors import OptionError, UserError
 from ..models.named import NAMED
 from ..storage.paths import ROOTS, START, outside_path
 from ..tasks import TASKS
@@ -164,7 +164,7 @@ def wished(model: str | None, task: str | None, data: str | None) -> dict[str, s
         task = model  # a shipped model has a task of its own
     if task is not None:
         if task not in TASKS:
-            raise OptionError(unknown_choice("task", task, TASKS))
+            raise OptionError(plugins.unknown("task", task, TASKS))
         wanted["task"] = task
     if data is not None:
         wanted["data"] = _folder(data, "data")

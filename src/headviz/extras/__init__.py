@@ -6,12 +6,28 @@ and what asked for it says which room is missing.
 """
 
 # room -> table -> the names that it brings
-ROOMS: dict[str, dict[str, str]] = {
-    "cluster": {"executors": "dask"},
+ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
+    "cluster": {"executors": ("dask",)},
     "tickets": {
-        "commands": "tickets transfer",
-        "tabs": "transfer tickets sweep-tickets sweep-transfer",
-        "sections": "tickets",
+        "commands": ("tickets", "transfer"),
+        "tabs": ("transfer", "tickets", "sweep-tickets", "sweep-transfer"),
+        "sections": ("tickets",),
     },
-    "distillation": {"commands": "distill", "runs": "distill", "pages": "distil"},
+    "scores": {
+        "scores": (
+            "shapley",
+            "ranks",
+            "gim",
+            "conductance-max",
+            "gates-hard",
+            "gnorm",
+            "hies",
+            "conductance-pearson",
+            "gates-causal",
+            "conductance-kendall",
+        ),
+        "sweeps": ("entropy", "changed gates", "weights"),
+        "algorithms": ("gates-hard", "gates-causal"),
+    },
+    "distillation": {"commands": ("distill",), "runs": ("distill",), "pages": ("distil",)},
 }

@@ -15,11 +15,12 @@ To add an algorithm, write a generator and an entry. Nothing here loads torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import isgeneratorfunction
 from typing import TYPE_CHECKING, Any
 
+from .. import plugins
 from ..errors import OptionError
 from ..heads import HeadMask
 
@@ -122,6 +123,7 @@ class Algorithm:
     only_score: str | None = None  # the score that the method is defined by
     default_repair: str = "none"
     thesis_row: str | None = None  # its row in the thesis's tables of winning tickets
+    after: str = ""  # the algorithm that it stands after in lists; empty = it stands last
 
     def __post_init__(self) -> None:
         if not isgeneratorfunction(self.masks):
@@ -213,15 +215,6 @@ _ENTRIES = (
         only_score="gates",
     ),
     Algorithm(
-        "gates-hard",
-        "Learned gates, hard concrete",
-        "As 'gates', but with gates that are drawn at random and are often exactly open or closed.",
-        "One learning, no training of the weights: some 200 forward and backward passes of 32 examples.",
-        "Louizos et al. 2018, Voita et al. 2019",
-        score_once,
-        only_score="gates-hard",
-    ),
-    Algorithm(
         "gates-exact",
         "Learned gates, exact number",
         "At each step learn which heads to keep when exactly so many may stay, from the gates of the step before on; "
@@ -231,19 +224,9 @@ _ENTRIES = (
         exact_gates,
         only_score="gates-exact",
     ),
-    Algorithm(
-        "gates-causal",
-        "Causal gates",
-        "Learn gates on all heads of θ*, then press them to close and to open; remove first the heads that close by "
-        "themselves, and last those that stay open; evaluate θ* under each mask.",
-        "Three learnings, no training of the weights: some 600 forward and backward passes of 32 examples.",
-        "Nam et al. 2025",
-        score_once,
-        only_score="gates-causal",
-    ),
 )
 
-ALGORITHMS: dict[str, Algorithm] = {entry.name: entry for entry in _ENTRIES}
+ALGORITHMS: Mapping[str, Algorithm] = plugins.Entries("algorithms", _ENTRIES)
 WITHOUT_TRAINING = tuple(entry.name for entry in _ENTRIES if not (entry.retrains or entry.only_score))
 DEFAULT = WITHOUT_TRAINING[0]
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .. import plugins
 from ..errors import OptionError, seed_number, whole_number
 from ..heads import LEAST_STEP
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
@@ -112,7 +113,8 @@ class PruningPlan(Source):
         self._check()
 
     def _check(self) -> None:
-        choice(self.algorithm, "algorithm", ALGORITHMS)
+        if self.algorithm not in ALGORITHMS:
+            raise OptionError(plugins.unknown("algorithm", self.algorithm, ALGORITHMS))
         if not isinstance(self.score, str) or not self.score.strip():
             raise OptionError("The plan needs a score.")
         choice(self.repair, "repair", REPAIRS)

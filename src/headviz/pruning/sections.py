@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .. import plugins
 from ..plugins import Section
 
-SECTIONS: dict[str, Section] = plugins.table("sections", ())
+SECTIONS: Mapping[str, Section] = plugins.Entries("sections", ())

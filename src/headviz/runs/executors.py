@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .. import plugins
 from ..errors import RunError
 from ..plugins import Executor
 from .record import CARRIED, LOCAL
 
-EXECUTORS: dict[str, Executor] = plugins.table("executors", ())
+EXECUTORS: Mapping[str, Executor] = plugins.Entries("executors", ())
 
 
 def executor_named(name: str) -> Executor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .. import plugins
@@ -33,7 +34,7 @@ _ENTRIES = (
         side_by_side=True,
     ),
 )
-RUNS: dict[str, RunKind] = plugins.table("runs", _ENTRIES)
+RUNS: Mapping[str, RunKind] = plugins.Entries("runs", _ENTRIES)
 
 
 def make_job(kind: str, spec: dict[str, Any]) -> Job:

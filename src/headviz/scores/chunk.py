@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,24 +60,3 @@ class Chunk:
         return replace(
             self, encodings=self.encodings[which], targets=self.targets[which], gold=gold, data=self.data.subset(index)
         )
-
-
-# gives for each example the rest of the work, for another thread
-Run = Callable[[Chunk], Sequence[Callable[[], Tables]]]
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """One line of the table below."""
-
-    version: int  # raise it when the same example would give other tables
-    run: Run
-    split: Callable[[Chunk], Iterator[slice]]  # examples that share their passes
-    settings: Callable[[Any], dict[str, Any]]  # the options that change the tables
-    uses_target: bool = False
-    uses_gold: bool = False
-    by_job: Mapping[str, Run] = field(default_factory=dict)  # what runs in place of ``run``, by the data's job
-    window: int = 64  # examples among which those of similar length are put together
-    by_gates: bool = False  # whether the tables hold derivatives by the heads' gates
-    reads_references: bool = False  # whether sentences are compared with their references as text, not as tokens
-    spare_core: bool = False  # whether its statistics take long enough to be worth a core

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import plugins
 from ..heads import HeadMask
 from ..models.fast.transfers import in_turn, runs_by_itself
 from ..progress import Cancel, Progress, tracked
 from ..storage.store import Entry, Store, make_key
 from .chunk import Chunk, Tables, filled_part, reference_part
 from .spare_core import can_spare_core, room_for_statistics
-from .sweeps import SWEEPS
+from .sweeps import SWEEPS, Run
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -58,7 +59,7 @@ class Collector:
         self.store = store
         self.rows: Tables = {}
         self.done = np.zeros(len(data), dtype=bool)
-        settings = {**self.sweep.settings(options), **(more or {})}
+        settings = {name: getattr(options, name) for name in self.sweep.settings} | dict(more or {})
         digest = clf.digest  # it looks at every weight
         keys = [self._key(sweep, i, settings, digest) for i in range(len(data))]
         self._twins: dict[str, list[int]] = {}  # equal examples are computed once
@@ -146,8 +147,8 @@ class Collector:
             return
         keys = sorted(keys, key=lambda key: (len(self.chunk.encodings[self._twins[key][0]]), key))
         chunk = self._chunk([self._twins[key][0] for key in keys], cancel)
-        run = self.sweep.by_job.get(chunk.data.job, self.sweep.run)
-        parts = tracked(self.sweep.split(chunk), cancel=cancel)
+        run: Run = plugins.function(self.sweep.by_job.get(chunk.data.job, self.sweep.run))
+        parts = tracked(plugins.function(self.sweep.split)(chunk), cancel=cancel)
         if not (self.sweep.spare_core and can_spare_core(chunk.clf)):
             begun = ((keys[part], run(chunk.part(part))) for part in parts)
             for done, rest in in_turn(begun, chunk.clf.device):

@@ -10,7 +10,7 @@ tokens).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
@@ -25,11 +25,12 @@ from ..attribution.integration import gradients
 from ..attribution.swept import unanswered
 from ..attribution.walk import Walk
 from ..models.fast.linear import products
-from ..models.fast.transfers import exact, fetch
+from ..models.fast.transfers import exact, fetch, runs_by_itself
 from .chunk import Chunk, Tables
 
 Within = AbstractContextManager[object]  # what the passes run in
 UNCHANGED: Within = nullcontext()
+TOKENS, GPU_TOKENS = 4096, 2**14  # tokens in one pass that needs gradients but no path
 
 
 def gates(chunk: Chunk) -> list[Callable[[], Tables]]:
@@ -40,6 +41,14 @@ def gates(chunk: Chunk) -> list[Callable[[], Tables]]:
 def sentence_gates(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The same for sentences to translate."""
     return by_example(chunk, of_sentences(chunk, chunk.clf.call(chunk.mask)))
+
+
+def by_tokens(chunk: Chunk) -> Iterator[slice]:
+    """Examples that share a pass."""
+    most = GPU_TOKENS if runs_by_itself(chunk.clf.device) else TOKENS
+    size = max(1, most // max(len(e) for e in chunk.encodings))
+    for start in range(0, len(chunk.encodings), size):
+        yield slice(start, start + size)
 
 
 def by_example(chunk: Chunk, parts: Sequence[Tensor]) -> list[Callable[[], Tables]]:

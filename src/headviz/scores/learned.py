@@ -27,7 +27,6 @@ from .options import GateOptions
 from .whole import Whole
 
 OPEN = 2.5  # the logit of a gate before the first update: 0.92 open
-PRESSED = 4.0  # no pressure beyond this logit: 0.98 open, or 0.02
 BETA, LOW, HIGH = 0.33, -0.1, 1.1  # of hard-concrete gates (Louizos et al. 2018)
 ADAM = (0.9, 0.999, 1e-8)
 
@@ -73,16 +72,6 @@ def hard_concrete(logits: Tensor, generator: torch.Generator) -> tuple[Tensor, T
     u = torch.rand(logits.shape, generator=generator).clamp(1e-6, 1 - 1e-6).to(logits)
     s = torch.sigmoid((u.log() - (1 - u).log() + logits) / BETA)
     return (s * (HIGH - LOW) + LOW).clamp(0, 1), torch.sigmoid(logits - BETA * log(-LOW / HIGH))
-
-
-def pressed(price: float) -> Rule:
-    """Gates under a constant pressure on their logits: up for a positive price, down for a negative one."""
-
-    def draw(logits: Tensor, done: float, generator: torch.Generator) -> Drawn:
-        gates = torch.sigmoid(logits)
-        return Drawn(gates, -price * logits.clamp(-PRESSED, PRESSED).mean(), gates)
-
-    return draw
 
 
 def falling_count(first: int, last: int, temperature: float = 1.0) -> Rule:

@@ -8,19 +8,48 @@ Shapes: B examples, S heads that are on side by side, L layers, H heads, T token
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..attribution import attattr as attattr_maps
+from ..attribution import integration
+from ..attribution.rules import AttAttrOptions, PathOptions
 from ..attribution.swept import Swept, answers_of
 from ..models.fast.transfers import fetch, put, runs_by_itself
-from .chunk import Tables
+from .chunk import Chunk, Tables
 from .correlation import NAMES, correlated
 
 INFLUENTIAL = "_influential"  # only the query rows that can reach the prediction
 EVERY = tuple(name + rows for rows in ("", INFLUENTIAL) for name in (*NAMES, "max"))
+
+
+def conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
+    """The sweep of conductance maps."""
+    asked = chunk.options
+    options = PathOptions(int(asked.steps), asked.rule, asked.precision)
+    found = integration.swept(
+        chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel
+    )
+    names = EVERY if not (runs_by_itself(chunk.clf.device) and chunk.rows) else chunk.rows
+    return [value for one in found for value in map_values(one, chunk.mask.array(), names)]
+
+
+def attattr(chunk: Chunk) -> list[Callable[[], Tables]]:
+    """The sweep of AttAttr's maps: "max" alone."""
+    asked = chunk.options
+    options = AttAttrOptions(int(asked.steps), asked.rule, asked.precision)
+    found = attattr_maps.swept(
+        chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel
+    )
+    values = [value for one in found for value in map_values(one, chunk.mask.array(), ["max"])]
+    return [lambda value=value: {"max": value()["max"]} for value in values]  # type: ignore[misc]
+
+
+def by_nodes(chunk: Chunk) -> Iterator[slice]:
+    return integration.groups(chunk.clf, chunk.encodings, int(chunk.options.steps), chunk.budget)
 
 
 def map_values(swept: Swept, kept: np.ndarray, names: Sequence[str] = EVERY) -> list[Callable[[], Tables]]:

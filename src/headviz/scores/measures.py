@@ -17,7 +17,6 @@ from .chunk import Tables
 from .options import (
     AblationOptions,
     AttAttrScoreOptions,
-    ChangedOptions,
     ConductanceOptions,
     NoOptions,
     RandomOptions,
@@ -50,18 +49,6 @@ def conductance_spearman(given: Given, options: ConductanceOptions) -> Summary:
     return mean(given.rows[row_of("spearman", options)])
 
 
-def conductance_kendall(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[row_of("kendall", options)])
-
-
-def conductance_pearson(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[row_of("pearson", options)])
-
-
-def conductance_max(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[row_of("max", options)])
-
-
 def row_of(name: str, options: ConductanceOptions) -> str:
     """The row of the conductance sweep that the options ask for."""
     return name if options.rows == "all" else f"{name}_influential"
@@ -89,10 +76,6 @@ def taylor(given: Given, options: TaylorOptions) -> Summary:
 
 def fisher(given: Given, options: NoOptions) -> Summary:
     return total(given.rows["signed"] ** 2)
-
-
-def gim(given: Given, options: ChangedOptions) -> Summary:
-    return mean(np.abs(given.rows["signed"]))
 
 
 def ablation(given: Given, options: AblationOptions) -> Summary:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..attribution.rules import AttAttrOptions, PathOptions
-from ..errors import OptionError
 from ..models.stand_in import CONSTANT, MEAN, ZERO
 from ..options import Options, option, seed_option
 
@@ -55,45 +54,6 @@ class TaylorOptions(Options):
 
 
 @dataclass(frozen=True)
-class BlendOptions(Options):
-    """How much each of two tables counts."""
-
-    alpha: float = option(
-        0.5, "weight of the importance; the rest is that of the attention's narrowness", least=0, most=0.999999
-    )
-
-
-@dataclass(frozen=True)
-class ChangedOptions(Options):
-    """How the backward pass is changed."""
-
-    temperature: float = option(
-        2.0, "the scores of attention are divided by this in the backward pass", least=0, above=True, most=1e6
-    )
-
-
-@dataclass(frozen=True)
-class RanksOptions(Options):
-    """Whose ranks are averaged."""
-
-    members: str | None = option(
-        None, "scores, separated by commas; none = gim, gnorm and magnitude, as far as the model has them"
-    )
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The members that are asked for."""
-        if self.members is None:
-            return None
-        return tuple(dict.fromkeys(name.strip() for name in self.members.split(",") if name.strip()))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.names is not None and len(self.names) < 2:
-            raise OptionError("Ranks are averaged over at least two scores: name two members or more.")
-
-
-@dataclass(frozen=True)
 class StandInOptions(Options):
     """What is measured in place of the head that is switched off."""
 
@@ -134,33 +94,12 @@ class PriceOptions(HardOptions):
 
 
 @dataclass(frozen=True)
-class CausalOptions(HardOptions):
-    """How hard gates are pressed to open and to close."""
-
-    price: float = option(0.5, "pressure on the gates' logits, in units of the loss", least=0, above=True, most=1e6)
-
-
-@dataclass(frozen=True)
 class CountOptions(GateOptions):
     """How gates are learned while an exact number of heads is kept."""
 
     temperature: float = option(
         1.0, "size of the noise that the choice of heads begins with; it falls to 0", least=0, most=100
     )
-
-
-@dataclass(frozen=True)
-class ShapleyOptions(Options):
-    """Whose value is shared out, and over how many random orders."""
-
-    metric: str | None = option(None, "a metric of the task; none = its first", title="Measure that is lost")
-    permutations: int = option(
-        20, "random orders of switching heads off; up to 10 heads all coalitions are taken", least=2
-    )
-    tolerance: float = option(
-        0.01, "an order ends when the metric is this near to that without any head", least=0, most=0.999999
-    )
-    seed: int = seed_option("seed of the orders")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from .catalogue import DEFAULT, PRESETS, score_named
 from .chunk import Tables
 from .collect import windows
 from .scoring import Scoring
-from .sweeps import SWEEPS
 
 PART = 128  # examples of a part, at least, but for the last one
 
@@ -29,8 +28,8 @@ PART = 128  # examples of a part, at least, but for the last one
 def count(score: str | None, examples: int) -> int:
     """How many parts a score or preset over so many examples has; 1 where no example is needed."""
     name = PRESETS[score].score if score in PRESETS else (score or DEFAULT)
-    sweep = score_named(name).needs
-    return 1 if sweep not in SWEEPS else len(list(slices(examples, SWEEPS[sweep].window)))
+    sweep = score_named(name).sweep
+    return 1 if sweep is None else len(list(slices(examples, sweep.window)))
 
 
 def slices(examples: int, window: int) -> Iterator[slice]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .. import plugins
 from ..options import declared, read_options
 from .options import NoOptions
+from .sweeps import SWEEPS, Sweep
 
 if TYPE_CHECKING:
     from ..answers.answer import Answer
@@ -20,8 +21,8 @@ SAMPLE = "sample"  # all examples together; the others are measured one by one, 
 class Score:
     """One head score.
 
-    ``measure`` is a function ``(given: Given, options) -> Summary``, or its place as "module:function" below
-    ``headviz.scores``. It may also return an array: [n, L, H] is averaged over the examples, [L, H] is taken as exact.
+    ``measure`` is a function ``(given: Given, options) -> Summary``, or its "module:function". It may also return an
+    array: [n, L, H] is averaged over the examples, [L, H] is taken as exact.
     """
 
     name: str
@@ -30,7 +31,7 @@ class Score:
     formula: str
     source: str
     measure: str | Callable[[Any, Any], Any]
-    needs: str | None = None  # a sweep of ``sweeps.SWEEPS``, or SAMPLE; None = no example is needed
+    needs: str | None = None  # a sweep of ``SWEEPS``, or SAMPLE; None = no example is needed
     options: type = NoOptions
     caution: str = ""  # when not to use it
     tex: str = ""  # the formula as TeX; empty = shown as text
@@ -39,15 +40,21 @@ class Score:
     slow: bool = False  # minutes: left out where scores are computed that nobody has named
     pretrained: bool = False  # also measured on pre-trained weights at their own task, filling in masked words
     explained_only: str = ""  # what it asks of a model whose answer can be explained; empty = nothing
+    after: str = ""  # the score that it stands after in lists; empty = it stands last
 
     @property
     def without_examples(self) -> bool:
         return self.needs is None
 
     @property
+    def sweep(self) -> Sweep | None:
+        """What measures the examples one by one; None where there are none, or all are read together."""
+        return None if self.needs is None else SWEEPS.get(self.needs)
+
+    @property
     def needs_labels(self) -> bool:
         """Whether the gold answers are read, whatever the options say."""
-        return self.needs in ("gates", "entropy", "changed gates", "ablation", SAMPLE)
+        return self.of_whole or (self.sweep is not None and self.sweep.reads_labels)
 
     @property
     def of_whole(self) -> bool:
@@ -87,8 +94,4 @@ class Score:
     @property
     def function(self) -> Callable[[Any, Any], Any]:
         """The measuring function itself; importing it may import torch."""
-        if callable(self.measure):
-            return self.measure
-        module, _, name = self.measure.partition(":")
-        found: Callable[[Any, Any], Any] = getattr(import_module(f".{module}", __package__), name)
-        return found
+        return plugins.function(self.measure)

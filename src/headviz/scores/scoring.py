@@ -29,7 +29,7 @@ from .catalogue import DEFAULT, Score, check_fits, preset_named, score_named
 from .chunk import Tables
 from .collect import Collector
 from .measures import Given, row_of
-from .options import OptionValue, RanksOptions
+from .options import OptionValue
 from .statistics import BOTTOM, Summary, stability, summarised
 from .task_loss import ready
 from .whole import Whole, whole_of
@@ -72,8 +72,6 @@ def score_heads(
     >>> found = headviz.score_heads(clf, data, score="taylor", abs_level="token")
     >>> found.values.shape, found.samples
     ((12, 12), 8)
-    >>> sorted(headviz.score_heads(clf, data, "gates-causal", steps=2).roles)
-    ['facilitating', 'interfering', 'irrelevant']
     """
     scoring = Scoring(
         clf, data, score, preset, mask, progress, cancel, cache, budget, label_order, checkpoint, **options
@@ -236,8 +234,7 @@ class Scoring:
 
     def _plugin_part(self) -> dict[str, str]:
         """What the cache keys hold besides if the score, or one that it is made of, comes from a plugin."""
-        members = self.options.names if isinstance(self.options, RanksOptions) else None
-        return plugins.key_part("score", self.score.name, *(members or ()))
+        return plugins.key_part("score", self.score.name, *plugins.words(asdict(self.options)))
 
     def take(self, tables: Tables) -> None:
         """The whole sample's summary, as ``measure_whole().tables`` gave it here or elsewhere."""

@@ -5,7 +5,7 @@ Shapes: n examples, L layers, H heads, R resamples, C classes of the task.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import OptionError, is_one_of, unknown_choice
+from ..evaluation.evaluator import Evaluator
+from ..evaluation.evaluator_options import EvaluatorOptions
 from ..evaluation.stand_ins import standing_in
 from ..progress import Cancel
-from .chunk import Tables
-from .options import AblationOptions, ShapleyOptions, StandInOptions
+from .chunk import Chunk, Tables
+from .options import StandInOptions
 from .statistics import Counts, Summary, draw, mean
 from .translation import cost_in_bleu
 
@@ -25,6 +27,23 @@ if TYPE_CHECKING:
 
 _RESAMPLES = 1000
 _OF_CONSTANT = ("matthews", "pearson", "spearman")  # have no value for answers that do not depend on the text
+
+
+def ablation(chunk: Chunk) -> list[Callable[[], Tables]]:
+    """The sweep of ablations: logits of each example with all heads, and without each of them."""
+    clf, mask = chunk.clf, chunk.mask
+    model = Evaluator(
+        clf, chunk.data, EvaluatorOptions(budget=chunk.budget, precision="float32"), label_order=chunk.label_order
+    )
+    full = model.evaluate(mask, cancel=chunk.cancel).logits
+    without = np.full((len(full), clf.num_layers, clf.num_heads, full.shape[1]), np.nan, np.float32)
+    for head in mask.kept:
+        without[:, head.layer, head.head] = model.evaluate(mask.without([head]), keep=False, cancel=chunk.cancel).logits
+    return [lambda i=i: {"full": full[i], "without": without[i]} for i in range(len(full))]  # type: ignore[misc]
+
+
+def all_at_once(chunk: Chunk) -> Iterator[slice]:
+    yield slice(0, len(chunk.encodings))
 
 
 def check_metric(data: Dataset, metric: str | None) -> str:
@@ -39,7 +58,7 @@ def check_metric(data: Dataset, metric: str | None) -> str:
 
 def ready(clf: Any, options: Any, data: Dataset, label_order: Sequence[str] | str | None, cancel: Cancel | None) -> Any:
     """The model of a score: with what stands in a head's place, if the options say so. Checks the metric first."""
-    if isinstance(options, AblationOptions | ShapleyOptions):
+    if hasattr(options, "metric"):
         check_metric(data, options.metric)
     if not isinstance(options, StandInOptions):
         return clf

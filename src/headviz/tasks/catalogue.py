@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .. import plugins
 from ..answers.answer import Answer
 from ..answers.catalogue import ANSWERS
 from ..errors import TaskError, is_one_of, unknown_choice
@@ -149,13 +150,13 @@ _TABLE = (
 )
 
 
-TASKS: dict[str, Task] = {task.name: task for task in _TABLE}
+TASKS: Mapping[str, Task] = plugins.Entries("tasks", _TABLE)
 
 
 def get_task(name: str) -> Task:
     """The task of this name; a ``TaskError`` with the valid names for an unknown one."""
     if not is_one_of(name, TASKS):
-        raise TaskError(unknown_choice("task", str(name)[:60], TASKS))
+        raise TaskError(plugins.unknown("task", str(name)[:60], TASKS))
     return TASKS[name]
 
 

@@ -1,11 +1,14 @@
 """The table of supported model families, one sheet for each.
 
 A new family is its sheet and one entry here; the contract tests then run over it. It needs transformers' attention
-interface, or attention modules of ours. ``FAMILIES`` is a plain dict: a plugin adds its sheet under its ``model_type``.
+interface, or attention modules of ours. Plugins add their sheets under their ``model_type``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from ... import plugins
 from ...errors import ModelError
 from .albert import ALBERT
 from .bart import BART, MARIAN, MBART
@@ -23,9 +26,9 @@ from .t5 import T5
 
 __all__ = ["CROSS", "DECODER", "FAMILIES", "Family", "family_of", "family_rows"]
 
-FAMILIES: dict[str, Family] = {
-    family.model_type: family
-    for family in (
+FAMILIES: Mapping[str, Family] = plugins.Entries(
+    "families",
+    (
         BERT,
         ROBERTA,
         ELECTRA,
@@ -42,8 +45,8 @@ FAMILIES: dict[str, Family] = {
         BART,
         MBART,
         T5,
-    )
-}
+    ),
+)
 
 
 def family_of(model_type: str) -> Family:

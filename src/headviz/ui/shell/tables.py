@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ... import plugins
 from ...plugins import Page, Tab
 from .address import FIRST
@@ -16,5 +18,5 @@ _PAGES = (
     Page("runs", "Runs", without_data=True),
     Page("data", "Data & model", without_data=True),
 )
-PAGES: dict[str, Page] = plugins.table("pages", _PAGES)
-TABS: dict[str, Tab] = plugins.table("tabs", ())
+PAGES: Mapping[str, Page] = plugins.Entries("pages", _PAGES)
+TABS: Mapping[str, Tab] = plugins.Entries("tabs", ())

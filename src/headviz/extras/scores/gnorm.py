@@ -17,15 +17,15 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from ..attribution.walk import Walk
-from ..models.fast.linear import products
-from ..models.fast.transfers import exact
-from ..models.slices import is_transposed, key_index
-from .chunk import Chunk, Tables
-from .gradients import per_example
-from .measures import Given
-from .options import NoOptions
-from .statistics import Counts, Summary, mean
+from ...attribution.walk import Walk
+from ...models.fast.linear import products
+from ...models.fast.transfers import exact
+from ...models.slices import is_transposed, key_index
+from ...scores.chunk import Chunk, Tables
+from ...scores.gradients import per_example
+from ...scores.measures import Given
+from ...scores.options import NoOptions
+from ...scores.statistics import Counts, Summary, mean
 
 NAMES = ("query", "key", "value")
 Use = tuple[Tensor, Tensor]  # what went into a map and what came out

@@ -18,15 +18,15 @@ from math import comb, isnan
 import numpy as np
 from numpy.typing import NDArray
 
-from ..evaluation.dispatch import evaluator_of
-from ..evaluation.evaluator_options import EvaluatorOptions
-from ..heads import HeadId, HeadMask
-from ..progress import stop_if
-from .measures import Given
+from ...evaluation.dispatch import evaluator_of
+from ...evaluation.evaluator_options import EvaluatorOptions
+from ...heads import HeadId, HeadMask
+from ...progress import stop_if
+from ...scores.measures import Given
+from ...scores.statistics import Summary, exact, mean
+from ...scores.task_loss import check_metric
+from ...scores.whole import Whole
 from .options import ShapleyOptions
-from .statistics import Summary, exact, mean
-from .task_loss import check_metric
-from .whole import Whole
 
 FEW = 10  # up to so many heads every coalition is evaluated
 

@@ -11,17 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from ..errors import OptionError
-from ..models.feed_forward import block
-from ..models.slices import weight_of
-from . import gradients
-from .chunk import Chunk, Tables
-from .weight_gradients import linear_weight
+from ...errors import OptionError
+from ...models.feed_forward import block
+from ...models.slices import weight_of
+from ...scores import gradients
+from ...scores.chunk import Chunk, Tables
+from ...scores.measures import Given
+from ...scores.statistics import Summary, mean
+from .gnorm import linear_weight
+from .options import ChangedOptions
 
 VALUE, QUERY_KEY, FACTOR = 0.5, 0.25, 0.5
 SOFTMAX = (F.softmax, torch.softmax, Tensor.softmax)
@@ -127,3 +131,7 @@ def sentences(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The same for sentences to translate."""
     parts = gradients.of_sentences(chunk, chunk.clf.call(chunk.mask, "eager"), changed(chunk))
     return gradients.per_example(chunk, {"signed": [part.sum(dim=-1) for part in parts]})
+
+
+def gim(given: Given, options: ChangedOptions) -> Summary:
+    return mean(np.abs(given.rows["signed"]))

@@ -8,19 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from ..errors import OptionError
-from ..progress import part
-from .catalogue import RANKED, SCORES, Score, check_fits, score_named
+from ...errors import OptionError
+from ...progress import part
+from ...scores.catalogue import SCORES, Score, check_fits, score_named
+from ...scores.measures import Given
+from ...scores.scoring import Scoring
+from ...scores.whole import Whole
 from .gim import unknown_norm
-from .measures import Given
 from .options import RanksOptions
-from .scoring import Scoring
-from .whole import Whole
 
 if TYPE_CHECKING:
-    from ..models.base import TransformerModel
+    from ...models.base import TransformerModel
 
 NAME = "ranks"
+USUAL = ("gim", "gnorm", "magnitude")  # cheap ones, as far as the model has them
 
 
 def ranks(given: Given, options: RanksOptions) -> NDArray[np.float64]:
@@ -34,7 +35,7 @@ def ranks(given: Given, options: RanksOptions) -> NDArray[np.float64]:
 def members_of(options: RanksOptions, clf: TransformerModel) -> list[Score]:
     """The scores whose ranks are averaged on this model. By default Fisher stands in where GIM does not know it."""
     if options.names is None:
-        usual = ("fisher" if name == "gim" and unknown_norm(clf) else name for name in RANKED)
+        usual = ("fisher" if name == "gim" and unknown_norm(clf) else name for name in USUAL)
         return [SCORES[name] for name in usual if SCORES[name].fits(clf.answer)]
     found = [score_named(name) for name in options.names]
     for score in found:

@@ -17,13 +17,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..errors import OptionError
-from ..models.fast.transfers import exact, fetch, put
-from . import gradients
-from .chunk import Chunk, Tables
-from .measures import Given
+from ...errors import OptionError
+from ...models.fast.transfers import exact, fetch, put
+from ...scores import gradients
+from ...scores.chunk import Chunk, Tables
+from ...scores.measures import Given
+from ...scores.statistics import Counts, Summary, mean
 from .options import BlendOptions
-from .statistics import Counts, Summary, mean
 
 
 def sweep(chunk: Chunk) -> list[Callable[[], Tables]]:
