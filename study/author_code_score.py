@@ -54,11 +54,6 @@ class CodeOptions(PathOptions):
     precision: str = option(AUTO, "auto: float32, on a GPU TF32 where it agrees; bfloat16 is a preview", PRECISIONS)
     padded: int = option(0, "tokens that every text is padded to; 0 = those of the longest")
 
-    def __post_init__(self) -> None:
-        if self.rule != "captum":
-            raise OptionError("The thesis author's code has Captum's rule, 'captum'.")
-        super().__post_init__()
-
 
 class AuthorWalk(Walk):
     """The path of the published code: another baseline, another target, padding, and no token types on the way.

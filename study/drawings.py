@@ -81,7 +81,7 @@ def _pruned(where: str, group: Cells) -> Iterator[Drawn]:
         yield _picture(f"prune-{where}", panel, "Heads scored once, nothing retrained.")
     if leads and not no_better(group):
         panel = Panel(f"{where}: {LEAD}", leads, *OFF)
-        yield _picture(f"prune-{where}-lead", panel, "Balanced accuracy. A dot: told apart at this step alone.")
+        yield _picture(f"prune-{where}-lead", panel, "Balanced accuracy. A dot: significant at this step alone.")
 
 
 def _retrained(where: str, group: Cells) -> Iterator[Drawn]:
@@ -111,7 +111,7 @@ def _retrained(where: str, group: Cells) -> Iterator[Drawn]:
         yield _picture(
             f"retrain-{where}-lead",
             panel,
-            "Balanced accuracy, of the seed's random order. A dot: told apart at this size alone.",
+            "Balanced accuracy, of the seed's random order. A dot: significant at this size alone.",
         )
 
 

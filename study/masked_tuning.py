@@ -165,7 +165,7 @@ def table(found: Mapping[str, Any]) -> str:
         mean, low, high = over_seeds_and_examples(change)
         same = (right[second] == right[first]).mean()
         below = int((change.mean(axis=1) < 0).sum())
-        told = {"loss": "worse", "gain": "better"}.get(verdict(low, high), "not told apart")
+        told = {"loss": "worse", "gain": "better"}.get(verdict(low, high), "not significant")
         said = f"{mean:+.1f} | [{low:+.1f}, {high:+.1f}] | {told} | {below} of {len(change)} | {100 * same:.1f} %"
         lines.append(f"| *{second}* minus *{first}* | {said} |".replace("-", "−"))
     among = right["pruned, dropout"]

@@ -209,8 +209,8 @@ def _change(changes: np.ndarray) -> str:
         return f"{_signed(changes[0])} with one seed, which is no evidence of a direction."
     mean, low, high = over_seeds(changes)
     if low is None or high is None:
-        return f"{_signed(mean)} in all {len(changes)} seeds: no direction is told apart."
-    what = "rises" if low > 0 else "falls" if high < 0 else "no direction is told apart"
+        return f"{_signed(mean)} in all {len(changes)} seeds: no significant change."
+    what = "rises" if low > 0 else "falls" if high < 0 else "no significant change"
     return f"{_signed(mean)} [{_signed(low)}, {_signed(high)}] over {len(changes)} seeds: {what}."
 
 

@@ -40,8 +40,8 @@ BY_ORDERS = f"""\
 Heads are scored on 300 training examples, and 7 of 72 (14 of 144) go at each step. Matthews of one class for all
 answers counts as 0. Tables have four of the steps, the sentences below them all. Pictures are of heads scored once, the
 mean over the models; the grey band goes from the lowest to the highest of the random orders, each the mean over the
-models. A dot stands where the lead is told apart from zero, at this step alone. A curve begins at its own models with
-all heads; where these have other primes than those of the random orders, compare leads.
+models. A dot stands where the lead is significantly different from zero, at this step alone. A curve begins at its own
+models with all heads; where these have other primes than those of the random orders, compare leads.
 
 *Ahead* is in points of balanced accuracy, the mean over the classes: there one class for all is chance, and in plain
 accuracy it would be ahead of a model that still tells some apart. Each 95 % interval is for one step, not for all of
@@ -49,12 +49,12 @@ them together.
 
 - Ahead of random orders: the mean over models, with an interval over models, orders and examples
   (`python -m study.leads`); with one model it is about that model alone. The orders are the same for every score,
-  model and task. With three models the interval is wide: *not told apart* does not mean equal.
+  model and task. With three models the interval is wide: *not significant* does not mean equal.
 - Ahead of the thesis's score (`{AGAINST}`), on the same models, scored once: no random order is in it. The t interval
   is over models, on these dev examples.
 - Over the whole range: the mean of the steps from 10 to 88 % off, so nothing is chosen among steps. Its interval is
   over models, random orders and examples. Steps share their examples, and their errors are taken to go together
-  wholly, which gives the widest interval. What scoring anew adds is by seed, also where the primes differ: then it is
+  wholly, which gives the widest interval. What rescoring adds is by seed, also where the primes differ: then it is
   of two trainings. Its t interval is over seeds, on these dev examples.
 
 Each cell is compared with random orders on its own weights; where its seed has primes, these may be in `results/twins`.
@@ -121,7 +121,7 @@ def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]
 
 
 def _over_the_range(group: list[dict[str, Any]]) -> Iterator[str]:
-    """One number for each model and order, and what scoring anew at each step adds to it, by seed."""
+    """One number for each model and order, and what rescoring at each step adds to it, by seed."""
     rows = []
     for choice in PRICES:
         of = [c for c in group if c["score"] == choice != "random" and comparable(c) and whole(c)]
@@ -135,7 +135,7 @@ def _over_the_range(group: list[dict[str, Any]]) -> Iterator[str]:
             ahead = [points(*range_lead(own)) if len(own) >= FEW else "–" for own in (once, anew)]
             rows.append([f"`{choice}`", *ahead, added])
     if rows:
-        header = ["score", "One importance", "Iterative", "what scoring anew adds"]
+        header = ["score", "One importance", "Iterative", "what rescoring adds"]
         yield from ["Ahead of random orders over the whole range:", "", *table(header, rows), ""]
 
 
@@ -210,7 +210,7 @@ def _verdict(ahead: Sequence[tuple[float, float | None, float | None]], steps: l
             parts[f"{'ahead of' if mean > 0 else 'behind'} {other}"].append(step)
     told = [f"{what} with {', '.join(where)} off" for what, where in parts.items() if where]
     if sum(map(len, parts.values())) < len(steps):
-        told.append(f"not told apart from {other} at {'the other steps' if told else 'any step'}")
+        told.append(f"not significantly different from {other} at {'the other steps' if told else 'any step'}")
     return "; ".join(told) + "."
 
 

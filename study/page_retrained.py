@@ -36,8 +36,8 @@ The pre-trained encoder without some heads, fine-tuned like the whole one. Each 
 without, has its own fine-tuned model to score, random order and trainings, and a sample of 300 examples; its model with
 all heads is the same training without a head removed. On MiniLM the sparsities are those that ISP reaches by removing
 30 % of the remaining heads at each round, and there IGSPP is ISP. Pictures are of one-shot ISP: means over the seeds,
-with one sd above and below; a dot stands where the lead over the seed's random order is told apart from zero, at this
-size alone."""
+with one sd above and below; a dot stands where the lead over the seed's random order is significantly different from
+zero, at this size alone."""
 
 
 CHANGE = """\

@@ -51,7 +51,7 @@ def _told(entries: Cells) -> str:
     given = [e for e in entries if e["source"] != e["target"] and e["full"] is not None]
     useless = {e["target"]: "is no better than one class" for e in given if _no_better(e)}
     same = {
-        e["target"]: "would not be told apart from random masks"
+        e["target"]: "would not differ significantly from random masks"
         for e in given
         if e["random_high"] is None or e["full"] <= e["random_high"]
     }
@@ -63,7 +63,8 @@ def _told(entries: Cells) -> str:
         for task, why in sorted(closed.items())
     ]
     if judged:
-        told = f"better than random masks: {', '.join(better)}" if better else "none is told apart from random masks"
+        none = "none differs significantly from random masks"
+        told = f"better than random masks: {', '.join(better)}" if better else none
         said.insert(0, f"Of {judged} masks given to another task, {told}.")
     return " ".join(said)
 
@@ -203,8 +204,8 @@ def _best(grades: dict[str, Any]) -> str:
     untold = [f"`{g['score']}`" for g in ranked if g["lead_low"] <= 0 <= g["lead_high"]]
     behind = [f"`{g['score']}`" for g in ranked if g["lead_high"] < 0]
     said = f"The largest area has `{best}`"
-    said += f"; not told apart from it: {', '.join(equal)}." if equal else ", and all others are behind it."
-    said += f" Not told apart from random orders: {', '.join(untold)}." if untold else ""
+    said += f"; not significantly different: {', '.join(equal)}." if equal else ", and all others are behind it."
+    said += f" Not significantly different from random orders: {', '.join(untold)}." if untold else ""
     return said + (f" Worse than random orders: {', '.join(behind)}." if behind else "")
 
 
@@ -242,5 +243,5 @@ def _ahead(name: str, against: str, leads: list[dict[str, Any]]) -> str:
     rest = len(leads) - ahead - behind
     return (
         f"In balanced accuracy `{name}` is ahead of {against} at {ahead} of {len(leads)} sparsities, behind at "
-        f"{behind}; at {rest} they are not told apart."
+        f"{behind}; at {rest} the difference is not significant."
     )

@@ -122,14 +122,14 @@ def _verdict(found: Found, algorithm: str) -> str:
     """Where a score is ahead of random or behind it; and where even the two intervals lie apart."""
     cells, said = found["cells"], []
     for score in SCORES[:-1]:
-        places: dict[str, list[str]] = {"ahead of": [], "not told apart from": [], "behind": []}
+        places: dict[str, list[str]] = {"ahead of": [], "not significantly different from": [], "behind": []}
         apart = []
         for step, share in enumerate(found["sparsities"], 1):
             lead = _lead(found, algorithm, score, step)
             if lead is None:
                 continue
             low, high = interval(np.array(list(lead.values())), np.random.default_rng(1))
-            what = "ahead of" if low > 0 else "behind" if high < 0 else "not told apart from"
+            what = "ahead of" if low > 0 else "behind" if high < 0 else "not significantly different from"
             places[what].append(f"{share:.0%}")
             own, chance = cells[algorithm, score, step], cells[algorithm, "random", step]
             if own["low"] > chance["high"]:
@@ -167,10 +167,10 @@ def _gaps(found: Found) -> list[str]:
 def _full(found: Found) -> list[str]:
     full = found["full"]
     if not full:
-        return ["## Full models trained anew", "", "Not run.", ""]
+        return ["## Full models trained again", "", "Not run.", ""]
     values = ", ".join(f"{v:.3f}" for v in full.values())
     return [
-        "## Full models trained anew",
+        "## Full models trained again",
         "",
         f"θ0 with all heads, fine-tuned by the same recipe: {values} (seeds {', '.join(map(str, full))}).",
         "",

@@ -128,7 +128,7 @@ def finding(means: dict[str, Any], order: list[str], members: list[dict[str, Any
     said = f"Over {len(members)} models `{order[0]}` has the highest AUROC of needed heads: {_cell(best)}."
     equal = [name for name in order[1:] if not _behind(members, name, order[0])]
     chance = [name for name in order if name != "random" and means[name]["needed"][1] <= LEVEL]
-    for what, names in (("told apart from it", equal), ("shown to be better than chance", chance)):
+    for what, names in (("significantly different from it", equal), ("shown to be better than chance", chance)):
         if names:
             said += f" Not {what}: {', '.join(f'`{name}`' for name in names)}."
     return said

@@ -133,7 +133,7 @@ def test_one_example_without_a_value_voids_the_head(monkeypatch: pytest.MonkeyPa
 
 def test_its_options_are_checked() -> None:
     clf, data = tiny_classifier("bert"), made(3)
-    with pytest.raises(OptionError, match="Captum's rule"):
+    with pytest.raises(OptionError, match="gauss-legendre"):
         score_heads(clf, data, "thesis-2024-code", rule="gauss-legendre")
     with pytest.raises(OptionError, match="below the 20 tokens of the longest text"):
         score_heads(clf, data, "thesis-2024-code", padded=3)

@@ -25,7 +25,7 @@ def test_a_lead_is_told_where_models_orders_and_examples_allow_it(study: ModuleT
     orders = [drawn(seed, 0.5, 0.7, 0.9) for seed in range(3)]
     examples = [pruned("taylor", seed, 0.1 + 0.01 * seed, 0.12) for seed in range(3)]
     for unsure in ([*even, *apart], [*orders, *sure], [*even, *examples]):
-        assert "`taylor`: not told apart from random at any step." in text(study, *models, *unsure)
+        assert "`taylor`: not significantly different from random at any step." in text(study, *models, *unsure)
     assert "of random with" not in text(study, *models, *sure)  # the random orders are not there
 
 
