@@ -414,17 +414,14 @@ def test_outputs_without_names_are_named_by_the_user(tmp_path: Path) -> None:
         load("demo-translation", device="cpu", class_names=names)
 
 
-@pytest.mark.parametrize(
-    ("problem", "said"),
-    [("multi_label_classification", "says yes or no to each of its classes"), ("regression", "gives several numbers")],
-)
-def test_several_answers_for_a_text_are_refused(folder: Path, problem: str, said: str) -> None:
+def test_several_numbers_for_a_text_are_refused(folder: Path) -> None:
     """Taken for one answer, they would be evaluated by the wrong rule, in silence."""
-    edit_config(folder, problem_type=problem)
-    with pytest.raises(ModelError, match=said):
+    edit_config(folder, problem_type="regression")
+    with pytest.raises(ModelError, match="gives several numbers"):
         headviz.load(folder, device="cpu")
-    with pytest.raises(ModelError, match=said):
-        headviz.wrap(tiny_model(problem_type=problem), tiny_tokenizer())
+    with pytest.raises(ModelError, match="gives several numbers"):
+        headviz.wrap(tiny_model(problem_type="regression"), tiny_tokenizer())
+    assert headviz.load(folder, device="cpu", job="class").job == "class"
     assert headviz.load(folder, device="cpu", fresh_labels=("no", "yes")).labels == ("no", "yes")
     edit_config(folder, problem_type="single_label_classification")
     assert headviz.load(folder, device="cpu").num_labels == 3

@@ -25,7 +25,8 @@ LEAST_KNOWN = 1e-9  # above one class for all; less is rounding
 
 def halves_of(data: Dataset) -> tuple[Dataset, Dataset]:
     """Every other example of the data in the order of kind, label and length, so that both halves are alike."""
-    gold = np.asarray(data.labels if data.labels is not None else np.zeros(len(data)))
+    gold = np.zeros(len(data)) if data.labels is None else data.labels
+    gold = gold if gold.ndim == 1 else data.answer.groups(data)[0]
     kinds = np.unique(data.slices, return_inverse=True)[1] if data.slices else np.zeros(len(data), dtype=int)
     order = np.lexsort((np.arange(len(data)), np.array([len(t) for t in data.texts]), gold, kinds))
     return data.subset(order[0::2].tolist()), data.subset(order[1::2].tolist())

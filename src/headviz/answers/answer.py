@@ -75,7 +75,9 @@ class Answer(ABC):
     metrics: Mapping[str, Metric] = {}
     usual: tuple[str, ...] = ()  # metrics of the user's own data, the primary one first
     decides: bool = False  # an answer is one of several names: it can flip, be restored, and has a probability
+    label_needed: bool = True  # an empty cell is no label, rather than a mistake, where it is False
     paired: bool = False  # ``rows`` reads answers for ``headviz.paired``
+    formula: str = ""  # TeX: how ``values`` come from logits
     gold_name: str = "labels"  # what gold answers are called
     gold_is_pair: bool = False  # the second text is the gold answer: it is not written by hand, and nothing is balanced
     quick: bool = True  # answering dev takes less time than an epoch of training
@@ -158,6 +160,10 @@ class Answer(ABC):
         """What the model answers to each example, in its own terms."""
         raise ModelError(f"A model for the job '{self.job}' has no predictions of its own.")
 
+    def told(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
+        """What is answered to one text, from its ``values``: names with their probabilities; a number has no name."""
+        return [("", float(values[0]))]
+
     def values(self, logits: NDArray) -> NDArray:
         """The output as people read it: probabilities [n, C], or the numbers themselves."""
         return logits
@@ -175,7 +181,9 @@ class Answer(ABC):
 
     def chosen(self, logits: Tensor, given: Tensor) -> Tensor:
         """[B] the output to explain of each text; ``given`` is what ``target`` gave, -1 for the predicted one."""
-        raise ModelError(f"A model for the job '{self.job}' has no number to explain.")
+        import torch
+
+        return torch.where(given < 0, logits.argmax(dim=1), given)
 
     def explained(self, logits: Tensor, chosen: Tensor) -> Tensor:
         """F: the number to explain of each row of logits; ``chosen`` has as many entries as there are rows."""
@@ -198,3 +206,10 @@ class Answer(ABC):
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
         """The same of each row of logits [..., C], without gradients; ``gold`` has the rows' shape, or fits it."""
         raise ModelError(f"A model for the job '{self.job}' has no labels.")
+
+
+def one_for_each(labels: NDArray) -> NDArray:
+    """Labels that are one for each text."""
+    if labels.ndim != 1:
+        raise TaskError(f"Labels are one for each text; these have {labels.ndim} dimensions.")
+    return labels

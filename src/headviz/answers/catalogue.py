@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ..errors import ModelError
 from .answer import Answer
+from .labels import LABELS
 from .metrics import METRICS
 from .number import NUMBER
 from .one_class import ONE_CLASS
 from .sentence import SENTENCE
 from .word import WORD
 
-ANSWERS: dict[str, Answer] = {one.job: one for one in (ONE_CLASS, NUMBER, SENTENCE, WORD)}
+ANSWERS: dict[str, Answer] = {one.job: one for one in (ONE_CLASS, NUMBER, LABELS, SENTENCE, WORD)}
 for one in ANSWERS.values():
     METRICS.update(one.metrics)
 

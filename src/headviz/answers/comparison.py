@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import TaskError
+from ..errors import TaskError, is_one_of, unknown_choice
 from ..results import Result
-from ..statistics.intervals import consistent
-from ..statistics.significance import LEVEL, Flips
+from ..statistics.intervals import accuracy_intervals, consistent
+from ..statistics.significance import LEVEL, Flips, mcnemar, wilson
+from ..statistics.sums import sums_interval, sums_percentiles, sums_swap_p
 from .metrics import constant, points_in, why_undefined
 
 Ends = tuple[float | None, float | None]
+RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,56 @@ class Answers(ABC):
             (delta,) = own.deltas([masked[index]], metrics[0], seed, level, name)
             parts.append(replace(delta, constant=own.constant(metrics[0])))
         return Comparison(found, *self.changes(masked), tuple(parts))
+
+
+@dataclass(frozen=True, eq=False)
+class SumAnswers(Answers):
+    """Answers whose metrics are functions of sums over the units; see ``statistics.sums``."""
+
+    metrics: ClassVar[Mapping[str, Callable[[NDArray], NDArray]]]  # of sums [..., K] -> [...]
+
+    @abstractmethod
+    def parts(self, predicted: NDArray, metric: str) -> NDArray:
+        """[n, K] what is summed."""
+
+    def spoiled(self) -> NDArray:
+        """The full model's predictions with each unit's from another unit: what a change may look like."""
+        return np.roll(self.full, 1, axis=0)
+
+    def measure(self, predicted: NDArray, metric: str) -> float:
+        return float(self._of(metric)(self.parts(predicted, metric).sum(axis=0)))
+
+    def interval(self, predicted: NDArray, metric: str, seed: int = 0) -> Ends:
+        if (each := self.each(predicted, metric)) is not None and np.isin(each, (0, 1)).all():
+            return wilson(int(each.sum()), len(each))
+        return percentiles(sums_percentiles(self._of(metric), self.parts(predicted, metric), RESAMPLES, seed))
+
+    def resampled(self, counts: NDArray, predicted: NDArray, metric: str) -> NDArray[np.float64]:
+        return self._of(metric)(counts @ self.parts(predicted, metric))
+
+    def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
+        was, after = (self.each(one, metric) for one in (self.full, masked))
+        if was is not None and after is not None and np.isin([was, after], (0, 1)).all():  # exact, as for an accuracy
+            worse, better = (int(np.count_nonzero(one)) for one in (was > after, after > was))
+            low, high = accuracy_intervals(worse, better, len(was), level)
+            return low, high, float(mcnemar(worse, better))
+        of, (full, now, wrong) = self._of(metric), (self.parts(p, metric) for p in (self.full, masked, self.spoiled()))
+        p = float("nan") if seed is None else sums_swap_p(of, full, now, seed)
+        return *sums_interval(of, full, now, wrong, level), p
+
+    def _of(self, metric: str) -> Callable[[NDArray], NDArray]:
+        if not is_one_of(metric, self.metrics):
+            raise TaskError(unknown_choice("metric", metric, self.metrics))
+        return self.metrics[metric]
+
+
+def percentiles(values: NDArray) -> Ends:
+    """95 % of the resampled values that are defined; None where none is."""
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return None, None
+    low, high = np.quantile(values, [(1 - LEVEL) / 2, 1 - (1 - LEVEL) / 2])
+    return float(low), float(high)
 
 
 def row(values: ArrayLike, name: str) -> NDArray:

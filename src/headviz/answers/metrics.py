@@ -46,8 +46,8 @@ def metric(name: str, predictions: Any, gold: Any) -> float:
     if not is_one_of(name, METRICS):
         raise TaskError(unknown_choice("metric", name, METRICS))
     predictions, gold = np.asarray(predictions), np.asarray(gold)
-    if predictions.shape != gold.shape or gold.ndim != 1:
-        raise ValueError(f"predictions {predictions.shape} and gold labels {gold.shape} must be equally long rows")
+    if predictions.shape != gold.shape or not gold.ndim:
+        raise ValueError(f"predictions {predictions.shape} and gold labels {gold.shape} must have the same shape")
     if why_undefined(name, predictions, gold) is not None:
         return float("nan")
     return float(METRICS[name].of(predictions, gold))

@@ -13,10 +13,9 @@ from ..errors import OptionError, TaskError, is_one_of, shown, unknown_choice
 from ..heads import CLASSIFICATION
 from ..statistics.intervals import correlation_interval
 from ..statistics.resampling import REGRESSION_METRICS, of_rows, pearson, ranks, regression_swap_p
-from .answer import GOLD, PREDICTED, Answer
-from .comparison import Answers, Drawn, Ends, rows_of
+from .answer import GOLD, PREDICTED, Answer, one_for_each
+from .comparison import RESAMPLES, Answers, Drawn, Ends, percentiles, rows_of
 from .metrics import Metric, unrelated
-from .one_class import RESAMPLES, percentiles
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -69,7 +68,7 @@ class Number(Answer):
     usual, paired = ("pearson", "spearman"), True
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
-        return outputs == 1
+        return outputs == 1 and problem != "multi_label_classification"
 
     def possible(self, outputs: int) -> bool:
         return outputs == 1
@@ -103,7 +102,7 @@ class Number(Answer):
     # the data ----------------------------------------------------------------------------------------------
 
     def checked(self, labels: NDArray, names: Sequence[str]) -> NDArray:
-        labels = np.array(labels, dtype=np.float64)
+        labels = np.array(one_for_each(labels), dtype=np.float64)
         if not np.isfinite(labels).all():
             raise TaskError("A regression label is not a finite number; remove or correct that row.")
         return labels
@@ -152,9 +151,6 @@ class Number(Answer):
 
     def target_name(self, name: str) -> str:
         return "the number"
-
-    def chosen(self, logits: Tensor, given: Tensor) -> Tensor:
-        return given.clamp(min=0)
 
     # learning ------------------------------------------------------------------------------------------------
 

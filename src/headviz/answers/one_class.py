@@ -14,9 +14,9 @@ from ..heads import CLASSIFICATION
 from ..statistics import resampling
 from ..statistics.intervals import accuracy_intervals, class_intervals
 from ..statistics.significance import LEVEL, Flips, confusion, flips, mcnemar, wilson
-from .answer import GOLD, PREDICTED, Answer, Changed
+from .answer import GOLD, PREDICTED, Answer, Changed, one_for_each
 from .class_names import label_map
-from .comparison import Answers, Delta, Drawn, Ends, row, rows_of
+from .comparison import RESAMPLES, Answers, Delta, Drawn, Ends, percentiles, row, rows_of
 from .constant import counts, remark_on
 from .metrics import Metric, unrelated
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 MOST_CLASSES = 2000  # of a metric that is computed from a table of all classes
 OTHER = -1  # a predicted class that the task does not have
-RESAMPLES = 2000
 WIDTHS = {"text": 260, "pair": 210, "gold": 88, "full model": 88, "masked": 88, "change": 58}  # pixels
 
 
@@ -100,7 +99,7 @@ class OneClass(Answer):
     job, kind = "class", CLASSIFICATION
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
     trained, reads_first, decides, decoder = "classification head", True, True, None
-    usual, paired = ("accuracy", "matthews"), True
+    usual, paired, formula = ("accuracy", "matthews"), True, r"p_c = e^{z_c} / \sum_k e^{z_k}"
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
         return outputs > 1 and problem in (None, "single_label_classification")
@@ -166,6 +165,7 @@ class OneClass(Answer):
     # the data ----------------------------------------------------------------------------------------------
 
     def checked(self, labels: NDArray, names: Sequence[str]) -> NDArray:
+        one_for_each(labels)
         if labels.size and not np.issubdtype(labels.dtype, np.integer):
             raise TaskError("Class labels must be integers that index the label names.")
         labels = np.array(labels, dtype=np.int64)
@@ -184,7 +184,7 @@ class OneClass(Answer):
     def order(self, clf: Any, data: Any, label_order: Sequence[str] | str | None) -> NDArray[np.int64]:
         if not clf.answer.decides:
             raise TaskError(
-                f"'{clf.name}' predicts a number, but task '{data.task.name}' has classes, such as "
+                f"'{clf.name}' predicts {clf.answers}, but task '{data.task.name}' has classes, such as "
                 f"'{data.label_names[-1]}'. Choose a model with a classification head. If the labels are numbers, say "
                 "so (--regression, regression=True): the line that holds none is named then."
             )
@@ -207,6 +207,10 @@ class OneClass(Answer):
     def plain(self, logits: NDArray) -> NDArray:
         return logits.argmax(axis=1)
 
+    def told(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
+        best = int(values.argmax())
+        return [(names[best], float(values[best]))]
+
     def values(self, logits: NDArray) -> NDArray:
         exp = np.exp(logits - logits.max(axis=-1, keepdims=True))
         shares: NDArray = exp / exp.sum(axis=-1, keepdims=True)
@@ -221,15 +225,10 @@ class OneClass(Answer):
         if wanted == PREDICTED:
             return None
         if wanted != GOLD:
-            return _class(clf, wanted)
+            return output_named(clf, wanted)
         if label is None:
             raise OptionError("The target 'gold' needs the example's label, a class name or number (--label, label=).")
-        return _class(clf, label)
-
-    def chosen(self, logits: Tensor, given: Tensor) -> Tensor:
-        import torch
-
-        return torch.where(given < 0, logits.argmax(dim=1), given)
+        return output_named(clf, label)
 
     # learning ------------------------------------------------------------------------------------------------
 
@@ -259,15 +258,6 @@ def _numbers(values: Any, name: str) -> NDArray[np.int64]:
     return found.astype(np.int64)
 
 
-def percentiles(values: NDArray) -> Ends:
-    """95 % of the resampled values that are defined; None where none is."""
-    values = values[np.isfinite(values)]
-    if not len(values):
-        return None, None
-    low, high = np.quantile(values, [(1 - LEVEL) / 2, 1 - (1 - LEVEL) / 2])
-    return float(low), float(high)
-
-
 def class_name(names: Sequence[str], index: Any) -> str:
     """A class of the task by its number; a dash for an answer that is none of them."""
     return names[int(index)] if 0 <= index < len(names) else "–"
@@ -279,7 +269,7 @@ def flipped_title(worse: int, better: int, other: int) -> str:
     return f"Changed answers: {worse} now wrong, {better} now right{rest}"
 
 
-def _class(clf: Any, wanted: str | int) -> int:
+def output_named(clf: Any, wanted: str | int) -> int:
     names = clf.labels
     if isinstance(wanted, str) and wanted in names:
         return int(names.index(wanted))

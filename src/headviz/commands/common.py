@@ -41,7 +41,7 @@ def add_task(parser: argparse._ActionsContainer, split: str | None = "dev", requ
     parser.add_argument("--limit", type=positive_int, metavar="N", help="a seeded, stratified part of the data")
     parser.add_argument("--limit-seed", type=seed, default=0, metavar="S", help="which part --limit takes (default 0)")
     parser.add_argument("--text-columns", type=column, metavar="A[,B]", help="text columns of your own file")
-    parser.add_argument("--label-column", type=column, metavar="Y", help="label column of your own file")
+    parser.add_argument("--label-column", type=column, metavar="Y", help="label column of your own file, or columns")
     parser.add_argument(
         "--slice-column", type=column, metavar="S", help="a column whose values split the results, such as genre"
     )
@@ -244,6 +244,7 @@ def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:
         label_column=args.label_column,
         slice_column=args.slice_column,
         regression=args.regression,
+        job=args.job if args.task == "custom" else None,
     )
     for note in data.notes:
         warn(note)

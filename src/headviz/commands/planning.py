@@ -73,6 +73,7 @@ def _pair(text: str) -> tuple[str, Any]:
 PLAN: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "--base": ("base", str, "pre-trained model θ0, for algorithms that retrain"),
     "--revision": ("revision", str, "branch, tag or commit of a hub model"),
+    "--job": ("job", str, "what the model answers with, where its configuration or your file does not tell"),
     "--base-revision": ("base_revision", str, "the same for the base model"),
     "--data": ("data", str, "folder with local files instead of the hub's"),
     "--text-columns": ("text_columns", names, "text columns of your own file, A[,B]"),

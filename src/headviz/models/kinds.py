@@ -106,15 +106,11 @@ def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str)
 
 
 def _one_answer(problem: str | None, name: str) -> None:
-    """Refuse a model that gives a text several answers at once."""
-    several = {
-        "multi_label_classification": "says yes or no to each of its classes",
-        "regression": "gives several numbers for a text",
-    }
-    if problem in several:
+    """Refuse a model that gives a text several numbers."""
+    if problem == "regression":
         raise ModelError(
-            f"'{name}' {several[problem]} (problem_type '{problem}'), and headviz takes one answer for a text. If its "
-            'classes do exclude each other, write "problem_type": "single_label_classification" into its config.json.'
+            f"'{name}' gives several numbers for a text (problem_type '{problem}'), and headviz takes one. If they are "
+            'classes, say so: job="class" or job="labels" (--job).'
         )
 
 

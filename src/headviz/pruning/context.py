@@ -169,7 +169,7 @@ class Context:
 def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | None = None) -> Context:
     """Load all models and data of a plan; an ``OptionError`` if the base model is missing."""
     base = base_of(plan)
-    loaded: Any = load(plan.model, revision=plan.revision, device=plan.device)
+    loaded: Any = load(plan.model, revision=plan.revision, device=plan.device, job=plan.job)
     clf = reading(plan, loaded)
     train = plan.dataset(plan.train_split, plan.train_limit)
     dev = plan.dataset(plan.dev_split, plan.dev_limit)
@@ -182,7 +182,8 @@ def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | N
 
     def load_base(seed: int) -> Classifier:
         fresh = clf.classes  # None for a translation model: it has no head to replace
-        found: Any = load(base, revision=plan.base_revision, device=plan.device, fresh_labels=fresh, seed=seed)
+        how: Any = {} if fresh is None else {"fresh_labels": fresh, "job": clf.job}
+        found: Any = load(base, revision=plan.base_revision, device=plan.device, seed=seed, **how)
         found = reading(plan, found)
         return found if plan.initialisation == "pretrained" else randomised(found, seed)
 

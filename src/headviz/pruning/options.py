@@ -34,6 +34,7 @@ class Source:
     text_columns: tuple[str, ...] | None = None
     label_column: str | None = None
     label_order: tuple[str, ...] | None = None
+    job: str | None = None  # what the model answers with, where its folder or the file does not tell
 
     def __post_init__(self) -> None:
         tuples(self, "text_columns", "label_order")
@@ -47,6 +48,8 @@ class Source:
         from ..tasks import load_task
 
         columns = {"text_columns": self.text_columns, "label_column": self.label_column}
+        if self.task == "custom":
+            columns["job"] = self.job
         return load_task(self.task, split=split, data=self.data, limit=limit, **columns)  # type: ignore[arg-type]
 
 

@@ -34,6 +34,7 @@ LAST_STEPS = (TARGET, FULL)
 BESIDE_THE_PLAN = ("digests", "plugins")  # what a run's spec holds besides its plan
 # options added later -> what a stored plan without them means; a plan with this value is stored without it
 ADDED: dict[str, Any] = {
+    "job": None,
     "stack": None,
     "prefix": None,
     "languages": None,

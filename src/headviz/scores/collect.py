@@ -74,7 +74,7 @@ class Collector:
     def _key(self, sweep: str, i: int, settings: dict, digest: str) -> str:
         c = self.chunk
         e = c.encodings[i]
-        gold = None if c.gold is None else c.gold[i].item()
+        gold = None if c.gold is None else c.gold[i].tolist()
         reference = e.target  # of a sentence to translate
         if reference is not None:
             settings = {**settings, "reference": reference}

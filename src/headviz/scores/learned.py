@@ -162,7 +162,7 @@ def _update(
 def loss_under(whole: Whole, rows: Sequence[int], heads: Sequence[HeadId], gates: Tensor) -> Tensor:
     """The mean training loss of some examples, with these heads' gates [n]."""
     clf = whole.clf
-    gold = None if whole.gold is None else [whole.gold[i].item() for i in rows]
+    gold = None if whole.gold is None else [whole.gold[i].tolist() for i in rows]
     batch = clf.labelled([whole.encodings[i] for i in rows], gold)
     labels = batch.pop("labels")
     call = clf.call(whole.mask)

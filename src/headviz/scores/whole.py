@@ -84,7 +84,7 @@ def whole_of(
     budget: int,
 ) -> Whole:
     names = [
-        _digest(e, None if gold is None else gold[i].item()) + reference_part(clf, data, e, i)
+        _digest(e, None if gold is None else gold[i].tolist()) + reference_part(clf, data, e, i)
         for i, e in enumerate(encodings)
     ]
     order = sorted(range(len(names)), key=names.__getitem__)
@@ -101,7 +101,7 @@ def whole_of(
     )
 
 
-def _digest(encoding: Any, gold: float | int | None) -> str:
+def _digest(encoding: Any, gold: Any) -> str:
     told = [list(encoding.ids), list(encoding.types), gold, encoding.target]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 

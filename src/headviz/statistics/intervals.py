@@ -138,10 +138,10 @@ def class_intervals(joint: Joint, metric: str, level: float = LEVEL) -> Ends:
     wrong = asked[..., :, None] & occurs[..., None, :] & ~np.eye(joint.classes, dtype=bool)
     # undefined without the added examples: NaN, which fmin and fmax pass over
     seen = CLASS_METRICS[metric](masked) - CLASS_METRICS[metric](full)
-    extra = EXTRA * _added(level)
-    added = extra * (wrong + wrong.sum(axis=-1)[..., None] * np.eye(joint.classes))
-    before, by_full = SLOPES[metric](full + added)
-    after, by_masked = SLOPES[metric](masked + added)
+    extra = EXTRA * added(level)
+    more = extra * (wrong + wrong.sum(axis=-1)[..., None] * np.eye(joint.classes))
+    before, by_full = SLOPES[metric](full + more)
+    after, by_masked = SLOPES[metric](masked + more)
     influence = by_masked[..., joint.gold, joint.masked] - by_full[..., joint.gold, joint.full]
     right_full, right_masked = (np.diagonal(by, axis1=-2, axis2=-1)[..., None] for by in (by_full, by_masked))
     of_added = (wrong * ((by_masked - right_full) ** 2 + (right_masked - by_full) ** 2)).sum(axis=(-2, -1))
@@ -179,7 +179,7 @@ def correlation_interval(
     # few changes carry the difference, so its variance is known badly: as that of a mean of so many values
     carried = second**2 / fourth if fourth > 0 else 0.0
     wide = float(scipy.special.stdtrit(3 + 0.4 * carried, (1 + level) / 2))
-    half = wide * np.sqrt(second + EXCHANGED * _added(level) * of_exchange) / n
+    half = wide * np.sqrt(second + EXCHANGED * added(level) * of_exchange) / n
     return Interval(max(-2.0, after - before - half), min(2.0, after - before + half))
 
 
@@ -195,7 +195,7 @@ def _moved(of: NDArray, weights: NDArray) -> Floats:
     return found
 
 
-def _added(level: float) -> float:
+def added(level: float) -> float:
     """Examples to add in each direction: one at the usual level, more where a tail is to hold that is further out."""
     return float((_quantile(level) / _quantile(LEVEL)) ** 2)
 

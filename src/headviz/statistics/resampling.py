@@ -130,7 +130,7 @@ def class_swap_p(joint: Joint, metric: str, seed: int = 0) -> float:
         of_right, of_said = moved @ to_right, moved @ to_said
         swapped = of(right_after - of_right, golds, said_after - of_said)
         deltas.append(swapped - of(right + of_right, golds, said + of_said))
-    return _p_value(np.concatenate(deltas), float(masked_value - full_value))
+    return p_value(np.concatenate(deltas), float(masked_value - full_value))
 
 
 def _by_class(gold: NDArray, said: NDArray, count: NDArray, classes: int) -> tuple[NDArray, NDArray, NDArray]:
@@ -192,7 +192,7 @@ def regression_swap_p(gold: NDArray, full: NDArray, masked: NDArray, metric: str
     for rows in _rows(SWAPS, len(gold)):
         swap = rng.random((rows, len(gold))) < 0.5
         deltas.append(apart(np.where(swap, full, masked), np.where(swap, masked, full)))
-    return _p_value(np.concatenate(deltas), float(apart(full, masked)))
+    return p_value(np.concatenate(deltas), float(apart(full, masked)))
 
 
 def _standardised(values: NDArray) -> Floats:
@@ -213,7 +213,7 @@ def _rows(total: int, n: int) -> Iterator[int]:
         yield min(step, total - start)
 
 
-def _p_value(deltas: Floats, observed: float) -> float:
+def p_value(deltas: Floats, observed: float) -> float:
     if np.isnan(observed):
         return float("nan")
     deltas = deltas[~np.isnan(deltas)]  # a swap may leave the metric undefined

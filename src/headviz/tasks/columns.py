@@ -18,7 +18,10 @@ from .readers import Table, separator_hint
 
 UNLABELLED = "-"  # marks examples of the NLI corpora on which the annotators did not agree
 MAX_CLASSES = 200
+SEVERAL = "|"  # between the labels of one cell
 MAX_BROKEN_SHARE = 0.01
+
+Read = tuple[np.ndarray, list[str]]  # labels, with notes for the user
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Mapping:
     """Which columns hold the texts, the label and the slices."""
 
     texts: tuple[str, ...]
-    label: str
+    labels: tuple[str, ...]  # one, or a column of 0 and 1 for each of several labels
     slice: str | None = None
 
 
@@ -56,7 +59,8 @@ def require(table: Table, columns: Sequence[str], how: str, options: Sequence[st
 def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> Columns:
     """Texts, labels and slices of a table. ``lenient`` leaves out rows with an empty cell (published files)."""
     missing = {i: c for c in mapping.texts for i, cell in enumerate(table.columns[c]) if _is_missing(cell)}
-    missing |= {i: mapping.label for i, cell in enumerate(table.columns[mapping.label]) if _is_blank(cell)}
+    for column in mapping.labels if task.answer.label_needed else ():
+        missing |= {i: column for i, cell in enumerate(table.columns[column]) if _is_blank(cell)}
     if missing and not lenient:
         first = min(missing)
         more = f" ({len(missing):,} such rows in all)" if len(missing) > 1 else ""
@@ -66,7 +70,7 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> C
     for i in range(len(table)):
         if i in missing:
             continue
-        if UNLABELLED not in task.label_names and table.columns[mapping.label][i] == UNLABELLED:
+        if UNLABELLED not in task.label_names and table.columns[mapping.labels[0]][i] == UNLABELLED:
             unlabelled += 1
         else:
             keep.append(i)
@@ -78,7 +82,7 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> C
 
     texts = [_texts(table, c, keep) for c in mapping.texts]
     notes += text_doubts(table, mapping.texts, keep, published=lenient)
-    labels, of_labels = LABELS[task.job](table, mapping.label, keep, task)
+    labels, of_labels = LABELS[task.job](table, mapping.labels, keep, task)
     notes += [] if lenient else of_labels
     slices = None
     if mapping.slice is not None:
@@ -185,7 +189,8 @@ def _shown(cell: Any) -> str:
         return "of very many digits"
 
 
-def _numbers(table: Table, column: str, keep: Sequence[int], task: Task) -> tuple[np.ndarray, list[str]]:
+def _numbers(table: Table, columns: Sequence[str], keep: Sequence[int], task: Task) -> Read:
+    (column,) = columns
     out = np.empty(len(keep), dtype=np.float64)
     for k, i in enumerate(keep):
         value = _as_number(table.columns[column][i])
@@ -209,7 +214,8 @@ def _as_number(cell: Any) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _class_indices(table: Table, column: str, keep: Sequence[int], task: Task) -> tuple[np.ndarray, list[str]]:
+def _class_indices(table: Table, columns: Sequence[str], keep: Sequence[int], task: Task) -> Read:
+    (column,) = columns
     cells = table.columns[column]
     for i in keep:
         if isinstance(cells[i], list | dict):
@@ -234,8 +240,46 @@ def _class_indices(table: Table, column: str, keep: Sequence[int], task: Task) -
     return labels, []
 
 
-# how the cells of a label column become labels, with notes for the user, by job
-LABELS = {"class": _class_indices, "number": _numbers}
+def _several(table: Table, columns: Sequence[str], keep: Sequence[int], task: Task) -> Read:
+    """A table of 0 and 1: from a column for each label, or from one whose cells hold names with ``|`` between them."""
+    names = task.label_names
+    if len(columns) == 1:
+        cells = [split_labels(table.columns[columns[0]][i]) for i in keep]
+        found = np.array([[name in one for name in names] for one in cells], dtype=np.int64)
+        return found, _lacking(names, found)
+    out = np.empty((len(keep), len(columns)), dtype=np.int64)
+    for j, column in enumerate(columns):
+        for k, i in enumerate(keep):
+            value = _as_number(int(cell) if isinstance(cell := table.columns[column][i], bool) else cell)
+            if value not in (0, 1):
+                raise TaskError(
+                    f"{table.at(i)}: column '{column}' holds {_shown(cell)}; a column for one of several labels holds "
+                    "0 or 1. Choose the label columns (--label-column a,b,c, label_column=).",
+                    options=("label_column",),
+                )
+            out[k, j] = value
+    return out, _lacking(names, out)
+
+
+def _lacking(names: Sequence[str], labels: np.ndarray) -> list[str]:
+    found = labels.max(axis=0).tolist()
+    return [f"no row has the label {name}" for name, there in zip(names, found, strict=True) if not there]
+
+
+def split_labels(cell: Any) -> tuple[str, ...]:
+    """The labels in one cell, ``a|b``; none in an empty one."""
+    if _is_blank(cell):
+        return ()
+    return tuple(dict.fromkeys(part.strip() for part in label_text(cell).split(SEVERAL) if part.strip()))
+
+
+def _names_of_several(cells: Sequence[Any], file: str, column: str) -> tuple[str, ...]:
+    return class_names([name for cell in cells for name in split_labels(cell)], file, column)
+
+
+# by job: how the cells of the label columns become labels, with notes for the user, and how those of one name them
+LABELS = {"class": _class_indices, "number": _numbers, "labels": _several}
+NAMES = {"class": class_names, "labels": _names_of_several}
 
 
 def _label_lookup(found: Sequence[str], names: Sequence[str]) -> dict[str, int]:

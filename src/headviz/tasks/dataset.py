@@ -146,10 +146,7 @@ class Dataset(Shown):
             if value is not None and len(value) != n:
                 raise TaskError(f"{len(value):,} {name} were given for {n:,} texts; give one for each.")
         if self.labels is not None:
-            labels = np.asarray(self.labels)
-            if labels.ndim != 1:
-                raise TaskError(f"Labels are one for each text; these have {labels.ndim} dimensions.")
-            labels = self.answer.checked(labels, self.label_names)
+            labels = self.answer.checked(np.asarray(self.labels), self.label_names)
             labels.setflags(write=False)
             object.__setattr__(self, "labels", labels)
 

@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ..answers import ANSWERS
+from ..answers.labels import LABELS
 from ..answers.number import NUMBER
-from ..errors import TaskError, shown
+from ..answers.one_class import ONE_CLASS
+from ..errors import TaskError, shown, unknown_choice
 from ..storage.downloads import obtain
 from ..storage.paths import outside_path
 from . import columns
@@ -34,10 +37,11 @@ def load_task(
     data: str | os.PathLike[str] | None = None,
     limit: int | None = None,
     text_columns: str | Sequence[str] | None = None,
-    label_column: str | None = None,
+    label_column: str | Sequence[str] | None = None,
     seed: int = 0,
     slice_column: str | None = None,
     regression: bool | None = None,
+    job: str | None = None,
 ) -> Dataset:
     """One split of a task, in file order.
 
@@ -45,7 +49,8 @@ def load_task(
     file); None = the demo's own data, or the hub. ``limit``: that many examples, drawn with ``seed``, stratified by
     label and slice. ``text_columns``: one or two, as a sequence or ``"a,b"``. ``slice_column``: groups to report
     separately. ``regression``: for ``custom``, whether labels are numbers to be predicted; None = yes if a label is
-    a number with decimals.
+    a number with decimals. ``job``: what ``custom`` asks a model for, where file and columns do not tell: "labels"
+    for a column that holds several, ``a|b``. Several label columns, as a sequence or ``"a,b"``, hold 0 and 1.
 
     >>> import headviz
     >>> data = headviz.load_task("demo", limit=30)
@@ -54,7 +59,8 @@ def load_task(
     """
     task = check_request(name, split)
     mapped = text_columns is not None or label_column is not None or slice_column is not None
-    for what, column in (("label", label_column), ("slice", slice_column)):
+    named = [("label", one) for one in ([label_column] if isinstance(label_column, str) else label_column or ())]
+    for what, column in (*named, ("slice", slice_column)):
         if column is not None and (not isinstance(column, str) or not column.strip()):
             raise TaskError(f"The {what} column is given by its name, not as {shown(column)}.")
     texts = _column_names(text_columns)
@@ -62,8 +68,14 @@ def load_task(
         raise TaskError(
             f"Task '{name}' says itself what its labels are; only 'custom' can be told (--regression, regression=)."
         )
+    if regression:
+        job = NUMBER.job if job is None else job
+    elif regression is not None:
+        job = ONE_CLASS.job if job is None else job
+    if job is not None and name == "custom" and job not in columns.LABELS:
+        raise TaskError(unknown_choice("job of your own data", str(job)[:40], columns.LABELS))
     if data is not None:
-        found = _load_local(task, split, outside_path(data, "the data"), texts, label_column, slice_column, regression)
+        found = _load_local(task, split, outside_path(data, "the data"), texts, label_column, slice_column, job)
     elif task.source.own:
         raise TaskError(
             f"Task '{task.name}' needs your files: give a folder with train and dev files (--data FOLDER, data=).",
@@ -141,9 +153,9 @@ def _load_shipped(task: Task, split: str, limit: int | None = None) -> Dataset:
 def _load_hub(task: Task, split: str) -> Dataset:
     source = task.source
     filename = source.hub_file(split)
-    mapping = Mapping(source.hub_columns, "label")
-    table = read_hub(str(source.repo), filename, (*mapping.texts, mapping.label), task.name)
-    columns.require(table, (*mapping.texts, mapping.label), "The files on the hub have changed; update headviz.")
+    mapping = Mapping(source.hub_columns, ("label",))
+    table = read_hub(str(source.repo), filename, (*mapping.texts, *mapping.labels), task.name)
+    columns.require(table, (*mapping.texts, *mapping.labels), "The files on the hub have changed; update headviz.")
     return _dataset(task, split, table, mapping, f"hub: {source.repo}/{filename}", published=True)
 
 
@@ -152,9 +164,9 @@ def _load_local(
     split: str,
     folder: Path,
     texts: tuple[str, ...] | None,
-    label: str | None,
+    label: str | Sequence[str] | None,
     slice_column: str | None,
-    regression: bool | None,
+    job: str | None,
 ) -> Dataset:
     path = find_file(task, split, folder)
     if task.job in READERS:
@@ -164,7 +176,7 @@ def _load_local(
     table = read_table(path, task.source.headerless if published else None, lenient=published)
     mapping = _map_local(task, table, texts, label, slice_column)
     if task.name == "custom":
-        task = _define_custom(task, split, folder, path, table, mapping, regression)
+        task = _define_custom(task, split, folder, path, table, mapping, job)
     found = _dataset(task, split, table, mapping, f"file: {table.name}", published)
     return replace(found, notes=(*found.notes, *_other_name(task, split, path)))
 
@@ -226,7 +238,7 @@ def find_file(task: Task, split: str, folder: Path) -> Path:
 
 
 def _map_local(
-    task: Task, table: Table, texts: tuple[str, ...] | None, label: str | None, slice_column: str | None
+    task: Task, table: Table, texts: tuple[str, ...] | None, label: str | Sequence[str] | None, slice_column: str | None
 ) -> Mapping:
     source = task.source
     if texts is None:
@@ -243,27 +255,37 @@ def _map_local(
         raise TaskError(f"Task '{task.name}' has {kind}, not {', '.join(texts)}.")
     if label is None:
         label = next((c for c in (source.local_label, "label") if c in table.columns), source.local_label)
+    if isinstance(label, str):  # a comma may be part of a name
+        label = [label] if label in table.columns else [part.strip() for part in label.split(",")]
+    labels = tuple(label)
     if slice_column is None and task.slice_name in table.columns:
         slice_column = task.slice_name
-    columns.require(table, (*texts, label, *([] if slice_column is None else [slice_column])), _MAP_LOCAL, _MAPPING)
-    if label in texts:
-        raise TaskError(f"Column '{label}' cannot hold both a text and the label. {_MAP_LOCAL}", options=_MAPPING)
-    return Mapping(texts, label, slice_column)
+    columns.require(table, (*texts, *labels, *([] if slice_column is None else [slice_column])), _MAP_LOCAL, _MAPPING)
+    if both := [one for one in labels if one in texts]:
+        raise TaskError(f"Column '{both[0]}' cannot hold both a text and the label. {_MAP_LOCAL}", options=_MAPPING)
+    if len(set(labels)) < len(labels):
+        raise TaskError(f"The label columns {', '.join(labels)} are not all different. {_MAP_LOCAL}", options=_MAPPING)
+    return Mapping(texts, labels, slice_column)
 
 
 def _define_custom(
-    task: Task, split: str, folder: Path, path: Path, table: Table, mapping: Mapping, regression: bool | None
+    task: Task, split: str, folder: Path, path: Path, table: Table, mapping: Mapping, job: str | None
 ) -> Task:
     """The user's own task. Its classes are taken from all its files, so that train and dev number them alike."""
-    cells = list(table.columns[mapping.label])
+    if len(mapping.labels) > 1:
+        if job not in (None, LABELS.job):
+            raise TaskError(f"Several label columns are the job '{LABELS.job}', not '{job}'. Name one column.")
+        return replace(task, job=LABELS.job, metrics=LABELS.usual, label_names=mapping.labels)
+    (column,) = mapping.labels
+    cells = list(table.columns[column])
     for other in task.splits if folder.is_dir() else ():
         if other != split:
-            cells += _other_labels(task, other, folder, path, mapping.label)
-    if regression is None:
-        regression = columns.looks_like_regression(cells)
-    if regression:
-        return replace(task, job=NUMBER.job, metrics=NUMBER.usual)
-    return replace(task, label_names=columns.class_names(cells, table.name, mapping.label))
+            cells += _other_labels(task, other, folder, path, column)
+    if job is None:
+        job = NUMBER.job if columns.looks_like_regression(cells) else ONE_CLASS.job
+    task = replace(task, job=job, metrics=ANSWERS[job].usual)
+    names = columns.NAMES.get(job)
+    return task if names is None else replace(task, label_names=names(cells, table.name, column))
 
 
 def _other_labels(task: Task, split: str, folder: Path, path: Path, label: str) -> list[object]:
@@ -282,7 +304,12 @@ NESTED = "translation"  # published parquet files hold one column of {language: 
 
 
 def local_pairs(
-    task: Task, split: str, path: Path, columns: Sequence[str] | None, label: str | None, slice_column: str | None
+    task: Task,
+    split: str,
+    path: Path,
+    columns: Sequence[str] | None,
+    label: str | Sequence[str] | None,
+    slice_column: str | None,
 ) -> Dataset:
     """Sentences of a tsv, csv, jsonl or parquet file. A file of two columns may lack a header row.
 

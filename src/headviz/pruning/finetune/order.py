@@ -29,7 +29,7 @@ class Rows(torch.utils.data.Dataset):
         return len(self.encodings)
 
     def __getitem__(self, i: int) -> tuple[Any, Any]:
-        return self.encodings[i], None if self.gold is None else self.gold[i].item()
+        return self.encodings[i], None if self.gold is None else self.gold[i].tolist()
 
     def order(self, options: FinetuneOptions, seed: int) -> Order:
         lengths = [len(e) for e in self.encodings]

@@ -131,7 +131,7 @@ class FinetuneJob(Job):
 
         spec = self.spec
         labels = None if spec.keep_head else head_labels(train, spec.label_order)
-        clf = spec.classifier(labels, spec.seed)
+        clf = spec.classifier(labels, spec.seed, train.job)
         if spec.mask is None:
             return clf
         return prune(clf, HeadMask.from_hex(spec.mask, clf.num_layers, clf.num_heads))

@@ -24,10 +24,11 @@ class JobSpec(Source):
             if getattr(self, name, None) is not None:
                 whole_number(getattr(self, name), name, 1)
 
-    def classifier(self, fresh: tuple[str, ...] | None = None, seed: int = 0) -> Classifier:
+    def classifier(self, fresh: tuple[str, ...] | None = None, seed: int = 0, job: str | None = None) -> Classifier:
         from ...models.loading import load
 
-        found: Any = load(self.model, revision=self.revision, device=self.device, fresh_labels=fresh, seed=seed)
+        how: Any = {"fresh_labels": fresh, "seed": seed, "job": self.job or job}
+        found: Any = load(self.model, revision=self.revision, device=self.device, **how)
         return found
 
 

@@ -97,17 +97,20 @@ def model(view: View) -> TransformerModel:
     if "imports" not in _settled:
         with st.spinner("Loading torch and transformers, once after the start …"):
             settle()
-    asked = (model_name(view.model), view.revision, view.device, view.dtype, view.class_names)
+    asked = (model_name(view.model), view.revision, view.device, view.dtype, view.class_names, view.job)
     if asked in _models:
         return _models.get(asked, lambda: _model(*asked))
     with st.spinner("Loading the model …", show_time=True):
         return _models.get(asked, lambda: _model(*asked))
 
 
-def _model(name: str, revision: str, device: str, dtype: str, names: tuple[str, ...] | None) -> TransformerModel:
+def _model(
+    name: str, revision: str, device: str, dtype: str, names: tuple[str, ...] | None, job: str
+) -> TransformerModel:
     import headviz
 
-    found: Any = headviz.load(name, revision=revision or None, device=device, dtype=dtype or None, class_names=names)
+    options: Any = {"revision": revision, "device": device, "dtype": dtype, "class_names": names, "job": job}
+    found: Any = headviz.load(name, **{k: v for k, v in options.items() if v})
     return found
 
 
@@ -161,6 +164,7 @@ def shape(view: View) -> Shape:
     if folder is None:
         return _shape_of_model(model(view))
     found = _shape_of_folder(str(folder))
+    found = replace(found, job=view.job) if view.job in ANSWERS else found
     return found if view.class_names is None else replace(found, labels=view.class_names)
 
 
@@ -240,12 +244,13 @@ def dataset_size(view: View) -> int | None:
     return len(_datasets.get(key, lambda: _dataset(*key))) if key in _datasets else None
 
 
-def _dataset_key(view: View, split: str) -> tuple[str, str, str, int, int, str, str, str]:
+def _dataset_key(view: View, split: str) -> tuple[str, str, str, int, int, str, str, str, str]:
     place = view.data
     if place:
         place = str(uploads()[place]) if place in uploads() else _folder_of(place)
     limit = view.limit if split == "dev" else 0
-    return (view.task, split, place, limit, view.seed, view.columns, view.label, view.groups)
+    job = view.job if view.task == "custom" else ""
+    return (view.task, split, place, limit, view.seed, view.columns, view.label, view.groups, job)
 
 
 def _folder_of(place: str) -> str:
@@ -265,7 +270,7 @@ def require_source(view: View) -> None:
 
 def part(view: View, split: str) -> Dataset:
     """Another split of the shipped data, of the same size."""
-    given = (view.task, split, "", view.limit, view.seed, "", "", "")
+    given = (view.task, split, "", view.limit, view.seed, "", "", "", "")
     return _datasets.get(given, lambda: _dataset(*given))
 
 
@@ -275,7 +280,7 @@ def train(view: View) -> Dataset:
 
 
 def _dataset(
-    task: str, split: str, place: str, limit: int, seed: int, columns: str, label: str, groups: str
+    task: str, split: str, place: str, limit: int, seed: int, columns: str, label: str, groups: str, job: str
 ) -> Dataset:
     import headviz
 
@@ -287,6 +292,7 @@ def _dataset(
         text_columns=columns or None,
         label_column=label or None,
         slice_column=groups or None,
+        job=job or None,
         seed=seed,
     )
 

@@ -16,13 +16,25 @@ TEXT_ONLY = ("limit", "limit-seed")  # of the reported data, not of the training
 
 def load(view: View) -> str:
     device = "" if view.device == "auto" else view.device
-    options = {"revision": view.revision, "device": device, "dtype": view.dtype, "class_names": view.class_names}
+    options = {
+        "revision": view.revision,
+        "device": device,
+        "dtype": view.dtype,
+        "job": view.job,
+        "class_names": view.class_names,
+    }
     return f"clf = {call('headviz.load', view.model, **{k: v for k, v in options.items() if v})}"
 
 
 def model_options(view: View) -> Options:
     device = "" if view.device == "auto" else view.device
-    return ("model", view.model), ("revision", view.revision), ("dtype", view.dtype), ("device", device)
+    return (
+        ("model", view.model),
+        ("revision", view.revision),
+        ("dtype", view.dtype),
+        ("device", device),
+        ("job", view.job),
+    )
 
 
 def task(view: View, split: str = "dev", name: str = "data") -> str:
@@ -32,6 +44,7 @@ def task(view: View, split: str = "dev", name: str = "data") -> str:
         "text_columns": view.columns,
         "label_column": view.label,
         "slice_column": view.groups,
+        "job": view.job if view.task == "custom" else "",
         "seed": view.seed,
     }
     chosen = {k: v for k, v in options.items() if v}

@@ -34,6 +34,7 @@ class View:
     revision: str = ""
     device: str = "auto"
     dtype: str = ""
+    job: str = ""  # what the model answers with, where neither its configuration nor the file tells
     classes: str = ""  # what the model's outputs mean, in their order, "a,b"; empty = as its configuration says
     task: str = "demo"
     data: str = ""  # a local folder, or the id of an upload
@@ -108,7 +109,7 @@ class View:
     def source(self) -> tuple[object, ...]:
         """Which weights and examples are shown."""
         data = (self.task, self.data, self.columns, self.label, self.groups, self.limit, self.seed)
-        return (self.model, self.revision, self.dtype, self.classes, *data)
+        return (self.model, self.revision, self.dtype, self.job, self.classes, *data)
 
     @property
     def class_names(self) -> tuple[str, ...] | None:
@@ -117,7 +118,7 @@ class View:
 
     def of_model(self, model: str) -> View:
         """The same of another model, which has its own revision and names for its classes."""
-        return self if model == self.model else replace(self, model=model, revision="", classes="")
+        return self if model == self.model else replace(self, model=model, revision="", classes="", job="")
 
     @property
     def on_demo(self) -> bool:
@@ -153,7 +154,7 @@ def defaults(model: str) -> dict[str, Any]:
     return {**FIELDS, "task": TASKS_OF.get(model, FIELDS["task"])}
 
 
-_SOURCE = "model revision device dtype classes task data columns label groups limit seed mask story "
+_SOURCE = "model revision device dtype job classes task data columns label groups limit seed mask story "
 _TEXT = "example a b blank "
 _SCORE = "score beside samples weights base numbers "
 # The fields that a page depends on; a link to it leaves out the others. A page that is not listed keeps all.

@@ -86,32 +86,33 @@ def finding(clf: Classifier, mask: HeadMask, before: np.ndarray, after: np.ndarr
 
 def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarray]) -> None:
     """The answer of each column with its change marked, and the probabilities as bars."""
-    first = found[0]
+    first, named = found[0], clf.answer.told(found[0], clf.labels)[0][0] != ""
     for at, (column, values) in enumerate(zip(given, found, strict=True)):
         if at % ACROSS == 0:
             boxes = st.columns(min(ACROSS, len(given)))
         with boxes[at % ACROSS], st.container(border=True, gap="xsmall", height="stretch"):
             st.caption(show.plain(column.name))
-            if not clf.answer.decides:
+            if not named:
                 st.markdown(f"### {show.number(float(values[0]))}")
                 st.caption(f"{show.signed(float(values[0] - first[0]))} against the full model")
                 continue
-            best, was = int(values.argmax()), int(first.argmax())
-            st.markdown(f"### {show.plain(clf.labels[best])} {values[best]:.3f}")
-            if best != was:
-                st.markdown(f":orange[**← changed** from {show.plain(clf.labels[was])}]")
+            now, was = (clf.answer.told(one, clf.labels) for one in (values, first))
+            st.markdown(f"### {show.plain(', '.join(f'{name} {share:.3f}' for name, share in now))}")
+            if dict(now).keys() != dict(was).keys():
+                st.markdown(f":orange[**← changed** from {show.plain(', '.join(name for name, _ in was))}]")
             elif column is not given[0]:
-                st.caption(same_answer(float(values[best] - first[best])))
-            if unsure := doubt(list(values), before=None if column is given[0] else list(first)):
+                st.caption(same_answer(max((a - b for (_, a), (_, b) in zip(now, was, strict=True)), key=abs)))
+            unsure = doubt(list(values), before=None if column is given[0] else list(first))
+            if clf.answer.decides and unsure:
                 st.caption(show.plain(unsure))
-    if clf.answer.decides:
+    if named:
         show.figure(
             probabilities(
                 [(c.name, [float(v) for v in values]) for c, values in zip(given, found, strict=True)], clf.labels
             ),
             "compare_bars",
             "The probability that each model gives to each class for this text.",
-            formula=r"p_c = e^{z_c} / \sum_k e^{z_k}",
+            formula=clf.answer.formula,
         )
 
 
@@ -126,7 +127,7 @@ def same_answer(change: float) -> str:
 
 def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
     """How much each token speaks for the answer, in every column, on one colour scale."""
-    if not clf.answer.decides or not _wanted("tokens", "Token attributions", "Which words speak for the answer"):
+    if not clf.answer.explains or not _wanted("tokens", "Token attributions", "Which words speak for the answer"):
         return
     texts = (shown.text, shown.pair)
     found = []

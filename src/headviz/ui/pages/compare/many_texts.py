@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
+from ....answers.one_class import ONE_CLASS
 from ....errors import UserError
 from ....progress import stop_if
 from ...parts import remarks
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 MOST_LINES = 200  # texts or pairs
 LINE_END = re.compile(r"\r\n|\r|\n")  # as editors count lines; not form feeds and the like
 
+Told = Callable[[np.ndarray, Sequence[str]], list[tuple[str, float]]]  # as ``Answer.told``
 Lines = Mapping[int, tuple[str, str]]  # texts or pairs by the number of their line, as the user counts it
 
 
@@ -64,11 +66,11 @@ def section(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
         _complain([*wrong, *found.wrong])
         for remark in found.remarks:
             st.info(show.plain(remark))
-        header, rows, changed = many_rows(lines, paired, given, found.values, clf.labels)
+        header, rows, changed = many_rows(lines, paired, given, found.values, clf.labels, clf.answer.told)
         answered = sum(not any(np.isnan(p[i]).any() for p in found.values) for i in range(len(lines)))
         said = (
             f"{changed} of {answered} answers change{'s' if changed == 1 else ''}."
-            if len(given) > 1 and clf.answer.decides
+            if len(given) > 1 and len(clf.labels) > 1
             else ""
         )
         show.table(header, rows, "compare_many", caption=said)
@@ -142,7 +144,12 @@ def read_lines(raw: str, paired: bool) -> tuple[dict[int, tuple[str, str]], list
 
 
 def many_rows(
-    lines: Lines, paired: bool, given: Sequence[Column], found: Sequence[np.ndarray], labels: Sequence[str]
+    lines: Lines,
+    paired: bool,
+    given: Sequence[Column],
+    found: Sequence[np.ndarray],
+    labels: Sequence[str],
+    told: Told = ONE_CLASS.told,
 ) -> tuple[list[str], list[list[object]], int]:
     """The header, one row per text, and how many answers change.
 
@@ -161,8 +168,9 @@ def many_rows(
         if any(np.isnan(p).any() for p in said):
             rows.append([*texts, *("–" for _ in said), "not answered"])
             continue
-        best = [labels[int(p.argmax())] for p in said]
-        cells = [f"{name} {p.max():.2f}" for name, p in zip(best, said, strict=True)]
+        named = [told(p, labels) for p in said]
+        best = [", ".join(name for name, _ in one) for one in named]
+        cells = [", ".join(f"{name} {share:.2f}" for name, share in one) for one in named]
         other = [x for x in best[1:] if x != best[0]]
         changed += bool(other)
         rows.append([*texts, *cells, f"{best[0]} → {other[0]}" if other else "same"])

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("float32", "bfloat16")
+JOBS = ("as it says", "class", "number", "labels")
+JOB_HELP = "What it answers with, where its configuration does not tell; also of a table of your own"
 
 
 def card(clf: Classifier) -> None:
@@ -67,6 +69,7 @@ def model_form(view: View) -> None:
                 "Device", DEVICES, DEVICES.index(view.device) if view.device in DEVICES else 0, width=110
             )
             dtype = st.selectbox("Precision", PRECISIONS, int(view.dtype == "bfloat16"), width=130)
+            job = st.selectbox("Job", JOBS, JOBS.index(view.job) if view.job in JOBS else 0, width=150, help=JOB_HELP)
             sent = st.form_submit_button("Load", type="primary")
     if sent:
         wanted = replace(
@@ -74,6 +77,7 @@ def model_form(view: View) -> None:
             revision=revision.strip(),
             device=device,
             dtype="" if dtype == "float32" else dtype,
+            job="" if job == JOBS[0] else job,
         )
         try_model(view, wanted)
 
@@ -94,6 +98,7 @@ def try_model(view: View, wanted: View) -> None:
         revision=wanted.revision,
         device=wanted.device,
         dtype=wanted.dtype,
+        job=wanted.job,
         **fitting_task(wanted, clf),
     )
     if wanted.model != view.model or same != (old.num_layers, old.num_heads):
@@ -219,6 +224,12 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
         st.warning("This model reads one text; choose a single text column.", icon=":material/warning:")
     left, right = st.columns(2)
     label = left.selectbox("Label column", names, names.index(guess), key=f"up_label_{sent.file_id}")
+    further_labels = left.multiselect(
+        "Further label columns",
+        [n for n in names if n != label and "," not in n],
+        key=f"up_labels_{sent.file_id}",
+        help="Where each text may have several labels: a column of 0 and 1 for each",
+    )
     groups = right.selectbox(
         "Slice column",
         ["(none)", *names],
@@ -232,7 +243,7 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
                 task="custom",
                 data=place,
                 columns=",".join(texts),
-                label=label,
+                label=",".join([label, *further_labels]),
                 groups="" if groups == "(none)" else groups,
             )
         )

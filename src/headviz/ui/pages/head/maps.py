@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
+from ....answers import ANSWERS
 from ....attribution.arcs import PARTS, positions, strongest
 from ....attribution.rules import order_kept
 from ....display.figures import maps as charts_maps
@@ -131,13 +132,9 @@ def controls(clf: Classifier, shown: Text) -> None:
 def headline(found: Maps, chosen: HeadId) -> None:
     """This head in one sentence; then the model's answer, the class explained and the error."""
     show.finding(relation.said(found, chosen))
-    best = found.predicted
-    said = (
-        f"{found.labels[best]} {found.probabilities[best]:.2f}"
-        if len(found.labels) > 1
-        else show.number(float(found.logits[0]))
-    )
-    unsure = answers.doubt(found.probabilities.tolist()) if len(found.labels) > 1 else ""
+    told, answer = ANSWERS[found.job].told(found.probabilities, found.labels), ANSWERS[found.job]
+    said = ", ".join(f"{name} {share:.2f}" if name else show.number(share) for name, share in told)
+    unsure = answers.doubt(found.probabilities.tolist()) if answer.decides else ""
     about = f"Prediction: {said}{f' ({unsure})' if unsure else ''}. Class explained: {found.target_label}."
     error = found.error
     exact = "no error estimate with this rule"

@@ -80,7 +80,18 @@ def _spec(view: View, **chosen: Any) -> dict[str, Any]:
     from ....runs.kinds import make_job
 
     given = plans.source(view)
-    names = ("model", "revision", "task", "data", "text_columns", "label_column", "label_order", "device", "dev_limit")
+    names = (
+        "model",
+        "revision",
+        "job",
+        "task",
+        "data",
+        "text_columns",
+        "label_column",
+        "label_order",
+        "device",
+        "dev_limit",
+    )
     spec = {k: list(v) if isinstance(v := given[k], tuple) else v for k in names if given.get(k) is not None} | chosen
     make_job("faster", spec)
     return spec
@@ -96,7 +107,7 @@ def _check(spec: dict[str, Any]) -> tuple[str, str]:
     from ....tasks import chosen_on
 
     job = make(spec)
-    clf = load(spec["model"], revision=spec.get("revision"), device=spec.get("device", "auto"))
+    clf = load(spec["model"], revision=spec.get("revision"), device=spec.get("device", "auto"), job=spec.get("job"))
     require_possible(clf, job.spec.options)
     Timer(clf, job.spec.batch, job.spec.length)
     shared = chosen_on(*job.spec.splits)

@@ -55,6 +55,7 @@ def _view_of(spec: dict[str, Any]) -> View:
     return View(
         model=str(spec["model"]),
         revision=str(spec.get("revision") or ""),
+        job=str(spec.get("job") or ""),
         classes=",".join(spec.get("label_order") or ()),
     )
 

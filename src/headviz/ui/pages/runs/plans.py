@@ -187,6 +187,7 @@ def source(view: View) -> dict[str, Any]:
         "model": loaders.model_name(view.model),
         "task": view.task,
         "revision": view.revision or None,
+        "job": view.job or None,
         "data": place or None,
         "text_columns": tuple(c for c in view.columns.split(",") if c) or None,
         "label_column": view.label or None,

@@ -14,7 +14,7 @@ from . import plans
 if TYPE_CHECKING:
     from ....runs.reading import RunView
 
-ABOUT = ("model", "revision", "task", "data", "text_columns", "label_column", "label_order")
+ABOUT = ("model", "revision", "job", "task", "data", "text_columns", "label_column", "label_order")
 
 
 def of_another_model(view: RunView) -> None:
@@ -51,6 +51,7 @@ def look_at(spec: dict[str, Any], **changes: Any) -> None:
         state.update(
             model=str(spec["model"]),
             revision=str(spec.get("revision") or ""),
+            job=str(spec.get("job") or ""),
             task=str(spec["task"]),
             data=str(spec.get("data") or ""),
             columns=",".join(spec.get("text_columns") or ()),

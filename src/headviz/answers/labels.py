@@ -1,0 +1,262 @@
+"""Yes or no to each of several labels of a text: the job ``labels``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import OptionError, TaskError
+from ..heads import CLASSIFICATION
+from ..statistics.sums import f1
+from .answer import GOLD, PREDICTED, Answer, Changed
+from .class_names import label_map
+from .comparison import Drawn, SumAnswers, rows_of
+from .metrics import Metric
+from .one_class import OTHER, WIDTHS, flipped_title, output_named
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+NONE = "none of them"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelAnswers(SumAnswers):
+    """Tables [n, C] of 0 and 1 in the task's order; a row of -1 is an answer that is not finite. The unit is the
+    example."""
+
+    metrics: ClassVar[Mapping[str, Callable[[NDArray], NDArray]]] = {
+        "micro_f1": lambda total: f1(*np.moveaxis(total, -1, 0)),
+        "macro_f1": lambda total: _macro(total),
+        "exact_match": lambda total: total[..., 0] / total[..., 1],
+    }
+
+    def parts(self, predicted: NDArray, metric: str) -> NDArray[np.int64]:
+        """Hits, gold and predicted labels, of each label for the macro mean."""
+        if metric == "exact_match":
+            right = (predicted == self.gold).all(axis=1)
+            return np.stack([right, np.ones_like(right)], axis=1).astype(np.int64)
+        counts = np.stack([(predicted == 1) & (self.gold == 1), self.gold == 1, predicted == 1], axis=1)  # [n, 3, C]
+        return counts.reshape(len(counts), -1).astype(np.int64) if metric == "macro_f1" else counts.sum(axis=2)
+
+    def each(self, predicted: NDArray, metric: str) -> NDArray[np.float64] | None:
+        return (predicted == self.gold).all(axis=1).astype(float) if metric == "exact_match" else None
+
+    def moved(self, masked: NDArray) -> tuple[int, int]:
+        """By how many of an example's labels are wrong."""
+        was, now = ((one != self.gold).sum(axis=1) for one in (self.full, masked))
+        return int((now > was).sum()), int((now < was).sum())
+
+    def agreement(self, predicted: NDArray) -> float:
+        return float((predicted == self.full).all(axis=1).mean())
+
+
+def _macro(total: NDArray) -> NDArray[np.float64]:
+    """The mean over the labels that occur or are predicted."""
+    each = f1(*np.moveaxis(total.reshape(*total.shape[:-1], 3, -1), -2, 0))
+    known = np.isfinite(each)
+    count = known.sum(axis=-1)
+    summed = np.where(known, each, 0.0).sum(axis=-1)
+    return np.divide(summed, count, out=np.full(count.shape, np.nan), where=count > 0)
+
+
+class Labels(Answer):
+    """A label is predicted where its logit is above 0. F is the logit of one label, by default the most probable."""
+
+    job, kind = "labels", CLASSIFICATION
+    architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
+    trained, reads_first, decoder = "classification head", True, None
+    usual, paired, label_needed = ("micro_f1", "macro_f1", "exact_match"), True, False
+    formula = r"p_c = 1 / (1 + e^{-z_c})"
+
+    def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
+        return problem == "multi_label_classification"
+
+    def claim(self, config: Any) -> None:
+        config.problem_type = "multi_label_classification"
+
+    # judging -----------------------------------------------------------------------------------------------
+
+    def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> LabelAnswers:
+        return LabelAnswers(gold, full)
+
+    def rows(self, metric: str, gold: Any, before: Any, after: Any) -> tuple[LabelAnswers, NDArray]:
+        truth, was, now = rows_of(gold, before, after, _table)
+        if len({one.shape[1] for one in (truth, was, now)}) > 1:
+            raise TaskError("gold, before and after must have equally many labels.")
+        return LabelAnswers(truth, was), now
+
+    def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
+        """Micro F1, against the same labels for all."""
+        known = LabelAnswers(gold, gold)
+        constant = np.nan_to_num(known.resampled(weights, _same_for_all(gold), "micro_f1"))
+        lacking = "is no better than the same labels for all (micro F1 {:.3f} against {:.3f})"
+        return Drawn(lambda said: np.nan_to_num(known.resampled(weights, said, "micro_f1")), constant, lacking)
+
+    def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int]:
+        found = dict(zip(names, (predictions == 1).sum(axis=0).tolist(), strict=True))
+        return found | {NONE: int((predictions != 1).all(axis=1).sum())}
+
+    def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
+        names, found = data.label_names, []
+        for i in map(int, np.flatnonzero((full != masked).any(axis=1))):
+            e, was, now = data[i], int((full[i] != data.gold[i]).sum()), int((masked[i] != data.gold[i]).sum())
+            how = "worse" if now > was else "better" if now < was else "other"
+            found.append([e.text, e.pair, e.label, _named(full[i], names), _named(masked[i], names), how, e.slice, i])
+        kinds = [row[5] for row in found]
+        return Changed(
+            flipped_title(*(kinds.count(how) for how in ("worse", "better", "other"))).replace("wrong", "worse", 1),
+            "No label changed.",
+            "Examples of which a label changes under the mask.",
+            ("text", "pair", "gold", "full model", "masked", "change", data.slice_name or "slice", "example"),
+            sorted(found, key=lambda row: ("worse", "better", "other").index(row[5])),
+            WIDTHS,
+        )
+
+    # the data ----------------------------------------------------------------------------------------------
+
+    def checked(self, labels: NDArray, names: Sequence[str]) -> NDArray:
+        if labels.ndim != 2 or labels.shape[1] != len(names):
+            raise TaskError(f"Several labels are a table of {len(names)} columns, one for each label.")
+        if not np.isin(labels, (0, 1)).all():
+            raise TaskError("A label is 0 or 1 for each example.")
+        return np.array(labels, dtype=np.int64)
+
+    def label(self, value: Any, names: Sequence[str]) -> str:
+        return _named(value, names)
+
+    def groups(self, data: Any) -> tuple[NDArray[np.int64], list[str]]:
+        """By the rarest label that an example has; those that are no example's rarest have no group."""
+        gold = data.gold
+        often = np.where(gold == 1, gold.sum(axis=0), np.iinfo(np.int64).max)
+        rarest = np.where(gold.any(axis=1), often.argmin(axis=1), gold.shape[1])
+        there, place = np.unique(rarest, return_inverse=True)
+        return place.astype(np.int64), [[*data.label_names, NONE][i] for i in there]
+
+    def order(self, clf: Any, data: Any, label_order: Sequence[str] | str | None) -> NDArray[np.int64]:
+        if clf.answer is not self:
+            raise TaskError(
+                f"'{clf.name}' gives a text one answer ({clf.answers}), but '{data.task.name}' has several labels. "
+                'Choose a model with problem_type "multi_label_classification", or load it with job="labels" '
+                "(--job labels)."
+            )
+        found = label_map(clf.labels, data, label_order)
+        if len(found) != len(clf.labels):
+            raise TaskError(
+                f"'{clf.name}' has {len(clf.labels)} labels ({', '.join(clf.labels)}), and the task has "
+                f"{len(found)} of them. Name a column for each."
+            )
+        return found
+
+    def in_model(self, labels: NDArray, order: NDArray) -> NDArray:
+        found = np.empty_like(labels)
+        found[..., order] = labels
+        return found
+
+    # the output --------------------------------------------------------------------------------------------
+
+    def described(self, names: Sequence[str]) -> str:
+        return f"yes or no to {', '.join(names)}"
+
+    def predicted(self, logits: NDArray, order: NDArray) -> NDArray:
+        """-1, which is never right, in a row that is not finite."""
+        logits = np.asarray(logits)
+        yes = (logits[:, order] > 0).astype(np.int64)
+        return np.where(np.isfinite(logits).all(axis=1)[:, None], yes, OTHER)
+
+    def plain(self, logits: NDArray) -> NDArray:
+        return (logits > 0).astype(np.int64)
+
+    def told(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
+        found = [(name, float(share)) for name, share in zip(names, values, strict=True) if share > 0.5]
+        return found or [(NONE, float(1 - values.max()))]
+
+    def values(self, logits: NDArray) -> NDArray:
+        from scipy.special import expit
+
+        shares: NDArray = expit(logits)
+        return shares
+
+    # the scalar to explain -----------------------------------------------------------------------------------
+
+    def targets(self, names: Sequence[str], labelled: bool) -> list[str]:
+        return [PREDICTED, *names]
+
+    def target(self, clf: Any, wanted: str | int, label: str | int | None = None) -> int | None:
+        if wanted == GOLD:
+            names = ", ".join(clf.labels)
+            raise OptionError(f"A text has several gold labels. Explain 'predicted', or name one: {names}.")
+        return None if wanted == PREDICTED else output_named(clf, wanted)
+
+    # learning ------------------------------------------------------------------------------------------------
+
+    def tensor(self, gold: Any, device: Any = None) -> Tensor:
+        import torch
+
+        return torch.tensor(np.asarray(gold), dtype=torch.float32, device=device)
+
+    def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
+        """Binary cross-entropy: the mean over the labels of an example."""
+        from torch.nn.functional import binary_cross_entropy_with_logits
+
+        each = binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="none").mean(dim=-1)
+        return each if reduction == "none" else each.sum() if reduction == "sum" else each.mean()
+
+    def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = (np.logaddexp(0, logits) - logits * gold).mean(axis=-1)
+        return found
+
+
+def _named(row: NDArray, names: Sequence[str]) -> str:
+    """The labels of one example, with commas; a dash for an answer that is not finite."""
+    if (row < 0).any():
+        return "–"
+    return ", ".join(name for name, yes in zip(names, row, strict=True) if yes) or NONE
+
+
+def _table(values: Any, name: str) -> NDArray[np.int64]:
+    """A table of 0 and 1 that a user gave."""
+    found = np.asarray(values)
+    if found.ndim != 2 or found.dtype.kind not in "iufb" or not np.isin(found, (0, 1)).all():
+        raise TaskError(f"{name} must be a table of 0 and 1: a row for each example, a column for each label.")
+    return found.astype(np.int64)
+
+
+def _same_for_all(gold: NDArray) -> NDArray[np.int64]:
+    """The labels that give the best micro F1 if every example gets them."""
+    often = gold.sum(axis=0)
+    order = np.argsort(-often, kind="stable")
+    hits, n = np.cumsum(often[order]), len(gold)
+    best = int(np.argmax(2 * hits / (often.sum() + n * np.arange(1, len(order) + 1)))) + 1
+    row = np.zeros(gold.shape[1], dtype=np.int64)
+    row[order[:best]] = 1
+    return np.tile(row, (n, 1))
+
+
+def _of(metric: str) -> Any:
+    return lambda predictions, gold: LabelAnswers(gold, predictions).measure(predictions, metric)
+
+
+def _nothing(predictions: NDArray, gold: NDArray) -> str | None:
+    return None if (predictions == 1).any() or (gold == 1).any() else "no example has, or is predicted to have, a label"
+
+
+def _most_frequent(gold: NDArray) -> float | None:
+    """The share of the most frequent set of labels."""
+    return float(np.unique(gold, axis=0, return_counts=True)[1].max() / len(gold)) if len(gold) else None
+
+
+def _always(metric: str, answer: Any) -> Any:
+    return lambda gold: _of(metric)(answer(gold), gold) if len(gold) else None
+
+
+Labels.metrics = {
+    "micro_f1": Metric(_of("micro_f1"), _nothing, _always("micro_f1", _same_for_all)),
+    "macro_f1": Metric(_of("macro_f1"), _nothing, _always("macro_f1", np.ones_like)),
+    "exact_match": Metric(_of("exact_match"), constant=_most_frequent),
+}
+LABELS = Labels()

@@ -1,0 +1,191 @@
+"""What holds for every job: masks, pruning, batches, conductance, saving, training. Over families where they differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from captum.attr import LayerConductance
+
+import headviz
+from headviz.attention import HeadCall
+from headviz.attribution.walk import Walk
+from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.models.slices import weight_of
+from headviz.pruning import FinetuneOptions
+from headviz.pruning.finetune.training import fine_tune
+from headviz.tasks import Dataset, get_task
+from support.marks import all_in_ci
+from support.tiny import PAIRS, TEXTS, tiny_classifier
+
+JOBS = ("class", "number", "labels")
+FAMILIES = ("bert", "distilbert", "roberta", "deberta-v2", "modernbert", "mpnet")
+EACH = [(job, family) for job in JOBS for family in FAMILIES]
+QUICK = [("class", "bert"), ("number", "distilbert"), ("labels", "bert"), ("labels", "modernbert")]
+each = pytest.mark.parametrize(("job", "family"), all_in_ci(EACH, QUICK))
+each_job = pytest.mark.parametrize("job", JOBS)
+NAMES = {"number": ("value",)}
+OFF = [(0, 1), (1, 0), (1, 3), (2, 2)]
+
+
+def model_of(job: str, family: str = "bert", **more: Any) -> Any:
+    problem = {"labels": "multi_label_classification"}.get(job)
+    return tiny_classifier(family, labels=NAMES.get(job, ("red", "cold", "wet")), problem_type=problem, **more)
+
+
+def data_of(job: str, repeat: int = 8, seed: int = 0) -> Dataset:
+    """Made-up gold answers of a job."""
+    rng, task, n = np.random.default_rng(seed), get_task("custom"), repeat * len(TEXTS)
+    names = NAMES.get(job, ("red", "cold", "wet"))
+    labels = {"class": rng.integers(0, 3, n), "number": rng.normal(size=n), "labels": rng.integers(0, 2, (n, 3))}[job]
+    answer = headviz.answers.ANSWERS[job]
+    own = task.__class__(
+        **{**vars(task), "job": job, "metrics": answer.usual, "label_names": names if job != "number" else ()}
+    )
+    return Dataset(own, "dev", tuple(TEXTS) * repeat, tuple(PAIRS) * repeat, labels)
+
+
+def flat(logits: Any) -> np.ndarray:
+    return np.asarray(logits, dtype=np.float64)
+
+
+@each
+def test_a_mask_zeroes_what_the_output_matrix_reads(job: str, family: str) -> None:
+    clf, data = model_of(job, family), data_of(job, 2)
+    found = headviz.evaluate(clf, data, clf.full_mask.without(OFF)).logits
+    full = headviz.evaluate(clf, data).logits
+    with torch.no_grad():
+        for layer, head in OFF:
+            weight_of(clf.projections(layer).output)[:, head * clf.head_size : (head + 1) * clf.head_size] = 0
+    np.testing.assert_allclose(found, headviz.evaluate(clf, data).logits, atol=1e-5)
+    assert np.abs(flat(found) - flat(full)).max() > 1e-3
+
+
+@each
+def test_pruned_is_masked_and_opens_again(job: str, family: str, tmp_path: Path) -> None:
+    clf, data = model_of(job, family), data_of(job, 2)
+    mask = clf.full_mask.without(OFF)
+    small = headviz.prune(clf, mask)
+    masked, pruned = headviz.evaluate(clf, data, mask), headviz.evaluate(small, data)
+    np.testing.assert_allclose(masked.logits, pruned.logits, atol=1e-5)
+    small.save(tmp_path / "small")
+    again = headviz.load(tmp_path / "small")
+    assert (again.job, again.labels) == (job, clf.labels)
+    assert headviz.evaluate(again, data).metrics == pruned.metrics
+
+
+@each
+def test_batches_and_padding_do_not_matter(job: str, family: str) -> None:
+    clf, data = model_of(job, family), data_of(job, 2)
+    mask = clf.full_mask.without(OFF)
+    large, small = (headviz.evaluate(clf, data, mask, batch_tokens=n).logits for n in (10_000, 1))
+    np.testing.assert_allclose(large, small, atol=1e-5)
+    encodings = clf.encode(data.texts, data.pairs)
+    whole = clf.logits(clf.collate(encodings, width=40), mask).numpy()
+    np.testing.assert_allclose(whole, large, atol=1e-5)
+    evaluator = headviz.Evaluator(clf, data, EvaluatorOptions(chunk_tokens=64))
+    evaluator.evaluate()
+    np.testing.assert_allclose(evaluator.evaluate(mask).logits, large, atol=1e-5)  # from states that were kept
+
+
+@each
+def test_conductance_is_captums(job: str, family: str) -> None:
+    clf = model_of(job, family)
+    (encoding,) = clf.encode(TEXTS[:1], PAIRS[:1])
+    target = "predicted" if job == "number" else clf.labels[1]
+    maps = headviz.conductance(clf, TEXTS[0], PAIRS[0], steps=6, rule="captum", target=target, cache=False)
+    walk, layer = Walk(clf, [encoding], [maps.target], None), 1
+
+    class Probs(torch.nn.Module):
+        """The attention probabilities of a layer, where Captum can look at them."""
+
+        def forward(self, probs: torch.Tensor) -> torch.Tensor:
+            return probs.clone()
+
+    probe = Probs()
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            rows = {"inputs_embeds": x, **{k: v.expand(len(x), -1) for k, v in walk.batch.items()}}
+            call: HeadCall = clf.call(None, "eager", edit_probs=lambda at, p: probe(p) if at == layer else p)
+            logits = clf.forward(rows, call)
+            return clf.answer.explained(logits, torch.full((len(logits),), maps.target))[:, 0]
+
+    slow = LayerConductance(Model(), probe).attribute(walk.end, walk.start, n_steps=6)
+    expected = slow[0].detach().numpy()
+    np.testing.assert_allclose(maps.attribution[layer], expected, atol=1e-5 * max(1.0, np.abs(expected).max()))
+
+
+@each_job
+@pytest.mark.parametrize("ablation", ["zero", "mean", "resample", "constant"])
+def test_what_stands_in_a_heads_place_leaves_the_full_model_alone(job: str, ablation: str) -> None:
+    clf, data = model_of(job), data_of(job, 2)
+    found = headviz.evaluate(clf, data, clf.full_mask.without(OFF), ablation=ablation, reference=data_of(job, 4, 1))
+    assert set(found.metrics) == set(clf.answer.usual)
+    full = headviz.evaluate(clf, data, ablation=ablation, reference=data_of(job, 4, 1))
+    np.testing.assert_allclose(full.logits, headviz.evaluate(clf, data).logits, atol=1e-5)
+
+
+@each_job
+def test_scores_do_not_depend_on_the_order_of_the_data(job: str) -> None:
+    clf, data = model_of(job), data_of(job, 3)
+    turned = data.subset(range(len(data))[::-1])
+    for name in ("ablation", "ablation-loss", "taylor", "fisher", "conductance-spearman", "gim"):
+        one, other = (headviz.score_heads(clf, d, name, cache=False).values for d in (data, turned))
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@each_job
+def test_derivatives_by_gates_are_those_of_the_training_loss(job: str) -> None:
+    clf, data = model_of(job), data_of(job, 1)
+    found = headviz.score_heads(clf, data, "taylor", abs_level="signed", layer_norm=False, cache=False).values
+    gold = clf.answer.tensor(data.gold)
+    batch = clf.collate(clf.encode(data.texts, data.pairs))
+
+    def loss(gate: float) -> float:
+        call = clf.call(None)
+        call.gates = tuple(torch.tensor([1.0, gate, 1.0, 1.0]).view(1, -1, 1, 1) if i == 1 else None for i in range(3))
+        with torch.no_grad():
+            return float(clf.answer.loss(clf.forward(batch, call).double(), gold))
+
+    assert found[1, 1] == pytest.approx((loss(1.01) - loss(0.99)) / 0.02, abs=2e-3)
+
+
+@each_job
+def test_the_metrics_of_an_ablation_are_those_of_evaluations(job: str) -> None:
+    clf, data = model_of(job), data_of(job)
+    table = headviz.ablate(headviz.evaluator_of(clf, data))
+    alone = headviz.evaluate(clf, data, clf.full_mask.without([(1, 1)])).metrics[clf.answer.usual[0]]
+    assert table.values[1, 1] == pytest.approx(table.baseline - alone, abs=1e-9)
+    low, high = table.interval_low[1, 1], table.interval_high[1, 1]
+    assert low <= table.values[1, 1] <= high
+
+
+@each_job
+def test_a_model_learns_a_job_from_the_pre_trained_encoder(job: str, tmp_path: Path) -> None:
+    clf, data = model_of(job), data_of(job, 4)
+    clf.save(tmp_path / "base")
+    fresh = headviz.load(tmp_path / "base", fresh_labels=clf.labels, job=job)
+    assert fresh.job == job
+    options = FinetuneOptions(epochs=2, batch=8, learning_rate=1e-3, evaluate_epochs=True)
+    trained = fine_tune(fresh, data, options, dev=data)
+    assert trained.classifier.job == job
+    assert set(trained.curve[-1].metrics) >= set(clf.answer.usual)
+    assert trained.curve[-1].loss is None or np.isfinite(trained.curve[-1].loss)
+
+
+@each_job
+def test_paired_compares_what_evaluations_answer(job: str) -> None:
+    clf, data = model_of(job), data_of(job)
+    evaluator = headviz.evaluator_of(clf, data)
+    full, masked = (evaluator.predictions(mask) for mask in (None, clf.full_mask.without(OFF)))
+    for delta in evaluator.compare(clf.full_mask.without(OFF)).deltas:
+        found = headviz.paired(data.gold, full, masked, delta.metric)
+        assert found.difference == pytest.approx(delta.delta, abs=1e-9)
+        assert found.low <= found.difference <= found.high
+        same = headviz.paired(data.gold, full, full, delta.metric)
+        assert (same.difference, same.p) == (0, 1)
+        assert same.low < 0 < same.high

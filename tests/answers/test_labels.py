@@ -1,0 +1,120 @@
+"""Several labels of a text: data, metrics, and what cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+import headviz
+from headviz.answers.labels import LABELS
+from headviz.statistics.sums import sums_interval
+from support.command import call
+from support.tiny import tiny_classifier, tiny_folder
+
+NAMES = ("red", "cold", "wet")
+ROWS = [("a dog sleeps", "1", "0", "1"), ("the cat runs", "0", "0", "0"), ("no man eats", "1", "1", "0")] * 8
+
+
+def folder(place: Path, one_column: bool = False) -> Path:
+    place.mkdir()
+    for split in ("train", "dev"):
+        lines = ["text\tred\tcold\twet"] + ["\t".join(row) for row in ROWS]
+        if one_column:
+            named = ["|".join(n for n, yes in zip(NAMES, row[1:], strict=True) if yes == "1") for row in ROWS]
+            lines = ["text\tlabel"] + [f"{row[0]}\t{cell}" for row, cell in zip(ROWS, named, strict=True)]
+        (place / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    return place
+
+
+def test_columns_of_zero_and_one_or_one_column_of_names(tmp_path: Path) -> None:
+    wide = headviz.load_task("custom", data=folder(tmp_path / "a"), text_columns="text", label_column=NAMES)
+    assert (wide.job, wide.label_names, wide.task.metrics) == ("labels", NAMES, LABELS.usual)
+    assert wide.labels is not None
+    assert wide.labels[:3].tolist() == [[1, 0, 1], [0, 0, 0], [1, 1, 0]]
+    assert [e.label for e in wide][:3] == ["red, wet", "none of them", "red, cold"]
+    place = folder(tmp_path / "b", one_column=True)
+    narrow = headviz.load_task("custom", data=place, text_columns="text", label_column="label", job="labels")
+    assert narrow.label_names == ("cold", "red", "wet")
+    assert narrow.labels is not None
+    np.testing.assert_array_equal(narrow.labels[:, [1, 0, 2]], wide.labels)
+    assert wide.class_counts() == {"red": 16, "cold": 8, "wet": 8, "none of them": 8}
+
+
+def test_mistakes_in_the_data_are_named(tmp_path: Path) -> None:
+    place = folder(tmp_path / "a")
+    (place / "dev.tsv").write_text("text\tred\tcold\na dog\t2\t1\n")
+    with pytest.raises(headviz.UserError, match="'2'; a column for one of several labels holds 0 or 1"):
+        headviz.load_task("custom", data=place, text_columns="text", label_column="red,cold")
+    with pytest.raises(headviz.UserError, match="not 'class'"):
+        headviz.load_task("custom", data=place, text_columns="text", label_column="red,cold", job="class")
+    (place / "dev.tsv").write_text("text\tred\tcold\na dog\t0\t1\n")
+    notes = headviz.load_task("custom", data=place, text_columns="text", label_column="red,cold").notes
+    assert "no row has the label red" in notes
+
+
+def test_metrics_are_scikit_learns() -> None:
+    rng = np.random.default_rng(0)
+    gold, predicted = rng.integers(0, 2, (2, 50, 4))
+    for name, average in (("micro_f1", "micro"), ("macro_f1", "macro")):
+        assert LABELS.metrics[name].of(predicted, gold) == pytest.approx(f1_score(gold, predicted, average=average))
+    assert LABELS.metrics["exact_match"].of(predicted, gold) == pytest.approx((gold == predicted).all(axis=1).mean())
+    best = max(
+        f1_score(gold, np.tile([(k >> j) & 1 for j in range(4)], (50, 1)), average="micro") for k in range(1, 16)
+    )
+    assert LABELS.metrics["micro_f1"].constant(gold) == pytest.approx(best)
+
+
+def test_model_and_data_must_be_of_one_job(tmp_path: Path) -> None:
+    data = headviz.load_task("custom", data=folder(tmp_path / "a"), text_columns="text", label_column=NAMES)
+    with pytest.raises(headviz.UserError, match='job="labels"'):
+        headviz.evaluate(tiny_classifier(labels=NAMES), data)
+    clf = headviz.load(tiny_folder(tmp_path / "m", labels=NAMES), job="labels")
+    assert headviz.evaluate(clf, data).n == 24
+    with pytest.raises(headviz.UserError, match="several gold labels"):
+        headviz.conductance(clf, "a dog", target="gold", label="red")
+    with pytest.raises(headviz.UserError, match="yes or no"):
+        headviz.evaluate(clf, headviz.load_task("demo", limit=5))
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2])
+@pytest.mark.parametrize("metric", ["micro_f1", "macro_f1"])
+def test_intervals_hold_the_difference(metric: str, share: float) -> None:
+    """Of 100 examples from a population with few and many changes; the truth is that of 20,000."""
+    rng = np.random.default_rng(1)
+
+    def draw(n: int) -> list[np.ndarray]:
+        gold = (rng.random((n, 4)) < [0.5, 0.3, 0.2, 0.1]).astype(int)
+        full = np.where(rng.random((n, 4)) < 0.15, 1 - gold, gold)
+        return [gold, full, np.where(rng.random((n, 1)) < share, 1 - full, full)]
+
+    gold, full, masked = draw(20_000)
+    of = LABELS.metrics[metric].of
+    truth, held = of(masked, gold) - of(full, gold), 0
+    for _ in range(200):
+        gold, full, masked = draw(100)
+        low, high, _ = LABELS.answers(gold, full, NAMES).uncertainty(masked, metric, None, 0.95)
+        held += low <= truth <= high
+    assert held / 200 >= 0.93
+
+
+def test_an_interval_of_no_change_is_not_empty() -> None:
+    parts = np.tile([3, 4, 4], (50, 1))
+    low, high = sums_interval(lambda t: 2 * t[..., 0] / (t[..., 1] + t[..., 2]), parts, parts, parts * [0, 1, 1], 0.95)
+    assert low < 0 < high
+
+
+def test_commands_and_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tiny_folder(tmp_path / "m", labels=NAMES, problem_type="multi_label_classification")
+    data = folder(tmp_path / "a")
+    source = ["--model", model, "--task", "custom", "--data", data, "--text-columns", "text"]
+    labels = [*source, "--label-column", "red,cold,wet"]
+    found = call(capsys, "evaluate", *labels, "--off", "0.1")
+    assert set(found["metrics"]) == set(LABELS.usual)
+    assert np.shape(call(capsys, "ablate", *labels)["values"]) == (3, 4)
+    run = call(capsys, "run", "start", *labels, "--algorithm", "one-importance", "--score", "taylor", "--step", "0.5",
+               "--until", "0.5", "--wait")  # fmt: skip
+    assert run["state"] == "done"
+    assert set(run["steps"][-1]["metrics"]) == set(LABELS.usual)
