@@ -18,7 +18,7 @@ DEMO = "--model demo --task demo"
 FIGURES = {
     "ablation": (
         "What each head costs",
-        "One head off at a time. Grey costs are not told apart from 0, and rings mark costs that are more than chance.",
+        "One head off at a time. Grey: not significantly different from 0. Rings: costs that are more than chance.",
         f"headviz ablate {DEMO} --limit 120",
     ),
     "by-slice": (
