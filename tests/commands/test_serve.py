@@ -177,6 +177,17 @@ def test_files_that_end_streamlit_or_let_it_fetch_a_theme_are_refused(
     assert not started.command
 
 
+def test_the_environments_theme_is_checked_too(
+    started: Started, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for base in ("http://evil.example/theme.toml", "gone.toml"):
+        monkeypatch.setenv("STREAMLIT_THEME_BASE", base)
+        assert "STREAMLIT_THEME_BASE" in refused(capsys)
+        assert not started.command
+    monkeypatch.setenv("STREAMLIT_THEME_BASE", "dark")
+    assert cli.main(["serve", "--headless"]) == 0
+
+
 def test_other_themes_are_the_users_own(started: Started, streamlit_files: dict[str, Path]) -> None:
     Path("mine.toml").write_text("[theme]\n")
     for text in ('[theme]\nbase = "dark"\n', "no toml", "[server]\nport = 3\n", '[theme]\nbase = "mine.toml"\n'):

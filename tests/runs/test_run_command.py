@@ -318,6 +318,13 @@ def test_a_damaged_record_does_not_hide_the_others(registry, capsys, what):
     assert [r["id"] for r in as_json(capsys, "list")["runs"]] == [good]
 
 
+def test_a_damaged_id_does_not_hide_the_others(registry, capsys):
+    bad, good = (as_json(capsys, *REHEARSAL, '{"steps": 1}', "--wait")["id"] for _ in range(2))
+    with sqlite3.connect(registry.path) as db:
+        db.execute("UPDATE runs SET id = '../x' WHERE id = ?", (bad,))
+    assert {r["id"]: r["state"] for r in as_json(capsys, "list")["runs"]} == {"../x": "broken", good: "done"}
+
+
 @pytest.mark.parametrize("file", ["log.txt", "outcome.json"])
 def test_a_pipe_in_the_folder_of_a_run_is_not_waited_for(registry, capsys, file):
     run = as_json(capsys, *REHEARSAL, '{"steps": 1}', "--wait")["id"]

@@ -24,6 +24,7 @@ from ..tasks import TASKS
 from .number_types import short, whole
 
 EVERYWHERE = ("0.0.0.0", "::")  # every address of this machine
+THEME = "STREAMLIT_THEME_BASE"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +72,7 @@ def check_place(address: str, port: int) -> None:
 def check_theme() -> None:
     """Refuse files of this folder or of the user's home that end Streamlit, or let it fetch a theme elsewhere."""
     base: object = None
-    of = Path()
+    of: object = None
     for file in (Path.home() / ".streamlit" / "config.toml", Path(".streamlit", "config.toml")):
         if not file.exists():
             continue
@@ -87,6 +88,8 @@ def check_theme() -> None:
             raise OptionError(f"{file}: '{short(loose[0])}' stands in no section such as [theme]. Mend or remove it.")
         if "base" in found.get("theme", {}):
             base, of = found["theme"]["base"], file
+    if THEME in os.environ:  # comes before both files
+        base, of = os.environ[THEME], THEME
     if base in (None, "light", "dark"):
         return
     said = f"{of} has theme.base = '{short(str(base))}', which is"

@@ -18,11 +18,11 @@ from ..errors import OptionError, RunError, UserError
 from ..storage.paths import home, opened, read_small
 from ..storage.writing import FULL, DiskError, disk_error, replace_file
 from .process import monotonic, place
+from .record import ID
 
 LARGEST_JSON = 256 * 2**20  # bytes of an outcome
 RESERVE = 256 * 1024  # bytes held per run and freed when the disk is full, so that the end can be recorded
 
-_ID = re.compile(r"[0-9a-f]{8}")
 _SECRET = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
 
 
@@ -40,7 +40,7 @@ class RunFiles:
     """The files of one run. ``create`` makes the folder; reading works without it."""
 
     def __init__(self, run_id: str, root: Path | None = None) -> None:
-        if not _ID.fullmatch(run_id):
+        if not ID.fullmatch(run_id):
             raise RunError(f"'{run_id}' is not a run. `headviz run list` shows them.")
         self.folder = (root or runs_home()) / run_id
         self.log = self.folder / "log.txt"

@@ -21,6 +21,7 @@ PRUNE = "prune"  # kind of a pruning run
 FAULT = "fault"  # code of an error of headviz itself
 OUT_OF_MEMORY = "out-of-memory"
 
+ID = re.compile(r"[0-9a-f]{8}")
 _NAME_LIMIT = 200
 
 
@@ -155,6 +156,8 @@ def _read(row: dict[str, Any]) -> RunRecord:
             raise ValueError(f"{name} is {shown(value)}")
         if isinstance(value, float) and not abs(value) < _LATEST:
             raise ValueError(f"{name} is {value}")
+    if not ID.fullmatch(row["id"]):
+        raise ValueError("its id is not one of a run")
     if row["state"] not in STATES or row["state"] == BROKEN:
         raise ValueError(f"state is {shown(row['state'])}")
     spec = json.loads(row["spec"])
