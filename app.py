@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from headviz.ui.shell import guard
+from headviz.ui.shell import server
 
-if guard.in_session():  # streamlit runs this file for each visit to a page
+if server.in_session():  # streamlit runs this file for each visit to a page
     from headviz.ui.shell import frame
 
     frame.run()
 else:  # and once before, when the server starts
-    from headviz.ui.shell.address import addressed
+    from headviz.ui.shell.server import addressed
     from headviz.ui.shell.tables import PAGES
 
-    guard.begin()
-    app = st.App(__file__, middleware=[*guard.MIDDLEWARE, addressed(PAGES)])
+    server.begin()
+    app = st.App(__file__, middleware=[*server.MIDDLEWARE, addressed(PAGES)])

@@ -101,7 +101,7 @@ def train(encoder: Path, data: str, out: Path) -> None:
 def measure(model: Path, data: str) -> dict[str, float]:
     """All rows of the table for one fine-tuned model."""
     import headviz
-    from headviz.ui.shell.freed import give_back
+    from headviz.ui.shell.job import give_back
 
     dev = headviz.load_task("mrpc", split="dev", data=data, limit=DEV)
     sample = headviz.sample(dev, GRID, length_filter=None)

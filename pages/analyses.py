@@ -3,8 +3,7 @@
 import streamlit as st
 
 from headviz.analyses.catalogue import ANALYSES
-from headviz.ui.pages.analyses import recipe
-from headviz.ui.pages.analyses import section as analyses
+from headviz.ui.pages import analyses
 from headviz.ui.shell import frame, loaders, state
 
 view = frame.begin()
@@ -29,4 +28,4 @@ if frame.controls():
             on_click=frame.take_demo,
             args=("demo-translation",),
         )
-frame.recipe(*recipe.recipe(view, name, clf.present, clf.max_length))
+frame.recipe(*analyses.recipe(view, name, clf.present, clf.max_length))

@@ -2,17 +2,14 @@
 
 import streamlit as st
 
-from headviz.ui.pages.compare import columns as compare
-from headviz.ui.pages.compare import explanations, many_pairs, patching
-from headviz.ui.pages.compare import other_models as others
-from headviz.ui.pages.compare import recipe as recipe_of
-from headviz.ui.pages.compare import translations as retranslate
-from headviz.ui.parts import reference, story, texts, veshan
-from headviz.ui.shell import frame, loaders, show, state
+from headviz.ui.pages.compare import answers, explanations, patching, recipe, translations
+from headviz.ui.parts import measure, story, texts
+from headviz.ui.shell import frame, loaders, state
+from headviz.ui.shell.messages import plain
 
 view = frame.begin()
 story.line()
-filled, data = reference.filled(loaders.model(view)), loaders.dataset(view)
+filled, data = measure.filled(loaders.model(view)), loaders.dataset(view)
 if filled is None:
     st.stop()
 clf = filled
@@ -21,25 +18,25 @@ if frame.controls():
 else:
     shown = texts.current(view, data)
 if not (frame.controls() or shown.empty):
-    st.markdown(f"**{show.plain(shown.text)}**  \n{show.plain(shown.pair or '')}")
+    st.markdown(f"**{plain(shown.text)}**  \n{plain(shown.pair or '')}")
 classifies = bool(loaders.shape(view).labels)
 if classifies:
-    answers, patched, explained = state.tabs(["Answers", "Patching", "Explanations"], "compare_tabs")
-    with answers:
-        if answers.open:
-            other = others.chooser(clf) if frame.controls() else others.load(view, clf)
-            compare.section(clf, data, shown, compare.columns(clf, other))
+    answered, patched, explained = state.tabs(["Answers", "Patching", "Explanations"], "compare_tabs")
+    with answered:
+        if answered.open:
+            other = answers.other_chooser(clf) if frame.controls() else answers.other_model(view, clf)
+            answers.section(clf, data, shown, answers.columns(clf, other))
     with patched:
         if patched.open:
             patching.section(clf, shown, data.task.name == "demo")
-            many_pairs.section(clf, data.task.name == "demo")
+            patching.many_pairs(clf, data.task.name == "demo")
     with explained:
         if explained.open:
             explanations.section(clf, shown)
 elif shown.empty:
-    veshan.about(view)
+    texts.about_veshan(view)
     st.info(texts.EMPTY, icon=":material/edit:")
 else:
-    veshan.about(view)
-    retranslate.section(clf, shown)
-frame.recipe(*(recipe_of if classifies else retranslate).recipe(state.view(), clf, shown))
+    texts.about_veshan(view)
+    translations.section(clf, shown)
+frame.recipe(*(recipe if classifies else translations).recipe(state.view(), clf, shown))

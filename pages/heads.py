@@ -3,10 +3,10 @@
 import streamlit as st
 
 from headviz.scores.catalogue import SCORES
-from headviz.ui.pages.heads import card, grids, orders
-from headviz.ui.pages.heads import difference as tuning
-from headviz.ui.parts import abilities, cost, story
+from headviz.ui.pages import heads, orders
+from headviz.ui.parts import abilities, scoring, story
 from headviz.ui.shell import frame, loaders, part, show, state
+from headviz.ui.shell.messages import plain
 from headviz.ui.shell.view import COST
 
 view = frame.begin()
@@ -16,50 +16,50 @@ shape = loaders.shape(view)
 top = st.container()
 several = view.weights == "difference"
 if several:
-    grids.choose(view, shape)
+    heads.choose(view, shape)
 left, right = (st.container(), None) if several else st.columns(2, gap="medium")
 with left:
     if not several:
-        grids.choose(view, shape)
+        heads.choose(view, shape)
     view = state.view()
-    found = grids.tables(view)
+    found = heads.tables(view)
     measured = {name: table for name, table in found.items() if table is not None}
-    ready = {name: cost.in_points(table) for name, table in measured.items()}
+    ready = {name: scoring.in_points(table) for name, table in measured.items()}
     main = next(reversed(ready.values()), None)
 beside = None
 if right is not None:
     with right:
-        grids.choose_beside(view, shape)
+        heads.choose_beside(view, shape)
         view = state.view()
-        beside = cost.table(view) if view.beside in ("", COST) else grids.table_beside(view)
-        beside = None if beside is None else cost.in_points(beside)
+        beside = scoring.costs(view) if view.beside in ("", COST) else heads.table_beside(view)
+        beside = None if beside is None else scoring.in_points(beside)
 with left:
     if several and len(ready) == 2:
-        ready["difference"] = tuning.difference(ready["pre-trained"], ready["fine-tuned"])
-        grids.grids(ready, shape, view)
+        ready["difference"] = orders.difference(ready["pre-trained"], ready["fine-tuned"])
+        heads.grids(ready, shape, view)
     elif several and ready:
-        grids.grids(ready, shape, view)
+        heads.grids(ready, shape, view)
     else:
-        grids.one("heads_first", main, beside, grids.title_of(main, view.score), shape, view)
+        heads.one("heads_first", main, beside, heads.title_of(main, view.score), shape, view)
 if right is not None:
     with right:
-        grids.one("heads_beside", beside, main, grids.title_of(beside, view.beside or COST), shape, view)
+        heads.one("heads_beside", beside, main, heads.title_of(beside, view.beside or COST), shape, view)
         working = st.container()
 with top:
-    if main is None and beside is not None and beside.score in cost.LOSSES:
-        show.finding(orders.costs(beside, shape.rows, grids.hint(view, shape)))
+    if main is None and beside is not None and beside.score in scoring.LOSSES:
+        show.finding(orders.costs(beside, shape.rows, heads.hint(view, shape)))
     elif main is None:
         none = f"No scores yet: {view.score} has not been computed for this model and task."
-        st.info(show.plain(none), icon=":material/info:")
+        st.info(plain(none), icon=":material/info:")
     elif len(measured) == 2:
-        show.finding(tuning.finding(measured["pre-trained"], measured["fine-tuned"], shape))
+        show.finding(orders.change_sentence(measured["pre-trained"], measured["fine-tuned"], shape))
     elif beside is not None:
-        carried, growing = abilities.carried(view), grids.growing(view)
-        show.finding(orders.sentence(main, beside, shape.rows, carried, growing, grids.hint(view, shape)))
+        carried, growing = abilities.carried(view), heads.growing(view)
+        show.finding(orders.sentence(main, beside, shape.rows, carried, growing, heads.hint(view, shape)))
     else:
-        show.finding(grids.finding(main, main.values, view, shape))
-part.part(part.HEAD, lambda: card.card(ready, beside, shape, view), "head")
-grids.introduction(view)
+        show.finding(heads.finding(main, main.values, view, shape))
+part.part(part.HEAD, lambda: heads.card(ready, beside, shape, view), "head")
+heads.introduction(view)
 if ready:
     score = SCORES[view.score]
     show.note(
@@ -70,9 +70,9 @@ if ready:
         saves=False,
     )
     for name, table in measured.items():
-        grids.status(table, view, grids.TITLES[name] if len(measured) > 1 else "")
-    card.detail(ready, shape, view)
+        heads.status(table, view, heads.TITLES[name] if len(measured) > 1 else "")
+    heads.detail(ready, shape, view)
 if right is not None and view.beside in ("", COST) and frame.controls():
     with working:
-        cost.compute(view)
-frame.recipe(*grids.recipe(view, ready.get("fine-tuned", ready.get("pre-trained"))))
+        scoring.compute_costs(view)
+frame.recipe(*heads.recipe(view, ready.get("fine-tuned", ready.get("pre-trained"))))

@@ -2,29 +2,28 @@
 
 import streamlit as st
 
-from headviz.ui.pages.masklab import board, cost, stand_ins, two_masks
-from headviz.ui.parts import cost as scores
-from headviz.ui.parts import measure, reference, story
+from headviz.ui.pages.masklab import board, cost
+from headviz.ui.parts import measure, scoring, story
 from headviz.ui.shell import frame, graded, loaders, part, state
 
 view = frame.begin()
 story.line()
 shape = loaders.shape(view)
 if frame.controls():
-    board.toolbar(shape.present, scores.ordering(view), graded.sorted_names(view.source, shape.scores))
+    board.toolbar(shape.present, scoring.ordering(view), graded.sorted_names(view.source, shape.scores))
     view = state.view()  # a score that a link named wrongly is corrected there
 left, right = st.columns([5, 6], gap="large")
 with left:
-    board.grid(shape.present, scores.ordering(view), rows=shape.rows, following=cost.following(shape.present))
+    board.grid(shape.present, scoring.ordering(view), rows=shape.rows, following=cost.following(shape.present))
     st.caption(board.HOW)
     if frame.controls():
-        stand_ins.choose(bool(shape.labels))
+        cost.choose_stand_in(bool(shape.labels))
         view = state.view()
     hints = st.container()
 with right:
     clf, data = loaders.model(view), loaders.dataset(view)
 with hints:  # progress stands here, so that nothing jumps
-    grown = measure.measured(clf, data, state.mask(clf.present), reference.place())
+    grown = measure.measured(clf, data, state.mask(clf.present), measure.place())
 found = grown if grown is not None and grown.whole else None
 drawn = state.mask(clf.present)
 
@@ -32,7 +31,7 @@ drawn = state.mask(clf.present)
 def headline() -> None:
     """What the mask costs; the one before is dimmed until it is known."""
     mask = state.mask(clf.present)
-    now = grown if mask == drawn else measure.soon(clf, data, mask, reference.place())
+    now = grown if mask == drawn else measure.soon(clf, data, mask, measure.place())
     if (first := now or measure.last(clf, data, found)) is not None:
         with st.container(key="result" if now else "result_before"):
             cost.headline(clf, data, first)
@@ -45,12 +44,12 @@ with right:
         with st.container(key="slices" if found else "slices_before"):
             cost.by_slice(clf, data, shown)
     if found is not None:
-        stand_ins.how_much(clf, data, found)
+        cost.stand_ins(clf, data, found)
 if found is not None:
     if frame.controls():
         with hints:
             cost.what_if(clf, data, found)
-        two_masks.section(clf, data)
+        cost.two_masks(clf, data)
     cost.details(clf, data, found)
-    measure.ahead(clf, data, found.mask, reference.place())
+    measure.ahead(clf, data, found.mask, measure.place())
 frame.recipe(*cost.recipe(view, clf))

@@ -32,7 +32,8 @@ LEVELS = [
 PACKAGES = " ".join(LEVELS).split()
 # the same inside ui/: a page may show parts of the pages before it; a page that is not named stands last
 UI = (
-    "widgets shell parts pages.head pages.analyses pages.heads pages.masklab pages.compare pages.runs pages.data"
+    "widgets shell parts pages.head pages.analyses pages.orders pages.heads pages.masklab pages.compare pages.runs "
+    "pages.data"
 ).split()
 TOP = set("heads options ties attention results errors progress cli plugins transformers4 __init__ __main__".split())
 # who may know the demo by name: the tables of models and of tasks
@@ -407,7 +408,7 @@ def late():
     assert len(list(kind_checks(asks))) == 4
     assert not list(kind_checks("if walk.classes is None: x = clf.classes or ()"))
     assert not list(kind_checks("def is_translation(self): return self.task.is_translation"))
-    assert page("ui.pages.head.maps") == "pages.head"
+    assert page("ui.pages.runs.steps") == "pages.runs"
     assert page("ui.shell.state") == "shell"
 
 

@@ -119,7 +119,6 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "src", tree / "src", ignore=CODE)
     data = Path("src", "headviz", "demo", "data")
     (tree / data).symlink_to(ROOT / data)
-    shutil.copytree(ROOT / "src/headviz/ui/pages/data", tree / "src/headviz/ui/pages/data", dirs_exist_ok=True)
     shutil.copytree(ROOT / "pages", tree / "pages")
     pages = ("README.md", "docs/readme_tables.py", "docs/tables.md", "docs/families.md")
     for name in ("app.py", "pyproject.toml", *pages, *(f"tests/{t}" for t in TESTS)):

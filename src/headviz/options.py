@@ -207,7 +207,7 @@ def _pair(text: str) -> tuple[str, Any]:
     """NAME=VALUE, the value as JSON where it is that."""
     name, _, value = text.partition("=")
     if not name or not value:
-        raise argparse.ArgumentTypeError(f"'{short(text)}' is not NAME=VALUE, such as steps=16")
+        raise argparse.ArgumentTypeError(f"'{short(text)}' is not NAME=VALUE: a name, = and its value")
     try:
         return name, json.loads(value)
     except (ValueError, RecursionError):

@@ -18,8 +18,7 @@ from headviz import HeadId, HeadMask, UserError
 from headviz.attribution.alignment import align
 from headviz.commands import patch as patch_command
 from headviz.models.families import FAMILIES
-from headviz.ui.pages.compare.many_pairs import read_pairs
-from headviz.ui.pages.compare.patching import alignment_of
+from headviz.ui.pages.compare.patching import alignment_of, read_pairs
 from support.tiny import tiny_classifier, tiny_model
 
 FAMILY_NAMES = ("bert", "distilbert", "roberta", "electra", "modernbert", "albert")

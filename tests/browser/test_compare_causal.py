@@ -19,21 +19,20 @@ def test_patching_says_what_the_library_finds_and_takes_pairs_from_a_file(
     visit: Open, query: dict[str, str], clf: Any, tmp_path: Path
 ) -> None:
     import headviz
-    from headviz.ui.pages.compare.many_pairs import said as of_many
-    from headviz.ui.pages.compare.patching import said
+    from headviz.ui.pages.compare.patching import pairs_sentence, sentence
 
     v = visit()
     v.go("compare", **query, a=A, b=B, donor=DONOR, tab="Patching", positions="first")
-    v.page.get_by_text(said(headviz.patch(clf, (A, B), (DONOR, B), positions="first")).split(";")[0]).wait_for()
+    v.page.get_by_text(sentence(headviz.patch(clf, (A, B), (DONOR, B), positions="first")).split(";")[0]).wait_for()
     v.settle()
     v.page.get_by_text("The other way").click()
-    v.page.get_by_text(said(headviz.patch(clf, (DONOR, B), (A, B), positions="first")).split(";")[0]).wait_for()
+    v.page.get_by_text(sentence(headviz.patch(clf, (DONOR, B), (A, B), positions="first")).split(";")[0]).wait_for()
     v.settle()
 
     words = ("dog", "cat", "man", "red", "old", "two", "bird", "no")
     texts = [((f"the {a} sleeps", B), (f"the {b} eats", B)) for a in words for b in words]
     try:
-        expected = of_many(headviz.patch_pairs(clf, texts, positions="first"))
+        expected = pairs_sentence(headviz.patch_pairs(clf, texts, positions="first"))
     except UserError as wrong:  # a random model may give all of them one answer
         expected = str(wrong)
     table = tmp_path / "pairs.csv"
@@ -54,12 +53,12 @@ def test_patching_says_what_the_library_finds_and_takes_pairs_from_a_file(
 
 def test_an_edited_alignment_goes_into_the_paths(visit: Open, query: dict[str, str], clf: Any) -> None:
     import headviz
-    from headviz.ui.pages.compare import patching, paths
+    from headviz.ui.pages.compare import patching
 
     v = visit()
     v.go("compare", **query, a=A, b=B, donor=DONOR, tab="Patching")
     first = headviz.patch(clf, (A, B), (DONOR, B))
-    v.page.get_by_text(patching.said(first).split(";")[0]).first.wait_for()
+    v.page.get_by_text(patching.sentence(first).split(";")[0]).first.wait_for()
     v.settle()
     edited = {i: j for i, j in enumerate(first.alignment) if j is not None} | {2: 4}
     table = v.page.locator(".st-key-patch_alignment")
@@ -71,11 +70,11 @@ def test_an_edited_alignment_goes_into_the_paths(visit: Open, query: dict[str, s
     v.page.wait_for_timeout(1500)  # a key that comes before the cell's field has opened is lost
     v.page.keyboard.press("Enter")
     own = headviz.patch(clf, (A, B), (DONOR, B), alignment=edited)
-    assert patching.said(own) != patching.said(first)
-    v.page.get_by_text(patching.said(own).split(";")[0]).first.wait_for()
+    assert patching.sentence(own) != patching.sentence(first)
+    v.page.get_by_text(patching.sentence(own).split(";")[0]).first.wait_for()
     v.settle()
     v.page.get_by_role("button", name="Follow the paths").click()
     found = headviz.paths(clf, [((A, B), (DONOR, B))], alignment=edited)
-    v.page.get_by_text(paths.said(found).split(":")[0]).first.wait_for()
+    v.page.get_by_text(patching.path_sentence(found).split(":")[0]).first.wait_for()
     v.page.locator(".st-key-path_graph .js-plotly-plot").wait_for()
     assert v.page.locator(".st-key-path_graph .scatterlayer .trace").count() > 1

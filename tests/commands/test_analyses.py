@@ -8,10 +8,12 @@ import pytest
 
 import headviz
 from headviz import HeadMask
-from headviz.analyses.analysis import Analysis, Option, Table, View
+from headviz.analyses.analysis import Analysis, Option
 from headviz.analyses.catalogue import ANALYSES
 from headviz.cli import main
 from headviz.commands.analyse import named
+from headviz.display.table import Table
+from headviz.display.views import View
 from headviz.results import Result
 from headviz.ties import lowest
 from support.command import call, mistake

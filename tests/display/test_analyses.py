@@ -10,7 +10,6 @@ from headviz import HeadMask
 from headviz.analyses import ablation, by_slice, cross_dataset, pruning_curve, redundant
 from headviz.analyses.ablation import Ablation
 from headviz.analyses.all_but_one import AllButOne, BestHead
-from headviz.analyses.analysis import Picture, Table
 from headviz.analyses.by_slice import BySlice, SliceCost
 from headviz.analyses.catalogue import ANALYSES, figure
 from headviz.analyses.common import Subject
@@ -24,6 +23,8 @@ from headviz.analyses.scatter import Scatter
 from headviz.analyses.speed import Speed, SpeedRow
 from headviz.display.figures.heads import relation_map
 from headviz.display.figures.style import write_html
+from headviz.display.table import Table
+from headviz.display.views import Picture
 from headviz.heads import HeadId
 from headviz.statistics.significance import benjamini_hochberg
 

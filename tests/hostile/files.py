@@ -185,7 +185,7 @@ def upload_case(draw: random.Random, place: Place) -> Case:
     called = draw.choice([*WORDS, "../../x.csv", "a\\b.csv", "\0.csv"])
 
     def run() -> None:
-        from headviz.ui.pages.data import source
+        from headviz.ui.pages import data
         from headviz.ui.shell import uploads
 
         own = random.Random(seed)
@@ -193,7 +193,7 @@ def upload_case(draw: random.Random, place: Place) -> Case:
         kept = uploads.keep_upload(damaged(body, own) if own.random() < 0.5 else body, kind, called)
         assert uploads.uploads()[kept].parent == uploads.uploads_folder()
         with uploads.naming():
-            columns = source.peek(kept, kind)
-        source.guess_label(columns)
+            columns = data.peek(kept, kind)
+        data.guess_label(columns)
 
     return Case("upload", f"{kind!r} called {called[:80]!r}, seed {seed}", run)

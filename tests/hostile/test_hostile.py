@@ -114,7 +114,7 @@ def wrong_line(text: str) -> str:
 
 
 def check(count: int, seed: int, place: Place, outside: list[str]) -> None:
-    for module in ("pyarrow.parquet", "headviz.ui.pages.data.source", *(cli.COMMANDS[c].module for c in COMMANDS)):
+    for module in ("pyarrow.parquet", "headviz.ui.pages.data", *(cli.COMMANDS[c].module for c in COMMANDS)):
         import_module(module)  # imports are slow on a busy machine, and are not what is timed
     clf = headviz.load(place.model)
     start = time.perf_counter()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headviz.ui.shell.guard import host_allowed
+from headviz.ui.shell.server import host_allowed
 from support.server import serve
 
 # A module that every Python of the server loads at its start: it writes down each name that is looked up and each

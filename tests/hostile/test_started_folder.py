@@ -24,8 +24,8 @@ OPTIONS = """
 import json, sys
 from streamlit import config
 config._main_script_path = sys.argv[1]
-from headviz.ui.shell import guard
-guard.begin()
+from headviz.ui.shell import server
+server.begin()
 found = {name: option.value for name, option in config.get_config_options().items()}
 print(json.dumps(found, default=str))
 """

@@ -72,7 +72,7 @@ def nothing_recorded(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReq
 def nothing_in_the_background(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """The first page measures no costs by itself, unless a test is about that; a thread would outlive the tests."""
     if "costs_measured" not in request.fixturenames:
-        monkeypatch.setattr("headviz.ui.parts.cost.compute", lambda view: None)
+        monkeypatch.setattr("headviz.ui.parts.scoring.compute_costs", lambda view: None)
     if "computed_ahead" not in request.fixturenames:
         monkeypatch.setattr("headviz.ui.parts.measure.ahead", lambda *given: None)
 
@@ -100,7 +100,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("headviz.runs.queue.dispatch", lambda *_, **__: None)
     monkeypatch.setattr("headviz.runs.service.dispatch", lambda *_, **__: None)
-    monkeypatch.setattr("headviz.ui.pages.runs.actions.this_user", lambda: ME)
+    monkeypatch.setattr("headviz.ui.pages.runs.listing.this_user", lambda: ME)
     return tmp_path / "home"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headviz.ui.parts import cost, scoring
+from headviz.ui.parts import scoring
 from headviz.ui.shell import jobs
 
 
@@ -26,19 +26,19 @@ def test_costs_are_measured_without_being_asked_for(open_page: Callable[..., Any
     assert not job.error
     app = app.run()
     assert not app.exception
-    found = cost.table(view)
+    found = scoring.costs(view)
     assert found is not None
     assert found.score == "ablation"
     clf = loaders.classifier(view)
     exact = headviz.score_heads(clf, scoring.sample(view, clf), "ablation")
     assert (found.values == exact.values).all()
-    assert cost.ordering(view) is found
+    assert scoring.ordering(view) is found
     open_page("heads", samples="12", seed="3")  # more are asked for: the costs are measured again
     more = jobs.find(("cost", *scoring.key_of(replace(view, samples=12), "ablation")))
     assert more is not None
     assert more.finished.wait(120)
     assert not more.error
-    assert cost.table(view).samples == 12
+    assert scoring.costs(view).samples == 12
     board = open_page("masklab", samples="8", seed="3")
     assert any("lowest by ablation" in b.label for b in board.button)
     # costs in loss are read from the same answers, so they need no click

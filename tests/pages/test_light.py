@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from support.loaded import loaded_by
+
 ROOT = Path(__file__).resolve().parents[2]
 
 SCRIPT = """
@@ -37,3 +39,11 @@ def test_the_first_page_is_drawn_before_torch_is_there(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip().endswith("light")
+
+
+def test_no_page_loads_torch_before_it_needs_it() -> None:
+    """Parts of pages import at their top; what loads torch or pandas they import in the functions that need it."""
+    folder = ROOT / "src" / "headviz" / "ui"
+    modules = [".".join(("headviz.ui", *p.relative_to(folder).with_suffix("").parts)) for p in folder.rglob("*.py")]
+    code = "from importlib import import_module\n" + "\n".join(f"import_module({name!r})" for name in modules)
+    assert loaded_by(code, "torch", "transformers", "pandas", "captum", "sklearn") == []

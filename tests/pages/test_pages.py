@@ -245,7 +245,7 @@ def test_the_line_on_top_counts_the_examples_there_are(open_page: Callable[..., 
 @pytest.mark.slow
 def test_a_shipped_model_brings_the_task_that_fits_it() -> None:
     import headviz
-    from headviz.ui.pages.data.source import fitting_task
+    from headviz.ui.pages.data import fitting_task
     from headviz.ui.shell.view import View
 
     translator = headviz.load("demo-translation")

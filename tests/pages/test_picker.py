@@ -18,9 +18,9 @@ def menu(app: Any) -> Any:
 
 
 def test_folders_below_the_allowed_roots_are_listed(open_page: Callable[..., Any], studio_folder: Path) -> None:
-    from headviz.ui.pages.data import picker
+    from headviz.ui.pages import data
 
-    picker.found_folders.clear()
+    data.found_folders.clear()
     app = open_page("data", **DEMO)
     assert str(studio_folder / "model") in menu(app).options
 
@@ -62,7 +62,6 @@ def test_names_stay_with_their_model(
     open_page: Callable[..., Any], studio_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The menu and Compare took the names along to a model that has its own; a copy without names keeps them."""
-    from headviz.ui.pages.data import picker
 
     folder = numbered(studio_folder)
     names = ("neutral", "entailment", "contradiction")
@@ -71,7 +70,7 @@ def test_names_stay_with_their_model(
     (refused,) = open_page("compare", **named, other=str(folder.with_name("model"))).error
     assert "has the classes" in refused.value
     asked: list[Any] = []
-    monkeypatch.setattr(picker, "try_model", lambda view, wanted: asked.append(wanted))
+    monkeypatch.setattr("headviz.ui.pages.data.try_model", lambda view, wanted: asked.append(wanted))
     app = open_page("data", **named)
     assert app.session_state["headviz"].view.class_names == names
     menu(app).set_value("demo").run()

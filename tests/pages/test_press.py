@@ -62,7 +62,7 @@ def hub(studio_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", made.file)
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", made.cached)
     from headviz.ui.shell import loaders
-    from headviz.ui.shell.memo import Memo
+    from headviz.ui.shell.job import Memo
 
     for name in ("_models", "_datasets"):
         monkeypatch.setattr(loaders, name, Memo(4))

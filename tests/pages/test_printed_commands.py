@@ -142,7 +142,7 @@ def test_heads_before_fine_tuning(open_page: Callable[..., Any], view: dict[str,
 
 
 def test_head(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    from headviz.ui.pages.head.relation import verdict
+    from headviz.ui.pages.head import verdict
 
     app = open_page("head", **view, head="1.2")
     python, command = printed(app)

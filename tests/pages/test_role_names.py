@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headviz.ui.pages.heads import grids
+from headviz.ui.pages import heads
 from headviz.ui.parts import abilities
 
 
@@ -16,13 +16,13 @@ def test_roles_are_named_on_the_grid_once_they_are_measured(
 ) -> None:
     monkeypatch.setattr(abilities, "_looks", {})
     drawn: list[dict[str, Any]] = []
-    real = grids.show.head_grid
+    real = heads.show.head_grid
 
     def noted(key: str, present: Any, values: Any, **more: Any) -> None:
         drawn.append(more)
         real(key, present, values, **more)
 
-    monkeypatch.setattr(grids.show, "head_grid", noted)
+    monkeypatch.setattr(heads.show, "head_grid", noted)
     small = {"limit": "12", "samples": "4"}
     assert not open_page("heads", **small).exception
     assert all("looks at" not in one["tips"] for one in drawn)

@@ -230,7 +230,7 @@ def test_the_model_is_saved_below_an_allowed_folder_only(
 
 def test_a_name_alone_is_a_folder_of_the_dashboard_s_own(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from headviz.errors import UserError
-    from headviz.ui.pages.runs.take_away import target
+    from headviz.ui.pages.runs.models import target
 
     monkeypatch.chdir(Path(__file__).parent)  # an allowed root, where nothing is meant to land by chance
     assert target(" small ") == (home / "models" / "small").resolve()
@@ -404,13 +404,13 @@ def test_an_ablation_run_opens_on_analyses_without_computing_it_again(
 ) -> None:
     run = runs.put("done", *kinds(studio_folder)["ablation"])
     app = open_page("runs", run=run, limit="12")
-    table = next(d.value for d in app.dataframe if "cost" in d.value.columns)
+    table = next(d.value for d in app.dataframe if "cost [95 %]" in d.value.columns)
     monkeypatch.setattr("headviz.analyses.ablation.ablate", None)  # would fail
     app = press(app, "run_analyses")
     assert not app.exception
     assert "Analyses" in [t.value for t in app.title]
     assert not list(app.error), [e.value for e in app.error]
-    shown = next(d.value for d in app.dataframe if "cost" in d.value.columns)
+    shown = next(d.value for d in app.dataframe if "cost [95 %]" in d.value.columns)
     assert shown.equals(table)
 
 

@@ -118,7 +118,7 @@ def test_a_column_is_declared_once_and_shown_everywhere(view, monkeypatch):
     from headviz.display.table import Column
     from headviz.notebook.display import html
     from headviz.runs import tables
-    from headviz.ui.pages.runs import figures
+    from headviz.ui.pages.runs import steps
 
     declared = tables.step_columns
     added = Column("laps", "{:.1f} laps".format, lambda s: 7.25 * (s["sparsity"] + 1), "how often", name="laps_run")
@@ -131,8 +131,8 @@ def test_a_column_is_declared_once_and_shown_everywhere(view, monkeypatch):
     assert [row["laps_run"] for row in csv.DictReader(io.StringIO(run_csv(run)))] == ["7.25", "10.875"]
     drawn: dict[str, object] = {}
     monkeypatch.setattr(page.st, "dataframe", lambda styled, **more: drawn.update(styled=styled, **more))
-    monkeypatch.setattr(page, "downloads", lambda header, rows, *more: drawn.update(files=header))
-    figures.table(run)
+    monkeypatch.setattr(page, "downloads", lambda made, record: drawn.update(files=made.for_files()[0]))
+    steps.models_table(run)
     assert list(drawn["styled"].data["laps"]) == [7.25, 10.875]
     assert "10.9 laps" in drawn["styled"].to_html()
     assert drawn["column_config"]["laps"]["help"] == "how often"

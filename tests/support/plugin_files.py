@@ -28,7 +28,9 @@ FAMILIES = [bert_like("RoCBERT", "roc_bert", pooled, tiny=TINY)]
 ANALYSIS = """
 from dataclasses import dataclass
 
-from headviz.analyses.analysis import Analysis, Option, Table, View
+from headviz.analyses.analysis import Analysis, Option
+from headviz.display.table import Table
+from headviz.display.views import View
 from headviz.results import Result
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headviz.ui.shell.address import Addressed
+from headviz.ui.shell.server import Addressed
 
 PAGE = b"<html><head><title>x</title></head><body></body></html>"
 

@@ -12,7 +12,7 @@ pytest.importorskip("streamlit")
 from headviz.analyses.catalogue import ANALYSES
 from headviz.heads import HeadMask
 from headviz.models.stand_in import StandIn
-from headviz.ui.pages.analyses import section
+from headviz.ui.pages import analyses
 from headviz.ui.shell import loaders
 from headviz.ui.shell.view import View
 
@@ -24,5 +24,5 @@ def test_an_analysis_says_itself_whether_it_takes_several_draws(monkeypatch: Any
     mine: Any = replace(ANALYSES["redundant"], name="mine", over_draws=over_draws)
     drawn = StandIn("resample", draws=5)
     clf: Any = object()
-    section.FromPage(mine, clf, clf, View(), HeadMask.full(2, 2), {}, drawn).on(clf)
+    analyses.FromPage(mine, clf, clf, View(), HeadMask.full(2, 2), {}, drawn).on(clf)
     assert [one.draws for one in seen] == [draws]

@@ -9,7 +9,7 @@ import pytest
 
 CODE = """
 import time, torch
-from headviz.ui.shell.background import ending, in_background
+from headviz.ui.shell.job import ending, in_background
 begun = []
 def work():
     weight = torch.eye(64)

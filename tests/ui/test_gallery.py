@@ -9,24 +9,24 @@ import pytest
 
 pytest.importorskip("streamlit")
 
-from headviz.ui.pages.head import gallery
+from headviz.ui.pages import head
 
 
 def test_a_title_that_does_not_fit_ends_with_dots() -> None:
-    assert gallery.title("L6·H7 0.14 own text") == "L6·H7 0.14 own text"
-    assert gallery.title("L6·H7 0.14 relative-clause") == "L6·H7 0.14 relative-c…"
+    assert head.title("L6·H7 0.14 own text") == "L6·H7 0.14 own text"
+    assert head.title("L6·H7 0.14 relative-clause") == "L6·H7 0.14 relative-c…"
 
 
 @pytest.mark.parametrize(
     ("shown", "known", "said"), [(24, 144, "24 of 144 heads"), (12, 12, "all 12 heads"), (1, 1, "the one head")]
 )
 def test_it_says_how_many_heads_it_leaves_out(shown: int, known: int, said: str) -> None:
-    assert gallery.how_many(shown, known) == said
+    assert head.how_many(shown, known) == said
 
 
 def test_a_word_that_is_not_in_the_text_sorts_nothing() -> None:
     found: Any = SimpleNamespace(tokens=["[CLS]", "the", "dog", "the", "##s", "[SEP]"])
-    assert gallery.missing(found, "") == gallery.missing(found, "Dog") == gallery.missing(found, "s cat") == ""
-    assert gallery.missing(found, "cat") == (
+    assert head.missing(found, "") == head.missing(found, "Dog") == head.missing(found, "s cat") == ""
+    assert head.missing(found, "cat") == (
         "This text has no token “cat”. Search for one of: [CLS], the, dog, ##s, [SEP]."
     )

@@ -227,7 +227,7 @@ def test_one_computes_at_a_time_and_what_was_asked_for_last_goes_first(be: Any) 
 
 
 def test_time_left_counts_only_what_is_work() -> None:
-    from headviz.ui.shell.turns import Turn
+    from headviz.ui.shell.job import Turn
 
     turn = Turn()
     turn._since = time.monotonic()

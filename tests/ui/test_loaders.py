@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("streamlit")
 
 from headviz.errors import ModelError
-from headviz.ui.pages.compare import other_models
+from headviz.ui.pages.compare import answers
 from headviz.ui.shell import loaders
 from headviz.ui.shell.view import View
 
@@ -25,4 +25,4 @@ def test_where_classes_are_needed_a_translation_model_is_refused_in_words() -> N
 def test_a_translation_model_beside_a_classifier_is_refused_in_words() -> None:
     like = loaders.classifier(replace(View(), device="cpu"))
     with pytest.raises(ModelError, match="has no classes"):
-        other_models.load(replace(View(), other="demo-translation", device="cpu"), like)
+        answers.other_model(replace(View(), other="demo-translation", device="cpu"), like)

@@ -11,11 +11,9 @@ import pytest
 pytest.importorskip("streamlit")
 
 from headviz.heads import HeadId, HeadMask
-from headviz.ui.pages.compare import answering
-from headviz.ui.pages.compare import attention_shift as moved
-from headviz.ui.pages.compare import many_texts as many
-from headviz.ui.pages.head import relation as onehead
-from headviz.ui.parts import answers as doubts
+from headviz.ui.pages import head
+from headviz.ui.pages.compare import answers
+from headviz.ui.pages.compare.heads import largest_change
 from support.tiny import tiny_classifier
 
 LABELS = ("no", "yes")
@@ -32,8 +30,8 @@ LABELS = ("no", "yes")
         ("fine\nfirst\tsecond", False, {1: ("fine", "")}, ["Line 2 has a tab"]),
     ],
 )
-def test_lines_are_read_one_by_one(raw: str, paired: bool, lines: many.Lines, wrong: list[str]) -> None:
-    found, said = many.read_lines(raw, paired)
+def test_lines_are_read_one_by_one(raw: str, paired: bool, lines: answers.Lines, wrong: list[str]) -> None:
+    found, said = answers.read_lines(raw, paired)
     assert found == lines
     assert len(said) == len(wrong)
     assert all(s.startswith(w) for s, w in zip(said, wrong, strict=True))
@@ -50,28 +48,28 @@ def test_lines_are_read_one_by_one(raw: str, paired: bool, lines: many.Lines, wr
     ids=["utf-8", "with a mark", "utf-16", "no text"],
 )
 def test_files_of_text(content: bytes, read: str | None) -> None:
-    assert many.read_text(content) == read
+    assert answers.read_text(content) == read
 
 
 def test_one_bad_line_does_not_cost_the_others_their_answers() -> None:
     clf = tiny_classifier("bert", layers=2, heads=2)
-    given = [answering.Column("full model", clf, HeadMask.full(2, 2))]
+    given = [answers.Column("full model", clf, HeadMask.full(2, 2))]
     lines = {1: ("a dog sleeps", "a cat runs"), 4: ("日本 ☃", "a cat runs"), 5: ("the dog", "a cat")}
-    found = many._answers(lines, True, given, lambda done, total: None, lambda: False)
-    alone = [answering.answer(clf, [lines[i][0]], [lines[i][1]], given[0].mask)[0] for i in (1, 5)]
+    found = answers._many_answers(lines, True, given, lambda done, total: None, lambda: False)
+    alone = [answers.answer(clf, [lines[i][0]], [lines[i][1]], given[0].mask)[0] for i in (1, 5)]
     assert np.allclose(found.values[0][[0, 2]], alone, atol=1e-6)
     assert np.isnan(found.values[0][1]).all()
     assert len(found.wrong) == 1
     assert found.wrong[0].startswith("Line 4: ")
-    _, rows, _ = many.many_rows(lines, True, given * 2, found.values * 2, clf.labels)
+    _, rows, _ = answers.many_rows(lines, True, given * 2, found.values * 2, clf.labels)
     assert [(row[0], row[-1]) for row in rows] == [(1, "same"), (4, "not answered"), (5, "same")]
 
 
 def test_what_is_remarked_of_one_text_is_remarked_of_many() -> None:
     clf = tiny_classifier("bert", layers=2, heads=2)
-    given = [answering.Column("full model", clf, HeadMask.full(2, 2))]
+    given = [answers.Column("full model", clf, HeadMask.full(2, 2))]
     lines = {1: ("a dog sleeps", "a cat runs"), 3: ("the dog " * 400, "a cat runs")}
-    found = many._answers(lines, True, given, lambda done, total: None, lambda: False)
+    found = answers._many_answers(lines, True, given, lambda done, total: None, lambda: False)
     assert len(found.remarks) == 1
     assert found.remarks[0].startswith("Line 3 is longer than the model's")
 
@@ -80,41 +78,36 @@ def test_rows_say_the_answer_its_probability_and_the_change() -> None:
     columns: Any = [SimpleNamespace(name="full model"), SimpleNamespace(name="mask")]
     values = [np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[0.3, 0.7], [0.1, 0.9]])]
     lines = {1: ("a", ""), 3: ("b", "")}
-    header, rows, changed = many.many_rows(lines, False, columns, values, LABELS)
+    header, rows, changed = answers.many_rows(lines, False, columns, values, LABELS)
     assert changed == 1
     assert header == ["line", "text", "full model", "mask", "change"]
     assert rows == [[1, "a", "no 0.90", "yes 0.70", "no → yes"], [3, "b", "yes 0.80", "yes 0.90", "same"]]
-    header, rows, _ = many.many_rows({1: ("a", "b")}, True, columns, values, LABELS)
+    header, rows, _ = answers.many_rows({1: ("a", "b")}, True, columns, values, LABELS)
     assert header[:3] == ["line", "text", "pair"]
     assert (rows[0][:3], len(rows[0])) == ([1, "a", "b"], len(header))
-    alone = many.many_rows(lines, False, columns[:1], values[:1], LABELS)
+    alone = answers.many_rows(lines, False, columns[:1], values[:1], LABELS)
     assert alone == (["line", "text", "full model"], [[1, "a", "no 0.90"], [3, "b", "yes 0.80"]], 0)
 
 
 def test_a_class_whose_name_has_an_arrow_is_no_change() -> None:
     columns: Any = [SimpleNamespace(name="full model"), SimpleNamespace(name="mask")]
     values = [np.array([[0.9, 0.1]]), np.array([[0.7, 0.3]])]
-    _, rows, changed = many.many_rows({1: ("a → b", "")}, False, columns, values, ("a→b", "b→a"))
+    _, rows, changed = answers.many_rows({1: ("a → b", "")}, False, columns, values, ("a→b", "b→a"))
     assert (rows[0][-1], changed) == ("same", 0)
 
 
 def test_no_two_columns_have_one_name() -> None:
     names = ["full model", "text", "full model", "full model (2)"]
-    assert answering.distinct(names, answering.TAKEN) == [
-        "full model",
-        "text (2)",
-        "full model (2)",
-        "full model (2) (2)",
-    ]
+    assert answers.distinct(names, answers.TAKEN) == ["full model", "text (2)", "full model (2)", "full model (2) (2)"]
 
 
 def test_the_connection_that_changes_most_is_named() -> None:
     before = np.full((3, 3), 1 / 3)
     after = before.copy()
     after[0] = [0.1, 0.1, 0.8]
-    said = moved.largest_change(HeadId(1, 2), ["a", "b", "a"], before, after).replace("\\", "")
+    said = largest_change(HeadId(1, 2), ["a", "b", "a"], before, after).replace("\\", "")
     assert said == "L1·H2: “a” (1 of 2) looks more at “a” (2 of 2) than without the mask, 0.80 instead of 0.33."
-    assert moved.largest_change(HeadId(1, 2), ["a", "b", "a"], before, before) == (
+    assert largest_change(HeadId(1, 2), ["a", "b", "a"], before, before) == (
         "L1·H2 looks where it looks without the mask."
     )
 
@@ -124,26 +117,10 @@ def test_a_heads_sentence_says_what_its_strongest_connections_carry() -> None:
     attention[0, :5] = [0.9, 0.8, 0.7, 0.6, 0.5]
     attribution[0, :2] = [0.5, -0.25]
     attribution[9, 9] = 0.25
-    assert onehead.verdict(HeadId(3, 5), attention, attribution) == (
+    assert head.verdict(HeadId(3, 5), attention, attribution) == (
         "The 5 connections that L3·H5 attends to most carry 75 % of its attribution; 5 random ones would carry 5 %."
     )
-    assert "contributes nothing" in onehead.verdict(HeadId(3, 5), attention, 0 * attribution)
-
-
-@pytest.mark.parametrize(
-    ("values", "before", "said"),
-    [
-        ([0.9, 0.06, 0.04], None, ""),
-        ([0.49, 0.41, 0.10], None, "uncertain: no class reaches one half"),
-        ([0.40, 0.35, 0.25], None, "near chance (0.33 each): the model does not know"),
-        ([0.40, 0.35, 0.25], [0.9, 0.06, 0.04], "near chance (0.33 each): the model no longer knows"),
-        ([0.40, 0.35, 0.25], [0.45, 0.35, 0.2], "near chance (0.33 each): the model does not know"),
-        ([0.55, 0.45], None, "near chance (0.50 each): the model does not know"),
-        ([0.65, 0.35], None, ""),
-    ],
-)
-def test_an_unsure_answer_is_called_unsure(values: list[float], before: list[float] | None, said: str) -> None:
-    assert doubts.doubt(values, before=before) == said
+    assert "contributes nothing" in head.verdict(HeadId(3, 5), attention, 0 * attribution)
 
 
 def test_a_tables_p_column_is_written_so_and_stays_a_number(scanned_once: None) -> None:
@@ -153,9 +130,10 @@ def test_a_tables_p_column_is_written_so_and_stays_a_number(scanned_once: None) 
     from streamlit.testing.v1 import AppTest
 
     def page() -> None:
+        from headviz.display.table import Table
         from headviz.ui.shell import show
 
-        show.table(["metric", "full", "p"], [["accuracy", 0.9, 5.8e-11], ["f1", 0.8, 0.0321]], "t")
+        show.table(Table("t", ("metric", "full", "p"), [["accuracy", 0.9, 5.8e-11], ["f1", 0.8, 0.0321]]))
 
     app = AppTest.from_function(page, default_timeout=60).run()
     assert not app.exception
@@ -172,12 +150,13 @@ def test_zeros_are_blank_in_wide_tables_only() -> None:
     from streamlit.testing.v1 import AppTest
 
     def page() -> None:
+        from headviz.display.table import Table
         from headviz.ui.shell import show
 
         names = ["head", *"abcdefgh"]
         rows = [["L0·H0", 0.0, 1.5, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0], ["L0·H1", 0.0, 0.5, 0.0, 0.25, 0.0, 0.0, 0.0, 3.0]]
-        show.table(names, rows, "wide")
-        show.table(names[:4], [row[:4] for row in rows], "narrow")
+        show.table(Table("wide", names, rows))
+        show.table(Table("narrow", names[:4], [row[:4] for row in rows]))
 
     app = AppTest.from_function(page, default_timeout=60).run()
     assert not app.exception
@@ -186,4 +165,5 @@ def test_zeros_are_blank_in_wide_tables_only() -> None:
     assert list(drawn["a"]) == ["", ""]
     assert list(drawn["d"]) == ["", "0.25"]
     assert list(wide.value["a"]) == [0.0, 0.0]
-    assert not narrow.proto.arrow_data.HasField("styler")
+    drawn = pa.ipc.open_stream(BytesIO(narrow.proto.arrow_data.styler.display_values)).read_pandas()
+    assert list(drawn["a"]) == ["0", "0"]

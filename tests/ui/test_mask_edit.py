@@ -8,7 +8,7 @@ import pytest
 from headviz.errors import MaskError
 from headviz.heads import HeadId, HeadMask
 from headviz.storage.exchange import mask_from_text, mask_json
-from headviz.ui.shell import mask_edit as maskedit
+from headviz.ui.shell import mask_edit
 from headviz.ui.shell.mask_edit import History
 
 FULL = HeadMask.full(3, 4)
@@ -37,10 +37,10 @@ def test_pushing_the_same_keeps_redo() -> None:
 
 def test_history_is_bounded() -> None:
     h = History()
-    for i in range(3 * maskedit.DEPTH):
+    for i in range(3 * mask_edit.DEPTH):
         h = h.push(str(i))
-    assert len(h.past) == maskedit.DEPTH
-    assert h.undo().present == str(3 * maskedit.DEPTH - 2)
+    assert len(h.past) == mask_edit.DEPTH
+    assert h.undo().present == str(3 * mask_edit.DEPTH - 2)
 
 
 @pytest.mark.parametrize("first_click_arrived", [True, False])
@@ -60,45 +60,45 @@ def test_a_double_click_back_to_its_base_is_no_edit() -> None:
 
 
 def test_places_from_the_browser() -> None:
-    mask = maskedit.from_indices([0, 7, 11], 3, 4)
+    mask = mask_edit.from_indices([0, 7, 11], 3, 4)
     assert mask.off == (HeadId(0, 0), HeadId(1, 3), HeadId(2, 3))
 
 
 @pytest.mark.parametrize("bad", [12, -1, "3", None, 1.0, True, [0]])
 def test_places_outside_the_grid_are_refused(bad: object) -> None:
     with pytest.raises(MaskError, match="3×4"):
-        maskedit.from_indices([bad], 3, 4)
+        mask_edit.from_indices([bad], 3, 4)
 
 
 def test_lowest_k_counts_from_the_full_model() -> None:
     values = [[float(4 * layer + h) for h in range(4)] for layer in range(3)]
-    mask = maskedit.off_to_count(values, 3, FULL)
+    mask = mask_edit.off_to_count(values, 3, FULL)
     assert mask.off == (HeadId(0, 0), HeadId(0, 1), HeadId(0, 2))
 
 
 def test_lowest_k_leaves_removed_heads_alone() -> None:
     values = [[float(4 * layer + h) for h in range(4)] for layer in range(3)]
     present = FULL.without([(0, 0), (0, 1)])
-    assert maskedit.off_to_count(values, 2, present).off == (HeadId(0, 2), HeadId(0, 3))
+    assert mask_edit.off_to_count(values, 2, present).off == (HeadId(0, 2), HeadId(0, 3))
     with pytest.raises(MaskError, match="10"):
-        maskedit.off_to_count(values, 11, present)
+        mask_edit.off_to_count(values, 11, present)
 
 
 def test_the_lowest_of_equal_heads_are_drawn_and_said() -> None:
     values = np.zeros((3, 4))
     values[2, 3], values[2, 2], values[2, 1] = -1.0, 5.0, np.nan
-    picked = maskedit.off_to_count(values, 4, FULL)
-    assert picked == maskedit.off_to_count(values, 4, FULL)
+    picked = mask_edit.off_to_count(values, 4, FULL)
+    assert picked == mask_edit.off_to_count(values, 4, FULL)
     assert HeadId(2, 3) in picked.off
     assert not {HeadId(2, 2), HeadId(2, 1)} & set(picked.off)
     assert set(picked.off) != {HeadId(2, 3), HeadId(0, 0), HeadId(0, 1), HeadId(0, 2)}
-    assert maskedit.tie_at(values, 4, FULL) == "3 of the 4 are drawn from 9 heads with the same value."
-    assert not any(maskedit.tie_at(values, count, FULL) for count in (0, 1, 10, 11, 12))
+    assert mask_edit.tie_at(values, 4, FULL) == "3 of the 4 are drawn from 9 heads with the same value."
+    assert not any(mask_edit.tie_at(values, count, FULL) for count in (0, 1, 10, 11, 12))
 
 
 def test_random_is_exact_seeded_and_among_those_there() -> None:
     present = FULL.without([(1, 1)])
-    one, same, other = (maskedit.off_at_random(5, present, seed) for seed in (1, 1, 2))
+    one, same, other = (mask_edit.off_at_random(5, present, seed) for seed in (1, 1, 2))
     assert one == same != other
     assert len(one.off) == 5
     assert HeadId(1, 1) not in one.off
@@ -107,10 +107,10 @@ def test_random_is_exact_seeded_and_among_those_there() -> None:
 def test_inverting_twice_is_nothing_and_spares_removed_heads() -> None:
     present = FULL.without([(1, 1)])
     mask = FULL.without([(0, 0), (2, 2)])
-    once = maskedit.inverted(mask, present)
+    once = mask_edit.inverted(mask, present)
     assert len(once.off) == 12 - 1 - 2
-    assert maskedit.inverted(once, present) == mask
-    named = maskedit.inverted(FULL.without([(1, 1), (0, 0)]), present)  # a link may name a head that is not there
+    assert mask_edit.inverted(once, present) == mask
+    named = mask_edit.inverted(FULL.without([(1, 1), (0, 0)]), present)  # a link may name a head that is not there
     assert (1, 1) not in named.off
     assert len(named.off) == 12 - 1 - 1
 
@@ -177,9 +177,9 @@ def test_heads_may_be_named_by_their_stack() -> None:
 
 
 def test_named_masks() -> None:
-    saved = maskedit.save_named({}, "  taylor   50 % ", MASK)
+    saved = mask_edit.save_named({}, "  taylor   50 % ", MASK)
     assert saved == {"taylor 50 %": MASK.hex}
-    assert maskedit.save_named(saved, "taylor 50 %", FULL) == {"taylor 50 %": FULL.hex}
+    assert mask_edit.save_named(saved, "taylor 50 %", FULL) == {"taylor 50 %": FULL.hex}
     for bad in ("", "   ", "x" * 61):
         with pytest.raises(MaskError):
-            maskedit.save_named(saved, bad, MASK)
+            mask_edit.save_named(saved, bad, MASK)

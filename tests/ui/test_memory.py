@@ -7,50 +7,49 @@ import platform
 import pytest
 
 from headviz.errors import OptionError
-from headviz.ui.shell import memory
-from headviz.ui.shell.freed import give_back
-from headviz.ui.shell.memo import Memo
+from headviz.ui.shell import loaders
+from headviz.ui.shell.job import Memo, give_back
 
 
 @pytest.fixture
 def process(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """A process of 3 GiB with two things of 1 GiB that can go."""
-    held: dict[str, object] = {"away": ["1 evaluation", "2 models"], "taken": 3 * memory.GIB, "said": []}
+    held: dict[str, object] = {"away": ["1 evaluation", "2 models"], "taken": 3 * loaders.GIB, "said": []}
 
     def put_away() -> str:
         if not held["away"]:
             return ""
-        held["taken"] -= memory.GIB
+        held["taken"] -= loaders.GIB
         return held["away"].pop(0)
 
-    monkeypatch.setattr(memory, "put_away", put_away)
-    monkeypatch.setattr(memory, "taken", lambda: held["taken"])
-    monkeypatch.setattr(memory.state, "notify", held["said"].append)
-    monkeypatch.setenv(memory.LIMIT, "4")
+    monkeypatch.setattr(loaders, "put_away", put_away)
+    monkeypatch.setattr(loaders, "memory_taken", lambda: held["taken"])
+    monkeypatch.setattr(loaders.state, "notify", held["said"].append)
+    monkeypatch.setenv(loaders.LIMIT, "4")
     return held
 
 
 def test_only_as_much_goes_as_is_needed_and_the_page_says_so(process: dict[str, object]) -> None:
-    memory.make_room(memory.GIB, "a text of 300 tokens")
+    loaders.make_room(loaders.GIB, "a text of 300 tokens")
     assert process["said"] == []
-    memory.make_room(3 * memory.GIB // 2, "a text of 512 tokens")
+    loaders.make_room(3 * loaders.GIB // 2, "a text of 512 tokens")
     assert process["said"] == ["To make room for a text of 512 tokens, 1 evaluation used before went from memory."]
     assert process["away"] == ["2 models"]
 
 
 def test_what_never_fits_is_refused_before_it_starts(process: dict[str, object]) -> None:
     with pytest.raises(OptionError, match=r"A text of 512 tokens needs about 3.5 GiB, and 1.0 of 4.0 GiB are taken"):
-        memory.make_room(7 * memory.GIB // 2, "a text of 512 tokens")
+        loaders.make_room(7 * loaders.GIB // 2, "a text of 512 tokens")
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can give freed pieces back")
 def test_freed_memory_goes_back_to_the_machine() -> None:
     pieces = [bytearray(2**20 // 10) for _ in range(3000)]  # too small to be given back one by one
-    held = memory.taken()
+    held = loaders.memory_taken()
     last = pieces[-1]  # keeps the heap from shrinking by itself
     del pieces
     give_back()
-    assert memory.taken() < held - 200 * 2**20
+    assert loaders.memory_taken() < held - 200 * 2**20
     assert len(last) == 2**20 // 10
 
 

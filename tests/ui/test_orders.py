@@ -10,8 +10,8 @@ import pytest
 
 from headviz.heads import HeadId
 from headviz.scores import SCORES
-from headviz.ui.pages.heads.orders import clear, interval, sentence
-from headviz.ui.parts import abilities, cost, scoring
+from headviz.ui.pages.orders import clear, interval, sentence
+from headviz.ui.parts import abilities, scoring
 from headviz.ui.shell.view import View, from_address, to_address
 
 
@@ -28,7 +28,7 @@ def test_the_shipped_orders_are_compared_with_the_figures_behind_it() -> None:
     first, second = (scoring.shipped(View(), s, "fine-tuned") for s in ("conductance-spearman", "ablation"))
     assert first is not None
     assert second is not None
-    said = sentence(first, cost.in_points(second), None, abilities.carried(View()))
+    said = sentence(first, scoring.in_points(second), None, abilities.carried(View()))
     r = spearmanr(first.values.ravel(), second.values.ravel()).statistic
     assert f"{r:+.2f}".replace("-", "−") in said
     top = second.ranked()[0]
@@ -101,8 +101,8 @@ def test_the_users_choice_orders_the_heads_else_the_graded_best_else_cost() -> N
     assert from_address(to_address(View(beside="fisher")))[0].order == "fisher"
     assert View(score="ablation-loss", beside="ablation-loss").order == best  # it shows costs and orders nothing
     assert View(score="taylor", beside="ablation-loss").order == "taylor"
-    assert cost.ordering(View()).score == best
-    assert cost.ordering(View(model="another")) is None
+    assert scoring.ordering(View()).score == best
+    assert scoring.ordering(View(model="another")) is None
 
 
 def test_the_demos_heads_are_named_by_the_table_of_its_card() -> None:
@@ -153,8 +153,8 @@ def test_a_table_that_grows_and_costs_that_may_be_noise_are_no_order() -> None:
     assert "which heads" not in said
     noise = replace(table("ablation", values), interval_low=values - 500, interval_high=values + 500)
     assert "rank correlation" not in sentence(agreement, noise, None)
-    assert cost.grey(noise).all()
-    assert cost.grey(agreement) is None
+    assert scoring.grey(noise).all()
+    assert scoring.grey(agreement) is None
     one = np.zeros((12, 12))
     one[3, 5] = 9.0
     found = replace(table("ablation", one), interval_low=one - 3, interval_high=one + 3)

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 import headviz
 from headviz.errors import OptionError, TaskError
-from headviz.ui.shell.refusals import on_page
+from headviz.ui.shell.messages import on_page
 
 SOURCE = Path(headviz.__file__).parent
 # what only the command line says, and what only developers read
@@ -41,7 +41,7 @@ def test_other_brackets_stay(text: str) -> None:
 def _drawn(tone: str) -> AppTest:
     def page(tone: str) -> None:
         from headviz.errors import OptionError
-        from headviz.ui.shell.refusals import refused
+        from headviz.ui.shell.messages import refused
 
         refused(OptionError("Keep *one* head (--keep-per-layer 1, keep_per_layer=1)."), tone)  # type: ignore[arg-type]
 

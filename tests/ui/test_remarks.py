@@ -10,7 +10,7 @@ from support.tiny import tiny_model, tiny_tokenizer
 
 pytest.importorskip("streamlit")
 
-from headviz.ui.parts import remarks
+from headviz.ui.parts import texts
 from headviz.ui.parts.texts import Text
 
 
@@ -32,7 +32,7 @@ def clf() -> Any:
     ],
 )
 def test_it_says_which_text_was_cut(clf: Any, text: str, pair: str, said: str, unsaid: str) -> None:
-    (remark,) = [r for r in remarks.about(clf, Text(text, pair)) if "longer" in r]
+    (remark,) = [r for r in texts.remarks(clf, Text(text, pair)) if "longer" in r]
     assert said in remark
     assert unsaid not in remark
 
@@ -45,32 +45,34 @@ def demo() -> Any:
 
 
 def test_the_demos_unknown_words_are_named(demo: Any) -> None:
-    (remark,) = remarks.about(demo, Text("The blicket is sleeping.", "A zorbled dog sleeps."))
+    (remark,) = texts.remarks(demo, Text("The blicket is sleeping.", "A zorbled dog sleeps."))
     assert "“blicket”, “zorbled”" in remark
-    assert remarks.about(demo, Text("The dog is sleeping.", "A dog sleeps.")) == []
+    assert texts.remarks(demo, Text("The dog is sleeping.", "A dog sleeps.")) == []
 
 
 def test_signs_that_the_demo_does_not_know_are_named_with_what_to_type(demo: Any) -> None:
     curly = Text("The dog didn’t sleep.", "The “dog” slept – for 50 %.")
-    said = " ".join(remarks.about(demo, curly))
+    said = " ".join(texts.remarks(demo, curly))
     assert "does not know the signs ’ “ ” – %" in said
     assert "Type a straight ' for ’, a straight \" for “ and ”, - for –." in said
     assert "didn" not in said
-    (remark,) = remarks.about(demo, Text("The dog didn’t sleep.", None))
+    (remark,) = texts.remarks(demo, Text("The dog didn’t sleep.", None))
     assert "the sign ’, and its answer may change with it. Type a straight ' for ’." in remark
-    assert remarks.about(demo, Text("The dog didn't sleep.", 'The "dog" (or cat) slept; it did well-known!')) == (
-        remarks.about(demo, Text("well known", None))
+    assert texts.remarks(demo, Text("The dog didn't sleep.", 'The "dog" (or cat) slept; it did well-known!')) == (
+        texts.remarks(demo, Text("well known", None))
     )
-    assert remarks.about(demo, Text("The dog didn't sleep.", 'The "dog": it slept, (and it slept)!')) == []
+    assert texts.remarks(demo, Text("The dog didn't sleep.", 'The "dog": it slept, (and it slept)!')) == []
 
 
 def test_many_texts_get_the_remarks_of_one(demo: Any, clf: Any) -> None:
     lines = {1: ("the dog", "a cat"), 2: ("the dog " * 30, "a cat"), 4: ("a cat", "the dog " * 30)}
-    said = remarks.about_many(clf, lines, paired=True)
+    said = texts.remarks_on_many(clf, lines, paired=True)
     assert said[0] == "Lines 2, 4 are longer than the model's 24 tokens; the rest was left out."
-    assert remarks.about_many(clf, {1: lines[1]}, paired=True) == remarks.about(clf, Text(*lines[1]))
-    assert remarks.about_many(clf, {i: (a, "") for i, (a, _) in lines.items()}, paired=False)[0].startswith(
+    assert texts.remarks_on_many(clf, {1: lines[1]}, paired=True) == texts.remarks(clf, Text(*lines[1]))
+    assert texts.remarks_on_many(clf, {i: (a, "") for i, (a, _) in lines.items()}, paired=False)[0].startswith(
         "Line 2 is longer"
     )
-    (said_of_words,) = remarks.about_many(demo, {1: ("A dog sleeps.", ""), 2: ("A blicket sleeps.", "")}, paired=False)
+    (said_of_words,) = texts.remarks_on_many(
+        demo, {1: ("A dog sleeps.", ""), 2: ("A blicket sleeps.", "")}, paired=False
+    )
     assert "“blicket”" in said_of_words

@@ -14,8 +14,8 @@ pytest.importorskip("streamlit")
 from headviz.answers import ANSWERS
 from headviz.attribution.which_head import Moved
 from headviz.heads import HeadId
-from headviz.ui.pages.compare import which_head as culprit
-from headviz.ui.pages.heads import bands
+from headviz.ui.pages import heads
+from headviz.ui.pages.compare.heads import moved_sentence
 from headviz.ui.parts import scoring
 from headviz.ui.shell import loaders
 from headviz.ui.shell.view import View
@@ -26,16 +26,18 @@ LABELS = ("entailment", "neutral", "contradiction")
 def test_no_head_moves_the_answer_unless_it_does_among_all() -> None:
     """It said "0 of 72 heads move the answer. L5·H9 moves it most"."""
     from headviz.attribution.patching_set import PatchingSet
-    from headviz.ui.pages.compare.many_pairs import said
+    from headviz.ui.pages.compare.patching import pairs_sentence
 
     mean = np.array([[0.1, 0.4]])
     found = PatchingSet(mean, mean - 0.2, mean + 0.2, mean, np.array([[0.6, 0.08]]), 3, 0, 1, "all", np.empty((3, 0)))
-    assert said(found) == (
+    assert pairs_sentence(found) == (
         "No head is shown to move the answer with all 2 tested at once (q < .05). L0·H1 has the largest effect: +40 % "
         "of the way [+20 %, +60 %], over 3 pairs; 1 left out, whose answers hardly differ."
     )
     sure = replace(found, q_value=np.array([[0.6, 0.01]]), small=0)
-    assert said(sure).startswith("1 of 2 heads moves the answer (q < .05). L0·H1 has the largest effect: +40 %")
+    assert pairs_sentence(sure).startswith(
+        "1 of 2 heads moves the answer (q < .05). L0·H1 has the largest effect: +40 %"
+    )
 
 
 def test_the_worst_layer_is_named_only_where_it_loses() -> None:
@@ -69,14 +71,14 @@ def test_the_worst_layer_is_named_only_where_it_loses() -> None:
     ],
 )
 def test_published_points_of_another_metric_are_not_taken_for_ours(metric: str, task: str, said: str) -> None:
-    from headviz.ui.parts.published import other_points
+    from headviz.ui.pages.analyses import other_points
 
     assert said in other_points(metric, task)
     assert bool(said) == bool(other_points(metric, task))
 
 
 def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
-    from headviz.ui.pages.analyses.drawing import shown_lines
+    from headviz.ui.pages.analyses import shown_lines
 
     names = ["gates", "conductance-kendall", "taylor", "fisher", "magnitude", "random", "oracle (ablation)"]
     usual = shown_lines(names, "fisher", "")
@@ -91,7 +93,7 @@ def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
 def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from headviz.scores.catalogue import names_for
-    from headviz.ui.pages.analyses import section as analyses
+    from headviz.ui.pages import analyses
     from headviz.ui.shell.view import View
 
     for job in ("class", "sentence"):
@@ -103,13 +105,14 @@ def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_difference_has_no_columns_for_intervals() -> None:
-    from headviz.ui.pages.heads.difference import difference
+    from headviz.ui.pages.orders import difference
 
     before, after = (scoring.shipped(View(), "conductance-spearman", w) for w in ("pre-trained", "fine-tuned"))
     assert before is not None
     assert after is not None
-    assert scoring.ranking_table(after, None)[0][3:] == ["95 % low", "95 % high"]
-    header, rows = scoring.ranking_table(difference(before, after), None)
+    header, _ = scoring.ranking_table("key", after, "").for_files()
+    assert header[3:] == [f"{after.score} low", f"{after.score} high"]
+    header, rows = scoring.ranking_table("key", difference(before, after), "").for_files()
     assert header == ["rank", "head", "change of conductance-spearman"]
     assert {len(row) for row in rows} == {3}
 
@@ -174,11 +177,11 @@ def test_a_layer_without_a_value_hides_no_loss() -> None:
     ],
 )
 def test_the_fullest_band_is_named(values: list[float], said: str) -> None:
-    assert bands.sentence(np.array([values])).startswith(said)
+    assert heads.bands_sentence(np.array([values])).startswith(said)
 
 
 def test_the_head_that_moves_it_most_is_named_with_its_numbers() -> None:
     moved = Moved(HeadId(3, 5), 1, 0.96, 0.6, 0.9)
-    said = culprit.moved_sentence(moved, LABELS)
+    said = moved_sentence(moved, LABELS)
     assert said.startswith("With L3·H5 on again, neutral 0.60 becomes 0.90 (full model 0.96)")
-    assert culprit.moved_sentence(replace(moved, head=None, back=0.6), LABELS).startswith("No single head brings")
+    assert moved_sentence(replace(moved, head=None, back=0.6), LABELS).startswith("No single head brings")

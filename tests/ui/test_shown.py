@@ -11,35 +11,41 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headviz.display import numbers
+from headviz.heads import head_name
+
 pytest.importorskip("streamlit")
 
 from headviz.answers.one_class import ONE_CLASS, ClassAnswers
+from headviz.display.sentences import clear_slices
+from headviz.display.table import Column, Table
 from headviz.heads import HeadId, HeadMask
-from headviz.ui.pages.compare import translations as retranslate
-from headviz.ui.pages.masklab import cost, stand_ins, wording
+from headviz.ui.pages.compare import translations
+from headviz.ui.pages.masklab import cost
 from headviz.ui.parts.measure import Measured
 from headviz.ui.shell import loaders, show
 
 DATA: Any = SimpleNamespace(answer=ONE_CLASS, label_names=("a", "b"))
+YES_NO: Any = SimpleNamespace(label_names=("no", "yes"), slice_name=None)
 
 
 def test_points_go_by_the_metric_s_unit() -> None:
-    assert show.points(-0.02, 100) == "−2.0"
-    assert show.points(-2.0, 1) == "−2.0"
-    assert show.points(0.0, 100) == show.points(-0.0001, 100) == "0.0"
-    assert show.points(0.1, 100) == "+10.0"
-    assert show.points(float("nan"), 1) == "–"
-    assert (show.metric(0.5, 100), show.metric(97.5, 1)) == ("0.500", "97.50")
-    cell = show.printed({"cost": "%+.1f"})["cost"]
-    assert [cell(v) for v in (-2.0, 3.25, float("nan"))] == ["−2.0", "+3.2", "–"]
+    assert numbers.points(-0.02, 100) == "−2.0"
+    assert numbers.points(-2.0, 1) == "−2.0"
+    assert numbers.points(0.0, 100) == numbers.points(-0.0001, 100) == "0.0"
+    assert numbers.points(0.1, 100) == "+10.0"
+    assert numbers.points(float("nan"), 1) == "–"
+    assert (numbers.metric(0.5, 100), numbers.metric(97.5, 1)) == ("0.500", "97.50")
+    cost = Column("cost", "%+.1f")
+    assert [cost.text(v) for v in (-2.0, 3.25, float("nan"))] == ["−2.0", "+3.2", "–"]
 
 
 def test_an_interval_is_rounded_outward_wherever_it_is_written() -> None:
     """A sentence said [−10.3, −0.6], and the table below it −10.2 and −0.7."""
-    assert show.interval(-0.1024, -0.0065, 100) == "[−10.3, −0.6]"
-    assert (show.low_end(-10.24), show.high_end(-0.65)) == ("−10.3", "−0.6")
-    assert (show.low_end(0.04), show.high_end(-0.04)) == ("0.0", "0.0")
-    assert (show.low_end(None), show.high_end(float("nan"))) == ("–", "–")
+    assert numbers.interval(-0.1024, -0.0065, 100) == "[−10.3, −0.6]"
+    assert (numbers.low_end(-10.24), numbers.high_end(-0.65)) == ("−10.3", "−0.6")
+    assert (numbers.low_end(0.04), numbers.high_end(-0.04)) == ("0.0", "0.0")
+    assert (numbers.low_end(None), numbers.high_end(float("nan"))) == ("–", "–")
 
 
 def test_what_stands_in_a_heads_place_matters_only_where_two_are_told_apart() -> None:
@@ -48,19 +54,19 @@ def test_what_stands_in_a_heads_place_matters_only_where_two_are_told_apart() ->
     zero[:18] = 1 - zero[:18]
     mean[12:24] = 1 - mean[12:24]
     near = {"nothing": measured(zero.tolist(), 200), "mean": measured(mean.tolist(), 200)}
-    said = stand_ins.dependence(near, DATA)
+    said = cost.dependence(near, DATA)
     assert said.startswith(
         "Between −9.0 and −6.0 points with these 2 in the heads' place; no two of them are told apart"
     )
     other[:60] = 1 - other[:60]
-    far = stand_ins.dependence({**near, "another": measured(other.tolist(), 200)}, DATA)
+    far = cost.dependence({**near, "another": measured(other.tolist(), 200)}, DATA)
     assert far == (
         "Between −30.0 and −6.0 points with these 3 in the heads' place: it matters which. Told apart (Holm), most "
         "clearly: mean; another."
     )
-    same = stand_ins.dependence({"nothing": near["nothing"], "mean": near["nothing"]}, DATA)
+    same = cost.dependence({"nothing": near["nothing"], "mean": near["nothing"]}, DATA)
     assert same == "The change is −9.0 points, whatever stands in the heads' place."
-    assert stand_ins._title("mean:64") == "its mean (64 examples)"
+    assert cost._title("mean:64") == "its mean (64 examples)"
 
 
 def test_the_best_of_many_heads_is_not_called_sure_by_its_own_interval() -> None:
@@ -73,21 +79,21 @@ def test_the_best_of_many_heads_is_not_called_sure_by_its_own_interval() -> None
         significant=lambda: np.zeros((2, 2), dtype=bool),
     )
     end = "It is the best of 3: expect a little less on new examples."
-    said = wording.cheapest(table, HeadId(0, 0), "L0·H0", 2.0)
+    said = cost.cheapest(table, HeadId(0, 0), "L0·H0", 2.0)
     alone = "its own interval excludes a loss, but not with all 3 tested at once"
     assert said == f"Next cheapest: **L0·H0**, +4.5 points; {alone}. {end}"
     table.interval_high = values + 0.06
-    assert "+4.5 points; a loss of more than 1.5 points is excluded." in wording.cheapest(
+    assert "+4.5 points; a loss of more than 1.5 points is excluded." in cost.cheapest(
         table, HeadId(0, 0), "L0·H0", 2.0
     )
     table.significant = lambda: np.isfinite(values)
-    assert wording.cheapest(table, HeadId(0, 0), "L0·H0", 2.0) == f"Next cheapest: **L0·H0**, +4.5 points. {end}"
+    assert cost.cheapest(table, HeadId(0, 0), "L0·H0", 2.0) == f"Next cheapest: **L0·H0**, +4.5 points. {end}"
 
 
 def test_columns_that_no_row_fills_are_left_out() -> None:
     """Texts without a pair have neither a pair nor a slice."""
-    assert show.filled(["text", "pair", "n"], [["a", None, 0], ["b", None, 1]]) == (["text", "n"], [["a", 0], ["b", 1]])
-    assert show.filled(["text", "pair"], [["a", None], ["b", "c"]])[0] == ["text", "pair"]
+    made = Table("key", ("text", "pair", "n"), [["a", None, 0], ["b", None, 1]]).filled()
+    assert (list(made.columns), made.rows) == (["text", "n"], [["a", 0], ["b", 1]])
 
 
 @pytest.mark.parametrize(
@@ -108,19 +114,19 @@ def measured(masked: list[int], n: int = 7) -> Measured:
 
 def test_the_mask_lab_names_the_loss_that_is_excluded() -> None:
     """Of 7 unchanged answers it said "no prediction changes its worth", as if nothing could be lost."""
-    same = cost.sentence(measured([0, 1, 0, 1, 0, 1, 0]), "L0·H1", 2.0, ("no", "yes"))
+    same = cost.sentence(measured([0, 1, 0, 1, 0, 1, 0]), "L0·H1", 2.0, YES_NO)
     assert same == (
         "Without L0·H1: 0.0 points [−41.0, +41.0], p = 1.00: a loss of more than 41.0 points is excluded, but not "
         "one of 2."
     )
-    one = cost.sentence(measured([1] * 7), "2 heads", 2.0, ("no", "yes"))
+    one = cost.sentence(measured([1] * 7), "2 heads", 2.0, YES_NO)
     assert one.startswith("All 7 answers are “yes”. Without 2 heads: −57.1 points [")
     large = np.arange(400) % 2
     lost = large.copy()
     lost[:40] = 1 - lost[:40]
-    assert cost.sentence(measured(lost.tolist(), 400), "L0·H1", 2.0, ("no", "yes")).endswith(": a clear loss.")
+    assert cost.sentence(measured(lost.tolist(), 400), "L0·H1", 2.0, YES_NO).endswith(": a clear loss.")
     assert "a loss of more than 1.0 points is excluded." in cost.sentence(
-        measured(large.tolist(), 400), "L0·H1", 2.0, ("no", "yes")
+        measured(large.tolist(), 400), "L0·H1", 2.0, YES_NO
     )
 
 
@@ -129,7 +135,7 @@ def test_a_handful_of_examples_has_no_interval(n: int, interval: bool) -> None:
     """[−78.9, +78.9] stood beside "unchanged", and the whole lost 22 points."""
     now = (np.arange(n) % 2).tolist()
     part = replace(measured(now, n), of=408)
-    said = cost.sentence(part, "4 heads", 2.0, ("no", "yes"))
+    said = cost.sentence(part, "4 heads", 2.0, YES_NO)
     assert f"on {n} of 408 examples so far" in said
     assert ("[" in said) is interval
     assert ("too few to say" in said) is not interval
@@ -139,11 +145,10 @@ def test_negative_numbers_of_a_table_have_a_true_minus(monkeypatch: pytest.Monke
     drawn: list[Any] = []
     monkeypatch.setattr(show.st, "dataframe", lambda frame, **more: drawn.append((frame, more)))
     monkeypatch.setattr(show, "downloads", lambda *given: None)
-    monkeypatch.setattr(show.viewreport, "note", lambda *given: None)
-    show.table(["head", "adds", "takes"], [["L0·H1", -0.1779, 0.5], ["L0·H2", 0.25, 2.0]], "key")
-    ((frame, more),) = drawn
+    monkeypatch.setattr(show, "report", lambda *given: None)
+    show.table(Table("key", ("head", "adds"), [["L0·H1", -0.1779], ["L0·H2", 0.25]]))
+    ((frame, _),) = drawn
     assert "−0.1779" in frame.to_html()
-    assert list(more["column_config"]) == ["takes"]
 
 
 def test_slices_change_for_certain_only_after_correction_for_their_number() -> None:
@@ -152,22 +157,20 @@ def test_slices_change_for_certain_only_after_correction_for_their_number() -> N
     slices = [f"kind {i // 40}" for i in range(800)]
     now = gold.copy()
     now[:7] = 1  # p = .016: clear of one slice, not of 20
-    data = SimpleNamespace(slice_name="kind")
 
     def said(now: np.ndarray) -> str:
-        found = ClassAnswers(gold, gold, 2).compare(now, ["accuracy"], slices)
-        return wording.clear_slices(data, Measured(HeadMask.full(1, 2), gold, now, found, gold, 800))
+        return clear_slices(ClassAnswers(gold, gold, 2).compare(now, ["accuracy"], slices).slices, "kind")
 
     assert said(now) == ""
     now[40:60] = 1
     assert said(now).startswith("kind 1 1.000 → 0.500")
-    assert said(now).endswith("; no other kind changes for certain (Holm)")
+    assert said(now).endswith("; no other kind changes significantly (Holm)")
 
 
 def test_only_changed_words_are_marked() -> None:
-    assert retranslate.words("a b c", "a x c d") == [("a", False), ("x", True), ("c", False), ("d", True)]
-    assert retranslate.words("a b", "a b") == [("a", False), ("b", False)]
-    assert retranslate.marked("a b", "a *b*") == r"a :orange[__\*b\*__]"
+    assert translations.words("a b c", "a x c d") == [("a", False), ("x", True), ("c", False), ("d", True)]
+    assert translations.words("a b", "a b") == [("a", False), ("b", False)]
+    assert translations.marked("a b", "a *b*") == r"a :orange[__\*b\*__]"
 
 
 def test_stacks_are_read_from_the_configuration(tmp_path: Path) -> None:
@@ -176,15 +179,15 @@ def test_stacks_are_read_from_the_configuration(tmp_path: Path) -> None:
     shape = loaders._shape_of_folder(str(tmp_path))
     assert (shape.present.num_layers, shape.present.num_heads, shape.labels) == (4, 4, ())
     assert shape.rows == ("encoder 0", "encoder 1", "cross 0", "decoder 0")
-    assert shape.kind == "translation"
-    assert show.head_name(HeadId(2, 3), shape.rows) == "cross 0·H3"
-    assert show.head_name(HeadId(2, 3)) == "L2·H3"
+    assert shape.job == "sentence"
+    assert head_name(HeadId(2, 3), shape.rows) == "cross 0·H3"
+    assert head_name(HeadId(2, 3)) == "L2·H3"
 
 
 def test_a_classifier_has_layers_only(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"num_hidden_layers": 3, "num_attention_heads": 2}))
     shape = loaders._shape_of_folder(str(tmp_path))
-    assert (shape.rows, shape.kind) == (None, "classification")
+    assert (shape.rows, shape.job) == (None, "class")
 
 
 def test_a_long_word_below_the_rows_that_the_browser_measures_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,21 +195,25 @@ def test_a_long_word_below_the_rows_that_the_browser_measures_is_not_cut_off(mon
     drawn: list[dict[str, Any]] = []
     monkeypatch.setattr(show.st, "dataframe", lambda frame, **more: drawn.append(more["column_config"]))
     monkeypatch.setattr(show, "downloads", lambda *given: None)
-    monkeypatch.setattr(show.viewreport, "note", lambda *given: None)
+    monkeypatch.setattr(show, "report", lambda *given: None)
     rows = [["taylor", 1, "a sentence " * number] for number in range(1, 13)]
-    show.table(["score", "n", "text"], rows, "short")
+    show.table(Table("short", ("score", "n", "text"), rows))
     rows[11][0] = "conductance-spearman"
-    show.table(["score", "n", "text"], rows, "long")
+    show.table(Table("long", ("score", "n", "text"), rows))
     assert "score" not in drawn[0]
     assert drawn[1]["score"]["width"] >= 7 * len("conductance-spearman")
     assert "text" not in drawn[1]
-    show.table(["score", "n", "text"], rows[2:], "seen")
+    show.table(Table("seen", ("score", "n", "text"), rows[2:]))
     assert "score" not in drawn[2]
 
 
 def test_a_size_that_hardly_changes_has_no_sign() -> None:
     """The Mask lab wrote −0.0 %."""
-    assert [show.less(n, 10_000) for n in (9996, 10_000, 10_004, 9000, 11_000)] == [*["±0 %"] * 3, "−10.0 %", "+10.0 %"]
+    assert [numbers.less(n, 10_000) for n in (9996, 10_000, 10_004, 9000, 11_000)] == [
+        *["±0 %"] * 3,
+        "−10.0 %",
+        "+10.0 %",
+    ]
 
 
 def test_a_share_is_never_minus_nothing() -> None:

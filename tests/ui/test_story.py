@@ -36,7 +36,7 @@ def test_the_steps_switch_off_the_heads_that_their_sentences_name() -> None:
 def test_what_the_steps_claim_is_so() -> None:
     """The flips happen, the other words do not flip, and 40 % of the heads cost less than two points."""
     import headviz
-    from headviz.ui.pages.compare.answering import answer
+    from headviz.ui.pages.compare.answers import answer
 
     clf, full = headviz.load("demo", device="cpu"), HeadMask.full(12, 12)
     for step in story.steps()[:2]:

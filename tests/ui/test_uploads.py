@@ -11,7 +11,7 @@ pytest.importorskip("streamlit")
 
 from headviz.errors import TaskError
 from headviz.tasks.readers import file_name
-from headviz.ui.pages.data import source
+from headviz.ui.pages import data
 from headviz.ui.parts import scoring
 from headviz.ui.shell import loaders, uploads
 from headviz.ui.shell.view import View
@@ -69,16 +69,16 @@ def test_text_and_label_columns_are_guessed_by_what_is_in_them() -> None:
         "gold_label": ["neutral", "entailment"],
         "genre": ["fiction", "letters"],
     }
-    label = source.guess_label(table)
+    label = data.guess_label(table)
     assert label == "gold_label"
-    assert source.guess_texts(table, label) == ["premise", "hypothesis"]
-    assert source.guess_texts(table, label, wanted=2) == ["premise", "hypothesis"]
-    assert source.guess_texts(table, label, wanted=1) == ["premise"]
-    assert source.guess_texts({"word": ["dog", "cat"], "y": ["1", "2"]}, "y", wanted=2) == ["word"]
-    assert source.guess_label({"word": [], "y": []}) == "y"
+    assert data.guess_texts(table, label) == ["premise", "hypothesis"]
+    assert data.guess_texts(table, label, wanted=2) == ["premise", "hypothesis"]
+    assert data.guess_texts(table, label, wanted=1) == ["premise"]
+    assert data.guess_texts({"word": ["dog", "cat"], "y": ["1", "2"]}, "y", wanted=2) == ["word"]
+    assert data.guess_label({"word": [], "y": []}) == "y"
     mine = {"answer": ["Neutral", "entailment "], "text": ["a dog sleeps", "a cat"], "kind": ["a", "b"]}
-    assert source.guess_label(mine, ("entailment", "neutral", "contradiction")) == "answer"
-    assert source.guess_label(mine, ("yes", "no")) == source.guess_label(mine) == "kind"
+    assert data.guess_label(mine, ("entailment", "neutral", "contradiction")) == "answer"
+    assert data.guess_label(mine, ("yes", "no")) == data.guess_label(mine) == "kind"
 
 
 @pytest.mark.parametrize("name", ["x" * 3000, "x" * 300 + "/y", "a\0b", "é" * 200])
@@ -96,7 +96,7 @@ def test_what_no_file_system_takes_as_a_name_is_refused_in_words(name: str) -> N
 def test_a_table_of_one_column_says_what_seems_to_separate_its_columns() -> None:
     place = uploads.keep_upload(b"a;b;y\nx;z;no\n", "csv", "mine.csv")
     with pytest.raises(TaskError, match=r"one column only \(a;b;y\).*separated by semicolons"):
-        source.peek(place, "csv")
+        data.peek(place, "csv")
 
 
 ROWS = b"text,label\nthe dog sleeps,yes\na cat runs,no\n"

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("streamlit")
 
 from headviz.heads import HeadId, HeadMask
-from headviz.ui.shell import view_report as viewreport
+from headviz.ui.shell import show
 from headviz.ui.shell.view import View
 
 LONG = "the dog that the cat saw sleeps in the garden"
@@ -23,7 +23,7 @@ PARTS: list[tuple[str, Any, str]] = [
 
 @pytest.fixture
 def page() -> str:
-    return viewreport.html("Mask lab", "model demo", PARTS, "/masklab?mask=0f&head=3.5")
+    return show.report_html("Mask lab", "model demo", PARTS, "/masklab?mask=0f&head=3.5")
 
 
 def test_words_stand_left_long_ones_wrap_and_numbers_stand_right(page: str) -> None:
@@ -47,21 +47,21 @@ def test_it_says_how_to_see_it_again(page: str) -> None:
 
 def test_a_recipe_alone_is_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Any] = []
-    monkeypatch.setattr(viewreport.st, "download_button", lambda *a, **k: drawn.append(a))
-    monkeypatch.setattr(viewreport.state, "view", View)
-    viewreport.begin()
-    viewreport.note("recipe", "import headviz", "headviz models")
-    viewreport.button("heads", "Heads", "", None)
+    monkeypatch.setattr(show.st, "download_button", lambda *a, **k: drawn.append(a))
+    monkeypatch.setattr(show.state, "view", View)
+    show.begin_report()
+    show.report("recipe", "import headviz", "headviz models")
+    show.report_button("heads", "Heads", "", None)
     assert not drawn
-    viewreport.note("finding", "All heads are on.")
-    viewreport.button("heads", "Heads", "", None)
+    show.report("finding", "All heads are on.")
+    show.report_button("heads", "Heads", "", None)
     assert len(drawn) == 1
 
 
 def test_a_grid_of_the_page_stands_below_its_sentence_with_its_values() -> None:
     values = np.array([[0.0, 7.1], [-0.2, np.nan]])
     grid = {"values": values, "mask": HeadMask.full(2, 2).without([HeadId(1, 1)]), "scale": None, "rows": None}
-    made = viewreport.html(
+    made = show.report_html(
         "Heads", "", [("grid", grid | {"blank": True}, "cost, points"), ("finding", "One.", "")], "/"
     )
     assert made.index("One.") < made.index("cost, points") < made.index("<svg")

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..display.heads import heads_table
 from ..display.numbers import interval, number, points
 from ..display.numbers import metric as metric_text
+from ..display.table import Table
+from ..display.views import Grid, Picture, View
 from ..evaluation.verdict import MARGIN, clear, undecided, within
 from ..heads import HeadId, HeadMask, highest
 from ..models.stand_in import ZERO, StandIn
@@ -22,7 +25,7 @@ from ..statistics.significance import benjamini_hochberg, holm
 from ..storage.exchange import MaskLike, restored
 from ..ties import grid_values, order_told, ordered, tied
 from . import published
-from .analysis import COST, ENDS, MASKABLE, METRIC, MICHEL, PAIRED, Analysis, Grid, Picture, Table, View, in_points
+from .analysis import COST, MASKABLE, METRIC, MICHEL, PAIRED, Analysis
 from .common import SIGNIFICANT, Subject, empty_grid, evaluator_for, subject, sweep
 
 if TYPE_CHECKING:
@@ -229,7 +232,6 @@ def view(found: Ablation) -> View:
     hurts = len(found.harmful())
     harm = f"{hurts} {'does' if hurts == 1 else 'do'} harm" if hurts else "none is shown to do harm"
     spared = sum(within(-high, MARGIN / scale) for high in found.interval_high[np.isfinite(found.values)])
-    tables = (found.values, found.interval_low, found.interval_high)
     return View(
         f"{sure} of {int(np.isfinite(found.p_value).sum())} heads cost{'s' if sure == 1 else ''} something for "
         f"certain (Holm), {likely} at q < {SIGNIFICANT:g}; for {spared} a loss of more than {MARGIN:g} points is "
@@ -242,14 +244,16 @@ def view(found: Ablation) -> View:
                 f"{metric_text(found.baseline, scale)}.",
                 COST,
             ),
-            Table(
+            heads_table(
                 "ablation_table",
-                ("head", *in_points("cost", *ENDS), "p", "q"),
-                [
-                    [h, *(scale * float(t[h]) for t in tables), float(found.p_value[h]), float(found.q_value[h])]
-                    for h in highest(found.values)
-                ],
-                f"All heads, the costliest first; costs in points.{order_told(found.tied, len(found.base.kept))}",
+                highest(found.values),
+                "cost",
+                scale * found.values,
+                (scale * found.interval_low, scale * found.interval_high),
+                {"p": found.p_value, "q": found.q_value},
+                form="%.2f",
+                caption="All heads, the costliest first; costs in points."
+                f"{order_told(found.tied, len(found.base.kept))}",
                 shortened=12,
                 height=300,
             ),
@@ -263,17 +267,16 @@ def view(found: Ablation) -> View:
 
 def _harmful(found: Ablation) -> list[Table]:
     """The heads that the model is better without, the most harmful first; no table without any."""
-    scale, heads = found.subject.scale, found.harmful()
-    costs = (found.values, found.interval_high, found.interval_low)
-    rows = [
-        [h, *(scale * (0.0 - float(t[h])) for t in costs), float(found.p_value[h]), float(found.q_value[h])]
-        for h in heads
-    ]
+    heads = found.harmful()
     caption = (
         "Heads that do harm: what the model gains without each, in points. They are the best of many, so expect less "
         f"on new data.{order_told(tied(found.values[h] for h in heads), len(heads))}"
     )
-    return [Table("harmful_table", ("head", *in_points("gain", *ENDS), "p", "q"), rows, caption)] if rows else []
+    scale = -found.subject.scale
+    gains, ends = scale * found.values, (scale * found.interval_high, scale * found.interval_low)
+    tests = {"p": found.p_value, "q": found.q_value}
+    made = heads_table("harmful_table", heads, "gain", gains, ends, tests, form="%.2f", caption=caption)
+    return [made] if heads else []
 
 
 def cost_grid(found: Ablation) -> Grid:

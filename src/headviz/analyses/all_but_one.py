@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.constant import going_on
-from ..display.comparison import points_changed
 from ..display.recipes import Code, call
+from ..display.sentences import points_changed
+from ..display.table import Column, Table
+from ..display.views import Picture, View
 from ..errors import OptionError
 from ..evaluation.verdict import MARGIN, within
 from ..heads import HeadId, HeadMask, highest
@@ -19,21 +22,7 @@ from ..progress import Cancel, Progress, after
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
 from . import published
-from .analysis import (
-    ENDS,
-    MARGIN_OPTION,
-    METRIC,
-    MICHEL,
-    SAMPLES,
-    SEED,
-    SELECT,
-    Analysis,
-    Picture,
-    Table,
-    View,
-    in_points,
-    set_in,
-)
+from .analysis import MARGIN_OPTION, METRIC, MICHEL, SAMPLES, SEED, SELECT, Analysis, in_points, set_in
 from .common import Subject, empty_grid, first_draw, predict_all, require_evaluator, subject, sweep
 
 if TYPE_CHECKING:
@@ -227,16 +216,13 @@ def _layer(found: AllButOne, row: BestHead) -> str:
 def view(found: AllButOne) -> View:
     about, scale = found.subject, found.subject.scale
     where = "the reported data" if found.select == "same" else "training examples"
-    rows = [
-        [
-            HeadId(r.layer, r.head),
-            *(scale * v for v in (r.delta, r.interval_low, r.interval_high)),
-            r.p_value,
-            r.q_value,
-            r.remark,
-        ]
-        for r in found.rows
-    ]
+    columns = (
+        Column("best head", value=lambda r: HeadId(r.layer, r.head)),
+        in_points("change", lambda r: scale * r.delta, lambda r: (scale * r.interval_low, scale * r.interval_high)),
+        Column("p", value=attrgetter("p_value")),
+        Column("q", value=attrgetter("q_value")),
+        Column("answers", value=attrgetter("remark")),
+    )
     return View(
         finding(found),
         (
@@ -247,12 +233,12 @@ def view(found: AllButOne) -> View:
                 r"\Delta_l = \max_h m(\text{only } h \text{ of layer } l) - m(\text{full})",
                 "Choosing and reporting on the same data flatters; 'training examples' does not.",
             ),
-            Table(
+            Table.of(
                 "all_but_one_table",
-                ("best head", *in_points("change", *ENDS), "p", "q", "answers"),
-                rows,
-                "The best single head of each layer; changes in points.",
-                height=None if len(rows) <= 24 else 400,
+                columns,
+                found.rows,
+                caption="The best single head of each layer; changes in points.",
+                height=None if len(found.rows) <= 24 else 400,
             ),
         ),
         about=(

@@ -7,22 +7,20 @@ draw from that description; a plugin describes its own in the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..display.table import Column, columns
-from ..display.table import Table as Table
+from ..display.table import Column, Ends
+from ..display.views import View
 from ..evaluation.verdict import MARGIN
 from ..tasks import DEFAULT_SAMPLES
 from . import published
 from .published import PublishedTable
 
 if TYPE_CHECKING:
-    import numpy as np
     from plotly.graph_objects import Figure
 
     from ..answers.answer import Answer
-    from ..heads import HeadId, HeadMask
     from .given import Given
 
 Need = Literal["model", "data", "evaluator", "mask", "slices"]
@@ -62,58 +60,13 @@ def set_in(options: Mapping[str, Any], *asked: Option) -> dict[str, Any]:
 
 # how it is shown ------------------------------------------------------------------------------
 
-ENDS = ("95 % low", "95 % high")
 PAIRED = "q: Benjamini-Hochberg over all heads; intervals: paired on the same examples, 95 %."
 COST = r"c_h = m(\text{full}) - m(\text{full without } h)"
 
 
-def in_points(*titles: str) -> tuple[Column, ...]:
-    """Columns of points, all with the same decimals."""
-    return columns("%.2f", *titles)
-
-
-@dataclass(frozen=True)
-class Picture:
-    """One figure with its caption; the formula and its source are one click away on the page."""
-
-    key: str
-    draw: Callable[[], Figure]
-    caption: str
-    formula: str = ""
-    source: str = ""
-    wide: str = ""  # width in rem below which the figure scrolls
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A value for every head. The page draws it to be clicked, the terminal prints it with its marks."""
-
-    key: str
-    base: HeadMask
-    values: np.ndarray
-    name: str
-    caption: str
-    marks: tuple[HeadId, ...] = ()
-    mark_name: str = ""
-    grey: np.ndarray | None = None  # heads whose value is not told apart from 0
-    tips: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
-    formula: str = ""
-    source: str = ""
-    form: str = "%+.2f"  # printf format of a value, as text
-    losses: bool = False  # what is lost without a head: more is worse, and 0 is nothing
-
-
-@dataclass(frozen=True)
-class View:
-    """A result for its readers: one sentence, then pictures and tables in their order."""
-
-    finding: str
-    parts: tuple[Picture | Table, ...] = ()
-    grid: Grid | None = None  # stands beside the parts
-    about: tuple[tuple[str, str], ...] = ()  # what was measured, for readers who do not see the page's head
-    rows: tuple[str, ...] = ()  # names of the grid's rows where they are not simply layers
-    warning: str = ""
-    note: str = ""  # small print, such as why there is nothing to draw
+def in_points(title: str, value: Callable[[Any], Any], ends: Callable[[Any], Ends] | None = None) -> Column:
+    """A column of points, with the interval if there is one; all have the same decimals."""
+    return Column(title, "%.2f", value, ends=ends)
 
 
 @dataclass(frozen=True)

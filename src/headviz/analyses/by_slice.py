@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 from ..answers.comparison import Answers, Delta
 from ..answers.constant import going_on
 from ..display.numbers import points
-from ..display.table import Column, columns
+from ..display.table import Column, Table
+from ..display.views import Picture, View
 from ..errors import OptionError
 from ..evaluation.verdict import clear
 from ..heads import HeadId, HeadMask, head_name, highest
@@ -26,7 +28,7 @@ from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
 from ..storage.exchange import MaskLike
-from .analysis import ENDS, MASKABLE, METRIC, Analysis, Picture, Table, View, in_points
+from .analysis import MASKABLE, METRIC, Analysis, in_points
 from .common import SIGNIFICANT, Subject, first_draw, predict_all, subject
 
 if TYPE_CHECKING:
@@ -275,24 +277,20 @@ def finding(found: BySlice) -> str:
 
 def view(found: BySlice) -> View:
     about, scale = found.subject, found.subject.scale
-    rows = [
-        [
-            k.name,
-            k.n,
-            k.baseline,
-            k.constant,
-            k.head,
-            *(scale * v for v in (k.cost, k.elsewhere, k.interval_low, k.interval_high)),
-            k.p_value,
-            k.q_value,
-            k.significant,
-            k.remark,
-        ]
-        for k in found.slices
-    ]
-    headings: list[Column | str] = ["examples", *columns("%.2f" if scale == 1 else "%.3f", about.metric, "one class")]
-    headings += ["costliest head", *in_points("cost", "elsewhere", *ENDS), "p", "q", "heads that cost", "answers"]
-    taken = {h if isinstance(h, str) else h.title for h in headings}
+    form = "%.2f" if scale == 1 else "%.3f"
+    columns = (
+        Column("examples", value=attrgetter("n")),
+        Column(about.metric, form, attrgetter("baseline")),
+        Column("one class", form, attrgetter("constant"), f"the {about.metric} of the best constant answer"),
+        Column("costliest head", value=attrgetter("head")),
+        in_points("cost", lambda k: scale * k.cost, lambda k: (scale * k.interval_low, scale * k.interval_high)),
+        in_points("elsewhere", lambda k: scale * k.elsewhere),
+        Column("p", value=attrgetter("p_value")),
+        Column("q", value=attrgetter("q_value")),
+        Column("heads that cost", value=attrgetter("significant")),
+        Column("answers", value=attrgetter("remark")),
+    )
+    taken = {column.title for column in columns}
     kind = f"slice {found.slice_name}" if found.slice_name in taken else found.slice_name
     return View(
         finding(found),
@@ -307,16 +305,16 @@ def view(found: BySlice) -> View:
                 "paired on the same examples, 95 %.",
                 "40" if len(found.telling()) > 12 else "",
             ),
-            Table(
+            Table.of(
                 "by_slice_table",
-                (kind, *headings),
-                rows,
-                f"Costs in points. One class: the {about.metric} of the best constant answer. Elsewhere: what the same "
-                "head costs all other examples. The costliest of many heads was chosen on these very examples: expect "
-                "a little less on new ones.",
-                [found.base.without([k.head]) if k.head else None for k in found.slices],
-                "Choose a row to switch its head off in the Mask lab.",
-                height=None if len(rows) <= 24 else 400,
+                (Column(kind, value=attrgetter("name")), *columns),
+                found.slices,
+                caption=f"Costs in points. One class: the {about.metric} of the best constant answer. Elsewhere: what "
+                "the same head costs all other examples. The costliest of many heads was chosen on these very "
+                "examples: expect a little less on new ones.",
+                masks=[found.base.without([k.head]) if k.head else None for k in found.slices],
+                hint="Choose a row to switch its head off in the Mask lab.",
+                height=None if len(found.slices) <= 24 else 400,
             ),
         ),
         about=about.about(found.baseline),

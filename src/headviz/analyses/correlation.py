@@ -18,7 +18,8 @@ import scipy
 from numpy.typing import NDArray
 
 from ..display.numbers import number
-from ..display.table import columns
+from ..display.table import Table, columns
+from ..display.views import Picture, View
 from ..errors import OptionError, unknown_choice
 from ..evaluation.verdict import verdict
 from ..progress import Cancel, Progress, tracked
@@ -26,7 +27,7 @@ from ..results import Result
 from ..scores.catalogue import THESIS
 from ..scores.statistics import mean_of
 from . import published
-from .analysis import SAMPLES, SEED, Analysis, Option, Picture, Table, View, explained
+from .analysis import SAMPLES, SEED, Analysis, Option, explained
 from .common import check_score
 
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..display.numbers import number
+from ..display.table import Table, columns
+from ..display.views import Picture, View
 from ..errors import OptionError
 from ..heads import HeadId, head_name
 from ..progress import Cancel, Progress, after
@@ -16,7 +18,7 @@ from ..statistics.resampling import pearson, ranks, spearman
 from ..statistics.significance import LEVEL
 from . import published
 from .ablation import Ablation, ablate
-from .analysis import COST, METRIC, MICHEL, Analysis, Option, Picture, Table, View, in_points
+from .analysis import COST, METRIC, MICHEL, Analysis, Option
 from .common import require_evaluator
 
 if TYPE_CHECKING:
@@ -184,7 +186,7 @@ def view(found: CrossDataset) -> View:
             ),
             Table(
                 "cross_table",
-                ("head", *in_points(*names)),
+                ("head", *columns("%.2f", *names)),
                 rows,
                 f"The cost of each head on both, in points, the costliest on {names[0]} first.",
                 shortened=12,

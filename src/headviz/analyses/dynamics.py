@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from ..display.numbers import metric as metric_text
 from ..display.recipes import Code, call
-from ..display.table import columns
+from ..display.table import Table, columns
+from ..display.views import Picture, View
 from ..errors import ModelError
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from . import published
-from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis, Option, Picture, Table, View, set_in
+from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis, Option, set_in
 from .common import ORACLE, check_score
 from .curves import flat, ties_beside
 from .pruning_curve import PruningCurves, pruning_curves

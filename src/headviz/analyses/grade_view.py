@@ -6,8 +6,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ..display.numbers import number
-from ..display.table import Column
-from .analysis import Picture, Table, View
+from ..display.table import Column, Table
+from ..display.views import Picture, View
 from .grades import RANDOM, Grade, Grades
 from .orders import SHARES
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..display.numbers import number, signed
-from ..display.table import Column, columns
+from ..display.table import Column, Table
+from ..display.views import Picture, View
 from ..heads import HeadId
 from ..results import Result
-from .analysis import ENDS, Picture, Table, View
 from .common import SIGNIFICANT, Subject
 from .orders import spearman
 
@@ -109,7 +110,6 @@ def view(found: Interactions) -> View:
         pairs = np.array([(p.estimate, p.value) for p in found.pairs]).T
         rank = signed(spearman(*pairs), 2)
         agree = f" In the table below, the rank correlation of estimates and exact values is {rank}."
-    rows = [[(p.first, p.second), p.value, p.low, p.high, p.q, p.estimate] for p in found.pairs]
     groups = [[", ".join(map(str, group)), len(group)] for group in found.groups]
     four = "%+.4f"
     parts: list[Picture | Table] = [
@@ -122,11 +122,17 @@ def view(found: Interactions) -> View:
             f"Estimates on {found.samples} examples; the strongest pairs exactly, on {found.subject.n:,}.",
             wide="48",
         ),
-        Table(
+        Table.of(
             "interactions_pairs",
-            ("pair", *columns(four, "interaction", *ENDS), "q", Column("estimate", four)),
-            rows,
-            "The pairs computed exactly, in loss; q: Benjamini-Hochberg over all pairs, those not computed included.",
+            (
+                Column("pair", value=lambda p: (p.first, p.second)),
+                Column("interaction", four, attrgetter("value"), ends=lambda p: (p.low, p.high)),
+                Column("q", value=attrgetter("q")),
+                Column("estimate", four, attrgetter("estimate")),
+            ),
+            found.pairs,
+            caption="The pairs computed exactly, in loss; q: Benjamini-Hochberg over all pairs, those not computed "
+            "included.",
             shortened=12,
             height=320,
         ),

@@ -18,7 +18,8 @@ from ..answers.comparison import Answers
 from ..answers.constant import corrected
 from ..display.numbers import number
 from ..display.recipes import Code, call
-from ..display.table import Column, columns
+from ..display.table import Column, Table
+from ..display.views import Picture, View
 from ..errors import OptionError, require_kind
 from ..evaluation.verdict import MARGIN
 from ..heads import HeadMask
@@ -26,23 +27,7 @@ from ..progress import Cancel, Progress, part
 from ..results import Result
 from ..scores.catalogue import TO_PRUNE_BY
 from . import published
-from .analysis import (
-    ENDS,
-    MARGIN_OPTION,
-    METRIC,
-    MICHEL,
-    SAMPLES,
-    SEED,
-    STEP,
-    Analysis,
-    Lines,
-    Option,
-    Picture,
-    Table,
-    View,
-    in_points,
-    set_in,
-)
+from .analysis import MARGIN_OPTION, METRIC, MICHEL, SAMPLES, SEED, STEP, Analysis, Lines, Option, in_points, set_in
 from .common import ORACLE, Subject, check_score, constant_of, first_draw, predict_all, subject
 from .curves import ORACLE_NAME, Curve, CurvePoint, Order, averaged, check_steps, ordered_by, ties_beside, told
 
@@ -266,43 +251,46 @@ def view(found: PruningCurves) -> View:
     )
 
 
+def _ties(form: str) -> tuple[Column, ...]:
+    return (
+        Column("heads tied", value=lambda of: of[0].tied, meaning="heads whose score is that of another"),
+        Column("lowest order", form, lambda of: of[1].ties_low),
+        Column("highest order", form, lambda of: of[1].ties_high),
+    )
+
+
 def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]:
     """The curves and the table of their points."""
     scale, metric = found.subject.scale, found.subject.metric
     points = [(c, p) for c in found.curves for p in c.points]
-    ties = ("heads tied", "lowest order", "highest order") if any(c.tied for c in found.curves) else ()
-    rows = [
-        [
-            c.name,
-            p.sparsity,
-            len(p.mask.off),
-            p.value,
-            *((c.tied, p.ties_low, p.ties_high) if ties else ()),
-            *(scale * v for v in (p.delta, p.interval_low, p.interval_high)),
-            p.p_value,
-            p.corrected,
-            p.remark,
-        ]
-        for c, p in points
-    ]
+    ties = any(c.tied for c in found.curves)
     form = "%.2f" if scale == 1 else "%.4f"
     best = "" if found.constant is None else f" The best constant answer has {metric} {found.constant:.3f}."
     formula = r"m(\text{masked}) \text{ against } |\text{off}| / |\text{heads}|"
     return (
         Picture(key, lambda: figure(found), caption + (WHISKERS if ties else ""), formula),
-        Table(
+        Table.of(
             f"{key}_table",
             (
-                *("order", Column("share off", "%.3f"), "heads off", Column(metric, form)),
-                *(ties[:1] + columns(form, *ties[1:])),
-                *in_points("change", *ENDS),
-                *("p", Column("corrected", "%.3f"), "answers"),
+                Column("order", value=lambda of: of[0].name),
+                Column("share off", "%.3f", lambda of: of[1].sparsity),
+                Column("heads off", value=lambda of: len(of[1].mask.off)),
+                Column(metric, form, lambda of: of[1].value),
+                *(_ties(form) if ties else ()),
+                in_points(
+                    "change",
+                    lambda of: scale * of[1].delta,
+                    lambda of: (scale * of[1].interval_low, scale * of[1].interval_high),
+                ),
+                Column("p", value=lambda of: of[1].p_value),
+                Column("corrected", "%.3f", lambda of: of[1].corrected),
+                Column("answers", value=lambda of: of[1].remark),
             ),
-            rows,
-            "Changes in points. Corrected: the share that is left of what the full model has above the best constant "
-            f"answer.{best}{ties_beside(found.curves)}",
-            [p.mask for _, p in points],
-            "Choose a row to take its mask to the Mask lab.",
+            points,
+            caption="Changes in points. Corrected: the share that is left of what the full model has above the best "
+            f"constant answer.{best}{ties_beside(found.curves)}",
+            masks=[p.mask for _, p in points],
+            hint="Choose a row to take its mask to the Mask lab.",
             height=300,
         ),
     )

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ import scipy
 from numpy.typing import NDArray
 
 from ..answers.comparison import Answers, Delta
+from ..display.table import Column, Table
+from ..display.views import Picture, View
 from ..errors import OptionError
 from ..evaluation.verdict import clear
 from ..heads import HeadId, HeadMask
@@ -26,7 +29,7 @@ from ..results import Result, drawn
 from ..statistics.significance import LEVEL, benjamini_hochberg
 from ..ties import in_order
 from .ablation import Ablation, ablate
-from .analysis import ENDS, METRIC, Analysis, Option, Picture, Table, View, explained, in_points
+from .analysis import METRIC, Analysis, Option, explained, in_points
 from .common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
 
 if TYPE_CHECKING:
@@ -239,15 +242,14 @@ def view(found: Redundant) -> View:
     note = f"In {found.subject.metric}; Interactions asks the same of the loss. A pair may be clear in one only."
     if not many:
         note = f"So there is nothing to draw; {found.harmless} heads have no clear cost alone. {TESTED} {note}"
-    rows = [
-        [
-            (p.first, p.second),
-            *(scale * v for v in (p.cost, p.cost_first, p.cost_second, p.excess, p.excess_low, p.excess_high)),
-            p.q_value,
-        ]
-        for p in found.pairs
-    ]
-    costs = ("cost", "first alone", "second alone", "excess")
+    columns = (
+        Column("pair", value=lambda p: (p.first, p.second)),
+        in_points("cost", lambda p: scale * p.cost),
+        in_points("first alone", lambda p: scale * p.cost_first),
+        in_points("second alone", lambda p: scale * p.cost_second),
+        in_points("excess", lambda p: scale * p.excess, lambda p: (scale * p.excess_low, scale * p.excess_high)),
+        Column("q", value=attrgetter("q_value")),
+    )
     parts = (
         Picture(
             "redundant_bars",
@@ -256,12 +258,12 @@ def view(found: Redundant) -> View:
             r"c_{gh} - (c_g + c_h)",
             TESTED,
         ),
-        Table(
+        Table.of(
             "redundant_table",
-            ("pair", *in_points(*costs, *ENDS), "q"),
-            rows,
-            f"Costs in points, of pairs whose heads have no clear cost one by one ({found.harmless} heads have none). "
-            "Excess: what the pair costs beyond the sum of both, with its 95 % interval and q.",
+            columns,
+            found.pairs,
+            caption=f"Costs in points, of pairs whose heads have no clear cost one by one ({found.harmless} heads have "
+            "none). Excess: what the pair costs beyond the sum of both, with its 95 % interval and q.",
         ),
     )
     return View(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..display.table import columns
+from ..display.table import Column, Ends, Table
 from ..heads import HeadId
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
-from .analysis import ENDS, Table
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,20 @@ def by_importance(
 
 def importance_table(found: Sequence[RoleImportance], score: str) -> Table:
     """The comparison for readers."""
-    rows = []
-    for one in found:
-        low, high = np.clip((one.low, one.high), -100, 100).tolist()  # no two ranks are further apart
-        rows.append([one.role, len(one.heads), one.heads, one.difference, low, high, one.q])
-    return Table(
+
+    def ends(one: RoleImportance) -> Ends:
+        return max(one.low, -100.0), min(one.high, 100.0)  # no two ranks are further apart
+
+    return Table.of(
         "roles_importance",
-        ("role", "heads", "which", *columns("%+.0f", "rank against others", *ENDS), "q"),
-        rows,
-        f"Do heads with a role matter more? Every head is ranked by {score}, from 0 (matters least) to 100 (most). The "
-        "table has the mean rank of these heads minus that of all others; above 0 they matter more.",
+        (
+            Column("role", value=attrgetter("role")),
+            Column("heads", value=lambda one: len(one.heads)),
+            Column("which", value=attrgetter("heads")),
+            Column("rank against others", "%+.0f", attrgetter("difference"), ends=ends),
+            Column("q", value=attrgetter("q")),
+        ),
+        found,
+        caption=f"Do heads with a role matter more? Every head is ranked by {score}, from 0 (matters least) to 100 "
+        "(most). The table has the mean rank of these heads minus that of all others; above 0 they matter more.",
     )

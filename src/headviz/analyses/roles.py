@@ -20,14 +20,15 @@ from ..attribution.relations import (
     linked_tokens,
 )
 from ..display.recipes import Code, call
-from ..display.table import columns
+from ..display.table import Table, columns
+from ..display.views import Picture, View
 from ..errors import OptionError
 from ..heads import HeadId
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
 from ..ties import in_order
-from .analysis import Analysis, Option, Picture, Table, View, explained
+from .analysis import Analysis, Option, explained
 from .common import SIGNIFICANT
 from .role_importance import RoleImportance, by_importance, importance_table
 

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..display.numbers import number, signed
-from ..display.table import Column
+from ..display.table import Column, Table
+from ..display.views import Picture, View
 from ..errors import MaskError, OptionError, unknown_choice
 from ..heads import HeadId
 from ..results import Result
 from ..scores.catalogue import THESIS
-from .analysis import Analysis, Option, Picture, Table, View, explained
+from .analysis import Analysis, Option, explained
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

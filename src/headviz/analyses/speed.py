@@ -9,11 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..display.table import columns
+from ..display.table import Column, Table
+from ..display.views import Picture, View
 from ..errors import OptionError
 from ..heads import HeadMask
 from ..models.text_length import LENGTH
@@ -22,7 +24,7 @@ from ..results import Result
 from ..statistics.intervals import interval_of_mean
 from ..storage.exchange import MaskLike
 from . import published
-from .analysis import ENDS, MICHEL, Analysis, Option, Picture, Table, View, explained
+from .analysis import MICHEL, Analysis, Option, explained
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -286,7 +288,6 @@ def finding(found: Speed) -> str:
 
 def view(found: Speed) -> View:
     scatter = max(sd / mean for r in found.rows for mean, sd in ((r.full, r.full_sd), (r.pruned, r.pruned_sd)))
-    rates = columns("%.1f", "full, ex/s", "sd", "pruned, ex/s", "sd pruned")
     threads = "1 thread" if found.threads == 1 else f"{found.threads} threads"
     return View(
         finding(found),
@@ -303,14 +304,18 @@ def view(found: Speed) -> View:
                 "beat it; softmax and copies shrink with the heads, too.",
                 "40",
             ),
-            Table(
+            Table.of(
                 "speed_table",
-                ("batch", *rates, *columns("%.2f", "ratio", *ENDS)),
-                [
-                    [r.batch, r.full, r.full_sd, r.pruned, r.pruned_sd, r.ratio, r.ratio_low, r.ratio_high]
-                    for r in found.rows
-                ],
-                "Both models timed in turn, pair by pair; the ratio is that of the two speeds.",
+                (
+                    Column("batch", value=attrgetter("batch")),
+                    Column("full, ex/s", "%.1f", attrgetter("full")),
+                    Column("sd", "%.1f", attrgetter("full_sd")),
+                    Column("pruned, ex/s", "%.1f", attrgetter("pruned")),
+                    Column("sd pruned", "%.1f", attrgetter("pruned_sd")),
+                    Column("ratio", "%.2f", attrgetter("ratio"), ends=lambda r: (r.ratio_low, r.ratio_high)),
+                ),
+                found.rows,
+                caption="Both models timed in turn, pair by pair; the ratio is that of the two speeds.",
             ),
         ),
         about=(("model", found.model), ("device", f"{found.device}, {threads}")),

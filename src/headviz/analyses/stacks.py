@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from ..display.numbers import points as in_points
 from ..display.recipes import Code, call
+from ..display.table import Table
+from ..display.views import View
 from ..errors import MaskError
 from ..evaluation.verdict import MARGIN
 from ..progress import Cancel, Progress, part
@@ -24,7 +26,7 @@ from ..results import Result
 from . import pruning_curve, published
 from .ablation import Ablation, ablate
 from .all_but_one import AllButOne, Select, all_but_one
-from .analysis import MARGIN_OPTION, MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis, Table, View, set_in
+from .analysis import MARGIN_OPTION, MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis, set_in
 from .common import Subject, require_evaluator, subject
 from .curves import Curve, ordered_by
 from .pruning_curve import PruningCurves, check_steps, measured

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..display.table import TERMINAL, Table
 from ..errors import MaskError, OptionError, shown
 from ..evaluation.verdict import MARGIN
 from ..heads import HeadId, HeadMask, parse_heads
@@ -273,6 +274,11 @@ def read_mask(args: argparse.Namespace, clf: Classifier) -> HeadMask:
 
 def warn(line: str) -> None:
     sys.stderr.write(f"headviz: note: {line}\n")
+
+
+def table_text(made: Table, most: int | None = None) -> str:
+    """A declared table as text; no more rows than ``most``."""
+    return table([made.titles(TERMINAL), *made.texts(TERMINAL)[:most]])
 
 
 def table(rows: Sequence[Sequence[Any]]) -> str:

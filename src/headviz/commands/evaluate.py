@@ -11,10 +11,11 @@ from ..answers.comparison import Delta
 from ..answers.constant import remark
 from ..display.comparison import change_table
 from ..display.numbers import fixed, interval, points
-from ..display.table import TERMINAL
+from ..display.sentences import heads_named, mask_cost
 from ..errors import OptionError
 from ..evaluation.dispatch import evaluate
 from ..evaluation.plain import class_order, undefined_for
+from ..heads import HeadId
 from ..models.stand_in import ZERO
 from ..storage.exchange import restored
 from ..tasks import points_in
@@ -31,6 +32,7 @@ from .common import (
     read_mask,
     reading,
     table,
+    table_text,
     told_place,
     warn,
 )
@@ -118,15 +120,17 @@ def show(result: dict[str, Any]) -> str:
     first = remark(predicted, constant.get("accuracy"), result["metrics"].get("accuracy"))
     parts = [*([first] if first else []), "\n".join([table(rows), *signed])]
     if "comparison" in result:
-        parts += _compared(result["comparison"], result["undefined"])
+        parts += _compared(result["comparison"], result["undefined"], [HeadId.parse(head) for head in off])
     return "\n\n".join(parts)
 
 
-def _compared(found: dict[str, Any], undefined: dict[str, str]) -> list[str]:
-    """What the mask changes: metrics, flips, slices. The confusion matrices are in the JSON only."""
+def _compared(found: dict[str, Any], undefined: dict[str, str], off: list[HeadId]) -> list[str]:
+    """What the mask changes: one sentence, metrics, flips, slices. The confusion matrices are in the JSON only."""
     drawn = found.get("over_draws", {})
     which = " of the first draw" if drawn else ""
-    parts = [f"Against every head{which}:\n{_changes('metric', found['deltas'])}"]
+    deltas, slices = _deltas(found["deltas"]), _deltas(found["slices"] or [])
+    parts = [mask_cost(deltas[0], slices, heads_named(off))] if off else []
+    parts.append(f"Against every head{which}:\n{table_text(change_table('metrics', 'metric', deltas))}")
     if drawn:
         rows = [
             (name, points(one["mean"], points_in(name)), interval(one["low"], one["high"], points_in(name)))
@@ -141,11 +145,10 @@ def _compared(found: dict[str, Any], undefined: dict[str, str]) -> list[str]:
     if found["flips"] is not None:
         worse, better, other = (len(found["flips"][k]) for k in ("worse", "better", "other"))
         parts.append(f"Flipped: {worse} right → wrong, {better} wrong → right, {other} from one wrong class to another")
-    if found["slices"]:
-        parts.append(_changes("slice", found["slices"]))
+    if slices:
+        parts.append(table_text(change_table("slices", "slice", slices)))
     return parts
 
 
-def _changes(first: str, rows: list[dict[str, Any]]) -> str:
-    made = change_table("changes", first, [restored(Delta, {**row, "delta": None}, (1, 1)) for row in rows])
-    return table([made.titles(TERMINAL), *made.texts(TERMINAL)])
+def _deltas(rows: list[dict[str, Any]]) -> list[Delta]:
+    return [restored(Delta, {**row, "delta": None}, (1, 1)) for row in rows]

@@ -6,13 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..display import numbers
-from ..display.numbers import fixed
+from ..display.figures.speed import faster_table
+from ..display.table import Column, Table
 from ..errors import OptionError
 from ..models.stand_in import ZERO
 from ..pruning.faster.options import BOTH, FASTEST, HEADS_ONLY, TUNINGS, FasterOptions
-from ..tasks import chosen_on, points_in
-from .common import add_task, load_data, load_model, progress_bar, stand_in_of, table, warn
+from ..tasks import chosen_on
+from .common import add_task, load_data, load_model, progress_bar, stand_in_of, table_text, warn
 from .finetune import add_training, training_options
 from .number_types import between, positive_int, seed, short
 
@@ -126,25 +126,12 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
 
 
 def show(result: dict[str, Any]) -> str:
-    rows: list[Any] = [("target", "measured", "95 % interval", "measure", "before", "after", "change, points", "saved")]
-    for t in result["targets"]:
-        change = t["change"] or {}
-        name = change.get("metric", "")
-        rows.append(
-            (
-                f"{t['target']:g}×",
-                f"{t['speedup']:.2f}×",
-                f"{t['speedup_low']:.2f} to {t['speedup_high']:.2f}",
-                name,
-                fixed((t["baseline"] or {}).get(name)),
-                fixed((t["metrics"] or {}).get(name)),
-                numbers.change(change["difference"], change["low"], change["high"], points_in(name)) if change else "–",
-                t["out"],
-            )
-        )
     first = result["targets"][0]
+    metric = next(
+        (t["change"]["metric"] for t in result["targets"] if t["change"]), next(iter(first["metrics"] or {}), "")
+    )
     lines = [
-        table(rows),
+        table_text(faster_table(result["targets"], metric)),
         f"Speed: batches of {first['batch']} texts of {first['length']} tokens, {first['table']['device']}.",
     ]
     for t in result["targets"]:
@@ -161,8 +148,11 @@ def _repaired(error: dict[str, Any]) -> str:
     def change(of: dict[str, float]) -> str:
         return f"{of['before']:.3g} → {of['after']:.3g}"
 
-    rows: list[Any] = [("repaired", "ridge", "error on held-out examples", "largest weight")]
-    for m in error["maps"]:
-        ridge = "left as it was" if m["ridge"] is None else f"{m['ridge']:g}"
-        rows.append((f"layer {m['layer']}, {m['map']}", ridge, change(m["held_out"]), change(m["largest"])))
-    return table([*rows, ("in all", "", change(error["held_out"]), "")])
+    columns = (
+        Column("repaired", value=lambda m: f"layer {m['layer']}, {m['map']}"),
+        Column("ridge", value=lambda m: "left as it was" if m["ridge"] is None else f"{m['ridge']:g}"),
+        Column("error on held-out examples", value=lambda m: change(m["held_out"])),
+        Column("largest weight", value=lambda m: change(m["largest"])),
+    )
+    rows = table_text(Table.of("repaired", columns, error["maps"]))
+    return f"{rows}\nin all: {change(error['held_out'])}"

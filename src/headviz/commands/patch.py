@@ -8,10 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attribution.alignment import ALL, POSITIONS
+from ..display.figures.paths import paths_table
+from ..display.heads import heads_table
 from ..display.numbers import fixed
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, highest
-from .common import add_masked_model, in_their_place, masked_model, positive_int, progress_bar, table, told_place, warn
+from ..storage.exchange import restored
+from .common import (
+    add_masked_model,
+    in_their_place,
+    masked_model,
+    positive_int,
+    progress_bar,
+    table,
+    table_text,
+    told_place,
+    warn,
+)
 from .number_types import short
 
 if TYPE_CHECKING:
@@ -132,17 +145,15 @@ def _alignment(given: str | None) -> dict[int, int] | None:
 
 
 def _show_many(result: dict[str, Any]) -> str:
-    rows = [("head", "effect", "95 % interval", "q")]
-    for name in result["ranking"][: result["top"]]:
-        at = HeadId.parse(name)
-        mean, low, high, q = (
-            result[key][at.layer][at.head] for key in ("mean", "interval_low", "interval_high", "q_value")
-        )
-        rows.append((name, f"{mean:+.3f}", f"[{low:+.3f}, {high:+.3f}]", fixed(q)))
+    mean, low, high, q = (
+        np.array(result[name], dtype=float) for name in ("mean", "interval_low", "interval_high", "q_value")
+    )
+    heads = map(HeadId.parse, result["ranking"][: result["top"]])
+    rows = table_text(heads_table("pairs", heads, "effect", mean, (low, high), {"q": q}, form="%+.3f"))
     left = result["same_answer"] + result["small"]
     return (
         f"{result['n']} pairs; {left} left out ({result['same_answer']} with one answer for both texts, "
-        f"{result['small']} that hardly move it)\n\n{table(rows)}\n\n0 = as for the text, 1 = as for the donor"
+        f"{result['small']} that hardly move it)\n\n{rows}\n\n0 = as for the text, 1 = as for the donor"
     )
 
 
@@ -153,12 +164,11 @@ def show(result: dict[str, Any]) -> str:
 
 
 def _show_paths(found: dict[str, Any]) -> str:
-    rows = [("path", "effect", *(("95 % interval",) if found["n"] > 1 else ()))]
-    for edge in found["edges"]:
-        to = "answer" if edge["receiver"] is None else f"{edge['receiver']} {edge['into']}"
-        interval = () if found["n"] == 1 else (f"[{edge['low']:+.3f}, {edge['high']:+.3f}]",)
-        rows.append((f"{edge['sender']} → {to}", f"{edge['effect']:+.3f}", *interval))
-    return f"the strongest paths, over {found['n']} pair{'' if found['n'] == 1 else 's'}\n\n{table(rows)}"
+    from ..attribution.paths import Edge
+
+    edges = [restored(Edge, edge, (1, 1)) for edge in found["edges"]]
+    rows = table_text(paths_table(edges, found["n"] > 1))
+    return f"the strongest paths, over {found['n']} pair{'' if found['n'] == 1 else 's'}\n\n{rows}"
 
 
 def _show_one(result: dict[str, Any]) -> str:
@@ -174,8 +184,6 @@ def _show_one(result: dict[str, Any]) -> str:
     )
     if not np.isfinite(effect).any():
         return f"{head}\n\nBoth texts have the same value of what is measured, so no head can move it."
-    rows = [(head.dotted, f"{effect[head]:+.3f}") for head in highest(np.abs(effect))[: result["top"]]]
+    rows = table_text(heads_table("patched", highest(np.abs(effect))[: result["top"]], "effect", effect, form="%+.3f"))
     moved = fixed(float(np.nanmax(np.abs(effect))), 3)
-    return (
-        f"{head}\n\n{table([('head', 'effect'), *rows])}\n\n0 = as for the text, 1 = as for the donor; largest {moved}"
-    )
+    return f"{head}\n\n{rows}\n\n0 = as for the text, 1 = as for the donor; largest {moved}"

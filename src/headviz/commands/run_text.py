@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from operator import itemgetter
 from typing import Any
 
 from ..display.numbers import fixed, share, size, span
-from ..display.table import TERMINAL, Table
+from ..display.table import Column, Table
 from ..evaluation.verdict import MARGIN
 from ..pruning.algorithms import DEFAULT
 from ..runs.baselines import WORDS
@@ -14,7 +15,7 @@ from ..runs.finding import finding
 from ..runs.record import PRUNE
 from ..runs.sweep_table import Row
 from ..runs.tables import step_table, sweep_table
-from .common import table
+from .common import table, table_text
 
 
 def show(result: dict[str, Any]) -> str:
@@ -43,13 +44,8 @@ def _show_list(runs: list[dict[str, Any]]) -> str:
     if not runs:
         start = f"headviz run start --model demo --task demo --algorithm {DEFAULT} --score taylor"
         return f"No runs yet. Start one: {start}"
-    rows = [("id", "state", "steps", "started", "what")]
-    for r in runs:
-        rows.append((r["id"], r["state"], _steps(r), _when(r["started"]), r["title"]))
-        rows += [
-            (f"  {c['id']}", c["state"], _steps(c), _when(c["started"]), c["title"]) for c in r.get("children", [])
-        ]
-    return table(rows)
+    members = [(r, [{**c, "id": f"  {c['id']}"} for c in r.get("children", [])]) for r in runs]
+    return table_text(Table.of("runs", (*RUN[:3], STARTED, RUN[3]), [one for r, of in members for one in (r, *of)]))
 
 
 def _show_run(r: dict[str, Any]) -> str:
@@ -62,22 +58,17 @@ def _show_run(r: dict[str, Any]) -> str:
         rows.append(("queue", f"place {r['position']}"))
     parts = [_columns(rows)]
     if r.get("children"):
-        runs = [[c["id"], c["state"], _steps(c), c["title"], c["error"] or ""] for c in r["children"]]
-        parts.append(table([["id", "state", "steps", "what", "error"], *runs]))
+        parts.append(table_text(Table.of("runs", (*RUN, ERROR), r["children"])))
     if r.get("results"):
-        parts.append(_table(sweep_table([Row(**row) for row in r["results"]])))
+        parts.append(table_text(sweep_table([Row(**row) for row in r["results"]])))
     if (made := step_table(r.get("kind", ""), r.get("spec", {}), r["baseline"], r["steps"])).rows:
-        parts.append(_table(made))
+        parts.append(table_text(made))
         if r.get("kind") == PRUNE and r["steps"]:
             parts.append(finding(r["steps"], next(iter(r["steps"][0]["metrics"])), r.get("margin", MARGIN)))
             parts.append(f"changes are against {WORDS[r['steps'][0]['against']]}")
     if r["state"] in ("failed", "lost") and r["log"]:
         parts.append("\n".join(["end of the log:", *(f"  {line}" for line in r["log"][-12:])]))
     return "\n\n".join(parts)
-
-
-def _table(made: Table) -> str:
-    return table([made.titles(TERMINAL), *made.texts(TERMINAL)])
 
 
 # seconds of one piece of work -> how many of it the plan has
@@ -157,3 +148,13 @@ def _short(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value[:12])) + (" …" if len(value) > 12 else "")
     return str(value)
+
+
+RUN = (
+    Column("id", value=itemgetter("id")),
+    Column("state", value=itemgetter("state")),
+    Column("steps", value=_steps),
+    Column("what", value=itemgetter("title")),
+)
+STARTED = Column("started", value=lambda run: _when(run["started"]))
+ERROR = Column("error", value=lambda run: run["error"] or "")

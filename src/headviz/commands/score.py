@@ -6,15 +6,17 @@ import argparse
 import time
 from typing import Any
 
+from ..display.heads import heads_table
 from ..display.numbers import fixed
 from ..errors import OptionError
 from ..heads import HeadId
 from ..options import declared
 from ..scores import DEFAULT, PRESETS, SCORES, score_heads
 from ..scores.catalogue import preset_named, score_named
+from ..storage.exchange import read_scores
 from ..tasks import DEFAULT_SAMPLES, LengthFilter, sample
 from ..ties import order_told
-from .common import add_mask, add_model, add_task, load_data, load_model, progress_bar, read_mask, table, warn
+from .common import add_mask, add_model, add_task, load_data, load_model, progress_bar, read_mask, table_text, warn
 from .number_types import positive_int, seed
 
 
@@ -94,23 +96,19 @@ def read_options(score: str, given: list[str]) -> dict[str, Any]:
 
 
 def show(result: dict[str, Any]) -> str:
-    def line(text: str) -> tuple[str, str, str]:
-        h = HeadId.parse(text)
-        value, low, high = (result[k][h.layer][h.head] for k in ("values", "interval_low", "interval_high"))
-        interval = "" if low is None else f"[{fixed(low)}, {fixed(high)}]"
-        return str(h), fixed(value), interval
-
-    ranking = result["ranking"]
-    rows: list[tuple[str, ...]] = [("head", result["score"], "95 % interval")]
-    if len(ranking) <= 12:
-        rows += [line(h) for h in ranking]
-    else:
-        rows += [*(line(h) for h in ranking[:5]), ("…", "", ""), *(line(h) for h in ranking[-5:])]
+    scores = read_scores(result)
+    ends = (scores.interval_low, scores.interval_high)
+    heads = [HeadId.parse(head) for head in result["ranking"]]
+    made = heads_table("scores", heads, result["score"], scores.values, ends, form=fixed)
+    header, *lines = table_text(made).split("\n")
+    if len(lines) > 12:
+        lines = [*lines[:5], "…", *lines[-5:]]
+    rows = "\n".join([header, *lines])
     if result["samples"]:
-        said = [f"{result['task']} {result['split']}: {result['sample'] or ''}".rstrip(": "), "", table(rows), ""]
+        said = [f"{result['task']} {result['split']}: {result['sample'] or ''}".rstrip(": "), "", rows, ""]
     else:
         said = [f"{result['score']} needs no examples: it reads none of {result['task']} {result['split']}."]
-        said += ["", table(rows), ""]
+        said += ["", rows, ""]
     if result["stability"] is not None:
         said.append(
             f"Another sample of this size would agree on {100 * result['stability']:.0f} % of the lowest fifth."

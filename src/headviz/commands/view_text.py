@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analyses.analysis import Grid, Table, View
 from ..analyses.published import PublishedTable
-from ..display.table import TERMINAL
+from ..display.table import TERMINAL, Table
+from ..display.views import Grid, View
 from .common import table
 
 

@@ -1,11 +1,10 @@
-"""How a change is shown: the table of metrics or slices before and after, and its words in a sentence."""
+"""The table of a change: metrics or slices before and after."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ..answers.comparison import Delta
-from ..tasks import points_in
 from . import numbers
 from .table import Column, Table
 
@@ -41,14 +40,3 @@ def change_table(
         Column("p", value=lambda d: d.p_value),
     )
     return Table.of(key, columns, deltas, caption=caption)
-
-
-def points_changed(delta: float | None, low: float | None, high: float | None, scale: float) -> str:
-    """A change in a sentence, with its interval where one is known: ``−2.2 points [−5.1, +0.6]``."""
-    known = low is not None and high is not None and low == low and high == high
-    return f"{numbers.points(delta, scale)} points" + (f" {numbers.interval(low, high, scale)}" if known else "")
-
-
-def metric_change(metric: str, delta: float, low: float, high: float) -> str:
-    """The sentence without its end: ``accuracy changes by −2.2 points [−5.1, +0.6]``."""
-    return f"{metric} changes by {points_changed(delta, low, high, points_in(metric))}"

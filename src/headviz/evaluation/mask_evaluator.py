@@ -34,6 +34,7 @@ from ..results import Result
 from ..storage.exchange import MaskLike
 from ..tasks import sampling
 from .plain import Evaluation
+from .verdict import ENOUGH
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 FIRST = 8  # examples of the first part; each further part doubles them
 MOST = 0.6  # share of the examples beyond which no part but the whole is worth a look
 WATCHING = 0.01  # how often one of the parts before the last may miss the truth
-ENOUGH = 64  # examples from which a metric other than accuracy has an interval: it hangs on a class that may be rare
 AT_ONCE = 1e10  # operations of an evaluation that is over before a part of it could be read,
 SOON = 1e11  # and of one that is over soon after: one part of it is enough
 GPU_FASTER = 2000  # times as many operations a second as a processor, at the least

@@ -20,6 +20,7 @@ Verdict = Literal["loss", "gain", "open", "unknown"]
 MARGIN = 2.0  # points of a metric; a user may choose another
 LEAST = 0.1  # points: the smallest loss that is written
 TOO_FEW = "too few flips to tell"
+ENOUGH = 64  # examples from which a metric other than accuracy has an interval: it hangs on a class that may be rare
 
 
 def verdict(low: float | None, high: float | None) -> Verdict:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..analyses.analysis import Grid, Table, View
 from ..analyses.catalogue import made_by
 from ..commands.view_text import text_of
-from ..display.comparison import change_table, metric_change
+from ..display.comparison import change_table
 from ..display.numbers import p_text
-from ..display.table import Column
+from ..display.sentences import metric_change, metric_changes
+from ..display.table import Column, Table
+from ..display.views import Grid, View
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, HeadScores, head_of, highest
 from ..ties import order_told
@@ -216,20 +217,16 @@ def _evaluation_figure(found: Evaluation) -> Figure:
 
 
 def _delta(found: Delta) -> View:
-    return View(_change(found), (change_table("change", "metric", (found,), "The masked model against the full one."),))
-
-
-def _change(found: Delta) -> str:
-    if found.undefined:
-        return found.undefined
-    return f"{metric_change(found.metric, found.delta, found.interval_low, found.interval_high)}."
+    return View(
+        metric_changes(found), (change_table("change", "metric", (found,), "The masked model against the full one."),)
+    )
 
 
 def _comparison(found: Comparison) -> View:
     tables = [change_table("metrics", "metric", found.deltas, "Paired on the same examples.")]
     if found.slices:
         tables.append(change_table("slices", "slice", found.slices, f"{found.primary.metric} by slice."))
-    return View(_change(found.primary), tuple(tables))
+    return View(metric_changes(found.primary), tuple(tables))
 
 
 def _comparison_figure(found: Comparison) -> Figure:

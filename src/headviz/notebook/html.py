@@ -9,10 +9,10 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from ..analyses.analysis import Grid, Table, View
 from ..commands.view_text import text_of
 from ..display.figures.palette import BETTER, NEUTRAL, WORSE, scale_for
-from ..display.table import NOTEBOOK
+from ..display.table import NOTEBOOK, Table
+from ..display.views import Grid, View
 from ..heads import HeadId, head_name
 
 CELL, LEFT, TOP = 15, 30, 14  # pixels

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import plotly.graph_objects as go
 
+from ...tasks import points_in
+from .. import numbers
+from ..table import FILES, PAGE, TERMINAL, Column, Ends, Table
 from .palette import MODELS, NEUTRAL
 from .style import frame, safe
 
@@ -62,3 +66,38 @@ def _end(change: Mapping[str, Any], end: str) -> float:
     """How far an end of the change's interval is from the change itself."""
     low_or_high, at = change.get(end), change.get("difference")
     return 0.0 if low_or_high is None or at is None else abs(low_or_high - at)
+
+
+def faster_table(models: Sequence[Mapping[str, Any]], metric: str) -> Table:
+    """One row for each model: its speed, and what the metric loses. The models are a run's steps, or the command's."""
+    scale = points_in(metric)
+
+    def value(field: str) -> Callable[[Any], float | None]:
+        return lambda model: (model.get(field) or {}).get(metric)
+
+    def change(end: str) -> Callable[[Any], float | None]:
+        return lambda model: (model.get("change") or {}).get(end)
+
+    def ends(model: Any) -> Ends:
+        return change("low")(model), change("high")(model)
+
+    size = (PAGE, FILES)
+    columns = (
+        Column("removed", value=lambda model: NAMES.get(model.get("remove", "")), places=size),
+        Column("target", "{:g}×".format, itemgetter("target")),
+        Column("speed", "%.2f", itemgetter("speedup"), ends=itemgetter("speedup_low", "speedup_high")),
+        Column(f"{metric} before", numbers.fixed, value("baseline"), places=(TERMINAL,)),
+        Column(metric, numbers.fixed, value("metrics")),
+        Column(
+            "change, points",
+            lambda v: numbers.points(v, scale),
+            change("difference"),
+            ends=ends,
+            ends_format=lambda low, high: numbers.interval(low, high, scale),
+        ),
+        Column("heads remaining", value=lambda model: sum(model["heads_per_layer"]), places=size),
+        Column("neurons remaining", value=lambda model: sum(model["neurons_per_layer"]), places=size),
+        Column("parameters", "{:,}".format, lambda model: model["parameters"][1], places=size),
+        Column("saved", value=lambda model: model.get("out"), places=(TERMINAL,)),
+    )
+    return Table.of("faster_table", columns, models, caption="Speed by interleaved pairs of passes of both models.")

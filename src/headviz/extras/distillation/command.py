@@ -6,11 +6,11 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...commands.common import column, progress_bar, table, warn
+from ...commands.common import column, progress_bar, table_text, warn
 from ...commands.number_types import between, positive_int, rate, share, whole
-from ...display.numbers import fixed
 from ...errors import OptionError
 from ...storage.paths import outside_path
+from .curves import students_table
 
 if TYPE_CHECKING:
     from .plan import DistillationPlan
@@ -159,18 +159,12 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def show(result: dict[str, Any]) -> str:
-    teacher, students = result["teacher"], result["students"]
+    teacher = result["teacher"]
     parts = teacher["partition"]
     gap = parts["difference"]
     exact = "exactly" if parts["exact"] else "not exactly"
     if not parts["exact"] and gap["changed"] is not None:
         exact += f": {gap['changed']:.1%} of its predictions differ"
-    names = list(teacher["metrics"])
-    rows = [("", *names, "parameters", "seconds")]
-    rows.append(("teacher", *(fixed(teacher["metrics"][n]) for n in names), f"{teacher['parameters']:,}", "–"))
-    for s in students:
-        cells = [_with_interval(s, n) for n in names]
-        rows.append((s["title"], *cells, f"{s['parameters']:,}", fixed(s["seconds"], 1)))
     return "\n".join(
         [
             f"removed {result['remove']}: {parts['kept']:,} weights kept, {parts['zeroed']:,} zeroed, "
@@ -178,14 +172,8 @@ def show(result: dict[str, Any]) -> str:
             f"the student with copied weights is the teacher with zeros {exact}"
             f" (largest difference of logits {gap['largest']:.2g})",
             "",
-            table(rows),
+            table_text(students_table(result, list(teacher["metrics"]))),
             "",
             f"saved  {result['out']}",
         ]
     )
-
-
-def _with_interval(student: dict[str, Any], name: str) -> str:
-    low, high = student["interval_low"][name], student["interval_high"][name]
-    interval = "" if low is None else f" [{low:.4f}, {high:.4f}]"
-    return fixed(student["metrics"][name]) + interval

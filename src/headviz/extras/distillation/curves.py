@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
+
+from ...display import numbers
+from ...display.table import FILES, PAGE, Column, Ends, Table
+from ...tasks import points_in
 
 
 @dataclass(frozen=True)
@@ -79,3 +84,32 @@ def steps_to(curve: Sequence[dict[str, Any]], metric: str, level: float) -> int 
         if value is not None and value >= level:
             return int(point["step"])
     return None
+
+
+def students_table(result: Mapping[str, Any], metrics: Sequence[str]) -> Table:
+    """The teacher and its students: each metric with its interval, and what the metric was before training."""
+
+    def form(name: str) -> Callable[[float], str]:
+        return lambda value: numbers.metric(value, points_in(name))
+
+    def reached(name: str) -> Column:
+        top = None if points_in(name) == 1 else 1.0  # a share cannot be more
+
+        def ends(model: Any) -> Ends:
+            low, high = ((model.get(f"interval_{end}") or {}).get(name) for end in ("low", "high"))
+            return low, high if high is None or top is None else min(top, high)
+
+        return Column(name, form(name), lambda model: model["metrics"][name], ends=ends)
+
+    def before(name: str) -> Callable[[Any], float | None]:
+        return lambda model: model["curve"][0]["metrics"][name] if model.get("curve") else None
+
+    columns = (
+        Column("model", value=itemgetter("title")),
+        *map(reached, metrics),
+        *(Column("before training", form(name), before(name), places=(PAGE, FILES)) for name in metrics[:1]),
+        Column("parameters", "{:,}".format, itemgetter("parameters")),
+        Column("seconds", "%.1f", lambda model: model.get("seconds")),
+    )
+    models = [{**result["teacher"], "title": "teacher"}, *result["students"]]
+    return Table.of("distil_table", columns, models, caption="Means over seeds with 95 % intervals (Student's t).")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
-from ...display.comparison import points_changed
-from ...display.numbers import metric, p_cell
+from ...display.numbers import interval, metric, p_cell, points
+from ...display.sentences import points_changed
+from ...display.table import Column, Table
 from .transfer_matrix import Entry, Matrix
 
 if TYPE_CHECKING:
@@ -15,10 +17,6 @@ if TYPE_CHECKING:
     from .kept_map import Square
 
 FULL, RANDOM = "every head on", "random masks"
-HEADER = (
-    "mask of, model of, heads off %, metric, value, every head on, kept %, change points, low, high, p, q, "
-    "random masks, random low, random high, random q, why not"
-).split(", ")
 
 
 def transfer_figure(found: Matrix, own: Mapping[str, str] | None = None) -> Figure:
@@ -80,25 +78,34 @@ def _told(e: Entry, value: str) -> str:
     return "\n".join(lines)
 
 
-def transfer_rows(found: Matrix) -> list[list[Any]]:
-    """The rows of the table: masks, then random masks."""
-    return [
-        [
-            e.source or RANDOM,
-            e.target,
-            100 * e.sparsity,
-            e.metric,
-            e.value,
-            e.full,
-            None if e.kept is None else 100 * e.kept,
-            *(None if v is None else e.scale * v for v in (e.change, e.low, e.high)),
-            e.p,
-            e.q,
-            e.random,
-            e.random_low,
-            e.random_high,
-            e.random_q,
-            e.why or None,
-        ]
-        for e in (*found.entries, *found.random)
-    ]
+def transfer_table(found: Matrix) -> Table:
+    """One row for each mask on each model, then those of the random masks."""
+    entries = (*found.entries, *found.random)
+    scale = entries[0].scale if entries else 100.0
+
+    def value(x: float) -> str:
+        return metric(x, scale)
+
+    columns = (
+        Column("mask of", value=lambda e: e.source or RANDOM),
+        Column("model of", value=attrgetter("target")),
+        Column("heads off %", "%.1f", lambda e: 100 * e.sparsity),
+        Column("metric", value=attrgetter("metric")),
+        Column("value", value, attrgetter("value")),
+        Column("every head on", value, attrgetter("full")),
+        Column("kept %", "%.1f", lambda e: None if e.kept is None else 100 * e.kept),
+        Column(
+            "change points",
+            lambda change: points(change, scale),
+            attrgetter("change"),
+            ends=attrgetter("low", "high"),
+            ends_format=lambda low, high: interval(low, high, scale),
+        ),
+        Column("p", value=attrgetter("p")),
+        Column("q", value=attrgetter("q")),
+        Column("random masks", value, attrgetter("random"), ends=attrgetter("random_low", "random_high")),
+        Column("random q", "%.3f", attrgetter("random_q")),
+        Column("why not", value=lambda e: e.why or None),
+    )
+    caption = "Every mask on every model, then the means of the random masks; changes in points against every head on."
+    return Table.of("transfer_table", columns, entries, caption=caption)

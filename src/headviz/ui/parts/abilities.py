@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ...demo import card_figures
+from ...display import numbers
+from ...display.table import Column, Table
 from ...heads import HeadId, HeadMask
 from ..shell import show, state
 from ..shell.view import View
@@ -96,15 +100,11 @@ def look_tips(view: View, present: HeadMask) -> dict[str, list[list[str]]]:
 
 @cache
 def _carriers() -> dict[str, list[HeadId]]:
-    from ...demo import card_figures
-
     return {r["phenomenon"]: [HeadId.parse(h) for h in r["heads"]] for r in card_figures()["heads"]["sets"]}
 
 
 @cache
 def _of_demo() -> dict[HeadId, str]:
-    from ...demo import card_figures
-
     told: dict[HeadId, list[str]] = {}
     for name, heads in _carriers().items():
         for head in heads:
@@ -122,7 +122,6 @@ def table(clf: Classifier, view: View) -> None:
     """Which heads carry which ability. Nothing for other models or data, where this is not known."""
     if not known(view):
         return
-    from ...demo import card_figures
 
     figures = card_figures()
     sets, accuracy = figures["heads"]["sets"], figures["accuracy"]["dev"]
@@ -132,28 +131,21 @@ def table(clf: Classifier, view: View) -> None:
         f"{sum(row['others_over_5'] == 0 for row in sets)} of {len(sets)} abilities need one or a few heads whose "
         "loss costs no other ability more than 5 points."
     )
-    event = show.table(
-        ["ability", "accuracy", "without", "costs it, points", "costs others, mean", "others that lose over 5"],
-        [
-            [
-                row["phenomenon"],
-                accuracy[row["phenomenon"]],
-                ", ".join(map(str, heads)),
-                100 * row["cost"],
-                100 * row["mean_other"],
-                row["others_over_5"],
-            ]
-            for row, heads in zip(sets, chosen, strict=True)
-        ],
+    made = Table.of(
         "abilities",
+        (
+            Column("ability", value=itemgetter("phenomenon")),
+            Column("accuracy", "%.3f", lambda row: accuracy[row["phenomenon"]]),
+            Column("without", value=lambda row: tuple(map(HeadId.parse, row["heads"]))),
+            Column("costs it, points", "%.1f", lambda row: 100 * row["cost"]),
+            Column("costs others, mean", lambda v: numbers.signed(v, 1), lambda row: 100 * row["mean_other"]),
+            Column("others that lose over 5", lambda n: str(n or ""), itemgetter("others_over_5")),
+        ),
+        sets,
         caption="Exact ablation, on dev examples that were not used to choose the heads.",
         hint="Choose a row to switch them off in the Mask lab.",
-        height="content",
-        formats={"accuracy": "%.3f", "costs it, points": "%.1f"},
-        cells={"costs others, mean": lambda v: show.signed(v, 1), "others that lose over 5": lambda n: str(n or "")},
-        on_select="rerun",
-        selection_mode="single-row",
     )
+    event = show.table(made, height="content", on_select="rerun", selection_mode="single-row")
     if (row := show.chosen_row(event, "ability_opened")) is not None:
         state.set_mask(clf.present.without(chosen[row]))
         st.switch_page("pages/masklab.py")

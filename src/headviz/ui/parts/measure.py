@@ -1,21 +1,25 @@
-"""One job: evaluate a mask and compare it with the full model."""
+"""A mask on the data against the full model, and what stands in the place of heads that are off."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import streamlit as st
 
+import headviz
+
+from ...errors import OptionError
 from ...heads import HeadMask
-from ...models.stand_in import StandIn
-from ..shell import jobs, loaders, memo
+from ...models.stand_in import ZERO, StandIn
+from ..shell import jobs, loaders, state
 from ..shell.view import View
 
 if TYPE_CHECKING:
     from ...answers.comparison import Comparison
+    from ...heads import HeadMask
     from ...models.base import TransformerModel
     from ...models.classifier import Classifier
     from ...tasks import Dataset
@@ -49,7 +53,7 @@ class Measured:
 
 def key_of(clf: TransformerModel, data: Dataset, *more: object) -> tuple[object, ...]:
     """The key of a computation: model, device, data, and ``more``."""
-    return (*memo.identity(clf), str(clf.device), data.digest, *more)
+    return (*loaders.identity(clf), str(clf.device), data.digest, *more)
 
 
 def measured(
@@ -111,3 +115,46 @@ def last(clf: Classifier, data: Dataset, found: Measured | None) -> Measured | N
         return found
     before = st.session_state.get("measured")
     return before[1] if before and before[0] == key else None
+
+
+# ---- what stands in the place of heads that are off
+
+M = TypeVar("M", bound="TransformerModel")
+
+
+def stand_in() -> StandIn:
+    """The view's choice; one that cannot be read is zero, with a notice."""
+    try:
+        return StandIn.of(state.view().ablation)
+    except OptionError as wrong:
+        state.notify(wrong)
+        state.update(ablation=ZERO)
+        return StandIn()
+
+
+def place() -> tuple[StandIn, View]:
+    """The choice, and the view whose training examples it is measured on."""
+    return stand_in(), state.view()
+
+
+def stand_in_of_model(mask: HeadMask) -> StandIn:
+    """The choice on a page that explains single texts: zero without heads that are off, and for what hangs on the
+    text, which is no part of a model. The page's head says so."""
+    now = stand_in()
+    return StandIn() if not mask.off or now.of_the_text else now
+
+
+def filled(clf: M) -> M | None:
+    """The model with the choice in the place of heads that are off; None while it is measured."""
+    now, view = stand_in_of_model(state.mask(clf.present)), state.view()
+    if now.kind == ZERO:
+        return clf
+    loaders.require_source(view)
+    source = (view.task, view.data, view.seed, view.columns, view.label, view.groups)
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> M:
+        return headviz.standing_in(clf, now, loaders.reference(view, now), progress=progress, cancel=cancel)
+
+    key = (*loaders.identity(clf), str(clf.device), "reference", now, source)
+    found: M | None = jobs.need(key, "Measuring what stands in a head's place", work)
+    return found

@@ -13,6 +13,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...analyses import board
+from ...analyses.catalogue import ANALYSES
+from ...demo import DATA
+from ...runs.reading import RunView, WorkerReport
+from ...runs.record import from_row
+from ...storage.exchange import made_by, restored
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -39,8 +44,6 @@ class Recorded:
 
 @cache
 def _all() -> tuple[Recorded, ...]:
-    from ...demo import DATA
-
     path = DATA / "recorded.json"
     if not path.is_file():
         return ()
@@ -49,9 +52,6 @@ def _all() -> tuple[Recorded, ...]:
 
 
 def _view(packed: dict[str, Any]) -> RunView:
-    from ...runs.reading import RunView, WorkerReport
-    from ...runs.record import from_row
-
     return RunView(
         record=from_row(packed["record"]),
         state=packed["state"],
@@ -103,8 +103,6 @@ class RecordedAnalysis:
 
 @cache
 def _analyses() -> dict[str, dict[str, Any]]:
-    from ...demo import DATA
-
     path = DATA / "analyses.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
@@ -122,8 +120,6 @@ def analysis(name: str, clf: Classifier, data: Dataset, on_demo: bool = False) -
     found = _analyses().get(name)
     if found is None or (found["digest"], found["data"]) != (clf.digest, data.digest):
         return None
-    from ...analyses.catalogue import ANALYSES
-    from ...storage.exchange import made_by, restored
 
     result = restored(made_by(ANALYSES[name].run), found["result"], (clf.num_layers, clf.num_heads))
     return RecordedAnalysis(result, found["command"], found["version"], found["date"])

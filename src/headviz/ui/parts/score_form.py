@@ -10,7 +10,8 @@ import streamlit as st
 from ...options import Option, declared
 from ...scores.catalogue import PRESETS, SCORES, Preset, Score
 from ...tasks import TASKS
-from ..shell import controls, loaders, show
+from ..shell import controls, loaders
+from ..shell.messages import plain
 from ..shell.view import View
 
 OF_THE_RUN = ("seed",)  # declared too, but a run's own seeds decide
@@ -27,7 +28,7 @@ def fields(view: View, key: str, scores: Sequence[str]) -> Callable[[], dict[str
 
 def _of_score(view: View, key: str, score: Score) -> Callable[[], dict[str, Any]]:
     caution = f" Caution: {score.caution}." if score.caution else ""
-    st.caption(f"**{show.plain(score.name)}**: {show.plain(f'{score.formula} ({score.source}).{caution}')}")
+    st.caption(f"**{plain(score.name)}**: {plain(f'{score.formula} ({score.source}).{caution}')}")
     options = [one for name, one in declared(score.options).items() if name not in OF_THE_RUN]
     if not options:
         st.caption("It has no options.")
@@ -48,7 +49,7 @@ def _of_score(view: View, key: str, score: Score) -> Callable[[], dict[str, Any]
 
 def _of_preset(preset: Preset) -> Callable[[], dict[str, Any]]:
     """What a published choice sets."""
-    st.caption(show.plain(f"{preset.why[0].upper()}{preset.why[1:]}."))
+    st.caption(plain(f"{preset.why[0].upper()}{preset.why[1:]}."))
     return lambda: dict(preset.options)
 
 

@@ -1,24 +1,35 @@
-"""Head scores for the pages: existing tables are shown at once, new ones grow while the user watches."""
+"""Head scores and costs for the pages: existing tables are shown at once, new ones grow while the user watches."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import headviz
+
+from ...answers.metrics import points_in
+from ...demo import DATA
+from ...display import numbers
+from ...display.figures.palette import Scale, scale_for, scale_of_losses
+from ...display.heads import heads_table
+from ...display.table import Table
 from ...errors import TaskError
+from ...evaluation.verdict import undecided
 from ...heads import HeadId, HeadMask, HeadScores
 from ...progress import part
-from ...scores.catalogue import SCORES
+from ...scores.catalogue import SCORES, TO_PRUNE_BY, correlates
+from ...scores.fresh_heads import averaged
+from ...tasks import TASKS
 from ...ties import order_told
-from ..shell import jobs, loaders, show
-from ..shell.view import View
+from ..shell import jobs, loaders
+from ..shell.view import COST, IN_LOSS, View
 
 if TYPE_CHECKING:
+    from ...heads import HeadScores
     from ...models.base import TransformerModel
     from ...tasks import Dataset
 
@@ -79,8 +90,6 @@ def is_shipped(found: HeadScores, view: View) -> bool:
 
 @cache
 def _shipped() -> dict[tuple[str, str], HeadScores]:
-    from ...demo import DATA
-
     path = DATA / "scores.json"
     if not path.is_file():
         return {}
@@ -114,8 +123,6 @@ def sample(view: View, clf: TransformerModel) -> Dataset:
 
     They are those of ``headviz score``.
     """
-    import headviz
-
     try:
         source = loaders.train(view)
     except TaskError as wrong:
@@ -156,8 +163,6 @@ def _fine_tuned(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
     clf = loaders.model(view)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> HeadScores:
-        import headviz
-
         found = None
         data = sample(view, clf)
         notes = sample_notes(data, view.samples)
@@ -174,10 +179,6 @@ def _pre_trained(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
     clf = loaders.classifier(view)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> HeadScores:
-        import headviz
-
-        from ...scores.fresh_heads import averaged
-
         name = loaders.model_name(view.base or f"{view.model}-pretrained")
         data = sample(view, clf)
         tables = []
@@ -214,7 +215,7 @@ def rank(found: HeadScores, head: HeadId) -> str:
 
 
 def value_tips(found: HeadScores) -> dict[str, list[list[str]]]:
-    return {found.score: [[show.signed(v) for v in row] for row in found.values.tolist()]}
+    return {found.score: [[numbers.signed(v) for v in row] for row in found.values.tolist()]}
 
 
 SPLITS = {"train": "training"}  # what a split is called before "examples"
@@ -234,16 +235,94 @@ def ranked_by(found: HeadScores) -> str:
     return RANKED + order_told(found.tied, len(found.mask.kept))
 
 
-def ranking_table(found: HeadScores, rows: Sequence[str] | None) -> tuple[list[str], list[list[Any]]]:
-    """Header and rows of the ranking; columns for the intervals only where there are intervals."""
-    tables = [found.values]
-    if np.isfinite(found.interval_low).any():
-        tables += [found.interval_low, found.interval_high]
-    header = ["rank", "head", found.score, "95 % low", "95 % high"][: 2 + len(tables)]
-    ranked = enumerate(found.ranked(), 1)
-    return header, [[i, show.head_name(h, rows), *(float(t[h]) for t in tables)] for i, h in ranked]
+def ranking_table(key: str, found: HeadScores, caption: str) -> Table:
+    """All measured heads, the highest first, with their intervals if they have any."""
+    ends = (found.interval_low, found.interval_high) if np.isfinite(found.interval_low).any() else None
+    return heads_table(key, found.ranked(), found.score, found.values, ends, ranked=True, caption=caption)
 
 
 def interval(found: HeadScores, h: HeadId) -> str:
     low, high = float(found.interval_low[h]), float(found.interval_high[h])
-    return "–" if low != low else f"[{show.number(low)}, {show.number(high)}]"
+    return "–" if low != low else f"[{numbers.number(low)}, {numbers.number(high)}]"
+
+
+# ---- what each head costs: exact ablation, after Taylor
+
+ENOUGH = 256  # examples that costs are measured on without being asked for
+LOSSES = (COST, IN_LOSS)  # scores above 0 where something is lost without the head
+MEANWHILE = "taylor"  # an estimate of the cost that takes one pass forth and back
+
+
+def costs(view: View) -> HeadScores | None:
+    """The exact costs, else the estimate; None while there is neither."""
+    return scores(view, COST) or scores(view, MEANWHILE)
+
+
+def in_points(found: HeadScores) -> HeadScores:
+    """The same costs in points of the task's metric, to be shown; other scores stay as they are."""
+    if found.score != COST:
+        return found
+    task = TASKS.get(str(found.settings.get("task")))
+    scale = points_in(found.settings.get("metric") or (task.primary_metric if task else "accuracy"))
+    tables = ("values", "stderr", "interval_low", "interval_high")
+    return replace(found, **{name: scale * getattr(found, name) for name in tables})
+
+
+def colours(found: HeadScores) -> Scale:
+    """The colours of a score."""
+    values = [float(v) for v in found.values.ravel()]
+    return (
+        scale_of_losses(values) if found.score in LOSSES else scale_for(values, signed=correlates(found.score) or None)
+    )
+
+
+def label(found: HeadScores) -> str:
+    """A score at the foot of its grid; a cost with the examples that it was measured on."""
+    return f"cost, points, on {examples_of(found)}" if found.score == COST else found.score
+
+
+def grey(found: HeadScores) -> Any:
+    """The heads whose cost is not told apart from 0, as a table; None for a score that is no cost."""
+    return undecided(found.interval_low, found.interval_high) if found.score in LOSSES else None
+
+
+def ordering(view: View) -> HeadScores | None:
+    """The table that heads are ordered by: the user's choice, else their cost, else what is known in its place."""
+    found = scores(view, view.order)
+    if found is None and view.order == COST:
+        return scores(view, MEANWHILE) or scores(view, view.score)
+    return found
+
+
+def removing(view: View) -> str:
+    """The score that a run removes heads by where the user has not said another: the best of the grades of this
+    model, else the usual one."""
+    shape = loaders.shape(view)
+    return view.told_order if view.told_order in shape.scores else TO_PRUNE_BY
+
+
+def _enough(view: View, score: str) -> bool:
+    """Whether there is a table of as many examples as are asked for."""
+    found = scores(view, score)
+    return found is not None and found.samples >= view.samples
+
+
+def compute_costs(view: View) -> None:
+    """Measure the costs in the background, with progress and *Stop* on the page. Loads the model."""
+    view = replace(view, samples=min(view.samples, ENOUGH))
+    if _enough(view, COST):
+        return
+    key = ("cost", *key_of(view, COST))
+    clf = loaders.model(view)
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> bool:
+        data = sample(view, clf)
+        for score in (MEANWHILE, COST):
+            if _enough(view, score):
+                continue
+            found = headviz.score_heads(clf, data, score, progress=progress, cancel=cancel)
+            keep(view, found)
+            jobs.offer(key, found)
+        return True
+
+    jobs.need(key, "Measuring what each head costs", work, patience=0.0, rank=1)

@@ -13,9 +13,10 @@ import streamlit as st
 
 from ...heads import HeadMask
 from ...ties import lowest
-from ..shell import show, state
+from ..shell import state
+from ..shell.messages import plain
 from ..shell.view import View, link_path
-from ..widgets.component import component
+from ..widgets import component
 from . import abilities, scoring
 
 SHARE = 0.4  # of the heads that the third step removes
@@ -139,7 +140,7 @@ def line() -> None:
         title = f"{at} of {len(steps())} · {step.title}."
         changed = state.view().mask != step.shown().mask
         said = CHANGED if changed else step.said
-        text.markdown(f"**{show.plain(title)}** {show.plain(said)}")
+        text.markdown(f"**{plain(title)}** {plain(said)}")
         with buttons.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
             st.button("Back", key="story_back", disabled=at == 1, on_click=go, args=(at - 1,), shortcut="PageUp")
             st.button(

@@ -11,6 +11,7 @@ import streamlit as st
 
 from ...errors import OptionError
 from ...models.named import NAMED
+from ...pruning.options import PRECISIONS, SCHEDULES, FinetuneOptions
 from ...tasks import TASKS
 from ..shell import loaders, numbers
 from ..shell.view import View
@@ -45,7 +46,6 @@ class Recipe:
 def recipe_for(name: str) -> Recipe:
     """The recipe to start from. A hub model is not downloaded for it."""
     from ...pruning.finetune.recipe import examples_of, recipe_of
-    from ...pruning.options import FinetuneOptions
 
     local = name in NAMED or Path(name).is_dir()
     found = recipe_of(name) if local else None
@@ -61,8 +61,6 @@ def fields(key: str, recipe: Recipe, examples: int | None) -> tuple[Callable[[],
     The check comes later, so that a wrong number does not hide the fields after it. ``key`` names the base model too,
     so that another model starts with its own defaults.
     """
-    from ...pruning.options import PRECISIONS, SCHEDULES
-
     start = recipe.options
     a, b, c = st.columns(3)
     epochs = numbers.field(a, "Epochs", 0.01, 1000.0, float(start.epochs), f"{key}_epochs", format="%g")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import OptionError
 from ...options import UNSET, Option, short
-from .markdown import plain
+from .messages import plain
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator

@@ -13,10 +13,10 @@ from ... import plugins
 from ...errors import Cancelled, OptionError, UserError
 from ...models.stand_in import StandIn
 from ...plugins import Page
+from ...tasks import TASKS
 from . import jobs, loaders, part, show, state
-from . import view_report as viewreport
-from .address import FIRST
-from .tables import PAGES
+from .messages import plain, refused
+from .tables import FIRST, PAGES
 from .view import FIELDS, View
 
 TEXTS = ("One head", "Compare")  # pages about single texts: what hangs on the text cannot stand in a head's place
@@ -138,10 +138,10 @@ def _guarded(page: st.Page) -> None:
         line, corner = _context_line(page.title)
         notices = st.container()
         for refusal in plugins.refused():
-            notices.warning(show.plain(refusal), icon=":material/extension_off:")
+            notices.warning(plain(refusal), icon=":material/extension_off:")
         _notices(notices)
         _inside.page = page.title
-        viewreport.begin()
+        show.begin_report()
         if page.title not in CHOOSING:
             loaders.require_source(state.view())
         jobs.page_begins(page.title)
@@ -153,7 +153,7 @@ def _guarded(page: st.Page) -> None:
         with corner:
             _report(page.title)
     except UserError as wrong:
-        show.refused(wrong)
+        refused(wrong)
         if page.title != "Data & model":
             st.page_link("pages/data.py", label="Choose another model or other data", icon=":material/database:")
             _translation_task()
@@ -161,7 +161,7 @@ def _guarded(page: st.Page) -> None:
         st.info("Stopped.")
     except Exception as fault:
         traceback.print_exc()
-        st.error(f"headviz failed here ({show.plain(type(fault).__name__)}). The server's log has the details.")
+        st.error(f"headviz failed here ({plain(type(fault).__name__)}). The server's log has the details.")
     except BaseException:  # streamlit's own way to start over
         state.repeat_notices()
         raise
@@ -169,13 +169,11 @@ def _guarded(page: st.Page) -> None:
 
 def _notices(place: st.delta_generator.DeltaGenerator) -> None:
     for text in state.take_notices():
-        place.warning(show.plain(text), icon=":material/info:")
+        place.warning(plain(text), icon=":material/info:")
 
 
 def _translation_task() -> None:
     """A button for the usual mistake: a translation model with a task that is not a translation."""
-    from ...tasks import TASKS
-
     view = state.view()
     with suppress(UserError, ImportError):
         shape = loaders.shape(view)
@@ -196,14 +194,14 @@ def _report(title: str) -> None:
         with suppress(UserError, ImportError):
             mask = state.mask(loaders.shape(view).present)
         page = next(page.name for page in PAGES.values() if page.title == title)
-        viewreport.button(page, title, _what(view), mask)
+        show.report_button(page, title, _what(view), mask)
 
 
 def _context_line(title: str) -> tuple[st.delta_generator.DeltaGenerator, st.delta_generator.DeltaGenerator]:
     """Title, model, mask and data of this page, and its links. Gives the places of that line and of the report."""
     view = state.view()
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="context"):
-        st.title(show.plain(title), width="content", anchor=False)
+        st.title(plain(title), width="content", anchor=False)
         line = st.empty()
         _tell(line)
         corner = st.container(width="content")
@@ -220,7 +218,7 @@ def _first_steps() -> None:
 
 
 def _tell(line: st.delta_generator.DeltaGenerator) -> None:
-    line.caption(show.plain(_what(state.view())), width="stretch")
+    line.caption(plain(_what(state.view())), width="stretch")
 
 
 def model_title(name: str) -> str:
@@ -273,7 +271,7 @@ def explains_classes(view: View) -> bool:
     )
     with st.container(horizontal=True, gap="medium"):
         for file in ("heads", "masklab", "compare", "analyses"):
-            st.page_link(f"pages/{file}.py", label=show.plain(PAGES[file].title))
+            st.page_link(f"pages/{file}.py", label=plain(PAGES[file].title))
         st.button("Back to the demo classifier", key="classifier_again", on_click=take_demo, args=("demo",))
     return False
 
@@ -295,7 +293,7 @@ def recipe(python: str, command: str) -> None:
     """Show the library call and the command that give the same result."""
     if not controls():
         return
-    viewreport.note("recipe", python, command)
+    show.report("recipe", python, command)
     _recipe(python, command)
 
 

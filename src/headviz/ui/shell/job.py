@@ -1,16 +1,195 @@
-"""One long computation: who wants it, how far it is, and what came of it. No streamlit here."""
+"""Long computations without streamlit: their threads, whose turn it is, how far each is, and values made once for all.
+
+Of the long computations of one model one computes, the others wait at their next step. The most urgent one goes
+first: a lower rank, then what a page asked for last, then its order on that page.
+"""
 
 from __future__ import annotations
 
+import atexit
+import ctypes
+import os
+import sys
 import threading
 import time
-from collections.abc import Hashable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ...errors import UserError
-from .background import ending
-from .turns import Turn
+
+if TYPE_CHECKING:
+    pass
+
+PATIENCE = 1.5  # seconds that all of them have to stop
+
+ending = threading.Event()  # set when the process ends; long work looks at it
+_threads: list[threading.Thread] = []
+_starting = threading.Lock()
+
+
+def in_background(work: Callable[[], object], name: str) -> None:
+    """Call it in a thread of its own."""
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    with _starting:
+        _threads[:] = [*(t for t in _threads if t.is_alive()), thread]
+        thread.start()
+
+
+@atexit.register
+def _stop_all() -> None:
+    ending.set()
+    until = time.monotonic() + PATIENCE
+    for thread in list(_threads):
+        thread.join(max(0.0, until - time.monotonic()))
+    if any(thread.is_alive() for thread in _threads) and _in_server():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # a server's status, without the end of Python's threads
+
+
+def _in_server() -> bool:
+    from streamlit import runtime
+
+    return runtime.exists()
+
+
+# ---- freed memory
+
+
+def give_back() -> None:
+    """Return what is free to the system, where the C library can (glibc); else do nothing."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
+
+
+# ---- values that all sessions share
+
+V = TypeVar("V")
+_here = threading.local()
+
+
+def making() -> bool:
+    """Whether this thread makes a value that others may wait for."""
+    return getattr(_here, "depth", 0) > 0
+
+
+class Memo(Generic[V]):
+    """The ``most`` newest values by key. If two threads ask for one key, the value is made once."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[Hashable, V] = OrderedDict()
+        self._locks: dict[Hashable, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def __contains__(self, key: Hashable) -> bool:
+        with self._lock:
+            return key in self._values
+
+    def get(self, key: Hashable, make: Callable[[], V]) -> V:
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+            own = self._locks.setdefault(key, threading.Lock())
+        with own:
+            with self._lock:
+                if key in self._values:
+                    return self._values[key]
+            _here.depth = getattr(_here, "depth", 0) + 1
+            try:
+                value = make()
+            finally:
+                _here.depth -= 1
+            with self._lock:
+                self._values[key] = value
+                self._locks.pop(key, None)
+                while len(self._values) > self._most:
+                    self._values.popitem(last=False)
+            return value
+
+    def drop(self, keep: int) -> int:
+        """Let all but the ``keep`` values used last go; how many went."""
+        with self._lock:
+            gone = max(0, len(self._values) - keep)
+            for _ in range(gone):
+                self._values.popitem(last=False)
+        return gone
+
+
+# ---- whose turn it is
+
+SILENT = 5.0  # seconds after which the others no longer wait for one that does not move
+QUICK = 0.01  # seconds; what comes faster was at hand already and says nothing about the rest
+RECENT = 64  # steps that the time left is judged by
+
+_moved = threading.Condition()
+_running: list[Turn] = []
+
+
+@dataclass(eq=False)
+class Turn:
+    """One computation's place in the queue of its model, and its speed."""
+
+    what: str = ""
+    lane: Hashable = ""  # the model
+    rank: int = 0  # 1 = in the background, 2 = nobody asked for it yet
+    asked: tuple[int, int] = (0, 0)  # the page run that asked last, negative, and the place on the page
+    waits_for: str = ""  # what goes first
+    heard: float = field(default_factory=time.monotonic)
+    _since: float = 0.0
+    _steps: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=RECENT))
+
+    @property
+    def urgency(self) -> tuple[int, int, int]:
+        return (self.rank, *self.asked)
+
+    def begin(self) -> None:
+        with _moved:
+            _running.append(self)
+        self._since = time.monotonic()
+
+    def end(self) -> None:
+        with _moved:
+            _running.remove(self)
+            _moved.notify_all()
+
+    def wait(self, wanted: Callable[[], bool]) -> None:
+        """Let more urgent ones go first. One that makes something for all (``memo``) does not wait: they need it."""
+        begun = self.heard = time.monotonic()
+        if making():
+            return
+        with _moved:
+            while wanted() and (first := self._before()):
+                self.waits_for = first.what or "another computation"
+                _moved.wait(0.1)
+                self.heard = time.monotonic()
+            self.waits_for = ""
+        self._since += time.monotonic() - begun
+
+    def _before(self) -> Turn | None:
+        now = time.monotonic()
+        others = [t for t in _running if t is not self and t.lane == self.lane and t.urgency < self.urgency]
+        return min((t for t in others if now - t.heard < SILENT), key=lambda t: t.urgency, default=None)
+
+    def step(self, items: int) -> None:
+        """So many more are done; waiting is not counted."""
+        now = time.monotonic()
+        if items > 0 and now - self._since > QUICK:
+            self._steps.append((now - self._since, items))
+        self._since = now
+
+    def seconds_for(self, items: int) -> float | None:
+        """What so many more will take at the pace of the last steps that were work; None while that is unknown."""
+        steps = list(self._steps)
+        spent = sum(s for s, _ in steps)
+        return items * spent / sum(n for _, n in steps) if spent > 1 else None
+
+
+# ---- one computation
 
 T = TypeVar("T")
 

@@ -17,17 +17,15 @@ from itertools import count
 from typing import Any, TypeVar
 
 import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ...display.numbers import span
 from ...errors import Cancelled, UserError
 from ...progress import Cancel, Progress
 from . import state
-from .background import in_background
-from .freed import give_back
-from .job import KEPT, Job
-from .markdown import plain
-from .refusals import refused
-from .turns import Turn
+from .job import KEPT, Job, Turn, give_back, in_background
+from .messages import plain, refused
 from .uploads import about
 
 T = TypeVar("T")
@@ -50,8 +48,6 @@ _lock = threading.Lock()
 
 
 def _who() -> str:
-    from streamlit.runtime.scriptrunner import get_script_run_ctx
-
     context = get_script_run_ctx()
     return context.session_id if context else ""
 
@@ -112,8 +108,6 @@ def _watch_tabs() -> None:
 
 
 def _has_tab(session: str) -> bool:
-    from streamlit import runtime
-
     return not runtime.exists() or runtime.get_instance().is_active_session(session)
 
 

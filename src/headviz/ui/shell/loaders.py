@@ -1,4 +1,5 @@
-"""Models and data for the pages: loaded once per process. A model's shape is known before torch is imported.
+"""Models and data for the pages: loaded once per process, within its memory. A model's shape is known before torch is
+imported.
 
 The dashboard reads only folders below the allowed roots, because its users may not own the machine. The command line
 reads any folder.
@@ -9,17 +10,22 @@ from __future__ import annotations
 import gc
 import os
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import psutil
 import streamlit as st
+
+import headviz
 
 from ...answers import ANSWERS
 from ...answers.catalogue import answer_in, kind_named
-from ...errors import ModelError, TaskError, UserError
+from ...demo import demo_folder
+from ...errors import ModelError, OptionError, TaskError, UserError
 from ...heads import HeadMask
 from ...models.fast.thread_spinning import wait_briefly
 from ...models.folder_check import check_config, labels_of, read_json
@@ -27,9 +33,11 @@ from ...models.named import NAMED
 from ...models.stand_in import ZERO, StandIn
 from ...scores.catalogue import names_for
 from ...storage.paths import ROOTS, home, outside_path
-from .background import in_background
-from .memo import Memo, identity
-from .refusals import on_page
+from ...tasks.catalogue import get_task
+from . import state
+from .job import Memo, give_back, in_background
+from .jobs import BYTES
+from .messages import on_page
 from .uploads import is_gone, naming
 from .uploads import uploads as uploads
 from .view import View
@@ -49,6 +57,11 @@ _evaluators: Memo[Evaluator] = Memo(EVALUATORS)
 _costs: Memo[Cost] = Memo(64)
 
 STACKS = ("encoder", "cross", "decoder")  # of a translation model, in the order of the grid's rows
+
+
+def identity(clf: Model) -> tuple[object, ...]:
+    """What results of a model are kept under: its weights and precision, and what its classes are called."""
+    return (clf.digest, str(clf.dtype), clf.classes)
 
 
 def allowed_roots() -> list[Path]:
@@ -107,8 +120,6 @@ def model(view: View) -> TransformerModel:
 def _model(
     name: str, revision: str, device: str, dtype: str, names: tuple[str, ...] | None, job: str
 ) -> TransformerModel:
-    import headviz
-
     options: Any = {"revision": revision, "device": device, "dtype": dtype, "class_names": names, "job": job}
     found: Any = headviz.load(name, **{k: v for k, v in options.items() if v})
     return found
@@ -170,8 +181,6 @@ def shape(view: View) -> Shape:
 
 def _folder(name: str) -> Path | None:
     if name in NAMED:
-        from ...demo import demo_folder
-
         return Path(demo_folder(NAMED[name]))
     path = Path(name)
     if not path.is_dir() or not (path / "config.json").is_file() or (path / "headviz.json").exists():
@@ -261,8 +270,6 @@ def _folder_of(place: str) -> str:
 
 def require_source(view: View) -> None:
     """Refuse a task or a place of data that does not exist, before anything is read."""
-    from ...tasks.catalogue import get_task
-
     get_task(view.task)
     if view.data and view.data not in uploads() and not Path(_folder_of(view.data)).exists():
         raise TaskError(f"There is no folder or file '{view.data}'. Choose other data: Data & model.")
@@ -282,8 +289,6 @@ def train(view: View) -> Dataset:
 def _dataset(
     task: str, split: str, place: str, limit: int, seed: int, columns: str, label: str, groups: str, job: str
 ) -> Dataset:
-    import headviz
-
     return headviz.load_task(
         task,
         split=split,
@@ -300,21 +305,19 @@ def _dataset(
 def evaluator(clf: Classifier, data: Dataset, place: tuple[StandIn, View] | None = None, **told: Any) -> Evaluator:
     """The evaluator of a model on some data, shared by all sessions. ``place`` is what stands in the place of heads,
     measured on the view's training examples; ``told`` are progress and cancel of measuring it."""
-    from ...evaluation.dispatch import evaluator_of
-
     key = (*identity(clf), str(clf.device), data.digest)
     if place is None or place[0].kind == ZERO:
-        return _evaluators.get(key, lambda: evaluator_of(clf, data))
+        return _evaluators.get(key, lambda: headviz.evaluator_of(clf, data))
     stand_in, view = place
     drawn = reference(view, stand_in)
     about = (stand_in, drawn.digest)
-    return _evaluators.get((*key, *about), lambda: evaluator_of(clf, data, ablation=stand_in, reference=drawn, **told))
+    return _evaluators.get(
+        (*key, *about), lambda: headviz.evaluator_of(clf, data, ablation=stand_in, reference=drawn, **told)
+    )
 
 
 def reference(view: View, stand_in: StandIn) -> Dataset:
     """The training examples on which is measured what stands in the place of heads."""
-    import headviz
-
     return headviz.sample(train(view), stand_in.examples, seed=stand_in.seed, length_filter=None)
 
 
@@ -369,3 +372,54 @@ def _import_heavy() -> bool:
     gc.collect()
     gc.freeze()
     return True
+
+
+# ---- what the process takes, and how room is made
+
+LIMIT = "HEADVIZ_MEMORY"  # GiB that the dashboard may take
+GIB = 2**30
+
+
+def memory_sentence() -> str:
+    return (
+        f"This dashboard takes {memory_taken() / GIB:.1f} of at most {memory_limit() / GIB:.1f} GiB of memory "
+        f"({LIMIT} sets that). "
+        f"All its visitors together have at most {MODELS} models, {DATASETS} data sets, {EVALUATORS} evaluators "
+        f"with 1 GB of states each, and {BYTES // 2**20} MB of results; what was used longest ago goes first."
+    )
+
+
+def memory_taken() -> int:
+    return int(psutil.Process().memory_info().rss)
+
+
+def memory_limit() -> int:
+    """Bytes that the process may take: what the user allows, else what the machine or its container has."""
+    with suppress(ValueError):
+        return int(float(os.environ.get(LIMIT, "")) * GIB)
+    known = int(psutil.virtual_memory().total)
+    with suppress(OSError, ValueError):
+        known = min(known, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return known
+
+
+def fits(need: int) -> bool:
+    """Whether so many more bytes are within the limit."""
+    return memory_taken() + need <= memory_limit()
+
+
+def make_room(need: int, what: str) -> None:
+    """Put away what was used least recently until ``need`` more bytes fit; refuse where they never do."""
+    gone = []
+    if not fits(need):
+        give_back()
+    while not fits(need) and (away := put_away()):
+        gone.append(away)
+        give_back()
+    if gone:
+        state.notify(f"To make room for {what}, {', '.join(gone)} used before went from memory.")
+    if not fits(need):
+        raise OptionError(
+            f"{what[0].upper()}{what[1:]} needs about {need / GIB:.1f} GiB, and {memory_taken() / GIB:.1f} of "
+            f"{memory_limit() / GIB:.1f} GiB are taken. Shorten the text, take a smaller model, or set {LIMIT} to more."
+        )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -11,29 +12,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
-from ...display.numbers import high_end as high_end
-from ...display.numbers import interval as interval
-from ...display.numbers import less as less
-from ...display.numbers import low_end as low_end
-from ...display.numbers import metric as metric
-from ...display.numbers import number as number
-from ...display.numbers import p_cell as p_cell
-from ...display.numbers import p_text as p_text
-from ...display.numbers import points as points
-from ...display.numbers import signed as signed
+from ... import __version__
+from ...display.numbers import number
 from ...display.table import PAGE, REPORT, Table
 from ...evaluation.verdict import verdict
-from ...heads import HeadId, HeadMask
-from ...heads import head_name as head_name
+from ...heads import HeadId, HeadMask, head_name
+from ...reports.grid_picture import grid_svg
+from ...reports.html_page import Page
 from ...storage.tables import to_csv, to_latex
-from ..widgets.component import component
+from ..widgets import component
 from ..widgets.grid import Look
 from ..widgets.grid import head_grid as draw_grid
 from . import state
-from . import view_report as viewreport
-from .markdown import plain as plain
-from .refusals import on_page
-from .refusals import refused as refused
+from .messages import on_page, plain
+from .view import link_path
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -72,7 +64,7 @@ def figure(
 
     ``wide`` ("28", "32", "40", "48", "64" or "96", in rem): a width below which the figure scrolls, not shrinks.
     """
-    viewreport.note("figure", fig, caption)
+    report("figure", fig, caption)
     if state.view().present:
         fig = enlarged(fig)
     with st.container(key=key, gap="xsmall"):
@@ -87,7 +79,7 @@ def head_grid(key: str, present: HeadMask, values: Any = None, *, look: Look | N
     if not look.compact:
         shown = {"values": values, "mask": present | (more.get("mask") or present), "scale": look.scale}
         shown |= {"rows": more.get("rows"), "blank": look.blank_zeros, "grey": more.get("grey")}
-        viewreport.note("grid", shown, look.title or look.name)
+        report("grid", shown, look.title or look.name)
     draw_grid(key, present, values, look=look, **more)
 
 
@@ -132,77 +124,48 @@ def note(caption: str, *, formula: str = "", source: str = "", key: str = "", sa
                 )
 
 
-def table(
-    header: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    key: str,
-    *,
-    caption: str = "",
-    hint: str = "",
-    record: Any = None,
-    cells: Mapping[str, Callable[[Any], str]] | None = None,
-    formats: Mapping[str, str] | None = None,
-    bounded: Mapping[str, Sequence[str]] | None = None,
-    made: Table | None = None,
-    **more: Any,
-) -> Any:
+def table(made: Table, names: Sequence[str] = (), *, record: Any = None, **more: Any) -> Any:
     """A table with downloads as CSV and LaTeX, and of ``record`` as JSON. ``more`` goes to ``st.dataframe``.
 
-    ``cells`` write the numbers of a column, or ``formats`` do in printf's way; it is still sorted by the numbers.
-    ``bounded`` are the texts of columns whose numbers have intervals, by row; ``made`` is the declared table, from
-    which come the report and the files. ``hint`` says what choosing a row does; it is not part of the files. Zeros
-    are blank in wide tables of numbers.
+    Numbers are written as their columns say, and sorted as numbers. ``names`` are those of the grid's rows. Zeros are
+    blank in wide tables of numbers.
     """
     import pandas as pd
 
-    viewreport.note("table", (header, rows) if made is None else (made.titles(REPORT), made.texts(REPORT)), caption)
-    frame = pd.DataFrame([list(r) for r in rows], columns=list(header))
-    numbers = list(frame.select_dtypes("float"))
-    likely = [name for name in numbers if name in ("p", "q")]
-    written = {**dict.fromkeys(likely, p_cell), **{k: v for k, v in (cells or {}).items() if k in frame}}
-    if len(numbers) >= WIDE:
-        blank = [name for name in numbers if name not in written and (frame[name] == 0).mean() >= MOSTLY]
-        written |= dict.fromkeys(blank, _without_zero)
-    printf = {name: "%.4g" for name in numbers if name not in written} | dict(formats or {})
-    below = [name for name in printf if name in numbers and (frame[name] < 0).any()]  # these need a true minus sign
-    written |= printed({name: printf.pop(name) for name in below})
-    columns = {name: st.column_config.NumberColumn(format=form) for name, form in printf.items()}
-    columns |= {name: st.column_config.Column(width=width) for name, width in _late_widths(header, rows).items()}
-    more["column_config"] = columns | more.get("column_config", {})
-    more.setdefault("height", "content" if len(rows) <= 11 else 400)
-    drawn = frame.style.format(written) if written or bounded else frame
-    for name, texts in (bounded or {}).items():
-        for row, text in enumerate(texts):
-            drawn.format({name: partial(_as_it_is, text)}, subset=([row], [name]))
-    event = st.dataframe(drawn, hide_index=True, key=key, placeholder="–", **more)
-    downloads(*((header, rows) if made is None else made.for_files()), key, caption, record, hint)
+    made = made.filled()
+    made = replace(made, rows=[[_cell(value, names) for value in row] for row in made.rows])
+    report("table", (made.titles(REPORT), made.texts(REPORT)), made.caption)
+    columns, titles, texts = made.shown(PAGE), made.titles(PAGE), made.texts(PAGE)
+    rows = [[row[i] for i, _ in columns] for row in made.rows]
+    frame = pd.DataFrame(rows, columns=titles)
+    numbers = set(frame.select_dtypes("float"))
+    written: dict[str, Callable[[Any], str]] = {
+        title: column.text for (_, column), title in zip(columns, titles, strict=True) if column.format
+    }
+    for (_, column), title in zip(columns, titles, strict=True):
+        if title in numbers and title not in written:
+            blank = len(numbers) >= WIDE and (frame[title] == 0).mean() >= MOSTLY
+            written[title] = _without_zero if blank else column.text
+    drawn = frame.style.format(written)
+    for k, ((_, column), title) in enumerate(zip(columns, titles, strict=True)):
+        if column.title != title:  # each cell ends with its interval
+            for at, cells in enumerate(texts):
+                drawn.format({title: partial(_as_it_is, cells[k])}, subset=([at], [title]))
+    widths = _late_widths(titles, rows)
+    config = {
+        title: st.column_config.Column(help=plain(column.meaning) or None, width=widths.get(title))
+        for (_, column), title in zip(columns, titles, strict=True)
+        if title in widths or column.meaning
+    }
+    more["column_config"] = config | more.get("column_config", {})
+    more.setdefault("height", made.height or ("content" if len(rows) <= 11 else 400))
+    event = st.dataframe(drawn, hide_index=True, key=made.key, placeholder="–", **more)
+    downloads(made, record)
     return event
 
 
 def _as_it_is(text: str, value: Any) -> str:
     return text
-
-
-def result_table(made: Table, names: Sequence[str] = (), **more: Any) -> Any:
-    """A declared table, its numbers written as its columns say. ``names`` are those of the grid's rows."""
-    made = made.filled()
-    made = replace(made, rows=[[_cell(value, names) for value in row] for row in made.rows])
-    shown, titles, texts = made.shown(PAGE), made.titles(PAGE), made.texts(PAGE)
-    named = [(column, title) for (_, column), title in zip(shown, titles, strict=True)]
-    more["column_config"] = {
-        title: st.column_config.Column(help=plain(column.meaning)) for column, title in named if column.meaning
-    } | more.get("column_config", {})
-    return table(
-        titles,
-        [[row[i] for i, _ in shown] for row in made.rows],
-        made.key,
-        caption=made.caption,
-        hint=made.hint,
-        cells={title: column.text for column, title in named if column.format},
-        bounded={title: [row[k] for row in texts] for k, (column, title) in enumerate(named) if column.title != title},
-        made=made,
-        **more,
-    )
 
 
 def _cell(value: Any, names: Sequence[str]) -> Any:
@@ -220,21 +183,6 @@ def _late_widths(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[s
         if len(lengths) == len(rows) and max(lengths[:MEASURED]) < longest <= LONGEST:
             found[name] = int(LETTER * longest) + PADDING
     return found
-
-
-def filled(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[str], list[list[Any]]]:
-    """A table without the columns that no row fills."""
-    kept = [k for k in range(len(header)) if any(row[k] not in (None, "") for row in rows)]
-    return [header[k] for k in kept], [[row[k] for k in kept] for row in rows]
-
-
-def printed(formats: Mapping[str, str]) -> dict[str, Callable[[Any], str]]:
-    """Cells by printf formats, with a true minus sign."""
-
-    def one(form: str) -> Callable[[Any], str]:
-        return lambda value: "–" if value is None or value != value else (form % value).replace("-", "−")
-
-    return {name: one(form) for name, form in formats.items()}
 
 
 MEASURED = 10  # rows that a column's width is made for
@@ -262,43 +210,34 @@ def chosen_row(event: Any, memory: str, *about: Any) -> int | None:
     return int(rows[0])
 
 
-def downloads(
-    header: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    key: str,
-    caption: str = "",
-    record: Any = None,
-    hint: str = "",
-) -> None:
+def downloads(made: Table, record: Any = None) -> None:
     """A table's caption and its downloads."""
-    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=f"note_{key}_files"):
-        if said := " ".join(filter(None, (caption, hint))):
-            st.caption(plain(said), width="stretch")
-        name = f"headviz-{key.replace('_', '-')}"
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=f"note_{made.key}_files"):
+        if caption := " ".join(filter(None, (made.caption, made.hint))):
+            st.caption(plain(caption), width="stretch")
         with st.container(horizontal=True, gap="small", width="content"):  # on a narrow page they wrap together
-            _files(header, rows, key, name, caption, record)
+            _files(made, record)
 
 
 TOP = 40  # rows of a LaTeX table that fit a page
 
 
-def _files(
-    header: Sequence[str], rows: Sequence[Sequence[Any]], key: str, name: str, caption: str, record: Any
-) -> None:
+def _files(made: Table, record: Any) -> None:
     """The download buttons of a table."""
-    made = {
+    header, rows = made.for_files()
+    written = {
         "CSV": (lambda: to_csv(header, rows), "csv", "text/csv"),
-        "LaTeX": (lambda: to_latex(header, rows, caption, top=TOP), "tex", "text/x-tex"),
+        "LaTeX": (lambda: to_latex(header, rows, made.caption, top=TOP), "tex", "text/x-tex"),
     }
     if record is not None:
-        made["JSON"] = (lambda: json.dumps(record), "json", "application/json")
-    for label, (text, ending, kind) in made.items():
+        written["JSON"] = (lambda: json.dumps(record), "json", "application/json")
+    for label, (text, ending, kind) in written.items():
         st.download_button(
             plain(f"↓ {label}"),
             text(),
-            f"{name}.{ending}",
+            f"headviz-{made.key.replace('_', '-')}.{ending}",
             kind,
-            key=f"{key}_{ending}",
+            key=f"{made.key}_{ending}",
             type="tertiary",
             on_click="ignore",
         )
@@ -307,5 +246,85 @@ def _files(
 def finding(text: str) -> None:
     """The page's main sentence; it is also part of the report."""
     said = on_page(text)
-    viewreport.note("finding", said)
+    report("finding", said)
     st.markdown(f"**{plain(said)}**")
+
+
+# ---- the page's figures, tables and sentences in one file
+
+_run = threading.local()  # one script run is one thread
+
+
+def begin_report() -> None:
+    _run.parts = []
+
+
+def report(kind: str, what: Any, more: str = "") -> None:
+    """Note a ``figure`` (or what makes it), ``table`` or ``grid`` with its caption, a ``finding``, or a ``recipe``
+    (Python and a command)."""
+    _parts().append((kind, what, more))
+
+
+def _parts() -> list[tuple[str, Any, str]]:
+    if not hasattr(_run, "parts"):
+        _run.parts = []
+    parts: list[tuple[str, Any, str]] = _run.parts
+    return parts
+
+
+def _finding_first(parts: Sequence[tuple[str, Any, str]]) -> list[tuple[str, Any, str]]:
+    """The first sentence before the grids that it is about; pages draw it into a place above them."""
+    said = next((i for i, (kind, _, _) in enumerate(parts) if kind == "finding"), 0)
+    grids_only = all(kind == "grid" for kind, _, _ in parts[:said])
+    return [parts[said], *parts[:said], *parts[said + 1 :]] if said and grids_only else list(parts)
+
+
+def report_button(page: str, title: str, context: str, mask: HeadMask | None) -> None:
+    """The download button. The file is made at the click."""
+    parts = list(_parts())
+    if any(kind != "recipe" for kind, _, _ in parts):
+        shown = state.published()
+        st.download_button(
+            "↓ Report",
+            lambda: report_html(title, context, parts, link_path(page, shown["view"]), mask),
+            f"headviz-{title.lower().replace(' ', '-')}.html",
+            "text/html",
+            key="view_report",
+            type="tertiary",
+            on_click="ignore",
+            help="This page's figures and tables as one HTML file that needs no network",
+        )
+
+
+def report_html(
+    title: str, context: str, parts: Sequence[tuple[str, Any, str]], path: str, mask: HeadMask | None = None
+) -> str:
+    """The page as one self-contained file."""
+    page = Page(title, f"headviz {__version__} · {context}")
+    for kind, what, caption in _finding_first(parts):
+        if kind == "grid":
+            page.grid(caption, grid_svg(**what))
+            continue
+        if kind == "finding":
+            page.heading(what)
+        elif kind == "figure":
+            page.figure(what() if callable(what) else what)
+        elif kind == "table":
+            page.table(*what)
+        if caption and kind != "recipe":
+            page.text(caption, soft=True)
+    if mask is not None and mask.off:
+        page.heading("Mask")
+        page.masks([(str(mask), mask)])
+        page.code(mask.hex)
+    page.heading("How to see it again")
+    page.text("Behind the address of a running dashboard (headviz serve):", soft=True)
+    page.code(path)
+    for kind, python, command in parts:
+        if kind == "recipe":
+            page.text("In Python:", soft=True)
+            page.code(python)
+            if command:
+                page.text("On the command line:", soft=True)
+                page.code(command)
+    return page.html()

@@ -12,9 +12,8 @@ import streamlit as st
 
 from ...errors import MaskError, UserError
 from ...heads import HeadId, HeadMask, parse_heads
-from .markdown import plain
 from .mask_edit import History
-from .refusals import on_page
+from .messages import on_page, plain
 from .view import FIELDS, LONG, LONGEST_TEXT, View, from_address, to_address
 
 Address = tuple[tuple[str, str], ...]

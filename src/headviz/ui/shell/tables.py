@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from ... import plugins
 from ...plugins import Page, Tab
-from .address import FIRST
+
+FIRST = "heads"  # the page at /
 
 # in the order of the story; the first is the start page. These are files in pages/.
 _PAGES = (

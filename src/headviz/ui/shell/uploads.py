@@ -12,6 +12,7 @@ from pathlib import Path
 from ...errors import TaskError, UserError
 from ...storage.paths import home
 from ...storage.writing import replace_file
+from ...tasks.readers import files_named_by
 
 
 def uploads_folder() -> Path:
@@ -68,8 +69,6 @@ def naming() -> Iterator[None]:
         folder = uploads().get(path.parent.name)
         ours = folder is not None and folder.resolve() == path.parent.resolve()
         return upload_name(path.parent.name, path.stem) if ours and path.stem in _NAMES else ""
-
-    from ...tasks.readers import files_named_by
 
     try:
         with files_named_by(name_of):

@@ -15,7 +15,7 @@ import streamlit as st
 
 from ...display.figures.palette import Scale, scale_for
 from ...heads import HeadId, HeadMask
-from .component import component
+from . import component
 
 
 @dataclass(frozen=True)

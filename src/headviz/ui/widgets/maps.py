@@ -16,7 +16,7 @@ import numpy as np
 import streamlit as st
 
 from ...display.figures.palette import scale_for
-from .component import component
+from . import component
 
 LIMIT = 85_000  # bytes of one map on the wire
 LEVELS = (32767, 2047, 127, 63, 31, 15, 7, 3, 1)  # steps from zero to the largest: the finest that fits

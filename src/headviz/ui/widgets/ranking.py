@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from ...heads import HeadId, HeadMask, HeadScores
-from .component import component
+from . import component
 
 
 def rank_list(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....ui.pages.masklab import board
-from ....ui.parts import cost
+from ....ui.parts import scoring
 from ....ui.shell import frame, loaders, state
 from . import form as distilform
 from . import results as distil
@@ -34,8 +34,8 @@ def draw() -> None:
                 st.caption(
                     "The heads that you switch off here are removed from the students, which learn without them."
                 )
-                board.toolbar(shape.present, cost.ordering(view), shape.scores)
-                board.grid(shape.present, cost.ordering(state.view()), rows=shape.rows)
+                board.toolbar(shape.present, scoring.ordering(view), shape.scores)
+                board.grid(shape.present, scoring.ordering(state.view()), rows=shape.rows)
                 parts = distilform.layers_form(shape)
     else:
         right = st.container()

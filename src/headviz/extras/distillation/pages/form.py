@@ -12,10 +12,10 @@ import streamlit as st
 from ....display.recipes import call, command
 from ....errors import OptionError, UserError
 from ....heads import HeadId
-from ....ui.pages.runs import actions as runactions
-from ....ui.pages.runs import plans
-from ....ui.shell import loaders, numbers, recipes, show, state
+from ....ui.pages.runs import listing, plans
+from ....ui.shell import loaders, numbers, recipes, state
 from ....ui.shell.loaders import Shape
+from ....ui.shell.messages import plain, refused
 from ....ui.shell.view import View
 from ..methods import METHODS
 from ..plan import DistillationPlan
@@ -72,8 +72,8 @@ def start_form(
         selection_mode="multi",
         default=["random", "copy"],
         key="distil_inits",
-        format_func=lambda n: show.plain(METHODS[n].title),
-        help="\n".join(f"- **{show.plain(m.title)}**: {show.plain(m.what)}" for m in METHODS.values()),
+        format_func=lambda n: plain(METHODS[n].title),
+        help="\n".join(f"- **{plain(m.title)}**: {plain(m.what)}" for m in METHODS.values()),
     )
     left, right = learns.columns(2)
     own = _teachers(view)
@@ -99,13 +99,13 @@ def start_form(
         what = attention(view) if shape is None else removal(shape, gone, empty)
         plan = make_plan(view, what, inits, seeds, steps(), limit(), rate())
     except UserError as wrong:
-        show.refused(wrong, "info")
+        refused(wrong, "info")
         st.button("Start", key="distil_start", disabled=True, width="stretch")
         return None
     count = len(plan.pieces)
     students = f"{count} student{'s' if count > 1 else ''} of {steps():,} steps each"
     students += f", {count * steps():,} in all" if count > 1 else ""
-    st.caption(show.plain(f"Removes {removed_words(plan.remove)}; trains {students}."))
+    st.caption(plain(f"Removes {removed_words(plan.remove)}; trains {students}."))
     st.button("Start", key="distil_start", type="primary", width="stretch", on_click=_start, args=(plan,))
     return plan
 
@@ -189,7 +189,7 @@ def _start(plan: DistillationPlan) -> None:
 
     title = f"{plan.model.rsplit('/', 1)[-1]} without {removed_words(plan.remove)}"
     try:
-        record = service.start("distill", plan.to_dict(), title=title[:120], owner=runactions.this_user())
+        record = service.start("distill", plan.to_dict(), title=title[:120], owner=listing.this_user())
     except UserError as wrong:
         state.notify(wrong)
         return

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from ....tasks import points_in
-from ....ui.pages.runs import actions as runactions
-from ....ui.pages.runs import listing as runsview
-from ....ui.pages.runs import take_away as runsave
-from ....ui.pages.runs.source import of_another_model
+from ....display.numbers import number
+from ....display.table import Table
+from ....ui.pages.runs import listing, models
+from ....ui.pages.runs.models import of_another_model
 from ....ui.shell import show, state
 from ....ui.shell.view import View
+from ..curves import students_table
 from ..methods import METHODS
 from ..plan import STUDENTS, DistillationPlan
 
@@ -30,7 +30,7 @@ PRIOR = (
 
 
 def runs() -> list[RunView]:
-    return [r for r in runsview.overview() if r.record.kind == "distill"]
+    return [r for r in listing.overview() if r.record.kind == "distill"]
 
 
 def chooser(found: Sequence[RunView], view: View) -> str:
@@ -52,17 +52,17 @@ def chooser(found: Sequence[RunView], view: View) -> str:
 
 def watch(run_id: str) -> None:
     """The run's students, updated every second while it runs."""
-    busy = runsview.busy(runsview.look(run_id, log_lines=0))
+    busy = listing.busy(listing.look(run_id, log_lines=0))
     st.fragment(_look, run_every=1.0 if busy else None)(run_id, busy)
 
 
 def _look(run_id: str, busy: bool) -> None:
     from ..learning_curves import learning_curves
 
-    runactions.look_again()
-    view = runsview.look(run_id)
+    listing.look_again()
+    view = listing.look(run_id)
     of_another_model(view)
-    runsview.state_line(view)
+    listing.state_line(view)
     found = outcome_of(view)
     if found["students"] and found["teacher"] is not None:
         metric = next(iter(found["teacher"]["metrics"]))
@@ -75,9 +75,9 @@ def _look(run_id: str, busy: bool) -> None:
             formula=PRIOR,
             source="Prior of the student: the teacher's posterior with the removed part's weights at zero.",
         )
-        _results(found, metric)
+        show.table(students_table(found, [metric]))
         _open(view)
-    if busy and not runsview.busy(view):
+    if busy and not listing.busy(view):
         st.rerun()
 
 
@@ -109,7 +109,7 @@ def finding(found: dict[str, Any], metric: str) -> str:
     informed = [s for name, s in ends.items() if METHODS[name].start != "random"]
     if "random" not in ends or not informed:
         best = max(found["students"], key=lambda s: s["metrics"][metric] or 0)
-        return f"Best so far: {best['title']}, {metric} {show.number(best['metrics'][metric])}."
+        return f"Best so far: {best['title']}, {metric} {number(best['metrics'][metric])}."
     base, best = ends["random"], max(informed, key=lambda s: s["metrics"][metric] or 0)
     low, high = best["interval_low"][metric], base["interval_high"][metric]
     steps = f"{best['curve'][-1]['step']:,} training steps"
@@ -127,35 +127,8 @@ def finding(found: dict[str, Any], metric: str) -> str:
     chance = ", not told apart from one class for all" if at_chance else ""
     if at_chance and without is not None and without <= level:
         chance = ", no more than one class for all: nothing learnt in these steps"
-    numbers = f"{show.number(reached)} from {title}, {show.number(without)} from random weights{chance}"
+    numbers = f"{number(reached)} from {title}, {number(without)} from random weights{chance}"
     return f"{said} ({metric} {numbers})."
-
-
-def _results(found: dict[str, Any], metric: str) -> None:
-    teacher = found["teacher"]
-    rows: list[list[Any]] = [["teacher", teacher["metrics"][metric], None, None, None, teacher["parameters"], None]]
-    rows += [
-        [
-            s["title"],
-            s["metrics"][metric],
-            s["interval_low"][metric],
-            _at_most(s["interval_high"][metric], metric),
-            s["curve"][0]["metrics"][metric],
-            s["parameters"],
-            s["seconds"],
-        ]
-        for s in found["students"]
-    ]
-    header = ["model", metric, "low", "high", "before training", "parameters", "seconds"]
-    form = "%.3f" if points_in(metric) != 1 else "%.2f"
-    of = dict.fromkeys((metric, "low", "high", "before training"), form)
-    of |= {"parameters": "localized", "seconds": "%.0f"}
-    show.table(header, rows, "distil_table", caption="Means over seeds with 95 % intervals (Student's t).", formats=of)
-
-
-def _at_most(high: float | None, metric: str) -> float | None:
-    """The upper end of an interval, at most what the metric can reach."""
-    return high if high is None or points_in(metric) == 1 else min(1.0, high)
 
 
 def _open(view: RunView) -> None:
@@ -169,7 +142,7 @@ def _open(view: RunView) -> None:
         st.code(f'headviz.load("{folders[chosen]}")', language="python", wrap_lines=True)
         # no callback: in a fragment it would not redraw the rest of the page
         if st.button("Use as the current model", key="distil_use"):
-            runsave.use(str(folders[chosen]))
+            models.use(str(folders[chosen]))
             st.rerun()
 
 
@@ -194,4 +167,4 @@ def published() -> None:
         )
         models = ["teacher", "student from random weights", "student from the teacher"]
         rows = list(zip(models, (teacher, random, informed), strict=True))
-        show.table(["model", "BLEU"], rows, "distil_published", caption="As printed.")
+        show.table(Table("distil_published", ("model", "BLEU"), rows, "As printed."))

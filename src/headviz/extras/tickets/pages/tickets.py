@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from ....display.table import Table
 from ....errors import UserError
-from ....ui.pages.runs.checkpoint import state_of
+from ....ui.pages.runs.listing import state_of
 from ....ui.shell import numbers, show
+from ....ui.shell.messages import plain, refused
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
@@ -36,7 +38,7 @@ def tickets(views: Sequence[RunView]) -> None:
     if not rows:
         retrain = ", ".join(a.title for a in ALGORITHMS.values() if a.retrains)
         st.info(
-            f"No winning tickets yet. They need an algorithm that retrains ({show.plain(retrain)}), the full model "
+            f"No winning tickets yet. They need an algorithm that retrains ({plain(retrain)}), the full model "
             "trained too, and at least one finished step of every seed.",
             icon=":material/confirmation_number:",
         )
@@ -48,13 +50,11 @@ def tickets(views: Sequence[RunView]) -> None:
     try:
         found = table_62(states, margin())
     except UserError as wrong:
-        show.refused(wrong)
+        refused(wrong)
         return
-    show.table(
-        list(found.header),
-        [["–" if v in ("", None) else v for v in row] for row in found.rows],
-        "run_tickets",
-        caption="Highest share of heads removed at which the mean over seeds, plus one standard deviation, reaches the "
-        "full model's mean; metrics in per cent. Published: BERT-base, 2024 thesis, Table 6.2. "
-        + " ".join(found.notes),
+    caption = (
+        "Highest share of heads removed at which the mean over seeds, plus one standard deviation, reaches the full "
+        "model's mean; metrics in per cent. Published: BERT-base, 2024 thesis, Table 6.2. "
     )
+    cells = [["–" if v in ("", None) else v for v in row] for row in found.rows]
+    show.table(Table("run_tickets", found.header, cells, caption + " ".join(found.notes)))

@@ -12,11 +12,12 @@ import streamlit as st
 from ....display.recipes import call, command
 from ....errors import UserError
 from ....storage.paths import read_small
-from ....ui.pages.runs import listing as runsview
-from ....ui.pages.runs.checkpoint import state_of
+from ....ui.pages.runs import listing
+from ....ui.pages.runs.listing import state_of
 from ....ui.parts import recorded
-from ....ui.shell import frame, jobs, loaders, numbers, show
-from ....ui.shell.memo import Memo
+from ....ui.shell import frame, jobs, loaders, numbers
+from ....ui.shell.job import Memo
+from ....ui.shell.messages import plain, refused
 from . import transfer_matrix as matrixview
 
 if TYPE_CHECKING:
@@ -68,10 +69,10 @@ def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
     """The runs, their share of heads off, and how many random masks; None while that makes no transfer."""
     from .. import transfer_runs as transfer
 
-    others = transfer.able(runsview.overview())
+    others = transfer.able(listing.overview())
     known = {v.record.id: v for v in (*here, *others) if not recorded.of(v.record.id)}
     known = {v.record.id: v for v in transfer.alike(list(known.values()), here[0])}
-    titles = runsview.labels(list(known.values()))
+    titles = listing.labels(list(known.values()))
     first = _one_of_each_place(here)
     picked = st.session_state.get("transfer_runs", first)
     if frame.controls():
@@ -85,7 +86,7 @@ def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
         )
     chosen = [known[i] for i in picked if i in known]
     if wrong := _why_not(chosen):
-        st.info(show.plain(wrong), icon=":material/info:")
+        st.info(plain(wrong), icon=":material/info:")
         return None
     shares = transfer.shares_of(chosen)
     near = min(shares, key=lambda s: abs(s - 0.5))
@@ -113,7 +114,7 @@ def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
                 try:
                     draws = read()
                 except UserError as bad:
-                    show.refused(bad)
+                    refused(bad)
                     return None
     seeds = SEEDS if retrain else (0,)
     return transfer.plan_of(chosen, share, retrain=retrain, seeds=seeds, random=None if retrain else int(draws))
@@ -153,7 +154,7 @@ def _as_it_is(planned: Planned) -> None:
     if jobs.find(key) is None and st.session_state.get("transfer_asked") != text:
         count = len(spec.targets) * (1 + len(spec.masks) + (spec.random or 0))
         told = f"under {len(spec.masks)} masks, and under {spec.random} random ones of the same size"
-        st.caption(show.plain(f"{count} evaluations: {len(spec.targets)} models, each with every head on, {told}."))
+        st.caption(plain(f"{count} evaluations: {len(spec.targets)} models, each with every head on, {told}."))
         if frame.controls():
             st.button(
                 "Measure", key="transfer_run", type="primary", icon=":material/play_arrow:", on_click=_ask, args=(text,)
@@ -165,7 +166,7 @@ def _as_it_is(planned: Planned) -> None:
             if target.get("data"):
                 loaders.confined(str(target["data"]))
     except UserError as wrong:
-        show.refused(wrong)
+        refused(wrong)
         return
     known: list[Cell] = _measured.get(key, list)
 
@@ -214,11 +215,11 @@ def _retrained(planned: Planned | None) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             text = json.dumps(planned.spec.to_dict(), indent=1, ensure_ascii=False)
             st.download_button(
-                f"↓ {show.plain(FILE)}", text, FILE, "application/json", key="transfer_spec", on_click="ignore"
+                f"↓ {plain(FILE)}", text, FILE, "application/json", key="transfer_spec", on_click="ignore"
             )
             st.code(f"headviz transfer {FILE} --out {OUT}", language="bash")
         if lacking := [n for n, t in planned.spec.targets.items() if not t.get("base") and t["model"] != "demo"]:
-            st.caption(show.plain(f"The file lacks “base”, the pre-trained model, of {'; '.join(lacking)}: add it."))
+            st.caption(plain(f"The file lacks “base”, the pre-trained model, of {'; '.join(lacking)}: add it."))
         st.session_state[RECIPE] = _recipe(planned)
     sent = st.file_uploader(f"The output of headviz transfer ({OUT})", type=["jsonl"], key="transfer_file")
     place = st.text_input("or its place on the dashboard's machine", "", key="transfer_place")
@@ -234,7 +235,7 @@ def _retrained(planned: Planned | None) -> None:
             raw, name = read_small(path, LARGEST, "the output"), path.name
         cells = cells_of(raw.decode("utf-8", "replace"), name)
     except UserError as wrong:
-        show.refused(wrong)
+        refused(wrong)
         return
     if not any(c.source for c in cells):
         st.info("This file has no cell of a mask yet.", icon=":material/hourglass_top:")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from ....ui.shell import show, state
+from ....ui.shell.messages import plain
 
 if TYPE_CHECKING:
     from ..transfer import Cell
@@ -22,7 +23,7 @@ SOURCE = (
 
 def draw(cells: Sequence[Cell], own: Mapping[str, str] | None) -> None:
     """``own`` says which target each mask was found on; None = the one of its name."""
-    from ..transfer_figure import HEADER, transfer_figure, transfer_rows
+    from ..transfer_figure import transfer_figure, transfer_table
     from ..transfer_matrix import matrix
     from ..transfer_words import finding
 
@@ -34,18 +35,8 @@ def draw(cells: Sequence[Cell], own: Mapping[str, str] | None) -> None:
     if unknown := [e for e in found.entries if e.why]:
         e = unknown[0]
         more = f" The same or alike for {len(unknown) - 1} more." if len(unknown) > 1 else ""
-        st.caption(show.plain(f"Without a share: {e.source} on {e.target}, because {e.why}.{more}"))
-    rows = transfer_rows(found)
-    header, rows = show.filled(HEADER, rows)
-    show.table(
-        header,
-        rows,
-        "transfer_table",
-        caption="Every mask on every model, then the means of the random masks; changes in points against every head "
-        "on.",
-        record=found.to_dict(),
-        cells=_digits(found),
-    )
+        st.caption(plain(f"Without a share: {e.source} on {e.target}, because {e.why}.{more}"))
+    show.table(transfer_table(found), record=found.to_dict())
 
 
 def _caption(found: Matrix) -> str:
@@ -59,13 +50,3 @@ def _caption(found: Matrix) -> str:
         "mask's own task. Orange lost, blue gained; grey: the 95 % interval, paired "
         f"{paired}, includes no change. Bold: q < 0.05.{beside}"
     )
-
-
-def _digits(found: Matrix) -> dict[str, Any]:
-    scale = found.entries[0].scale if found.entries else 100.0
-    percent = dict.fromkeys(("heads off %", "kept %"), "%.1f")
-    signed = {"change points": show.points, "low": show.low_end, "high": show.high_end}
-    names = ("value", "every head on", "random masks", "random low", "random high")
-    likely = dict.fromkeys(("random q",), "%.3f")
-    plain = dict.fromkeys(names, "%.2f" if scale == 1 else "%.3f")
-    return signed | show.printed({**percent, **likely, **plain})

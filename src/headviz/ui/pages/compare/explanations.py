@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
+import headviz
+
 from ....display.figures import maps as charts_maps
 from ....display.figures import parts as charts_parts
-from ...parts.answers import doubt
+from ....display.sentences import doubt
+from ....display.table import Column, Table
 from ...parts.texts import EMPTY, Text
-from ...shell import jobs, memo, show, state
-from .answering import answer
+from ...shell import jobs, loaders, show, state
+from ...shell.messages import plain
+from .answers import answer
 
 if TYPE_CHECKING:
     from ....attribution.token_explanations import TokenExplanations
@@ -28,20 +32,18 @@ def section(clf: Classifier, shown: Text) -> None:
     mask = state.mask(clf.present)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> TokenExplanations:
-        from ....attribution.token_explanations import token_explanations
+        return headviz.token_explanations(clf, shown.text, shown.pair, mask=mask, progress=progress, cancel=cancel)
 
-        return token_explanations(clf, shown.text, shown.pair, mask=mask, progress=progress, cancel=cancel)
-
-    key = (*memo.identity(clf), "explanations", shown.text, shown.pair, mask.hex)
+    key = (*loaders.identity(clf), "explanations", shown.text, shown.pair, mask.hex)
     found = jobs.need(key, "Explaining the answer", work)
     if found is None:
         return
     show.finding(said(found))
     if clf.answer.decides:
         pairs = None if shown.pair is None else [shown.pair]
-        st.caption(show.plain(about(found, answer(clf, [shown.text], pairs, mask)[0].tolist())))
+        st.caption(plain(about(found, answer(clf, [shown.text], pairs, mask)[0].tolist())))
     for name, why in found.refused.items():
-        st.info(show.plain(f"{_title(name)}: {why}"))
+        st.info(plain(f"{_title(name)}: {why}"))
     _words(found)
     left, right = st.columns([3, 5], gap="large")
     with left:
@@ -127,22 +129,25 @@ def _curves(found: TokenExplanations) -> None:
         wide="40",
     )
     areas = found.areas()
-    show.table(
-        ["method", "deletion", "better than random, %", "insertion", "better than random, % "],
-        [
-            [
-                title,
-                areas[name]["deletion"],
-                100 * areas[name]["deletion_beats"],
-                areas[name]["insertion"],
-                100 * areas[name]["insertion_beats"],
-            ]
-            for title, name in zip(names, found.methods, strict=True)
-        ],
+
+    def area(name: str) -> Callable[[str], float]:
+        return lambda method: areas[method][name]
+
+    def beaten(name: str) -> Callable[[str], float]:
+        return lambda method: 100 * areas[method][f"{name}_beats"]
+
+    columns = (
+        Column("method", value=_title),
+        Column("deletion", "%.3f", area("deletion")),
+        Column("deletion better than random, %", "%.0f", beaten("deletion")),
+        Column("insertion", "%.3f", area("insertion")),
+        Column("insertion better than random, %", "%.0f", beaten("insertion")),
+    )
+    made = Table.of(
         "explained_areas",
+        columns,
+        found.methods,
         caption="Areas under the curves: small is good for deletion, large for insertion; beside them, of how many of "
         "the random orders they are better.",
-        cells={"deletion": _digits(3), "insertion": _digits(3)}
-        | dict.fromkeys(("better than random, %", "better than random, % "), _digits(0)),
-        record=found.to_dict(),
     )
+    show.table(made, record=found.to_dict())

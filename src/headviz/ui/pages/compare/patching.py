@@ -1,27 +1,135 @@
-"""On Compare: each head's output for another text, the donor, put into the pass of this one."""
+"""Compare, Patching: each head's output for another text, the donor, put into the pass of this one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
 
+import headviz
+
 from ....attribution.alignment import ALL, POSITIONS
+from ....demo.example import PHENOMENA
+from ....demo.minimal_pairs import minimal_pairs
 from ....display.figures.palette import scale_for
+from ....display.figures.paths import paths_figure, paths_table, way
+from ....display.heads import heads_table
 from ....display.numbers import percent
-from ....heads import highest
+from ....errors import TaskError, UserError
+from ....evaluation.verdict import undecided
+from ....heads import HeadId, highest
+from ....storage.writing import replace_file
+from ....tasks.readers import read_table
 from ...parts.texts import EMPTY, Text
-from ...shell import jobs, memo, show, state
+from ...shell import jobs, loaders, show, state
+from ...shell.messages import plain, refused
+from ...shell.uploads import FORMATS
 from ...shell.view import LONGEST_TEXT
 from ...widgets.grid import Look
-from . import paths
-from .paths import Given
 
 if TYPE_CHECKING:
     from ....attribution.patching import Patching
+    from ....attribution.patching_set import PatchingSet
+    from ....attribution.paths import Paths
     from ....models.classifier import Classifier
+
+# ---- paths
+
+FORMULA = r"\frac{F(\text{text, one path from the donor}) - F(\text{text})}{F(\text{donor}) - F(\text{text})}"
+DRAWN = 12  # minimal pairs of the example's phenomenon
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What is patched into what: ``other``'s outputs into ``one``, with an alignment if the user has edited it."""
+
+    one: Any
+    other: Any
+    memory: tuple[Any, ...]  # what the results depend on
+    edited: dict[int, int] | None
+
+
+def path_section(clf: Classifier, given: Pair, shown: Text) -> None:
+    """A question, what it costs, and the strongest paths once they are asked for."""
+    from ....attribution.paths import texts_at_most
+
+    mask, where = state.mask(clf.present), state.view().positions
+    drawn, memory = _drawn(shown), given.memory
+    key: Hashable = (memory, "paths")
+    if not state.view().present:
+        count = texts_at_most(mask, 1)
+        many = f"; over {len(drawn)} minimal pairs {len(drawn)} times as many" if drawn else ""
+        st.caption(f"By which way do they carry it? Up to {count:,} texts go through the model{many}.")
+        with st.container(horizontal=True):
+            st.button("Follow the paths", key="paths", icon=":material/route:", on_click=_ask_paths, args=(key, False))
+            if drawn:
+                name = f"… over {len(drawn)} pairs of {shown.slice}"
+                st.button(plain(name), key="paths_many", on_click=_ask_paths, args=(key, True))
+    following, many_pairs = paths_asked(memory)
+    if not following:
+        return
+    pairs = drawn if many_pairs else [(given.one, given.other)]
+    edited = None if many_pairs else given.edited
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Paths:
+        return headviz.paths(clf, pairs, positions=where, alignment=edited, mask=mask, progress=progress, cancel=cancel)
+
+    told = None if edited is None else tuple(sorted(edited.items()))
+    found = jobs.need((key, many_pairs, str(clf.dtype), told), "Following the paths", work)
+    if found is not None:
+        _shown(clf, found)
+
+
+def paths_asked(memory: Hashable) -> tuple[bool, bool]:
+    """Whether the paths of these texts are shown, and whether over many pairs."""
+    key, many = st.session_state.get("paths_asked", (None, False))
+    return key == (memory, "paths"), many
+
+
+def _ask_paths(key: Hashable, many: bool) -> None:
+    st.session_state["paths_asked"] = (key, many)
+
+
+def _drawn(shown: Text) -> list[tuple[Any, Any]]:
+    """Minimal pairs of the phenomenon of a demo example."""
+    if shown.slice not in PHENOMENA:
+        return []
+    return [((a.premise, a.hypothesis), (b.premise, b.hypothesis)) for a, b in minimal_pairs(shown.slice, DRAWN)]
+
+
+def _shown(clf: Classifier, found: Paths) -> None:
+    show.finding(path_sentence(found))
+    show.figure(
+        paths_figure(found.edges, clf.num_layers, clf.num_heads),
+        "path_graph",
+        "Width: how far one path alone moves the answer. Blue: towards the donor's; orange: away from it.",
+        formula=FORMULA,
+        source="Path patching (Wang et al. 2022): all other heads keep what they gave for the text.",
+        alt=f"Graph of the {len(found.edges)} strongest paths",
+        wide="40",
+    )
+    show.table(paths_table(found.edges, found.n > 1))
+
+
+def path_sentence(found: Paths) -> str:
+    """The strongest path, and whether its interval excludes nothing at all."""
+    first = found.edges[0]
+    left = found.same_answer + found.small
+    alone = "for the one pair whose answer moves" if left else "for this pair"
+    where = alone if found.n == 1 else f"on average over {found.n} pairs"
+    text = f"The strongest path is {way(first)}: alone it moves the answer {percent(first.effect)} of the way {where}"
+    if found.n > 1 and first.low <= 0 <= first.high:
+        text += f", and its interval [{percent(first.low)}, {percent(first.high)}] does not exclude none"
+    are = "pair is" if left == 1 else "pairs are"
+    return f"{text}." + (f" {left} {are} left out, since the answer hardly moves." if left else "")
+
+
+# ---- one pair
 
 EFFECT = r"\frac{F(\text{text with the head's output of the donor}) - F(\text{text})}{F(\text{donor}) - F(\text{text})}"
 WHERE = {ALL: "all tokens", "changed": "the words that differ", "first": "[CLS] only"}
@@ -50,24 +158,24 @@ def section(clf: Classifier, shown: Text, demo: bool) -> None:
     mask, where = state.mask(clf.present), state.view().positions
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Patching:
-        from ....attribution.patching import patch
-
-        return patch(clf, one, other, positions=where, alignment=edited, mask=mask, progress=progress, cancel=cancel)
+        return headviz.patch(
+            clf, one, other, positions=where, alignment=edited, mask=mask, progress=progress, cancel=cancel
+        )
 
     told = None if edited is None else tuple(sorted(edited.items()))
     found = jobs.need((*memory, str(clf.dtype), told), "Patching every head", work)
     if found is None:
         return
-    show.finding(said(found))
+    show.finding(sentence(found))
     left, right = st.columns([5, 4], gap="large")
     with left:
         _grid(clf, found)
     with right:
         _aligned(found, memory)
-    paths.section(clf, asked, shown)
+    path_section(clf, asked, shown)
 
 
-def given(clf: Classifier, shown: Text) -> Given | None:
+def given(clf: Classifier, shown: Text) -> Pair | None:
     """The texts of the fields as they are now; None without a donor."""
     donor, view = _donor(shown), state.view()
     if donor is None:
@@ -75,8 +183,8 @@ def given(clf: Classifier, shown: Text) -> Given | None:
     one, other = (shown.text if shown.pair is None else (shown.text, shown.pair)), donor
     if st.session_state.get("patch_turned"):
         one, other = other, one
-    memory = (*memo.identity(clf), "patch", one, other, state.mask(clf.present).hex, view.positions)
-    return Given(one, other, memory, st.session_state.get("patch_alignment_of", {}).get(memory))
+    memory = (*loaders.identity(clf), "patch", one, other, state.mask(clf.present).hex, view.positions)
+    return Pair(one, other, memory, st.session_state.get("patch_alignment_of", {}).get(memory))
 
 
 def _fields(shown: Text, demo: bool) -> None:
@@ -84,7 +192,7 @@ def _fields(shown: Text, demo: bool) -> None:
     if not state.view().present:
         if demo:
             st.button(
-                "Draw a minimal pair", key="minimal_pair", icon=":material/casino:", on_click=_draw, args=(shown,)
+                "Draw a minimal pair", key="minimal_pair", icon=":material/casino:", on_click=_draw_pair, args=(shown,)
             )
         boxes = st.columns(1 if shown.pair is None else 2)
         with boxes[0]:
@@ -103,11 +211,8 @@ def _donor(shown: Text) -> Any:
     return first if shown.pair is None else (first, view.donor_pair.strip() or shown.pair)
 
 
-def _draw(shown: Text) -> None:
+def _draw_pair(shown: Text) -> None:
     """Another minimal pair of the example's phenomenon, into all fields."""
-    from ....demo.example import PHENOMENA
-    from ....demo.minimal_pairs import minimal_pairs
-
     number = st.session_state["pairs_drawn"] = st.session_state.get("pairs_drawn", 0) + 1
     names = list(PHENOMENA)
     name = shown.slice if shown.slice in names else names[number % len(names)]
@@ -117,7 +222,7 @@ def _draw(shown: Text) -> None:
         state.update(a=one.premise, b=one.hypothesis, donor=other.premise, donor_pair=other.hypothesis)
 
 
-def said(found: Patching) -> str:
+def sentence(found: Patching) -> str:
     """Which head alone moves the answer most, and how far all of them do."""
     if not np.isfinite(found.effect).any():
         return "Both texts have the same value of what is measured, so no head can move it."
@@ -185,3 +290,124 @@ def _aligned(found: Patching, memory: tuple[Any, ...]) -> None:
 def alignment_of(column: Sequence[Any]) -> dict[int, int]:
     """Token of the text -> token of the donor, without the empty ones."""
     return {i: int(j) for i, j in enumerate(column) if str(j) not in ("None", "nan", "<NA>")}
+
+
+# ---- many pairs
+
+MOST_PAIRS = 200  # pairs
+PAIRS_DRAWN = 12  # of those that the demo brings
+FORMAT = (
+    "Columns text and donor, and text_pair and donor_pair for models that compare two texts; or two columns whose "
+    "cells are a text, or two texts with | between them."
+)
+
+
+def many_pairs(clf: Classifier, demo: bool) -> None:
+    """What to patch, the grid of mean effects, and the heads that carry the difference."""
+    if state.view().present:
+        return
+    with st.expander("Many pairs at once"):
+        try:
+            texts = _texts(demo)
+        except UserError as wrong:
+            refused(wrong)
+            return
+        if texts is None:
+            return
+        mask, where = state.mask(clf.present), state.view().positions
+
+        def work(progress: jobs.Progress, cancel: jobs.Cancel) -> PatchingSet:
+            return headviz.patch_pairs(clf, texts, positions=where, mask=mask, progress=progress, cancel=cancel)
+
+        key = (*loaders.identity(clf), "patch pairs", tuple(texts), mask.hex, where)
+        found = jobs.need(key, f"Patching every head over {len(texts)} pairs", work)
+        if found is not None:
+            _draw_pairs(clf, found)
+
+
+def _texts(demo: bool) -> list[tuple[Any, Any]] | None:
+    """The pairs that are asked for; None while nothing is."""
+    sent = st.file_uploader("A table of pairs", type=list(FORMATS), key="pairs_file", help=FORMAT)
+    if sent is not None:
+        found = read_pairs(sent.getvalue(), sent.name.rsplit(".", 1)[-1].lower())
+        if len(found) > MOST_PAIRS:
+            st.caption(f"The first {MOST_PAIRS} of {len(found):,} pairs are used; the command has no such limit.")
+        return found[:MOST_PAIRS]
+    if not demo:
+        return None
+
+    name = st.selectbox(
+        f"or {PAIRS_DRAWN} minimal pairs of a phenomenon", list(PHENOMENA), index=None, key="pairs_kind", width=320
+    )
+    if name is None:
+        return None
+    return [((a.premise, a.hypothesis), (b.premise, b.hypothesis)) for a, b in minimal_pairs(name, PAIRS_DRAWN)]
+
+
+def read_pairs(content: bytes, kind: str) -> list[tuple[Any, Any]]:
+    """The pairs of an uploaded table, by the reader that reads tasks."""
+    from ....attribution.patching_set import pairs_of
+
+    if kind not in FORMATS:
+        raise TaskError(f"'{kind[:20]}' files cannot be read. Upload {', '.join(FORMATS)}.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"pairs.{kind}"
+        replace_file(path, content)
+        return pairs_of(read_table(path))
+
+
+def pairs_sentence(found: PatchingSet) -> str:
+    """How many heads carry the difference, and which carries most."""
+    sure, top = int((found.q_value < 0.05).sum()), found.ranked()[0]
+    ends = f"[{percent(found.interval_low[top])}, {percent(found.interval_high[top])}]"
+    left = found.same_answer + found.small
+    out = f"; {left} left out, whose answers hardly differ" if left else ""
+    of, most = int(np.isfinite(found.mean).sum()), f"{percent(found.mean[top])} of the way {ends}, over {found.n} pairs"
+    if not sure:
+        return (
+            f"No head is shown to move the answer with all {of} tested at once (q < .05). {top} has the largest "
+            f"effect: {most}{out}."
+        )
+    verb = "moves" if sure == 1 else "move"
+    return f"{sure} of {of} heads {verb} the answer (q < .05). {top} has the largest effect: {most}{out}."
+
+
+def _draw_pairs(clf: Classifier, found: PatchingSet) -> None:
+    show.finding(pairs_sentence(found))
+    tips = [
+        ["–" if m != m else f"{percent(m)} [{percent(a)}, {percent(b)}]" for m, a, b in zip(*row, strict=True)]
+        for row in zip(found.mean, found.interval_low, found.interval_high, strict=True)
+    ]
+    left, right = st.columns([5, 4], gap="large")
+    with left:
+        show.head_grid(
+            "pairs_grid",
+            clf.present,
+            found.mean,
+            mask=state.mask(clf.present),
+            selected=state.head(clf.present),
+            on_select=state.select,
+            tips={"of the way": tips},
+            marks=[HeadId(int(i), int(j)) for i, j in np.argwhere(found.q_value < 0.05)],
+            mark_name="q < .05",
+            grey=undecided(found.interval_low, found.interval_high),
+            look=Look(name="mean effect", numbers=state.view().numbers, digits=2, file="headviz-patching-pairs"),
+        )
+        show.note(
+            "Mean over the pairs: 0 = the answer stays the text's, 1 = it is the donor's.",
+            formula=EFFECT,
+            source="Student's t over pairs; q by Benjamini and Hochberg over all heads.",
+            key="pairs_note",
+            saves=False,
+        )
+    with right:
+        made = heads_table(
+            "pairs_table",
+            found.ranked(),
+            "mean effect",
+            found.mean,
+            (found.interval_low, found.interval_high),
+            {"q": found.q_value},
+            caption="All heads, the largest mean effect first.",
+        )
+        show.table(made, record=found.to_dict(), height=360)

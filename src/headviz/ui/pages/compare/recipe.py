@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from ....attribution.alignment import ALL
 from ....display.recipes import Code, Options, call, command
-from ...parts import reference
+from ...parts import measure
 from ...parts.texts import Text
 from ...shell import recipes, state
 from ...shell.view import View
-from . import patching, paths
+from . import patching
 
 if TYPE_CHECKING:
     from ....models.classifier import Classifier
@@ -44,9 +44,9 @@ def _explanations(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
     return _recipe(view, clf, (f"found = {found}", PRINTED), "tokens", _text("text", _one(shown)))
 
 
-def _patching(view: View, clf: Classifier, shown: Text, given: paths.Given) -> tuple[str, str]:
+def _patching(view: View, clf: Classifier, shown: Text, given: patching.Pair) -> tuple[str, str]:
     """Patching heads, or the paths between them once these have been asked for."""
-    asked, many = paths.asked(given.memory)
+    asked, many = patching.paths_asked(given.memory)
     words: dict[str, Any] = {} if view.positions == ALL else {"positions": view.positions}
     if given.edited is not None and not (asked and many):
         words["alignment"] = given.edited
@@ -54,7 +54,7 @@ def _patching(view: View, clf: Classifier, shown: Text, given: paths.Given) -> t
     if asked:
         if many:
             one = "((a.premise, a.hypothesis), (b.premise, b.hypothesis))"
-            lines = (f"pairs = [{one} for a, b in headviz.minimal_pairs({shown.slice!r}, {paths.DRAWN})]",)
+            lines = (f"pairs = [{one} for a, b in headviz.minimal_pairs({shown.slice!r}, {patching.DRAWN})]",)
         pairs = Code("pairs" if many else "[(text, donor)]")
         found = call("headviz.paths", CLF, pairs, **words, mask=MASK)
     else:
@@ -82,7 +82,7 @@ def _text(name: str, given: Any) -> Options:
 
 def _recipe(view: View, clf: Classifier, lines: tuple[str, ...], words: str, options: Options) -> tuple[str, str]:
     mask = state.mask(clf.present)
-    filled, told = recipes.model_filled(view, reference.of_model(mask))
+    filled, told = recipes.model_filled(view, measure.stand_in_of_model(mask))
     start = (recipes.HEADVIZ, recipes.load(view), *filled, recipes.mask_of(mask))
     all_options = (*recipes.model_options(view), *options, *recipes.mask_options(mask), *told)
     return "\n".join((*start, *lines)), command(words, all_options)

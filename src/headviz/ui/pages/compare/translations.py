@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+import headviz
+
+from ....display.table import Table
 from ....heads import HeadMask
-from ...parts import first_mask as firstmask
-from ...parts import reference
+from ...parts import measure
 from ...parts.texts import Text
-from ...shell import jobs, memo, recipes, show, state
+from ...shell import jobs, loaders, recipes, show, state
+from ...shell.messages import plain
 from ...shell.view import View
-from .answering import masks
+from . import answers
+from .answers import masks
 
 if TYPE_CHECKING:
     from ....models.translator import Translator
@@ -24,16 +28,14 @@ def translations(clf: Translator, text: str, under: Sequence[HeadMask]) -> list[
     """The translation under each mask, or None while progress is shown on the page."""
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> list[str]:
-        from ....evaluation.translation import translate
-
         out = []
         for done, mask in enumerate(under, 1):
-            found, _ = translate(clf, [text], mask, cancel=cancel)
+            found, _ = headviz.translate(clf, [text], mask, cancel=cancel)
             out.append(found[0])
             progress(done, len(under))
         return out
 
-    key = (*memo.identity(clf), "translations", text, tuple(m.hex for m in under))
+    key = (*loaders.identity(clf), "translations", text, tuple(m.hex for m in under))
     return jobs.need(key, "Translating", work)
 
 
@@ -58,7 +60,7 @@ def section(clf: Translator, shown: Text) -> None:
         return
     for (name, _), text in zip(given, found, strict=True):
         with st.container(border=True):
-            st.caption(show.plain(name))
+            st.caption(plain(name))
             st.markdown("#### " + marked(found[0], text))
             if text != found[0]:
                 changed = sum(new for _, new in words(found[0], text))
@@ -67,18 +69,16 @@ def section(clf: Translator, shown: Text) -> None:
             elif name != given[0][0]:
                 st.caption("the same translation")
     if not shown.own and shown.pair:
-        st.markdown(f"Reference: {show.plain(shown.pair)}")
+        st.markdown(f"Reference: {plain(shown.pair)}")
     if len(given) == 1:
-        firstmask.offer(clf.present)
+        answers.offer_mask(clf.present)
     rows = [[name, text] for (name, _), text in zip(given, found, strict=True)]
-    show.table(["model", "translation"], rows, "translations", caption="Greedy translations of this sentence.")
+    show.table(Table("translations", ("model", "translation"), rows, "Greedy translations of this sentence."))
 
 
 def marked(first: str, other: str) -> str:
     """The other translation as markdown, its new words marked."""
-    return " ".join(
-        f":orange[__{show.plain(word)}__]" if new else show.plain(word) for word, new in words(first, other)
-    )
+    return " ".join(f":orange[__{plain(word)}__]" if new else plain(word) for word, new in words(first, other))
 
 
 def recipe(view: View, clf: Translator, shown: Text) -> tuple[str, str]:
@@ -86,7 +86,7 @@ def recipe(view: View, clf: Translator, shown: Text) -> tuple[str, str]:
     lines = (
         recipes.HEADVIZ,
         recipes.load(view),
-        *recipes.model_filled(view, reference.of_model(mask))[0],
+        *recipes.model_filled(view, measure.stand_in_of_model(mask))[0],
         recipes.mask_of(mask),
         f"print(headviz.translate(clf, {[shown.text]!r}, mask))",
     )

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....display import numbers
 from ....display.figures.palette import scale_of_losses
 from ....errors import MaskError, OptionError
 from ....evaluation.verdict import undecided
 from ....heads import HeadMask, HeadScores
 from ....models.stand_in import ZERO, StandIn
 from ....storage.exchange import mask_from_text, mask_json, read_ablation
-from ...parts import abilities, cost, scoring
+from ...parts import abilities, scoring
 from ...shell import loaders, part, show, state
 from ...shell import mask_edit as maskedit
+from ...shell.messages import plain, refused
 from ...shell.view import COST, View
 from ...widgets.grid import Look
 
@@ -103,7 +105,7 @@ def _many(present: HeadMask, found: HeadScores | None) -> None:
         _no_scores()
     values = None if found is None else found.values
     st.button(
-        show.plain(f"The {count} lowest by {state.view().order if found is None else found.score}"),
+        plain(f"The {count} lowest by {state.view().order if found is None else found.score}"),
         key="lowest",
         disabled=values is None,
         width="stretch",
@@ -111,12 +113,12 @@ def _many(present: HeadMask, found: HeadScores | None) -> None:
         args=(present, values, count),
     )
     if values is not None and (tie := maskedit.tie_at(values, count, present)):
-        st.caption(show.plain(tie))
+        st.caption(plain(tie))
     st.button(f"{count} at random, a new draw", key="random", width="stretch", on_click=_random, args=(present, count))
 
 
 def _no_scores() -> None:
-    st.caption(show.plain(f"{state.view().order} has not been computed for this model and task."))
+    st.caption(plain(f"{state.view().order} has not been computed for this model and task."))
     st.page_link("pages/heads.py", label="Compute it on Heads", icon=":material/grid_view:")
 
 
@@ -133,18 +135,18 @@ def _saved(present: HeadMask, mask: HeadMask) -> None:
     st.text_input("Name of the current mask", key="mask_name", max_chars=maskedit.NAME_LENGTH)
     st.button("Save", key="save_mask", on_click=_save, args=(mask,), width="stretch")
     if wrong := st.session_state.get("save_error"):
-        show.refused(wrong)
+        refused(wrong)
     for i, (name, (other, ablation)) in enumerate(saved.items()):
         kind = ablation.partition(":")[0]
         row = st.columns([4, 1])
         row[0].button(
-            f"{show.plain(name)} ({len(other.off)} off{'' if kind == ZERO else f', {show.plain(kind)}'})",
+            f"{plain(name)} ({len(other.off)} off{'' if kind == ZERO else f', {plain(kind)}'})",
             key=f"load_{i}",
             on_click=_load,
             args=(other, ablation),
             width="stretch",
         )
-        row[1].button("✕", key=f"drop_{i}", on_click=_drop, args=(name,), help=f"Delete {show.plain(name)}")
+        row[1].button("✕", key=f"drop_{i}", on_click=_drop, args=(name,), help=f"Delete {plain(name)}")
     if not saved:
         st.caption("No saved masks yet. They appear here, and as columns in Compare.")
 
@@ -178,7 +180,7 @@ def _import(present: HeadMask) -> None:
     st.file_uploader("or a file that holds it", type=["json", "txt"], key="mask_file")
     st.button("Use this mask", key="use_pasted", on_click=_read, args=(present,), width="stretch")
     if wrong := st.session_state.get("paste_error"):
-        show.refused(wrong)
+        refused(wrong)
 
 
 def _read(present: HeadMask) -> None:
@@ -208,13 +210,13 @@ def grid(
 
     With ``following`` the colours are what each further head would cost.
     """
-    shown = None if found is None else cost.in_points(found)
+    shown = None if found is None else scoring.in_points(found)
     costs = shown is not None and shown.score == COST
     values: Any = None
     tips, name, scale, grey = {}, "heads", None, None
     if shown is not None:
-        values, tips, scale, grey = shown.values, scoring.tip_tables(shown), cost.colours(shown), cost.grey(shown)
-        name = cost.called(shown)
+        values, tips, scale, grey = shown.values, scoring.tip_tables(shown), scoring.colours(shown), scoring.grey(shown)
+        name = scoring.label(shown)
     if following is not None:
         values, costs = following.subject.scale * following.values, True
         scale, name = scale_of_losses([float(v) for v in values.ravel()]), "cost of one more head, points"
@@ -259,10 +261,10 @@ def _cost_tips(found: Ablation) -> dict[str, list[list[str]]]:
     scale = found.subject.scale
 
     def ends(low: float, high: float) -> str:
-        return "–" if low != low else show.interval(low, high, scale)
+        return "–" if low != low else numbers.interval(low, high, scale)
 
     pairs = zip(found.interval_low.tolist(), found.interval_high.tolist(), strict=True)
     return {
-        "one more head costs": [[show.points(float(v), scale) for v in row] for row in found.values],
+        "one more head costs": [[numbers.points(float(v), scale) for v in row] for row in found.values],
         "95 %": [[ends(a, b) for a, b in zip(low, high, strict=True)] for low, high in pairs],
     }

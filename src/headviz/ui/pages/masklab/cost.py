@@ -2,35 +2,180 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import streamlit as st
 
-from ....display.comparison import change_table, points_changed
+import headviz
+
+from ....answers.constant import remark_on
+from ....display import numbers, sentences
+from ....display.comparison import change_table
 from ....display.figures import answers
 from ....display.recipes import Code, call, command
-from ....display.table import REPORT
-from ....evaluation.verdict import TOO_FEW, excluded, verdict
-from ....heads import HeadId, HeadMask
-from ....models.stand_in import StandIn
-from ...parts import reference
-from ...parts.measure import key_of
+from ....display.table import REPORT, Table
+from ....evaluation.verdict import ENOUGH, excluded
+from ....heads import HeadId, HeadMask, head_name
+from ....models.stand_in import ABLATIONS, BY_PLACE, CONSTANT, MEAN, RESAMPLE, ZERO, StandIn
+from ....progress import Cancel, Progress, tracked
+from ....statistics.significance import LEVEL, holm
+from ...parts import measure
+from ...parts.measure import key_of, stand_in
 from ...shell import frame, jobs, loaders, recipes, show, state
-from ...shell import view_report as viewreport
+from ...shell.messages import plain
 from ...shell.view import View
-from . import stand_ins
-from .wording import DELTA, EARLY, PAIRED, alike, cheapest, clear_slices, early, heads_said, slices_said
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
     from ....answers.answer import Changed
-    from ....answers.comparison import Delta
+    from ....answers.comparison import Comparison, Delta
     from ....evaluation.evaluator import Evaluator
+    from ....heads import HeadId
     from ....models.classifier import Classifier
+    from ....models.stand_in import StandIn
     from ....tasks import Dataset
     from ...parts.measure import Measured
+    from ...shell.view import View
+
+# ---- parts of the sentence
+
+DELTA = r"\Delta = m(\text{masked}) - m(\text{full})"
+PAIRED = (
+    "Interval: 95 %, paired on the same examples; exact for accuracy, after a few more changed answers have been "
+    "counted each way for other metrics, resampled for BLEU. p: exact McNemar test for accuracy, paired bootstrap for "
+    "BLEU, paired swap test for other metrics. A loss or a gain is clear where the interval excludes zero. Its "
+    "lower end is the loss that is excluded, for accuracy exceeded in at most 2.5 %."
+)
+EARLY = (
+    "A sample of the examples, the classes in proportion, looked at again each time it has doubled. The interval is "
+    "wide enough for that; p and the slices come with the last example."
+)
+
+
+def one_class(found: Measured, labels: Sequence[str]) -> str:
+    """The remark that comes first where (nearly) all answers are of one class; of a few answers it may be chance."""
+    if found.comparison.flips is None or not (found.whole or len(found.gold) >= ENOUGH):
+        return ""
+    remark = remark_on(found.masked, found.gold, labels)
+    return f"{remark} " if remark else ""
+
+
+def cheapest(table: Ablation, best: HeadId, name: str, margin: float) -> str:
+    """What the head costs whose removal costs least; it was chosen among all, so its own interval is not enough."""
+    tried, scale, low = int(np.isfinite(table.values).sum()), table.subject.scale, float(-table.interval_high[best])
+    known = f"; {excluded(low, scale, margin)}"
+    if table.significant()[best]:
+        known = ""
+    elif low > 0:
+        known = f"; its own interval excludes a loss, but not with all {tried} tested at once"
+    change = numbers.points(-float(table.values[best]), scale)
+    same = int((table.values == table.values[best]).sum())
+    even = f" ({same} heads cost the same)" if same > 1 else ""
+    chosen = f" It is the best of {tried}: expect a little less on new examples." if tried > 1 else ""
+    return f"Next cheapest: **{name}**{even}, {change} points{known}.{chosen}"
+
+
+# ---- what stands in a head's place
+
+TITLES = {
+    ZERO: "nothing (zero)",
+    MEAN: "its mean",
+    BY_PLACE: "its mean by kind of place",
+    RESAMPLE: "another example's output",
+    CONSTANT: "a learned vector",
+}
+
+
+def choose_stand_in(classifies: bool) -> None:
+    """The select box, before the model is loaded; a translation model has zero and the mean."""
+    now, known = stand_in(), ABLATIONS if classifies else (ZERO, MEAN)
+    options = [*known] if now.text in ABLATIONS else [*known, now.text]
+    state.choose(
+        "ablation",
+        "What stands in a head's place",
+        options,
+        format_func=_title,
+        width=260,
+        help="A head that is off has an output all the same. Zero is not what the model saw in training; the mean, "
+        "another example's output or a learned vector answer the same question against another reference",
+    )
+
+
+def _title(text: str) -> str:
+    """A choice in words; a link may say on how many examples it is measured."""
+    choice = StandIn.of(text)
+    return TITLES[choice.kind] + ("" if text in ABLATIONS else f" ({choice.examples} examples)")
+
+
+def stand_in_sentence() -> str:
+    """One sentence; empty for zero."""
+    now = stand_in()
+    if now.kind == ZERO:
+        return ""
+    drawn = f"; shown is the first of {now.draws} draws" if now.kind == RESAMPLE else ""
+    return f" In the place of a head that is off stands {now.meaning} ({now.examples} training examples{drawn})."
+
+
+def stand_ins(clf: Classifier, data: Dataset, found: Measured) -> None:
+    """A switch: the change under this mask with each thing in the heads' place."""
+    if found.mask == clf.present or not frame.controls():
+        return
+    if not st.toggle("Does it matter what stands there?", key="compare_stand_ins"):
+        return
+    now = stand_in()
+    kinds = [k for k in clf.ablations if k in (ZERO, MEAN, BY_PLACE, RESAMPLE, now.kind)]
+    rows: dict[str, Measured] = {}
+    for kind in kinds:
+        choice = StandIn(kind, now.examples)
+        one = measure.measured(clf, data, found.mask, (choice, state.view()))
+        if one is None or not one.whole:
+            return
+        rows[f"{TITLES[kind]}, first of {choice.draws} draws" if kind == RESAMPLE else TITLES[kind]] = one
+    key = measure.key_of(clf, data, "stand-ins", found.mask.hex, now.examples, *kinds)
+    said = jobs.need(key, "Comparing them", partial(dependence, rows, data))
+    if said is None:
+        return
+    show.finding(said)
+    deltas = [replace(one.comparison.primary, name=name) for name, one in rows.items()]
+    caption = "The same mask with each thing in the heads' place."
+    show.table(change_table("mask_stand_ins", "in the heads' place", deltas, caption))
+    if CONSTANT in clf.ablations and CONSTANT not in kinds:
+        st.caption("A learned vector takes longer; choose it above to see it here too.")
+
+
+def dependence(
+    found: Mapping[str, Measured], data: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
+) -> str:
+    """How far the change moves with what stands in the heads' place, and whether two of them differ for certain.
+
+    Every two are compared on the same examples; Holm's correction is for the number of pairs.
+    """
+    of = [one.comparison.primary for one in found.values()]
+    scale, changes = of[0].scale, sorted(d.delta for d in of if d.delta == d.delta)
+    if len(changes) < len(of):
+        return f"The change of {of[0].metric} is not defined with {len(of) - len(changes)} of these {len(of)}."
+    low, high = (numbers.points(v, scale) for v in (changes[0], changes[-1]))
+    if scale * (changes[-1] - changes[0]) < 0.05:
+        return f"The change is {low} points, whatever stands in the heads' place."
+    pairs, p = list(combinations(found.items(), 2)), []
+    for (_, one), (_, other) in tracked(pairs, progress, cancel):
+        answers = data.answer.answers(one.gold, one.masked, data.label_names)
+        p.append(answers.deltas([other.masked], of[0].metric)[0].p_value)
+    likely = holm(p)
+    said = f"Between {low} and {high} points with these {len(found)} in the heads' place"
+    surest = int(np.argmin(np.nan_to_num(likely, nan=1.0)))
+    if not likely[surest] < 1 - LEVEL:
+        return f"{said}; no two of them are told apart on the same examples (Holm), so it is not shown to matter which."
+    (first, _), (second, _) = pairs[surest]
+    return f"{said}: it matters which. Told apart (Holm), most clearly: {first}; {second}."
+
+
+# ---- the cost
 
 
 def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
@@ -38,43 +183,35 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
     best = found.comparison.primary
     mask = state.mask(clf.present)
     off = len(clf.under(mask).off) - len(clf.present.off)
-    change = f"{show.points(best.delta, best.scale)} points" if best.delta else "unchanged"
+    change = f"{numbers.points(best.delta, best.scale)} points" if best.delta else "unchanged"
     if off and not found.whole:
         change = f"{change} so far"
     share = 100 * off / max(1, len(clf.present.kept))
     figures: list[tuple[str, str, str, Literal["orange", "blue", "gray"]]] = [
-        (best.metric, show.metric(best.masked, best.scale), change, show.tone(best.interval_low, best.interval_high)),
+        (
+            best.metric,
+            numbers.metric(best.masked, best.scale),
+            change,
+            show.tone(best.interval_low, best.interval_high),
+        ),
         *(_second(found) if best.metric == "matthews" else ()),
-        ("full model", show.metric(best.full, best.scale), found.counted or f"n = {best.n:,}", "gray"),
+        ("full model", numbers.metric(best.full, best.scale), found.counted or f"n = {best.n:,}", "gray"),
         *_constant(best),
         ("heads off", f"{off} of {len(clf.present.kept)}", f"{share:.0f} %", "gray"),
     ]
     with st.container(horizontal=True, gap="medium"):  # in one row on a phone, too
         for name, value, below, colour in figures:
-            st.metric(
-                show.plain(name),
-                show.plain(value),
-                show.plain(below),
-                delta_color=colour,
-                delta_arrow="off",
-                width="content",
-            )
-    names = heads_said([h for h in found.mask.off if h not in clf.present.off], loaders.rows_of(clf))
-    said = sentence(found, names, state.view().margin, data.label_names)
-    if off and (first := clear_slices(data, found)):
-        remark, _, rest = said.partition(f"Without {names}: ")
-        all_together = f"All examples together: {rest}" if rest else said
-        said = f"{remark if rest else ''}Without {names}: {first}. {all_together}"
-    elif off and found.whole:
-        said += slices_said(data, found)
-    show.finding(said + (stand_ins.said() if off else ""))
+            st.metric(plain(name), plain(value), plain(below), delta_color=colour, delta_arrow="off", width="content")
+    names = sentences.heads_named([h for h in found.mask.off if h not in clf.present.off], loaders.rows_of(clf))
+    said = sentence(found, names, state.view().margin, data)
+    show.finding(said + (stand_in_sentence() if off else ""))
     if frame.controls():
         state.margin()
     if off:
         small, whole = loaders.cost(clf, mask), loaders.cost(clf)
-        parameters, flops = show.less(small.parameters, whole.parameters), show.less(small.flops, whole.flops)
+        parameters, flops = numbers.less(small.parameters, whole.parameters), numbers.less(small.flops, whole.flops)
         smaller = f"parameters {parameters}, FLOPs {flops}"
-        st.caption(show.plain(f"Pruned for real, the model changes by: {smaller} for a text of {whole.length} tokens."))
+        st.caption(plain(f"Pruned for real, the model changes by: {smaller} for a text of {whole.length} tokens."))
     if not found.whole:
         st.caption(EARLY)
         return
@@ -89,15 +226,20 @@ def _metrics(found: Measured, drawn: bool) -> None:
     changes = found.comparison.deltas
     made = change_table("mask_metrics", "metric", changes, "Change of every metric on the same examples.")
     if drawn:
-        show.result_table(made)
+        show.table(made)
     else:
-        viewreport.note("table", (made.titles(REPORT), made.texts(REPORT)), made.caption)
+        show.report("table", (made.titles(REPORT), made.texts(REPORT)), made.caption)
 
 
 def _second(found: Measured) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
     """Accuracy beside a metric that is undefined of constant answers."""
     return [
-        (d.metric, show.metric(d.masked, d.scale), f"{show.points(d.delta, d.scale)} points", show.tone(*_ends(d)))
+        (
+            d.metric,
+            numbers.metric(d.masked, d.scale),
+            f"{numbers.points(d.delta, d.scale)} points",
+            show.tone(*_ends(d)),
+        )
         for d in found.comparison.deltas
         if d.metric == "accuracy"
     ]
@@ -105,31 +247,21 @@ def _second(found: Measured) -> list[tuple[str, str, str, Literal["orange", "blu
 
 def _constant(d: Delta) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
     """What answers of one class reach: the level below which nothing has been learnt."""
-    return [] if d.constant is None else [("one class for all", show.metric(d.constant, d.scale), d.metric, "gray")]
+    return [] if d.constant is None else [("one class for all", numbers.metric(d.constant, d.scale), d.metric, "gray")]
 
 
 def _ends(d: Delta) -> tuple[float, float]:
     return d.interval_low, d.interval_high
 
 
-def sentence(found: Measured, off: str, margin: float, labels: Sequence[str]) -> str:
-    """What the mask costs: first whether the answers are still answers, then the change and what it excludes.
-
-    ``off`` names the heads that are off; empty if all are on.
-    """
-    d = found.comparison.primary
-    first = alike(found, labels)
-    if off and not found.whole:
-        return first + early(found, off)
+def sentence(found: Measured, off: str, margin: float, data: Dataset) -> str:
+    """What the mask costs; first whether the answers are still answers. ``off`` names the heads that are off."""
+    first, compared = one_class(found, data.label_names), found.comparison
     if not off:
         return f"{first}All heads are on. Switch some off: the change appears here."
-    if d.undefined:
-        return f"{first}Without {off}, the change of {d.metric} is not defined: {d.undefined}."
-    known = verdict(*_ends(d))
-    if known == "unknown":
-        return f"{first}Without {off}: {points_changed(d.delta, None, None, d.scale)}; {TOO_FEW}."
-    firm = {"loss": "a clear loss", "gain": "a clear gain"}.get(known, excluded(d.interval_low, d.scale, margin))
-    return f"{first}Without {off}: {points_changed(d.delta, *_ends(d), d.scale)}, {show.p_text(d.p_value)}: {firm}."
+    if not found.whole:
+        return first + sentences.so_far(compared.primary, off, len(found.gold), found.counted)
+    return first + sentences.mask_cost(compared.primary, compared.slices, off, data.slice_name or "slice", margin)
 
 
 def by_slice(clf: Classifier, data: Dataset, found: Measured) -> None:
@@ -149,7 +281,7 @@ def by_slice(clf: Classifier, data: Dataset, found: Measured) -> None:
         source=PAIRED,
     )
     if not state.view().present and st.button(
-        show.plain(f"Which heads does each {kind} need?"),
+        plain(f"Which heads does each {kind} need?"),
         key="to_by_slice",
         icon=":material/arrow_forward:",
         type="tertiary",
@@ -162,7 +294,7 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     """The head that costs least on top of this mask, and heads that hurt. Computed when the user asks."""
     if not found.mask.kept:
         return
-    place = reference.place()
+    place = measure.place()
     key = key_of(clf, data, "what if", found.mask.hex, place[0])
     if jobs.find(key) is None and st.session_state.get("what_if") != key:
         st.button(
@@ -185,10 +317,10 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
     ranked = [(float(table.values[h]), h) for h in table.base.kept if table.values[h] == table.values[h]]
     if not ranked:
         undefined = f"{table.subject.metric} has no value for these answers, so what one more head costs has none."
-        st.caption(show.plain(undefined))
+        st.caption(plain(undefined))
         return
     best, rows = min(ranked)[1], loaders.rows_of(clf)
-    name = show.head_name(best, rows)
+    name = head_name(best, rows)
     _hint(cheapest(table, best, name, state.view().margin), f"Switch {name} off", "take_hint", clf, [best])
     hurts = table.harmful()
     if not hurts:
@@ -196,7 +328,7 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
             f"No head is shown to hurt: of {len(ranked)} switched off one by one, none is a clear gain (q < 0.05)."
         )
         return
-    named = ", ".join(show.head_name(h, rows) for h in hurts[:6]) + (" and others" if len(hurts) > 6 else "")
+    named = ", ".join(head_name(h, rows) for h in hurts[:6]) + (" and others" if len(hurts) > 6 else "")
     _hint(
         f"Heads that hurt (q < 0.05): **{named}**.",
         "Switch it off" if len(hurts) == 1 else f"Switch all {len(hurts)} off",
@@ -218,7 +350,7 @@ def following(present: HeadMask) -> Ablation | None:
 def _hint(said: str, label: str, key: str, clf: Classifier, heads: Sequence[HeadId]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(said, width="content")
-        st.button(show.plain(label), key=key, on_click=_take, args=(clf, heads))
+        st.button(plain(label), key=key, on_click=_take, args=(clf, heads))
 
 
 def _ask(key: tuple[object, ...]) -> None:
@@ -230,9 +362,7 @@ def _take(clf: Classifier, heads: Sequence[HeadId]) -> None:
 
 
 def _ablate(evaluator: Evaluator, mask: HeadMask, progress: jobs.Progress, cancel: jobs.Cancel) -> Ablation:
-    from ....analyses.ablation import ablate
-
-    return ablate(evaluator, base=mask, progress=progress, cancel=cancel)
+    return headviz.ablate(evaluator, base=mask, progress=progress, cancel=cancel)
 
 
 def details(clf: Classifier, data: Dataset, found: Measured) -> None:
@@ -255,15 +385,12 @@ def details(clf: Classifier, data: Dataset, found: Measured) -> None:
 
 def _changed(changed: Changed, mask: HeadMask) -> None:
     """A table of examples, whose numbers stand last. A chosen row opens its example in Compare."""
-    st.subheader(show.plain(changed.title))
+    st.subheader(plain(changed.title))
     if not changed.rows:
-        st.caption(show.plain(changed.none))
+        st.caption(plain(changed.none))
         return
     event = show.table(
-        *show.filled(changed.header, changed.rows),
-        "mask_flips",
-        caption=changed.caption,
-        hint="Choose a row to open it in Compare.",
+        Table("mask_flips", changed.header, changed.rows, changed.caption, hint="Choose a row to open it in Compare."),
         on_select="rerun",
         selection_mode="single-row",
         column_config={name: st.column_config.TextColumn(width=w) for name, w in changed.widths.items()},
@@ -276,9 +403,61 @@ def _changed(changed: Changed, mask: HeadMask) -> None:
 def recipe(view: View, clf: Classifier) -> tuple[str, str]:
     """The evaluation of this mask as a library call and as a command."""
     mask = state.mask(clf.present)
-    stand_in = reference.chosen() if mask.off else StandIn()
+    stand_in = measure.stand_in() if mask.off else StandIn()
     drawn, given, asked = recipes.stand_in(view, stand_in)
     evaluated = call("headviz.evaluate", Code("clf"), Code("data"), mask=Code("mask"), **given)
     lines = (recipes.HEADVIZ, recipes.load(view), recipes.task(view), recipes.mask_of(mask), *drawn)
     options = (*recipes.model_options(view), *recipes.data_options(view), *recipes.mask_options(mask), *asked)
     return "\n".join((*lines, f"print({evaluated}.metrics)")), command("evaluate", options)
+
+
+# ---- two masks side by side
+
+ALL_ON = "all heads on"
+
+
+def two_masks(clf: Classifier, data: Dataset) -> None:
+    """Two menus of masks (the current one, saved ones, all heads on) and what the answers differ in."""
+    size = clf.num_layers, clf.num_heads
+    named = {
+        f"current mask ({len(state.mask(clf.present).off)} off)": state.mask(clf.present),
+        **{name: one for name, (one, _) in state.saved_masks(clf.present).items()},
+        ALL_ON: HeadMask.full(*size),
+    }
+    with st.expander("Two masks side by side", icon=":material/compare:", key="two_masks", on_change="rerun") as box:
+        if not box.open:
+            return
+        if len(named) < 3:
+            st.caption("Save a mask under *Saved masks*: it can then be compared with the current one.")
+        left, right = st.columns(2)
+        names = list(named)
+        a = left.selectbox("A", names, 0, key="mask_a")  # a list shows texts as they stand
+        b = right.selectbox("B", names, 1, key="mask_b")
+        first, second = (clf.under(named[n]) for n in (a, b))
+        if first == second:
+            st.caption("A and B switch off the same heads.")
+            return
+        place = measure.place()
+        key = key_of(clf, data, "two masks", first.hex, second.hex, place[0])
+        found = jobs.need(key, "Evaluating both", partial(_compare, clf, data, first, second, place))
+        if found is not None:
+            _show_two(found, a, b)
+
+
+def _compare(
+    clf: Classifier,
+    data: Dataset,
+    first: HeadMask,
+    second: HeadMask,
+    place: tuple[StandIn, View],
+    progress: jobs.Progress,
+    cancel: jobs.Cancel,
+) -> Comparison:
+    return loaders.evaluator(clf, data, place).compare(second, first, progress=progress, cancel=cancel)
+
+
+def _show_two(found: Comparison, a: str, b: str) -> None:
+    show.finding(sentences.two_masks(found.primary, a, b) + stand_in_sentence())
+    changes = [replace(found.primary, name="all"), *found.slices]
+    caption = f"{found.primary.metric} under both masks on the same examples, paired."
+    show.table(change_table("two_masks_table", "examples", changes, caption, ("A", "B", "B − A")))

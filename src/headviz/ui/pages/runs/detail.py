@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from .... import plugins
+from ....display.table import Table
 from ....errors import RunError
 from ....runs.kinds import RUNS, kind_title
-from ...shell import frame, show
+from ...shell import frame, show, state
+from ...shell.messages import plain
 from ...shell.tables import TABS
-from . import actions as runactions
-from . import faster, finetuned
+from . import faster, listing, models, steps
 from . import head_table as tableview
-from . import listing as runsview
-from . import steps as runsteps
 from . import sweep as sweepview
-from .source import of_another_model
+from .models import of_another_model
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 
 def watch(ids: Sequence[str]) -> RunView:
     """The first run with all its details, the others as further curves on its figure. Gives the first."""
-    views = [runsview.look(i, log_lines=0) for i in ids]
+    views = [listing.look(i, log_lines=0) for i in ids]
     first = views[0]
     record = first.record
-    st.subheader(show.plain(record.title))
-    st.caption(f"{show.plain(kind_title(record.kind))}  ·  {show.plain(runsview.about(first))}")
+    st.subheader(plain(record.title))
+    st.caption(f"{plain(kind_title(record.kind))}  ·  {plain(listing.about(first))}")
     of_another_model(first)
-    busy = any(map(runsview.busy, views))
-    st.fragment(_live, run_every=runsview.POLL if busy else None)(_seen(views), [v.record.id for v in views])
+    busy = any(map(listing.busy, views))
+    st.fragment(_live, run_every=listing.POLL if busy else None)(_seen(views), [v.record.id for v in views])
     if record.parent and frame.controls():
         st.button(
             "Back to its sweep",
@@ -44,11 +43,11 @@ def watch(ids: Sequence[str]) -> RunView:
             args=(record.parent,),
         )
     if record.kind == "prune":
-        runsteps.detail(first, views[1:])
+        steps.detail(first, views[1:])
     elif record.kind == "sweep":
         sweepview.detail(first)
     elif record.kind == "finetune":
-        finetuned.detail(first)
+        models.finetuned(first)
     elif record.kind == "faster":
         faster.detail(first)
     elif record.kind in ("score", "ablation"):
@@ -57,7 +56,7 @@ def watch(ids: Sequence[str]) -> RunView:
         plugins.function(draw)(first)
     else:
         _outcome(first)
-    runsview.log(first)
+    listing.log(first)
     return first
 
 
@@ -68,8 +67,6 @@ def of_a_tab() -> tuple[str, str] | None:
 
 
 def _go(run_id: str) -> None:
-    from ...shell import state
-
     state.update(run=run_id, step=0)
 
 
@@ -82,12 +79,12 @@ def _seen(views: Sequence[RunView]) -> tuple[Any, ...]:
 
 
 def _live(seen: tuple[Any, ...], ids: Sequence[str]) -> None:
-    runactions.look_again()
+    listing.look_again()
     try:
-        views = [runsview.look(i, log_lines=0) for i in ids]
+        views = [listing.look(i, log_lines=0) for i in ids]
     except RunError:  # somebody has deleted it
         st.rerun()
-    runsview.state_line(views[0])
+    listing.state_line(views[0])
     if _seen(views) != seen:
         st.rerun()
 
@@ -96,6 +93,6 @@ def _outcome(view: RunView) -> None:
     """A kind of run without its own figure: its numbers, and where to find the rest."""
     numbers = {k: v for k, v in view.outcome.items() if isinstance(v, int | float | str) and not isinstance(v, bool)}
     if numbers:
-        show.table(["", "value"], list(numbers.items()), "run_outcome", caption="The results that are single numbers.")
+        show.table(Table("run_outcome", ("", "value"), list(numbers.items()), "The results that are single numbers."))
     if view.steps:
         st.caption("All results are in the report as JSON.")

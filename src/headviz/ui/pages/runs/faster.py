@@ -8,14 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from ....display.comparison import points_changed
+import headviz
+
+from ....display.figures.speed import NAMES, faster_table, kept_against_speed
+from ....display.numbers import number
+from ....display.sentences import points_changed
 from ....errors import OptionError, UserError
 from ....pruning.faster.options import FasterOptions
-from ....tasks import points_in
+from ....runs import service
+from ....runs.files import RunFiles
+from ....runs.jobs.faster import make
+from ....runs.kinds import make_job
+from ....runs.prepare import device_name
+from ....tasks import chosen_on, points_in
 from ...parts import training
 from ...shell import loaders, numbers, show, state
+from ...shell.messages import plain, refused
 from ...shell.view import View
-from . import plans, take_away
+from . import models, plans
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
@@ -51,12 +61,12 @@ def form(view: View) -> None:
             **training_of(),
         )
     except UserError as wrong:
-        show.refused(wrong)
+        refused(wrong)
         return
     ready = plans.checked("fast", ("faster", json.dumps(spec)), lambda p, c: _check(spec))
     if ready is not None:
         (device, note), place = ready
-        st.caption(show.plain(note))
+        st.caption(plain(note))
         plans.start(place, "fast", lambda owner: _start(spec, device, owner))
 
 
@@ -64,7 +74,7 @@ def _training(view: View) -> Callable[[], dict[str, Any]]:
     """The fields of a training of the smaller models; what they say is read and checked later."""
     recipe = training.recipe_for(loaders.model_name(view.model))
     with st.expander("Training of the smaller models", icon=":material/model_training:"):
-        st.caption(show.plain(recipe.said(view)))
+        st.caption(plain(recipe.said(view)))
         options, limit, _ = training.fields(f"fast_train_{view.model}", recipe, None)
     return lambda: {"finetune": options().to_dict(), "train_limit": limit or None}
 
@@ -77,8 +87,6 @@ def _speeds(text: str) -> list[float]:
 
 
 def _spec(view: View, **chosen: Any) -> dict[str, Any]:
-    from ....runs.kinds import make_job
-
     given = plans.source(view)
     names = (
         "model",
@@ -99,15 +107,13 @@ def _spec(view: View, **chosen: Any) -> dict[str, Any]:
 
 def _check(spec: dict[str, Any]) -> tuple[str, str]:
     """Refuse what cannot work before a run is written down; the device, and a line for the user."""
-    from ....models.loading import load
     from ....pruning.faster.faster import require_possible
     from ....pruning.faster.latency import Timer
-    from ....runs.jobs.faster import make
-    from ....runs.prepare import device_name
-    from ....tasks import chosen_on
 
     job = make(spec)
-    clf = load(spec["model"], revision=spec.get("revision"), device=spec.get("device", "auto"), job=spec.get("job"))
+    clf = headviz.load(
+        spec["model"], revision=spec.get("revision"), device=spec.get("device", "auto"), job=spec.get("job")
+    )
     require_possible(clf, job.spec.options)
     Timer(clf, job.spec.batch, job.spec.length)
     shared = chosen_on(*job.spec.splits)
@@ -115,20 +121,16 @@ def _check(spec: dict[str, Any]) -> tuple[str, str]:
 
 
 def _start(spec: dict[str, Any], device: str, owner: str) -> RunRecord:
-    from ....runs import service
-
     title = f"{', '.join(f'{t:g}×' for t in spec['targets'])} as fast, {spec['task']}"
     return service.start("faster", spec, title=title, device=device, owner=owner)
 
 
 def detail(view: RunView) -> None:
     """The figure, the table and the models of a search for faster models."""
-    from ....display.figures.speed import NAMES, kept_against_speed
-
     steps = [s for s in view.steps if s.get("speedup")]
     for step in view.steps:
         if step.get("note"):
-            st.caption(show.plain(f"{NAMES[step['remove']]}: {step['note']}"))
+            st.caption(plain(f"{NAMES[step['remove']]}: {step['note']}"))
     if not steps:
         st.info("The first model appears once it is built. You may leave this page; the run continues.")
         return
@@ -143,40 +145,12 @@ def detail(view: RunView) -> None:
         f"{metric} on dev against the measured speed, batches of {first['batch']} texts of {first['length']} tokens; "
         "bars are 95 % intervals.",
     )
-    header = ["removed", "target", "speed", "low", "high", metric, "change, points", "change low", "change high"]
-    header += ["heads remaining", "neurons remaining", "parameters"]
-    rows = []
-    for s in steps:
-        change = s.get("change") or {}
-        ends = (change.get(k) for k in ("difference", "low", "high"))
-        rows.append(
-            [
-                NAMES[s["remove"]],
-                s["target"],
-                *(s[k] for k in ("speedup", "speedup_low", "speedup_high")),
-                s["metrics"].get(metric),
-                *(None if v is None else scale * v for v in ends),
-                sum(s["heads_per_layer"]),
-                sum(s["neurons_per_layer"]),
-                s["parameters"][1],
-            ]
-        )
-    digits = dict.fromkeys(("speed", "low", "high"), "%.2f") | {metric: "%.3f"}
-    show.table(
-        header,
-        rows,
-        "faster_table",
-        caption="Speed by interleaved pairs of passes of both models.",
-        formats=digits,
-        cells={"change, points": show.points, "change low": show.low_end, "change high": show.high_end},
-    )
+    show.table(faster_table(steps, metric))
     _take(view, steps)
 
 
 def _said(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
     """Of the models that are not told from the fastest by their speed, the one that keeps most, and the others."""
-    from ....display.figures.speed import NAMES
-
     fastest = max(steps, key=lambda s: float(s["speedup"]))
     level = [s for s in steps if s["speedup_high"] >= fastest["speedup_low"]]
     level.sort(key=lambda s: -(s["metrics"].get(metric) or 0.0))
@@ -186,12 +160,10 @@ def _said(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
         if rest
         else "The fastest model"
     )
-    low, high = (show.number(first[k]) for k in ("speedup_low", "speedup_high"))
-    said = f"{what} (removed: {NAMES[first['remove']]}) is {show.number(first['speedup'])}× as fast [{low}, {high}]"
+    low, high = (number(first[k]) for k in ("speedup_low", "speedup_high"))
+    said = f"{what} (removed: {NAMES[first['remove']]}) is {number(first['speedup'])}× as fast [{low}, {high}]"
     said += f"; {metric} changes by {_change(first, scale)}" if first.get("change") else ""
-    others = [
-        f"{NAMES[s['remove']]} {show.number(s['speedup'])}×: {_change(s, scale)}" for s in rest if s.get("change")
-    ]
+    others = [f"{NAMES[s['remove']]} {number(s['speedup'])}×: {_change(s, scale)}" for s in rest if s.get("change")]
     return f"{said}. Beside it, {'; '.join(others)}." if others else f"{said}."
 
 
@@ -202,8 +174,6 @@ def _change(step: dict[str, Any], scale: float) -> str:
 
 def _take(view: RunView, steps: list[dict[str, Any]]) -> None:
     """The button that opens one of the models."""
-    from ....runs.files import RunFiles
-
     if view.state != "done":
         return
     place = RunFiles(view.record.id).results
@@ -214,7 +184,7 @@ def _take(view: RunView, steps: list[dict[str, Any]]) -> None:
             "Use as the current model",
             key="faster_use",
             icon=":material/deployed_code:",
-            on_click=take_away.use,
+            on_click=models.use,
             args=(str(place / chosen),),
             disabled=state.view().model == str(place / chosen),
         )

@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
+from ....analyses import ablation
+from ....display import numbers
 from ....display.figures.palette import Scale, scale_of_losses
 from ....errors import UserError
-from ....heads import HeadId, HeadMask, HeadScores
+from ....heads import HeadId, HeadMask, HeadScores, head_name
 from ....scores.catalogue import DEFAULT, SCORES
 from ....tasks import DEFAULT_SAMPLES, get_task, points_in
-from ...parts import abilities, cost, published, scoring
+from ...parts import abilities, scoring
 from ...parts.measure import key_of
 from ...shell import frame, jobs, loaders, show, state
+from ...shell.messages import plain
 from ...shell.view import View
 from ...widgets.grid import Look
-from ..analyses import drawing
-from .source import look_at
+from .. import analyses
+from .models import look_at
 
 if TYPE_CHECKING:
     from ....analyses.ablation import Ablation
@@ -89,31 +92,31 @@ def _score(view: RunView) -> None:
     rows = _rows(spec)
     ranked = found.ranked()
     if ranked:
-        first, last = (show.head_name(h, rows) for h in (ranked[0], ranked[-1]))
+        first, last = (head_name(h, rows) for h in (ranked[0], ranked[-1]))
         show.finding(
-            f"{first} is highest with {show.signed(float(found.values[ranked[0]]))}, {last} lowest with "
-            f"{show.signed(float(found.values[ranked[-1]]))}."
+            f"{first} is highest with {numbers.signed(float(found.values[ranked[0]]))}, {last} lowest with "
+            f"{numbers.signed(float(found.values[ranked[-1]]))}."
         )
     left, right = st.columns([5, 4], gap="large")
     with left:
-        shown = cost.in_points(found)
+        shown = scoring.in_points(found)
         _grid(
             shown.values,
             found.mask,
             rows,
-            cost.called(found),
-            cost.colours(shown),
+            scoring.label(found),
+            scoring.colours(shown),
             tips=scoring.tip_tables(shown),
             carries=carried(spec),
         )
         show.note(f"{found.score} of every head: layers down, heads across.", saves=False)
         examples = f"measured on {found.samples:,} examples" if found.samples else "no examples needed"
-        st.caption(show.plain("  ·  ".join([examples, *found.notes])))
+        st.caption(plain("  ·  ".join([examples, *found.notes])))
         if frame.controls():
             _to_heads(spec, found)
     with right:
-        ranking = scoring.ranking_table(found, rows)
-        show.table(*ranking, "run_ranking", caption=scoring.ranked_by(found), record=found.to_dict(), height=430)
+        ranking = scoring.ranking_table("run_ranking", found, scoring.ranked_by(found))
+        show.table(ranking, rows or (), record=found.to_dict(), height=430)
 
 
 # options that the Heads page always has
@@ -173,10 +176,8 @@ def _so_far(view: RunView) -> None:
 
 
 def _ablation(view: RunView) -> None:
-    from ....analyses import ablation
-
     found = ablation.Ablation.from_dict(view.outcome)
-    drawing.draw(ablation.view(found))
+    analyses.draw(ablation.view(found))
     if frame.controls():
         st.button(
             "Open it on Analyses",
@@ -185,7 +186,7 @@ def _ablation(view: RunView) -> None:
             on_click=_open_analyses,
             args=(view.record.spec, found),
         )
-    published.section("ablation", found.subject.task)
+    analyses.published("ablation", found.subject.task)
 
 
 def _open_analyses(spec: dict[str, Any], found: Ablation) -> None:

@@ -1,4 +1,4 @@
-"""The list of runs, and the state and progress of one run."""
+"""The list of runs, the state and progress of one run, and the buttons that change it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,31 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from ....display.numbers import size, span
 from ....display.recipes import command
-from ....errors import RunError
-from ...parts import cost, recorded
-from ...shell import recipes, show, state
+from ....errors import RunError, UserError
+from ....pruning.algorithms import DEFAULT
+from ....reports.run_recipe import options_of, recipe_of, start
+from ....reports.run_report import run_csv, run_html, run_json, run_tex
+from ....runs import housekeeping, niceness, reading, service
+from ....runs.reading import state_of as read
+from ....runs.record import may_change
+from ....runs.service import this_user as local
+from ....runs.states import ACTIVE, QUEUED, RESUMABLE
+from ...parts import recorded, scoring
+from ...shell import recipes, state
+from ...shell.job import Memo
+from ...shell.messages import plain, refused
 from ...shell.view import View
-from . import actions as runactions
 
 if TYPE_CHECKING:
+    from ....pruning.state import State
     from ....runs.reading import RunView
 
 ICONS = {"queued": "◌", "running": "▶", "cancelling": "◼", "cancelled": "◼", "failed": "✕", "lost": "?", "done": "✓"}
@@ -46,23 +58,17 @@ SHOWN = 10  # runs in the list before 'all'
 
 def busy(view: RunView) -> bool:
     """Whether a run is running or waits for its turn."""
-    from ....runs.states import ACTIVE, QUEUED
-
     return view.state in ACTIVE or view.state == QUEUED
 
 
 def overview(archived: bool = False) -> list[RunView]:
     """Every run, newest first, then recorded ones; with ``archived`` the archived ones instead."""
-    from ....runs import reading
-
     own = reading.overview(archived=archived)
     return own if archived else [*own, *recorded.beside([*own, *reading.overview(archived=True)])]
 
 
 def look(run_id: str, log_lines: int = 30) -> RunView:
     """One run, the user's or a recorded one."""
-    from ....runs import reading
-
     return recorded.view_of(run_id) or reading.show(run_id, log_lines=log_lines)
 
 
@@ -82,7 +88,7 @@ def labels(runs: Sequence[RunView]) -> dict[str, str]:
 def chooser(runs: Sequence[RunView], chosen: str) -> None:
     """The list of runs. The chosen one is shown."""
     few = runs if st.session_state.get("runs_all") else runs[:SHOWN]
-    titles = {i: show.plain(name) for i, name in labels(few).items()}
+    titles = {i: plain(name) for i, name in labels(few).items()}
     st.session_state["runs_pick"] = chosen if chosen in titles else None
     st.radio(
         "Runs",
@@ -119,8 +125,6 @@ PRIORITIES = {10: "give way to other programs", 0: "share the processor equally"
 
 def priority() -> None:
     """How far runs give way to other programs, and a choice for those that start from now on."""
-    from ....runs import niceness
-
     now, fixed = niceness.niceness(), bool(os.environ.get(niceness.VARIABLE))
 
     def choose() -> None:
@@ -163,8 +167,6 @@ def started(run_id: str) -> None:
 
 def about(view: RunView) -> str:
     """Algorithm, model, task, start, owner and id of a run, in one line."""
-    from pathlib import Path
-
     record, spec = view.record, view.record.spec
     parts = []
     if spec.get("algorithm"):
@@ -181,19 +183,17 @@ def about(view: RunView) -> str:
 
 def state_line(view: RunView) -> None:
     """State, progress, error and buttons of a run."""
-    from ....runs.states import ACTIVE
-
     p, record = view.progress, view.record
     if made := recorded.of(record.id):
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             st.badge("recorded", icon=":material/history:", color="gray")
-            st.caption(show.plain(made.said))
+            st.caption(plain(made.said))
         st.code(made.command, language=None, wrap_lines=True)
-        runactions.buttons(view, busy=False, again=False)
+        buttons(view, busy=False, again=False)
         return
     colour, icon = BADGES.get(view.state, ("gray", ""))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.badge(show.plain(view.state), icon=icon or None, color=colour)
+        st.badge(plain(view.state), icon=icon or None, color=colour)
         if said := _doing(view):
             st.markdown(said)
     if record.expected > 1 and view.state in ACTIVE:
@@ -207,25 +207,23 @@ def state_line(view: RunView) -> None:
     if not p.responsive:
         st.caption(f"No news from this run for {span(p.silent or 0)}. The machine may be busy or asleep.")
     if record.error:
-        show.refused(record.error)
+        refused(record.error)
     over = not record.resumable
     if view.state in NEXT:
         st.caption(ANEW if over else NEXT[view.state])
-    runactions.buttons(view, busy=busy(view), again=not over)
+    buttons(view, busy=busy(view), again=not over)
 
 
 def _doing(view: RunView) -> str:
-    from ....runs.states import ACTIVE
-
     p, parts = view.progress, []
     if view.position:
         parts.append(f"number {view.position} in the queue")
     if p.phase:
-        parts.append(show.plain(p.phase) + (f" {p.done} of {p.total}" if p.total else ""))
+        parts.append(plain(p.phase) + (f" {p.done} of {p.total}" if p.total else ""))
     if p.remaining is not None:
         parts.append(f"about {span(p.remaining)} left")
     elif p.phase_remaining is not None and p.phase:  # before the first step only this phase can be timed
-        parts.append(f"about {span(p.phase_remaining)} left of {'it' if p.total else show.plain(p.phase)}")
+        parts.append(f"about {span(p.phase_remaining)} left of {'it' if p.total else plain(p.phase)}")
     if view.seconds is not None:
         parts.append(f"{span(view.seconds)} so far" if view.state in ACTIVE else f"took {span(view.seconds)}")
     if p.cpu_percent is not None and view.state in ACTIVE:
@@ -245,16 +243,13 @@ def log(view: RunView) -> None:
 
 def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
     """How to start the chosen run again, or a first one."""
-    from ....pruning.algorithms import DEFAULT
-    from ....reports.run_recipe import recipe_of, start
-
     if run is not None and run.children:
         return _sweep_recipe(run)
     if run is not None and (again := recipe_of(run.to_dict())):
         python, line = again
         return f"{python}\nfrom headviz.runs import reading\nreading.show({run.record.id!r}).steps", line
     name = st.session_state.get("new_algorithm", DEFAULT)
-    score = cost.removing(view)
+    score = scoring.removing(view)
     plan = {"model": view.model, "task": view.task, "algorithm": name, "score": score}
     data = {
         **dict(recipes.data_options(replace(view, groups="", seed=0))),
@@ -267,8 +262,6 @@ def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
 
 def _sweep_recipe(run: RunView) -> tuple[str, str]:
     """How to start the sweep again: its first run's command with every combination in it."""
-    from ....reports.run_recipe import options_of
-
     specs = [c.record.spec for c in run.children]
     axes = {n: list(dict.fromkeys(str(s.get(n)) for s in specs)) for n in ("task", "algorithm", "score")}
     axes["seeds"] = list(dict.fromkeys(str(seed) for s in specs for seed in s.get("seeds") or ()))
@@ -276,3 +269,137 @@ def _sweep_recipe(run: RunView) -> tuple[str, str]:
     varied = [(name, axes.pop(name, value)) for name, value in options]  # where they stand; new ones come last
     python = f"from headviz.runs import reading\nreading.show({run.record.id!r}).results()"  # the table above
     return python, command("run sweep", (*varied, *axes.items()), folded=True)
+
+
+# ---- buttons
+
+
+def this_user() -> str:
+    """The user's name: from a login in front of the dashboard, else this machine's user."""
+    try:
+        name = st.user.get("email") or st.user.get("name")
+    except (AttributeError, RuntimeError):
+        name = None
+    return str(name) if name else local()
+
+
+def buttons(view: RunView, busy: bool, again: bool = True) -> None:
+    """The buttons that fit the run's state; ``again`` = resuming may help."""
+    record = view.record
+    mine = may_change(record, this_user())
+    theirs = "" if mine else f"This run belongs to {record.owner}, who alone may change it."
+    with st.container(horizontal=True, gap="small"):
+        if busy:
+            st.button(
+                "Cancel",
+                icon=":material/stop:",
+                key="run_cancel",
+                on_click=_act,
+                args=("cancel", record.id),
+                disabled=not mine or view.state == "cancelling",
+                help=plain(theirs or "Finished steps are kept"),
+            )
+        if view.state in RESUMABLE and again:
+            st.button(
+                "Resume",
+                icon=":material/play_arrow:",
+                key="run_resume",
+                type="primary",
+                on_click=_act,
+                args=("resume", record.id),
+                disabled=not mine,
+                help=plain(theirs),
+            )
+        if view.steps or any(c.steps for c in view.children):
+            with st.popover("Report", icon=":material/description:"):
+                _downloads(view)
+        if not busy and not record.parent and not recorded.of(record.id):
+            archive = st.popover(
+                "Archive or delete", icon=":material/inventory_2:", disabled=not mine, help=plain(theirs)
+            )
+            with archive:
+                _tidy(view)
+
+
+def _tidy(view: RunView) -> None:
+    """Archive or delete, with the disk space that it frees."""
+    record = view.record
+    kept = housekeeping.used(record.id)
+    st.caption(f"This run takes {size(kept)} on disk.")
+    if record.archived:
+        st.button("Take out of the archive", key="run_back", on_click=_act, args=("back", record.id), width="stretch")
+    else:
+        st.button(
+            "Archive",
+            key="run_archive",
+            on_click=_act,
+            args=("archive", record.id),
+            width="stretch",
+            help="Hides the run. Steps, log and models are kept; checkpoints that are no longer needed are deleted.",
+        )
+    sure = st.checkbox("Delete this run and its models for ever", key="run_sure")
+    st.button(
+        f"Delete (frees {size(kept)})",
+        key="run_delete",
+        on_click=_act,
+        args=("delete", record.id),
+        width="stretch",
+        disabled=not sure,
+        icon=":material/delete:",
+    )
+
+
+def look_again() -> None:
+    """Draw the whole page again after an action. Every fragment calls this first."""
+    if st.session_state.pop("run_acted", False):
+        st.rerun()
+
+
+def _act(what: str, run_id: str) -> None:
+    actions: dict[str, Any] = {
+        "cancel": service.cancel,
+        "resume": service.resume,
+        "archive": housekeeping.archive,
+        "back": partial(housekeeping.archive, back=True),
+        "delete": housekeeping.delete,
+    }
+    st.session_state["run_acted"] = True
+    try:
+        freed = actions[what](run_id, this_user())
+    except UserError as wrong:
+        state.notify(wrong)
+        return
+    if what in ("archive", "delete"):
+        st.toast(f"{'Deleted' if what == 'delete' else 'Archived'}: {size(freed)} freed.")
+        state.update(run="")
+
+
+def _downloads(view: RunView) -> None:
+    made = {
+        "HTML report": (run_html, "html"),
+        "CSV": (run_csv, "csv"),
+        "LaTeX": (run_tex, "tex"),
+        "JSON": (run_json, "json"),
+    }
+    for name, (write, ending) in made.items():
+        file = f"headviz-run-{view.record.id}.{ending}"
+        st.download_button(
+            plain(f"↓ {name}"), partial(write, view), file, key=f"run_{ending}", type="tertiary", on_click="ignore"
+        )
+
+
+# ---- the state of a pruning run
+
+_states: Memo[State | None] = Memo(16)
+
+
+def state_of(view: RunView) -> State | None:
+    """The state so far; None before the first step, or if the checkpoint cannot be read."""
+    return _states.get((view.record.id, len(view.steps), len(view.baseline), view.state), lambda: _read(view))
+
+
+def _read(view: RunView) -> State | None:
+    try:
+        return read(view.record)
+    except UserError:  # written by another version; the recorded steps are still shown
+        return None

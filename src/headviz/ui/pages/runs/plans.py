@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import streamlit as st
 
 from ....errors import Note, OptionError, UserError
+from ....pruning.algorithms import ALGORITHMS
+from ....pruning.plan import INITIALISATIONS, LENGTH_FILTERS, SCORE_SOURCES, PruningPlan, masked_lm_scores
+from ....pruning.repair.kinds import REPAIRS
 from ...parts import training
-from ...shell import jobs, loaders, numbers, show, state
+from ...shell import jobs, loaders, numbers, state
+from ...shell.messages import plain, refused
 from ...shell.view import View
-from . import actions as runactions
-from . import listing as runsview
+from . import listing
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -32,8 +35,6 @@ SOURCES = {"fine-tuned": "the fine-tuned model", "masked-lm": "the pre-trained m
 
 
 def title_of(name: str) -> str:
-    from ....pruning.algorithms import ALGORITHMS
-
     return ALGORITHMS[name].title if name in ALGORITHMS else name
 
 
@@ -64,8 +65,6 @@ def amounts(key: str, algorithms: Sequence[Algorithm]) -> dict[str, Any]:
 
 def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[str, Any]:
     """The fields of algorithms that retrain the pruned models: base model, training, and what is kept on disk."""
-    from ....pruning.plan import INITIALISATIONS
-
     if not any(a.retrains for a in algorithms):
         return {}
     default = "demo-pretrained" if view.model == "demo" else view.base
@@ -78,11 +77,11 @@ def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[st
     try:
         recipe = training.recipe_for(loaders.model_name(base))
     except UserError as wrong:
-        show.refused(wrong)
+        refused(wrong)
         return {}
     examples = recipe.examples if not view.data else None
     with st.expander("Training of the pruned models", icon=":material/model_training:"):
-        st.caption(show.plain(recipe.said(view)))
+        st.caption(plain(recipe.said(view)))
         options, limit, room = training.fields(f"{key}_train_{base}", recipe, examples)
         start = room.selectbox("Retrained from", INITIALISATIONS, key=f"{key}_init", format_func=STARTS.__getitem__)
         with st.container(horizontal=True):
@@ -104,9 +103,6 @@ def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[st
 
 def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Sequence[str]) -> dict[str, Any]:
     """Options that are rarely changed."""
-    from ....pruning.plan import LENGTH_FILTERS, SCORE_SOURCES, masked_lm_scores
-    from ....pruning.repair.kinds import REPAIRS
-
     shape = loaders.shape(view)
     options: dict[str, Any] = {}
     with st.expander("More options", icon=":material/tune:"), st.container(horizontal=True):
@@ -213,8 +209,6 @@ def options_of(view: View, options: dict[str, Any]) -> dict[str, Any]:
 
 def make_plan(view: View, options: dict[str, Any]) -> PruningPlan:
     """The plan for the view's model and data."""
-    from ....pruning.plan import PruningPlan
-
     return PruningPlan.from_options(options_of(view, options))
 
 
@@ -278,17 +272,17 @@ def checked(
     words = words or Words()
     buttons = st.container(horizontal=True, vertical_alignment="center")
     buttons.button(
-        show.plain(words.plan),
+        plain(words.plan),
         key=f"{name}_plan",
         icon=":material/checklist:",
-        help=show.plain(words.why),
+        help=plain(words.why),
         on_click=wanted,
         args=(key,),
     )
     if st.session_state.get("planned") != key:
-        buttons.button("Start", key=f"{name}_start", disabled=True, help=show.plain(words.first))
+        buttons.button("Start", key=f"{name}_start", disabled=True, help=plain(words.first))
         if about:
-            buttons.caption(show.plain(about))
+            buttons.caption(plain(about))
         return None
     found = jobs.need(key, words.doing, work)
     return None if found is None else (found, buttons)
@@ -297,19 +291,14 @@ def checked(
 def start(place: DeltaGenerator, name: str, make: Callable[[str], RunRecord], label: str = "Start") -> None:
     """The button that starts the plan. ``make`` gets the user's name."""
     place.button(
-        show.plain(label),
-        key=f"{name}_start",
-        type="primary",
-        icon=":material/play_arrow:",
-        on_click=_begin,
-        args=(make,),
+        plain(label), key=f"{name}_start", type="primary", icon=":material/play_arrow:", on_click=_begin, args=(make,)
     )
 
 
 def _begin(make: Callable[[str], RunRecord]) -> None:
     try:
-        record = make(runactions.this_user())
+        record = make(listing.this_user())
     except UserError as wrong:
         state.notify(wrong)
         return
-    runsview.started(record.id)
+    listing.started(record.id)

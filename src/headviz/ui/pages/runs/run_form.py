@@ -9,9 +9,15 @@ import streamlit as st
 
 from ....display.numbers import span
 from ....errors import UserError
-from ...parts import cost
+from ....pruning.algorithms import ALGORITHMS
+from ....runs import service
+from ....runs.prepare import prepare_all
+from ....runs.service import default_threads
+from ....runs.sweep import plan_of
 from ...parts import score_form as scoreform
-from ...shell import graded, jobs, loaders, show
+from ...parts import scoring
+from ...shell import graded, jobs, loaders
+from ...shell.messages import plain, refused
 from ...shell.view import View
 from . import faster, plans
 from . import sweep_form as sweepform
@@ -43,8 +49,6 @@ def new(view: View, first: bool) -> None:
 
 def form(view: View) -> None:
     """The options of one pruning run."""
-    from ....pruning.algorithms import ALGORITHMS
-
     known = graded.sorted_names(view.source, loaders.shape(view).scores)
     left, middle, right = st.columns([2, 2, 1])
     with left:
@@ -53,7 +57,7 @@ def form(view: View) -> None:
     options: dict[str, Any] = {"algorithm": name}
     with middle:
         fixed = algorithm.only_score
-        at = known.index(cost.removing(view))
+        at = known.index(scoring.removing(view))
         names = [fixed] if fixed else known
         score = options["score"] = st.selectbox(
             "Score",
@@ -66,7 +70,7 @@ def form(view: View) -> None:
     with right:
         given = plans.seeds("new_seeds", "0")
     kappa = " θ* is the fine-tuned model, κ the share that each step removes." if "κ" in algorithm.what else ""
-    st.caption(show.plain(f"{algorithm.what}{kappa} {algorithm.cost} ({algorithm.source})"))
+    st.caption(plain(f"{algorithm.what}{kappa} {algorithm.cost} ({algorithm.source})"))
     options |= plans.amounts("new", [algorithm])
     options |= plans.retraining(view, f"new_{name}", [algorithm])
     if not fixed:
@@ -78,7 +82,7 @@ def form(view: View) -> None:
         options["seeds"] = plans.read_seeds(given)
         plan = plans.make_plan(view, options)
     except UserError as wrong:
-        show.refused(wrong)
+        refused(wrong)
         return
     ready = plans.checked("new", ("plan", plan.digest), lambda p, c: _prepare(plan, p, c))
     if ready is not None:
@@ -112,17 +116,13 @@ def _show(found: Planned) -> None:
     ]
     st.markdown(f"About **{span(found.seconds)}** on this machine: {', '.join(parts)}.")
     more = " …" if len(sizes) > 14 else ""
-    st.caption(f"Heads off after each step: {', '.join(show.plain(str(s)) for s in sizes[:14])}{more} of {found.heads}")
+    st.caption(f"Heads off after each step: {', '.join(plain(str(s)) for s in sizes[:14])}{more} of {found.heads}")
     for note in found.notes:
-        st.caption(show.plain(f"Note: {plans.in_words(note)}"))
+        st.caption(plain(f"Note: {plans.in_words(note)}"))
 
 
 def _prepare(plan: PruningPlan, progress: jobs.Progress, cancel: jobs.Cancel) -> Planned:
     """Check and time the plan. The models that this loads are released."""
-    from ....runs.prepare import prepare_all
-    from ....runs.service import default_threads
-    from ....runs.sweep import plan_of
-
     with plans.form_words():
         (p,) = prepare_all([plan], lambda i, n: progress(i, 2 * n), cancel)
     counted = plan_of([p], default_threads(), progress=lambda i, n: progress(n + i, 2 * n), cancel=cancel)
@@ -130,6 +130,4 @@ def _prepare(plan: PruningPlan, progress: jobs.Progress, cancel: jobs.Cancel) ->
 
 
 def _start(found: Planned, title: str, owner: str) -> RunRecord:
-    from ....runs import service
-
     return service.start("prune", found.spec, title=title.strip() or found.title, device=found.device, owner=owner)

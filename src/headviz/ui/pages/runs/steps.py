@@ -1,36 +1,273 @@
-"""A pruning run: its curve, the order in which heads were removed, and one step in detail."""
+"""A pruning run: its curve, the order in which heads were removed, one step, and one example across the steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
 
 from .... import plugins
+from ....display import numbers
+from ....display.figures import maps as charts_maps
 from ....display.figures.palette import Scale
 from ....errors import UserError
 from ....heads import HeadId, HeadMask
 from ....runs import baselines
+from ....runs.curves import curve_of, run_curves
+from ....runs.files import RunFiles
 from ....runs.finding import can_go, finding
-from ...parts import recorded
-from ...shell import frame, loaders, show, state
+from ....runs.saving import open_run
+from ....runs.states import ACTIVE, QUEUED
+from ....runs.step_maps import step_maps
+from ....runs.tables import step_table
+from ....tasks import points_in
+from ...parts import recorded, texts
+from ...shell import frame, jobs, loaders, show, state
+from ...shell.job import Memo
+from ...shell.messages import plain
 from ...shell.tables import TABS
 from ...widgets.grid import Look
-from . import figures as runfigures
+from ..head import FORMULA, SOURCE
 from . import head_table as tableview
-from . import step_maps as runmaps
-from . import take_away as runsave
-from .checkpoint import state_of
-from .source import look_at
+from . import listing, models
+from .listing import state_of
+from .models import look_at
 
 if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
     from ....plugins import Tab
     from ....runs.reading import RunView
+    from ....runs.step_maps import StepMaps
+    from ...parts.texts import Text
+
+# ---- numbers
 
 Step = dict[str, Any]
+
+
+def chosen(label: str, names: Sequence[str], key: str) -> str:
+    """The name that a figure is about. It is asked for only where there are several."""
+    if len(names) == 1:
+        return names[0]
+    wanted = st.segmented_control(plain(label), names, format_func=plain, default=names[0], required=True, key=key)
+    return wanted or names[0]
+
+
+def boxes(view: RunView, step: Step, metric: str) -> None:
+    """The step's numbers, those of the full model it is compared with, and those of θ* where that is another model."""
+    which = baselines.against(view.record.spec, view.baseline)
+    full = baselines.full_of(view.baseline, step.get("seed"), which)
+    given = baselines.full_of(view.baseline, None, baselines.GIVEN)
+    change = step.get("change", {}).get(metric) or {}
+    delta, low, high = (change.get(k) for k in ("delta", "low", "high"))
+    scale = points_in(metric)
+    note = f"Against {baselines.WORDS[which]}."
+    if low is not None:
+        note += f" 95 % interval of the change: {numbers.low_end(low, scale)} to {numbers.high_end(high, scale)} points"
+    elif delta is not None:
+        note += " With one seed nobody knows how much two trainings differ by chance."
+    changed = "" if delta is None else (f"{numbers.points(delta, scale)} points" if delta else "unchanged")
+    shown: list[tuple[str, str, str]] = [(metric, _value(step["metrics"].get(metric), metric), changed)]
+    if full is not None and which == baselines.RETRAINED:
+        shown.append((baselines.NAMES[which], _value(full["metrics"].get(metric), metric), "the same seed"))
+    if given is not None:
+        agreement = step.get("agreement")
+        said = "" if agreement is None else f"{100 * agreement:.0f} % same answers"
+        shown.append((baselines.NAMES[baselines.GIVEN], _value(given["metrics"].get(metric), metric), said))
+    if "heads_off" in step:
+        shown.append(("heads removed", str(step["heads_off"]), f"{100 * step['sparsity']:.1f} %"))
+    if given is not None and step.get("parameters") and given.get("parameters"):
+        less = (
+            numbers.less(step["parameters"], given["parameters"]),
+            f"FLOPs {numbers.less(step['flops'], given['flops'])}",
+        )
+        shown.append(("parameters", *less))
+    with st.container(horizontal=True, gap="medium"):
+        for i, (name, value, below) in enumerate(shown):
+            told = "" if i else note
+            st.metric(
+                plain(name),
+                plain(value),
+                plain(below),
+                delta_color="gray" if i else show.tone(low, high),
+                delta_arrow="off",
+                width="content",
+                help=plain(told),
+            )
+
+
+def _value(value: float | None, metric: str) -> str:
+    return "undefined" if value is None else numbers.metric(value, points_in(metric))
+
+
+def models_table(view: RunView) -> None:
+    """Every model of the run."""
+    show.table(step_table(view.record.kind, view.record.spec, view.baseline, view.steps))
+
+
+# ---- one example across the run
+
+MOST = 11  # steps in the figure; of more steps, evenly spaced ones are shown
+_opened: Memo[Any] = Memo(1)  # the models and data of the last run
+
+
+def example(view: RunView, step: dict[str, Any]) -> None:
+    """The maps of one example. They appear on request, because the run's model and data must be loaded."""
+    key = ("run", view.record.id)
+    if st.session_state.get("run_maps") != view.record.id and frame.controls():
+        st.caption(
+            "Follow one head through the run: where it looks in one text, and what that contributes to the answer, "
+            "after each step until the head is removed."
+        )
+        st.button(
+            "Load the run's model and data",
+            key="run_load",
+            icon=":material/play_arrow:",
+            type="primary",
+            on_click=_ask,
+            args=(view.record.id,),
+        )
+        return
+    ready = jobs.need(key, "Loading the run's model and data", lambda p, c: _opened_run(view.record.id) is not None)
+    known = state_of(view)
+    if not ready or known is None:
+        return
+    context, plan = _opened_run(view.record.id)
+    shown = texts.choose(context.dev, "run_text") if frame.controls() else texts.current(state.view(), context.dev)
+    chosen = _head(view, known.num_layers, known.num_heads)
+    steps = _thinned([r.step for r in known.steps if r.seed == step.get("seed")])
+    found = _compute(view, (context, plan, known), chosen, shown, int(step.get("seed") or 0), steps)
+    if found is not None:
+        _draw(found, int(step["step"]))
+
+
+def _ask(run_id: str) -> None:
+    st.session_state["run_maps"] = run_id
+
+
+def _opened_run(run_id: str) -> Any:
+    """Models and data of a run. Only the last run stays in memory."""
+    return _opened.get(run_id, lambda: open_run(run_id)[:2])
+
+
+def _head(view: RunView, layers: int, heads: int) -> HeadId:
+    """The head chosen in the grid, else the first one that the last step keeps."""
+    chosen = state.head(HeadMask.full(layers, heads))
+    if chosen is not None:
+        return chosen
+    kept = HeadMask.from_hex(view.steps[-1]["mask"], layers, heads).kept
+    return kept[0] if kept else HeadId(0, 0)
+
+
+def _thinned(steps: list[int]) -> list[int]:
+    """At most ``MOST`` steps, evenly spaced, with the first and the last."""
+    if len(steps) <= MOST:
+        return steps
+    return sorted({steps[round(i)] for i in np.linspace(0, len(steps) - 1, MOST)})
+
+
+def _compute(view: RunView, opened: Any, head: HeadId, shown: Text, seed: int, steps: list[int]) -> StepMaps | None:
+    context, plan, known = opened
+    chosen = state.view().target
+    target = chosen if chosen in context.clf.labels else None
+    key = ("step maps", view.record.id, seed, tuple(steps), str(head), shown.text, shown.pair, target)
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> StepMaps:
+        return step_maps(
+            context,
+            plan,
+            known,
+            head,
+            shown.text,
+            shown.pair,
+            seed=seed,
+            steps=steps,
+            target=target,
+            progress=progress,
+            cancel=cancel,
+        )
+
+    found: StepMaps | None = jobs.need(key, f"Maps of {head}, step by step", work)
+    return found
+
+
+def story(found: StepMaps) -> str:
+    """When the head is removed, and how the answer changes."""
+    at = next((i for i, s in enumerate(found.steps) if s.state == "removed"), None)
+    fate = f"{found.head} is never removed"
+    if at is not None:
+        before, gone = found.steps[at - 1] if at else None, found.steps[at]
+        known = before is not None and before.state == "there" and before.step == gone.step - 1
+        fate = f"{found.head} is removed {'at' if known else 'by'} {100 * gone.sparsity:.0f} %"
+    answers = [(s.sparsity, found.labels[int(np.argmax(s.probabilities))]) for s in found.steps if s.probabilities]
+    if len(found.labels) < 2 or not answers:
+        return f"{fate}."
+    where = "the answer" if len(answers) == len(found.steps) else f"in the {len(answers)} models looked at the answer"
+    turns = [(x, b) for (_, a), (x, b) in pairwise(answers) if a != b]
+    if not turns:
+        return f"{fate}; {where} stays {answers[0][1]}."
+    changes = ", ".join(f"{b} from {100 * x:.0f} %" for x, b in turns[:4])
+    changes += " and turns again later" if len(turns) > 4 else ""
+    return f"{fate}; {where} {answers[0][1]} becomes {changes}."
+
+
+def _panels(found: StepMaps, name: str) -> go.Figure:
+    """A head's ``attention`` or ``attribution`` after every step; a text where the head or the model is gone."""
+    panels = []
+    for step in found.steps:
+        title = "all heads" if step.step == 0 else f"{100 * step.sparsity:.0f} % removed"
+        gone = "removed" if step.state == "removed" else "model<br>not kept"
+        values = getattr(step, name)
+        panels.append((title, gone if values is None else values))
+    return charts_maps.steps(panels, found.tokens, name, signed=name == "attribution")
+
+
+def _draw(found: StepMaps, step: int) -> None:
+    show.finding(story(found))
+    captions = {
+        "attention": f"Where {found.head} looks after each step. Rows are queries and sum to 1 over the keys.",
+        "attribution": f"Which connections speak for (blue) or against (orange) '{found.target}', the class explained.",
+    }
+    for name, caption in captions.items():
+        st.markdown(f"#### {plain(name.capitalize())}")
+        show.figure(
+            _panels(found, name),
+            f"run_{name}",
+            caption + " One colour scale for all steps.",
+            formula=FORMULA if name == "attribution" else r"A = \mathrm{softmax}(QK^\top/\sqrt{d})",
+            source=SOURCE,
+            wide="40",
+        )
+    for text in found.notes:
+        st.info(plain(text))
+    here = next((s for s in found.steps if s.step == step), None)
+    with st.expander("The chosen step beside the full model, with its tokens"):
+        if here is None or here.attention is None or here.attribution is None:
+            st.info("After this step the head is removed, or the model was not kept. Choose an earlier step above.")
+            return
+        tokens, full = found.tokens, found.steps[0]
+        for name in captions:
+            pair = [getattr(s, name) for s in (full, here)]
+            end = float(max(np.abs(m).max() for m in pair if m is not None)) or 1.0
+            for box, m, title in zip(
+                st.columns(2), pair, ("full model", f"{100 * here.sparsity:.0f} % removed"), strict=True
+            ):
+                if m is not None:
+                    with box:
+                        show.figure(
+                            charts_maps.matrix(m, tokens, tokens, name, signed=name == "attribution", end=end),
+                            f"run_{name}_{'full' if m is pair[0] else 'step'}",
+                            f"{found.head}, {name}, {title}",
+                        )
+
+
+# ---- the whole run
+
 OWN = ("Steps", "One example", "Save the model")
 
 
@@ -49,20 +286,20 @@ def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
     with right:
         order(view)
     step = _choose(view)
-    runfigures.boxes(view, step, names[0])
+    boxes(view, step, names[0])
     if frame.controls():
         _ways_on(view, step)
         if st.session_state.pop("run_go", False):
             st.switch_page("pages/masklab.py")
     more = tabs_of(view)
     titles = (
-        OWN[:1] if recorded.of(view.record.id) else (*OWN, *(show.plain(tab.title) for tab in more))
+        OWN[:1] if recorded.of(view.record.id) else (*OWN, *(plain(tab.title) for tab in more))
     )  # no files: only steps
     tabs = state.tabs(titles, "run_tabs")
     parts: list[Callable[[], Any]] = [
-        lambda: runfigures.table(view),
-        lambda: runmaps.example(view, step),
-        lambda: runsave.form(view, step),
+        lambda: models_table(view),
+        lambda: example(view, step),
+        lambda: models.save_form(view, step),
         *(partial(plugins.function(tab.draw), [view]) for tab in more),
     ]
     for tab, part in zip(tabs, parts, strict=False):
@@ -79,27 +316,23 @@ def tabs_of(view: RunView) -> list[Tab]:
 
 def before_first(view: RunView) -> None:
     """The message for a run that has no step yet, by its state."""
-    from ....runs.states import ACTIVE, QUEUED
-
     known = [baselines.NAMES[baselines.role(s)] for s in baselines.distinct(view.baseline)]
     measured = f"So far measured: {', '.join(dict.fromkeys(known))}." if known else "Nothing is measured yet."
     if view.state in ACTIVE and view.state != "cancelling":
         more = "The first step is being computed." if known else "The curve appears with the first step."
         said = f"{measured} {more} You may leave this page; the run continues."
-        st.info(show.plain(said), icon=":material/hourglass_top:")
+        st.info(plain(said), icon=":material/hourglass_top:")
     elif view.state == QUEUED:
         st.info(
             "The curve appears with the first step. You may leave this page; the run starts in its turn.",
             icon=":material/hourglass_top:",
         )
     else:
-        st.info(show.plain(f"{measured} The run has no steps."), icon=":material/info:")
+        st.info(plain(f"{measured} The run has no steps."), icon=":material/info:")
 
 
 def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
-    from ....runs.curves import curve_of, run_curves
-
-    metric = runfigures.chosen("Metric", names, "run_metric")
+    metric = chosen("Metric", names, "run_metric")
     sizes = [dev_size(v) for v in views]
     differ = unlike(views, sizes)
     called = [
@@ -121,7 +354,7 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
         ),
     )
     if differ:
-        st.warning(show.plain(differ), icon=":material/warning:")
+        st.warning(plain(differ), icon=":material/warning:")
     if frame.controls():
         _beside(views)
 
@@ -158,11 +391,9 @@ def unlike(views: Sequence[RunView], sizes: Sequence[int | None]) -> str:
 
 def _beside(views: Sequence[RunView]) -> None:
     """A field to add other runs to the figure."""
-    from . import listing as runsview
-
     first = views[0].record
-    others = [r for r in runsview.overview() if r.record.kind == "prune" and r.steps and r.record.id != first.id]
-    able = runsview.labels(others)
+    others = [r for r in listing.overview() if r.record.kind == "prune" and r.steps and r.record.id != first.id]
+    able = listing.labels(others)
     if not able:
         return
     now = [v.record.id for v in views[1:] if v.record.id in able]
@@ -221,8 +452,7 @@ def order(view: RunView) -> None:
     )
     first = f", seed {seed}" if len({s.get("seed") for s in view.steps}) > 1 else ""
     st.caption(
-        f"Large heads were kept longest, small ones were removed first{show.plain(first)}. Choose one to follow its "
-        "maps."
+        f"Large heads were kept longest, small ones were removed first{plain(first)}. Choose one to follow its maps."
     )
 
 
@@ -271,8 +501,6 @@ def _step() -> None:
 
 def kept_model(view: RunView, step: Step) -> str:
     """The folder of the model that a step trained; empty if the run did not keep it."""
-    from ....runs.files import RunFiles
-
     if not step.get("model"):
         return ""
     folder = RunFiles(view.record.id).results / str(step["model"])

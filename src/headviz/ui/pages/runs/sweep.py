@@ -10,14 +10,17 @@ import streamlit as st
 
 from .... import plugins
 from ....answers.constant import going_on
-from ....display.table import PAGE
+from ....display import numbers
+from ....display.table import PAGE, Column, Table
 from ....runs import baselines
+from ....runs.curves import Curve, curve_of, run_curves
 from ....runs.finding import one_class
+from ....runs.sweep_table import combination, full_models
 from ....runs.tables import sweep_table
 from ....tasks import points_in
 from ...shell import show, state
-from . import figures as runfigures
-from . import listing as runsview
+from ...shell.messages import plain
+from . import listing, steps
 from .steps import tabs_of
 
 if TYPE_CHECKING:
@@ -30,14 +33,12 @@ OWN = ("Results", "Its runs")
 
 def detail(view: RunView) -> None:
     """Everything below the state line."""
-    from ....runs.curves import run_curves
-
     rows = view.results()
     tasks = list(dict.fromkeys(r.task for r in rows))
     if rows:
         if said := one_class_of(view.children) + finding(rows, view.children):
             show.finding(said)
-        task = runfigures.chosen("Task", tasks, "sweep_task")
+        task = steps.chosen("Task", tasks, "sweep_task")
         drawn = curves(view, task)
         level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in drawn))
         show.figure(
@@ -52,7 +53,7 @@ def detail(view: RunView) -> None:
             icon=":material/hourglass_top:",
         )
     more = tabs_of(view)
-    tabs = state.tabs((*OWN, *(show.plain(tab.title) for tab in more)), "sweep_tabs")
+    tabs = state.tabs((*OWN, *(plain(tab.title) for tab in more)), "sweep_tabs")
     if tabs[0].open:
         with tabs[0]:
             _results(rows)
@@ -120,8 +121,6 @@ def _untold(at: Sequence[Row], best: Row, children: Sequence[RunView]) -> str:
 
 def _changes(r: Row, children: Sequence[RunView]) -> tuple[float, float] | None:
     """The ends of a combination's paired changes, the widest over its seeds; None where a run has no intervals."""
-    from ....runs.sweep_table import combination
-
     own = [c for c in children if combination(c) == (r.task, r.algorithm, r.score)]
     steps = [s for c in own for s in c.steps if round(s["sparsity"], 9) == r.sparsity]
     found = [(s.get("change") or {}).get(r.metric) or {} for s in steps]
@@ -141,15 +140,12 @@ def score_words(score: str) -> str:
 
 def _spread(r: Row) -> str:
     scale = points_in(r.metric)
-    mean = show.metric(float("nan") if r.mean is None else r.mean, scale)
-    return mean + (f" ± {show.metric(r.sd, scale)}" if r.sd is not None else "")
+    mean = numbers.metric(float("nan") if r.mean is None else r.mean, scale)
+    return mean + (f" ± {numbers.metric(r.sd, scale)}" if r.sd is not None else "")
 
 
 def curves(view: RunView, task: str) -> list[Curve]:
     """One curve for each algorithm and score of a task, over its seeds."""
-    from ....runs.curves import Curve, curve_of
-    from ....runs.sweep_table import full_models
-
     groups: dict[tuple[str, str], list[RunView]] = {}
     for child in view.children:
         spec = child.record.spec
@@ -186,16 +182,19 @@ def _results(rows: Sequence[Row]) -> None:
         f"{about + ': m' if about else 'M'}eans over the seeds that are done. 0 % is the full model that the steps are "
         "compared with."
     )
-    show.result_table(replace(found, caption=caption), column_config=dict.fromkeys(same))
+    show.table(replace(found, caption=caption), column_config=dict.fromkeys(same))
 
 
 def _members(children: Sequence[RunView]) -> None:
     """The sweep's runs with their states, and a field to open one."""
-    rows = [
-        [f"{runsview.ICONS.get(c.state, '')} {c.state}", c.record.title, len(c.steps), c.record.error] for c in children
-    ]
-    show.table(["state", "run", "steps", "error"], rows, "sweep_members", caption="Every run of the sweep.")
-    titles = runsview.labels(children)
+    columns = (
+        Column("state", value=lambda run: f"{listing.ICONS.get(run.state, '')} {run.state}"),
+        Column("run", value=lambda run: run.record.title),
+        Column("steps", value=lambda run: len(run.steps)),
+        Column("error", value=lambda run: run.record.error),
+    )
+    show.table(Table.of("sweep_members", columns, children, caption="Every run of the sweep."))
+    titles = listing.labels(children)
     st.selectbox(
         "Open a run",
         list(titles),

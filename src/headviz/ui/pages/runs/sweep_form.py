@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from ....display.numbers import span
+from ....display.table import Table
 from ....errors import OptionError, UserError
-from ...parts import cost
+from ....pruning.algorithms import ALGORITHMS, WITHOUT_TRAINING
+from ....runs import sweep
+from ....runs.prepare import prepare_all
+from ....runs.service import default_threads
+from ....runs.sweep import Member, plan_of, title_for
+from ....tasks import TASKS
 from ...parts import score_form as scoreform
+from ...parts import scoring
 from ...shell import graded, jobs, loaders, show
+from ...shell.messages import plain, refused
 from ...shell.view import View
 from . import plans
 
@@ -26,21 +34,17 @@ WORDS = plans.Words(doing="Checking every run and timing a few examples")
 
 def form(view: View) -> None:
     """The fields, the plan and *Start*."""
-    from ....pruning.algorithms import ALGORITHMS, WITHOUT_TRAINING
-    from ....runs.sweep import title_for
-    from ....tasks import TASKS
-
     st.caption("Every combination is one run. One table shows all results, with means over the seeds.")
     a, b = st.columns(2)
     names = a.multiselect(
         "Algorithms", list(ALGORITHMS), list(WITHOUT_TRAINING), format_func=plans.title_of, key="sweep_algorithms"
     )
     known = graded.sorted_names(view.source, loaders.shape(view).scores)
-    at = cost.removing(view)
+    at = scoring.removing(view)
     scores = b.multiselect("Scores", known, list(dict.fromkeys([at, "random"])), key="sweep_scores")
     algorithms = [ALGORITHMS[n] for n in names]
     if fixed := [x for x in algorithms if x.only_score]:
-        st.caption(show.plain(f"{', '.join(f'{x.title} always scores by {x.only_score}' for x in fixed)}."))
+        st.caption(plain(f"{', '.join(f'{x.title} always scores by {x.only_score}' for x in fixed)}."))
     a, b = st.columns(2)
     tasks = a.multiselect("Tasks", list(TASKS), [view.task] if view.task in TASKS else [], key="sweep_tasks")
     with b:
@@ -63,7 +67,7 @@ def form(view: View) -> None:
         base = plans.options_of(view, options)
         members = expand(base, tasks, names, scores, plans.read_seeds(given), places, of_scores())
     except UserError as wrong:
-        show.refused(wrong)
+        refused(wrong)
         return
     axes = {"task": tasks, "algorithm": names, "score": scores, "seed": plans.read_seeds(given)}
     said = title_for(tasks, names, scores, plans.read_seeds(given))
@@ -87,10 +91,6 @@ def expand(
     of_scores: Mapping[str, dict[str, Any]] | None = None,
 ) -> list[PruningPlan]:
     """The plans of a sweep, each with its score's options. Folders are checked once the task's name is in them."""
-    from dataclasses import replace
-
-    from ....runs import sweep
-
     if places:
         mapped = ("text_columns", "label_column")
         base = {k: v for k, v in base.items() if k not in mapped} | {k: v for k, v in places.items() if v}
@@ -125,22 +125,14 @@ def _show(found: Planned) -> None:
         f"About **{span(plan.seconds)}** on this machine{once}: {plan.runs} runs, "
         f"{plan.amount.scorings:,} scorings, {training}, {plan.amount.evaluations:,} evaluations."
     )
-    show.table(
-        ["task", "algorithm", "score", "runs", "steps", "scorings", "fine-tunings"],
-        found.rows,
-        "sweep_plan_table",
-        caption="The runs of the sweep; one line stands for all seeds.",
-    )
+    columns = ("task", "algorithm", "score", "runs", "steps", "scorings", "fine-tunings")
+    show.table(Table("sweep_plan_table", columns, found.rows, "The runs of the sweep; one line stands for all seeds."))
     for note in found.notes[:3]:
-        st.caption(show.plain(f"Note: {plans.in_words(note)}"))
+        st.caption(plain(f"Note: {plans.in_words(note)}"))
 
 
 def _prepare(made: Sequence[PruningPlan], progress: jobs.Progress, cancel: jobs.Cancel) -> Planned:
     """Check and time every run. The models that this loads are released."""
-    from ....runs.prepare import prepare_all
-    from ....runs.service import default_threads
-    from ....runs.sweep import Member, plan_of
-
     whole = 2 * len(made)
     with plans.form_words():
         prepared = prepare_all(made, lambda i, n: progress(i, whole), cancel)
@@ -156,6 +148,4 @@ def _prepare(made: Sequence[PruningPlan], progress: jobs.Progress, cancel: jobs.
 
 
 def _start(found: Planned, title: str, about: dict[str, Any], owner: str) -> RunRecord:
-    from ....runs import sweep
-
     return sweep.start_sweep(found.members, title=title[:120], spec=about, owner=owner)

@@ -1,4 +1,4 @@
-"""What cannot be done, told on a page."""
+"""Texts on a page: the one way from somebody else's text into Markdown, and what cannot be done."""
 
 from __future__ import annotations
 
@@ -11,7 +11,21 @@ import streamlit as st
 from streamlit.errors import StreamlitDuplicateElementKey
 
 from ...errors import NotDownloaded, UserError
-from .markdown import plain
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:^=&])")
+# What turns a text into a link or a symbol even where its special characters are escaped: addresses with and without
+# their beginning, e-mail addresses, names between colons. A space of no width stops that and is not seen.
+_LINKED = re.compile(r"(:)(?=[A-Za-z/_+-])|\b(www)(?=\.)|(\w)(?=@\w)", re.IGNORECASE)
+_GAP = "\u200b"
+
+
+def plain(text: str) -> str:
+    """A text that Markdown shows as it stands: nothing typed or uploaded is drawn, fetched or made clickable."""
+    gapped = _LINKED.sub(lambda found: found[0] + _GAP, text)
+    return _SPECIAL.sub(r"\\\1", gapped)
+
+
+# ---- what cannot be done
 
 # Messages name an option in brackets, as the command line and Python have it: (--label-column, label_column=), or as
 # Python alone does: (masked_lm=True). A page has a field in its place. A name such as "bert (lr=2e-5)" is none.

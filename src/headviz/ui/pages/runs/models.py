@@ -1,4 +1,4 @@
-"""Save the model of a step: as a zip file, or into a folder on the dashboard's machine."""
+"""The models of runs: made the current one, saved, and the result of a fine-tuning."""
 
 from __future__ import annotations
 
@@ -7,19 +7,87 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from ....display.numbers import size
+from ....display import numbers
+from ....display.figures.training import learning_curve
+from ....display.numbers import size, span
 from ....errors import UserError
+from ....pruning.algorithms import ALGORITHMS
+from ....runs import reading
+from ....runs.files import RunFiles
+from ....runs.jobs.finetune import CURVE, MODEL
+from ....runs.saving import save_model, zip_model
+from ....runs.states import ACTIVE
 from ....storage.paths import home, outside_path
+from ....tasks import points_in
 from ...shell import jobs, loaders, show, state
-from .source import look_at
+from ...shell.messages import plain, refused
+from . import listing, plans
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
 
+# ---- a run's model and data become the current ones
+
+ABOUT = ("model", "revision", "job", "task", "data", "text_columns", "label_column", "label_order")
+
+
+def of_another_model(view: RunView) -> None:
+    """Say whose figures these are, where a run is not of the model that is open."""
+    first = view.children[0] if view.children else view
+    model, now = first.record.spec.get("model"), state.view().model
+    if model and not _same(str(model), now):
+        said = f"This run is of {_called(str(model))}. The open model, {_called(now)}, has no part in its figures."
+        st.info(plain(said), icon=":material/info:")
+
+
+def _same(model: str, other: str) -> bool:
+    try:
+        return loaders.model_name(model) == loaders.model_name(other)
+    except UserError:  # outside the allowed folders, so it cannot be open
+        return False
+
+
+def _called(model: str) -> str:
+    return "the demo" if model == "demo" else Path(model).name
+
+
+def look_at(spec: dict[str, Any], **changes: Any) -> None:
+    """Switch to a run's model and data, and say so; masks of another model are dropped.
+
+    ``UserError`` if that is not allowed.
+    """
+    now = plans.source(state.view())
+    wanted = {**spec, "model": loaders.model_name(str(spec["model"]))}
+    before = state.view().model
+    if any(_plain(now.get(name)) != _plain(wanted.get(name)) for name in ABOUT):
+        if not _same(str(spec["model"]), before):
+            state.notify(f"Open now: {_called(str(spec['model']))}, the run's model, no longer {_called(before)}.")
+        state.update(
+            model=str(spec["model"]),
+            revision=str(spec.get("revision") or ""),
+            job=str(spec.get("job") or ""),
+            task=str(spec["task"]),
+            data=str(spec.get("data") or ""),
+            columns=",".join(spec.get("text_columns") or ()),
+            label=str(spec.get("label_column") or ""),
+            classes=",".join(spec.get("label_order") or ()),
+            **{"groups": "", "example": 0, "a": "", "b": "", "slice": ""},
+        )
+        state.forget_mask()
+    state.update(**changes)
+
+
+def _plain(value: Any) -> Any:
+    """A value as it comes from JSON, so that two compare: lists are tuples, empty values None."""
+    return tuple(value) if isinstance(value, list) else value or None
+
+
+# ---- a step's model, saved
+
 KEEP = 3  # zip files kept for a second download
 
 
-def form(view: RunView, step: dict[str, Any]) -> None:
+def save_form(view: RunView, step: dict[str, Any]) -> None:
     """Both ways to save the chosen step's model."""
     seed, number = int(step.get("seed") or 0), int(step["step"])
     kept = _kept(view, step)
@@ -40,8 +108,6 @@ def form(view: RunView, step: dict[str, Any]) -> None:
 
 def _kept(view: RunView, step: dict[str, Any]) -> str:
     """Why this step's model cannot be saved; empty if it can."""
-    from ....pruning.algorithms import ALGORITHMS
-
     algorithm = ALGORITHMS.get(str(view.record.spec.get("algorithm")))
     if algorithm is None or not algorithm.retrains or view.record.spec.get("keep_models") == "all":
         return ""
@@ -79,7 +145,7 @@ def _as_zip(view: RunView, seed: int, step: int) -> None:
         jobs.forget(key)
         st.rerun()
     st.download_button(
-        show.plain(f"↓ {file.name} ({size(file.stat().st_size)})"),
+        plain(f"↓ {file.name} ({size(file.stat().st_size)})"),
         file.read_bytes,
         file.name,
         "application/zip",
@@ -96,8 +162,6 @@ def _ask_zip(name: str, key: tuple[str, str], file: Path) -> None:
 
 
 def _zip(run_id: str, file: Path, seed: int, step: int, progress: jobs.Progress, cancel: jobs.Cancel) -> str:
-    from ....runs.saving import zip_model
-
     if not file.is_file():
         _make_room()
         zip_model(run_id, file, seed, step, progress=progress, cancel=cancel)
@@ -122,7 +186,7 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
             "A new folder",
             default,
             key=field,
-            help=show.plain(f"In one of: {_roots()}. A name without a path is a folder in {home() / 'models'}"),
+            help=plain(f"In one of: {_roots()}. A name without a path is a folder in {home() / 'models'}"),
         )
         st.form_submit_button("Save", icon=":material/save:", on_click=_ask_folder, args=(record.id, seed, step, field))
     asked = st.session_state.get("run_saved")
@@ -131,7 +195,7 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
     try:
         folder = target(asked[3])
     except UserError as wrong:
-        show.refused(wrong)
+        refused(wrong)
         return
     saved = jobs.need(("save", str(folder), *asked[:3]), "Saving the model", lambda p, c: _save(asked, folder))
     if saved is None:
@@ -139,7 +203,7 @@ def _as_folder(view: RunView, seed: int, step: int) -> None:
     if not (folder / "pruned").is_dir():
         jobs.forget(("save", str(folder), *asked[:3]))
         st.rerun()
-    st.success(show.plain(f"Saved in {folder}: {', '.join(saved)}."), icon=":material/check:")
+    st.success(plain(f"Saved in {folder}: {', '.join(saved)}."), icon=":material/check:")
     with st.container(horizontal=True):
         st.button("Use as the current model", key="run_use", on_click=use, args=(str(folder / "pruned"),))
         st.button(
@@ -170,8 +234,6 @@ def _roots() -> str:
 
 
 def _save(asked: tuple[str, int, int, str], folder: Path) -> dict[str, str]:
-    from ....runs.saving import save_model
-
     return save_model(asked[0], folder, asked[1], asked[2])
 
 
@@ -189,3 +251,77 @@ def _compare(spec: dict[str, Any], folder: str) -> None:
         state.notify(wrong)
         return
     st.session_state["run_compared"] = True
+
+
+# ---- a fine-tuning
+
+
+def finetuned(view: RunView) -> None:
+    """A fine-tuning on the Runs page."""
+    if not view.steps:
+        if view.state in ("running", "queued"):
+            st.info(
+                "The learning curve appears with the first updates. You may leave this page; the run continues.",
+                icon=":material/hourglass_top:",
+            )
+        curve(view)
+        return
+    result(view)
+    curve(view)
+
+
+def curve(view: RunView) -> None:
+    """The learning curve so far, drawn again while it grows."""
+    st.fragment(_curve, run_every=listing.POLL * 2 if view.state in ACTIVE else None)(view.record.id)
+
+
+def _curve(run_id: str) -> None:
+    view, files = reading.show(run_id, log_lines=0), RunFiles(run_id)
+    so_far = files.read_json(files.results / CURVE)
+    points = view.steps[0].get("curve") if view.steps else so_far.get("curve")
+    metric = next(iter(view.steps[0]["metrics"] if view.steps else so_far.get("metrics") or ()), "")
+    if points:
+        measured = any(p.get("metrics") for p in points)
+        show.figure(
+            learning_curve(points, metric),
+            "tune_curve",
+            "Training loss by update" + (f", and {metric} on dev after each epoch." if measured else "."),
+        )
+
+
+def result(view: RunView) -> None:
+    """The metrics reached, and the button that opens the model."""
+    step, record = view.steps[0], view.record
+    row = st.container(horizontal=True, gap="medium")
+    for name, value in step["metrics"].items():
+        row.metric(
+            plain(f"{name} on dev"),
+            numbers.metric(value, points_in(name)) if value is not None else "undefined",
+            width=150,
+        )
+    kept = "" if step.get("best_epoch") is None else f", weights of epoch {step['best_epoch']:g} kept"
+    st.caption(f"{step['updates']:,} updates, {step['epochs']:g} epochs{plain(kept)}, {span(step['seconds'])}.")
+    folder = model_folder(view)
+    if folder is None:
+        st.caption("The model can be opened when the run is done.")
+        return
+    if state.view().model == str(folder):
+        st.success("This is the current model.", icon=":material/check:")
+        return
+    base = str(record.spec["model"])
+    st.button(
+        "Use as the current model",
+        key="tune_use",
+        type="primary",
+        icon=":material/deployed_code:",
+        on_click=use,
+        args=(str(folder),),
+        kwargs={"base": base},
+        help="The model is stored with its run. Deleting the run deletes the model",
+    )
+
+
+def model_folder(view: RunView) -> Path | None:
+    """The folder of the trained model, once the run is done."""
+    place = RunFiles(view.record.id).results / MODEL
+    return place if view.state == "done" and place.is_dir() else None

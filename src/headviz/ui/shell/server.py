@@ -1,10 +1,15 @@
-"""What the dashboard's server refuses: foreign hosts, requests to the outside, and pages that load from elsewhere."""
+"""What the dashboard's server adds to Streamlit's: where its pages are, and what it refuses.
+
+It refuses foreign hosts, requests to the outside, and pages that load from elsewhere.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
+from collections.abc import Iterable
 from secrets import token_hex
 from urllib.parse import urlsplit
 
@@ -18,7 +23,58 @@ from streamlit.web.server.server_util import get_url
 
 from ...commands.serve import answers
 from ...storage.downloads import wait_for_press
+from .tables import FIRST
 from .view import start
+
+LINE = (
+    '<script>{const at=location.pathname.split("/"),page=at.pop();'
+    'if(%s.includes(page))window.__streamlit={...window.__streamlit,BACKEND_BASE_URL:location.origin+at.join("/")+"/"}}'
+    "</script>"
+)
+
+
+class Addressed:
+    """Puts the line at the end of each page's head and leads from /heads to /; all else goes through as it is."""
+
+    def __init__(self, app: ASGIApp, pages: Iterable[str]) -> None:
+        self.app, self.pages = app, sorted(pages)
+        self.line = (LINE % json.dumps(self.pages)).encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"].split("/")[-1] not in self.pages:
+            await self.app(scope, receive, send)
+            return
+        if scope["path"].split("/")[-1] == FIRST:
+            query = scope.get("query_string", b"")
+            place = b"./" + (b"?" + query if query else b"")  # relative: the server may stand below a path
+            await send({"type": "http.response.start", "status": 307, "headers": [(b"location", place)]})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        start: Message = {}
+        parts: list[bytes] = []
+
+        async def send_addressed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                start.update(message)
+                return
+            parts.append(message.get("body", b""))
+            if message.get("more_body"):
+                return
+            body = b"".join(parts).replace(b"</head>", self.line + b"</head>", 1)
+            kept = [(k, v) for k, v in start["headers"] if k.lower() != b"content-length"]
+            start["headers"] = [*kept, (b"content-length", str(len(body)).encode())]
+            await send(start)
+            await send({"type": "http.response.body", "body": body})
+
+        plain = [(k, v) for k, v in scope["headers"] if k != b"accept-encoding"]  # a packed page has no head to find
+        await self.app({**scope, "headers": plain}, receive, send_addressed)
+
+
+def addressed(pages: Iterable[str]) -> Middleware:
+    return Middleware(Addressed, pages=tuple(pages))
+
+
+# ---- foreign hosts and pages that load from elsewhere
 
 # A dashboard that ``headviz.show`` started stands in a page of a notebook on this machine.
 NOTEBOOKS = " http://localhost:* http://127.0.0.1:* vscode-webview:"

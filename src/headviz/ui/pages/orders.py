@@ -1,22 +1,24 @@
-"""How far two orders of the heads agree, in one sentence."""
+"""How far two orders of the heads agree, and what fine-tuning changed, in one sentence each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import atanh, erfc, sqrt, tanh
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....analyses.common import SIGNIFICANT
-from ....analyses.orders import spearman
-from ....heads import HeadId, HeadScores
-from ....scores.catalogue import correlates
-from ....statistics.significance import benjamini_hochberg
-from ...parts import scoring
-from ...parts.cost import ENOUGH, LOSSES
-from ...shell import show
-from ...shell.view import COST
+from ...analyses.common import SIGNIFICANT
+from ...analyses.orders import spearman
+from ...display import numbers
+from ...heads import HeadId, HeadScores, head_name, highest
+from ...scores.catalogue import correlates
+from ...statistics.significance import benjamini_hochberg
+from ..parts import scoring
+from ..parts.scoring import ENOUGH, LOSSES
+from ..shell.loaders import Shape
+from ..shell.view import COST
 
 FEW = 10  # heads, or heads with a clear cost, below which nothing is said of an order
 CLOSE = 0.7  # rank correlation from which two orders count as nearly the same
@@ -55,7 +57,7 @@ def costs(found: HeadScores, rows: Sequence[str] | None, hint: str = "") -> str:
     among = np.where(sure, found.values, np.nan) if count else found.values
     top = next((h for h in found.ranked() if among[h] == among[h]), None)
     where, value = f"On {scoring.examples_of(found)}", 0.0 if top is None else float(among[top])
-    name, points = "" if top is None else show.head_name(top, rows), much(found, value)
+    name, points = "" if top is None else head_name(top, rows), much(found, value)
     same = int((among == value).sum())
     if count:
         if count == 1:
@@ -77,7 +79,7 @@ def much(found: HeadScores, value: float) -> str:
     """A value in a sentence."""
     if found.score == COST:
         return f"{value:.1f} points"
-    return f"{value:.3f} of loss" if found.score in LOSSES else show.signed(value)
+    return f"{value:.3f} of loss" if found.score in LOSSES else numbers.signed(value)
 
 
 def sentence(
@@ -131,9 +133,75 @@ def sentence(
     same = int((second.values == value).sum())
     highest = "costliest" if b == "cost" else f"highest by {b}"
     highest = f"the {highest}" if same == 1 else f"one of {same} {highest}"
-    which = f"{show.head_name(top, rows)}, {highest} ({much(second, value)}{named})"
+    which = f"{head_name(top, rows)}, {highest} ({much(second, value)}{named})"
     return f"{said}. {which}, is number {scoring.rank(first, top)} by {a}."
 
 
 def two(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
+
+
+# ---- fine-tuned minus pre-trained
+
+CHANGES_RANKED = "Fine-tuned minus pre-trained: all measured heads, the greatest rise first."
+
+
+def difference(before: HeadScores, after: HeadScores) -> HeadScores:
+    """Fine-tuned minus pre-trained. Without intervals: both tables use the same examples, so theirs do not add up."""
+    unknown = np.full_like(after.values, np.nan)
+    return replace(
+        after,
+        score=f"change of {after.score}",
+        values=after.values - before.values,
+        stderr=unknown,
+        interval_low=unknown,
+        interval_high=unknown,
+        samples=min(before.samples, after.samples),
+        stability=float("nan"),
+        mask=before.mask | after.mask,
+        notes=(),
+    )
+
+
+def change_sentence(before: HeadScores, after: HeadScores, shape: Shape) -> str:
+    """Which head fine-tuning changed most, and how the two grids correlate."""
+    change = after.values - before.values
+    if not np.isfinite(change).any():
+        return "No head has a value before and after."
+    top = highest(np.abs(change))[0]
+    said = (
+        f"The largest change by fine-tuning is that of {head_name(top, shape.rows)}, from "
+        f"{numbers.signed(float(before.values[top]))} to {numbers.signed(float(after.values[top]))}"
+    )
+    both = np.isfinite(before.values) & np.isfinite(after.values)
+    a, b = before.values[both], after.values[both]
+    if a.size < FEW or a.std() == 0 or b.std() == 0:
+        return said + "."
+    r = spearman(a, b)
+    low, high = interval(r, a.size)
+    known = f"rank correlation {two(r)} [{two(low)}, {two(high)}] over {a.size} heads"
+    if low <= 0 <= high:
+        return f"{said}. The scores before are not shown to tell those after: {known}."
+    return f"{said}. Before and after, the scores have {known}."
+
+
+def change_tips(before: HeadScores, after: HeadScores) -> dict[str, list[list[str]]]:
+    """Tooltip lines of the difference: both values and their difference."""
+    tables = {"pre-trained": before.values, "fine-tuned": after.values, "change": after.values - before.values}
+    return {name: [[numbers.signed(float(v)) for v in row] for row in table] for name, table in tables.items()}
+
+
+def tips_of_one(found: HeadScores, name: str) -> dict[str, list[list[str]]]:
+    """Tooltip lines of one of the two grids."""
+    lines = scoring.tip_tables(found)
+    return {name if k == found.score else k: v for k, v in lines.items()}
+
+
+def change_line(head: HeadId, before: HeadScores, after: HeadScores) -> str:
+    """The selected head before and after."""
+    a, b = float(before.values[head]), float(after.values[head])
+    parts = (
+        f"{name} {numbers.signed(value)} {scoring.interval(table, head)}"
+        for name, value, table in (("pre-trained", a, before), ("fine-tuned", b, after))
+    )
+    return "  ·  ".join([*parts, f"change {numbers.signed(b - a)}"])

@@ -1,4 +1,4 @@
-"""On Compare: which of the remaining heads look elsewhere under the mask, and where."""
+"""On Compare: which of the masked heads changed the answer, and which of the others look elsewhere."""
 
 from __future__ import annotations
 
@@ -8,16 +8,100 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
+from ....attribution.which_head import which_heads, which_moves
 from ....display.figures import maps as charts_maps
 from ....heads import HeadId, HeadMask, highest
 from ...parts import abilities
 from ...parts.texts import Text
-from ...shell import show, state
+from ...shell import jobs, loaders, show, state
+from ...shell.messages import plain
 from ...widgets.grid import Look
 
 if TYPE_CHECKING:
+    from ....attribution.which_head import Moved, Restored
     from ....models.classifier import Classifier
 
+# ---- which head did it
+
+MOVED = 0.05  # change of a probability from which the page asks which head makes it
+
+
+def which_head(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
+    """'Which head did it?' for the current mask."""
+    mask = state.mask(clf.present)
+    if not clf.answer.decides or not mask.off:
+        return
+    best = int(found[0].argmax())
+    flipped = best != int(found[1].argmax())
+    if not flipped and abs(float(found[0][best] - found[1][best])) <= MOVED:
+        st.caption("The mask does not change this answer. Change a word, or switch off more heads.")
+        return
+    key = (*loaders.identity(clf), "which", shown.text, shown.pair, mask.hex)
+    question = "Which head did it?" if flipped else "Which head moves it most?"
+    if not state.view().present and st.button(question, type="primary", key="which", icon=":material/search:"):
+        st.session_state["which_asked"] = key
+    if st.session_state.get("which_asked") != key:
+        return
+    asked = (clf, shown.text, shown.pair, mask)
+    if flipped:
+        result = jobs.need(key, "Searching", lambda p, c: which_heads(*asked, progress=p, cancel=c))
+        if result is not None:
+            _found(sentence(result, clf.labels), result.heads, mask)
+        return
+    moved = jobs.need(key, "Trying every head", lambda p, c: which_moves(*asked, progress=p, cancel=c))
+    if moved is not None:
+        _found(moved_sentence(moved, clf.labels), [] if moved.head is None else [moved.head], mask)
+
+
+def _found(said: str, heads: Sequence[HeadId], mask: HeadMask) -> None:
+    """The answer, and buttons to look at the heads or switch them on again."""
+    st.success(plain(said), icon=":material/lightbulb:")
+    if not heads or state.view().present:
+        return
+    with st.container(horizontal=True):
+        for h in heads[:8]:
+            st.button(plain(f"Look at {h}"), key=f"open_{h.dotted}", on_click=_select, args=(h.dotted,))
+        if st.session_state.pop("go_head", False):
+            st.switch_page("pages/head.py")
+        them = "it" if len(heads) == 1 else "them"
+        st.button(f"Switch {them} on again", key="restore", on_click=_restore, args=(mask, heads))
+
+
+def moved_sentence(found: Moved, labels: Sequence[str]) -> str:
+    """Which single head, switched on again, brings the probability closest to the full model's."""
+    was = f"{labels[found.target]} {found.masked:.2f}"
+    if found.head is None:
+        return f"No single head brings {was} closer to the full model's {found.full:.2f}."
+    return (
+        f"With {found.head} on again, {was} becomes {found.back:.2f} (full model {found.full:.2f}); no other single "
+        "head comes closer."
+    )
+
+
+def sentence(result: Restored, labels: Sequence[str]) -> str:
+    """Which heads bring the answer back, and whether fewer would do."""
+    *rest, last = map(str, result.heads)
+    names = f"{', '.join(rest)} and {last}" if rest else last
+    if len(result.heads) == 1:
+        return f"With {names} on again, the answer is {labels[result.full]} again; this one head is enough."
+    sure = (
+        "no smaller set of heads is enough"
+        if result.smallest
+        else f"none of them can be left out, but a smaller set of other heads may exist ({result.trials} sets tried)"
+    )
+    return f"With {names} on again, the answer is {labels[result.full]} again; {sure}."
+
+
+def _select(dotted: str) -> None:
+    state.update(head=dotted)
+    st.session_state["go_head"] = True
+
+
+def _restore(mask: HeadMask, heads: Sequence[HeadId]) -> None:
+    state.set_mask(mask.with_(heads))
+
+
+# ---- where attention moved
 
 LEGIBLE = (
     (18, ""),
@@ -34,7 +118,7 @@ def width_for(tokens: int) -> str:
     return next((width for most, width in LEGIBLE if tokens <= most), "96")
 
 
-def section(clf: Classifier, shown: Text) -> None:
+def shift(clf: Classifier, shown: Text) -> None:
     """How much of each head's attention has moved, and one head's change for every connection."""
     from ....attribution.attention_shift import attention_shift
 
@@ -48,7 +132,7 @@ def section(clf: Classifier, shown: Text) -> None:
     else:
         top = highest(values)[0]
         moved_most = f"{100 * values[top]:.0f} % of it is elsewhere under the mask"
-        st.markdown(f"**Attention moves most in {show.plain(str(top))}: {moved_most}.**")
+        st.markdown(f"**Attention moves most in {plain(str(top))}: {moved_most}.**")
         if chosen is None or not np.isfinite(values[chosen]):
             chosen = top
     left, right = st.columns([9, 10], gap="medium")
@@ -90,7 +174,7 @@ def _one(clf: Classifier, shown: Text, mask: HeadMask, head: HeadId) -> None:
 
     tokens, before = attention_of(clf, shown.text, shown.pair, clf.full_mask, head)
     _, after = attention_of(clf, shown.text, shown.pair, mask, head)
-    st.markdown(f"**{show.plain(largest_change(head, tokens, before, after))}**")
+    st.markdown(f"**{plain(largest_change(head, tokens, before, after))}**")
     show.figure(
         charts_maps.matrix(after - before, tokens, tokens, "change", signed=True),
         "shift_map",

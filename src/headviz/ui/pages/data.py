@@ -1,25 +1,124 @@
-"""The parts of the Data & model page: forms that choose model and data, their cards, and text lengths."""
+"""The parts of the Data & model page: model and data are chosen and described, or a base model is fine-tuned."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from ....display.figures import histograms
-from ....display.recipes import command
-from ....errors import TaskError, UserError
-from ....models.named import NAMED
-from ...shell import jobs, loaders, numbers, recipes, show, state, uploads
-from ...shell.refusals import asked, on_page
-from ...shell.view import View, defaults
+from ...answers.class_names import match_names
+from ...display.figures import histograms
+from ...display.numbers import share, span
+from ...display.recipes import command
+from ...display.table import Column, Table
+from ...errors import TaskError, UserError
+from ...models.named import NAMED
+from ...runs import reading, service
+from ...runs.calibration import planned_training
+from ...runs.kinds import make_job
+from ...runs.service import default_threads
+from ...tasks import TASKS, sample
+from ...tasks.readers import read_table, separator_hint
+from ...tasks.sampling import text_lengths
+from ..parts import training
+from ..shell import frame, jobs, loaders, numbers, recipes, show, state, uploads
+from ..shell.messages import asked, on_page, plain, refused
+from ..shell.view import FIELDS, View, defaults
+from .runs import listing, models, plans
 
 if TYPE_CHECKING:
-    from ....models.base import Model
-    from ....models.classifier import Classifier
-    from ....tasks import Dataset
+    from ...models.base import Model
+    from ...models.classifier import Classifier
+    from ...pruning.options import FinetuneOptions
+    from ...runs.calibration import Training
+    from ...runs.record import RunRecord
+    from ...tasks import Dataset
+
+# ---- models at hand
+
+SHIPPED = {
+    "demo": "demo: answers whether one sentence follows from another",
+    "demo-pretrained": "demo-pretrained: the demo before it was fine-tuned (θ0)",
+    "demo-translation": "demo-translation: translates an invented language",
+}
+LISTED = 40  # local folders that the menu lists
+
+
+def picker(view: View) -> None:
+    """The menu. A chosen model is opened with the task that fits it."""
+    recent = [m for m in st.session_state.get("recent_models", ()) if m not in SHIPPED]
+    local = [m for m in found_folders() if m not in recent]
+    names = list(dict.fromkeys([*SHIPPED, *recent, *local, view.model]))
+    chosen = st.selectbox(
+        "Models at hand",
+        names,
+        names.index(view.model),
+        key=f"model_pick_{view.model}",
+        format_func=lambda m: SHIPPED.get(m, m),
+        help="Shipped models, models used lately, and folders with a model below the allowed folders",
+    )
+    if chosen != view.model:
+        try_model(view, view.of_model(chosen))
+
+
+@st.cache_data(ttl=30, show_spinner=False)
+def found_folders() -> list[str]:
+    """Folders with a model's configuration at most three levels below an allowed root."""
+    out: list[str] = []
+    for root in loaders.allowed_roots():
+        for depth in ("*", "*/*", "*/*/*"):
+            for file in root.glob(f"{depth}/config.json"):
+                if len(out) >= LISTED:
+                    return out
+                if not any(part.startswith((".", "_")) or part == "demo" for part in file.relative_to(root).parts):
+                    out.append(str(file.parent))
+    return list(dict.fromkeys(out))
+
+
+# ---- what the outputs of a model mean
+
+
+def misfit(view: View, clf: Model, data: Dataset, said: str) -> None:
+    """A warning that model and data do not fit, and where names may help, lists for them; before a task was chosen,
+    only what to do next.
+    """
+    if not (view.task != FIELDS["task"] or view.data or view.model in NAMED):
+        st.info("Choose the task that this model was trained for, or upload its data.", icon=":material/database:")
+        return
+    st.warning(plain(f"Model and data do not match. {said}"), icon=":material/warning:")
+    own, names = clf.classes or (), data.label_names
+    unnamed = 2 <= len(names) == len(own) and match_names(names, own) is None
+    if unnamed and "," not in "".join(names) and frame.controls():
+        _name_classes(own, names)
+
+
+def _name_classes(own: Sequence[str], names: Sequence[str]) -> None:
+    """Lists that say what each output of the model means."""
+    meant = [st.selectbox(plain(f"Output {i}, {name}, means"), names, i, key=f"name_{i}") for i, name in enumerate(own)]
+    st.caption("The model card says it. In a wrong order a good model has most answers wrong.")
+    st.button(
+        "Use these names",
+        key="use_names",
+        type="primary",
+        disabled=len(set(meant)) < len(meant),  # each class belongs to one output
+        on_click=state.update,
+        kwargs={"classes": ",".join(meant)},
+    )
+
+
+def named(view: View) -> None:
+    """That the names of the classes are the user's, and the way back."""
+    if view.classes:
+        st.caption(plain(f"You named the outputs: {', '.join(view.class_names or ())}."))
+        if frame.controls():
+            st.button("Use the model's own names", key="own_names", on_click=state.update, kwargs={"classes": ""})
+
+
+# ---- model, data and their cards
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("float32", "bfloat16")
@@ -45,9 +144,8 @@ def card(clf: Classifier) -> None:
         ("device, precision", f"{clf.device}, {str(clf.dtype).removeprefix('torch.')}"),
         ("weights digest", clf.digest[:16]),
     ]
-    show.table(
-        ["", "model"], rows, "model_card", caption="The digest identifies the weights, whatever the model's name."
-    )
+    caption = "The digest identifies the weights, whatever the model's name."
+    show.table(Table("model_card", ("", "model"), rows, caption))
 
 
 def _million(value: float) -> str:
@@ -87,7 +185,7 @@ def try_model(view: View, wanted: View) -> None:
         with st.spinner("Loading the model …"):
             clf = asked(lambda: loaders.model(wanted))
     except UserError as wrong:
-        show.refused(wrong)
+        refused(wrong)
         return
     recent = [wanted.model, *st.session_state.get("recent_models", ())]
     st.session_state["recent_models"] = tuple(dict.fromkeys(recent))[:8]
@@ -120,8 +218,6 @@ def fitting_task(view: View, clf: Model) -> dict[str, Any]:
 
 def data_form(view: View) -> None:
     """A form for another task or a folder of files, with the columns to read."""
-    from ....tasks import TASKS
-
     titles = {name: task.title for name, task in TASKS.items()}
     with st.form("data_form", border=False):
         task = st.selectbox(
@@ -159,7 +255,7 @@ def data_form(view: View) -> None:
             seed=seed(),
         )
     except UserError as wrong:
-        show.refused(wrong)
+        refused(wrong)
     else:
         try_data(wanted)
 
@@ -173,7 +269,7 @@ def try_data(wanted: View) -> bool:
         if uploads.has_train(wanted.data):
             loaders.train(wanted)
     except UserError as wrong:
-        show.refused(wrong)
+        refused(wrong)
         return False
     names = ("task", "data", "columns", "label", "groups", "limit", "seed")
     state.update(**{n: getattr(wanted, n) for n in names}, example=0, a="", b="", slice="")
@@ -205,7 +301,7 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
         with uploads.naming():
             table = peek(place, kind)
     except UserError as wrong:
-        show.refused(wrong)
+        refused(wrong)
         return
     names, first = list(table), pd.DataFrame({n: cells[:3] for n, cells in table.items()})
     st.dataframe(first, hide_index=True, height="content")
@@ -255,8 +351,6 @@ def _table(sent: Any) -> uploads.Table:
 
 def peek(place: str, kind: str) -> dict[str, list[Any]]:
     """The columns of an upload."""
-    from ....tasks.readers import read_table, separator_hint
-
     table = read_table(uploads.uploads()[place] / f"dev.{kind}")
     names = list(table.columns)
     if len(names) < 2:
@@ -293,19 +387,19 @@ def _wordy(cells: Sequence[Any]) -> bool:
 
 def data_card(data: Dataset) -> None:
     """Size, classes, slices and notes of the data."""
-    st.markdown(f"**{show.plain(data.task.title)}**, {show.plain(data.split)}: {len(data):,} examples")
+    st.markdown(f"**{plain(data.task.title)}**, {plain(data.split)}: {len(data):,} examples")
     for note in (data.origin, *data.notes):
-        st.caption(show.plain(note))
+        st.caption(plain(note))
     counts = None if data.labels is None else data.answer.counts(data.labels, data.label_names)
     if counts is not None:
         rows = [[k, v, v / max(1, len(data))] for k, v in counts.items()]
-        show.table(["class", "examples", "share"], rows, "classes", caption="How many examples each class has.")
+        columns = ("class", "examples", Column("share", share))
+        show.table(Table("classes", columns, rows, "How many examples each class has."))
     if data.slices is not None:
         counts = data.slice_counts()
-        with st.expander(show.plain(f"Slices: {data.slice_name or ''} ({len(counts)})")):
-            show.table(
-                [data.slice_name or "slice", "examples"], list(counts.items()), "slices", caption="Examples by slice."
-            )
+        with st.expander(plain(f"Slices: {data.slice_name or ''} ({len(counts)})")):
+            titles = (data.slice_name or "slice", "examples")
+            show.table(Table("slices", titles, list(counts.items()), "Examples by slice."))
 
 
 def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
@@ -324,15 +418,12 @@ def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
         "default those outside the 25–75 % quantiles (“Integrated Gradients for Structured Pruning on BERT”, §6.6.1).",
     )
     if report is not None:
-        st.caption(show.plain(f"Sample for scoring: {report.text()}"))
+        st.caption(plain(f"Sample for scoring: {report.text()}"))
     if lacking:
-        st.caption(show.plain(f"Head scores are computed on {dev.split}. {lacking}"))
+        st.caption(plain(f"Head scores are computed on {dev.split}. {lacking}"))
 
 
 def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str, list[float]]], Any, str]:
-    from ....tasks import sample
-    from ....tasks.sampling import text_lengths
-
     def counted(data: Dataset) -> list[int]:
         return text_lengths(data, clf.tokenizer).tolist()
 
@@ -351,3 +442,113 @@ def recipe(view: View) -> tuple[str, str]:
     """How to load the same model and data."""
     lines = (recipes.HEADVIZ, recipes.load(view), recipes.task(view), "headviz.evaluate(clf, data).metrics")
     return "\n".join(lines), command("evaluate", (*recipes.model_options(view), *recipes.data_options(view)))
+
+
+# ---- fine-tuning a base model in the background
+
+WORDS = plans.Words(
+    "Check", "Count the updates and time a few", "Checking model and data, timing a few updates", "Check it first"
+)
+
+
+def finetuning_form(view: View) -> None:
+    """The base model and how to train it on the page's data. Defaults come from the base model's own recipe, if any."""
+    if view.data in loaders.uploads():
+        st.info(
+            "An upload has no training split. Under *Task*, name a folder with train and dev files that have the same "
+            "columns.",
+            icon=":material/folder_open:",
+        )
+        return
+    default = view.base or ("demo-pretrained" if view.model == "demo" else "")
+    base = st.text_input(
+        "Base model",
+        default,
+        key="tune_base",
+        placeholder="bert-base-uncased, or a folder",
+        help="A pre-trained encoder; it gets a new classification head for the task's classes",
+    ).strip()
+    if not base:
+        st.caption(
+            "Name the model to train: a hub id such as bert-base-uncased, or a folder that the dashboard may read."
+        )
+        return
+    try:
+        name = loaders.model_name(base)
+        recipe = training.recipe_for(name)
+    except UserError as wrong:
+        refused(wrong)
+        return
+    st.caption(plain(recipe.said(view)))
+    options, limit, room = training.fields(f"tune_{base}", recipe, None if view.data else recipe.examples)
+    seed = room.number_input(
+        "Seed", 0, 2**31 - 1, 0, key=f"tune_{base}_seed", help="For the new head, the order of the examples and dropout"
+    )
+    try:
+        spec = spec_of(view, name, options(), int(seed), limit)
+    except UserError as wrong:
+        refused(wrong)
+        return
+    ready = plans.checked("tune", ("tune", repr(sorted(spec.items()))), lambda p, c: _prepare(spec, c), WORDS)
+    if ready is not None:
+        found, place = ready
+        st.markdown(
+            f"About **{span(found.seconds)}** on this machine: {found.updates:,} updates on "
+            f"{found.examples:,} training examples of {plain(view.task)}."
+        )
+        if found.note:
+            st.caption(plain(f"Note: {found.note}"))
+        title = f"{Path(name).name} on {view.task}, seed {spec['seed']}"[:120]
+        plans.start(place, "tune", lambda owner: _start(spec, title, found.device, owner))
+
+
+def spec_of(view: View, name: str, options: FinetuneOptions, seed: int, limit: int) -> dict[str, Any]:
+    """The run's specification; ``UserError`` if it cannot work."""
+    source = plans.source(view)
+    if TASKS[view.task].answer.quick:
+        options = dataclasses.replace(options, evaluate_epochs=True)
+    spec: dict[str, Any] = {
+        "model": name,
+        **{k: source[k] for k in ("task", "data", "label_column", "device", "dev_limit") if k in source},
+        "seed": seed,
+        "finetune": options.to_dict(),
+    }
+    if source.get("text_columns"):
+        spec["text_columns"] = list(source["text_columns"])
+    if limit:
+        spec["train_limit"] = limit
+    make_job("finetune", spec)
+    return spec
+
+
+def _prepare(spec: dict[str, Any], cancel: jobs.Cancel) -> Training:
+    """Check the specification and time a few updates."""
+    return planned_training(spec, default_threads(), cancel)
+
+
+def _start(spec: dict[str, Any], title: str, device: str, owner: str) -> RunRecord:
+    return service.start("finetune", spec, title=title, device=device, owner=owner)
+
+
+# ---- looking
+
+
+def latest(view: View) -> None:
+    """The fine-tuning that the address names, or the newest one."""
+    found = [r for r in listing.overview() if r.record.kind == "finetune"]
+    if not found:
+        return
+    first = next((r for r in found if r.record.id == view.run), found[0])
+    st.markdown(f"**{plain(first.record.title)}**")
+    st.fragment(_live, run_every=listing.POLL if listing.busy(first) else None)(first.record.id, first.state)
+    if first.state == "done":
+        models.result(reading.show(first.record.id, log_lines=0))
+    st.page_link("pages/runs.py", label="All runs", icon=":material/list:")
+
+
+def _live(run_id: str, before: str) -> None:
+    listing.look_again()
+    now = reading.show(run_id, log_lines=0)
+    listing.state_line(now)
+    if now.state != before:
+        st.rerun()

@@ -1,26 +1,137 @@
-"""The parts of the Heads page: its two linked grids, the score of each, and how exact the values are."""
+"""The parts of the Heads page: its two linked grids, the selected head, the ranking, the bands and the grades."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from ....attribution.rules import KEPT, order_kept
-from ....display.figures.palette import scale_for
-from ....display.recipes import Code, call, command
-from ....heads import HeadScores
-from ....scores.catalogue import SCORES, correlates
-from ....tasks.catalogue import get_task
-from ...parts import abilities, cost, scoring
-from ...shell import graded, jobs, part, recipes, show, state
-from ...shell.loaders import Shape
-from ...shell.view import COST, IN_LOSS, View
-from ...widgets.grid import Look
-from . import difference as tuning
-from .bands import TITLES
+from ...analyses import board
+from ...analyses.grade_view import view as view_of
+from ...analyses.grades import Grades
+from ...attribution.rules import KEPT, order_kept
+from ...display import numbers
+from ...display.figures import histograms
+from ...display.figures.palette import scale_for
+from ...display.recipes import Code, call, command
+from ...display.table import REPORT, Table
+from ...display.views import Picture
+from ...heads import HeadId, HeadScores, head_name
+from ...scores.catalogue import SCORES, correlates
+from ...tasks.catalogue import get_task
+from ..parts import abilities, scoring
+from ..shell import graded, jobs, loaders, part, recipes, show, state
+from ..shell.loaders import Shape
+from ..shell.messages import plain
+from ..shell.view import COST, IN_LOSS, View
+from ..widgets.grid import Look
+from ..widgets.ranking import rank_list
+from . import analyses, orders
+
+# ---- heads in bands of correlation
+
+BANDS = tuple((i / 10, (i + 2) / 10) for i in range(-10, 10, 2))  # of equal width, so that bars compare
+TITLES = {"fine-tuned": "Fine-tuned", "pre-trained": "Pre-trained", "difference": "Fine-tuned − pre-trained"}
+PUBLISHED_BAND = (0.2, 0.4)  # its share was published
+UNCUT = "Published for texts of at most 200 tokens; longer ones are not cut here."
+
+
+def bands(shown: Mapping[str, np.ndarray]) -> None:
+    """The share of heads in bands of correlation."""
+    models = {k: v for k, v in shown.items() if k != "difference"}
+    names = [f"{low:g} to {high:g}".replace("-", "−") for low, high in BANDS]
+    rows = [(TITLES[k], [in_band(v, *b) for b in BANDS]) for k, v in models.items()]
+    show.figure(
+        histograms.bands(rows, names),
+        "bands",
+        f"{bands_sentences({TITLES[k]: v for k, v in models.items()})} {UNCUT}",
+        source="Share of heads per band of correlation, “Integrated Gradients for Structured Pruning on BERT”, §6.5.2.",
+    )
+    analyses.published("correlation", state.view().task)
+
+
+def bands_sentences(models: Mapping[str, np.ndarray]) -> str:
+    """What the bars show; where there are several models, one sentence for each, by name."""
+    if len(models) == 1:
+        return bands_sentence(*models.values())
+    return " ".join(f"{name}: {bands_sentence(values)}" for name, values in models.items())
+
+
+def bands_sentence(values: np.ndarray) -> str:
+    """The band with the most heads, and the band of the published figures."""
+    shares = {b: in_band(values, *b) for b in BANDS}
+    if any(s != s for s in shares.values()):
+        return "No head has a value yet."
+    (low, high), most = max(shares.items(), key=lambda item: item[1])
+    said = f"{100 * most:.0f} % of the heads lie between {low:g} and {high:g}".replace("-", "−")
+    if (low, high) == PUBLISHED_BAND:
+        return f"{said}, the band of the published figures."
+    share = shares[PUBLISHED_BAND]
+    other = f"{numbers.number(100 * share, 2)} %" if share else "none"
+    return f"{said}, {other} between 0.2 and 0.4, the band of the published figures."
+
+
+def in_band(values: np.ndarray, low: float, high: float) -> float:
+    """The share of measured heads with low ≤ value < high; 1 belongs to the last band."""
+    known = values[np.isfinite(values)]
+    if known.size == 0:
+        return float("nan")
+    return float(((known >= low) & ((known < high) | ((high >= 1.0) & (known <= high)))).mean())
+
+
+# ---- which score is right
+
+ASKED = "grades_asked"
+
+
+def grades(view: View) -> None:
+    """The board where it is known, and one click to make it here; its progress stands above what is known so far."""
+    if not view.present and st.session_state.get(ASKED) == view.source:
+        clf, data = loaders.classifier(view), loaders.dataset(view)
+        loaders.check(clf, data)
+        analyses.computed(analyses.GRADE, clf, data)
+    own = graded.own(view.source)
+    recorded = board.recorded() if own is None and view.on_demo else None
+    if own is not None:
+        _board(own, f"Measured here on {own.data}, {own.n:,} examples.")
+        return
+    if recorded is not None:
+        _board(recorded.grades, recorded.about)
+    else:
+        st.caption(
+            "Which score finds the heads that matter? It has not been measured on this model and these data. To grade "
+            "a score is to remove heads in its order and see what is left, and to compare it with what each head costs."
+        )
+    if not view.present and st.session_state.get(ASKED) != view.source:
+        st.button(
+            "Grade the scores here",
+            key="grade_here",
+            icon=":material/leaderboard:",
+            help="All scores that this model has, but for the slow ones. It goes on while you look at other pages. "
+            "What was measured before is not measured again.",
+            on_click=_ask_grades,
+        )
+
+
+def _ask_grades() -> None:
+    st.session_state[ASKED] = state.view().source
+
+
+def _board(grades: Grades, about: str) -> None:
+    shown = view_of(grades)
+    show.finding(shown.finding)
+    for shown_part in shown.parts:
+        if isinstance(shown_part, Picture):
+            show.figure(shown_part.draw(), shown_part.key, shown_part.caption, source=shown_part.source)
+        elif isinstance(shown_part, Table):
+            show.table(shown_part)
+    st.caption(plain(about))
+
+
+# ---- the grids
 
 WEIGHTS = ("fine-tuned", "pre-trained", "difference")
 WEAK = 0.2  # correlations nearer to zero than this count as weak
@@ -106,7 +217,7 @@ def table(view: View, weights: str = "fine-tuned") -> HeadScores | None:
         which = "scores" if view.weights == "fine-tuned" else f"{weights} scores"
         if not enough:
             st.button(
-                show.plain(f"{label} {which}" + (f" on {view.samples} examples" if SCORES[view.score].needs else "")),
+                plain(f"{label} {which}" + (f" on {view.samples} examples" if SCORES[view.score].needs else "")),
                 key=f"compute_{weights}_{view.score}",
                 icon=":material/play_arrow:",
                 type="primary" if found is None else "secondary",
@@ -152,7 +263,7 @@ def status(found: HeadScores, view: View, name: str = "") -> None:
     if error is not None:
         more = "; in Python more steps make it smaller: score_heads(…, steps=64)" if error > KEPT[-1][0] else ""
         parts.append(f"mean integration error {100 * error:.1f} %: {order_kept(error)}{more}")
-    st.caption(show.plain("  ·  ".join([*parts, *found.notes])))
+    st.caption(plain("  ·  ".join([*parts, *found.notes])))
 
 
 def measured_on(found: HeadScores, view: View) -> str:
@@ -170,9 +281,9 @@ def measured_on(found: HeadScores, view: View) -> str:
 
 def grids(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
     """Several grids of the first score side by side, on one scale."""
-    tips = {name: tuning.tips_of(table, name) for name, table in ready.items()}
+    tips = {name: orders.tips_of_one(table, name) for name, table in ready.items()}
     if "difference" in ready:
-        tips["difference"] = tuning.tips(ready["pre-trained"], ready["fine-tuned"])
+        tips["difference"] = orders.change_tips(ready["pre-trained"], ready["fine-tuned"])
     everything = [float(v) for table in ready.values() for v in table.values.ravel()]
     scale = scale_for(everything, signed=correlates(view.score) or None)
     for box, (name, table) in zip(st.columns(len(ready), gap="small"), ready.items(), strict=True):
@@ -188,7 +299,7 @@ def one(key: str, found: HeadScores | None, other: HeadScores | None, title: str
         tips |= scoring.value_tips(other)
     look = Look(
         title=title,
-        scale=None if found is None else cost.colours(found),
+        scale=None if found is None else scoring.colours(found),
         width=36 if view.present else 29,
         blank_zeros=costs,  # most heads cost nothing, and zeros would hide the others
         digits=1 if costs else None,
@@ -198,7 +309,7 @@ def one(key: str, found: HeadScores | None, other: HeadScores | None, title: str
 
 def grid(key: str, found: HeadScores | None, tips: Any, look: Look, shape: Shape, view: View) -> None:
     """A grid of the page; all of them show the same chosen head."""
-    name, score = ("heads", "heads") if found is None else (cost.called(found), found.score)
+    name, score = ("heads", "heads") if found is None else (scoring.label(found), found.score)
     part.clickable(
         lambda: show.head_grid(
             key,
@@ -207,7 +318,7 @@ def grid(key: str, found: HeadScores | None, tips: Any, look: Look, shape: Shape
             mask=state.mask(shape.present),
             selected=state.head(shape.present),
             tips={**(tips or {}), **abilities.look_tips(view, shape.present)},
-            grey=None if found is None else cost.grey(found),
+            grey=None if found is None else scoring.grey(found),
             carries=abilities.carried(view),
             group="heads",
             look=replace(look, name=name, numbers=view.numbers, large=view.present, file=f"headviz-{score}"),
@@ -244,10 +355,10 @@ def finding(found: HeadScores, values: np.ndarray, view: View, shape: Shape) -> 
     if not ranked:
         return "No head has a value yet."
     best, last = (
-        f"{show.head_name(h, shape.rows)} ({show.signed(float(found.values[h]))})" for h in (ranked[0], ranked[-1])
+        f"{head_name(h, shape.rows)} ({numbers.signed(float(found.values[h]))})" for h in (ranked[0], ranked[-1])
     )
     if known.min() == known.max():
-        return f"Every head has the same {view.score}: {show.signed(float(known[0]))}."
+        return f"Every head has the same {view.score}: {numbers.signed(float(known[0]))}."
     if not correlates(view.score):
         return f"Highest {view.score}: {best}; lowest: {last}."
     if known.max() < 0:
@@ -283,3 +394,91 @@ def recipe(view: View, shown: HeadScores | None = None) -> tuple[str, str]:
     ]
     options += (("base", base), ("heads", scoring.FRESH_HEADS))
     return "\n".join(lines), command("analyse correlation", options)
+
+
+# ---- the selected head
+
+SIDES = {"ranking": "Ranking", "bands": "Bands", "board": "Which score"}  # below the grids
+
+
+def card(ready: dict[str, HeadScores], beside: HeadScores | None, shape: Shape, view: View) -> None:
+    """The selected head: what it carries, its values, intervals and ranks, and where to go from here."""
+    found = list(ready.values())[-1] if ready else None
+    present = shape.present
+    head = state.head(present)
+    if head is None:
+        st.caption("Choose a head in a grid: its values, ranks and what it carries appear here.")
+        return
+    name, carries = head_name(head, shape.rows), abilities.carried(view).get(head)
+    off = head in state.mask(present).off
+    said = [f"carries {carries}"] if carries else []
+    if role := abilities.looks(view).get(head):
+        said.append(f"looks more than by chance at: {role}")
+    if found is not None and "difference" in ready:
+        said.append(orders.change_line(head, ready["pre-trained"], ready["fine-tuned"]))
+    else:
+        tables = {t.score: t for t in (found, beside) if t is not None}
+        said += [_value(head, table) for table in tables.values()]
+    if off:
+        said.append("switched off in the Mask lab")
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key="head_card"):
+        st.markdown(f"### {plain(name)}", width="content")
+        st.markdown(plain("  ·  ".join(said)), width="content")
+        if shape.labels:
+            st.page_link("pages/head.py", label="Look into it", icon=":material/search:", width="content")
+        st.button(
+            "Switch on" if off else "Switch off",
+            key="card_toggle",
+            type="tertiary",
+            icon=":material/power_settings_new:",
+            on_click=state.set_mask,
+            args=(state.mask(present).toggled([head]),),
+        )
+        st.page_link("pages/masklab.py", label="Mask lab", icon=":material/grid_on:", width="content")
+
+
+def _value(head: HeadId, found: HeadScores) -> str:
+    word = orders.word(found.score)
+    if found.values[head] != found.values[head]:
+        return f"{word} not measured"
+    unit = " points" if found.score == COST else ""
+    value = f"{numbers.signed(float(found.values[head]))}{unit} {scoring.interval(found, head)}"
+    return f"{word} {value}, rank {scoring.rank(found, head)}"
+
+
+def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
+    """The ranking, the bands of correlation, or the board. Only one of them, so that the first page loads fast."""
+    sides = [s for s in SIDES if (s != "bands" or correlates(view.score)) and (s != "board" or shape.labels)]
+    if len(sides) == 1 or state.view().present:
+        chosen = view.side if view.side in sides else sides[0]
+    else:
+        chosen = state.switch("side", "Below", sides, format_func=SIDES.__getitem__, label_visibility="collapsed")
+    if chosen == "bands":
+        bands({name: table.values for name, table in ready.items()})
+    elif chosen == "board":
+        grades(view)
+    else:
+        found = list(ready.values())[-1]
+        _ranking(found, shape, orders.CHANGES_RANKED if "difference" in ready else scoring.ranked_by(found))
+
+
+def _ranking(found: HeadScores, shape: Shape, caption: str) -> None:
+    """All heads, the highest first, with their intervals if they have any."""
+    made = scoring.ranking_table("ranking", found, caption)
+    names = {h: head_name(h, shape.rows) for h in found.ranked()}
+    rows = [[names.get(cell, cell) if isinstance(cell, HeadId) else cell for cell in row] for row in made.rows]
+    made = replace(made, rows=rows)
+    show.report("table", (made.titles(REPORT), made.texts(REPORT)), caption)
+    part.clickable(
+        lambda: rank_list(
+            "ranking",
+            found,
+            names,
+            mask=state.mask(shape.present),
+            selected=state.head(shape.present),
+            on_select=part.select,
+            group="heads",
+            interval=scoring.interval,
+        )
+    )
+    show.downloads(made, found.to_dict())

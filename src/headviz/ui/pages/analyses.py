@@ -1,0 +1,456 @@
+"""The Analyses page: any analysis of the catalogue, run in the background, shown, and as a call and a command."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import streamlit as st
+
+import headviz
+
+from ...analyses.analysis import Analysis, Lines
+from ...analyses.catalogue import ANALYSES, analyses_for
+from ...analyses.common import ORACLE
+from ...demo import demo_folder
+from ...display import views
+from ...display.figures.palette import scale_of_losses
+from ...display.recipes import Code, Options, call, command
+from ...display.table import Table
+from ...display.views import Grid, Picture
+from ...errors import TaskError, UserError
+from ...evaluation.verdict import MARGIN
+from ...heads import HeadMask
+from ...models.stand_in import ZERO, StandIn
+from ...models.text_length import LENGTH
+from ...tasks import TASKS, sample
+from ..parts import abilities, measure, recorded, scoring
+from ..parts.measure import key_of
+from ..shell import graded, jobs, loaders, recipes, show, state
+from ..shell.messages import plain
+from ..shell.view import View
+from ..widgets.grid import Look
+
+if TYPE_CHECKING:
+    from ...answers.answer import Answer
+    from ...evaluation.evaluator import Evaluator
+    from ...models.base import TransformerModel
+    from ...models.classifier import Classifier
+    from ...tasks import Dataset
+
+# the lines drawn by default beside the view's own score: more cannot be told apart
+USUAL = ("gates", "attattr-max", "taylor", "ablation", "random")
+
+
+def draw(view: views.View) -> None:
+    show.finding(view.finding)
+    if view.warning:
+        st.warning(plain(view.warning), icon=":material/timer_off:")
+    if view.note:
+        st.caption(plain(view.note))
+    if view.grid is None:
+        _parts(view)
+        return
+    left, right = st.columns([5, 4], gap="large")
+    with left:
+        _grid(view.grid, view.rows)
+    with right:
+        _parts(view)
+
+
+def _parts(view: views.View) -> None:
+    for part in view.parts:
+        if isinstance(part, Picture):
+            show.figure(part.draw(), part.key, part.caption, formula=part.formula, source=part.source, wide=part.wide)
+        else:
+            _table(part, view.rows)
+
+
+def _grid(grid: Grid, rows: Sequence[str]) -> None:
+    stem = grid.key.removesuffix("_grid")
+    lost = scale_of_losses([float(v) for v in np.ravel(grid.values)]) if grid.losses else None
+    look = Look(
+        name=grid.name,
+        scale=lost,
+        blank_zeros=lost is not None,
+        numbers=state.view().numbers,
+        width=34,
+        digits=1,
+        file=f"headviz-{stem}",
+    )
+    show.head_grid(
+        grid.key,
+        grid.base,
+        grid.values,
+        selected=state.head(grid.base),
+        tips=grid.tips,
+        marks=grid.marks,
+        mark_name=grid.mark_name,
+        grey=grid.grey,
+        carries=abilities.carried(state.view()),
+        rows=rows or None,
+        look=look,
+        on_select=state.select,
+    )
+    show.note(grid.caption, formula=grid.formula, source=grid.source, key=f"{stem}_note", saves=False)
+
+
+def _table(table: Table, names: Sequence[str]) -> None:
+    more: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-row"} if table.masks else {}
+    more["height"] = table.height or "content"
+    event = show.table(table, names, **more)
+    if table.masks:
+        _open_mask(event, table)
+
+
+def _open_mask(event: Any, table: Table) -> None:
+    """The chosen row's mask, in the Mask lab."""
+    memory = f"{table.key.removesuffix('_table')}_opened"
+    row = show.chosen_row(event, memory, tuple(m.hex if m else "" for m in table.masks))
+    if row is not None and isinstance(mask := table.masks[row], HeadMask):
+        state.set_mask(mask)
+        st.switch_page("pages/masklab.py")
+
+
+def chosen_lines(found: Any, lines: Lines) -> Any:
+    """The result with the chosen lines only. All have been computed, so another choice is shown at once."""
+    names, view = lines.names(found), state.view()
+    shown = shown_lines(names, view.score, view.orders)
+    if not view.present and len(names) > 2:
+        st.session_state["curve_orders"] = shown
+        st.multiselect("Orders", names, key="curve_orders", on_change=_take_lines, placeholder="the usual ones")
+    return lines.only(found, shown)
+
+
+def _take_lines() -> None:
+    state.update(orders=",".join(st.session_state["curve_orders"]))
+
+
+def shown_lines(names: Sequence[str], score: str, chosen: str) -> list[str]:
+    """The lines to draw: the chosen ones, else the usual ones and the oracle, which is last and not drawn alone."""
+    wanted = chosen.split(",") if chosen else [score, *USUAL]
+    found = [n for n in names if n in wanted or (not chosen and n == names[-1])]
+    return found if (chosen and found) or len(found) > 1 else list(names)
+
+
+def published(name: str, task: str) -> None:
+    """The published figures of one analysis, folded; nothing if there are none."""
+    tables = ANALYSES[name].published(task)
+    if not tables:
+        return
+    with st.expander("Published figures", icon=":material/menu_book:"):
+        st.caption("Measured on another model and other data: compare the pattern, not the numbers.")
+        for i, table in enumerate(tables):
+            st.markdown(f"**{plain(table.title)}**")
+            if warning := other_points(table.metric, task):
+                st.warning(plain(warning), icon=":material/straighten:")
+            key = f"published_{name.replace('-', '_')}_{i}"
+            show.table(Table(key, table.header, table.rows, f"As printed: {table.about}."))
+
+
+def other_points(metric: str, task: str) -> str:
+    """A warning where a table's points are of another metric than the task's."""
+    ours = TASKS[task].primary_metric if task in TASKS else ""
+    if not metric or not ours or metric == ours:
+        return ""
+    theirs, mine = (name.upper() if name == "bleu" else name for name in (metric, ours))
+    return f"These are points of {theirs}; here {mine} is measured. The two cannot be compared point by point."
+
+
+SAMPLES = 500  # training examples to choose heads and to score on
+SECONDS = 20.0  # of a search that takes what it is given
+OTHER = {"mnli": "mnli-mm", "mnli-mm": "mnli"}
+GRADE = "grade"
+# what other pages show of a result, by ``Analysis.tells``
+REMEMBER: dict[str, Callable[[View, Any], None]] = {
+    **abilities.REMEMBER,
+    "scores": lambda view, found: graded.remember(view.source, found),
+}
+UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluation split
+
+
+def offered(answer: Answer) -> tuple[list[str], list[str]]:
+    """The analyses for models with this answer, and those that have another page."""
+    fit = analyses_for(answer)
+    return [a.name for a in fit if not a.page], [a.name for a in fit if a.page]
+
+
+@dataclass
+class FromPage:
+    """What an analysis works with, from the view. Made on the page, used in a job's thread."""
+
+    analysis: Analysis
+    clf: Classifier
+    data: Dataset
+    view: View
+    chosen: HeadMask  # the Mask lab's
+    known: dict[str, Any]  # score tables that exist
+    stand_in: StandIn  # in the place of heads
+    progress: jobs.Progress | None = None
+    cancel: jobs.Cancel | None = None
+    label_order = None
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        return self.on(self.data)
+
+    def on(self, data: Dataset, clf: TransformerModel | None = None) -> Evaluator:
+        """With the view's choice in the place of heads."""
+        own: Any = clf or self.clf
+        now = self.stand_in if self.analysis.over_draws else replace(self.stand_in, draws=1)
+        return loaders.evaluator(own, data, (now, self.view), progress=self.progress, cancel=self.cancel)
+
+    def sample(self, clf: TransformerModel | None = None) -> Dataset:
+        train = loaders.train(self.view)
+        return sample(train, SAMPLES, seed=self.view.seed, lengths=(clf or self.clf).tokenizer)
+
+    def second(self) -> Dataset:
+        return second_data(self.view)
+
+    def mask(self) -> HeadMask | None:
+        """The mask, for an analysis that is about it; the others start from the full model."""
+        return self.chosen if self.analysis.takes_mask_away and self.chosen.off else None
+
+    def score(self, clf: TransformerModel, name: str, data: Dataset) -> Any:
+        if clf is self.clf and name in self.known:
+            return self.known[name]
+        return headviz.score_heads(clf, data, name, cancel=self.cancel).values
+
+    def load(self, place: Any, **how: Any) -> Classifier:
+        found: Classifier = headviz.load(place, device=self.view.device, **how)
+        return found
+
+    def option(self, name: str) -> Any:
+        if name in (given := options(self.view, self.analysis, self.clf.max_length, list(self.known))):
+            return given[name]
+        return next(wanted.default for wanted in self.analysis.options if wanted.name == name)
+
+
+def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) -> dict[str, Any]:
+    """The page's own values of options; they are also the command's flags."""
+    given: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
+    given["margin"] = view.margin
+    given["length"] = min(LENGTH, longest)
+    if analysis.name != GRADE:  # which names all scores itself
+        given["scores"] = ",".join(dict.fromkeys([*orders(view, known), ORACLE]))
+    if analysis.asks("checkpoints"):
+        given["checkpoints"] = checkpoints(view)
+    return {name: value for name, value in given.items() if analysis.asks(name)}
+
+
+def orders(view: View, known: Sequence[str]) -> list[str]:
+    """Scores to prune by: those that have tables, else the one that a run would take."""
+    return list(known) or [scoring.removing(view)]
+
+
+def checkpoints(view: View) -> str:
+    """The folder of a training's checkpoints: the demo's own, or the view's."""
+    if view.model == "demo":
+        return str(demo_folder("checkpoints"))
+    if not view.base:
+        raise UserError("Name a folder with checkpoints of the training, one model folder per checkpoint.")
+    return str(loaders.confined(view.base))
+
+
+def second_data(view: View) -> Dataset:
+    """The task's second evaluation set."""
+    if view.task in OTHER and not view.columns:
+        return loaders.dataset(replace(view, task=OTHER[view.task]))
+    if view.task in UNSEEN:
+        return loaders.part(view, "unseen")
+    raise TaskError(
+        f"Task '{view.task}' has one dev set only. Choose mnli (matched and mismatched), or a demo (dev and unseen)."
+    )
+
+
+def controls(analysis: Analysis, view: View) -> None:
+    """The fields of this analysis."""
+    if analysis.asks("select"):
+        state.switch(
+            "select",
+            "Heads chosen on",
+            ("other", "same"),
+            format_func=lambda s: {"other": "training examples", "same": "the reported data"}[s],
+        )
+    if analysis.asks("margin"):
+        state.margin()
+    if analysis.asks("checkpoints") and view.model != "demo":
+        state.text("base", "Folder with the checkpoints", placeholder="/path/to/run/checkpoints")
+
+
+def section(name: str, clf: Classifier, data: Dataset) -> None:
+    """One analysis: its question, its fields, *Run*, its result, and the published figures."""
+    analysis = ANALYSES[name]
+    st.subheader(plain(analysis.title))
+    st.markdown(plain(analysis.question))
+    if "slices" in analysis.needs and data.slices is None:
+        st.info(
+            "These data do not say what kind each example is. Name a column of kinds on Data & model, or use the "
+            "demo's data.",
+            icon=":material/category:",
+        )
+        return
+    if not state.view().present:
+        controls(analysis, state.view())
+    view = state.view()
+    given = _given(analysis, clf, data, view)
+    if given.stand_in.kind != ZERO:
+        told = f"In the place of a head that is off stands {given.stand_in.meaning}. The Mask lab has the choice."
+        st.caption(plain(told))
+    result = _result(analysis, given)
+    if result is not None:
+        shown = result if analysis.lines is None else chosen_lines(result, analysis.lines)
+        draw(analysis.view(shown))
+    published(name, data.task.name)
+    st.caption(plain(f"Source: {analysis.source}."))
+
+
+def _given(analysis: Analysis, clf: Classifier, data: Dataset, view: View) -> FromPage:
+    known = scoring.all_known(view, clf.present)
+    stand_in = measure.stand_in() if analysis.evaluates else StandIn()
+    return FromPage(analysis, clf, data, view, state.mask(clf.present), known, stand_in)
+
+
+def computed(name: str, clf: Classifier, data: Dataset) -> Any:
+    """The result of an analysis that another page asks for; None while its progress is shown."""
+    given = _given(ANALYSES[name], clf, data, state.view())
+    return _needed(given, _key(given))
+
+
+def _key(given: FromPage) -> tuple[Any, ...]:
+    """What the result depends on."""
+    analysis, view = given.analysis, given.view
+    depends = (
+        view.select if analysis.asks("select") else "",
+        view.base if analysis.asks("checkpoints") else "",
+        view.mask if analysis.takes_mask_away else "",
+        *((view.margin,) if analysis.asks("margin") else ()),
+        *(() if given.stand_in.kind == ZERO else (given.stand_in,)),
+    )
+    return key_of(given.clf, given.data, "analysis", analysis.name, *depends)
+
+
+def _result(analysis: Analysis, given: FromPage) -> Any:
+    """The result, or None while *Run* or the progress is shown."""
+    view, key = given.view, _key(given)
+    if jobs.find(key) is None and st.session_state.get("analysis_asked") != key:
+        usual = view.select == "other" and view.margin == MARGIN and not view.base and given.stand_in.kind == ZERO
+        made = recorded.analysis(analysis.name, given.clf, given.data, view.on_demo) if usual else None
+        if made is not None and not view.present:
+            with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+                st.badge("recorded", icon=":material/history:", color="gray")
+                st.caption(plain(made.said), width="content")
+                _run_button(analysis, key, "Run it here")
+            st.code(made.command, language=None, wrap_lines=True)
+        elif made is None:
+            _run_button(analysis, key, "Run")
+        return None if made is None else made.result
+
+    return _needed(given, key)
+
+
+def _needed(given: FromPage, key: tuple[Any, ...]) -> Any:
+    """The result of the job, which other pages learn of; None while its progress is shown."""
+    remember = REMEMBER.get(given.analysis.tells, lambda view, result: None)
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
+        made = given.analysis.run(replace(given, progress=progress, cancel=cancel))
+        remember(given.view, made)  # also where nobody looks when it ends
+        return made
+
+    result = jobs.need(key, given.analysis.title, work)
+    if result is not None:
+        remember(given.view, result)
+    return result
+
+
+def _run_button(analysis: Analysis, key: tuple[Any, ...], label: str) -> None:
+    kind: Any = "primary" if label == "Run" else "tertiary"
+    st.button(
+        plain(label), type=kind, icon=":material/play_arrow:", key=f"run_{analysis.name}", on_click=_ask, args=(key,)
+    )
+
+
+def _ask(key: tuple[Any, ...]) -> None:
+    st.session_state["analysis_asked"] = key
+
+
+def elsewhere(names: Sequence[str]) -> None:
+    """Links to analyses that have a page of their own."""
+    if not names:
+        return
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
+        for name in names:
+            analysis = ANALYSES[name]
+            st.page_link(
+                f"pages/{analysis.page}.py",
+                label=plain(f"{analysis.title} (another page)"),
+                icon=":material/arrow_forward:",
+            )
+
+
+def recipe(view: View, name: str, present: HeadMask, longest: int) -> tuple[str, str]:
+    """The library's call and the command that give the same result."""
+    analysis, mask = ANALYSES[name], state.mask(present)
+    known = orders(view, list(scoring.all_known(view, present)))
+    try:
+        given = options(view, analysis, longest, known)
+    except UserError:
+        given = {"checkpoints": "DIR"}
+    lines = () if analysis.recipe is None else tuple(_lines(view, analysis, mask, given))
+    return "\n".join(lines), _command(view, analysis, mask, given)
+
+
+def _lines(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, Any]) -> Iterator[str]:
+    assert analysis.recipe is not None
+    code = analysis.recipe(given)
+    uses = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+    yield recipes.HEADVIZ
+    if "model" in analysis.needs:
+        yield recipes.load(view)
+    if "data" in analysis.needs:
+        yield recipes.task(view)
+    if "evaluator" in uses:
+        drawn, words, _ = recipes.stand_in(view, _stand_in(analysis))
+        yield from drawn
+        yield f"evaluator = {call('headviz.evaluator_of', Code('clf'), Code('data'), **words)}"
+    if "other" in uses:
+        unseen, other = view.task in UNSEEN, OTHER.get(view.task, view.task)
+        yield recipes.task(view, "unseen", "other") if unseen else recipes.task(replace(view, task=other), name="other")
+    if "some" in uses:
+        lengths = {"lengths": Code("clf.tokenizer")} if "model" in analysis.needs else {}
+        yield recipes.task(replace(view, limit=0), "train", "train")
+        yield f"some = {call('headviz.sample', Code('train'), SAMPLES, seed=view.seed, **lengths)}"
+    if "checkpoints" in uses and view.model == "demo":
+        yield "checkpoints = headviz.demo_folder('checkpoints')"
+    elif "checkpoints" in uses:
+        yield f"checkpoints = {view.base or 'checkpoints'!r}"
+    if analysis.takes_mask_away:
+        yield recipes.mask_of(mask)
+    yield code
+    yield "print(found.to_json())"
+
+
+def _stand_in(analysis: Analysis) -> StandIn:
+    return measure.stand_in() if analysis.evaluates else StandIn()
+
+
+def _command(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, Any]) -> str:
+    given_options: Options = tuple(given.items())
+    if analysis.asks("other-task"):
+        other = ("other-split", "unseen") if view.task in UNSEEN else ("other-task", OTHER.get(view.task))
+        given_options += (other,)
+    return command(
+        analysis.command or f"analyse {analysis.name}",
+        (
+            *(recipes.model_options(view) if "model" in analysis.needs else ()),
+            *(recipes.data_options(view) if "data" in analysis.needs else ()),
+            *given_options,
+            *recipes.stand_in(view, _stand_in(analysis))[2],
+            *(recipes.mask_options(mask) if analysis.takes_mask_away else ()),
+        ),
+    )

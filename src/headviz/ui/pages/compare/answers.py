@@ -1,0 +1,446 @@
+"""Compare: one text, or many, answered by the full model, under masks and by a second model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+import headviz
+
+from ....answers.class_names import is_generic
+from ....answers.one_class import ONE_CLASS
+from ....attribution.inputs import encode
+from ....display import numbers
+from ....display.figures import maps as charts_maps
+from ....display.figures.answers import probabilities
+from ....display.sentences import answer_change, doubt, heads_named
+from ....display.table import Table
+from ....errors import ModelError, UserError
+from ....heads import HeadId, HeadMask
+from ....progress import stop_if
+from ...parts import abilities, scoring, texts
+from ...parts.texts import Text
+from ...shell import jobs, loaders, show, state
+from ...shell import mask_edit as maskedit
+from ...shell.messages import on_page, plain, refused
+from ...shell.view import View
+from .heads import shift, which_head
+
+if TYPE_CHECKING:
+    from ....attribution.tokens import TokenAttributions
+    from ....models.base import TransformerModel
+    from ....models.classifier import Classifier
+    from ....tasks import Dataset
+
+# ---- who answers
+
+
+@dataclass(frozen=True)
+class Column:
+    """One model that answers: a name, the weights and the mask."""
+
+    name: str
+    clf: Classifier
+    mask: HeadMask
+
+
+TAKEN = ("text", "pair", "change")  # other columns of the table of many texts
+
+
+def columns(clf: Classifier, other: Classifier | None = None) -> list[Column]:
+    """The full model, the current mask, the saved masks, and a second model as it is. No two have the same name."""
+    out = [Column(name, clf, mask) for name, mask in masks(clf)]
+    if other is not None:
+        kept = len(other.present.kept)
+        out.append(
+            Column(f"{other.name[-40:]} ({kept} heads)", other, HeadMask.full(other.num_layers, other.num_heads))
+        )
+    return [replace(c, name=name) for c, name in zip(out, distinct([c.name for c in out], TAKEN), strict=True)]
+
+
+def masks(clf: TransformerModel) -> list[tuple[str, HeadMask]]:
+    """The full model, the current mask and the saved masks, each with its name."""
+    mask = state.mask(clf.present)
+    size = clf.num_layers, clf.num_heads
+    saved = [(name, one) for name, (one, _) in state.saved_masks(clf.present).items()]
+    current = [(f"current mask ({len(mask.off)} off)", mask)] if mask.off else []
+    return [("full model", HeadMask.full(*size)), *current, *((name, one) for name, one in saved if one != mask)]
+
+
+def distinct(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
+    """The names; one that occurs again gets a number."""
+    out: list[str] = []
+    for name in names:
+        number, new = 1, name
+        while new in out or new in taken:
+            number += 1
+            new = f"{name} ({number})"
+        out.append(new)
+    return out
+
+
+def answer(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None, mask: HeadMask) -> np.ndarray:
+    """Class probabilities [n, C], or the numbers of a regression [n, 1]."""
+    found = encode(clf, list(texts), None if pairs is None else list(pairs))
+    logits = np.concatenate(
+        [clf.logits(clf.collate(found[i : i + 32]), mask).cpu().numpy() for i in range(0, len(found), 32)]
+    )
+    return clf.answer.values(logits)
+
+
+def answers(shown: Text, given: Sequence[Column]) -> list[np.ndarray]:
+    pairs = None if shown.pair is None else [shown.pair]
+    return [answer(c.clf, [shown.text], pairs, c.mask)[0] for c in given]
+
+
+# ---- a first mask to try
+
+SHARE = 0.2  # of the heads, where nothing better is known
+
+
+def offer_mask(present: HeadMask, kind: str | None = None) -> None:
+    """Say that all heads are on, and offer a mask: the heads that this kind of example needs, or the lowest."""
+    st.info("All heads are on. Switch some off to see what that changes for this text.")
+    label, mask = suggested_mask(present, kind)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.button(
+            plain(label), key="first_mask", icon=":material/power_settings_new:", on_click=state.set_mask, args=(mask,)
+        )
+        st.page_link("pages/masklab.py", label="Choose heads in the Mask lab", icon=":material/grid_on:")
+
+
+def suggested_mask(present: HeadMask, kind: str | None) -> tuple[str, HeadMask]:
+    """A mask worth trying, and its button's label."""
+    view = state.view()
+    known = abilities.carriers(view).get(kind or "")
+    if known:
+        rows = " and ".join(str(h) for h in known)
+        return f"Switch off {rows}: {kind} needs {_them_or_it(known)}", present.without(known)
+    count = max(1, round(SHARE * len(present.kept)))
+    found = scoring.ordering(view)
+    if found is not None and found.values.shape == (present.num_layers, present.num_heads):
+        label = f"Switch off the {count} lowest by {found.score}"
+        if tie := maskedit.tie_at(found.values, count, present):
+            label += f" ({tie.rstrip('.')})"
+        return label, maskedit.off_to_count(found.values, count, present)
+    return f"Switch off {count} heads at random", maskedit.off_at_random(count, present, seed=0)
+
+
+def _them_or_it(heads: list[HeadId]) -> str:
+    return "it" if len(heads) == 1 else "them"
+
+
+# ---- a second model
+
+
+def other_model(view: View, like: Classifier) -> Classifier | None:
+    """The view's second model, or None. It must answer with the same classes."""
+    if not view.other:
+        return None
+    other = view.of_model(view.other)
+    if is_generic(loaders.shape(other).labels):  # a pruned copy, say, whose outputs mean the same
+        other = replace(other, classes=view.classes)
+    clf = loaders.classifier(other)
+    if clf.labels != like.labels:
+        raise ModelError(
+            f"'{view.other}' has the classes {', '.join(clf.labels)}; '{like.name}' has {', '.join(like.labels)}. "
+            "Compare models that have the same classes in the same order."
+        )
+    return clf
+
+
+def other_chooser(like: Classifier) -> Classifier | None:
+    """A field for the second model. An error appears beside it, and the page goes on without that model."""
+    with st.popover("Another model"):
+        state.text(
+            "other",
+            "Model to compare with",
+            placeholder="a folder with a pruned model, or a hub id",
+            help="For example the folder that `headviz prune --out` wrote, or a run's saved model",
+        )
+    try:
+        return other_model(state.view(), like)
+    except UserError as wrong:
+        refused(wrong)
+        return None
+
+
+# ---- many texts
+
+MOST_LINES = 200  # texts or pairs
+LINE_END = re.compile(r"\r\n|\r|\n")  # as editors count lines; not form feeds and the like
+
+Told = Callable[[np.ndarray, Sequence[str]], list[tuple[str, float]]]  # as ``Answer.told``
+Lines = Mapping[int, tuple[str, str]]  # texts or pairs by the number of their line, as the user counts it
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Every column's answers to all lines; a line that cannot be answered has NaN and a message."""
+
+    values: list[np.ndarray]  # per column [n, C]
+    wrong: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+
+
+def many_texts(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
+    """Fields for many texts, and the table of all columns' answers."""
+    with st.expander("Several texts at once"):
+        paired = data.pairs is not None
+        hint = "one pair per line, a tab or | between the two texts" if paired else "one text per line"
+        pasted = st.text_area(f"Paste texts: {hint}", key="many", height=120, max_chars=100_000)
+        upload = st.file_uploader("or upload a plain text file of such lines", type=["txt", "tsv"], key="many_file")
+        raw = pasted
+        if upload is not None:
+            read = read_text(upload.getvalue())
+            if read is None:
+                st.error("This file is not plain text. Save it as text (UTF-8), one line per text.")
+                return
+            raw = read
+            if pasted.strip():
+                st.caption("The file's lines are used, not the pasted ones.")
+        lines, wrong = read_lines(raw, paired)
+        if not lines:
+            _complain(wrong)
+            return
+        key = ("many", tuple(lines.items()), paired, *((*loaders.identity(c.clf), c.mask.hex) for c in given))
+        found = jobs.need(key, "Answering", partial(_many_answers, lines, paired, given))
+        if found is None:
+            return
+        _complain([*wrong, *found.wrong])
+        for remark in found.remarks:
+            st.info(plain(remark))
+        header, rows, changed = many_rows(lines, paired, given, found.values, clf.labels, clf.answer.told)
+        answered = sum(not any(np.isnan(p[i]).any() for p in found.values) for i in range(len(lines)))
+        said = (
+            f"{changed} of {answered} answers change{'s' if changed == 1 else ''}."
+            if len(given) > 1 and len(clf.labels) > 1
+            else ""
+        )
+        show.table(Table("compare_many", header, rows, said))
+
+
+def _complain(wrong: Sequence[str]) -> None:
+    for text in wrong[:3]:
+        st.warning(plain(text))
+    if len(wrong) > 3:
+        st.caption("1 more line cannot be used." if len(wrong) == 4 else f"{len(wrong) - 3} more lines cannot be used.")
+
+
+def _many_answers(
+    lines: Lines, paired: bool, given: Sequence[Column], progress: jobs.Progress, cancel: jobs.Cancel
+) -> Answers:
+    """Every column's answers, a few lines at a time so that *Stop* works."""
+    out: list[np.ndarray] = []
+    wrong: dict[int, str] = {}
+    both, numbers = list(lines.values()), list(lines)
+    for at, column in enumerate(given):
+        values = np.full((len(lines), max(1, len(column.clf.labels))), np.nan)
+        for i in range(0, len(lines), 32):
+            stop_if(cancel)
+            part = range(i, min(i + 32, len(lines)))
+            try:
+                values[part] = _many_answer(column, [both[k] for k in part], paired)
+            except UserError:  # one of the lines is wrong: ask one by one
+                for k in part:
+                    try:
+                        values[k] = _many_answer(column, [both[k]], paired)[0]
+                    except UserError as reason:
+                        wrong.setdefault(k, f"Line {numbers[k]}: {on_page(reason)}")
+            progress(at * len(lines) + part[-1] + 1, len(given) * len(lines))
+        out.append(values)
+    said = texts.remarks_on_many(given[0].clf, lines, paired)
+    return Answers(out, tuple(wrong[k] for k in sorted(wrong)), tuple(said))
+
+
+def _many_answer(column: Column, lines: Sequence[tuple[str, str]], paired: bool) -> np.ndarray:
+    pairs = [b for _, b in lines] if paired else None
+    return answer(column.clf, [a for a, _ in lines], pairs, column.mask)
+
+
+def read_text(content: bytes) -> str | None:
+    """The text of a file, or None if it is not text."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):  # as spreadsheets write "Unicode text"
+        return content.decode("utf-16", "replace")
+    return None if b"\0" in content else content.decode("utf-8-sig", "replace")
+
+
+def read_lines(raw: str, paired: bool) -> tuple[dict[int, tuple[str, str]], list[str]]:
+    """Texts, or pairs split at a tab or a bar, and one complaint per line that cannot be read."""
+    out: dict[int, tuple[str, str]] = {}
+    wrong: list[str] = []
+    for i, line in enumerate(LINE_END.split(raw), 1):
+        if not line.strip():
+            continue
+        if len(out) == MOST_LINES:
+            wrong.append(f"Only the first {MOST_LINES} texts are used.")
+            break
+        parts = [p.strip() for p in line.replace("\t", "|").split("|")]
+        if not paired and "\t" in line.strip():
+            wrong.append(f"Line {i} has a tab, as between two texts; this task takes one text per line.")
+        elif not paired:
+            out[i] = (line.strip(), "")
+        elif len(parts) == 2 and all(parts):
+            out[i] = (parts[0], parts[1])
+        else:
+            wrong.append(f"Line {i} is not a pair: write the two texts with a tab or | between them.")
+    return out, wrong
+
+
+def many_rows(
+    lines: Lines,
+    paired: bool,
+    given: Sequence[Column],
+    found: Sequence[np.ndarray],
+    labels: Sequence[str],
+    told: Told = ONE_CLASS.told,
+) -> tuple[list[str], list[list[object]], int]:
+    """The header, one row per text, and how many answers change.
+
+    A row has every column's answer and, beside others, what changed against the first column.
+    """
+    header = ["line", "text", *(["pair"] if paired else []), *(c.name for c in given), "change"]
+    rows: list[list[object]] = []
+    changed = 0
+    for i, (number, (a, b)) in enumerate(lines.items()):
+        texts = [number, a, *([b] if paired else [])]
+        if found[0].shape[1] == 1:
+            numbers = [float(f[i, 0]) for f in found]
+            rows.append([*texts, *numbers, numbers[-1] - numbers[0]])
+            continue
+        said = [f[i] for f in found]
+        if any(np.isnan(p).any() for p in said):
+            rows.append([*texts, *("–" for _ in said), "not answered"])
+            continue
+        named = [told(p, labels) for p in said]
+        best = [", ".join(name for name, _ in one) for one in named]
+        cells = [", ".join(f"{name} {share:.2f}" for name, share in one) for one in named]
+        other = [x for x in best[1:] if x != best[0]]
+        changed += bool(other)
+        rows.append([*texts, *cells, f"{best[0]} → {other[0]}" if other else "same"])
+    if len(given) == 1:  # nothing to compare with
+        return header[:-1], [row[:-1] for row in rows], 0
+    return header, rows, changed
+
+
+# ---- one text
+
+__all__ = ["columns", "section"]
+
+ACROSS = 4  # answers in one row
+
+
+def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]) -> None:
+    """Everything about one text, then several texts at once."""
+    controls = not state.view().present
+    if shown.empty:
+        st.info(texts.EMPTY, icon=":material/edit:")
+        if controls:
+            many_texts(clf, data, given)
+        return
+    try:
+        found = answers(shown, given)
+    except UserError as wrong:
+        refused(wrong, "warning")
+    else:
+        for remark in texts.remarks(clf, shown):
+            st.info(plain(remark))
+        if not shown.own and (said := loaders.mismatch(clf, data)):
+            st.info(plain(f"The example's label does not apply to this model. {said}"))
+        if state.mask(clf.present).off and clf.answer.decides:
+            off = [h for h in given[1].mask.off if h not in clf.present.off]
+            names = heads_named(off, loaders.rows_of(clf))
+            show.finding(answer_change(clf.labels, names, found[0].tolist(), found[1].tolist()))
+        verdicts(clf, given, found)
+        if state.mask(clf.present).off:
+            which_head(clf, shown, found)
+        elif len(given) == 1:
+            offer_mask(clf.present, shown.slice)
+        tokens(clf, shown, given)
+        if state.mask(clf.present).off and _wanted(
+            "shift", "Where attention moved", "Shows where each head looks elsewhere under the mask"
+        ):
+            shift(clf, shown)
+    if controls:
+        many_texts(clf, data, given)
+
+
+def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarray]) -> None:
+    """The answer of each column with its change marked, and the probabilities as bars."""
+    first, named = found[0], clf.answer.told(found[0], clf.labels)[0][0] != ""
+    for at, (column, values) in enumerate(zip(given, found, strict=True)):
+        if at % ACROSS == 0:
+            boxes = st.columns(min(ACROSS, len(given)))
+        with boxes[at % ACROSS], st.container(border=True, gap="xsmall", height="stretch"):
+            st.caption(plain(column.name))
+            if not named:
+                st.markdown(f"### {numbers.number(float(values[0]))}")
+                st.caption(f"{numbers.signed(float(values[0] - first[0]))} against the full model")
+                continue
+            now, was = (clf.answer.told(one, clf.labels) for one in (values, first))
+            st.markdown(f"### {plain(', '.join(f'{name} {share:.3f}' for name, share in now))}")
+            if dict(now).keys() != dict(was).keys():
+                st.markdown(f":orange[**← changed** from {plain(', '.join(name for name, _ in was))}]")
+            elif column is not given[0]:
+                st.caption(same_answer(max((a - b for (_, a), (_, b) in zip(now, was, strict=True)), key=abs)))
+            unsure = doubt(list(values), before=None if column is given[0] else list(first))
+            if clf.answer.decides and unsure:
+                st.caption(plain(unsure))
+    if named:
+        show.figure(
+            probabilities(
+                [(c.name, [float(v) for v in values]) for c, values in zip(given, found, strict=True)], clf.labels
+            ),
+            "compare_bars",
+            "The probability that each model gives to each class for this text.",
+            formula=clf.answer.formula,
+        )
+
+
+def same_answer(change: float) -> str:
+    """How far the probability of an unchanged answer moved."""
+    if not change:
+        return "same answer, same probability"
+    if abs(change) < 0.0005:
+        return f"same answer, less than 0.1 points {'more' if change > 0 else 'less'} likely"
+    return f"same answer, probability {numbers.points(change, 100)} points"
+
+
+def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
+    """How much each token speaks for the answer, in every column, on one colour scale."""
+    if not clf.answer.explains or not _wanted("tokens", "Token attributions", "Which words speak for the answer"):
+        return
+    texts = (shown.text, shown.pair)
+    found = []
+    for column in given:
+        key = (*loaders.identity(column.clf), "tokens", *texts, column.mask.hex)
+        one = jobs.need(key, f"Attributing tokens: {column.name}", partial(_tokens, column, shown))
+        if one is None:
+            return
+        found.append(one)
+    rows = [(c.name, one.target_label, one.values) for c, one in zip(given, found, strict=True)]
+    show.figure(
+        charts_maps.token_rows(rows, found[0].tokens),
+        "compare_tokens",
+        "How much each token speaks for (blue) or against (orange) each model's own answer, on one colour scale.",
+        formula=r"(x - x') \cdot \int_0^1 \nabla F(x' + a(x - x'))\,da",
+        source="Integrated gradients on the word embeddings, from padding to the input (Captum).",
+        wide="40" if len(found[0].tokens) <= 24 else "64",
+    )
+
+
+def _wanted(name: str, label: str, help: str) -> bool:
+    """Whether the reader wants this part; a presentation hides the switch."""
+    view = state.view()
+    return bool(getattr(view, name)) if view.present else state.tick(name, label, help=help)
+
+
+def _tokens(column: Column, shown: Text, progress: jobs.Progress, cancel: jobs.Cancel) -> TokenAttributions:
+    mask = column.mask if column.mask.off else None
+    return headviz.token_attributions(column.clf, shown.text, shown.pair, mask=mask)

@@ -1,0 +1,605 @@
+"""The parts of the One head page: one example's maps, those of many heads, and the head's part in the answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import streamlit as st
+
+import headviz
+
+from ...answers import ANSWERS
+from ...attribution.arcs import PARTS, positions, strongest
+from ...attribution.rules import RULES, order_kept
+from ...display import numbers
+from ...display.figures import maps as charts_maps
+from ...display.figures import parts as charts_parts
+from ...display.numbers import number, signed
+from ...display.recipes import Code, call, command
+from ...display.sentences import doubt
+from ...display.table import Column, Table
+from ...heads import HeadId, HeadMask, highest
+from ...ties import ordered
+from ..parts import abilities, measure, scoring
+from ..parts.texts import Text
+from ..shell import jobs, loaders, recipes, show, state
+from ..shell.messages import plain
+from ..shell.view import LIMITS, View
+from ..widgets.grid import Look
+from ..widgets.maps import ORDERS, SCALES, Panel, linked_maps
+
+if TYPE_CHECKING:
+    from ...attribution.contributions import Contributions
+    from ...attribution.maps import Maps
+    from ...models.classifier import Classifier
+
+# ---- many heads at once
+
+MOST = 24  # maps in one picture
+PATTERNS = (
+    "the token before",
+    "the token after",
+    "itself",
+    "the same word elsewhere",
+    "[SEP]",
+    "[CLS]",
+    "the other sentence",
+)
+ORDER, ABILITY = "cost or chosen score", "heads that carry an ability"
+TITLE = 22  # characters that fit above a map
+SHARE = "the number is that share of its attention, mean over the words"
+SCORE = "the number is that score"
+
+
+def looks_at(found: Maps, pattern: str) -> np.ndarray:
+    """[L, H] the share of attention that goes where the pattern says, mean over the words of the text."""
+    tokens, types, special = list(found.tokens), np.array(found.types), np.array(found.special, dtype=bool)
+    place = np.arange(len(tokens))
+    where = {
+        "the token before": place[None, :] == place[:, None] - 1,
+        "the token after": place[None, :] == place[:, None] + 1,
+        "itself": place[None, :] == place[:, None],
+        "the same word elsewhere": same_words(tokens) & (place[None, :] != place[:, None]),
+        "[SEP]": np.tile(special & (place > 0), (len(tokens), 1)),
+        "[CLS]": np.tile(place == 0, (len(tokens), 1)),
+        "the other sentence": types[None, :] != types[:, None],
+    }[pattern]
+    return _share(found, where, ~special)
+
+
+def looks_at_word(found: Maps, word: str) -> np.ndarray:
+    """[L, H] the share of attention that goes to a word of the text; 0 everywhere if the text does not have it."""
+    wanted = word.casefold().split()
+    at = np.array([t.casefold().removeprefix("##") in wanted for t in found.tokens])
+    return _share(found, np.tile(at, (len(at), 1)), ~np.array(found.special, dtype=bool))
+
+
+def same_words(tokens: Sequence[str]) -> np.ndarray:
+    names = np.array([t.casefold() for t in tokens])
+    equal: np.ndarray = names[None, :] == names[:, None]
+    return equal
+
+
+def _share(found: Maps, where: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    kept = found.attention[:, :, queries if queries.any() else slice(None)]
+    rows = where[queries] if queries.any() else where
+    values: np.ndarray = (kept * rows).sum(axis=-1).mean(axis=-1)
+    return values
+
+
+def gallery(found: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence[int], present: bool) -> None:
+    """The controls and the picture; a presentation shows the picture alone."""
+    word, by, all_heads, kind = "", PATTERNS[0], True, "attention"
+    if not present:
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+            word = st.text_input("Heads that look at", key="gallery_word", placeholder="a word, such as not", width=190)
+            orders = [*PATTERNS, ORDER, ABILITY]
+            by = st.selectbox("Sorted by", orders, key="gallery_by", width=230, disabled=bool(word.strip()))
+            only = st.segmented_control(
+                "Heads", ("all heads", "this layer"), default="all heads", required=True, key="gallery_heads"
+            )
+            kind = st.segmented_control(
+                "Maps", ("attention", "attribution"), default="attention", required=True, key="gallery_kind"
+            )
+            all_heads = only == "all heads"
+    values, said = _values(found, word.strip(), str(by))
+    known_heads = [h for h in highest(values) if all_heads or h.layer == chosen.layer]
+    heads, lacking = known_heads[:MOST], missing(found, word.strip())
+    if lacking or not heads:
+        st.info(plain(lacking or "No head has a value in this order. Choose another one."))
+        return
+    table = found.attention if kind == "attention" else found.attribution
+    maps = np.stack([table[h][np.ix_(rows, columns)] for h in heads])
+    known = abilities.looks(state.view()) | abilities.carried(state.view())  # an ability before where a head looks
+    names = [title(f"{h} {values[h]:.2f} {known.get(h, '').partition(' (')[0]}".strip()) for h in heads]
+    at = heads.index(chosen) if chosen in heads else None
+    show.figure(
+        charts_maps.layer(maps, names, kind, kind == "attribution", at),
+        f"gallery_{kind}",
+        f"The {kind} of {how_many(len(heads), len(known_heads))} on one colour scale, {said}.",
+        wide="48",
+    )
+
+
+def how_many(shown: int, known: int) -> str:
+    return f"{shown} of {known} heads" if shown < known else "the one head" if known == 1 else f"all {known} heads"
+
+
+def title(text: str) -> str:
+    """What fits above a map."""
+    return text if len(text) <= TITLE else text[: TITLE - 1].rstrip() + "…"
+
+
+def missing(found: Maps, word: str) -> str:
+    """What is said of a word that is no token of the text; empty for others."""
+    wanted = word.casefold().split()
+    if not wanted or any(t.casefold().removeprefix("##") in wanted for t in found.tokens):
+        return ""
+    return f"This text has no token “{word[:30]}”. Search for one of: {', '.join(dict.fromkeys(found.tokens))}."
+
+
+def _values(found: Maps, word: str, by: str) -> tuple[np.ndarray, str]:
+    """What the heads are sorted by, and its words in the caption."""
+    if word:
+        return looks_at_word(found, word), f"those first that look most at “{word[:30]}”; {SHARE}"
+    table = scoring.ordering(state.view())
+    unknown = np.full(found.attention.shape[:2], np.nan)
+    if by in PATTERNS:
+        return looks_at(found, by), f"those first that look most at {by}; {SHARE}"
+    if table is None:
+        return unknown, ""
+    if by == ORDER:
+        return table.values, f"the highest by {table.score} first; {SCORE}"
+    for head in abilities.carried(state.view()):
+        unknown[head] = table.values[head]
+    return unknown, f"only heads that carry an ability, the highest by {table.score} first; {SCORE}"
+
+
+# ---- one head's part in the answer
+
+SOURCE = (
+    "Neuron conductance of the attention map: word embeddings go from padding to the input, F is the logit of the "
+    "target class. Rows are queries, columns keys. “Integrated Gradients for Structured Pruning on BERT”, §5.2.1."
+)
+COEFFICIENTS = {
+    "spearman": "Agreement of the two orders. Sensitive to the many connections near zero, whose order is noise.",
+    "kendall": "Pairs in the same order minus pairs in the opposite order. As sensitive to those near zero.",
+    "pearson": "Linear agreement of the values. A few strong connections can decide it.",
+}
+STRONGEST, PART = 5, 0.01  # connections that the page's first sentence is about: so many, or this part of them
+MINOR = 0.1  # of an even share: a head with less hardly takes part
+POINTS = 400  # connections that are drawn one by one
+
+
+def sentence(found: Maps, chosen: HeadId) -> str:
+    """The page's first sentence. Where the head hardly moves the answer, it says that and nothing else."""
+    whole, _, share, even = weight(found, chosen)
+    if not whole and not share:
+        return verdict(chosen, found.attention[chosen], found.attribution[chosen])
+    moved = f"moves '{found.target_label}' by {signed(whole, 2)}"
+    parts = f"{_percent(share)} of all heads' attribution (an even share is {_percent(even)})"
+    if share < MINOR * even:
+        return f"{chosen} hardly takes part in this answer: it {moved} and carries {parts}."
+    told = verdict(chosen, found.attention[chosen], found.attribution[chosen])
+    return f"{told} In all its attribution {moved}, with {parts}."
+
+
+def weight(found: Maps, chosen: HeadId) -> tuple[float, float, float, float]:
+    """The sum of a head's attribution; its share of its layer's and of the model's sizes; and an even share."""
+    sizes = np.array([np.nansum(np.abs(layer), axis=(1, 2), dtype=float) for layer in found.attribution])
+    of = [float(sizes[chosen] / total) if total else 0.0 for total in (sizes[chosen.layer].sum(), sizes.sum())]
+    return float(found.attribution[chosen].sum(dtype=float)), of[0], of[1], 1 / max(1, len(found.mask.kept))
+
+
+def verdict(chosen: HeadId, attention: np.ndarray, attribution: np.ndarray) -> str:
+    """How much of a head's attribution lies on the connections that it attends to most."""
+    size, total = np.abs(attribution).ravel(), float(np.abs(attribution).sum())
+    if not total:
+        return f"{chosen} contributes nothing to this answer: its attribution is 0 everywhere."
+    k = min(max(STRONGEST, round(PART * size.size)), size.size)
+    share = float(size[np.argsort(-attention.ravel(), kind="stable")[:k]].sum()) / total
+    return (
+        f"The {k:,} connections that {chosen} attends to most carry {_percent(share)} of its attribution; "
+        f"{k:,} random ones would carry {_percent(k / size.size)}."
+    )
+
+
+def relation(found: Maps, chosen: HeadId) -> None:
+    """The scatter of attention against attribution, the head's weight, and the coefficients."""
+    a, b = found.attention[chosen].ravel(), found.attribution[chosen].ravel()
+    shown = points_drawn(a, b)
+    near = " and lie near zero" if b.any() else ""  # of a head that is off every attribution is zero
+    rest = "" if len(shown) == a.size else f" The other {a.size - len(shown):,} are weaker{near}."
+    left, right = st.columns([3, 1], gap="large")
+    with left:
+        width = len(found.tokens)
+        show.figure(
+            charts_maps.scatter(
+                a[shown],
+                b[shown],
+                [f"{found.tokens[i // width]} → {found.tokens[i % width]}" for i in shown],
+                "attention",
+                "attribution",
+            ),
+            "relation",
+            f"Each of the {len(shown):,} points is one connection of {chosen}, with its attention and its attribution."
+            + rest,
+            formula=r"\rho = \mathrm{Spearman}(A, \mathrm{Attr}(A))",
+            source=SOURCE,
+        )
+    with right:
+        whole, layer, model, _ = weight(found, chosen)
+        st.metric("Total attribution", plain(signed(whole, 2)))
+        st.caption(plain(f"By size {_percent(layer)} of its layer, {_percent(model)} of the model."))
+        for name, value in coefficients(found, chosen).items():
+            st.metric(plain(name.capitalize()), plain(coefficient(value)))
+            st.caption(plain(COEFFICIENTS[name]))
+
+
+def points_drawn(a: np.ndarray, b: np.ndarray, most: int = POINTS) -> np.ndarray:
+    """The places of the points to draw: all, or those that are the largest in either direction."""
+    if a.size <= most:
+        return np.arange(a.size)
+    far = [np.argsort(-np.abs(x), kind="stable")[: most // 2] for x in (a, b)]
+    return np.unique(np.concatenate(far))
+
+
+def coefficients(found: Maps, chosen: HeadId) -> dict[str, float]:
+    """How well attention and attribution of all connections agree, by coefficient."""
+    from ...scores.correlation import correlations
+
+    a, b = found.attention[chosen].ravel(), found.attribution[chosen].ravel()
+    return {name: float(values[0]) for name, values in correlations(a[None], b[None]).items()}
+
+
+def coefficient(r: float) -> str:
+    """A correlation with three decimals."""
+    return "–" if r != r else f"{r:+.3f}".replace("-", "−")
+
+
+def _percent(share: float) -> str:
+    return f"{number(100 * share, 2)} %"
+
+
+# ---- the maps
+
+FORMULA = r"\mathrm{Attr}(A)_{ij} = \int_0^1 \frac{\partial F}{\partial A_{ij}}\,\frac{dA_{ij}}{da}\,da"
+ATTENTION = r"A = \mathrm{softmax}(QK^\top/\sqrt{d})"
+
+
+def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | None:
+    """Attention and attribution of every head for this text, first with few steps; None while there are none."""
+    from ...attribution.integration import maps_bytes, peak_bytes
+
+    gold = view.target == "gold"
+    key = (
+        *loaders.identity(clf),
+        "maps",
+        shown.text,
+        shown.pair,
+        mask.hex,
+        view.target,
+        view.rule,
+        view.steps,
+        shown.label,
+    )
+
+    early = False  # show the maps of few steps, which are held while the finer ones are computed
+    if jobs.find(key) is None:
+        tokens = len(clf.encode([shown.text], None if shown.pair is None else [shown.pair])[0])
+        loaders.make_room(peak_bytes(clf, tokens), f"a text of {tokens} tokens")
+        early = loaders.fits(peak_bytes(clf, tokens) + maps_bytes(clf, tokens))
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Maps:
+        found: Maps = headviz.conductance(
+            clf,
+            shown.text,
+            shown.pair,
+            steps=view.steps or None,
+            rule=view.rule,
+            target=view.target,
+            label=None if not gold or isinstance(shown.label, float) else shown.label,
+            mask=mask if mask.off else None,
+            cancel=cancel,
+            progress=progress,
+            rough=partial(_offer, key) if early else None,
+        )
+        return found
+
+    return jobs.need_so_far(key, "Attributing all heads", work)
+
+
+def _offer(key: Hashable, rough: Maps) -> None:
+    """Show the maps of few steps to somebody who already waits."""
+    job = jobs.find(key)
+    if job is not None and time.monotonic() - job.began > jobs.PATIENCE:
+        jobs.offer(key, rough)
+
+
+def pick(present: HeadMask) -> HeadId:
+    """The head looked at: the selected one, else the first that is there."""
+    return state.head(present) or present.kept[0]
+
+
+def chooser(present: HeadMask, chosen: HeadId, values: object, name: str) -> None:
+    """A small grid to choose the head, and buttons with keys to step through all heads."""
+    kept = present.kept
+    at = kept.index(chosen) if chosen in kept else 0
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"### {plain(str(chosen))}", width="content")
+        for label, step, letter in (("Previous", -1, "k"), ("Next", 1, "j")):
+            other = kept[(at + step) % len(kept)]
+            st.button(plain(label), key=f"head_{letter}", on_click=state.select, args=(other,), shortcut=letter)
+    show.head_grid(
+        "head_choice",
+        present,
+        values,
+        mask=state.mask(present),
+        selected=chosen,
+        tips=abilities.look_tips(state.view(), present),
+        carries=abilities.carried(state.view()),
+        on_select=state.select,
+        look=Look(name=name, width=20, compact=True, file="headviz-heads"),
+    )
+
+
+def controls(clf: Classifier, shown: Text) -> None:
+    """Which connections, which class, how exactly."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        if shown.pair is not None:
+            state.switch("arrows", "Connections", PARTS)
+        targets = clf.answer.targets(clf.labels, shown.label is not None)
+        state.choose("target", "Class explained", targets, width=170)
+        with st.popover("More"):
+            state.choose("rule", "Integration rule", list(RULES))
+            state.number("steps", "Integration steps (0 = default)", *LIMITS["steps"])
+            state.number("mass", "Arcs: share of the map that they carry, %", 10, 100)
+        state.tick(
+            "special", "[CLS], [SEP]", help="Show the special tokens, at the edge. Hiding them changes no value."
+        )
+
+
+def headline(found: Maps, chosen: HeadId) -> None:
+    """This head in one sentence; then the model's answer, the class explained and the error."""
+    show.finding(sentence(found, chosen))
+    told, answer = ANSWERS[found.job].told(found.probabilities, found.labels), ANSWERS[found.job]
+    said = ", ".join(f"{name} {share:.2f}" if name else numbers.number(share) for name, share in told)
+    unsure = doubt(found.probabilities.tolist()) if answer.decides else ""
+    about = f"Prediction: {said}{f' ({unsure})' if unsure else ''}. Class explained: {found.target_label}."
+    error = found.error
+    exact = "no error estimate with this rule"
+    if error == error:
+        exact = f"estimated integration error {100 * error:.1f} %: {order_kept(error)}"
+    st.caption(plain(f"{about} {found.rule.capitalize()} rule, {found.steps} steps, {exact}."))
+    for text in found.notes[found.truncated :]:  # the first note of a cut text repeats what the page says
+        st.info(plain(text))
+    if chosen in found.mask.off:
+        off = f"{chosen} is switched off: its output does not reach the prediction, so its attribution is 0."
+        st.info(plain(off))
+
+
+def pictures(found: Maps, chosen: HeadId, view: View) -> None:
+    """Attention and attribution side by side, as maps and as arcs."""
+    part = view.arrows if view.arrows in PARTS and 1 in found.types else "all"
+    rows, columns = positions(found.types, found.special, part, view.special)
+    if not rows or not columns:
+        st.info("No connection is left to show. Show the special tokens, or choose other connections.")
+        return
+    queries, keys = [found.tokens[i] for i in rows], [found.tokens[i] for i in columns]
+    titles = {"maps": "Maps", "arcs": "Strongest connections", "layer": f"Layer {chosen.layer}", "gallery": "Gallery"}
+    kind = view.picture if view.picture in titles else "maps"
+    if not view.present:
+        kind = state.switch(
+            "picture", "Picture", list(titles), format_func=titles.__getitem__, label_visibility="collapsed"
+        )
+    if kind == "gallery":
+        gallery(found, chosen, rows, columns, view.present)
+        return
+    if kind == "maps":
+        _linked(found, chosen, view, rows, columns)
+        return
+    places = [st.container(), st.container()] if kind == "layer" else st.columns(2)
+    for place, name in zip(places, ("attention", "attribution"), strict=True):
+        signed = name == "attribution"
+        layer = getattr(found, name)[chosen.layer][:, rows][:, :, columns]
+        if kind == "arcs":
+            values = layer[chosen.head]
+            lines = strongest(values, view.mass / 100)
+            figure, wide = charts_maps.arcs(lines, queries, keys, signed=signed), ""
+            total = float(np.abs(np.nan_to_num(values)).sum())
+            held = 100 * sum(abs(line.value) for line in lines) / total if total else 0.0
+            many = "strongest connection" if len(lines) == 1 else f"{len(lines)} strongest connections"
+            caption = (
+                "Point at a token to see its connections alone. "
+                f"The {many}, from query to key: {held:.0f} % of the {name} shown."
+                + (" Blue speaks for the class, orange against it." if signed else "")
+            )
+            if not total:
+                caption = f"There is nothing to draw: the {name} is 0 everywhere."
+        else:
+            names = [str(HeadId(chosen.layer, h)) for h in range(found.mask.num_heads)]
+            figure, wide = charts_maps.layer(layer, names, name, signed, chosen.head), "40"
+            caption = (
+                f"The {name} of all heads of layer {chosen.layer} on one colour scale, logarithmic away from zero: "
+                "queries down, keys across." + (" Σ is the sum of all sizes." if signed else "")
+            )
+        with place:
+            st.subheader(plain(name.capitalize()))
+            formula = FORMULA if signed else ATTENTION
+            show.figure(figure, f"{kind}_{name}", caption, formula=formula, source=SOURCE, wide=wide)
+
+
+def _linked(found: Maps, chosen: HeadId, view: View, rows: list[int], columns: list[int]) -> None:
+    """Both maps of one head with one cross-hair; the special tokens stand at the edge."""
+    queries, keys = [found.tokens[i] for i in rows], [found.tokens[i] for i in columns]
+    panels = []
+    for name in ("attention", "attribution"):
+        values, signed = getattr(found, name)[chosen][rows][:, columns], name == "attribution"
+        caption = _caption(name, chosen, found, len(columns) < len(found.tokens))
+        panels.append(Panel(name, values, signed, caption))
+        show.report(
+            "figure", partial(charts_maps.matrix, values, queries, keys, name, signed=signed, root=True), caption
+        )
+    linked_maps(
+        "maps",
+        panels,
+        queries,
+        keys,
+        ([found.special[i] for i in rows], [found.special[i] for i in columns]),
+        label=str(chosen),
+        scale=view.scale if view.scale in SCALES else SCALES[0],
+        order=view.places if view.places in ORDERS else ORDERS[0],
+        on_look=lambda scale, order: state.update(scale=scale, places=order),
+    )
+    show.note(
+        "Queries down, keys across. Drag over a part to zoom in, double click for the whole; a click keeps a cell.",
+        formula=rf"{ATTENTION} \qquad {FORMULA}",
+        source=SOURCE,
+        saves=False,
+    )
+
+
+def _caption(name: str, chosen: HeadId, found: Maps, part: bool) -> str:
+    if name == "attention":
+        rest = "; some keys are hidden" if part else ""
+        return f"Where {chosen} looks. Each row is a query and sums to 1 over all keys{rest}."
+    return f"Which connections speak for (blue) or against (orange) '{found.target_label}'."
+
+
+def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[str, str]:
+    """The maps from the library and from the command line."""
+    mask = state.mask(clf.present)
+    changed: dict[str, Any] = {
+        name: value
+        for name, value, default in (
+            ("steps", view.steps, 0),
+            ("rule", view.rule, "richardson"),
+            ("target", view.target, "predicted"),
+        )
+        if value != default
+    }
+    words = changed | ({"label": shown.label} if view.target == "gold" else {})
+    filled, told = recipes.model_filled(view, measure.stand_in_of_model(mask))
+    lines = [recipes.HEADVIZ, recipes.load(view), *filled]
+    if mask.off:
+        lines.append(recipes.mask_of(mask))
+        words["mask"] = Code("mask")
+    texts = (shown.text,) if shown.pair is None else (shown.text, shown.pair)
+    place = f"[{chosen.layer}, {chosen.head}]"
+    lines.append(f"maps = {call('headviz.conductance', Code('clf'), *texts, **words)}")
+    lines.append(f"maps.attention{place}, maps.attribution{place}")
+    options = (
+        *recipes.model_options(view),
+        ("text", shown.text),
+        ("text-pair", shown.pair),
+        *changed.items(),
+        ("label", shown.label if view.target == "gold" else None),
+        *recipes.mask_options(mask),
+        *told,
+        ("out", "maps.npz"),
+    )
+    return "\n".join(lines), command("conductance", options)
+
+
+# ---- what it reads and writes
+
+DIRECT = r"s_c = \sum_h W_c\,W_O^h\,o_h + \sum_l W_c\,\mathrm{FF}_l + W_c\,x_0 + b_c"
+FROZEN = (
+    "Direct logit attribution: the scale of every layer norm and the slope of the read-out stay those of this text, so "
+    "the parts sum to the score."
+)
+SHOWN = 12  # heads in the table
+
+
+def writes(clf: Classifier, shown: Text, chosen: HeadId) -> None:
+    """The switch and, where it is on, both figures, the sentence and the table."""
+    if not state.tick("writes", "What it reads and writes", help="Takes one pass of the model for each layer"):
+        return
+
+    mask = state.mask(clf.present)
+    key = (*loaders.identity(clf), "contributions", shown.text, shown.pair, mask.hex)
+    found = jobs.need(
+        key,
+        "Taking the score apart",
+        lambda p, c: headviz.contributions(clf, shown.text, shown.pair, mask=mask, progress=p, cancel=c),
+    )
+    if found is None:
+        return
+    show.finding(contribution_sentence(found, chosen))
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        _whole(found)
+    with right:
+        _heads(found)
+    if chosen in found.mask.kept:
+        _reading(clf, shown, chosen, mask, found.predicted)
+
+
+def contribution_sentence(found: Contributions, chosen: HeadId) -> str:
+    """What this head adds itself, and what is lost without it."""
+    c, name = found.predicted, found.labels[found.predicted]
+    direct, lost = float(found.heads[(*chosen, c)]), float(found.ablation[(*chosen, c)])
+    if lost != lost:
+        if direct and direct == direct:
+            return f"{chosen} is off: what stands in its place adds {numbers.signed(direct)} to the score of {name}."
+        return f"{chosen} is off: it adds nothing to the score of {name}."
+    rank = 1 + int((np.abs(found.heads[:, :, c]) > abs(direct)).sum())
+    of = int(np.isfinite(found.heads[:, :, c]).sum())
+    change = f"{'falls' if lost > 0 else 'rises'} by {numbers.number(abs(lost))}" if lost else "stays as it is"
+    return (
+        f"{chosen} itself adds {numbers.signed(direct)} to the score of {name} (number {rank} of {of} by size); "
+        f"without it the score {change}. The difference, {numbers.signed(lost - direct)}, goes through what comes "
+        "after it. Attribution, above, adds up the way from padding to this text and may have another sign: what a "
+        "head did on the way is not what is lost without it at the end."
+    )
+
+
+def _whole(found: Contributions) -> None:
+    from ...attribution.contributions import waterfall
+
+    name = found.labels[found.predicted]
+    show.figure(
+        charts_parts.waterfall(waterfall(found), f"score of {name}"),
+        "score_waterfall",
+        f"Every part of the score of {name}, heads summed over each layer. They sum to the score.",
+        formula=DIRECT,
+        source=FROZEN,
+    )
+
+
+def _heads(found: Contributions) -> None:
+    c = found.predicted
+    order = ordered(-np.abs(found.heads[:, :, c]), found.mask.kept, seed=0)[:SHOWN]
+    columns = (
+        Column("head", value=lambda h: h),
+        Column("adds itself", value=lambda h: float(found.heads[(*h, c)])),
+        Column("lost without it", value=lambda h: float(found.ablation[(*h, c)])),
+    )
+    caption = f"The {len(order)} heads that add most to the score of {found.labels[c]}, for or against it."
+    show.table(Table.of("head_contributions", columns, order, caption=caption))
+
+
+def _reading(clf: Classifier, shown: Text, chosen: HeadId, mask: HeadMask, target: int) -> None:
+    one = headviz.head_reading(clf, shown.text, shown.pair, chosen, mask=mask)
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.subheader("What it matches (QK)")
+        show.figure(
+            charts_maps.matrix(one.match, one.tokens, one.tokens, "match", signed=True),
+            "head_match",
+            f"How well each query of {chosen} fits each key, before the softmax; words and positions together.",
+            formula=r"q_i \cdot k_j / \sqrt{d}",
+        )
+    with right:
+        st.subheader("What it writes (OV)")
+        show.figure(
+            charts_parts.token_bars(one.scores[:, target].tolist(), one.tokens, f"adds to {one.labels[target]}"),
+            "head_writes",
+            f"What {chosen} adds directly to the score of {one.labels[target]}, by the word that [CLS] reads.",
+            formula=r"p_{0j}\,W_c\,W_O\,v_j",
+            source=FROZEN,
+        )

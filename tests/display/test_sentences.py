@@ -1,0 +1,77 @@
+"""What masking and pruning cost, in words: the same for the terminal, pages, reports and notebooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headviz.answers.one_class import ClassAnswers
+from headviz.commands import evaluate
+from headviz.display.sentences import answer_change, change_of, doubt, heads_named, mask_cost
+from headviz.heads import HeadMask
+from headviz.notebook.display import text
+
+LABELS = ("yes", "maybe", "no")
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ((0.34, 0.33, 0.33), "the model no longer knows: no 0.90 goes to yes 0.34, near chance (0.33 each)"),
+        ((0.33, 0.33, 0.34), "the model no longer knows: no falls from 0.90 to 0.34, near chance (0.33 each)"),
+        ((0.80, 0.10, 0.10), "the answer changes: no 0.90 becomes yes 0.80"),
+        ((0.05, 0.054, 0.896), "the answer stays no (0.900 → 0.896)"),
+    ],
+)
+def test_a_flip_is_told_from_an_answer_that_is_lost(after: tuple[float, ...], said: str) -> None:
+    assert answer_change(LABELS, "L4·H10", (0.05, 0.05, 0.90), after) == f"Without L4·H10 {said}."
+
+
+def test_few_heads_are_named_and_many_counted() -> None:
+    full = HeadMask.full(12, 12)
+    assert heads_named(full.without([(4, 10), (0, 1)]).off) == "L0·H1 and L4·H10"
+    assert heads_named(full.without_random(9).off) == "9 heads"
+
+
+@pytest.mark.parametrize(
+    ("values", "before", "said"),
+    [
+        ([0.9, 0.06, 0.04], None, ""),
+        ([0.49, 0.41, 0.10], None, "uncertain: no class reaches one half"),
+        ([0.40, 0.35, 0.25], None, "near chance (0.33 each): the model does not know"),
+        ([0.40, 0.35, 0.25], [0.9, 0.06, 0.04], "near chance (0.33 each): the model no longer knows"),
+        ([0.40, 0.35, 0.25], [0.45, 0.35, 0.2], "near chance (0.33 each): the model does not know"),
+        ([0.55, 0.45], None, "near chance (0.50 each): the model does not know"),
+        ([0.65, 0.35], None, ""),
+    ],
+)
+def test_an_unsure_answer_is_called_unsure(values: list[float], before: list[float] | None, said: str) -> None:
+    assert doubt(values, before=before) == said
+
+
+def test_the_terminal_and_a_notebook_say_what_the_page_says() -> None:
+    gold = np.arange(400) % 2
+    now = gold.copy()
+    now[:40] = 1 - now[:40]
+    found = ClassAnswers(gold, gold, 2).compare(
+        now, ["accuracy"], ["late" if i >= 200 else "early" for i in range(400)]
+    )
+    change = change_of(found.primary)
+    assert change.startswith("−10.0 points [")
+    assert change.endswith(": a clear loss")
+    sentence = mask_cost(found.primary, found.slices, "L0·H1")
+    assert sentence.startswith("Without L0·H1: early 1.000 → 0.800 (chance 0.50); no other slice changes")
+    assert sentence.endswith(f": {change}.")
+    assert f"accuracy changes by {change}." in text(found)
+    result: dict[str, Any] = {"task": "demo", "split": "dev", "n": 400, "origin": "", "metrics": {}, "constant": {}}
+    result |= {
+        "predicted": None,
+        "mask": "2",
+        "heads_off": ["0.1"],
+        "seconds": 0.0,
+        "undefined": {},
+        "ablation": "zero",
+    }
+    assert sentence in evaluate.show(result | {"comparison": found.to_dict()})
