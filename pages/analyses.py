@@ -3,6 +3,7 @@
 import streamlit as st
 
 from headviz.analyses.catalogue import ANALYSES
+from headviz.tasks import TASKS
 from headviz.ui.pages import analyses
 from headviz.ui.shell import frame, loaders, state
 
@@ -19,7 +20,7 @@ loaders.check(clf, data)
 analyses.section(name, clf, data)
 if frame.controls():
     analyses.elsewhere(others)
-    if loaders.shape(view).labels:
+    if loaders.shape(view).labels and "demo-translation" in TASKS:
         st.button(
             "Analyses of the translation demo",
             key="translation_demo",

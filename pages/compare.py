@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from headviz.ui.pages.compare import answers, explanations, patching, recipe, translations
+from headviz import plugins
+from headviz.ui.pages.compare import answers, explanations, patching, recipe
 from headviz.ui.parts import measure, story, texts
 from headviz.ui.shell import frame, loaders, state
 from headviz.ui.shell.messages import plain
@@ -19,8 +20,8 @@ else:
     shown = texts.current(view, data)
 if not (frame.controls() or shown.empty):
     st.markdown(f"**{plain(shown.text)}**  \n{plain(shown.pair or '')}")
-classifies = bool(loaders.shape(view).labels)
-if classifies:
+own = clf.answer.own.get("compare")
+if own is None:
     answered, patched, explained = state.tabs(["Answers", "Patching", "Explanations"], "compare_tabs")
     with answered:
         if answered.open:
@@ -33,10 +34,6 @@ if classifies:
     with explained:
         if explained.open:
             explanations.section(clf, shown)
-elif shown.empty:
-    texts.about_veshan(view)
-    st.info(texts.EMPTY, icon=":material/edit:")
+    frame.recipe(*recipe.recipe(state.view(), clf, shown))
 else:
-    texts.about_veshan(view)
-    translations.section(clf, shown)
-frame.recipe(*(recipe if classifies else translations).recipe(state.view(), clf, shown))
+    frame.recipe(*plugins.function(own)(view, clf, shown))

@@ -33,7 +33,7 @@ from headviz.extras.distillation.plan import DistillationPlan
 from headviz.extras.distillation.recurrent import RnnTranslating
 from headviz.extras.distillation.students import train
 from headviz.extras.distillation.teacher_updates import teacher_updates
-from headviz.models.recurrent import RnnTranslator
+from headviz.extras.translation.recurrent import RnnTranslator
 from study.plot import Curve, Panel, draw
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -38,18 +38,14 @@ UI = (
 TOP = set("heads options ties attention results errors progress cli plugins transformers4 __init__ __main__".split())
 # who may know the demo by name: the tables of models and of tasks
 KNOWS_DEMO = set("models.loading tasks.catalogue tasks.loading commands ui demo analyses.orders analyses.board".split())
-KNOWS_DEMO.add("")
+KNOWS_DEMO |= {"", "extras.translation.demo"}
 PICKLES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 UNSAFE = ("torch.load(", "allow_pickle=True", "weights_only=False", "trust_remote_code=True")
 INNER = re.compile(
     r"\bencoder\.layer\b|\battention\.self\b|\boutput\.dense\b|\btransformer\.layer\b|\b[qkv]_lin\b|\bWqkv\b|albert_layer"
 )
 
-# Where something outside models/, answers/ and extras/ may ask of which kind a model or a task is, how often, why.
-KIND_CHECKS = {
-    "commands.info": (1, "a recurrent model has sizes in place of layers and heads"),
-    "evaluation.translation": (1, "a recurrent model translates without a mask"),
-}
+# Nothing outside models/, answers/ and extras/ may ask of which kind a model or a task is.
 MODEL_CLASSES = {"Classifier", "Translator", "RnnTranslator", "TransformerModel", "Evaluator", "TranslationEvaluator"}
 # what a model is called where it is asked for its classes; other things have classes, too
 MODEL_NAMES = {"clf", "model", "base", "full", "small", "teacher", "student"}
@@ -353,7 +349,7 @@ def kind_checks(text: str) -> Iterator[int]:
             return
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             is_model = node.func.id in ("isinstance", "issubclass") and words(node.args[1]) & MODEL_CLASSES
-            if is_model or node.func.id == "is_rnn":
+            if is_model:
                 yield node.lineno
         elif (isinstance(node, ast.Attribute) and node.attr in KIND_FLAGS) or (
             isinstance(node, ast.Compare) and any(words(side) & KINDS for side in (node.left, *node.comparators))
@@ -366,11 +362,11 @@ def kind_checks(text: str) -> Iterator[int]:
     yield from walk(parsed(text))
 
 
-def test_few_places_ask_for_the_kind_of_a_model() -> None:
+def test_no_place_asks_for_the_kind_of_a_model() -> None:
     texts = {name: text for name, text in TEXTS.items() if top(name) not in ("models", "answers", "extras")}
     texts |= {f"pages/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "pages").glob("*.py")}
     found = {name: lines for name, text in texts.items() if (lines := list(kind_checks(text)))}
-    assert not {name: lines for name, lines in found.items() if len(lines) > KIND_CHECKS.get(name, (0, ""))[0]}
+    assert not found
 
 
 def test_no_pickle() -> None:
@@ -402,8 +398,8 @@ def late():
     assert "analyses.roles" in named("analyses.catalogue")
     made = {"a": ["b"], "b": ["c"], "c": ["a", "d"], "d": ["e"], "e": [], "f": ["g"], "g": ["f"]}
     assert circles({k: dict.fromkeys(v, 1) for k, v in made.items()}) == [{"a", "b", "c"}, {"f", "g"}]
-    asks = "if isinstance(a, Translator) or b.kind == TRANSLATION or c.is_translation: is_rnn(d) and 'translation' in e"
-    assert len(list(kind_checks(asks))) == 5
+    asks = "if isinstance(a, Translator) or b.kind == TRANSLATION or c.is_translation: 'translation' in e"
+    assert len(list(kind_checks(asks))) == 4
     asks = "if clf.classes is None or not a.base.classes: x = 1 if teacher.classes else [k for k in y if clf.classes]"
     assert len(list(kind_checks(asks))) == 4
     assert not list(kind_checks("if walk.classes is None: x = clf.classes or ()"))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import headviz
 from headviz import plugins
 from headviz.extras import ROOMS
 from support.loaded import loaded_by
@@ -21,6 +22,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # room -> Python that asks for what it brings: each line is refused with a sentence that names the room
 ASKED = {
+    "translation": """
+        headviz.Translator
+        headviz.translate
+        headviz.load("demo-translation")
+        headviz.load(rnn)
+        headviz.load_task("demo-translation")
+        main_refused(["stacks", "--model", "demo"])
+    """,
     "distillation": """
         main_refused(["distill", "--model", "demo"])
         headviz.distil
@@ -44,10 +53,14 @@ ASKED = {
 # fast tests of the rest
 REST = ("tests/test_heads.py", "tests/test_errors.py", "tests/runs/test_states.py", "tests/runs/test_registry.py")
 HELPERS = """
-import pkgutil, sys, warnings
+import pkgutil, sys, tempfile, warnings
+from pathlib import Path
 from importlib import import_module
 import headviz
 from headviz.cli import main
+
+rnn = Path(tempfile.mkdtemp())
+(rnn / "rnn.json").write_text("{}")
 
 def main_refused(words):
     import contextlib, io
@@ -67,8 +80,13 @@ def test_a_room_declares_what_the_list_of_rooms_names(room: str) -> None:
         for group, table in plugins.TABLES.items()
         if hasattr(module, table.declared)
     }
+    if hasattr(module, "NAMES"):
+        declared["names"] = list(module.NAMES)
     assert declared == {group: list(names) for group, names in ROOMS[room].items()}
     for group, names in declared.items():
+        if group == "names":
+            assert set(names) <= set(headviz.__all__)
+            continue
         assert set(names) <= set(plugins.TABLES[group].entries())
 
 
@@ -84,9 +102,12 @@ def test_without_a_room_the_rest_works_and_says_what_is_missing(room: str, tmp_p
     )
     shutil.rmtree(tmp_path / "headviz/extras" / room)
     asked = [line.strip() for line in ASKED[room].strip().splitlines()]
+    brought = ROOMS[room].get("names", ())
     code = (
         HELPERS
+        + f"BROUGHT = {brought!r}\n"
         + """
+assert not set(BROUGHT) & set(headviz.__all__)
 for found in pkgutil.walk_packages(headviz.__path__, "headviz."):
     if not found.name.endswith("__main__"):
         import_module(found.name)

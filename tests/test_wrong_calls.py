@@ -14,10 +14,10 @@ import torch
 import headviz
 from headviz.errors import UserError
 from headviz.evaluation.evaluator_options import EvaluatorOptions
-from headviz.evaluation.translation import TranslationOptions
 from headviz.extras.scores.options import ShapleyOptions
+from headviz.extras.translation.evaluation import TranslationOptions
+from headviz.extras.translation.recurrent_network import RnnConfig
 from headviz.heads import HeadId, HeadMask
-from headviz.models.recurrent_network import RnnConfig
 from headviz.pruning import FinetuneOptions
 from headviz.scores.options import TaylorOptions
 from headviz.tasks import Dataset

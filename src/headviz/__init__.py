@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import plugins
 from .errors import UserError
 from .heads import HeadId, HeadMask, HeadScores
 from .models.opening import register_with_transformers
@@ -19,8 +20,6 @@ __version__ = "0.2.0.dev0"
 _MODULES = {
     "models.base": "Model",
     "models.classifier": "Classifier",
-    "models.translator": "Translator",
-    "models.recurrent": "RnnTranslator",
     "models.loading": "load wrap",
     "models.in_place": "masked prune_heads",
     "pruning.export": "Exported export",
@@ -34,7 +33,6 @@ _MODULES = {
     "evaluation.mask_evaluator": "MaskEvaluator",
     "evaluation.paired": "Paired paired",
     "evaluation.plain": "Evaluation",
-    "evaluation.translation": "TranslationEvaluation TranslationEvaluator translate",
     "attribution.attattr": "attattr",
     "attribution.conductance": "conductance",
     "attribution.contributions": "contributions",
@@ -58,14 +56,10 @@ _MODULES = {
     "analyses.grading": "grade",
     "analyses.roles": "roles",
     "analyses.speed": "speed",
-    "analyses.stacks": "stack_report",
     "demo": "demo_folder",
     "demo.minimal_pairs": "minimal_pairs",
-    "extras.distillation.job": "distil",
-    "extras.distillation.plan": "DistillationPlan",
     "pruning.faster.faster": "prune_faster",
     "pruning.plan": "PruningPlan",
-    "extras.tickets.transfer_spec": "transfer",
     "runs.prepare": "prepare",
     "progress": "progress_bar",
     "notebook.board": "show",
@@ -75,7 +69,7 @@ register_with_transformers()
 
 _LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}
 
-__all__ = ["HeadId", "HeadMask", "HeadScores", "UserError", "__version__", *_LAZY]
+__all__ = ["HeadId", "HeadMask", "HeadScores", "UserError", "__version__", *_LAZY, *plugins.public_names()]
 
 if TYPE_CHECKING:
     from .analyses.ablation import Ablation as Ablation
@@ -91,7 +85,6 @@ if TYPE_CHECKING:
     from .analyses.redundant import redundant as redundant
     from .analyses.roles import roles as roles
     from .analyses.speed import speed as speed
-    from .analyses.stacks import stack_report as stack_report
     from .answers.comparison import Comparison as Comparison
     from .answers.comparison import Delta as Delta
     from .attribution.attattr import attattr as attattr
@@ -116,20 +109,21 @@ if TYPE_CHECKING:
     from .evaluation.paired import paired as paired
     from .evaluation.plain import Evaluation as Evaluation
     from .evaluation.stand_ins import standing_in as standing_in
-    from .evaluation.translation import TranslationEvaluation as TranslationEvaluation
-    from .evaluation.translation import TranslationEvaluator as TranslationEvaluator
-    from .evaluation.translation import translate as translate
     from .extras.distillation.job import distil as distil
     from .extras.distillation.plan import DistillationPlan as DistillationPlan
     from .extras.tickets.transfer_spec import transfer as transfer
+    from .extras.translation.evaluation import TranslationEvaluation as TranslationEvaluation
+    from .extras.translation.evaluation import TranslationEvaluator as TranslationEvaluator
+    from .extras.translation.evaluation import translate as translate
+    from .extras.translation.recurrent import RnnTranslator as RnnTranslator
+    from .extras.translation.stacks import stack_report as stack_report
+    from .extras.translation.translator import Translator as Translator
     from .models.base import Model as Model
     from .models.classifier import Classifier as Classifier
     from .models.in_place import masked as masked
     from .models.in_place import prune_heads as prune_heads
     from .models.loading import load as load
     from .models.loading import wrap as wrap
-    from .models.recurrent import RnnTranslator as RnnTranslator
-    from .models.translator import Translator as Translator
     from .notebook.board import show as show
     from .progress import progress_bar as progress_bar
     from .pruning.export import Exported as Exported
@@ -161,16 +155,8 @@ shown_by(html=_display("html"), text=_display("text"), figure=_display("figure")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'headviz' has no attribute '{name}'")
-    try:
-        value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("headviz.extras."):
-            raise
-        raise AttributeError(
-            f"headviz.{name} is part of {error.name}, which this installation does not have."
-        ) from None
+    module = f"{__name__}.{_LAZY[name]}" if name in _LAZY else plugins.module_of(name)
+    value = getattr(import_module(module), name)
     globals()[name] = value
     return value
 

@@ -36,7 +36,6 @@ _OWN = {
     "analyse": "the published analyses: all-but-one, pruning curves, speed, …",
     "grade": "which head score is right: every score graded on one model",
     "roles": "what each head looks at: the token before, the same word, …",
-    "stacks": "translation models: ablation, all-but-one and curves of each stack of heads",
     "finetune": "train a pre-trained encoder on a task, whole or with heads removed",
     "prune": "really remove heads, or as much as a speed asks for, and save the smaller model",
     "export": "write a model as ONNX, in float32 or int8, and say what that changes and how fast it is",

@@ -58,6 +58,15 @@ class Executor:
 
 
 @dataclass(frozen=True)
+class ModelFolder:
+    """A format of saved models besides that of transformers. ``load`` is a function, or its "module:function"."""
+
+    file: str  # the file by which a folder is known to have it
+    # (folder, name, device, dtype, and what else the caller asked of ``headviz.load``): the model
+    load: Callable[..., Any] | str
+
+
+@dataclass(frozen=True)
 class Command:
     """A command of ``headviz``. Its module has ``add_arguments(parser)``, ``run(args)`` and ``show(result)``."""
 
@@ -122,6 +131,8 @@ class Table:
 
 
 TABLES = {
+    "answers": Table("job", "ANSWERS", ".answers.catalogue", "Answer", "job"),
+    "models": Table("model folder", "MODELS", ".models.kinds", "ModelFolder", "file"),
     "scores": Table("score", "SCORES", ".scores.catalogue", "Score"),
     "sweeps": Table("sweep of examples", "SWEEPS", ".scores.sweeps", "Sweep"),
     "algorithms": Table("algorithm", "ALGORITHMS", ".pruning.algorithms", "Algorithm"),
@@ -212,14 +223,38 @@ def _room(name: str) -> ModuleType | None:
         return None
 
 
+def _absent(room: str) -> str:
+    return f" is part of {ROOMS}.{room}, which this installation does not have."
+
+
+def public_names() -> list[str]:
+    """The names that the rooms of this installation bring to ``headviz`` itself."""
+    there = {room: importlib.util.find_spec(f"{ROOMS}.{room}") is not None for room in _rooms()}
+    return [name for room, brings in _rooms().items() if there[room] for name in brings.get("names", ())]
+
+
+def module_of(name: str) -> str:
+    """The module of one of these names; an ``AttributeError`` for any other."""
+    for room, brings in _rooms().items():
+        if name in brings.get("names", ()):
+            if (module := _room(room)) is None:
+                raise AttributeError(f"headviz.{name}{_absent(room)}")
+            found: str = module.NAMES[name]
+            return found
+    raise AttributeError(f"module 'headviz' has no attribute '{name}'")
+
+
 def missing(group: str, name: object) -> str:
     """One line for a name of a room that this installation does not have; empty for other names."""
     for room, brings in _rooms().items():
         if name in brings.get(group, ()) and _room(room) is None:
-            return (
-                f"The {TABLES[group].what} '{name}' is part of {ROOMS}.{room}, which this installation does not have."
-            )
+            return f"The {TABLES[group].what} '{name}'{_absent(room)}"
     return ""
+
+
+def missing_among(group: str, names: Iterable[object]) -> str:
+    """The same for the first of these names that is one of a missing room."""
+    return next(filter(None, (missing(group, name) for name in names)), "")
 
 
 def unknown(what: str, name: object, valid: Iterable[str]) -> str:

@@ -12,7 +12,12 @@ from headviz import HeadMask
 from headviz.analyses.ablation import ablate
 from headviz.analyses.all_but_one import all_but_one
 from headviz.analyses.pruning_curve import pruning_curves
-from headviz.analyses.stacks import (
+from headviz.cli import main
+from headviz.errors import MaskError, ModelError, OptionError
+from headviz.extras.translation.evaluation import TranslationEvaluator
+from headviz.extras.translation.recurrent import RnnTranslator
+from headviz.extras.translation.sentence import TextAnswers
+from headviz.extras.translation.stacks import (
     by_stack,
     figure,
     published_best,
@@ -21,11 +26,6 @@ from headviz.analyses.stacks import (
     stack_curves,
     stack_report,
 )
-from headviz.answers.sentence import TextAnswers
-from headviz.cli import main
-from headviz.errors import MaskError, ModelError, OptionError
-from headviz.evaluation.translation import TranslationEvaluator
-from headviz.models.recurrent import RnnTranslator
 from headviz.tasks import TASKS, Dataset
 from support.tiny import tiny_folder
 from support.tiny_translation import HEADS, ROWS, SOURCES, tiny_translator, tiny_translator_folder
@@ -216,7 +216,7 @@ def test_limit_leaves_the_training_sentences_alone(tmp_path: Path, monkeypatch: 
         read.update(dev=len(evaluator.data), train=len(other.data))
         raise OptionError("That is enough.")
 
-    monkeypatch.setattr("headviz.analyses.stacks.stack_report", report)
+    monkeypatch.setattr("headviz.extras.translation.stacks.stack_report", report)
     asked = ["--model", str(tmp_path / "m"), "--task", "custom-translation", "--data", str(tmp_path), "--device", "cpu"]
     assert main(["stacks", *asked, "--score", "random", "--limit", "2", "--samples", "5"]) == 2
     assert read == {"dev": 2, "train": 5}

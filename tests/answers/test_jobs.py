@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import headviz
+from headviz import plugins
 from headviz.answers import ANSWERS
 from headviz.answers.metrics import METRICS
 from headviz.attention import transformers
@@ -58,6 +59,7 @@ def test_every_job_is_whole() -> None:
         assert answer.job == job
         assert hasattr(transformers, answer.auto_class)
         assert set(answer.usual) <= set(answer.metrics) <= set(METRICS)
+        assert all(callable(plugins.function(place)) for place in answer.own.values())
 
 
 def test_every_task_has_a_job_and_metrics_of_it() -> None:

@@ -233,10 +233,9 @@ def test_a_trained_teachers_iterates_give_the_dense_formula():
     """The published case at a small size: a recurrent teacher, its own iterates, and the energies' vector at zero."""
     from headviz.extras.distillation.methods import COPY, LIKELIHOOD, Method
     from headviz.extras.distillation.options import TrainingOptions
-    from headviz.extras.distillation.recurrent import RnnTranslating
-    from headviz.extras.distillation.recurrent_partition import without_attention
+    from headviz.extras.distillation.recurrent import RnnTranslating, without_attention
     from headviz.extras.distillation.students import train
-    from headviz.models.recurrent import RnnTranslator
+    from headviz.extras.translation.recurrent import RnnTranslator
     from headviz.tasks import Dataset, get_task
 
     sources = tuple(f"w{i % 5} w{i * 3 % 5} w{i * 2 % 5}" for i in range(20))

@@ -16,7 +16,7 @@ from headviz.extras.distillation.job import DistillationJob, distil, outcome
 from headviz.extras.distillation.options import PosteriorOptions
 from headviz.extras.distillation.plan import TEACHER, DistillationPlan
 from headviz.extras.distillation.shrinkage import Chosen
-from headviz.models.recurrent import RnnTranslator
+from headviz.extras.translation.recurrent import RnnTranslator
 from support.loaded import loaded_by
 from support.marks import all_in_ci
 from support.pieces import after
@@ -469,7 +469,7 @@ def test_making_a_network_leaves_the_callers_random_numbers_alone():
     torch.manual_seed(1)
     before = torch.rand(1)
     torch.manual_seed(1)
-    from headviz.models.recurrent_network import Rnn, RnnConfig
+    from headviz.extras.translation.recurrent_network import Rnn, RnnConfig
 
     Rnn(RnnConfig(5, 5, 2, 2, 2))
     assert torch.equal(torch.rand(1), before)

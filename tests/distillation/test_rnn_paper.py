@@ -10,10 +10,9 @@ import torch
 import headviz
 from distillation.test_rnn import SOURCES, TARGETS, batch, translator
 from headviz.extras.distillation.partition import USELESS, zeroed_model
-from headviz.extras.distillation.recurrent_partition import ZEROED, without_attention
-from headviz.models.recurrent import BEGIN, END, RnnTranslator
-from headviz.models.recurrent_beam import beam
-from headviz.models.recurrent_network import Rnn, RnnConfig
+from headviz.extras.distillation.recurrent import ZEROED, without_attention
+from headviz.extras.translation.recurrent import BEGIN, END, RnnTranslator
+from headviz.extras.translation.recurrent_network import Rnn, RnnConfig, beam
 from headviz.tasks import TASKS, Dataset
 
 SIZES = {"embedding": 3, "hidden": 4, "units": 3}

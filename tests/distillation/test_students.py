@@ -18,13 +18,12 @@ from headviz.extras.distillation.partition import remove
 from headviz.extras.distillation.plan import DistillationPlan
 from headviz.extras.distillation.posterior import Posterior
 from headviz.extras.distillation.problem import Batches
-from headviz.extras.distillation.recurrent import RnnTranslating
-from headviz.extras.distillation.recurrent_partition import without_attention
+from headviz.extras.distillation.recurrent import RnnTranslating, without_attention
 from headviz.extras.distillation.removal import Removal
 from headviz.extras.distillation.students import CHECKPOINT, Diverged, _Run, start_weights, train
 from headviz.extras.distillation.variational import Divergence, draw, starting_log_sd
+from headviz.extras.translation.recurrent import RnnTranslator
 from headviz.models.fresh_weights import fresh
-from headviz.models.recurrent import RnnTranslator
 from headviz.pruning.options import read_options
 from headviz.tasks import Dataset, get_task
 from support.marks import all_in_ci

@@ -9,12 +9,11 @@ from headviz.extras.distillation.methods import METHODS
 from headviz.extras.distillation.options import TrainingOptions
 from headviz.extras.distillation.partition import remove
 from headviz.extras.distillation.posterior import Posterior
-from headviz.extras.distillation.recurrent import RnnTranslating
-from headviz.extras.distillation.recurrent_partition import without_attention
+from headviz.extras.distillation.recurrent import RnnTranslating, without_attention
 from headviz.extras.distillation.removal import Removal
 from headviz.extras.distillation.sentences import Translating
 from headviz.extras.distillation.students import train
-from headviz.models.recurrent import RnnTranslator
+from headviz.extras.translation.recurrent import RnnTranslator
 from headviz.tasks import Dataset, get_task
 from support.marks import all_in_ci
 from support.tiny_translation import SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator

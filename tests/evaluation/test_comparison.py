@@ -10,8 +10,8 @@ from sklearn.metrics import f1_score, matthews_corrcoef
 from headviz.answers.metrics import metric as task_metric
 from headviz.answers.number import NumberAnswers
 from headviz.answers.one_class import ClassAnswers
-from headviz.answers.sentence import TextAnswers
 from headviz.errors import TaskError
+from headviz.extras.translation.sentence import TextAnswers
 from headviz.statistics import resampling
 from support.metrics import metric_of_rows
 

@@ -10,7 +10,7 @@ from sacrebleu.metrics import BLEU, CHRF
 import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, MaskError, ModelError, OptionError, TaskError
-from headviz.evaluation.translation import (
+from headviz.extras.translation.evaluation import (
     TOKENISED,
     TranslationEvaluation,
     TranslationEvaluator,

@@ -16,8 +16,8 @@ import pytest
 
 import headviz
 from headviz.errors import ModelError, UserError
+from headviz.extras.translation.recurrent import RnnTranslator
 from headviz.models.folder_check import check_folder, naming
-from headviz.models.recurrent import RnnTranslator
 from support.tiny import tiny_folder
 
 

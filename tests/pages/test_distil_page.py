@@ -118,7 +118,7 @@ def test_heads_of_a_translation_model_are_named_by_their_stack(monkeypatch) -> N
 
 
 def recurrent(tmp_path, **sizes: Any) -> str:
-    from headviz.models.recurrent import RnnTranslator
+    from headviz.extras.translation.recurrent import RnnTranslator
 
     made = RnnTranslator.new(["a dog"], ["kan mil"], embedding=4, hidden=5, units=3, **sizes)
     return str(made.save(tmp_path / "rnn"))

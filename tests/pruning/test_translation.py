@@ -10,13 +10,13 @@ import pytest
 import headviz
 from headviz import HeadMask
 from headviz.errors import OptionError, TaskError
-from headviz.evaluation.translation import evaluate_translation
 from headviz.extras.tickets.transfer import transfer
 from headviz.extras.tickets.transfer_matrix import matrix
+from headviz.extras.translation.evaluation import evaluate_translation
+from headviz.extras.translation.judging import lines, texts_of
 from headviz.pruning import State, start
 from headviz.pruning.context import Context
 from headviz.pruning.finetune.training import fine_tune
-from headviz.pruning.judging import lines, texts_of
 from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.outcome import write_outcome
 from headviz.pruning.plan import PruningPlan

@@ -11,8 +11,8 @@ import headviz
 from headviz import HeadMask
 from headviz.errors import OptionError, TaskError
 from headviz.evaluation.stand_ins import standing_in
+from headviz.extras.translation.scores import sentence_losses
 from headviz.scores import score_heads
-from headviz.scores.gradients import sentence_losses
 from headviz.scores.scoring import Scoring
 from headviz.storage.store import Store
 from headviz.tasks import TASKS, Dataset

@@ -169,7 +169,7 @@ def test_one_function_resolves_paths_and_one_replaces_files() -> None:
                     replacing_files.add(name)
     assert resolving <= EXPANDS
     assert replacing_files - RENAMES <= {
-        "models/recurrent.py",  # into a new folder
+        "extras/translation/recurrent.py",  # into a new folder
         "runs/files.py",  # the run's own flag and reserve
         "runs/process.py",  # /proc
     }

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from headviz.answers.bleu import bleu, bleu_of, chrf, compare, counts
 from headviz.errors import OptionError, TaskError
+from headviz.extras.translation.bleu import bleu, bleu_of, chrf, compare, counts
 from headviz.tasks import TASKS, metrics
 
 REFERENCES = [

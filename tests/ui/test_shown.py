@@ -19,8 +19,8 @@ pytest.importorskip("streamlit")
 from headviz.answers.one_class import ONE_CLASS, ClassAnswers
 from headviz.display.sentences import clear_slices
 from headviz.display.table import Column, Table
+from headviz.extras.translation.pages import compare as translations
 from headviz.heads import HeadId, HeadMask
-from headviz.ui.pages.compare import translations
 from headviz.ui.pages.masklab import cost
 from headviz.ui.parts.measure import Measured
 from headviz.ui.shell import loaders, show

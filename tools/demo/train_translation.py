@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import AutoTokenizer, GenerationConfig, MarianConfig, MarianMTModel
 
-from headviz.answers.bleu import bleu
 from headviz.demo import DATA
+from headviz.extras.translation.bleu import bleu
 
 from .ship import write_model
 from .training_state import learning_rate, load_state, optimizer_for, save_state

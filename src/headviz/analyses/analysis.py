@@ -112,6 +112,7 @@ class Analysis:
     published: Callable[[str], list[PublishedTable]] = published.nothing  # of a task
     fits: Callable[[Answer], bool] = evaluated  # the answers of the models that it is made for
     page: str = ""  # the dashboard's page that shows it, where that is not Analyses
+    after: str = ""  # the analysis that it stands after in lists; empty = it stands last
     command: str = ""  # of its own, where it is not ``analyse NAME``
     lines: Lines | None = None
     over_draws: bool = False  # takes the mean over several draws of what stands in a head's place; the others take one

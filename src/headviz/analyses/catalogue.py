@@ -20,7 +20,6 @@ _MODULES = (
     "all_but_one",
     "cross_dataset",
     "pruning_curve",
-    "stacks",
     "speed",
     "dynamics",
     "redundant",

@@ -16,6 +16,7 @@ from .metrics import Metric
 if TYPE_CHECKING:
     from torch import Tensor
 
+IGNORED = -100  # transformers' label for what the loss leaves out
 PREDICTED, GOLD = "predicted", "gold"  # what may be explained, besides a name
 
 
@@ -36,7 +37,8 @@ class Answer(ABC):
     There is one object per job, without state, in ``catalogue.ANSWERS``: ``clf.answer`` and ``data.answer`` are these.
     It knows neither a family nor a file: where a model's modules are is in ``models/``, how a job's files are read in
     ``tasks/``, how answers are drawn in the pages. Code outside ``models/`` and ``answers/`` calls a member and does
-    not ask which job it is; where each job has its own function (readers, evaluators), a table by ``job`` lists them.
+    not ask which job it is. What other packages do for most jobs alike, a job may have done by functions of its own:
+    ``own`` names them.
 
     ``logits`` are arrays or tensors [n, C] in the model's order of outputs, ``labels`` the data's labels in the task's
     own order, ``order`` the model's output of each class of the task. ``clf`` is a model and ``data`` a data set; both
@@ -47,6 +49,11 @@ class Answer(ABC):
 
     job: str  # as ``clf.job``, ``load(job=…)`` and ``headviz info`` have it
     kind: str  # as saved folders, scores and analyses have it; jobs that are read by the same modules share one
+    after: str = ""  # the job that it stands after in lists; empty = it stands last
+    # what is done -> "module:function", in place of the function for most jobs: "model" (models.kinds), "reader"
+    # (tasks.loading), "evaluator" and "evaluate" (evaluation.dispatch), "judge" (pruning.judging), "gate parts",
+    # "ablation" and "ablation cost" (scores), "compare" (the page)
+    own: Mapping[str, str] = {}
 
     # the model ---------------------------------------------------------------------------------------------
 
@@ -74,6 +81,7 @@ class Answer(ABC):
 
     metrics: Mapping[str, Metric] = {}
     usual: tuple[str, ...] = ()  # metrics of the user's own data, the primary one first
+    unscored: tuple[str, ...] = ()  # metrics in which no ablation is measured
     decides: bool = False  # an answer is one of several names: it can flip, be restored, and has a probability
     label_needed: bool = True  # an empty cell is no label, rather than a mistake, where it is False
     paired: bool = False  # ``rows`` reads answers for ``headviz.paired``

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from ..errors import ModelError
+from collections.abc import Mapping
+
+from .. import plugins
+from ..errors import ModelError, is_one_of
 from .answer import Answer
 from .labels import LABELS
-from .metrics import METRICS
 from .number import NUMBER
 from .one_class import ONE_CLASS
-from .sentence import SENTENCE
 from .word import WORD
 
-ANSWERS: dict[str, Answer] = {one.job: one for one in (ONE_CLASS, NUMBER, LABELS, SENTENCE, WORD)}
-for one in ANSWERS.values():
-    METRICS.update(one.metrics)
+ANSWERS: Mapping[str, Answer] = plugins.Entries("answers", (ONE_CLASS, NUMBER, LABELS, WORD))
+
+
+def answer_named(job: object) -> Answer:
+    """The answer of a job; a ``ModelError`` for one that there is not."""
+    if not is_one_of(job, ANSWERS):
+        raise ModelError(plugins.unknown("job", str(job)[:40], ANSWERS))
+    return ANSWERS[str(job)]
 
 
 def kind_named(architecture: str, decoder: bool) -> str | None:

@@ -6,13 +6,14 @@ would read as "no better than chance", which was not measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import plugins
 from ..errors import TaskError, is_one_of, unknown_choice
 
 
@@ -30,7 +31,24 @@ class Metric:
     points: float = 100.0  # in one unit of the metric
 
 
-METRICS: dict[str, Metric] = {}  # those of all jobs; ``catalogue`` fills it
+class Metrics(Mapping[str, Metric]):
+    """Those of all jobs, by name."""
+
+    def _all(self) -> dict[str, Metric]:
+        answers = plugins.TABLES["answers"].entries().values()
+        return {name: one for answer in answers for name, one in answer.metrics.items()}
+
+    def __getitem__(self, name: str) -> Metric:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+METRICS = Metrics()
 
 
 def points_in(name: str) -> float:

@@ -19,16 +19,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..models.recurrent import RnnTranslator
-
     try:
         clf: Any = load_model(args)
     except ModelError as error:
         if error.code != UNTRAINED:
             raise
         return _pretrained(args)
-    if isinstance(clf, RnnTranslator):
-        return _recurrent(clf)
+    if hasattr(clf, "about"):  # a model without heads describes itself
+        about: dict[str, Any] = clf.about()
+        return about
     return _described(clf, args.length)
 
 
@@ -76,31 +75,7 @@ def _described(clf: Any, length: int) -> dict[str, Any]:
     }
 
 
-def _recurrent(model: Any) -> dict[str, Any]:
-    """The same for a translator without heads."""
-    config = model.model.config
-    return {
-        "name": model.name,
-        "family": model.title,
-        "layers": 0,
-        "heads": 0,
-        "heads_per_layer": [],
-        "kind": model.kind,
-        "stacks": {},
-        "job": model.job,
-        "labels": [],
-        "answers": model.answers,
-        "digest": model.digest,
-        "parameters": model.parameters,
-        "sizes": {name: getattr(config, name) for name in ("embedding", "hidden", "units")},
-        "attention": config.attention,
-        "max_length": model.max_length,
-        "device": str(model.device),
-        "dtype": str(model.dtype).removeprefix("torch."),
-    }
-
-
-def _show_recurrent(result: dict[str, Any]) -> str:
+def _show_sizes(result: dict[str, Any]) -> str:
     return table(
         [
             ("model", f"{result['name']} ({result['family']})"),
@@ -116,7 +91,7 @@ def _show_recurrent(result: dict[str, Any]) -> str:
 
 def show(result: dict[str, Any]) -> str:
     if "sizes" in result:
-        return _show_recurrent(result)
+        return _show_sizes(result)
     heads, sizes = f"{result['layers']} × {result['heads']}", result["neurons_per_layer"]
     if len(result["stacks"]) > 1:
         parts = (f"{name} {first}–{stop - 1}" for name, (first, stop) in result["stacks"].items())

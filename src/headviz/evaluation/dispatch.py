@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
 
 import numpy as np
 
+from .. import plugins
 from ..errors import ModelError, OptionError, TaskError, whole_number
 from ..models.base import Model
 from ..models.classifier import Classifier
@@ -23,7 +24,6 @@ from .evaluator_options import AUTO, EvaluatorOptions
 from .mask_evaluator import MaskEvaluator
 from .plain import BATCH_TOKENS, Evaluation, check_inputs, class_order, gold_for
 from .stand_ins import required, standing_in
-from .translation import TranslationEvaluator, TranslationOptions, evaluate_translation
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
@@ -115,7 +115,8 @@ def evaluate(
     if batch_tokens is not None:
         whole_number(batch_tokens, "batch_tokens", 1)
     chosen = StandIn.of(ablation)
-    if data.job not in ONCE or chosen.of_the_text:
+    own = data.answer.own.get("evaluate")
+    if own is None or chosen.of_the_text:
         at_once = BATCH_TOKENS if batch_tokens is None and clf.device.type == "cpu" else batch_tokens
         options = EvaluatorOptions(budget=0, chunk_tokens=at_once, precision=precision)
         given: Given = {"ablation": chosen, "reference": reference, "label_order": label_order, "beams": beams}
@@ -125,9 +126,10 @@ def evaluate(
         return replace(found, seconds=time.perf_counter() - start)  # with the time that making it took
     data.answer.refuse(clf, data)
     clf = _filled(clf, chosen, reference, label_order, None, cancel)
-    return ONCE[data.job](
+    once: Evaluation = plugins.function(own)(
         clf, data, mask, beams=beams, batch_tokens=batch_tokens or BATCH_TOKENS, progress=progress, cancel=cancel
     )
+    return once
 
 
 class Given(TypedDict, total=False):
@@ -182,7 +184,9 @@ def evaluator_of(
         donors = make(cast("Classifier", clf), required(reference, chosen), chosen, progress, cancel)
     else:
         clf = _filled(clf, chosen, reference, label_order, progress, cancel)
-    return EVALUATORS.get(data.job, _of_texts)(clf, data, options, label_order, beams, donors)
+    of_job = plugins.function(data.answer.own.get("evaluator", _of_texts))
+    evaluator: MaskEvaluator = of_job(clf, data, options, label_order, beams, donors)
+    return evaluator
 
 
 def with_stand_in(
@@ -220,18 +224,3 @@ def _of_texts(
     if beams != 1:
         raise OptionError("beams is for translation models; a classifier has none.")
     return Evaluator(clf, data, options, label_order=label_order, donors=donors)
-
-
-def _of_sentences(
-    clf: Model, data: Dataset, options: Any, label_order: Any, beams: int, donors: TextRows | None
-) -> MaskEvaluator:
-    if options is not None and options.precision not in (AUTO, "float32"):
-        raise OptionError(
-            f"A translation model is evaluated in its own precision; '{options.precision}' is for classifiers."
-        )
-    return TranslationEvaluator(clf, data, TranslationOptions(beams))
-
-
-# by job: what evaluates many masks, where it is not ``Evaluator``; and one mask, where there is a quicker way
-EVALUATORS = {"sentence": _of_sentences}
-ONCE = {"sentence": evaluate_translation}

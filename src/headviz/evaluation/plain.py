@@ -16,9 +16,8 @@ from ..results import Result, plain
 from ..statistics.intervals import interval_of_mean
 
 if TYPE_CHECKING:
-    from ..models.base import Model
+    from ..models.base import Model, TransformerModel
     from ..models.classifier import Classifier, Encoding
-    from ..models.translator import Translator
     from ..tasks import Dataset
 
 BATCH_TOKENS = 4096
@@ -91,7 +90,7 @@ class Evaluation(Result):
         return found
 
 
-def stands_in(clf: Classifier | Translator, donors: Any = None) -> dict[str, Any]:
+def stands_in(clf: TransformerModel, donors: Any = None) -> dict[str, Any]:
     """What an evaluation says about the place of heads that are off."""
     if donors is not None:
         return {"ablation": donors.stand_in.kind, "reference": donors.examples}

@@ -8,7 +8,23 @@ and what asked for it says which room is missing.
 # room -> table -> the names that it brings
 ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
     "cluster": {"executors": ("dask",)},
+    "translation": {
+        "answers": ("sentence",),
+        "models": ("rnn.json",),
+        "tasks": ("demo-translation", "custom-translation"),
+        "analyses": ("stacks",),
+        "commands": ("stacks",),
+        "names": (
+            "Translator",
+            "RnnTranslator",
+            "TranslationEvaluation",
+            "TranslationEvaluator",
+            "translate",
+            "stack_report",
+        ),
+    },
     "tickets": {
+        "names": ("transfer",),
         "commands": ("tickets", "transfer"),
         "tabs": ("transfer", "tickets", "sweep-tickets", "sweep-transfer"),
         "sections": ("tickets",),
@@ -29,5 +45,10 @@ ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
         "sweeps": ("entropy", "changed gates", "weights"),
         "algorithms": ("gates-hard", "gates-causal"),
     },
-    "distillation": {"commands": ("distill",), "runs": ("distill",), "pages": ("distil",)},
+    "distillation": {
+        "commands": ("distill",),
+        "runs": ("distill",),
+        "pages": ("distil",),
+        "names": ("distil", "DistillationPlan"),
+    },
 }

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from .. import plugins
 from ..answers import ANSWERS
 from ..answers.answer import Answer
-from ..answers.catalogue import kind_named
+from ..answers.catalogue import answer_named, kind_named
 from ..attention import NAME, transformers
-from ..errors import ModelError, is_one_of, unknown_choice
-from ..heads import CLASSIFICATION, MASKED_LM, TRANSLATION, HeadMask
+from ..errors import ModelError
+from ..heads import CLASSIFICATION, MASKED_LM, HeadMask
+from ..plugins import ModelFolder
+from .base import TransformerModel
 from .classifier import Classifier
 from .families import family_of
 from .families.own_attention import put_in
-from .translator import Translator
+
+MODELS: Mapping[str, ModelFolder] = plugins.Entries("models", ())
 
 
 def answer_to(kind: str) -> Answer | None:
@@ -34,13 +39,6 @@ def auto_class(kind: str) -> Any:
     return getattr(transformers, answer.auto_class)
 
 
-def job_named(job: object) -> Answer:
-    """The job that a user names."""
-    if not is_one_of(job, ANSWERS):
-        raise ModelError(unknown_choice("job", str(job)[:40], ANSWERS))
-    return ANSWERS[str(job)]
-
-
 def kind_of(model: Any) -> str:
     """The kind of a transformers model, or an error that says what is needed."""
     name, family = type(model).__name__, family_of(model.config.model_type)
@@ -48,6 +46,7 @@ def kind_of(model: Any) -> str:
     if kind is not None:
         return kind
     if family.has_decoder:
+        _translation()
         raise ModelError(
             f"{name} neither classifies nor translates. Use a …ForSequenceClassification or "
             "…ForConditionalGeneration model of its family."
@@ -79,7 +78,12 @@ def wanted_kind(raw: dict[str, Any], name: object, asked: Answer | None, head_as
             f"'{name}' is a {architectures[0]}, which neither classifies nor translates. Use a "
             "…ForSequenceClassification or …ForConditionalGeneration model."
         )
-    return TRANSLATION
+    return _translation()
+
+
+def _translation() -> str:
+    """The kind of an encoder-decoder model without a head; a ``ModelError`` where nothing can read it."""
+    return answer_named("sentence").kind
 
 
 def claimed(config: Any, kind: str, asked: Answer | None, name: object) -> None:
@@ -93,15 +97,17 @@ def claimed(config: Any, kind: str, asked: Answer | None, name: object) -> None:
     asked.claim(config)
 
 
-def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str) -> Classifier | Translator:
+def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str) -> TransformerModel:
     """Our class around it, with headviz's attention inside."""
     if kind == CLASSIFICATION and int(model.config.num_labels) > 1:
         _one_answer(model.config.problem_type, name)
     own = family_of(model.config.model_type).own_attention
     if own is not None:
         put_in(model, own)
-    if kind == TRANSLATION:
-        return Translator(model, tokenizer, present, name)
+    answer = answer_to(kind)
+    if answer is not None and "model" in answer.own:
+        made: TransformerModel = plugins.function(answer.own["model"])(model, tokenizer, present, name)
+        return made
     return Classifier(model, tokenizer, present, name, kind)
 
 

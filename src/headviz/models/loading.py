@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 
 import torch
 
+from .. import plugins
+from ..answers.catalogue import answer_named
 from ..answers.word import WORD
 from ..errors import ModelError, UserError, shown, unknown_choice
 from ..heads import CLASSIFICATION
@@ -29,16 +30,12 @@ from .folders import (
     weights_present,
 )
 from .hub import download, is_hub_id
-from .kinds import claimed, job_named, kind_of, use_our_attention, wanted_kind, wrapped
+from .kinds import MODELS, claimed, kind_of, use_our_attention, wanted_kind, wrapped
 from .named import NAMED
 from .recorded import forget, present_in, recorded
-from .recurrent import RnnTranslator, is_rnn
 from .saving import FORMAT, RECORD, WEIGHTS
-from .translator import Translator
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-
-AnyModel = Classifier | Translator | RnnTranslator
 
 
 class LoadOptions(TypedDict, total=False):
@@ -55,7 +52,7 @@ class LoadOptions(TypedDict, total=False):
 @overload
 def load(name: Literal["demo", "demo-pretrained"], **options: Unpack[LoadOptions]) -> Classifier: ...
 @overload
-def load(name: Literal["demo-translation"], **options: Unpack[LoadOptions]) -> Translator: ...
+def load(name: Literal["demo-translation"], **options: Unpack[LoadOptions]) -> Any: ...
 @overload
 def load(name: str | Path, *, fresh_labels: tuple[str, ...], **options: Unpack[LoadOptions]) -> Classifier: ...
 @overload
@@ -63,7 +60,7 @@ def load(name: str | Path, *, masked_lm: Literal[True], **options: Unpack[LoadOp
 @overload
 def load(
     name: str | Path, *, fresh_labels: tuple[str, ...] | None = None, **options: Unpack[LoadOptions]
-) -> AnyModel: ...
+) -> Classifier | Any: ...
 def load(
     name: str | Path,
     *,
@@ -75,7 +72,7 @@ def load(
     seed: int = 0,
     class_names: tuple[str, ...] | None = None,
     job: str | None = None,
-) -> AnyModel:
+) -> Classifier | Any:
     """Load a model: ``"demo"``, ``"demo-translation"``, a hub id, or a folder (transformers' or headviz's own).
 
     The folder decides what comes back: a ``Classifier``, a ``Translator``, or an ``RnnTranslator``, which has no
@@ -95,18 +92,23 @@ def load(
     (12, 12, ('entailment', 'neutral', 'contradiction'))
     """
     folder = locate(name, revision)
-    if is_rnn(folder):
-        other = masked_lm or not (fresh_labels is None and class_names is None and job in (None, RnnTranslator.job))
-        return _recurrent(folder, name, device, dtype, other)
+    for other in MODELS.values():
+        if (folder / other.file).is_file():
+            plain = fresh_labels is None and class_names is None and not masked_lm
+            return plugins.function(other.load)(
+                folder, str(name), pick_device(device), pick_dtype(dtype), job if plain else "another"
+            )
     refuse_adapter(folder, name)
     if not (folder / CONFIG).exists():
+        if absent := plugins.missing_among("models", [path.name for path in folder.iterdir()]):
+            raise ModelError(absent)
         raise ModelError(f"'{name}' has no {CONFIG}: it is not a model folder. {models_inside(folder, name)}")
     _refuse_unsupported(read_json(folder / CONFIG, name), name)
     if not (folder / WEIGHTS).exists():
         weights_present(folder, name)
     raw, held = check_folder(folder, name)
     check_activations(raw, name)
-    asked = WORD if masked_lm else None if job is None else job_named(job)
+    asked = WORD if masked_lm else None if job is None else answer_named(job)
     kind = wanted_kind(raw, name, asked, fresh_labels is not None)
     where = pick_device(device)
     precision = pick_dtype(dtype)
@@ -151,17 +153,7 @@ def _name_classes(config: Any, names: Sequence[str], kind: str, name: object) ->
     config.label2id = {one: i for i, one in enumerate(names)}
 
 
-def _recurrent(
-    folder: Path, name: object, device: str | torch.device, dtype: str | torch.dtype | None, head_asked: bool
-) -> RnnTranslator:
-    if head_asked:
-        raise ModelError(f"'{name}' is a recurrent translator: it translates, and takes no other head.")
-    if pick_dtype(dtype) != torch.float32:
-        raise ModelError(f"'{name}' is a recurrent translator, which computes in float32 only.")
-    return dataclasses.replace(RnnTranslator.load(folder, pick_device(device)), name=str(name))
-
-
-def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "", job: str | None = None) -> Classifier | Translator:
+def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "", job: str | None = None) -> Classifier | Any:
     """A transformers model that you already have, with its tokenizer. The model is copied, not edited.
 
     A …ForSequenceClassification or …ForMaskedLM model gives a ``Classifier``, a …ForConditionalGeneration model a
@@ -188,7 +180,7 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "", job: str | None
         )
     if not callable(tokenizer) or not hasattr(tokenizer, "convert_ids_to_tokens"):
         raise ModelError(f"headviz.wrap needs the model's tokenizer, of transformers, not {shown(tokenizer)}.")
-    kind, asked = kind_of(model), None if job is None else job_named(job)
+    kind, asked = kind_of(model), None if job is None else answer_named(job)
     require_described(model, family_of(config.model_type), name)
     _refuse_nan(model, name)
     own: Any = copy.deepcopy(model)

@@ -1,7 +1,7 @@
-"""Evaluate a model of a run: the classes of texts, or the translations of sentences.
+"""Evaluate a model of a run.
 
-A state keeps a model's answers to all dev examples as one array: a classifier's logits, or the translations as UTF-8,
-one per line. Everything that is recorded about a step can be computed again from them.
+A state keeps a model's answers to all dev examples as one array, such as a classifier's logits. Everything that is
+recorded about a step can be computed again from them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import plugins
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.evaluator_options import EvaluatorOptions
 from ..evaluation.plain import class_order
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..progress import Cancel, Progress
     from .context import Context
-
-END = "\n"
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +99,9 @@ class Judge(ABC):
 
 def judge_of(context: Context, label_order: Sequence[str] | None = None, flops_length: int = LENGTH) -> Judge:
     """The judge for the task of the dev set. ``label_order`` names the model's outputs where their names do not."""
-    return JUDGES.get(context.dev.job, Classes)(context, label_order, flops_length)
+    make = plugins.function(context.dev.answer.own.get("judge", Classes))
+    judge: Judge = make(context, label_order, flops_length)
+    return judge
 
 
 class Classes(Judge):
@@ -120,34 +121,3 @@ class Classes(Judge):
     def measured(self, answers: np.ndarray, reference: np.ndarray) -> Measured:
         read = self.data.answer.predicted
         return measured(self.data, read(answers, self.order), read(reference, self.order))
-
-
-class Sentences(Judge):
-    """Translations, greedy."""
-
-    def answers(
-        self, clf: Classifier, mask: HeadMask | None, progress: Progress | None, cancel: Cancel | None
-    ) -> np.ndarray:
-        from ..evaluation.translation import require_translation, translate
-
-        model = require_translation(clf, self.data)
-        texts, _ = translate(model, self.data.texts, mask, progress=progress, cancel=cancel)
-        return lines(texts)
-
-    def measured(self, answers: np.ndarray, reference: np.ndarray) -> Measured:
-        mine, theirs = (np.array(texts_of(one), dtype=object) for one in (answers, reference))
-        return measured(self.data, mine, theirs)
-
-
-JUDGES: dict[str, type[Judge]] = {"sentence": Sentences}  # by job, where answers are not logits
-
-
-def lines(texts: list[str]) -> np.ndarray:
-    """Texts as one array of bytes, one per line. Line breaks within a text become spaces."""
-    whole = END.join(" ".join(t.splitlines()) for t in texts)
-    return np.frombuffer(whole.encode(), np.uint8).copy()
-
-
-def texts_of(answers: np.ndarray) -> list[str]:
-    """The inverse of ``lines``."""
-    return answers.tobytes().decode().split(END)

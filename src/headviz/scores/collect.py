@@ -147,7 +147,7 @@ class Collector:
             return
         keys = sorted(keys, key=lambda key: (len(self.chunk.encodings[self._twins[key][0]]), key))
         chunk = self._chunk([self._twins[key][0] for key in keys], cancel)
-        run: Run = plugins.function(self.sweep.by_job.get(chunk.data.job, self.sweep.run))
+        run: Run = plugins.function(self.sweep.run)
         parts = tracked(plugins.function(self.sweep.split)(chunk), cancel=cancel)
         if not (self.sweep.spare_core and can_spare_core(chunk.clf)):
             begun = ((keys[part], run(chunk.part(part))) for part in parts)

@@ -4,8 +4,7 @@ The loss is the one that the model is trained with, as transformers computes it:
 the squared error (ŷ − y)² of a regression, or the mean negative log-likelihood of a reference's tokens. Taylor, Fisher
 and the Fisher mask search all start from these derivatives. The gate is ξ·head + (1 − ξ)·what stands in its place.
 
-Shapes: B examples of a chunk, h heads present in a layer, T tokens, Q queries of a translation's row (source or target
-tokens).
+Shapes: B examples of a chunk, h heads present in a layer, T tokens, Q queries.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..answers.sentence import NO_TOKEN
-from ..attention import HeadCall, factor_of, gate_of
+from .. import plugins
+from ..attention import HeadCall, Kernel
 from ..attribution.integration import gradients
 from ..attribution.swept import unanswered
 from ..attribution.walk import Walk
@@ -35,12 +34,16 @@ TOKENS, GPU_TOKENS = 4096, 2**14  # tokens in one pass that needs gradients but 
 
 def gates(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The sweep of the gates, for each example: "signed", the derivative, and "token", its tokens' absolute parts."""
-    return by_example(chunk, of_texts(chunk, chunk.clf.call(chunk.mask, keep_outputs=True)))
+    return by_example(chunk, parts(chunk))
 
 
-def sentence_gates(chunk: Chunk) -> list[Callable[[], Tables]]:
-    """The same for sentences to translate."""
-    return by_example(chunk, of_sentences(chunk, chunk.clf.call(chunk.mask)))
+def parts(chunk: Chunk, within: Within = UNCHANGED, *kernel: Kernel) -> Sequence[Tensor]:
+    """[B, h, Q] of each row: the derivative of each example's loss by each head's gate, one part for each query."""
+    own = chunk.data.answer.own.get("gate parts")
+    if own is None:
+        return of_texts(chunk, chunk.clf.call(chunk.mask, *kernel, keep_outputs=True), within)
+    found: Sequence[Tensor] = plugins.function(own)(chunk, chunk.clf.call(chunk.mask, *kernel), within)
+    return found
 
 
 def by_tokens(chunk: Chunk) -> Iterator[slice]:
@@ -105,36 +108,3 @@ def summed_loss(clf: Any, logits: Tensor, gold: np.ndarray) -> Tensor:
     """The sum over examples: its gradient by an example's own gates is that of the example's own loss."""
     loss: Tensor = clf.answer.loss(logits, clf.answer.tensor(gold, logits.device), reduction="sum")
     return loss
-
-
-def of_sentences(chunk: Chunk, call: HeadCall, within: Within = UNCHANGED) -> Sequence[Tensor]:
-    """[B, h, Q] of each row; padded queries have no gradient."""
-    clf: Any = chunk.clf
-    batch = clf.collate(chunk.encodings)
-    with torch.enable_grad(), within:
-        free = _free_gates(clf, batch, call)
-        loss = sentence_losses(clf.forward(batch, call), batch["labels"]).sum()
-        grads = torch.autograd.grad(loss, free, materialize_grads=True)
-    return [exact(grad[..., 0]) for grad in grads]
-
-
-def sentence_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """[B] mean negative log-likelihood of each reference."""
-    each = torch.nn.functional.cross_entropy(
-        logits.float().transpose(1, 2), labels, ignore_index=NO_TOKEN, reduction="none"
-    )
-    return each.sum(dim=1) / (labels != NO_TOKEN).sum(dim=1)
-
-
-def _free_gates(clf: Any, batch: dict[str, Tensor], call: HeadCall) -> list[Tensor]:
-    """One gate for each sentence, head and query, put into the call in place of the mask's."""
-    source, target = batch["input_ids"].shape[1], batch["decoder_input_ids"].shape[1]
-    free: list[Tensor] = []
-    for row, gate in enumerate(call.gates):
-        queries = source if row in clf.stacks["encoder"] else target
-        shape = (len(batch["input_ids"]), clf.heads_per_layer[row], queries, 1)
-        start = torch.ones(shape, dtype=clf.dtype, device=clf.device)
-        factor = factor_of(gate)
-        free.append((start if factor is None else start * factor).requires_grad_(True))
-    call.gates = tuple(gate_of(factor, clf.stands(row)) for row, factor in enumerate(free))
-    return free

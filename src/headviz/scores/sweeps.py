@@ -9,7 +9,7 @@ The table loads no torch; plugins add their sweeps (``docs/plugins.md``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .. import plugins
@@ -33,7 +33,6 @@ class Sweep:
     uses_target: bool = False
     uses_gold: bool = False  # whether the gold answers change the tables
     reads_labels: bool = False  # whether its scores need the gold answers
-    by_job: Mapping[str, Run | str] = field(default_factory=dict)  # what runs in place of ``run``, by the data's job
     window: int = 64  # examples among which those of similar length are put together
     by_gates: bool = False  # whether the tables hold derivatives by the heads' gates
     reads_references: bool = False  # whether sentences are compared with their references as text, not as tokens
@@ -62,7 +61,6 @@ _ENTRIES = (
         "headviz.scores.gradients:by_tokens",
         uses_gold=True,
         reads_labels=True,
-        by_job={"sentence": "headviz.scores.gradients:sentence_gates"},
         by_gates=True,
     ),
     Sweep(
@@ -71,7 +69,6 @@ _ENTRIES = (
         "headviz.scores.task_loss:ablation",
         "headviz.scores.task_loss:all_at_once",
         reads_labels=True,
-        by_job={"sentence": "headviz.scores.translation:ablation"},
         window=256,
         reads_references=True,
     ),

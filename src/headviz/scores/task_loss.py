@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import plugins
 from ..errors import OptionError, is_one_of, unknown_choice
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.evaluator_options import EvaluatorOptions
@@ -20,7 +21,6 @@ from ..progress import Cancel
 from .chunk import Chunk, Tables
 from .options import StandInOptions
 from .statistics import Counts, Summary, draw, mean
-from .translation import cost_in_bleu
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
@@ -31,6 +31,9 @@ _OF_CONSTANT = ("matthews", "pearson", "spearman")  # have no value for answers 
 
 def ablation(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The sweep of ablations: logits of each example with all heads, and without each of them."""
+    if (own := chunk.data.answer.own.get("ablation")) is not None:
+        tables: list[Callable[[], Tables]] = plugins.function(own)(chunk)
+        return tables
     clf, mask = chunk.clf, chunk.mask
     model = Evaluator(
         clf, chunk.data, EvaluatorOptions(budget=chunk.budget, precision="float32"), label_order=chunk.label_order
@@ -51,8 +54,10 @@ def check_metric(data: Dataset, metric: str | None) -> str:
     name = data.task.primary_metric if metric is None else metric
     if not is_one_of(name, data.task.metrics):
         raise OptionError(unknown_choice(f"metric of '{data.task.name}'", name, data.task.metrics))
-    if name == "chrf":
-        raise OptionError("The ablation score of a translation is measured in bleu, not in 'chrf'.")
+    if name in data.answer.unscored:
+        raise OptionError(
+            f"The ablation score of '{data.task.name}' is not measured in '{name}'. Choose another metric."
+        )
     return name
 
 
@@ -73,8 +78,9 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
     value: it counts as 0, without an interval, so that a head is not unmeasured because all is lost without it.
     """
     name = check_metric(data, metric)
-    if name == "bleu":
-        return cost_in_bleu(rows, data)
+    if (own := data.answer.own.get("ablation cost")) is not None:
+        cost: Summary = plugins.function(own)(rows, data)
+        return cost
     assert order is not None
     full, without = rows["full"], rows["without"]  # [n, C], [n, L, H, C]
     measured = ~np.isnan(without).any(axis=(0, 3))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from .. import plugins
 from ..answers.answer import Answer
-from ..answers.catalogue import ANSWERS
+from ..answers.catalogue import answer_named
 from ..errors import TaskError, is_one_of, unknown_choice
 
 GLUE = "nyu-mll/glue"
@@ -56,7 +56,7 @@ class Task:
 
     @property
     def answer(self) -> Answer:
-        return ANSWERS[self.job]
+        return answer_named(self.job)
 
     @property
     def kind(self) -> str:
@@ -81,8 +81,8 @@ _ONE = "-00000-of-00001"
 _PLAIN = {"train": (f"train{_ONE}", "train"), "dev": (f"validation{_ONE}", "dev")}
 _MATCHED = {"train": (f"train{_ONE}", "train"), "dev": (f"validation_matched{_ONE}", "dev_matched")}
 _MISMATCHED = {"train": (f"train{_ONE}", "train"), "dev": (f"validation_mismatched{_ONE}", "dev_mismatched")}
-_DEMO = {"train": ("", "train"), "dev": ("", "dev"), "unseen": ("", "unseen")}
-_CUSTOM = {"train": ("", "train"), "dev": ("", "dev"), "test": ("", "test")}
+SHIPPED_SPLITS = {"train": ("", "train"), "dev": ("", "dev"), "unseen": ("", "unseen")}
+OWN_SPLITS = {"train": ("", "train"), "dev": ("", "dev"), "test": ("", "test")}
 _REVIEWS = {"train": ("train", "train"), "dev": ("validation", "dev"), "test": ("test", "test")}
 # IMDB was published with a train and a test half only: its test half is what others report as dev.
 _IMDB = {"train": (f"train{_ONE}", "train"), "dev": (f"test{_ONE}", "dev"), "test": (f"test{_ONE}", "test")}
@@ -99,7 +99,6 @@ _NLI = ("entailment", "neutral", "contradiction")
 _ENTAILS = ("entailment", "not_entailment")
 _SENTIMENT = ("negative", "positive")
 _ACCURACY = ("accuracy",)
-_BLEU = ("bleu", "chrf")
 
 
 def _glue(
@@ -123,11 +122,8 @@ _COLA = _glue("cola", _SENTENCE, "CoLA", headerless=_COLA_COLUMNS)
 _STSB = _glue("stsb", _PAIR, "STS-B", local_label="score")
 _ROTTEN = Source("cornell-movie-review-data/rotten_tomatoes", "", ("text",), "", ("text",), "label", _REVIEWS)
 _LARGE_REVIEWS = Source("stanfordnlp/imdb", "plain_text", ("text",), "", ("text",), "label", _IMDB)
-_SHIPPED = Source(local_columns=_PREMISE, splits=_DEMO, module="headviz.demo")
-_YOURS = Source(splits=_CUSTOM, own=True)
-_SENTENCES = ("source", "target")
-_VESHAN = Source(local_columns=_SENTENCES, splits=_DEMO, module="headviz.demo.translation")
-_YOUR_PAIRS = Source(local_columns=_SENTENCES, splits=_CUSTOM, own=True)
+_SHIPPED = Source(local_columns=_PREMISE, splits=SHIPPED_SPLITS, module="headviz.demo")
+_YOURS = Source(splits=OWN_SPLITS, own=True)
 
 
 _TABLE = (
@@ -145,8 +141,6 @@ _TABLE = (
     Task("rotten-tomatoes", "Rotten Tomatoes", _SENTIMENT, _ACCURACY, _ROTTEN),
     Task("imdb", "IMDB", _SENTIMENT, _ACCURACY, _LARGE_REVIEWS),
     Task("custom", "Your own task", (), ("accuracy", "matthews"), _YOURS),
-    Task("demo-translation", "Demo translation", (), _BLEU, _VESHAN, "construction", job="sentence"),
-    Task("custom-translation", "Your own translation", (), _BLEU, _YOUR_PAIRS, job="sentence"),
 )
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from .. import plugins
 from ..answers import ANSWERS
 from ..answers.labels import LABELS
 from ..answers.number import NUMBER
@@ -21,8 +21,8 @@ from ..storage.downloads import obtain
 from ..storage.paths import outside_path
 from . import columns
 from .catalogue import Task, check_split, get_task
-from .columns import Mapping, require
-from .dataset import NO_SLICE, Dataset
+from .columns import Mapping
+from .dataset import Dataset
 from .readers import FORMATS, Table, read_parquet, read_table
 from .sampling import limited
 
@@ -169,8 +169,9 @@ def _load_local(
     job: str | None,
 ) -> Dataset:
     path = find_file(task, split, folder)
-    if task.job in READERS:
-        return READERS[task.job](task, split, path, texts, label, slice_column)
+    if (own := task.answer.own.get("reader")) is not None:
+        read: Dataset = plugins.function(own)(task, split, path, texts, label, slice_column)
+        return read
     # GLUE's own files hold a few broken rows, which are always left out
     published = texts is None and label is None and bool(task.source.local_folder) and path.suffix.lower() == ".tsv"
     table = read_table(path, task.source.headerless if published else None, lenient=published)
@@ -297,80 +298,6 @@ def _other_labels(task: Task, split: str, folder: Path, path: Path, label: str) 
         return []
     table = read_table(other)
     return table.columns.get(label, [])
-
-
-_MAP = "Name the source and the reference (--text-columns SOURCE,TARGET, text_columns=)."
-NESTED = "translation"  # published parquet files hold one column of {language: sentence}
-
-
-def local_pairs(
-    task: Task,
-    split: str,
-    path: Path,
-    columns: Sequence[str] | None,
-    label: str | Sequence[str] | None,
-    slice_column: str | None,
-) -> Dataset:
-    """Sentences of a tsv, csv, jsonl or parquet file. A file of two columns may lack a header row.
-
-    The sources become ``texts``, the references ``pairs``; there are no labels.
-    """
-    if label is not None:
-        raise TaskError(f"Task '{task.name}' is a translation and has no label column.")
-    headerless = task.source.local_columns if columns is None else None
-    table = _flat(read_table(path, headerless))
-    if columns is None:
-        columns = task.source.local_columns
-    elif len(columns) != 2:
-        raise TaskError(f"A translation needs two columns, source and reference, not {', '.join(columns)}.")
-    if slice_column is None and task.slice_name in table.columns:
-        slice_column = task.slice_name
-    require(table, (*columns, *([slice_column] if slice_column else [])), _MAP, ("text_columns",))
-    sources, references = (_sentences(table, c) for c in columns)
-    slices = None
-    if slice_column is not None:
-        slices = tuple(str(c or "").strip() or NO_SLICE for c in table.columns[slice_column])
-    notes: tuple[str, ...] = ()
-    if path.suffix.lower() in (".tsv", ".csv") and table.lines[0] == 1:
-        notes = (f"{table.name} was read without a header row; its first pair: {sources[0]!r}, {references[0]!r}",)
-    return Dataset(
-        task,
-        split,
-        texts=sources,
-        pairs=references,
-        slices=slices,
-        slice_name=slice_column,
-        origin=f"file: {table.name}",
-        notes=notes,
-    )
-
-
-def _flat(table: Table) -> Table:
-    """The table with a column for each language in place of one column of {language: sentence}."""
-    cells = table.columns.get(NESTED)
-    if not cells or not isinstance(cells[0], dict):
-        return table
-    spread: dict[str, list[Any]] = {str(language): [] for language in cells[0]}
-    for i, cell in enumerate(cells):
-        if not isinstance(cell, dict) or set(cell) != set(cells[0]):
-            raise TaskError(f"{table.at(i)}: column '{NESTED}' does not hold {' and '.join(spread)}.")
-        for language, sentence in cell.items():
-            spread[str(language)].append(sentence)
-    rest = {name: values for name, values in table.columns.items() if name != NESTED}
-    return Table(table.name, spread | rest, table.lines, table.broken, table.place)
-
-
-def _sentences(table: Table, column: str) -> tuple[str, ...]:
-    cells = table.columns[column]
-    for i, cell in enumerate(cells):
-        if not isinstance(cell, str) or not cell.strip():
-            empty = cell is None or isinstance(cell, str)
-            what = "nothing" if empty else f"{type(cell).__name__} {cell!r}, not text,"
-            raise TaskError(f"{table.at(i)}: {what} in column '{column}'. Fill it in or remove the row.")
-    return tuple(cells)
-
-
-READERS = {"sentence": local_pairs}  # by job, where a file is not texts with a column of labels
 
 
 # parquet files of the Hugging Face hub, read through its own client and cache -----------------------------------------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from headviz.demo import DATA
 
 if TYPE_CHECKING:
-    from headviz.evaluation.translation import TranslationEvaluation
+    from headviz.extras.translation.evaluation import TranslationEvaluation
 
 FOLDER = DATA / "translation"
 
@@ -40,7 +40,7 @@ def measured(folder: Path = FOLDER) -> dict[str, Any]:
 
 
 def _figures(result: TranslationEvaluation, constructions: tuple[str, ...]) -> dict[str, Any]:
-    from headviz.answers.bleu import bleu
+    from headviz.extras.translation.bleu import bleu
 
     pairs = list(zip(result.translations, result.references, strict=True))
     parts = {}

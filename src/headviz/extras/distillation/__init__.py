@@ -36,3 +36,4 @@ PAGES = [
         without_data=True,
     )
 ]
+NAMES = {"distil": "headviz.extras.distillation.job", "DistillationPlan": "headviz.extras.distillation.plan"}

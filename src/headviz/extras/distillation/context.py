@@ -11,8 +11,8 @@ from torch import nn
 
 from ...errors import ModelError, OptionError
 from ...evaluation.dispatch import check_data
-from ...models.base import Model
-from ...models.recurrent import RnnTranslator
+from ...models.base import Model, TransformerModel
+from ...models.classifier import Classifier
 from .classifying import Classifying
 from .conditional import Prior, supported
 from .iterates import FileIterates, Iterates, MemoryIterates
@@ -20,8 +20,7 @@ from .partition import Partition, remove, zeroed_model
 from .plan import ITERATES, DistillationPlan
 from .posterior import Posterior
 from .problem import Problem, check_forcing
-from .recurrent import RnnTranslating
-from .recurrent_partition import without_attention
+from .recurrent import RnnTranslating, without_attention
 from .removal import Removal
 from .sentences import Translating
 
@@ -95,7 +94,7 @@ class Context:
 def open_context(plan: DistillationPlan, folder: Path) -> Context:
     """Load the teacher and the data and remove the part; a ``UserError`` where they do not fit together."""
     teacher, removal = _load(plan, plan.model), Removal.parse(plan.remove)
-    if isinstance(teacher, RnnTranslator):
+    if not isinstance(teacher, TransformerModel):
         if not removal.attention:
             raise OptionError(
                 f"'{plan.model}' is a recurrent translator, and {plan.remove} is not in it. Remove its attention "
@@ -109,7 +108,7 @@ def open_context(plan: DistillationPlan, folder: Path) -> Context:
     removed = remove(teacher, removal)
     train, dev = _data(plan, teacher)
     problem: Problem
-    if teacher.classes is None:
+    if not isinstance(teacher, Classifier):
         problem = Translating(teacher, train, dev, plan.beams)
     elif plan.beams > 1:
         raise OptionError(f"'{plan.model}' is a classifier and does not search. Leave beams at 1.")

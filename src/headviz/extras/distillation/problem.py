@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -13,7 +14,6 @@ from torch import Tensor, nn
 
 from ...errors import ModelError, OptionError
 from ...models.fresh_weights import fresh
-from ...models.recurrent_network import Rnn
 from ...progress import Cancel
 from ...tasks import constant
 from .options import TrainingOptions
@@ -100,7 +100,7 @@ class TransformerData(TaskData):
 
 def check_forcing(model: nn.Module, options: TrainingOptions) -> None:
     """Only a recurrent translator makes its translation word by word while it learns."""
-    if options.forcing < 1 and not isinstance(model, Rnn):
+    if options.forcing < 1 and "forcing" not in signature(model.forward).parameters:
         raise OptionError("Only recurrent translators learn from words of their own. Leave forcing at 1.")
 
 

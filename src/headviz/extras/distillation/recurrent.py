@@ -1,16 +1,19 @@
-"""Distilling a recurrent translator on a translation task."""
+"""Distilling a recurrent translator on a translation task: what it learns from, and taking its attention out."""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from ...models.recurrent import BEGIN, END, RnnTranslator, padded
-from ...models.recurrent_network import Rnn, redrawn
+from ...errors import ModelError
+from ...models.layer_removal import Piece
 from ...progress import Cancel, tracked
+from .partition import Partition
 from .problem import Call, TaskData
 
 if TYPE_CHECKING:
@@ -22,10 +25,10 @@ CHUNK = 256  # sentences translated between two looks at the cancel flag
 class RnnTranslating(TaskData):
     """Sentence pairs. A target word is one observation, the end of the sentence included."""
 
-    def __init__(self, teacher: RnnTranslator, train: Dataset, dev: Dataset, beams: int = 1) -> None:
+    def __init__(self, teacher: Any, train: Dataset, dev: Dataset, beams: int = 1) -> None:
         super().__init__(train, dev)
         self.beams = beams
-        self.device = teacher.device
+        self.teacher = teacher
         self.sources = [teacher.source.encode(t) for t in train.texts]
         self.targets = [teacher.target.encode(t) for t in train.references]
 
@@ -38,11 +41,8 @@ class RnnTranslating(TaskData):
         return sum(map(len, self.targets))
 
     def outputs(self, call: Call, index: Sequence[int]) -> tuple[Tensor, Tensor]:
-        source, mask = padded([self.sources[i] for i in index], self.device)
-        gold, real = padded([self.targets[i] for i in index], self.device)
-        given = torch.cat([torch.full_like(gold[:, :1], BEGIN), gold[:, :-1]], 1)
-        given[given == END] = BEGIN  # after the end of a sentence any word will do: its output is not used
-        return call(source, mask, given, real), gold[real]
+        inputs, gold = self.teacher.forced([self.sources[i] for i in index], [self.targets[i] for i in index])
+        return call(*inputs), gold[inputs[-1]]
 
     def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
         from ...tasks import metrics
@@ -53,5 +53,37 @@ class RnnTranslating(TaskData):
         return metrics(self.dev.task, found, self.dev.references)
 
     def fresh(self, model: nn.Module, seed: int) -> nn.Module:
-        assert isinstance(model, Rnn)
         return redrawn(model, seed)
+
+
+ZEROED = {
+    "": ("energy.weight",),  # Theorem 3
+    "2": ("energy.weight", "query.weight", "key.weight", "key.bias"),  # nothing is left over
+    "4": ("query.weight", "key.weight"),
+    "keys": ("key.weight",),  # none of the paper's
+}
+
+
+def redrawn(model: Any, seed: int) -> nn.Module:
+    """A copy with new random weights."""
+    own: Any = copy.deepcopy(model)
+    own.draw(seed)
+    made: nn.Module = own
+    return made
+
+
+def without_attention(model: Any, by: str = "") -> tuple[Any, Partition]:
+    """The student with the teacher's weights, and the partition: ``ZEROED``, and the rest of the attention.
+
+    All of them give every source word the same energy.
+    """
+    if model.attention is None:
+        raise ModelError("This translator has no attention that could be removed.")
+    student = type(model)(dataclasses.replace(model.config, attention=False))
+    weights = dict(model.named_parameters())
+    with torch.no_grad():
+        for name, p in student.named_parameters():
+            p.copy_(weights[name])
+    shapes = {name: p.shape for name, p in weights.items()}
+    kept = {name: Piece(name) for name, _ in student.named_parameters()}
+    return student.eval(), Partition(shapes, kept, tuple(Piece(f"attention.{name}") for name in ZEROED[by]))

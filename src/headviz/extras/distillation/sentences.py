@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from ...answers.sentence import NO_TOKEN
+from ...answers.answer import IGNORED
 from ...evaluation.dispatch import evaluate
 from ...progress import Cancel
 from .problem import Call, TransformerData
 
 if TYPE_CHECKING:
-    from ...models.translator import Translator
+    from ...models.base import TransformerModel
     from ...tasks import Dataset
 
 
 class Translating(TransformerData):
     """Sentence pairs, teacher-forced. A token of the reference is one observation, its end mark included."""
 
-    def __init__(self, teacher: Translator, train: Dataset, dev: Dataset, beams: int = 1) -> None:
+    def __init__(self, teacher: TransformerModel, train: Dataset, dev: Dataset, beams: int = 1) -> None:
         super().__init__(teacher, train, dev)
         self.beams = beams
         self.teacher = teacher
@@ -37,7 +37,7 @@ class Translating(TransformerData):
     def outputs(self, call: Call, index: Sequence[int]) -> tuple[Tensor, Tensor]:
         batch = self.teacher.collate([self.encodings[i] for i in index])
         gold = batch.pop("labels")
-        real = gold != NO_TOKEN
+        real = gold != IGNORED
         logits: Tensor = call(**batch, use_cache=False).logits
         return logits[real].float(), gold[real]
 

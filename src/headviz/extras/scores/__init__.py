@@ -21,12 +21,11 @@ SWEEPS = [
     Sweep(
         "changed gates",
         1,
-        "headviz.extras.scores.gim:texts",
+        "headviz.extras.scores.gim:sweep",
         "headviz.scores.gradients:by_tokens",
         ("temperature",),
         uses_gold=True,
         reads_labels=True,
-        by_job={"sentence": "headviz.extras.scores.gim:sentences"},
         by_gates=True,
         after="entropy",
     ),

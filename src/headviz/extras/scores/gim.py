@@ -121,16 +121,10 @@ def shares(clf: Any) -> dict[int, Any]:
     return out
 
 
-def texts(chunk: Chunk) -> list[Callable[[], Tables]]:
+def sweep(chunk: Chunk) -> list[Callable[[], Tables]]:
     """For each example: "signed", the derivative by each head's gate along the changed backward pass."""
-    parts = gradients.of_texts(chunk, chunk.clf.call(chunk.mask, "eager", keep_outputs=True), changed(chunk))
-    return gradients.per_example(chunk, {"signed": [part.sum(dim=-1) for part in parts]})
-
-
-def sentences(chunk: Chunk) -> list[Callable[[], Tables]]:
-    """The same for sentences to translate."""
-    parts = gradients.of_sentences(chunk, chunk.clf.call(chunk.mask, "eager"), changed(chunk))
-    return gradients.per_example(chunk, {"signed": [part.sum(dim=-1) for part in parts]})
+    found = gradients.parts(chunk, changed(chunk), "eager")
+    return gradients.per_example(chunk, {"signed": [part.sum(dim=-1) for part in found]})
 
 
 def gim(given: Given, options: ChangedOptions) -> Summary:

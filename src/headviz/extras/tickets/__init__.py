@@ -28,3 +28,4 @@ SECTIONS = [
         "tickets", "Winning tickets", "headviz.extras.tickets.section:summary", "headviz.extras.tickets.section:report"
     )
 ]
+NAMES = {"transfer": "headviz.extras.tickets.transfer_spec"}

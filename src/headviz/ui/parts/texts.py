@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from ...demo import translation, vocabulary_coverage
+from ...demo import vocabulary_coverage
 from ...tasks.tokenizing import alone_with
 from ..shell import show, state
 from ..shell.messages import plain
@@ -285,29 +285,3 @@ def _instead(signs: Sequence[str]) -> str:
         if found := [c for c in signs if c in kinds]:
             parts.append(f"{key} for {' and '.join(found)}")
     return f" Type {', '.join(parts)}." if parts else ""
-
-
-# ---- the invented language of the translation demo
-
-VESHAN = "demo-translation"
-ABOUT = (
-    "Veshan is an invented, perfectly regular language: nobody knows it, so every word that is right the model has "
-    "learnt from its examples. Each noun has one of three genders, which shows in its article and adjectives only."
-)
-
-
-def _on_veshan(view: View) -> bool:
-    """Whether the view shows the translation demo and its own data."""
-    return view.model == VESHAN and view.task == VESHAN and not view.data
-
-
-def about_veshan(view: View) -> None:
-    """What the language is; hovering shows the word list."""
-    if _on_veshan(view) and not view.present:
-        st.caption(ABOUT, help=plain(word_list()))
-
-
-def word_list() -> str:
-    """Veshan words and their meaning, one kind of word after the other."""
-    kinds = {kind: ", ".join(map(" ".join, words)) for kind, words in translation.word_list().items()}
-    return "; ".join(f"{kind}: {words}" for kind, words in kinds.items())

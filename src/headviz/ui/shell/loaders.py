@@ -22,8 +22,7 @@ import streamlit as st
 
 import headviz
 
-from ...answers import ANSWERS
-from ...answers.catalogue import answer_in, kind_named
+from ...answers.catalogue import ANSWERS, answer_in, answer_named, kind_named
 from ...demo import demo_folder
 from ...errors import ModelError, OptionError, TaskError, UserError
 from ...heads import HeadMask
@@ -149,7 +148,7 @@ class Shape:
 
     @property
     def answer(self) -> Answer:
-        return ANSWERS[self.job]
+        return answer_named(self.job)
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -215,9 +214,8 @@ def _answer_in(config: dict[str, Any], outputs: int) -> Answer:
     """What the model of a configuration answers with; a bare encoder is taken for a classifier."""
     decoder = bool(config.get("is_encoder_decoder"))
     kinds = [kind for a in config.get("architectures") or () if (kind := kind_named(str(a), decoder)) is not None]
-    usual = ANSWERS["sentence" if decoder else "class"]
-    if not kinds or (not decoder and kinds[0] == ANSWERS["word"].kind):
-        return usual
+    if not kinds or (not decoder and kinds[0] == answer_named("word").kind):
+        return answer_named("sentence" if decoder else "class")
     return answer_in(kinds[0], config.get("problem_type"), outputs or 2, "sentence_transformers" in config)
 
 

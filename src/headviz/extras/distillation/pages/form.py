@@ -23,23 +23,21 @@ from ..removal import Removal
 from . import results as distil
 
 
-def recurrent(view: View) -> bool:
-    """Whether the model is a recurrent translator: one attention, no heads."""
+def recurrent(view: View) -> Path | None:
+    """The record of a model of a format of its own, such as a recurrent translator: one attention, no heads."""
+    from ....models.kinds import MODELS
+
     folder = Path(loaders.model_name(view.model))
     if not folder.is_dir() or (folder / "config.json").exists():
-        return False
-    from ....models.recurrent import is_rnn
-
-    return is_rnn(folder)
+        return None
+    return next((folder / name for name in MODELS if (folder / name).is_file()), None)
 
 
 def attention(view: View) -> Removal:
     """The removal of a recurrent translator's attention, if it has one."""
-    from ....models.recurrent import RECORD
-
+    record = recurrent(view)
     try:
-        record = json.loads((Path(loaders.model_name(view.model)) / RECORD).read_text(encoding="utf-8"))
-        there = bool(record["config"]["attention"])
+        there = record is None or bool(json.loads(record.read_text(encoding="utf-8"))["config"]["attention"])
     except (OSError, ValueError, KeyError, TypeError):
         there = True  # the run reports what is wrong with the folder
     if not there:

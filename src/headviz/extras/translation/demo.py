@@ -6,8 +6,8 @@ import csv
 from functools import cache
 from typing import NamedTuple
 
-from ..errors import UserError
-from .tables import columns, shipped
+from ...demo.tables import columns, shipped
+from ...errors import UserError
 
 SPLITS = ("train", "dev", "unseen")
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, Unpack
@@ -15,14 +15,13 @@ from typing import Any, NoReturn, Unpack
 import torch
 from torch import Tensor
 
-from ..answers.sentence import SENTENCE
-from ..errors import ModelError, OptionError, whole_number
-from ..heads import TRANSLATION
-from ..storage.paths import outside_path
-from .folder_check import naming, numbers_in, read_json
-from .recurrent_beam import beam
-from .recurrent_network import Rnn, RnnConfig, RnnOptions
-from .saving import size_of, write_folder
+from ...errors import ModelError, OptionError, whole_number
+from ...heads import TRANSLATION
+from ...models.folder_check import naming, numbers_in, read_json
+from ...models.saving import size_of, write_folder
+from ...storage.paths import outside_path
+from .recurrent_network import Rnn, RnnConfig, RnnOptions, beam
+from .sentence import SENTENCE
 
 RECORD = "rnn.json"
 WEIGHTS = "rnn.safetensors"
@@ -182,6 +181,40 @@ class RnnTranslator:
                 out[i] = self.target.decode(row)
         return out
 
+    def about(self) -> dict[str, Any]:
+        """What ``headviz info`` says of it."""
+        config = self.model.config
+        return {
+            "name": self.name,
+            "family": self.title,
+            "layers": 0,
+            "heads": 0,
+            "heads_per_layer": [],
+            "kind": self.kind,
+            "stacks": {},
+            "job": self.job,
+            "labels": [],
+            "answers": self.answers,
+            "digest": self.digest,
+            "parameters": self.parameters,
+            "sizes": {name: getattr(config, name) for name in ("embedding", "hidden", "units")},
+            "attention": config.attention,
+            "max_length": self.max_length,
+            "device": str(self.device),
+            "dtype": str(self.dtype).removeprefix("torch."),
+        }
+
+    def forced(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], Tensor]:
+        """What the network takes when it is told the words before: source, its mask, the words before each word of the
+        target, and where target words are. Then the target."""
+        source, mask = padded(sources, self.device)
+        gold, real = padded(targets, self.device)
+        before = torch.cat([torch.full_like(gold[:, :1], BEGIN), gold[:, :-1]], 1)
+        before[before == END] = BEGIN  # after the end of a sentence any word will do: its output is not used
+        return (source, mask, before, real), gold
+
     def save(self, folder: str | Path, portable: bool = False) -> Path:
         """Write a folder that ``RnnTranslator.load`` reads back with equal translations."""
         from safetensors.torch import save_file
@@ -236,6 +269,12 @@ def _check_sizes(config: RnnConfig, record: Mapping[str, Any], folder: Path) -> 
             raise ModelError(f"{RECORD} of '{folder}': {side} does not list the network's {rows:,} words.")
 
 
-def is_rnn(folder: str | Path) -> bool:
-    """Whether a folder holds a recurrent translator."""
-    return (outside_path(folder, "the model") / RECORD).is_file()
+def open_folder(
+    folder: Path, name: str, device: torch.device, dtype: torch.dtype, job: str | None = None
+) -> RnnTranslator:
+    """What ``headviz.load`` gives for such a folder."""
+    if job not in (None, RnnTranslator.job):
+        raise ModelError(f"'{name}' is a recurrent translator: it translates, and takes no other head.")
+    if dtype != torch.float32:
+        raise ModelError(f"'{name}' is a recurrent translator, which computes in float32 only.")
+    return replace(RnnTranslator.load(folder, device), name=name)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OptionError, TaskError, is_one_of, unknown_choice
+from ...errors import OptionError, TaskError, is_one_of, unknown_choice
 
 DETOKENISED, TOKENISED = "13a", "none"
 TOKENIZERS = (DETOKENISED, TOKENISED, "intl", "char", "zh")

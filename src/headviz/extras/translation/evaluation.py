@@ -16,24 +16,26 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..answers.comparison import Answers
-from ..errors import TaskError, whole_number
-from ..heads import HeadMask
-from ..models.base import Model
-from ..models.network import require_model
-from ..models.recurrent import RnnTranslator, words_of
-from ..progress import Cancel, Progress, tracked
-from ..storage.exchange import MaskLike
-from ..tasks.dataset import require_dataset
-from ..tasks.tokenizing import alone_with
-from .mask_evaluator import MaskEvaluator
-from .plain import BATCH_TOKENS, Evaluation, batches, stands_in
+from ...answers.comparison import Answers
+from ...errors import OptionError, TaskError, whole_number
+from ...evaluation.evaluator_options import AUTO
+from ...evaluation.mask_evaluator import MaskEvaluator
+from ...evaluation.plain import BATCH_TOKENS, Evaluation, batches, stands_in
+from ...heads import HeadMask
+from ...models.base import Model
+from ...models.network import require_model
+from ...progress import Cancel, Progress, tracked
+from ...storage.exchange import MaskLike
+from ...tasks.dataset import require_dataset
+from ...tasks.tokenizing import alone_with
+from .bleu import bleu, chrf
+from .recurrent import RnnTranslator, words_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..models.translator import SentenceEncoding, Translator
-    from ..tasks import Dataset
+    from ...tasks import Dataset
+    from .translator import SentenceEncoding, Translator
 
 # a broken model may never stop: a translation ends after 2 tokens per source token and 20 more
 LENGTH_FACTOR, LENGTH_EXTRA = 2, 20
@@ -80,8 +82,6 @@ def evaluate_translation(
     cancel: Cancel | None = None,
 ) -> TranslationEvaluation:
     """Translate under a mask and measure. Greedy by default; ``beams`` > 1 searches."""
-    from ..answers.bleu import bleu, chrf
-
     start = time.perf_counter()
     if isinstance(clf, RnnTranslator):
         under, found = None, _recurrent(clf, data, mask, beams, progress, cancel)
@@ -295,3 +295,12 @@ class TranslationEvaluator(MaskEvaluator):
     ) -> Answers:
         full = self.predictions(reference, progress=progress, cancel=cancel)
         return self.data.answer.answers(self.data.gold, full, ())
+
+
+def evaluator(clf: Model, data: Dataset, options: Any, label_order: Any, beams: int, donors: Any) -> MaskEvaluator:
+    """What ``headviz.evaluator_of`` gives for translations."""
+    if options is not None and options.precision not in (AUTO, "float32"):
+        raise OptionError(
+            f"A translation model is evaluated in its own precision; '{options.precision}' is for classifiers."
+        )
+    return TranslationEvaluator(clf, data, TranslationOptions(beams))

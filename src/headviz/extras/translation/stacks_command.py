@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ..analyses import published
-from ..errors import ModelError
-from .ablate import add_figure, check_figure, save_figure
-from .common import (
+from ...analyses import published
+from ...commands.ablate import add_figure, check_figure, save_figure
+from ...commands.common import (
     add_margin,
     add_model,
     add_task,
@@ -19,11 +18,12 @@ from .common import (
     reading,
     training_sample,
 )
-from .number_types import positive_int, seed, step_share
-from .view_text import Shown, published_text, text_of
+from ...commands.number_types import positive_int, seed, step_share
+from ...commands.view_text import Shown, published_text, text_of
+from ...errors import ModelError
 
 if TYPE_CHECKING:
-    from ..analyses.stacks import StackReport
+    from .stacks import StackReport
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Shown:
-    from ..analyses.stacks import ANALYSIS, view
+    from .stacks import ANALYSIS, view
 
     check_figure(args)
     report = found(args)
@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> Shown:
 
 def found(args: argparse.Namespace) -> StackReport:
     """The report that these arguments ask for."""
-    from ..analyses.stacks import stack_report
-    from ..evaluation.dispatch import evaluator_of
-    from ..scores import score_heads
+    from ...evaluation.dispatch import evaluator_of
+    from ...scores import score_heads
+    from .stacks import stack_report
 
     clf = reading(args, load_model(args))
     if len(clf.stacks) == 1:

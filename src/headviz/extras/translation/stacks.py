@@ -14,29 +14,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..display.numbers import points as in_points
-from ..display.recipes import Code, call
-from ..display.table import Table
-from ..display.views import View
-from ..errors import MaskError
-from ..evaluation.verdict import MARGIN
-from ..progress import Cancel, Progress, part
-from ..reference import find
-from ..results import Result
-from . import pruning_curve, published
-from .ablation import Ablation, ablate
-from .all_but_one import AllButOne, Select, all_but_one
-from .analysis import MARGIN_OPTION, MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis, set_in
-from .common import Subject, require_evaluator, subject
-from .curves import Curve, ordered_by
-from .pruning_curve import PruningCurves, check_steps, measured
+from ...analyses import pruning_curve, published
+from ...analyses.ablation import Ablation, ablate
+from ...analyses.all_but_one import AllButOne, Select, all_but_one
+from ...analyses.analysis import MARGIN_OPTION, MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis, set_in
+from ...analyses.common import Subject, require_evaluator, subject
+from ...analyses.curves import Curve, ordered_by
+from ...analyses.pruning_curve import PruningCurves, check_steps, measured
+from ...display.numbers import points as in_points
+from ...display.recipes import Code, call
+from ...display.table import Table
+from ...display.views import View
+from ...errors import MaskError
+from ...evaluation.verdict import MARGIN
+from ...progress import Cancel, Progress, part
+from ...reference import find
+from ...results import Result
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..evaluation.mask_evaluator import MaskEvaluator
-    from ..models.base import TransformerModel
-    from .given import Given
+    from ...analyses.given import Given
+    from ...evaluation.mask_evaluator import MaskEvaluator
+    from ...models.base import TransformerModel
 
 MARKED = 0.01  # p values below it are marked, as in the published tables
 REFERENCE = "michel-wmt"
@@ -291,5 +291,6 @@ ANALYSIS = Analysis(
     options=(SELECT, ORDER, STEP, MARGIN_OPTION, SAMPLES, SEED),
     published=published.by_stack,
     fits=lambda answer: answer.stacked,
+    after="pruning-curves",
     command="stacks",
 )

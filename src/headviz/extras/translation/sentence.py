@@ -1,4 +1,4 @@
-"""A translation of a sentence: the job ``sentence``. No other module of this package but ``catalogue`` imports it."""
+"""A translation of a sentence: the job ``sentence``."""
 
 from __future__ import annotations
 
@@ -10,18 +10,34 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import TaskError
-from ..heads import TRANSLATION
-from ..statistics.significance import LEVEL
+from ...answers.answer import IGNORED, Answer, Changed
+from ...answers.comparison import Answers, Ends
+from ...answers.metrics import Metric
+from ...errors import TaskError
+from ...heads import TRANSLATION
+from ...statistics.significance import LEVEL
 from . import bleu
-from .answer import Answer, Changed
-from .comparison import Answers, Ends
-from .metrics import Metric, metric
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-NO_TOKEN = -100  # label of padding, which the loss ignores
+
+METRICS = {
+    "bleu": Metric(lambda said, gold: bleu.bleu(said.tolist(), gold.tolist()).value, points=1.0),
+    "chrf": Metric(lambda said, gold: bleu.chrf(said.tolist(), gold.tolist()).value, points=1.0),
+}
+_ROOM = "headviz.extras.translation"
+OWN = {
+    "model": f"{_ROOM}.translator:Translator",
+    "reader": f"{_ROOM}.tasks:local_pairs",
+    "evaluator": f"{_ROOM}.evaluation:evaluator",
+    "evaluate": f"{_ROOM}.evaluation:evaluate_translation",
+    "judge": f"{_ROOM}.judging:Sentences",
+    "gate parts": f"{_ROOM}.scores:gate_parts",
+    "ablation": f"{_ROOM}.scores:ablation",
+    "ablation cost": f"{_ROOM}.scores:cost_in_bleu",
+    "compare": f"{_ROOM}.pages.compare:draw",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +60,7 @@ class TextAnswers(Answers):
         return some
 
     def measure(self, predicted: NDArray, name: str) -> float:
-        return metric(name, predicted, self.gold)
+        return METRICS[name].of(predicted, self.gold)
 
     def interval(self, predicted: NDArray, name: str, seed: int = 0) -> Ends:
         """By bootstrap over the sentences; chrF has none: it only accompanies BLEU."""
@@ -79,6 +95,7 @@ class Sentence(Answer):
     job, kind = "sentence", TRANSLATION
     architectures, auto_class = ("ForConditionalGeneration", "MTModel"), "AutoModelForSeq2SeqLM"
     trained, decoder, stacked, explains = "output layer for translating", True, True, False
+    after, own, metrics, unscored = "labels", OWN, METRICS, ("chrf",)
     usual, gold_name, gold_is_pair, quick = ("bleu", "chrf"), "references", True, False
 
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> TextAnswers:
@@ -131,11 +148,7 @@ class Sentence(Answer):
         """The mean over all tokens of the references."""
         from torch.nn.functional import cross_entropy
 
-        return cross_entropy(logits.transpose(1, 2), labels, ignore_index=NO_TOKEN, reduction=reduction)
+        return cross_entropy(logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction=reduction)
 
 
-Sentence.metrics = {
-    "bleu": Metric(lambda said, gold: bleu.bleu(said.tolist(), gold.tolist()).value, points=1.0),
-    "chrf": Metric(lambda said, gold: bleu.chrf(said.tolist(), gold.tolist()).value, points=1.0),
-}
 SENTENCE = Sentence()

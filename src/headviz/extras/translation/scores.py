@@ -1,6 +1,7 @@
-"""What switching a head off costs a translation in BLEU.
+"""Scores of heads on sentences to translate: derivatives by the gates, and what a head costs in BLEU.
 
-Shapes: n sentences, L rows, H heads.
+Shapes: n sentences, L rows, H heads; B sentences of a chunk, h heads present in a row, Q its queries: source or target
+tokens.
 """
 
 from __future__ import annotations
@@ -9,16 +10,22 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from ..answers.bleu import bleu_of, differing, interval
-from ..answers.bleu import counts as bleu_counts
-from ..evaluation.translation import TranslationEvaluator
-from .chunk import Chunk, Tables
-from .statistics import Counts, Summary, draw
+from ...answers.answer import IGNORED
+from ...attention import HeadCall, factor_of, gate_of
+from ...models.fast.transfers import exact
+from ...scores.chunk import Chunk, Tables
+from ...scores.gradients import Within
+from ...scores.statistics import Counts, Summary, draw
+from .bleu import bleu_of, differing, interval
+from .bleu import counts as bleu_counts
+from .evaluation import TranslationEvaluator
 
 if TYPE_CHECKING:
-    from ..tasks import Dataset
+    from ...tasks import Dataset
 
 _RESAMPLES = 200
 
@@ -71,3 +78,36 @@ def cost_in_bleu(rows: Tables, data: Dataset) -> Summary:
     for place, column in columns.items():
         low[place], high[place] = interval(drawn[(slice(None), *place)], differing(full, column))
     return Summary(values, stderr, low, high, np.zeros(shape, np.int64), len(full), resample)
+
+
+def gate_parts(chunk: Chunk, call: HeadCall, within: Within) -> Sequence[Tensor]:
+    """[B, h, Q] of each row; padded queries have no gradient."""
+    clf: Any = chunk.clf
+    batch = clf.collate(chunk.encodings)
+    with torch.enable_grad(), within:
+        free = _free_gates(clf, batch, call)
+        loss = sentence_losses(clf.forward(batch, call), batch["labels"]).sum()
+        grads = torch.autograd.grad(loss, free, materialize_grads=True)
+    return [exact(grad[..., 0]) for grad in grads]
+
+
+def sentence_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """[B] mean negative log-likelihood of each reference."""
+    each = torch.nn.functional.cross_entropy(
+        logits.float().transpose(1, 2), labels, ignore_index=IGNORED, reduction="none"
+    )
+    return each.sum(dim=1) / (labels != IGNORED).sum(dim=1)
+
+
+def _free_gates(clf: Any, batch: dict[str, Tensor], call: HeadCall) -> list[Tensor]:
+    """One gate for each sentence, head and query, put into the call in place of the mask's."""
+    source, target = batch["input_ids"].shape[1], batch["decoder_input_ids"].shape[1]
+    free: list[Tensor] = []
+    for row, gate in enumerate(call.gates):
+        queries = source if row in clf.stacks["encoder"] else target
+        shape = (len(batch["input_ids"]), clf.heads_per_layer[row], queries, 1)
+        start = torch.ones(shape, dtype=clf.dtype, device=clf.device)
+        factor = factor_of(gate)
+        free.append((start if factor is None else start * factor).requires_grad_(True))
+    call.gates = tuple(gate_of(factor, clf.stands(row)) for row, factor in enumerate(free))
+    return free

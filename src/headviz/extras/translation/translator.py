@@ -18,16 +18,16 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from ..answers.sentence import NO_TOKEN, SENTENCE
-from ..attention import HeadCall, Kernel
-from ..errors import ModelError, OptionError, TaskError, unknown_choice, whole_number
-from ..heads import ENCODER, TRANSLATION
-from ..storage.exchange import MaskLike
-from ..tasks.tokenizing import alone_with, pieces
-from .base import DEFAULT_LENGTH, TransformerModel
-from .decoding_cache import new_cache
-from .families.sheet import decoder_layers
-from .quiet import quiet
+from ...answers.answer import IGNORED
+from ...attention import HeadCall, Kernel, transformers
+from ...errors import ModelError, OptionError, TaskError, unknown_choice, whole_number
+from ...heads import ENCODER, TRANSLATION
+from ...models.base import DEFAULT_LENGTH, TransformerModel
+from ...models.families.sheet import decoder_layers
+from ...models.quiet import quiet
+from ...storage.exchange import MaskLike
+from ...tasks.tokenizing import alone_with, pieces
+from .sentence import SENTENCE
 
 # generation settings that headviz sets in every call, or that leave the tokens alone
 _GIVEN = {"do_sample", "max_length", "max_new_tokens", "num_beams", "transformers_version", "use_cache"}
@@ -171,7 +171,7 @@ class Translator(TransformerModel):
             "attention_mask": _padded([[1] * len(e) for e in encodings], 0),
         }
         if all(getattr(e, "target", None) is not None for e in encodings):
-            batch["labels"] = _padded([e.target for e in encodings], NO_TOKEN)
+            batch["labels"] = _padded([e.target for e in encodings], IGNORED)
             model: Any = self.model
             batch["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(batch["labels"].clone())
         return {k: v.to(self.device) for k, v in batch.items()}
@@ -180,7 +180,7 @@ class Translator(TransformerModel):
 
     def real_tokens(self, row: int, batch: dict[str, Tensor]) -> Tensor:
         """The encoder's are the source's, the others' the reference's."""
-        return super().real_tokens(row, batch) if row in self.stacks[ENCODER] else batch["labels"] != NO_TOKEN
+        return super().real_tokens(row, batch) if row in self.stacks[ENCODER] else batch["labels"] != IGNORED
 
     def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
         """The logits [B, T, V] of the references' tokens; gradients flow if the caller has enabled them.
@@ -273,3 +273,22 @@ def _padded(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
 
 def _any_keyword(model_kwargs: dict[str, Any]) -> None:
     """In place of transformers' check of generate()'s keywords: every keyword is allowed."""
+
+
+class _Layer(transformers.cache_utils.DynamicLayer):
+    """Counts the tokens of a layer without heads as well.
+
+    transformers reads the next token's position from the cache. Its own count takes a layer without heads as empty.
+    """
+
+    def get_seq_length(self) -> int:
+        keys = self.keys
+        return 0 if keys is None or keys.ndim != 4 else int(keys.shape[-2])
+
+
+def new_cache() -> Any:
+    """An empty cache that grows layer by layer. transformers would give T5's decoder as many layers as its encoder."""
+    caches = transformers.DynamicCache(), transformers.DynamicCache()
+    for cache in caches:
+        cache.layer_class_to_replicate = _Layer
+    return transformers.EncoderDecoderCache(*caches)

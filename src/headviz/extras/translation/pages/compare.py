@@ -12,16 +12,33 @@ import headviz
 
 from ....display.table import Table
 from ....heads import HeadMask
-from ...parts import measure
-from ...parts.texts import Text
-from ...shell import jobs, loaders, recipes, show, state
-from ...shell.messages import plain
-from ...shell.view import View
-from . import answers
-from .answers import masks
+from ....ui.pages.compare import answers
+from ....ui.pages.compare.answers import masks
+from ....ui.parts import measure, texts
+from ....ui.parts.texts import Text
+from ....ui.shell import jobs, loaders, recipes, show, state
+from ....ui.shell.messages import plain
+from ....ui.shell.view import View
 
 if TYPE_CHECKING:
-    from ....models.translator import Translator
+    from ..translator import Translator
+
+
+TASK = "demo-translation"
+ABOUT = (
+    "Veshan is an invented, perfectly regular language: nobody knows it, so every word that is right the model has "
+    "learnt from its examples. Each noun has one of three genders, which shows in its article and adjectives only."
+)
+
+
+def draw(view: View, clf: Translator, shown: Text) -> tuple[str, str]:
+    """The page for one sentence; gives its recipe in Python and as a command."""
+    about_language(view)
+    if shown.empty:
+        st.info(texts.EMPTY, icon=":material/edit:")
+    else:
+        section(clf, shown)
+    return recipe(state.view(), clf, shown)
 
 
 def translations(clf: Translator, text: str, under: Sequence[HeadMask]) -> list[str] | None:
@@ -91,3 +108,22 @@ def recipe(view: View, clf: Translator, shown: Text) -> tuple[str, str]:
         f"print(headviz.translate(clf, {[shown.text]!r}, mask))",
     )
     return "\n".join(lines), ""  # no command translates one sentence
+
+
+def known(view: View) -> bool:
+    """Whether the view shows the translation demo and its own data."""
+    return view.model == TASK and view.task == TASK and not view.data
+
+
+def about_language(view: View) -> None:
+    """What the language is; hovering shows the word list."""
+    if known(view) and not view.present:
+        st.caption(ABOUT, help=plain(word_list_text()))
+
+
+def word_list_text() -> str:
+    """Veshan words and their meaning, one kind of word after the other."""
+    from .. import demo
+
+    kinds = {kind: ", ".join(map(" ".join, words)) for kind, words in demo.word_list().items()}
+    return "; ".join(f"{kind}: {words}" for kind, words in kinds.items())

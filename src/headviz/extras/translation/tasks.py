@@ -1,0 +1,87 @@
+"""The tasks of translation: their files, and the sentences that ship with the demo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...errors import TaskError
+from ...tasks.catalogue import OWN_SPLITS, SHIPPED_SPLITS, Source, Task
+from ...tasks.columns import require
+from ...tasks.dataset import NO_SLICE, Dataset
+from ...tasks.readers import Table, read_table
+from .sentence import SENTENCE
+
+_COLUMNS = ("source", "target")
+_VESHAN = Source(local_columns=_COLUMNS, splits=SHIPPED_SPLITS, module="headviz.extras.translation.demo")
+_YOURS = Source(local_columns=_COLUMNS, splits=OWN_SPLITS, own=True)
+TASKS = [
+    Task("demo-translation", "Demo translation", (), SENTENCE.usual, _VESHAN, "construction", job=SENTENCE.job),
+    Task("custom-translation", "Your own translation", (), SENTENCE.usual, _YOURS, job=SENTENCE.job),
+]
+
+_MAP = "Name the source and the reference (--text-columns SOURCE,TARGET, text_columns=)."
+NESTED = "translation"  # published parquet files hold one column of {language: sentence}
+
+
+def local_pairs(
+    task: Task, split: str, path: Path, columns: Sequence[str] | None, label: str | None, slice_column: str | None
+) -> Dataset:
+    """Sentences of a tsv, csv, jsonl or parquet file. A file of two columns may lack a header row.
+
+    The sources become ``texts``, the references ``pairs``; there are no labels.
+    """
+    if label is not None:
+        raise TaskError(f"Task '{task.name}' is a translation and has no label column.")
+    headerless = task.source.local_columns if columns is None else None
+    table = _flat(read_table(path, headerless))
+    if columns is None:
+        columns = task.source.local_columns
+    elif len(columns) != 2:
+        raise TaskError(f"A translation needs two columns, source and reference, not {', '.join(columns)}.")
+    if slice_column is None and task.slice_name in table.columns:
+        slice_column = task.slice_name
+    require(table, (*columns, *([slice_column] if slice_column else [])), _MAP, ("text_columns",))
+    sources, references = (_sentences(table, c) for c in columns)
+    slices = None
+    if slice_column is not None:
+        slices = tuple(str(c or "").strip() or NO_SLICE for c in table.columns[slice_column])
+    notes: tuple[str, ...] = ()
+    if path.suffix.lower() in (".tsv", ".csv") and table.lines[0] == 1:
+        notes = (f"{table.name} was read without a header row; its first pair: {sources[0]!r}, {references[0]!r}",)
+    return Dataset(
+        task,
+        split,
+        texts=sources,
+        pairs=references,
+        slices=slices,
+        slice_name=slice_column,
+        origin=f"file: {table.name}",
+        notes=notes,
+    )
+
+
+def _flat(table: Table) -> Table:
+    """The table with a column for each language in place of one column of {language: sentence}."""
+    cells = table.columns.get(NESTED)
+    if not cells or not isinstance(cells[0], dict):
+        return table
+    spread: dict[str, list[Any]] = {str(language): [] for language in cells[0]}
+    for i, cell in enumerate(cells):
+        if not isinstance(cell, dict) or set(cell) != set(cells[0]):
+            raise TaskError(f"{table.at(i)}: column '{NESTED}' does not hold {' and '.join(spread)}.")
+        for language, sentence in cell.items():
+            spread[str(language)].append(sentence)
+    rest = {name: values for name, values in table.columns.items() if name != NESTED}
+    return Table(table.name, spread | rest, table.lines, table.broken, table.place)
+
+
+def _sentences(table: Table, column: str) -> tuple[str, ...]:
+    cells = table.columns[column]
+    for i, cell in enumerate(cells):
+        if not isinstance(cell, str) or not cell.strip():
+            empty = cell is None or isinstance(cell, str)
+            what = "nothing" if empty else f"{type(cell).__name__} {cell!r}, not text,"
+            raise TaskError(f"{table.at(i)}: {what} in column '{column}'. Fill it in or remove the row.")
+    return tuple(cells)
