@@ -25,7 +25,7 @@ ASKED = {
     "translation": """
         headviz.Translator
         headviz.translate
-        headviz.load("demo-translation")
+        from headviz.models.kinds import wanted_kind; wanted_kind({"model_type": "marian"}, "m", None, False)
         headviz.load(rnn)
         headviz.load_task("demo-translation")
         main_refused(["stacks", "--model", "demo"])
