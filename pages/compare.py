@@ -3,7 +3,7 @@
 import streamlit as st
 
 from headviz import plugins
-from headviz.ui.pages.compare import answers, explanations, patching, recipe
+from headviz.ui.pages.compare import answers, explanations, patching
 from headviz.ui.parts import measure, story, texts
 from headviz.ui.shell import frame, loaders, state
 from headviz.ui.shell.messages import plain
@@ -34,6 +34,13 @@ if own is None:
     with explained:
         if explained.open:
             explanations.section(clf, shown)
-    frame.recipe(*recipe.recipe(state.view(), clf, shown))
+    now = state.view()
+    if now.tab == "Explanations" and not shown.empty:
+        recipe = explanations.recipe(now, clf, shown)
+    elif now.tab == "Patching" and not shown.empty and (pair := patching.given(clf, shown)) is not None:
+        recipe = patching.recipe(now, clf, shown, pair)
+    else:
+        recipe = answers.recipe(now, clf, shown)
+    frame.recipe(*recipe)
 else:
     frame.recipe(*plugins.function(own)(view, clf, shown))

@@ -4,13 +4,14 @@ import streamlit as st
 
 from headviz.ui.pages.masklab import board, cost
 from headviz.ui.parts import measure, scoring, story
-from headviz.ui.shell import frame, graded, loaders, part, state
+from headviz.ui.shell import frame, loaders, part, state
+from headviz.ui.shell.view import by_grade
 
 view = frame.begin()
 story.line()
 shape = loaders.shape(view)
 if frame.controls():
-    board.toolbar(shape.present, scoring.ordering(view), graded.sorted_names(view.source, shape.scores))
+    board.toolbar(shape.present, scoring.ordering(view), by_grade(view.source, shape.scores))
     view = state.view()  # a score that a link named wrongly is corrected there
 left, right = st.columns([5, 6], gap="large")
 with left:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from headviz.analyses import grading
-from headviz.ui.shell import graded
-from headviz.ui.shell.view import COST, View
+from headviz.ui.shell.view import COST, View, _grades, by_grade, remember_grades
 
 USUAL = ("conductance-spearman", "taylor", "magnitude", "ablation", "random")  # what the small model is graded on
 
@@ -23,7 +22,7 @@ def own(open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("HEADVIZ_ROOTS", str(tmp_path))
     monkeypatch.setattr(grading, "SEEDS", 3)
     monkeypatch.setattr(grading, "SCORES", {name: grading.SCORES[name] for name in USUAL})
-    monkeypatch.setattr(graded, "_own", {})
+    monkeypatch.setattr("headviz.ui.shell.view._grades", {})
     studio.make_model(tmp_path / "model", layers=3, heads=4)
     studio.make_data(tmp_path / "data", rows=60)
     folder = studio.answered(tmp_path / "model", tmp_path / "data")
@@ -44,7 +43,7 @@ def test_one_click_on_heads_grades_all_scores_and_the_result_orders_the_choice(
     assert "It has not been measured on this model" in said(app)
     app = next(b for b in app.button if b.key == "grade_here").click().run()
     assert not app.exception
-    (found,) = graded._own.values()
+    (found,) = _grades.values()
     assert {g.score for g in found} == set(USUAL)
     assert "Measured here on" in said(app)
     assert not [b for b in app.button if b.key == "grade_here"]
@@ -63,7 +62,7 @@ def test_the_analyses_page_grades_all_scores_not_those_that_have_tables(
     app = open_page("analyses", **own | {"limit": "44"}, analysis="grade")  # the other test has had 45
     app = next(b for b in app.button if b.key == "run_grade").click().run()
     assert not app.exception
-    (found,) = graded._own.values()
+    (found,) = _grades.values()
     assert {g.score for g in found} == set(USUAL)
     assert "--scores" not in app.code[-1].value
 
@@ -71,13 +70,13 @@ def test_the_analyses_page_grades_all_scores_not_those_that_have_tables(
 def test_a_best_that_is_no_better_than_chance_orders_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from support.graded import graded_as
 
-    monkeypatch.setattr(graded, "_own", {})
+    monkeypatch.setattr("headviz.ui.shell.view._grades", {})
     view = View(model="another")
     assert view.order == COST
-    graded.remember(view.source, graded_as(taylor=0.8, fisher=0.7))
+    remember_grades(view.source, graded_as(taylor=0.8, fisher=0.7))
     assert view.order == "taylor"
-    assert graded.sorted_names(view.source, ["gates", "fisher", "taylor"]) == ["taylor", "fisher", "gates"]
+    assert by_grade(view.source, ["gates", "fisher", "taylor"]) == ["taylor", "fisher", "gates"]
     assert View(model="a third").order == COST
-    graded.remember(view.source, graded_as(taylor=0.5))
+    remember_grades(view.source, graded_as(taylor=0.5))
     assert view.order == COST
     assert View().order != COST  # the demo's, as recorded

@@ -4,7 +4,7 @@ import numpy as np
 
 from headviz.heads import HeadId, HeadMask, HeadScores
 from headviz.ui.parts import scoring
-from headviz.ui.widgets import ranking
+from headviz.ui.widgets import grid
 
 
 def table(values: np.ndarray, margin: float) -> HeadScores:
@@ -26,10 +26,10 @@ def table(values: np.ndarray, margin: float) -> HeadScores:
 
 def drawn(monkeypatch, found, **more):
     sent = {}
-    monkeypatch.setattr(ranking, "component", lambda name: lambda **all: sent.update(all))
+    monkeypatch.setattr(grid, "component", lambda name: lambda **all: sent.update(all))
     names = {h: f"L{h.layer}·H{h.head}" for h in found.ranked()}
     options = {"mask": found.mask, "selected": None, "on_select": print, "interval": scoring.interval} | more
-    ranking.rank_list("ranking", found, names, **options)
+    grid.rank_list("ranking", found, names, **options)
     return sent
 
 
@@ -59,7 +59,7 @@ def test_selection_and_mask_are_marked_and_a_click_selects(monkeypatch):
     )
     assert sent["data"]["off"] == [1]
     assert sent["data"]["selected"] == 5
-    monkeypatch.setattr(ranking.st, "session_state", {"ranking": {"select": {"head": 4}}})
+    monkeypatch.setattr(grid.st, "session_state", {"ranking": {"select": {"head": 4}}})
     sent["on_select_change"]()
     assert chosen == [HeadId(1, 1)]
 

@@ -393,7 +393,7 @@ def test_a_score_run_opens_on_heads_with_its_own_numbers(
     ids=lambda m: next(iter(m)),
 )
 def test_a_table_that_heads_would_not_compute_stays_where_it_is(more: dict[str, Any]) -> None:
-    from headviz.ui.pages.runs.head_table import asked_on_heads
+    from headviz.ui.pages.runs.detail import asked_on_heads
 
     assert asked_on_heads({"model": "m", "task": "t", "score": "taylor", "samples": 9, "seed": 2})
     assert not asked_on_heads({"model": "m", "task": "t", "score": "taylor", **more})

@@ -30,9 +30,9 @@ from ...models.text_length import LENGTH
 from ...tasks import TASKS, sample
 from ..parts import abilities, measure, recorded, scoring
 from ..parts.measure import key_of
-from ..shell import graded, jobs, loaders, recipes, show, state
+from ..shell import jobs, loaders, recipes, show, state
 from ..shell.messages import plain
-from ..shell.view import View
+from ..shell.view import View, remember_grades
 from ..widgets.grid import Look
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ GRADE = "grade"
 # what other pages show of a result, by ``Analysis.tells``
 REMEMBER: dict[str, Callable[[View, Any], None]] = {
     **abilities.REMEMBER,
-    "scores": lambda view, found: graded.remember(view.source, found),
+    "scores": lambda view, found: remember_grades(view.source, found),
 }
 UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluation split
 

@@ -23,12 +23,11 @@ from ...heads import HeadId, HeadScores, head_name
 from ...scores.catalogue import SCORES, correlates
 from ...tasks.catalogue import get_task
 from ..parts import abilities, scoring
-from ..shell import graded, jobs, loaders, part, recipes, show, state
+from ..shell import jobs, loaders, part, recipes, show, state
 from ..shell.loaders import Shape
 from ..shell.messages import plain
-from ..shell.view import COST, IN_LOSS, View
-from ..widgets.grid import Look
-from ..widgets.ranking import rank_list
+from ..shell.view import COST, IN_LOSS, View, by_grade, own_grades
+from ..widgets.grid import Look, rank_list
 from . import analyses, orders
 
 # ---- heads in bands of correlation
@@ -93,7 +92,7 @@ def grades(view: View) -> None:
         clf, data = loaders.classifier(view), loaders.dataset(view)
         loaders.check(clf, data)
         analyses.computed(analyses.GRADE, clf, data)
-    own = graded.own(view.source)
+    own = own_grades(view.source)
     recorded = board.recorded() if own is None and view.on_demo else None
     if own is not None:
         _board(own, f"Measured here on {own.data}, {own.n:,} examples.")
@@ -175,9 +174,7 @@ def choose(view: View, shape: Shape) -> None:
     if view.present:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="first_place"):
-        state.choose(
-            "score", "Score", graded.sorted_names(view.source, shape.scores), width=230, label_visibility="collapsed"
-        )
+        state.choose("score", "Score", by_grade(view.source, shape.scores), width=230, label_visibility="collapsed")
         options(view, shape)
 
 
@@ -185,7 +182,7 @@ def choose_beside(view: View, shape: Shape) -> None:
     """The score of the second grid; empty means what each head costs."""
     if view.present:
         return
-    others = ["", *(s for s in graded.sorted_names(view.source, shape.scores) if s != COST or view.beside == COST)]
+    others = ["", *(s for s in by_grade(view.source, shape.scores) if s != COST or view.beside == COST)]
     told = {"": f"{COST}: what each head costs"}
     state.choose(
         "beside",

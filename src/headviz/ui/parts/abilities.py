@@ -8,7 +8,7 @@ Every page asks here, so that a head has one story everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,12 @@ _looks: dict[tuple[object, ...], dict[HeadId, str]] = {}
 def carried(view: View) -> dict[HeadId, str]:
     """What each head is known to carry. Empty where this has not been measured."""
     return _of_demo() if known(view) else _found.get(view.source, {})
+
+
+def carried_in(spec: Mapping[str, Any]) -> dict[HeadId, str]:
+    """What the heads of a run's model are known to carry."""
+    place: dict[str, Any] = {n: str(spec.get(n) or "") for n in ("model", "revision", "task", "data")}
+    return carried(View(**place))
 
 
 def carriers(view: View) -> dict[str, list[HeadId]]:

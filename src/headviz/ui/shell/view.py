@@ -1,4 +1,4 @@
-"""The view: what the dashboard shows, as one value, and its form in the address bar.
+"""The view: what the dashboard shows, as one value, its form in the address bar, and the grades that order its scores.
 
 No streamlit here: reading and writing an address depend on nothing but what the server was started with.
 """
@@ -6,18 +6,56 @@ No streamlit here: reading and writing an address depend on nothing but what the
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
+from ...analyses import board
 from ...errors import one_line
 from ...evaluation.verdict import MARGIN
 from ...scores.catalogue import DEFAULT
 from ...storage.paths import START
-from . import graded
 from .tables import PAGES
+
+if TYPE_CHECKING:
+    from ...analyses.grades import Grades
+
+# ---- grades of scores: what the user has measured is kept until the server ends, else those recorded on the demo
+
+GradeSource = tuple[object, ...]  # a view's
+MOST_GRADES = 256  # models and data whose grades are kept
+_grades: dict[GradeSource, Grades] = {}
+
+
+def remember_grades(source: GradeSource, found: Grades) -> None:
+    if len(_grades) >= MOST_GRADES:
+        _grades.clear()
+    _grades[source] = found
+
+
+def own_grades(source: GradeSource) -> Grades | None:
+    return _grades.get(source)
+
+
+def best_score(source: GradeSource, on_demo: bool) -> str | None:
+    """The score to prune by here; None where nothing is graded, or nothing is shown to be better than chance."""
+    found = own_grades(source)
+    if found is None:
+        recorded = board.recorded() if on_demo else None
+        found = None if recorded is None else recorded.grades
+    return None if found is None or found.best in found.untold else found.best
+
+
+def by_grade(source: GradeSource, names: Sequence[str]) -> list[str]:
+    """The names in the order of the user's own grades; what these do not have comes last. Unchanged without any."""
+    found = own_grades(source)
+    order = {} if found is None else {g.score: at for at, g in enumerate(found)}
+    return sorted(names, key=lambda name: order.get(name, len(order)))
+
+
+# ---- the view
 
 COST = "ablation"  # the score that says what each head costs
 IN_LOSS = "ablation-loss"  # the same in loss: to look at, no order to remove heads by
@@ -98,7 +136,7 @@ class View:
             return self.beside
         if self.score not in (DEFAULT, IN_LOSS):
             return self.score
-        return graded.best(self.source, self.on_demo)
+        return best_score(self.source, self.on_demo)
 
     @property
     def order(self) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
@@ -19,14 +19,15 @@ from ....attribution.inputs import encode
 from ....display import numbers
 from ....display.figures import maps as charts_maps
 from ....display.figures.answers import probabilities
+from ....display.recipes import Code, Options, call, command
 from ....display.sentences import answer_change, doubt, heads_named
 from ....display.table import Table
 from ....errors import ModelError, UserError
 from ....heads import HeadId, HeadMask
 from ....progress import stop_if
-from ...parts import abilities, scoring, texts
+from ...parts import abilities, measure, scoring, texts
 from ...parts.texts import Text
-from ...shell import jobs, loaders, show, state
+from ...shell import jobs, loaders, recipes, show, state
 from ...shell import mask_edit as maskedit
 from ...shell.messages import on_page, plain, refused
 from ...shell.view import View
@@ -444,3 +445,38 @@ def _wanted(name: str, label: str, help: str) -> bool:
 def _tokens(column: Column, shown: Text, progress: jobs.Progress, cancel: jobs.Cancel) -> TokenAttributions:
     mask = column.mask if column.mask.off else None
     return headviz.token_attributions(column.clf, shown.text, shown.pair, mask=mask)
+
+
+# ---- the same as a call and as a command
+
+CLF, MASK = Code("clf"), Code("mask")
+PRINTED = "print(found.to_json())"
+
+
+def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
+    """The answer from the library; the command explains the same text."""
+    texts = ([shown.text],) if shown.pair is None else ([shown.text], [shown.pair])
+    logits = "clf.logits(batch, mask)"
+    lines = (
+        f"batch = clf.collate({call('clf.encode', *texts)})",
+        f"print(clf.labels, {logits}.softmax(-1))" if clf.answer.decides else f"print({logits})",
+    )
+    return recipe_of(view, clf, lines, "conductance", (*text_options("text", texts_of(shown)), ("out", "maps.npz")))
+
+
+def texts_of(shown: Text) -> Any:
+    return shown.text if shown.pair is None else (shown.text, shown.pair)
+
+
+def text_options(name: str, given: Any) -> Options:
+    first, second = (given, None) if isinstance(given, str) else given
+    return (name, first), (f"{name}-pair", second)
+
+
+def recipe_of(view: View, clf: Classifier, lines: tuple[str, ...], words: str, options: Options) -> tuple[str, str]:
+    """Lines after the model and its mask, and the command's own words and options."""
+    mask = state.mask(clf.present)
+    filled, told = recipes.model_filled(view, measure.stand_in_of_model(mask))
+    start = (recipes.HEADVIZ, recipes.load(view), *filled, recipes.mask_of(mask))
+    all_options = (*recipes.model_options(view), *options, *recipes.mask_options(mask), *told)
+    return "\n".join((*start, *lines)), command(words, all_options)

@@ -12,12 +12,14 @@ import headviz
 
 from ....display.figures import maps as charts_maps
 from ....display.figures import parts as charts_parts
+from ....display.recipes import call
 from ....display.sentences import doubt
 from ....display.table import Column, Table
 from ...parts.texts import EMPTY, Text
 from ...shell import jobs, loaders, show, state
 from ...shell.messages import plain
-from .answers import answer
+from ...shell.view import View
+from .answers import CLF, MASK, PRINTED, answer, recipe_of, text_options, texts_of
 
 if TYPE_CHECKING:
     from ....attribution.token_explanations import TokenExplanations
@@ -151,3 +153,9 @@ def _curves(found: TokenExplanations) -> None:
         "the random orders they are better.",
     )
     show.table(made, record=found.to_dict())
+
+
+def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
+    texts = (shown.text,) if shown.pair is None else (shown.text, shown.pair)
+    found = call("headviz.token_explanations", CLF, *texts, mask=MASK)
+    return recipe_of(view, clf, (f"found = {found}", PRINTED), "tokens", text_options("text", texts_of(shown)))

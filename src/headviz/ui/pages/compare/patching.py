@@ -20,6 +20,7 @@ from ....display.figures.palette import scale_for
 from ....display.figures.paths import paths_figure, paths_table, way
 from ....display.heads import heads_table
 from ....display.numbers import percent
+from ....display.recipes import Code, Options, call
 from ....errors import TaskError, UserError
 from ....evaluation.verdict import undecided
 from ....heads import HeadId, highest
@@ -29,8 +30,9 @@ from ...parts.texts import EMPTY, Text
 from ...shell import jobs, loaders, show, state
 from ...shell.messages import plain, refused
 from ...shell.uploads import FORMATS
-from ...shell.view import LONGEST_TEXT
+from ...shell.view import LONGEST_TEXT, View
 from ...widgets.grid import Look
+from .answers import CLF, MASK, PRINTED, recipe_of, text_options
 
 if TYPE_CHECKING:
     from ....attribution.patching import Patching
@@ -411,3 +413,33 @@ def _draw_pairs(clf: Classifier, found: PatchingSet) -> None:
             caption="All heads, the largest mean effect first.",
         )
         show.table(made, record=found.to_dict(), height=360)
+
+
+# ---- the same as a call and as a command
+
+
+def recipe(view: View, clf: Classifier, shown: Text, given: Pair) -> tuple[str, str]:
+    """Patching heads, or the paths between them once these have been asked for."""
+    asked, many = paths_asked(given.memory)
+    words: dict[str, Any] = {} if view.positions == ALL else {"positions": view.positions}
+    if given.edited is not None and not (asked and many):
+        words["alignment"] = given.edited
+    lines: tuple[str, ...] = (f"text = {given.one!r}", f"donor = {given.other!r}")
+    if asked:
+        if many:
+            one = "((a.premise, a.hypothesis), (b.premise, b.hypothesis))"
+            lines = (f"pairs = [{one} for a, b in headviz.minimal_pairs({shown.slice!r}, {DRAWN})]",)
+        pairs = Code("pairs" if many else "[(text, donor)]")
+        found = call("headviz.paths", CLF, pairs, **words, mask=MASK)
+    else:
+        found = call("headviz.patch", CLF, Code("text"), Code("donor"), **words, mask=MASK)
+    options = (*text_options("text", given.one), *text_options("donor", given.other), *command_words(words))
+    lines = (*lines, f"found = {found}", PRINTED)
+    python, line = recipe_of(view, clf, lines, "patch --paths" if asked else "patch", options)
+    return python, "" if asked and many else line
+
+
+def command_words(words: dict[str, Any]) -> Options:
+    """The same for the command, which writes an alignment as 0:0,1:2."""
+    written = {"alignment": ",".join(f"{i}:{j}" for i, j in words["alignment"].items())} if "alignment" in words else {}
+    return tuple({**words, **written}.items())

@@ -16,9 +16,9 @@ from ....runs.service import default_threads
 from ....runs.sweep import plan_of
 from ...parts import score_form as scoreform
 from ...parts import scoring
-from ...shell import graded, jobs, loaders
+from ...shell import jobs, loaders
 from ...shell.messages import plain, refused
-from ...shell.view import View
+from ...shell.view import View, by_grade
 from . import faster, plans
 from . import sweep_form as sweepform
 
@@ -49,7 +49,7 @@ def new(view: View, first: bool) -> None:
 
 def form(view: View) -> None:
     """The options of one pruning run."""
-    known = graded.sorted_names(view.source, loaders.shape(view).scores)
+    known = by_grade(view.source, loaders.shape(view).scores)
     left, middle, right = st.columns([2, 2, 1])
     with left:
         name = st.selectbox("Algorithm", list(ALGORITHMS), format_func=plans.title_of, key="new_algorithm")

@@ -25,14 +25,13 @@ from ....runs.states import ACTIVE, QUEUED
 from ....runs.step_maps import step_maps
 from ....runs.tables import step_table
 from ....tasks import points_in
-from ...parts import recorded, texts
+from ...parts import abilities, recorded, texts
 from ...shell import frame, jobs, loaders, show, state
 from ...shell.job import Memo
 from ...shell.messages import plain
 from ...shell.tables import TABS
 from ...widgets.grid import Look
 from ..head import FORMULA, SOURCE
-from . import head_table as tableview
 from . import listing, models
 from .listing import state_of
 from .models import look_at
@@ -443,7 +442,7 @@ def order(view: RunView) -> None:
         full,
         values,
         selected=state.head(full),
-        carries=tableview.carried(view.record.spec),
+        carries=abilities.carried_in(view.record.spec),
         tips={"": [[gone[HeadId(i, j)] for j in range(size[1])] for i in range(size[0])]},
         look=Look(
             name="kept up to this share of heads removed", scale=Scale(0.0, top, False), width=26, file="headviz-order"

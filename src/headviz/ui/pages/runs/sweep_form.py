@@ -19,9 +19,9 @@ from ....runs.sweep import Member, plan_of, title_for
 from ....tasks import TASKS
 from ...parts import score_form as scoreform
 from ...parts import scoring
-from ...shell import graded, jobs, loaders, show
+from ...shell import jobs, loaders, show
 from ...shell.messages import plain, refused
-from ...shell.view import View
+from ...shell.view import View, by_grade
 from . import plans
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def form(view: View) -> None:
     names = a.multiselect(
         "Algorithms", list(ALGORITHMS), list(WITHOUT_TRAINING), format_func=plans.title_of, key="sweep_algorithms"
     )
-    known = graded.sorted_names(view.source, loaders.shape(view).scores)
+    known = by_grade(view.source, loaders.shape(view).scores)
     at = scoring.removing(view)
     scores = b.multiselect("Scores", known, list(dict.fromkeys([at, "random"])), key="sweep_scores")
     algorithms = [ALGORITHMS[n] for n in names]
