@@ -89,7 +89,7 @@ def gigabytes() -> float:
 
 def train(encoder: Path, data: str, out: Path) -> None:
     import headviz
-    from headviz.pruning.finetune.training import fine_tune
+    from headviz.pruning.finetuning import fine_tune
     from headviz.pruning.options import FinetuneOptions
 
     examples = headviz.load_task("mrpc", split="train", data=data, limit=TRAIN)

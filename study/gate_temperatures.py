@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 import headviz
-from headviz.scores import gate_scores, score_heads
+from headviz.scores import learned, score_heads
 from headviz.scores.learned import Drawn
 from headviz.scores.scoring import Scoring
 from headviz.ties import lowest
@@ -70,12 +70,12 @@ def main() -> None:
     print("falls | seed | score, 50 % | score, 70 % | algorithm, 50 % | algorithm, 70 %")
     for name, falling in FALLING.items():
         for seed in range(given.seeds):
-            with mock.patch.object(gate_scores, "falling_count", rule(*falling)):
+            with mock.patch.object(learned, "falling_count", rule(*falling)):
                 score = score_heads(clf, some, "gates-exact", cache=False, seed=seed).values
                 scoring = Scoring(clf, some, "gates-exact", cache=False, seed=seed)
                 logits, left, found = None, heads, [accuracy(score, size) for size in sizes]
                 for size in sizes:
-                    logits = gate_scores.learn_count(scoring, logits, left, heads - size)
+                    logits = learned.learn_count(scoring, logits, left, heads - size)
                     left = heads - size
                     found.append(accuracy(logits, size))
             print(name, seed, *(f"{value:.3f}" for value in found), sep=" | ", flush=True)

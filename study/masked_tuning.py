@@ -20,8 +20,7 @@ import torch
 
 import headviz
 from headviz.evaluation.verdict import verdict
-from headviz.pruning.finetune.recipe import recipe_of
-from headviz.pruning.finetune.training import fine_tune
+from headviz.pruning.finetuning import fine_tune, recipe_of
 from headviz.storage.writing import replace_file
 from headviz.ties import lowest
 from study.demo_pruning.cells import over_seeds_and_examples

@@ -19,7 +19,7 @@ from headviz.models.classifier import Classifier
 from headviz.progress import Cancel
 from headviz.pruning import PruningPlan, State, open_context, run_plan, start
 from headviz.pruning.context import Context
-from headviz.pruning.finetune.training import fine_tune
+from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FinetuneOptions
 from headviz.storage.writing import replace_file
 

@@ -36,7 +36,7 @@ import headviz
 from headviz.cli import main
 from headviz.display.table import PLACES
 from headviz.pruning import PruningPlan, open_context, run_plan
-from headviz.runs.sweep_table import Row
+from headviz.runs.reading import Row
 from headviz.runs.tables import sweep_table
 from support.real_runs import folders, options
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headviz.errors import Cancelled, ModelError, Note, TaskError, UserError
-from headviz.pruning.finetune.training import Diverged
+from headviz.pruning.finetuning import Diverged
 from headviz.storage.strict_disk import DAMAGED, LOCKED, OTHER, meaning
 
 

@@ -16,9 +16,9 @@ from headviz import HeadMask, UserError
 from headviz.attribution.attattr import attattr
 from headviz.extras.tickets.transfer import wanted
 from headviz.extras.tickets.transfer_spec import TransferSpec
-from headviz.pruning.finetune.training import fine_tune
+from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FinetuneOptions
-from headviz.pruning.repair.apply import repaired
+from headviz.pruning.removal import repaired
 from headviz.storage.exchange import own_mask
 from support.tiny import PAIRS, TEXTS, tiny_classifier, tiny_model
 from support.tiny_translation import tiny_translator

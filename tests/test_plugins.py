@@ -322,7 +322,7 @@ def test_commands_pages_and_sections_come_through_the_door(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from headviz.cli import COMMANDS
-    from headviz.pruning.sections import SECTIONS
+    from headviz.pruning.baselines import SECTIONS
     from headviz.ui.shell.tables import PAGES
     from support.page import switch
 

@@ -46,7 +46,7 @@ ASKED = {
         main_refused(["run", "start", "--model", "demo", "--task", "demo", "--algorithm", "gates-hard"])
     """,
     "cluster": """
-        from headviz.runs.executors import check; check("dask")
+        from headviz.runs.kinds import check; check("dask")
         from headviz.cli import main; main_refused(["run", "start", "--kind", "score", "--executor", "dask"])
     """,
 }

@@ -58,7 +58,7 @@ _MODULES = {
     "analyses.speed": "speed",
     "demo": "demo_folder",
     "demo.minimal_pairs": "minimal_pairs",
-    "pruning.faster.faster": "prune_faster",
+    "pruning.faster": "prune_faster",
     "pruning.plan": "PruningPlan",
     "runs.prepare": "prepare",
     "progress": "progress_bar",
@@ -128,7 +128,7 @@ if TYPE_CHECKING:
     from .progress import progress_bar as progress_bar
     from .pruning.export import Exported as Exported
     from .pruning.export import export as export
-    from .pruning.faster.faster import prune_faster as prune_faster
+    from .pruning.faster import prune_faster as prune_faster
     from .pruning.plan import PruningPlan as PruningPlan
     from .pruning.removal import prune as prune
     from .runs.prepare import prepare as prepare

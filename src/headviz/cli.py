@@ -125,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _outside_cause(error: Exception) -> str | None:
     """One line where a full or forbidden disk or too little memory is behind an error, not headviz."""
-    from .runs.failure import is_out_of_memory, outcome_of
+    from .runs.carrier import is_out_of_memory, outcome_of
     from .storage.writing import disk_error
 
     if (told := disk_error(error)) is not None:

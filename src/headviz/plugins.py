@@ -143,8 +143,8 @@ TABLES = {
     "commands": Table("command", "COMMANDS", ".cli", "Command"),
     "pages": Table("page", "PAGES", ".ui.shell.tables", "Page"),
     "tabs": Table("tab", "TABS", ".ui.shell.tables", "Tab"),
-    "sections": Table("section", "SECTIONS", ".pruning.sections", "Section"),
-    "executors": Table("executor", "EXECUTORS", ".runs.executors", "Executor"),
+    "sections": Table("section", "SECTIONS", ".pruning.baselines", "Section"),
+    "executors": Table("executor", "EXECUTORS", ".runs.kinds", "Executor"),
 }
 
 

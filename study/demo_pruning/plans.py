@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from headviz.pruning import ALGORITHMS, PruningPlan
-from headviz.pruning.finetune.recipe import recipe_of
+from headviz.pruning.finetuning import recipe_of
 
 SCORES = ("taylor", "conductance-spearman", "random")
 MASKED = ("one-importance", "iterative")

@@ -16,7 +16,7 @@ from headviz.attribution.walk import Walk
 from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.models.slices import weight_of
 from headviz.pruning import FinetuneOptions
-from headviz.pruning.finetune.training import fine_tune
+from headviz.pruning.finetuning import fine_tune
 from headviz.tasks import Dataset, get_task
 from support.marks import all_in_ci
 from support.tiny import PAIRS, TEXTS, tiny_classifier

@@ -48,8 +48,8 @@ def test_info_of_a_pretrained_encoder_is_its_shape(capsys: pytest.CaptureFixture
 def test_an_interrupted_training_says_where_it_goes_on(
     capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from headviz.pruning.finetune import training
-    from headviz.pruning.finetune.checkpoints import FINGERPRINT
+    from headviz.pruning import finetuning
+    from headviz.pruning.training_folder import FINGERPRINT
 
     def stopped(*_: object, folder: Path, **__: object) -> None:
         folder.mkdir(exist_ok=True)
@@ -57,7 +57,7 @@ def test_an_interrupted_training_says_where_it_goes_on(
         (folder / "weights").write_bytes(bytes(3_000_000))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "fine_tune", stopped)
+    monkeypatch.setattr(finetuning, "fine_tune", stopped)
     (tmp_path / "data").mkdir()
     for split in ("train", "dev"):
         (tmp_path / "data" / f"{split}.csv").write_text((data / "dev.csv").read_text())

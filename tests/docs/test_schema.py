@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import headviz
-from headviz.runs.states import STATES
+from headviz.runs.record import STATES
 from support.tiny import tiny_classifier
 
 jsonschema = pytest.importorskip("jsonschema")

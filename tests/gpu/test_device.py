@@ -23,7 +23,7 @@ import headviz
 from headviz import HeadMask
 from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.models.fast.graphs import refusals
-from headviz.pruning.finetune.training import fine_tune
+from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FinetuneOptions
 from headviz.scores import correlation
 from headviz.scores.catalogue import SCORES

@@ -14,7 +14,7 @@ import pytest
 
 from headviz.reports.run_report import FORMS
 from headviz.runs import reading
-from headviz.runs.saving import zip_model
+from headviz.runs.step_models import zip_model
 from headviz.storage.tables import csv_cell
 from support import studio
 from support.recorded_runs import Runs, pruning

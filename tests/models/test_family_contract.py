@@ -29,7 +29,7 @@ from headviz.models.families import FAMILIES, family_of
 from headviz.models.families.sheet import Attention, Family, Layers
 from headviz.models.fast.stages import how_evaluated
 from headviz.models.slices import weight_of
-from headviz.pruning.repair.apply import repaired, require_repairable
+from headviz.pruning.removal import repaired, require_repairable
 from support.marks import all_in_ci
 from support.plain import evaluate
 from support.scored_data import made

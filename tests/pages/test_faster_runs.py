@@ -61,7 +61,7 @@ def test_the_smaller_models_can_be_trained(open_page: Callable[..., Any], home: 
 def test_a_run_shows_what_each_speed_keeps(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Clock)
+    monkeypatch.setattr("headviz.pruning.faster.Timer", Clock)
     spec = {**source(studio_folder), "targets": [1.2], "batch": 2, "length": 8, "samples": 12, "dev_limit": 24}
     run = runs.put(state, "faster", spec, None if state == "done" else 1)
     app = open_page("runs", run=run)

@@ -18,7 +18,7 @@ THREADS = """
 import importlib, os, random, sys, threading
 import headviz  # as in every dashboard, before it has threads
 sys.setswitchinterval(1e-5)
-names = ["attention", "models.kinds", "extras.translation.translator", "pruning.finetune.callbacks",
+names = ["attention", "models.kinds", "extras.translation.translator", "pruning.trainer",
          "extras.translation.evaluation", "models.quiet", "scores.scoring"]
 random.Random(int(sys.argv[1])).shuffle(names)
 gate, wrong = threading.Barrier(len(names)), []

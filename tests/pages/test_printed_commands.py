@@ -228,7 +228,7 @@ def test_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The command of a first run, and the command that the page prints for that run."""
-    from headviz.runs.finding import finding
+    from headviz.pruning.baselines import finding
 
     monkeypatch.undo()  # runs really start
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))

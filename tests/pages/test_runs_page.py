@@ -11,7 +11,7 @@ import pytest
 
 from headviz.errors import Cancelled, OptionError
 from headviz.heads import HeadMask
-from headviz.runs import housekeeping
+from headviz.runs import service
 from headviz.runs.files import RunFiles
 from headviz.runs.record import SWEEP
 from headviz.runs.registry import Registry
@@ -82,7 +82,7 @@ def test_deleting_asks_first_says_what_it_frees_and_leaves_nothing(
 
 def test_an_archived_run_can_be_brought_back(open_page: Callable[..., Any], studio_folder: Path, runs: Runs) -> None:
     run = runs.put("cancelled", "prune", pruning(studio_folder), 1)
-    housekeeping.archive(run, ME)
+    service.archive(run, ME)
     app = open_page("runs", run=run)  # a link still leads there
     assert not app.exception
     button(app, "run_back").click().run()
@@ -540,7 +540,7 @@ def test_a_sweep_over_tasks_puts_the_name_in_and_confines_the_folder(
 def test_the_sentence_of_a_sweep_says_what_its_intervals_do_not_tell_apart() -> None:
     from types import SimpleNamespace as Some
 
-    from headviz.runs.sweep_table import results
+    from headviz.runs.reading import results
     from headviz.ui.pages.runs.sweep import finding
 
     def run(score: str, seed: int, delta: float, half: float | None) -> Some:

@@ -10,7 +10,7 @@ import headviz
 from headviz.errors import OptionError
 from headviz.heads import HeadMask
 from headviz.pruning import ALGORITHMS, run_plan
-from headviz.pruning.finetune.training import fine_tune
+from headviz.pruning.finetuning import fine_tune
 from support.marks import all_in_ci
 from support.plain import evaluate
 from support.pruning_plans import QUICK, by_hash, context, plan, without_times

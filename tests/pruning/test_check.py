@@ -7,8 +7,8 @@ from headviz.errors import ModelError, OptionError, TaskError
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions, PruningPlan, State, open_context, run_plan, start
 from headviz.pruning.context import base_of
-from headviz.pruning.finetune.curve import Diverged
-from headviz.pruning.finetune.recipe import examples_of, recipe_of
+from headviz.pruning.finetuning import examples_of, recipe_of
+from headviz.pruning.trainer import Diverged
 from headviz.tasks import Dataset, get_task
 from support.plain import evaluate
 from support.pruning_plans import by_hash, context, make_data, plan, without_times

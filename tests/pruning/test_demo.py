@@ -49,7 +49,7 @@ def test_taylor_beats_random_without_retraining(tmp_path):
 
 def test_the_demo_brings_its_own_recipe_and_base():
     from headviz.pruning.context import base_of
-    from headviz.pruning.finetune.recipe import examples_of, recipe_of
+    from headviz.pruning.finetuning import examples_of, recipe_of
 
     plan = PruningPlan(model="demo", task="demo", algorithm="igspp")
     assert base_of(plan) == "demo-pretrained"

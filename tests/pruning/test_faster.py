@@ -11,18 +11,15 @@ import headviz
 from headviz.cli import main
 from headviz.errors import ModelError, OptionError, TaskError
 from headviz.models.feed_forward import neurons, outer_map, smaller
+from headviz.pruning import latency
 from headviz.pruning import search as s
-from headviz.pruning.faster import latency
-from headviz.pruning.faster.allotment import Choices, allotted, losses
-from headviz.pruning.faster.faster import Work
-from headviz.pruning.faster.gradients import gate_gradients
-from headviz.pruning.faster.latency import Timer, measured, timed_table
-from headviz.pruning.faster.options import FasterOptions
-from headviz.pruning.faster.search import Search, Shape
+from headviz.pruning.faster import Work
+from headviz.pruning.faster_options import FasterOptions
+from headviz.pruning.faster_search import Choices, Search, Shape, allotted, gate_gradients, losses
+from headviz.pruning.latency import Timer, measured, timed_table
 from headviz.pruning.options import FinetuneOptions
-from headviz.pruning.repair import moments, refit
-from headviz.pruning.repair.streams import text_layers
-from headviz.pruning.repair.tune import scale_heads
+from headviz.pruning.reconstruction import moments, text_layers
+from headviz.pruning.removal import refit_output, scale_heads
 from headviz.ties import in_order
 from support.gated import gated
 from support.pruning_plans import make_data
@@ -189,10 +186,10 @@ def test_tuned_neurons_are_the_least_squares_of_numpy():
     rng = np.random.default_rng(0)
     x, weights = rng.normal(size=(300, 7)), rng.normal(size=(8, 5))
     wanted = rng.normal(size=(300, 5))
-    m = moments.moments([(torch.tensor(x), torch.tensor(wanted))])
+    m = moments([(torch.tensor(x), torch.tensor(wanted))])
     with_bias = np.column_stack([x, np.ones(300)])
     direct, *_ = np.linalg.lstsq(with_bias, wanted, rcond=None)
-    np.testing.assert_allclose(refit.refit_output(weights, m, 1, 1e-9), direct, atol=1e-6)
+    np.testing.assert_allclose(refit_output(weights, m, 1, 1e-9), direct, atol=1e-6)
     each = np.stack([np.outer(x[:, j], weights[j]).ravel() for j in range(7)], axis=1)
     scales, *_ = np.linalg.lstsq(each, (wanted - weights[-1]).ravel(), rcond=None)
     np.testing.assert_allclose(scale_heads(weights, m, 1, 1e-9)[:-1], weights[:-1] * scales[:, None], atol=1e-6)
@@ -261,7 +258,7 @@ def test_what_is_out_of_reach_names_the_largest_speed(clf):
 
 @pytest.mark.slow
 def test_several_targets_and_a_training(clf, monkeypatch):
-    monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Clock)
+    monkeypatch.setattr("headviz.pruning.faster.Timer", Clock)
     first, second = headviz.prune_faster(
         clf, DATA, (1.2, 1.6), dev=DATA, batch=2, length=8, retrain=FinetuneOptions(epochs=1, batch=8)
     )
@@ -330,7 +327,7 @@ def test_what_contradicts_itself_is_refused_before_the_model_is_loaded(words, sa
 
 @pytest.mark.slow
 def test_the_command_saves_what_it_reports(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Clock)
+    monkeypatch.setattr("headviz.pruning.faster.Timer", Clock)
     for split in ("train", "dev"):
         rows = [f"{x.text}\t{x.pair}\t{x.label}" for x in DATA]
         (tmp_path / f"{split}.tsv").write_text("\n".join(["one\ttwo\tlabel", *rows]) + "\n")

@@ -12,11 +12,9 @@ import headviz
 from headviz.errors import Cancelled, OptionError, TaskError
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
-from headviz.pruning.finetune.checkpoints import FINGERPRINT, remove_training
-from headviz.pruning.finetune.curve import Diverged
-from headviz.pruning.finetune.order import Order
-from headviz.pruning.finetune.trainer import updates_of
-from headviz.pruning.finetune.training import fine_tune
+from headviz.pruning.finetuning import fine_tune
+from headviz.pruning.trainer import Diverged, Order, updates_of
+from headviz.pruning.training_folder import FINGERPRINT, remove_training
 from headviz.tasks import Dataset, get_task
 from support.marks import all_in_ci
 from support.plain import evaluate
@@ -242,7 +240,7 @@ def test_early_stopping_keeps_the_best_epoch(clf):
 def test_an_undefined_metric_never_counts_as_the_best():
     from types import SimpleNamespace
 
-    from headviz.pruning.finetune.trainer import _measure
+    from headviz.pruning.trainer import _measure
 
     def told(value):
         return _measure(lambda logits: {"pearson": value, "other": 0.5})(SimpleNamespace(predictions=np.ones((2, 1))))
@@ -356,14 +354,14 @@ def test_progress_counts_updates(clf):
 
 @pytest.mark.slow
 def test_the_curve_is_told_while_it_grows(clf, monkeypatch):
-    monkeypatch.setattr("headviz.pruning.finetune.callbacks.TELL", 0.0)
+    monkeypatch.setattr("headviz.pruning.trainer.TELL", 0.0)
     options, told = dataclasses.replace(O, evaluate_epochs=True), []
     trained = fine_tune(clf, TRAIN, options, dev=DEV, curve=told.append)
     assert [len(points) for points in told[:3]] == [1, 2, 3]
     assert told[-1] == trained.curve
     # the first epoch's measuring, before the second has ended
     assert any(p.metrics for p in told[len(told) // 2])
-    monkeypatch.setattr("headviz.pruning.finetune.callbacks.TELL", 1e9)
+    monkeypatch.setattr("headviz.pruning.trainer.TELL", 1e9)
     fine_tune(clf, TRAIN, options, dev=DEV, curve=(seldom := []).append)
     assert len(seldom) == 1
 

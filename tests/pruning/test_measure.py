@@ -8,7 +8,7 @@ import pytest
 
 from headviz.answers.number import NumberAnswers
 from headviz.answers.one_class import ONE_CLASS, ClassAnswers
-from headviz.pruning.measure import measured
+from headviz.pruning.judging import measured
 from headviz.tasks import Dataset, get_task
 from support.metrics import metric_of_rows
 from support.pruning_plans import make_data

@@ -14,12 +14,8 @@ from headviz.models import slices
 from headviz.models.families import FAMILIES
 from headviz.models.feed_forward import block, neurons, smaller
 from headviz.pruning import REPAIRS, run_plan
-from headviz.pruning.repair.apply import SOLVERS, repaired
-from headviz.pruning.repair.moments import Moments, Split, held_out, weights_of
-from headviz.pruning.repair.refit import refit_output
-from headviz.pruning.repair.ridge import LIMIT, solved
-from headviz.pruning.repair.streams import rebuild
-from headviz.pruning.repair.tune import factors, scale_heads
+from headviz.pruning.reconstruction import LIMIT, Moments, Split, held_out, rebuild, solved, weights_of
+from headviz.pruning.removal import SOLVERS, factors, refit_output, repaired, scale_heads
 from support.marks import classifiers
 from support.plain import evaluate
 from support.pruning_plans import context, make_data, plan, without_times

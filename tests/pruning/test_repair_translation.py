@@ -9,8 +9,8 @@ import torch
 import headviz
 from headviz.errors import Cancelled, ModelError
 from headviz.heads import HeadMask
-from headviz.pruning.repair.apply import repaired
-from headviz.pruning.repair.moments import held_out, weights_of
+from headviz.pruning.reconstruction import held_out, weights_of
+from headviz.pruning.removal import repaired
 from support.marks import all_in_ci, translators
 from support.ridge import best, refitted, tuned
 from support.tiny_translation import HEADS, ROWS, TRANSLATION_NAMES, tiny_translator

@@ -9,7 +9,7 @@ import torch
 from headviz.heads import HeadId, HeadMask
 from headviz.pruning import run_plan
 from headviz.pruning import search as s
-from headviz.scores.gate_scores import gate_gradients
+from headviz.scores.learned import gate_gradients
 from support.pruning_plans import context, make_data, plan
 from support.tiny import tiny_classifier
 

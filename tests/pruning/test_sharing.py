@@ -11,8 +11,7 @@ import pytest
 
 from headviz.errors import OptionError
 from headviz.pruning import run_plan, step
-from headviz.pruning.finetune.sharing import trained_once
-from headviz.pruning.finetune.training import fine_tune
+from headviz.pruning.finetuning import fine_tune, trained_once
 from headviz.pruning.options import FinetuneOptions
 from headviz.storage.store import Store
 from support.marks import all_in_ci

@@ -27,7 +27,7 @@ from headviz.heads import HeadMask
 from headviz.pruning import run_plan
 from headviz.pruning.masked_lm import masked_gates, masked_lm_scores, masked_places
 from headviz.reference import find
-from headviz.scores.masked_place import masked_rows
+from headviz.scores.map_values import masked_rows
 from support.plain import evaluate
 from support.pruning_plans import context, make_data, plan
 from support.tiny import tiny_folder
@@ -213,7 +213,7 @@ def test_tables_tell_runs_of_other_weights_scores_and_repairs_apart(retrained):
 
 
 def test_random_weights_are_fresh_and_seeded(tmp_path):
-    from headviz.pruning.finetune.initialising import randomised
+    from headviz.pruning.finetuning import randomised
 
     c = context(tmp_path)
     base = c.base(0)

@@ -10,8 +10,7 @@ import pytest
 
 from headviz.errors import RunError
 from headviz.heads import HeadMask
-from headviz.pruning import PruningPlan, State, run_plan, start
-from headviz.runs import baselines
+from headviz.pruning import PruningPlan, State, baselines, run_plan, start
 from headviz.ties import lowest
 from support.pruning_plans import Table, context, plan, ready, without_times, write
 

@@ -21,7 +21,7 @@ from headviz.extras.tickets.transfer_words import finding
 from headviz.extras.tickets.winning import wins
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
-from headviz.pruning.finetune.training import fine_tune
+from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.judging import Classes
 from support.plain import evaluate
 from support.pruning_plans import QUICK, context, make_data

@@ -16,7 +16,7 @@ from headviz.extras.translation.evaluation import evaluate_translation
 from headviz.extras.translation.judging import lines, texts_of
 from headviz.pruning import State, start
 from headviz.pruning.context import Context
-from headviz.pruning.finetune.training import fine_tune
+from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.outcome import write_outcome
 from headviz.pruning.plan import PruningPlan

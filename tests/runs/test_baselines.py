@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from headviz.cli import main
+from headviz.pruning import baselines
 from headviz.reports.run_report import run_csv, run_html
-from headviz.runs import baselines, reading, service
+from headviz.runs import reading, service
 from headviz.runs.curves import curve_of, run_curves
 from support.real_runs import folders, options
 

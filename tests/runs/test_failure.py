@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from headviz.runs.failure import is_out_of_memory, outcome_of
+from headviz.runs.carrier import is_out_of_memory, outcome_of
 from headviz.runs.record import FAULT, OUT_OF_MEMORY
 
 # torch may lack the type, and needs a device to raise it

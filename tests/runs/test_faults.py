@@ -24,8 +24,8 @@ from headviz.runs import reading, service
 from headviz.runs.files import RunFiles
 from headviz.runs.process import start_of
 from headviz.runs.queue import look
+from headviz.runs.record import DONE, LOST
 from headviz.runs.registry import Registry
-from headviz.runs.states import DONE, LOST
 from headviz.storage.store import default_store
 from support.marks import all_in_ci, seeds
 from support.real_runs import folders, options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headviz.runs.finding import finding, one_class
+from headviz.pruning.baselines import finding, one_class
 
 
 def step(share: float, value: float, delta: float | None, low: float | None, high: float | None) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from headviz.engine.checkpoints import Checkpoints
 from headviz.engine.execution import Execution, Workplace, run_here
 from headviz.errors import Cancelled, OptionError, RunError
 from headviz.models.feed_forward import neurons
-from headviz.pruning import ALGORITHMS, State
-from headviz.pruning.faster import latency, search
+from headviz.pruning import ALGORITHMS, State, faster_search
+from headviz.pruning.faster_search import Turn
+from headviz.pruning.latency import Table
 from headviz.runs import reading, service
-from headviz.runs.jobs.spec import JobSpec
+from headviz.runs.jobs import JobSpec
 from headviz.runs.kinds import RUNS, make_job
 from support.marks import all_in_ci
 from support.pieces import after
@@ -28,7 +29,7 @@ from support.timed import Clock
 @pytest.fixture(autouse=True)
 def clock(monkeypatch):
     """Times that are the same each time. Runs of their own processes measure real ones."""
-    monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Clock)
+    monkeypatch.setattr("headviz.pruning.faster.Timer", Clock)
 
 
 @pytest.fixture(scope="module")
@@ -190,8 +191,8 @@ def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place
             jitter = 1 + 0.01 * (len(timed) % 7)  # no two measurements agree
             return jitter * (super().__call__(clf) + sum(clf.heads_per_layer) * sum(neurons(clf)) / 20)
 
-    monkeypatch.setattr("headviz.pruning.faster.faster.Timer", Slower)
-    monkeypatch.setattr(search, "CLOSE", 1e-4)
+    monkeypatch.setattr("headviz.pruning.faster.Timer", Slower)
+    monkeypatch.setattr(faster_search, "CLOSE", 1e-4)
     job = make_job("faster", spec)
     state, kept = job.begin(), []
     while not state["build"]:
@@ -206,8 +207,8 @@ def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place
             kept = now
     assert len(kept) > 1
     again = job.load(tmp_path).made
-    again.table = latency.Table.from_dict(state["table"])
-    found, _ = again.search("both").best(1.5, [search.Turn.from_dict(t) for t in kept])
+    again.table = Table.from_dict(state["table"])
+    found, _ = again.search("both").best(1.5, [Turn.from_dict(t) for t in kept])
     assert found.to_dict() == state["find"]["both-1.5"]
 
 
@@ -276,7 +277,7 @@ def test_a_score_from_many_pieces_is_that_of_the_library(name, own, tmp_path):
 def test_a_translation_model_is_pruned_in_the_background(tmp_path, registry):
     """By BLEU, in one stack; the pruned model is saved from the run and reloads."""
     import headviz
-    from headviz.runs.saving import save_model
+    from headviz.runs.step_models import save_model
     from support.tiny_translation import SOURCES, TARGETS, tiny_translator_folder
 
     tiny_translator_folder(tmp_path / "model")

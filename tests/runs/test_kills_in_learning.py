@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 import headviz
-from headviz.pruning.faster.faster import Work
-from headviz.pruning.faster.latency import Table
-from headviz.pruning.faster.search import Turn
+from headviz.pruning.faster import Work
+from headviz.pruning.faster_search import Turn
+from headviz.pruning.latency import Table
 from headviz.runs import service
 from headviz.runs.files import RunFiles
 from headviz.runs.jobs.faster import FasterSpec
 from headviz.runs.queue import look
+from headviz.runs.record import DONE
 from headviz.runs.registry import Registry
-from headviz.runs.states import DONE
 from headviz.scores import score_heads
 from headviz.scores.whole import KEEP_SECONDS
 from headviz.storage.store import unpack

@@ -1,4 +1,4 @@
-"""Real worker processes: start, queue, cancel, resume, ownership, housekeeping."""
+"""Real worker processes: start, queue, cancel, resume, ownership, service."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ import psutil
 import pytest
 
 from headviz.errors import RunError, UserError
-from headviz.runs import housekeeping, reading, service
-from headviz.runs.niceness import NICENESS
+from headviz.runs import reading, service
 from headviz.runs.process import Identity, place, start_of
-from headviz.runs.queue import look
-from headviz.runs.states import IllegalTransition
+from headviz.runs.queue import NICENESS, look
+from headviz.runs.record import IllegalTransition
 from support import rehearsal
 from support.loaded import loaded_by
 from support.running import ended, essence, folder_of, log_of, running_steps, until
@@ -243,17 +242,17 @@ def test_others_may_look_but_only_the_owner_may_change(registry):
     run = service.start("rehearsal", SLOW, owner="ann")
     assert reading.show(run.id).record.owner == "ann"
     running_steps(run.id)
-    for action in (service.cancel, service.resume, housekeeping.archive, housekeeping.delete):
+    for action in (service.cancel, service.resume, service.archive, service.delete):
         with pytest.raises(RunError, match="belongs to ann"):
             action(run.id, "bob")
     assert look(registry, run.id).state == "running"
     assert service.cancel(run.id, "ann").state == "cancelled"
-    housekeeping.delete(run.id, "ann")
+    service.delete(run.id, "ann")
 
 
 def test_an_active_run_is_neither_archived_nor_deleted(registry):
     run = rehearse(**SLOW)
-    for action in (housekeeping.archive, housekeeping.delete):
+    for action in (service.archive, service.delete):
         with pytest.raises(RunError, match="Cancel it first"):
             action(run.id)
 
@@ -265,16 +264,16 @@ def test_archiving_and_deleting_free_what_they_say(registry):
     folder = folder_of(run.id)
     until(lambda: start_of(look(registry, run.id).pid) is None, 5, "the end of the worker")
     size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
-    assert housekeeping.used(run.id) == size
-    freed = housekeeping.archive(run.id)
+    assert service.used(run.id) == size
+    freed = service.archive(run.id)
     left = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
     assert freed == size - left > 100_000
     assert reading.overview() == []
     assert [v.record.id for v in reading.overview(archived=True)] == [run.id]
     assert len(reading.show(run.id).steps) == 3
-    housekeeping.archive(run.id, back=True)
+    service.archive(run.id, back=True)
     assert [v.record.id for v in reading.overview()] == [run.id]
-    assert housekeeping.delete(run.id) == left
+    assert service.delete(run.id) == left
     assert not folder.exists()
     assert registry.records() == []
 
@@ -286,7 +285,7 @@ def test_deleting_never_follows_a_link_out(registry, tmp_path):
     outside.mkdir()
     (outside / "file").write_text("x")
     (folder_of(run.id) / "results" / "link").symlink_to(outside)
-    housekeeping.delete(run.id)
+    service.delete(run.id)
     assert (outside / "file").read_text() == "x"
 
 

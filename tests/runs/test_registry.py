@@ -7,11 +7,9 @@ from dataclasses import replace
 import pytest
 
 from headviz.errors import RunError
-from headviz.runs.migrations import MIGRATIONS
 from headviz.runs.process import Identity
-from headviz.runs.record import RunRecord, new_id, to_row
-from headviz.runs.registry import Registry, RegistryBusy, Superseded
-from headviz.runs.states import IllegalTransition
+from headviz.runs.record import IllegalTransition, RunRecord, new_id, to_row
+from headviz.runs.registry import MIGRATIONS, Registry, RegistryBusy, Superseded
 from support.together import together
 
 

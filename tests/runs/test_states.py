@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from headviz.errors import UserError
-from headviz.runs.states import ACTIVE, ENDED, RESUMABLE, STATES, TRANSITIONS, IllegalTransition, follow, of_sweep
+from headviz.runs.record import ACTIVE, ENDED, RESUMABLE, STATES, TRANSITIONS, IllegalTransition, follow, of_sweep
 
 EVENTS = {"claim", "cancel", "stop", "finish", "fail", "vanish", "resume"}
 

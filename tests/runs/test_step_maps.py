@@ -17,8 +17,7 @@ from headviz.pruning import PruningPlan, State
 from headviz.pruning.context import open_context
 from headviz.runs import service
 from headviz.runs.kinds import make_job
-from headviz.runs.saving import open_run, pack_folder, save_model, zip_model
-from headviz.runs.step_maps import step_maps
+from headviz.runs.step_models import open_run, pack_folder, save_model, step_maps, zip_model
 from support.real_runs import folders, options
 from support.running import ended
 

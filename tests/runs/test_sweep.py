@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from headviz.errors import OptionError, RunError
-from headviz.runs import housekeeping, reading, service
+from headviz.runs import reading, service
 from headviz.runs.prepare import Amount, amount
 from headviz.runs.queue import look
+from headviz.runs.reading import Row, results
+from headviz.runs.record import IllegalTransition
 from headviz.runs.registry import Registry
-from headviz.runs.states import IllegalTransition
 from headviz.runs.sweep import Member, _spread, expand, start_sweep
-from headviz.runs.sweep_table import Row, results
 from support.running import running_steps, until
 
 BASE = {"model": "models/{task}", "base": "theta0", "data": None}
@@ -109,9 +109,9 @@ def test_a_sweep_is_deleted_as_a_whole(registry):
     wait_for_sweep(sweep.id)
     child = registry.records(parent=sweep.id)[0]
     with pytest.raises(RunError, match="deleted as a whole"):
-        housekeeping.delete(child.id)
-    freed = housekeeping.used(sweep.id)
-    assert housekeeping.delete(sweep.id) == freed
+        service.delete(child.id)
+    freed = service.used(sweep.id)
+    assert service.delete(sweep.id) == freed
     assert registry.records() == []
     assert [p for p in registry.folder.iterdir() if p.is_dir()] == []
 
@@ -204,7 +204,7 @@ def test_what_a_sample_lacks_is_said_before_the_run_starts(tmp_path, own_home):
 
 def test_a_fine_tuning_is_counted_and_timed_before_it_starts(tmp_path, own_home):
     from headviz.errors import UserError
-    from headviz.runs.calibration import planned_training
+    from headviz.runs.prepare import planned_training
     from support.real_runs import folders
 
     place = folders(tmp_path / "x")
@@ -228,8 +228,7 @@ def test_a_fine_tuning_is_counted_and_timed_before_it_starts(tmp_path, own_home)
 def test_the_timing_of_a_plan_hears_its_stop(tmp_path, own_home):
     from headviz.errors import Cancelled
     from headviz.pruning import PruningPlan
-    from headviz.runs.calibration import estimate
-    from headviz.runs.prepare import prepare_all
+    from headviz.runs.prepare import estimate, prepare_all
     from support.real_runs import folders, options
 
     place = folders(tmp_path / "x")

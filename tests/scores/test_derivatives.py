@@ -11,7 +11,7 @@ from headviz.analyses.ablation import ablate
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.stand_ins import standing_in
 from headviz.scores import score_heads
-from headviz.scores.gate_scores import gate_gradients
+from headviz.scores.learned import gate_gradients
 from support.gated import gated
 from support.scored_data import made
 from support.tiny import tiny_classifier, tiny_model, tiny_tokenizer

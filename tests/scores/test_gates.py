@@ -16,13 +16,13 @@ from headviz.extras.scores.options import CausalOptions
 from headviz.options import option, read_options
 from headviz.scores import learned, score_heads
 from headviz.scores import whole as whole_module
-from headviz.scores.gate_scores import learn_count
 from headviz.scores.learned import (
     OPEN,
     drawn_examples,
     falling_count,
     hard_concrete,
     hash_of,
+    learn_count,
     loss_under,
     rising_price,
     soft_subset,

@@ -11,7 +11,7 @@ import headviz
 from headviz import plugins
 from headviz.attribution import integration
 from headviz.attribution.integration import BUDGET, room_on, tokens_at_once
-from headviz.scores.spare_core import can_spare_core, room_for_statistics
+from headviz.scores.collect import can_spare_core, room_for_statistics
 from headviz.scores.sweeps import SWEEPS
 from support.scored_data import made
 from support.tiny import tiny_classifier

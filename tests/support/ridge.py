@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from headviz.pruning.repair.ridge import LIMIT, STRENGTHS
+from headviz.pruning.reconstruction import LIMIT, STRENGTHS
 
 Rows = tuple[np.ndarray, np.ndarray]  # inputs with a constant 1 behind them [N, W + 1], wanted [N, D]
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from headviz.runs.process import kill
 from headviz.runs.queue import look
 from headviz.runs.reading import RunView, show
-from headviz.runs.record import CARRIED, RunRecord
+from headviz.runs.record import ACTIVE, CARRIED, DONE, ENDED, RunRecord
 from headviz.runs.registry import Registry
-from headviz.runs.states import ACTIVE, DONE, ENDED
 
 
 def until(true: Callable[[], object], seconds: float = 90.0, what: str = "it") -> float:

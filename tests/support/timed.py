@@ -1,7 +1,7 @@
 """A timer that counts a model's parts in place of seconds, so that tests of speed do not depend on the machine."""
 
 from headviz.models.feed_forward import neurons
-from headviz.pruning.faster.latency import Timer
+from headviz.pruning.latency import Timer
 
 
 class Clock(Timer):

@@ -197,8 +197,8 @@ def run(given: Given) -> CorrelationGrids:
         fresh = [replace(given.load(base, fresh_labels=clf.labels, seed=s), cut_at=most) for s in heads]
         return correlation_grids(clf, fresh, lambda model: given.score(model, score, data), **known)
     from ..scores.catalogue import SCORES
-    from ..scores.masked_place import masked_rows
-    from ..scores.masked_place import source as place_of
+    from ..scores.map_values import masked_rows
+    from ..scores.map_values import source as place_of
 
     copies, mlm = given.option("copies"), replace(given.load(base, masked_lm=True), cut_at=most)
 

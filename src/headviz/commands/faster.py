@@ -10,7 +10,7 @@ from ..display.figures.speed import faster_table
 from ..display.table import Column, Table
 from ..errors import OptionError
 from ..models.stand_in import ZERO
-from ..pruning.faster.options import BOTH, FASTEST, HEADS_ONLY, TUNINGS, FasterOptions
+from ..pruning.faster_options import BOTH, FASTEST, HEADS_ONLY, TUNINGS, FasterOptions
 from ..tasks import chosen_on
 from .common import add_task, load_data, load_model, progress_bar, stand_in_of, table_text, warn
 from .finetune import add_training, training_options
@@ -84,7 +84,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-    from ..pruning.faster.faster import prune_faster
+    from ..pruning.faster import prune_faster
 
     clf = load_model(args)
     whole = argparse.Namespace(**{**vars(args), "limit": None})
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         warn(shared)
     retrain = None
     if args.retrain:
-        from ..pruning.finetune.recipe import recipe_of
+        from ..pruning.finetuning import recipe_of
 
         retrain = training_options(argparse.Namespace(**{**vars(args), "batch": None}), recipe_of(args.model))
     with progress_bar("working") as bar:

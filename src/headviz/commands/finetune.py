@@ -66,10 +66,9 @@ def training_options(args: argparse.Namespace, recipe: FinetuneOptions | None) -
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..evaluation.dispatch import evaluate
-    from ..pruning.finetune.checkpoints import check_own, remove_training
-    from ..pruning.finetune.curve import Diverged
-    from ..pruning.finetune.recipe import examples_of, recipe_of
-    from ..pruning.finetune.training import fine_tune, require_trainable
+    from ..pruning.finetuning import examples_of, fine_tune, recipe_of, require_trainable
+    from ..pruning.trainer import Diverged
+    from ..pruning.training_folder import check_own, remove_training
     from ..results import plain
     from ..tasks import trained_on
     from .evaluate import reasons
@@ -168,7 +167,7 @@ def _model(args: argparse.Namespace, train: Dataset) -> Classifier:
     """The model to train: a fresh head for the task's classes, unless its own is kept."""
     from ..models.loading import load
     from ..models.pruning import prune
-    from ..pruning.finetune.training import head_labels
+    from ..pruning.finetuning import head_labels
 
     settings = {"revision": args.revision, "device": args.device, "dtype": args.dtype, "job": args.job}
     if args.keep_head:

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from ..errors import OptionError
-from ..pruning.algorithms import ALGORITHMS
+from ..pruning.algorithms import ALGORITHMS, REPAIRS
 from ..pruning.options import FinetuneOptions
 from ..pruning.plan import (
     BESIDE_THE_PLAN,
@@ -20,7 +20,6 @@ from ..pruning.plan import (
     SCORE_SOURCES,
     PruningPlan,
 )
-from ..pruning.repair.kinds import REPAIRS
 from ..scores.catalogue import TO_PRUNE_BY
 from .common import column
 from .finetune import add_training, training_options
@@ -154,7 +153,7 @@ def read_plan(args: argparse.Namespace, spec: dict[str, Any] | None = None, **ch
 def _recipe(options: dict[str, Any]) -> FinetuneOptions | None:
     """The base model's own recipe: a flag changes one number of it, not all."""
     from ..pruning.context import base_of
-    from ..pruning.finetune.recipe import recipe_of
+    from ..pruning.finetuning import recipe_of
 
     base = base_of(PruningPlan.from_dict({k: v for k, v in options.items() if k != "finetune"}))
     return None if base is None else recipe_of(base)

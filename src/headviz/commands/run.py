@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import INTERNAL, OptionError, RunError
-from ..runs import housekeeping, reading, service
-from ..runs.executors import EXECUTORS
-from ..runs.record import FAULT, LOCAL, RunRecord
-from ..runs.states import DONE
+from ..runs import reading, service
+from ..runs.kinds import EXECUTORS
+from ..runs.record import DONE, FAULT, LOCAL, RunRecord
 from ..storage.paths import new_folder, outside_path, read_small
 from . import run_text
 from .common import add_margin, warn
@@ -94,7 +93,7 @@ def _spec(text: str) -> dict[str, Any]:
 
 
 def _plan(prepared: Prepared, threads: int | None) -> dict[str, Any]:
-    from ..runs.calibration import estimate
+    from ..runs.prepare import estimate
 
     guess = estimate(prepared, threads or service.default_threads())
     about = {name: prepared.spec[name] for name in ("model", "task", "algorithm", "score", "samples")}
@@ -260,7 +259,7 @@ def _save_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _save(args: argparse.Namespace) -> dict[str, Any]:
     from ..pruning.outcome import REPORT
-    from ..runs.saving import save_model
+    from ..runs.step_models import save_model
 
     places = save_model(args.id, new_folder(args.out), args.seed, args.step)
     report = json.loads(Path(places[REPORT]).read_text(encoding="utf-8"))
@@ -275,11 +274,11 @@ def _archive_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _archive(args: argparse.Namespace) -> dict[str, Any]:
-    return {"id": args.id, "freed": housekeeping.archive(args.id, args.user, back=args.back)}
+    return {"id": args.id, "freed": service.archive(args.id, args.user, back=args.back)}
 
 
 def _delete(args: argparse.Namespace) -> dict[str, Any]:
-    return {"id": args.id, "freed": housekeeping.delete(args.id, args.user)}
+    return {"id": args.id, "freed": service.delete(args.id, args.user)}
 
 
 ACTIONS = {

@@ -10,10 +10,9 @@ from ..display.numbers import fixed, share, size, span
 from ..display.table import Column, Table
 from ..evaluation.verdict import MARGIN
 from ..pruning.algorithms import DEFAULT
-from ..runs.baselines import WORDS
-from ..runs.finding import finding
+from ..pruning.baselines import WORDS, finding
+from ..runs.reading import Row
 from ..runs.record import PRUNE
-from ..runs.sweep_table import Row
 from ..runs.tables import step_table, sweep_table
 from .common import table, table_text
 

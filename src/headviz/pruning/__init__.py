@@ -7,10 +7,9 @@ the ways to repair the kept weights. Torch is loaded only when something runs.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .algorithms import ALGORITHMS, Algorithm
+from .algorithms import ALGORITHMS, REPAIRS, Algorithm
 from .options import FinetuneOptions
 from .plan import PruningPlan
-from .repair.kinds import REPAIRS
 from .state import Choice, Point, State, StepRecord
 
 _LAZY = {
@@ -19,7 +18,7 @@ _LAZY = {
     "PruningJob": "job",
     "run_plan": "job",
     "start": "check",
-    "fine_tune": "finetune.training",
+    "fine_tune": "finetuning",
 }
 
 __all__ = [
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from .check import start as start
     from .context import Context as Context
     from .context import open_context as open_context
-    from .finetune.training import fine_tune as fine_tune
+    from .finetuning import fine_tune as fine_tune
     from .job import PruningJob as PruningJob
     from .job import run_plan as run_plan
 

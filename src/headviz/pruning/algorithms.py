@@ -253,3 +253,41 @@ if not TYPE_CHECKING:
         if name in ("masked", "retrained", "Loop"):
             raise OptionError(f"An algorithm has no 'choose' and 'result' any more: {GENERATOR}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+NOTHING = "none"
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One repair."""
+
+    name: str
+    title: str
+    what: str
+    cost: str
+
+
+_TABLE = (
+    Repair(NOTHING, "Nothing", "The kept weights stay as they are.", "Nothing."),
+    Repair(
+        "bias",
+        "Bias compensation",
+        "The removed heads' mean output, over the real tokens of a sample, is added to W_O's bias.",
+        "One pass of the full model over the sample; every mask is then served.",
+    ),
+    Repair(
+        "tune",
+        "Mask tuning",
+        "Each kept head gets the factor that rebuilds the full model's layer outputs best (least squares).",
+        "One pass over the sample per layer and mask; solves for as many unknowns as a layer has heads.",
+    ),
+    Repair(
+        "refit",
+        "Refit of W_O",
+        "Each layer's W_O and bias are solved again, so that the kept heads rebuild the full model's layer outputs.",
+        "One pass over the sample per layer and mask; solves for as many unknowns per output as W_O has columns.",
+    ),
+)
+
+REPAIRS: dict[str, Repair] = {r.name: r for r in _TABLE}

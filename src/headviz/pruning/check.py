@@ -18,15 +18,14 @@ from ..progress import Cancel, PhaseProgress, of_phase
 from ..scores.catalogue import PRESETS, SCORES, Score, check_fits
 from ..tasks import chosen_on
 from . import sizes
-from .algorithms import ALGORITHMS
-from .finetune.training import require_trainable
+from .algorithms import ALGORITHMS, NOTHING
+from .finetuning import require_trainable
 from .judging import judge_of
 from .options import FinetuneOptions
 from .plan import PruningPlan
-from .repair.apply import require_repairable
-from .repair.kinds import NOTHING
+from .removal import require_repairable
 from .state import BUILD, State, Work
-from .step_scores import parts_of, require_score
+from .step import parts_of, require_score
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier

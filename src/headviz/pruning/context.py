@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..errors import OptionError, TaskError
+from ..errors import ModelError, OptionError, TaskError
 from ..evaluation.stand_ins import standing_in
 from ..models.loading import NAMED, load
 from ..models.saving import require_bias
@@ -17,8 +17,7 @@ from ..models.stand_in import ZERO
 from ..storage.store import default_store
 from ..tasks import Dataset, sample
 from .algorithms import ALGORITHMS
-from .finetune.initialising import randomised
-from .finetune.recipe import examples_of, recipe_of
+from .finetuning import examples_of, randomised, recipe_of
 from .options import FinetuneOptions
 from .plan import PruningPlan
 from .state import model_folder
@@ -148,8 +147,6 @@ class Context:
 
     def trained(self, record: StepRecord) -> Classifier | None:
         """The model that a step trained; None if its folder is gone or holds other weights."""
-        from ..errors import ModelError
-
         key = (record.seed, record.step)
         if key in self._trained and self._trained[key].digest == record.model_digest:
             return self._trained[key]

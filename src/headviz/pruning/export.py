@@ -22,7 +22,7 @@ from ..models.onnx import Session, export_onnx, require_onnx
 from ..models.saving import plain_config, write_folder
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
-from .faster.latency import Timer, in_pairs
+from .latency import Timer, in_pairs
 
 if TYPE_CHECKING:
     from ..tasks import Dataset

@@ -26,8 +26,7 @@ from ..progress import Cancel, PhaseProgress
 from ..storage.paths import new_folder
 from .algorithms import Score
 from .plan import BESIDE_THE_PLAN, PruningPlan
-from .replay import Replay, trained_at
-from .state import BUILD, CHOOSE, MODELS, Done, ScorePart, State, StepRecord, Work, states_in, tidy
+from .state import BUILD, CHOOSE, MODELS, Done, Replay, ScorePart, State, StepRecord, Work, states_in, tidy, trained_at
 
 if TYPE_CHECKING:
     from .context import Context

@@ -9,18 +9,21 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import plugins
+from ..answers.comparison import Delta
+from ..answers.metrics import metric, why_undefined
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.evaluator_options import EvaluatorOptions
 from ..evaluation.plain import class_order
 from ..models.pruning import never_empty, prune
 from ..models.text_length import LENGTH
-from .measure import Measured, measured
+from ..results import plain
+from ..tasks import Dataset
 from .state import Point, StepRecord, Work, logits_digest
 
 if TYPE_CHECKING:
@@ -121,3 +124,46 @@ class Classes(Judge):
     def measured(self, answers: np.ndarray, reference: np.ndarray) -> Measured:
         read = self.data.answer.predicted
         return measured(self.data, read(answers, self.order), read(reference, self.order))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The parts of a step's record that come from the answers on dev."""
+
+    metrics: dict[str, float | None]
+    intervals: dict[str, tuple[float | None, float | None]]
+    deltas: dict[str, dict[str, float | None]]
+    agreement: float | None
+    predicted: dict[str, int] | None = None  # how often each class is predicted
+    constant: dict[str, float | None] | None = None  # what the best constant answer reaches
+    undefined: dict[str, str] = field(default_factory=dict)  # why a metric has no value, in words
+
+
+def measured(data: Dataset, mine: np.ndarray, theirs: np.ndarray) -> Measured:
+    """What predictions are worth, next to those of θ* with all heads; both in the task's own terms."""
+    names, answer = data.task.metrics, data.answer
+    said = answer.counts(mine, data.label_names)
+    if not answer.has_gold(data):
+        same = answer.answers(theirs, theirs, data.label_names).agreement(mine)
+        return Measured({}, {}, {}, plain(same), said)
+    gold = data.gold
+    answers = answer.answers(gold, theirs, data.label_names)
+    return Measured(
+        {name: plain(metric(name, mine, gold)) for name in names},
+        {name: _ends(answers.interval(mine, name)) for name in names},
+        {name: _plain(answers.deltas([mine], name)[0]) for name in names},
+        plain(answers.agreement(mine)),
+        said,
+        {name: answers.constant(name) for name in names} if data.labels is not None else None,
+        {name: why for name in names if (why := why_undefined(name, mine, gold)) is not None},
+    )
+
+
+def _ends(ends: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
+    return plain(ends[0]), plain(ends[1])
+
+
+def _plain(d: Delta) -> dict[str, float | None]:
+    return dict(
+        zip(("delta", "low", "high", "p"), plain([d.delta, d.interval_low, d.interval_high, d.p_value]), strict=True)
+    )

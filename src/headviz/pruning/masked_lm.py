@@ -21,7 +21,7 @@ from ..models.classifier import Encoding
 from ..progress import tracked
 from ..scores.chunk import Chunk, Tables
 from ..scores.gradients import by_example, of_texts
-from ..scores.masked_place import masked_rows, own_places
+from ..scores.map_values import masked_rows, own_places
 from ..scores.measures import Given
 from ..scores.options import NoOptions
 from ..scores.statistics import summarised

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import OptionError, shown, unknown_choice, whole_number
 from ..results import plain
+from ..tasks import load_task
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
@@ -45,8 +46,6 @@ class Source:
 
     def dataset(self, split: str, limit: int | None = None) -> Dataset:
         """One split of the task."""
-        from ..tasks import load_task
-
         columns = {"text_columns": self.text_columns, "label_column": self.label_column}
         if self.task == "custom":
             columns["job"] = self.job

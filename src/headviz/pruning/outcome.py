@@ -15,12 +15,10 @@ from ..heads import HeadMask
 from ..models.pruning import prune
 from ..storage.tables import to_csv
 from ..storage.writing import replace_file
-from . import roles
-from .algorithms import ALGORITHMS
+from .algorithms import ALGORITHMS, NOTHING
+from .baselines import NAMES, RETRAINED, SECTIONS, role
 from .plan import PruningPlan
-from .repair.apply import repaired
-from .repair.kinds import NOTHING
-from .sections import SECTIONS
+from .removal import repaired
 from .state import State, StepRecord
 
 if TYPE_CHECKING:
@@ -140,16 +138,14 @@ def curve(state: State) -> tuple[tuple[str, ...], list[Sequence[Any]]]:
     header += tuple(f"{n} {end}" for n in names for end in ("low", "high"))
     header += ("agreement", "parameters", "flops", "seconds")
     rows = [_row(r, names) for r in state.records]
-    if any(_role(r) == roles.RETRAINED for r in state.records):
+    if any(_role(r) == RETRAINED for r in state.records):
         reference = _row(state.reference, names)
         rows.insert(0, (reference[0], None, None, *reference[3:]))
     return header, rows
 
 
 def _role(record: StepRecord) -> str:
-    if record.step > 0:
-        return roles.PRUNED
-    return roles.RETRAINED if "train" in record.seconds else roles.GIVEN
+    return role({"step": record.step, "phases": record.seconds})
 
 
 def _row(r: StepRecord, names: tuple[str, ...]) -> Sequence[Any]:
@@ -158,7 +154,7 @@ def _row(r: StepRecord, names: tuple[str, ...]) -> Sequence[Any]:
     total = sum(r.seconds.values())
     # 0x, because a spreadsheet would read some masks as numbers
     return (
-        roles.NAMES[_role(r)],
+        NAMES[_role(r)],
         r.seed,
         r.step,
         r.heads_off,

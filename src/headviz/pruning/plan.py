@@ -17,9 +17,8 @@ from ..models.text_length import LENGTH
 from ..results import plain
 from ..scores.catalogue import SCORES, TO_PRUNE_BY, Score
 from ..tasks import DEFAULT_SAMPLES
-from .algorithms import ALGORITHMS
+from .algorithms import ALGORITHMS, NOTHING, REPAIRS
 from .options import FinetuneOptions, Source, choice, read_options, share, tuples, without_repeats
-from .repair.kinds import NOTHING, REPAIRS
 from .sizes import FULL, TARGET
 
 if TYPE_CHECKING:

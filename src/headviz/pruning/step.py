@@ -10,33 +10,45 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import RunError
+from .. import plugins
+from ..errors import ModelError, OptionError, RunError
 from ..heads import HeadId, HeadMask
 from ..models.pruning import prune
 from ..progress import Cancel, PhaseProgress, Progress, of_phase
-from ..scores.gate_scores import gate_gradients, learn_count
-from ..scores.learned import OPEN
-from ..scores.parts import join, measure
+from ..results import plain
+from ..scores import PRESETS, SCORES
+from ..scores.learned import OPEN, gate_gradients, learn_count
+from ..scores.parts import count, join, measure
 from ..scores.scoring import Scoring, score_heads
 from ..scores.statistics import total
 from ..ties import Seed, grid_values, lowest, tied
-from .algorithms import ALGORITHMS, FisherSearch, LearnGates, Question, Remove, Score
-from .finetune.sharing import trained_once
-from .finetune.training import Trained, fine_tune
+from .algorithms import ALGORITHMS, NOTHING, FisherSearch, LearnGates, Question, Remove, Score
+from .finetuning import Trained, fine_tune, trained_once
 from .judging import Result, judge_of
+from .masked_lm import masked_lm_scores
 from .options import FinetuneOptions
 from .plan import DRAWN, PruningPlan
-from .repair.apply import Repaired, repaired
-from .repair.kinds import NOTHING
-from .replay import Replay, mask_of, trained_at
+from .removal import Repaired, repaired
 from .search import rearranged, search
-from .state import BUILD, Choice, Done, Scored, ScorePart, State, Work, checkpoint_folder
-from .step_scores import keywords, plain_table, scored
+from .state import (
+    BUILD,
+    Choice,
+    Done,
+    Replay,
+    Scored,
+    ScorePart,
+    State,
+    Table,
+    Work,
+    checkpoint_folder,
+    mask_of,
+    trained_at,
+)
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..tasks import Dataset
-    from .context import Context
+    from .context import Context, ScoreFunction
 
 
 class Step:
@@ -164,8 +176,6 @@ class Step:
         options = dict(plan.score_options)
         found: Any
         if plan.score_source == "masked-lm":  # θ0 at its own task under the mask, not the model that was given
-            from .masked_lm import masked_lm_scores
-
             clf, mask = context.masked_lm(), question.trained if question.mask is None else question.mask
             found = masked_lm_scores(clf, data, plan.score, mask=mask, options=options, **how)
         else:
@@ -318,3 +328,65 @@ class Step:
     def _progress(self, phase: str) -> Progress | None:
         """The progress callback of one phase."""
         return of_phase(self.progress, phase)
+
+
+def keywords(plan: PruningPlan, seed: int, **how: Any) -> dict[str, Any]:
+    """Keywords for ``score_heads``; ``how`` = mask, progress, cancel, checkpoint."""
+    # Not cached: an interrupted scoring's values come from other batches, so their last bits may differ.
+    options = table_options(plan.score, dict(plan.score_options), seed)
+    return {**how, "label_order": plan.label_order, "cache": False, **options}
+
+
+def scored(found: Any, clf: Classifier, data: Dataset, plan: PruningPlan, mask: HeadMask | None) -> Scored:
+    """Scores as a state keeps them; a ``ModelError`` for a table of another shape or without any number."""
+    values = np.asarray(found.values, dtype=float)
+    if values.shape != (clf.num_layers, clf.num_heads):
+        raise ModelError(f"Score '{plan.score}' gave a table of {values.shape}, not of the model's heads.")
+    kept = clf.under(mask).array()
+    if not np.isfinite(values[kept]).any() and kept.any():
+        raise ModelError(f"Score '{plan.score}' could not be measured for any head of '{clf.name}'.")
+    return Scored(plain_table(values), _optional(found, "interval_low"), _optional(found, "interval_high"), len(data))
+
+
+def require_score(plan: PruningPlan, function: ScoreFunction | None) -> None:
+    """An ``OptionError`` for an unknown score or option, or a score that the algorithm does not take."""
+    only = ALGORITHMS[plan.algorithm].only_score
+    if only is not None and plan.score != only:
+        raise OptionError(
+            f"'{plan.algorithm}' is defined by the score '{only}' and takes no other, such as '{plan.score}'."
+        )
+    if function is None:
+        table_options(plan.score, dict(plan.score_options), 0)
+
+
+def table_options(score: str, options: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Keywords for ``score_heads``: the score or preset, its options, and the seed if the score draws at random."""
+    if score in PRESETS:
+        preset = PRESETS[score]
+        entry, chosen, named = SCORES[preset.score], {**preset.options, **options}, {"preset": score}
+    elif score in SCORES:
+        entry, chosen, named = SCORES[score], options, {"score": score}
+    else:
+        raise OptionError(plugins.unknown("score", score, (*SCORES, *PRESETS)))
+    entry.options_from(chosen)
+    if entry.seeded:
+        options = {"seed": seed, **options}
+    return {**named, **options}
+
+
+def parts_of(plan: PruningPlan, function: ScoreFunction | None, examples: int) -> int:
+    """Into how many parts each scoring of a plan can be split; 1 = it cannot be split."""
+    own = function is not None or plan.score_source != "fine-tuned" or ALGORITHMS[plan.algorithm].only_score
+    if own:
+        return 1
+    return count(plan.score, examples)
+
+
+def plain_table(values: np.ndarray) -> Table:
+    """Rows of numbers, None for NaN."""
+    return tuple(map(tuple, plain(values)))
+
+
+def _optional(found: Any, name: str) -> Table | None:
+    values = getattr(found, name, None)
+    return None if values is None else plain_table(np.asarray(values, dtype=float))

@@ -14,9 +14,8 @@ from ..display.numbers import span
 from ..display.table import DASH, REPORT, Table
 from ..errors import RunError
 from ..heads import HeadMask
-from ..pruning.sections import SECTIONS
-from ..runs import baselines
-from ..runs.finding import finding, one_class
+from ..pruning import baselines
+from ..pruning.baselines import SECTIONS, finding, one_class
 from ..runs.kinds import RUNS
 from ..runs.reading import RunView
 from ..runs.record import PRUNE, SWEEP

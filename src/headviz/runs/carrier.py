@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from typing import Any
 
 from ..engine.execution import Execution, restored
-from .files import RunFiles, disk_errors, write_json
+from ..errors import UserError
+from ..storage.writing import disk_error
+from .files import DiskFull, RunFiles, disk_errors, write_json
 from .kinds import make_job
-from .record import RunRecord
+from .record import FAULT, FINISH, OUT_OF_MEMORY, RunRecord
 from .registry import Registry
-from .states import FINISH
 
 
 class Carrier(Execution):
@@ -55,3 +57,40 @@ class Carrier(Execution):
         self.registry.put_steps(self.record.id, self.record.claim, self.job.steps(self.state))
         if self.expected != self.record.expected:
             self.registry.set_expected(self.record.id, self.expected)
+
+
+def outcome_of(error: BaseException) -> dict[str, Any]:
+    """What the record says of a run that this error ended: ``error``, ``code`` and ``resumable``."""
+    if isinstance(error, UserError):
+        return {"error": str(error), "code": error.code, "resumable": error.resumable}
+    code, text = _explained(error)
+    return {"error": text, "code": code, "resumable": True}
+
+
+def _explained(error: BaseException) -> tuple[str, str]:
+    if is_out_of_memory(error):
+        return OUT_OF_MEMORY, (
+            "Out of memory. Let fewer runs work at a time or use a machine with more memory and resume, "
+            "or start a new run with a smaller batch or shorter texts."
+        )
+    if (told := disk_error(error)) is not None:
+        return DiskFull.code, f"{told} Then resume the run."
+    first = (str(error).strip() or "no message").splitlines()[0]
+    return FAULT, f"headviz failed here ({type(error).__name__}: {first[:300]}). The log has the details."
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether Python, torch or CUDA ran out of memory.
+
+    torch on the processor raises a plain ``RuntimeError``, so only its text tells. CUDA's errors are known by the
+    name of their type, because torch may not be loaded here.
+    """
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    if type(error).__name__ == "AcceleratorError":
+        return "out of memory" in str(error)  # CUDA's own name of this one; "illegal memory access" is a fault
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, RuntimeError) and (
+        "can't allocate memory" in str(error) or "not enough memory" in str(error)
+    )

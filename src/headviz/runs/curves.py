@@ -11,7 +11,7 @@ from ..answers.constant import corrected
 from ..display.figures.palette import CLASSES, NEUTRAL
 from ..display.figures.style import FAINT, SMALL, band, constant_line, frame, safe
 from ..display.numbers import number
-from . import baselines
+from ..pruning import baselines
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -1,4 +1,7 @@
-"""What a run can be: one entry per kind. Their jobs follow ``engine.job``."""
+"""What a run can be, and where it is carried besides processes of this machine: one entry each.
+
+The jobs of the kinds follow ``engine.job``. Executors come through the plugins' door.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from typing import Any
 from .. import plugins
 from ..engine.job import Job
 from ..errors import RunError
-from ..plugins import RunKind
-from .record import SWEEP
+from ..plugins import Executor, RunKind
+from .record import CARRIED, LOCAL, SWEEP
 
 _ENTRIES = (
     RunKind("prune", "Pruning", "one pruning algorithm on one model and task", "headviz.pruning.job:make"),
@@ -49,3 +52,18 @@ def make_job(kind: str, spec: dict[str, Any]) -> Job:
 def kind_title(kind: str) -> str:
     """What a kind of run is called; a sweep has children instead of a job, and an unknown kind its own name."""
     return "Sweep" if kind == SWEEP else RUNS[kind].title if kind in RUNS else kind
+
+
+EXECUTORS: Mapping[str, Executor] = plugins.Entries("executors", ())
+
+
+def executor_named(name: str) -> Executor:
+    if name not in EXECUTORS:
+        raise RunError(plugins.unknown("executor", name, (LOCAL, *EXECUTORS)))
+    return EXECUTORS[name]
+
+
+def check(name: str) -> None:
+    """Refuse an executor that is unknown or cannot be used now."""
+    if name not in (LOCAL, CARRIED):
+        plugins.function(executor_named(name).check)()

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import psutil
+
 from ..models.fast.thread_spinning import short_waits
 
 _started: list[subprocess.Popen[bytes]] = []  # children of this process, so that ended ones leave no zombies
@@ -37,8 +39,6 @@ def place() -> str:
 def _boot() -> str:
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    import psutil
-
     return f"{psutil.boot_time():.0f}"
 
 
@@ -69,8 +69,6 @@ def start_of(pid: int) -> str | None:
     else:
         fields = raw.rpartition(")")[2].split()  # the name before it may hold blanks
         return None if fields[0] in "ZX" else fields[19]
-    import psutil
-
     try:
         found = psutil.Process(pid)
         return None if found.status() == psutil.STATUS_ZOMBIE else f"{found.create_time():.2f}"
@@ -156,8 +154,6 @@ def wait_gone(identity: Identity, seconds: float) -> bool:
 
 def kill_children(pid: int) -> None:
     """End everything that a worker has started, except the next run's worker, which has a session of its own."""
-    import psutil
-
     with suppress(psutil.Error):
         for child in psutil.Process(pid).children(recursive=True):
             with suppress(psutil.Error, OSError):
@@ -169,8 +165,6 @@ def kill_leftovers(identity: Identity) -> None:
     """End processes that a dead worker left in its session. Its number is not used again while any of them lives."""
     if os.name == "nt" or identity.place != place() or start_of(identity.pid) is not None:
         return
-    import psutil
-
     for pid in psutil.pids():
         with suppress(OSError, psutil.Error):
             if os.getsid(pid) == identity.pid and pid != os.getpid():

@@ -1,6 +1,7 @@
 """The queue works without a server: whoever starts, ends or looks at a run also starts what is waiting.
 
-A device takes one run at a time, or ``$HEADVIZ_RUNS_AT_ONCE``; the others wait in order.
+A device takes one run at a time, or ``$HEADVIZ_RUNS_AT_ONCE``; the others wait in order. Runs give way to other
+programs as far as ``$HEADVIZ_NICENESS`` or the user's choice says.
 """
 
 from __future__ import annotations
@@ -12,12 +13,25 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ..errors import OptionError, RunError
-from .executors import EXECUTORS
-from .files import RunFiles
+from ..storage.strict_disk import private_folder
+from ..storage.writing import disk_errors, replace_file
+from .files import RunFiles, runs_home
+from .kinds import EXECUTORS
 from .process import kill, kill_leftovers, memory_kills, place, spawn
-from .record import CARRIED, OUT_OF_MEMORY, RunRecord
+from .record import (
+    ACTIVE,
+    CANCEL,
+    CANCELLING,
+    CARRIED,
+    FAIL,
+    OUT_OF_MEMORY,
+    QUEUED,
+    VANISH,
+    IllegalTransition,
+    RunRecord,
+    follow,
+)
 from .registry import Registry, Superseded
-from .states import ACTIVE, CANCEL, CANCELLING, FAIL, QUEUED, VANISH, IllegalTransition, follow
 
 AT_ONCE = "HEADVIZ_RUNS_AT_ONCE"
 DRIVERS_AT_ONCE = 8  # processes that only hand work to a cluster
@@ -125,3 +139,26 @@ def look_at_all(registry: Registry, **which: object) -> list[RunRecord]:
         if any(r.executor != CARRIED for r in registry.records(states=[QUEUED, *sorted(ACTIVE)])):
             dispatch(registry)
     return [_reconcile_one(registry, r) for r in registry.records(**which)]  # type: ignore[arg-type]
+
+
+NICENESS = 10  # the dashboard stays responsive while a run computes
+NICENESS_VARIABLE = "HEADVIZ_NICENESS"  # stands above what was chosen
+NICENESS_FILE = "niceness"  # in the folder of the runs
+
+
+def niceness() -> int:
+    """``$HEADVIZ_NICENESS``, else what was chosen, else 10."""
+    with suppress(OSError, ValueError):
+        chosen = os.environ.get(NICENESS_VARIABLE) or (runs_home() / NICENESS_FILE).read_text(encoding="utf-8")
+        return min(19, max(-20, int(chosen)))
+    return NICENESS
+
+
+def choose_niceness(wanted: int) -> None:
+    """How far runs that start from now on give way."""
+    if not 0 <= wanted <= 19:
+        raise RunError(f"A run's niceness is 0 to 19, not {wanted}.")
+    folder = runs_home()
+    with disk_errors(folder):
+        private_folder(folder)
+        replace_file(folder / NICENESS_FILE, f"{wanted}\n")

@@ -1,23 +1,24 @@
-"""What readers see of a run: its state, its steps so far, its progress, the end of its log."""
+"""What readers see of a run: its state, its steps so far, its progress and log; and the table of a sweep."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import mean, stdev
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import RunError
+from ..pruning import baselines
+from ..pruning.state import State
 from ..results import Shown
-from . import baselines
 from .files import RunFiles
 from .process import monotonic, place
 from .queue import look, look_at_all
-from .record import CARRIED, PRUNE, SWEEP, RunRecord, broken
+from .record import ACTIVE, BROKEN, CARRIED, PRUNE, QUEUED, SWEEP, RunRecord, broken, of_sweep
 from .registry import Registry
-from .states import ACTIVE, BROKEN, QUEUED, of_sweep
-from .sweep_table import Row, results
 
 if TYPE_CHECKING:
     from ..pruning.state import State
@@ -144,8 +145,6 @@ def show(run_id: str, *, log_lines: int = 30) -> RunView:
 
 def state_of(record: RunRecord, root: Path | None = None) -> State | None:
     """The state of a pruning run so far; None before its first step. Damaged checkpoints are skipped."""
-    from ..pruning.state import State
-
     raw = RunFiles(record.id, root).checkpoints.newest()
     return State.from_bytes(raw) if raw else None
 
@@ -227,3 +226,79 @@ def _position(registry: Registry, record: RunRecord) -> int | None:
         if r.slot == record.slot and r.executor != CARRIED and not r.claim  # with a claim it is just starting
     ]
     return next((i for i, r in enumerate(waiting, 1) if r.id == record.id), None)
+
+
+class SweepRun(Protocol):
+    """What the table reads of a run (``reading.RunView``)."""
+
+    @property
+    def record(self) -> RunRecord: ...
+
+    @property
+    def steps(self) -> Sequence[Mapping[str, Any]]: ...
+
+    @property
+    def baseline(self) -> Sequence[Mapping[str, Any]]: ...
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a sweep's table: a sparsity of one task, algorithm and score, over its seeds."""
+
+    task: str
+    algorithm: str
+    score: str
+    sparsity: float
+    metric: str
+    mean: float | None
+    sd: float | None  # None with fewer than two seeds
+    seeds: int
+    missing: int  # seeds without this step (yet)
+    model: str = baselines.PRUNED  # at 0 % GIVEN or RETRAINED
+
+
+def results(children: Sequence[SweepRun]) -> list[Row]:
+    """The table of the runs of a sweep so far; a metric that is undefined for a seed counts as missing."""
+    groups: dict[tuple[str, str, str], list[SweepRun]] = {}
+    for child in children:
+        groups.setdefault(combination(child), []).append(child)
+    rows = []
+    for (task, algorithm, score), runs in groups.items():
+        found: dict[tuple[float, str], list[float]] = {}
+        seeds = sum(len(r.record.spec.get("seeds") or [0]) for r in runs)
+        for run in runs:
+            for step in (*full_models(run), *run.steps):
+                for name, value in step["metrics"].items():
+                    values = found.setdefault((round(step["sparsity"], 9), name), [])
+                    if value is not None and math.isfinite(value):
+                        values.append(value)
+        full = baselines.against(runs[0].record.spec, runs[0].baseline)
+        for (sparsity, name), values in sorted(found.items()):
+            rows.append(
+                Row(
+                    task,
+                    algorithm,
+                    score,
+                    sparsity,
+                    name,
+                    mean(values) if values else None,
+                    stdev(values) if len(values) > 1 else None,
+                    len(values),
+                    max(0, seeds - len(values)),
+                    full if sparsity == 0 else baselines.PRUNED,
+                )
+            )
+    return rows
+
+
+def combination(run: SweepRun) -> tuple[str, str, str]:
+    """Task, algorithm and score of a run: the ``Row`` that it is counted in."""
+    task, algorithm, score = (str(run.record.spec.get(n) or run.record.kind) for n in ("task", "algorithm", "score"))
+    return task, algorithm, score
+
+
+def full_models(run: SweepRun) -> list[Mapping[str, Any]]:
+    """The full models that a run's steps are compared with, one per seed: retrained ones, else θ* for each."""
+    which = baselines.against(run.record.spec, run.baseline)
+    found = [s for s in baselines.distinct(run.baseline) if baselines.role(s) == which]
+    return found if which == baselines.RETRAINED else found * len(run.record.spec.get("seeds") or [0])

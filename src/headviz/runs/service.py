@@ -1,25 +1,40 @@
-"""Start, cancel, resume and wait for runs. Both the command line and the dashboard call these functions."""
+"""Start, cancel, resume, archive and delete runs. Both the command line and the dashboard call these functions."""
 
 from __future__ import annotations
 
 import getpass
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from .. import __version__, plugins
-from ..errors import RunError, one_line
-from .executors import check
+from ..errors import RunError, is_one_of, one_line
+from ..models.named import NAMED
+from ..storage.paths import outside_path
 from .files import RunFiles
-from .kinds import make_job
-from .places import absolute
-from .process import monotonic
+from .kinds import check, make_job
+from .process import kill, monotonic, wait_gone
 from .queue import dispatch, look, room
-from .record import CARRIED, LOCAL, SWEEP, RunRecord, check_owner, new_id
+from .record import (
+    ACTIVE,
+    CANCEL,
+    CARRIED,
+    ENDED,
+    LOCAL,
+    QUEUED,
+    RESUMABLE,
+    RESUME,
+    SWEEP,
+    IllegalTransition,
+    RunRecord,
+    check_owner,
+    new_id,
+    of_sweep,
+)
 from .registry import Registry, RegistryBusy
-from .states import ACTIVE, CANCEL, ENDED, QUEUED, RESUMABLE, RESUME, IllegalTransition, of_sweep
 
 CANCEL_WAIT = 2.0  # seconds within which a cancel takes effect
 
@@ -215,3 +230,80 @@ def wait_for(
         if timeout is not None and monotonic() - begun > timeout:
             raise RunError(f"Run {record.id} is still {state} after {timeout:.0f} s; it goes on.")
         time.sleep(0.1)
+
+
+def absolute(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The model, base, data and trainings that lie on this machine. A shipped name stays one, as loading has it."""
+    out: dict[str, Any] = {}
+    for name in ("model", "base", "data"):
+        value = given.get(name)
+        if value is not None and (name == "data" or not is_one_of(value, NAMED)):
+            out |= _here(name, value, folder=name != "data")
+    trainings = given.get("trainings")
+    if isinstance(trainings, list | tuple):
+        out["trainings"] = [_here("training", one, folder=True).get("training", one) for one in trainings]
+    return out
+
+
+def _here(name: str, value: Any, folder: bool) -> dict[str, str]:
+    path = outside_path(value, name)
+    return {name: str(path.absolute())} if (path.is_dir() if folder else path.exists()) else {}
+
+
+def used(run_id: str) -> int:
+    """Bytes that a run keeps on disk, a sweep with all its runs: what deleting it frees."""
+    registry = Registry()
+    return sum(RunFiles(r.id, registry.folder).size() for r in family(registry, registry.get(run_id)))
+
+
+def archive(run_id: str, user: str | None = None, *, back: bool = False) -> int:
+    """Archive a run and delete the checkpoints of a finished one; steps, log and results stay.
+
+    Returns the bytes freed. ``back`` takes it out of the archive again.
+    """
+    registry = Registry()
+    record = look(registry, run_id)
+    check_owner(record, this_user() if user is None else user, "archive")
+    members = _ended(registry, record, "archived")
+    freed = 0
+    for member in members:
+        if not back and member.state not in RESUMABLE:  # a run that may go on needs its checkpoints
+            files = RunFiles(member.id, registry.folder)
+            before = files.size()
+            for _, path in files.checkpoints.files()[1:]:
+                path.unlink(missing_ok=True)
+            files.free_reserve()
+            files.sweep_temporary()
+            freed += before - files.size()
+        registry.set_archived(member.id, not back)
+    return freed
+
+
+def delete(run_id: str, user: str | None = None) -> int:
+    """Delete a run with its folder: steps, log, checkpoints, models. Returns the bytes freed. Cannot be undone."""
+    registry = Registry()
+    record = look(registry, run_id)
+    check_owner(record, this_user() if user is None else user, "delete")
+    members = _ended(registry, record, "deleted")
+    freed = 0
+    for member in members:  # the sweep itself goes last, so that an interrupted deletion can be repeated
+        files = RunFiles(member.id, registry.folder)
+        if member.worker and not wait_gone(member.worker, 2.0):  # its outcome is recorded, it is about to end
+            kill(member.worker)
+        size = files.size()
+        if files.folder.is_dir() and not files.folder.is_symlink():
+            shutil.rmtree(files.folder)
+        registry.delete(member.id)
+        freed += size
+    return freed
+
+
+def _ended(registry: Registry, record: RunRecord, what: str) -> list[RunRecord]:
+    members = family(registry, record)
+    active = [r for r in members if r.state not in ENDED and not (r.kind == SWEEP and r.executor == CARRIED)]
+    if active:
+        first = active[0]
+        raise RunError(f"Run {first.id} is {first.state} and cannot be {what}. Cancel it first.")
+    if record.parent:
+        raise RunError(f"Run {record.id} belongs to sweep {record.parent}, which is {what} as a whole.")
+    return members

@@ -11,8 +11,9 @@ from ..errors import OptionError
 from ..progress import Cancel, Progress, tracked
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.plan import PruningPlan
-from .executors import check
 from .files import RunFiles
+from .kinds import check
+from .prepare import estimate, total
 from .queue import dispatch, room
 from .record import CARRIED, LOCAL, SWEEP, RunRecord
 from .registry import Registry
@@ -106,8 +107,6 @@ def plan_of(
 
     ``workers``: as many runs at once; by default what this machine allows.
     """
-    from .calibration import estimate, total
-
     whole = prepared[0].amount
     for p in prepared[1:]:
         whole += p.amount

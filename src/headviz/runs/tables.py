@@ -13,10 +13,10 @@ from ..answers.metrics import METRICS
 from ..display import numbers
 from ..display.figures import speed
 from ..display.table import FILES, PAGE, PLACES, TERMINAL, Column, Ends, Table
+from ..pruning import baselines
 from ..tasks import points_in
-from . import baselines
+from .reading import Row
 from .record import PRUNE
-from .sweep_table import Row
 
 Step = Mapping[str, Any]
 DETAIL = (FILES,)  # of a pruning run, whose steps differ little in these

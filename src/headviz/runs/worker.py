@@ -15,17 +15,14 @@ from typing import Any
 from .. import plugins
 from ..engine.execution import Workplace, run_here
 from ..errors import Cancelled, RunError, UserError
-from .carrier import Carrier
-from .executors import executor_named
-from .failure import outcome_of
+from .carrier import Carrier, outcome_of
 from .files import RunFiles
 from .heartbeat import Heartbeat
-from .niceness import niceness
+from .kinds import executor_named
 from .process import Identity, be_nice, kill_children
-from .queue import dispatch
-from .record import RunRecord
+from .queue import dispatch, niceness
+from .record import CLAIM, FAIL, IllegalTransition, RunRecord
 from .registry import Registry, Superseded
-from .states import CLAIM, FAIL, IllegalTransition
 
 PATIENCE = 600.0  # seconds to wait for a locked registry: a result is worth waiting for
 

@@ -82,7 +82,7 @@ _ENTRIES = (  # the best first, in the order of the recorded grades
         "from all to none; the noise falls to 0, and the gradient is that of a softmax at temperature 1",
         source="after Li, Cotterell and Sachan 2021, whose temperature falls in place of the noise; here with frozen "
         "weights",
-        measure="headviz.scores.gate_scores:gates_exact",
+        measure="headviz.scores.learned:gates_exact",
         needs=SAMPLE,
         options=CountOptions,
         caution="learned on the sample: a small one is learned by heart",
@@ -95,7 +95,7 @@ _ENTRIES = (  # the best first, in the order of the recorded grades
         "more.",
         formula="mean over updates of the gate g minimising Loss(g) + price · mean(g), the price rising from 0",
         source="after Voita et al. 2019, but σ(z) for their hard-concrete gates; here with frozen weights",
-        measure="headviz.scores.gate_scores:gates",
+        measure="headviz.scores.learned:gates",
         needs=SAMPLE,
         options=PriceOptions,
         caution="learned on the sample: a small one is learned by heart",

@@ -6,12 +6,15 @@ sample. It does not depend on the order of the data.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
 from .. import plugins
 from ..heads import HeadMask
@@ -19,7 +22,6 @@ from ..models.fast.transfers import in_turn, runs_by_itself
 from ..progress import Cancel, Progress, tracked
 from ..storage.store import Entry, Store, make_key
 from .chunk import Chunk, Tables, filled_part, reference_part
-from .spare_core import can_spare_core, room_for_statistics
 from .sweeps import SWEEPS, Run
 
 if TYPE_CHECKING:
@@ -206,3 +208,36 @@ def _since(before: int, total: int, progress: Progress) -> Callable[[int, int], 
 
 def _finish(rest: Sequence[Callable[[], Tables]]) -> list[Tables]:
     return [finish() for finish in rest]
+
+
+FEW = range(2, 4)  # threads of which none can be spared
+WIDE = 256  # entries of a layer's heads from which on the passes take most of the time
+_lock = threading.Lock()
+_users = 0
+_before = 1
+
+
+def can_spare_core(clf: Classifier) -> bool:
+    """Whether the model's passes lose less by one thread fewer than by waiting for the statistics."""
+    if runs_by_itself(clf.device):
+        return False
+    narrow = clf.num_heads * clf.head_size < WIDE
+    return narrow or clf.device.type != "cpu" or torch.get_num_threads() not in FEW
+
+
+@contextmanager
+def room_for_statistics() -> Iterator[None]:
+    """Nests and may be entered by several threads; the last one out restores the number of threads."""
+    global _users, _before
+    with _lock:
+        if _users == 0:
+            _before = torch.get_num_threads()
+            torch.set_num_threads(max(1, _before - 1))
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                torch.set_num_threads(_before)

@@ -1,4 +1,6 @@
-"""Gates on all heads, learned by gradient on a sample. The model's weights stay as they are.
+"""Gates on all heads, learned by gradient on a sample: as scores (high = keep), and as mask searches ask for them.
+
+The model's weights stay as they are.
 
 Single ablations and single derivatives cannot see which head steps in for another: with all gates at once, of two
 heads that do the same one may close. Every update reads a few examples and needs one forward and one backward pass.
@@ -9,10 +11,11 @@ Shapes: n heads with a gate, L rows, H heads.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -23,8 +26,15 @@ from ..heads import HeadId
 from ..models.fast.linear import products
 from ..progress import stop_if
 from ..ties import levels
-from .options import GateOptions
+from .measures import Given
+from .options import CountOptions, GateOptions, PriceOptions
+from .scoring import Scoring
 from .whole import Whole
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+    from ..progress import Cancel, Progress
+    from ..tasks import Dataset
 
 OPEN = 2.5  # the logit of a gate before the first update: 0.92 open
 BETA, LOW, HIGH = 0.33, -0.1, 1.1  # of hard-concrete gates (Louizos et al. 2018)
@@ -202,3 +212,47 @@ def _table(whole: Whole, heads: Sequence[HeadId], values: Tensor) -> np.ndarray:
     for head, value in zip(heads, values.tolist(), strict=True):
         out[head] = value
     return out
+
+
+LEAST = 20  # updates for one exact number of heads
+
+
+def gates(given: Given, options: PriceOptions) -> np.ndarray:
+    """[L, H]: the mean of each gate while the price rises."""
+    assert given.whole is not None
+    return learn(given.whole, rising_price(options.price, options.noise), options, "gates").kept
+
+
+def gates_exact(given: Given, options: CountOptions) -> np.ndarray:
+    """[L, H]: the share of the updates in which each head was kept, from all heads down to one."""
+    assert given.whole is not None
+    rule = falling_count(len(given.whole.heads), 0, options.temperature)
+    return learn(given.whole, rule, options, "gates-exact").kept
+
+
+def learn_count(scoring: Scoring, start: np.ndarray | None, first: int, last: int) -> np.ndarray:
+    """[L, H] logits of gates while the number of kept heads falls from ``first`` to ``last``.
+
+    ``start`` has the logits to begin with; NaN = a head that stays on. Does a share of the updates, as large as the
+    fall from first to last is of the full range, but no fewer than ``LEAST``.
+    """
+    whole, options = scoring.ready(), scoring.options
+    steps = max(LEAST, round(options.steps * (first - last) / len(whole.heads)))
+    rule = falling_count(first, last, options.temperature)
+    begun = "" if start is None else hashlib.sha256(np.ascontiguousarray(start).tobytes()).hexdigest()
+    return learn(whole, rule, replace(options, steps=steps), f"count {first} {last} {begun}", start).logits
+
+
+def gate_gradients(
+    clf: Classifier,
+    data: Dataset,
+    label_order: Sequence[str] | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> np.ndarray:
+    """∂Loss(x)/∂ξ of every example and head, as the score ``fisher`` squares it: [n, L, H], 0 for removed heads."""
+    scoring = Scoring(clf, data, "fisher", cache=False, label_order=label_order, progress=progress, cancel=cancel)
+    for _ in scoring.grow():
+        pass
+    assert scoring.collector is not None
+    return np.nan_to_num(scoring.collector.rows["signed"])

@@ -21,7 +21,7 @@ from ...heads import HeadMask
 from ...models.pruning import never_empty, prune, require_prunable
 from ...progress import of_phase, tracked
 from ...pruning.check import check_base
-from ...pruning.finetune.training import fine_tune
+from ...pruning.finetuning import fine_tune
 from ...pruning.judging import Judge, judge_of
 from ...pruning.options import FinetuneOptions
 from ...results import Result

@@ -18,9 +18,8 @@ import scipy
 
 from ...answers.constant import corrected
 from ...evaluation.verdict import verdict
-from ...pruning.measure import none
 from ...pruning.outcome import mean_and_sd
-from ...results import Result
+from ...results import Result, plain
 from ...statistics.significance import LEVEL, benjamini_hochberg
 from ...tasks import points_in
 from .transfer import FULL, Cell
@@ -242,4 +241,4 @@ def _tested(entries: Sequence[Entry]) -> tuple[Entry, ...]:
         benjamini_hochberg([np.nan if p is None else p for p in values])
         for values in ([e.p for e in entries], [e.random_p for e in entries])
     )
-    return tuple(replace(e, q=none(a), random_q=none(b)) for e, a, b in zip(entries, losses, ahead, strict=True))
+    return tuple(replace(e, q=plain(a), random_q=plain(b)) for e, a, b in zip(entries, losses, ahead, strict=True))

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...pruning.judging import Judge
-from ...pruning.measure import Measured, measured
+from ...pruning.judging import Judge, Measured, measured
 from .evaluation import require_translation, translate
 
 if TYPE_CHECKING:

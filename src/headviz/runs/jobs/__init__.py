@@ -1,1 +1,57 @@
-"""One file per kind of run; the table is in ``headviz.runs.kinds``."""
+"""What the jobs of this folder share: options that name a model and data, and what is loaded of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...engine.job import Job
+from ...errors import whole_number
+from ...pruning.options import Source
+
+if TYPE_CHECKING:
+    from ...models.classifier import Classifier
+    from ...tasks import Dataset
+
+
+@dataclass(frozen=True)
+class JobSpec(Source):
+    """What the specs of these jobs have in common."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("limit", "train_limit", "dev_limit"):
+            if getattr(self, name, None) is not None:
+                whole_number(getattr(self, name), name, 1)
+
+    def classifier(self, fresh: tuple[str, ...] | None = None, seed: int = 0, job: str | None = None) -> Classifier:
+        from ...models.loading import load
+
+        how: Any = {"fresh_labels": fresh, "seed": seed, "job": self.job or job}
+        found: Any = load(self.model, revision=self.revision, device=self.device, **how)
+        return found
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model, the data that are read, and what a job makes of them once per process."""
+
+    clf: Classifier
+    data: tuple[Dataset, ...]
+    made: Any
+
+    @property
+    def sources(self) -> dict[str, Any]:
+        """What the first piece leaves in the state, so that the others refuse another model or other data."""
+        return {
+            "model": self.clf.digest,
+            "tokenizer": self.clf.tokenizer_digest,
+            "data": [part.digest for part in self.data],
+        }
+
+
+class SourcesJob(Job):
+    """A job whose state keeps the ``sources`` of what its first piece loaded; those of older versions have none."""
+
+    def digest(self, loaded: Loaded, name: str) -> Any:
+        return loaded.sources[name]

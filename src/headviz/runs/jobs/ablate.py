@@ -10,12 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...analyses.ablation import Ablation
+from ...analyses.common import Subject, empty_grid, subject, sweep
 from ...engine.job import Tools
-from ...heads import HeadMask
+from ...heads import HeadMask, parse_heads
 from ...models.stand_in import EXAMPLES, ZERO, StandIn
 from ...progress import of_phase
 from ...pruning.options import read_options
-from .spec import JobSpec, Loaded, SourcesJob
+from ...results import plain
+from ...statistics.significance import benjamini_hochberg
+from ...tasks import sample
+from . import JobSpec, Loaded, SourcesJob
 
 CHECK = "check"
 
@@ -70,7 +75,6 @@ class AblationJob(SourcesJob):
         """With the evaluator."""
         from ...evaluation.dispatch import evaluator_of
         from ...evaluation.evaluator_options import EvaluatorOptions
-        from ...tasks import sample
 
         spec = self.spec
         clf, data = spec.classifier(), spec.dataset(spec.split, spec.limit)
@@ -86,10 +90,6 @@ class AblationJob(SourcesJob):
         return state.get("sources") or {}
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
-        from ...analyses.common import subject, sweep
-        from ...heads import parse_heads
-        from ...results import plain
-
         loaded, evaluator = tools.loaded, tools.loaded.made
         about = subject(evaluator, self.spec.metric)
         begun = time.perf_counter()
@@ -150,10 +150,6 @@ class AblationJob(SourcesJob):
 
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
         """The table of ``headviz ablate``."""
-        from ...analyses.ablation import Ablation
-        from ...analyses.common import Subject, empty_grid
-        from ...statistics.significance import benjamini_hochberg
-
         base = _mask(state)
         values, low, high, p = (empty_grid(base) for _ in range(4))
         for layer, found in state["layers"].items():

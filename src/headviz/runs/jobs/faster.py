@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...engine.job import Tools
 from ...errors import OptionError
-from ...pruning.faster.options import FasterOptions, check_target
+from ...pruning.faster_options import FasterOptions, check_target
 from ...pruning.options import FinetuneOptions, read_options, tuples, without_repeats
-from .spec import JobSpec, Loaded, SourcesJob
+from ...tasks import chosen_on
+from . import JobSpec, Loaded, SourcesJob
 
 if TYPE_CHECKING:
-    from ...pruning.faster.faster import Work
+    from ...pruning.faster import Work
     from ...tasks import Dataset
 
 TABLE, TURN, FIND, BUILD = "table", "turn", "find", "build"
@@ -96,7 +97,7 @@ class FasterJob(SourcesJob):
 
     def load(self, folder: Path) -> Loaded:
         """With the gradients."""
-        from ...pruning.faster.faster import Work, require_possible
+        from ...pruning.faster import Work, require_possible
 
         spec = self.spec
         clf = spec.classifier()
@@ -109,9 +110,8 @@ class FasterJob(SourcesJob):
         return state.get("sources") or {}
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
-        from ...pruning.faster.latency import Table
-        from ...pruning.faster.search import Shape
-        from ...tasks import chosen_on
+        from ...pruning.faster_search import Shape
+        from ...pruning.latency import Table
 
         begun, given = time.perf_counter(), json.loads(parcel)
         work: Work = tools.loaded.made
@@ -177,7 +177,7 @@ def _turns(state: State, name: str) -> list[dict[str, Any]]:
 
 def _turn(work: Work, remove: str, target: float, before: list[dict[str, Any]]) -> dict[str, Any]:
     """One turn of a search, if one is needed, and the shape once no more is."""
-    from ...pruning.faster.search import Turn
+    from ...pruning.faster_search import Turn
 
     search, turns = work.search(remove), [Turn.from_dict(t) for t in before]
     shape: dict[str, Any] | None = None

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...engine.job import Job, Tools
 from ...errors import seed_number
+from ...heads import HeadMask
 from ...progress import of_phase
 from ...pruning.options import FinetuneOptions, read_options
+from ...results import plain
 from ..files import write_json
-from .spec import JobSpec
+from . import JobSpec
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -65,7 +67,7 @@ class FinetuneJob(Job):
 
     def load(self, folder: Path | None = None) -> tuple[Classifier, Dataset, Dataset, FinetuneOptions]:
         """Model, train and dev data, and the options of the training."""
-        from ...pruning.finetune.recipe import examples_of, recipe_of
+        from ...pruning.finetuning import examples_of, recipe_of
 
         spec, limit = self.spec, self.spec.train_limit
         if spec.finetune is None and limit is None and spec.data is None:
@@ -76,8 +78,7 @@ class FinetuneJob(Job):
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...evaluation.dispatch import evaluate
-        from ...pruning.finetune.training import fine_tune
-        from ...results import plain
+        from ...pruning.finetuning import fine_tune
 
         spec = self.spec
         clf, train, dev, options = tools.loaded
@@ -125,9 +126,8 @@ class FinetuneJob(Job):
         ).encode()
 
     def _model(self, train: Dataset) -> Classifier:
-        from ...heads import HeadMask
         from ...models.pruning import prune
-        from ...pruning.finetune.training import head_labels
+        from ...pruning.finetuning import head_labels
 
         spec = self.spec
         labels = None if spec.keep_head else head_labels(train, spec.label_order)

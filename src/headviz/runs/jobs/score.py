@@ -13,11 +13,15 @@ import numpy as np
 
 from ...engine.job import Tools
 from ...errors import RunError, seed_number, whole_number
+from ...heads import HeadMask, parse_heads
 from ...progress import of_phase
 from ...pruning.options import choice, read_options
 from ...pruning.plan import LENGTH_FILTERS, PruningPlan
+from ...pruning.state import ScorePart
+from ...scores import DEFAULT
 from ...storage.store import pack, unpack
-from .spec import JobSpec, Loaded, SourcesJob
+from ...tasks import sample
+from . import JobSpec, Loaded, SourcesJob
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -88,7 +92,6 @@ class ScoringJob(SourcesJob):
     def load(self, folder: Path) -> Loaded:
         """With the scoring, which holds the token ids."""
         from ...scores.scoring import Scoring
-        from ...tasks import sample
 
         spec = self.spec
         clf, data = spec.classifier(), spec.dataset(spec.split, spec.limit)
@@ -100,7 +103,6 @@ class ScoringJob(SourcesJob):
         return state.sources or {}
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
-        from ...pruning.state import ScorePart
         from ...scores.parts import count, join, measure
         from ...scores.scoring import Scoring
 
@@ -177,9 +179,7 @@ def _unpacked(raw: bytes) -> State:
 
 def _options(spec: ScoreSpec, clf: Classifier) -> dict[str, Any]:
     """Keywords for the scoring; a score with random draws gets the spec's seed."""
-    from ...heads import HeadMask, parse_heads
-    from ...pruning.step_scores import table_options
-    from ...scores import DEFAULT
+    from ...pruning.step import table_options
 
     heads = parse_heads(spec.off, clf.stacks)
     mask = HeadMask.full(clf.num_layers, clf.num_heads).without(heads) if heads else None

@@ -18,8 +18,8 @@ from ...display.table import Column, Table
 from ...errors import TaskError, UserError
 from ...models.named import NAMED
 from ...runs import reading, service
-from ...runs.calibration import planned_training
 from ...runs.kinds import make_job
+from ...runs.prepare import planned_training
 from ...runs.service import default_threads
 from ...tasks import TASKS, sample
 from ...tasks.readers import read_table, separator_hint
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ...models.base import Model
     from ...models.classifier import Classifier
     from ...pruning.options import FinetuneOptions
-    from ...runs.calibration import Training
+    from ...runs.prepare import Training
     from ...runs.record import RunRecord
     from ...tasks import Dataset
 

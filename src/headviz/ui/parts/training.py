@@ -45,7 +45,7 @@ class Recipe:
 
 def recipe_for(name: str) -> Recipe:
     """The recipe to start from. A hub model is not downloaded for it."""
-    from ...pruning.finetune.recipe import examples_of, recipe_of
+    from ...pruning.finetuning import examples_of, recipe_of
 
     local = name in NAMED or Path(name).is_dir()
     found = recipe_of(name) if local else None

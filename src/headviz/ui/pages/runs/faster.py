@@ -14,7 +14,7 @@ from ....display.figures.speed import NAMES, faster_table, kept_against_speed
 from ....display.numbers import number
 from ....display.sentences import points_changed
 from ....errors import OptionError, UserError
-from ....pruning.faster.options import FasterOptions
+from ....pruning.faster_options import FasterOptions
 from ....runs import service
 from ....runs.files import RunFiles
 from ....runs.jobs.faster import make
@@ -107,8 +107,8 @@ def _spec(view: View, **chosen: Any) -> dict[str, Any]:
 
 def _check(spec: dict[str, Any]) -> tuple[str, str]:
     """Refuse what cannot work before a run is written down; the device, and a line for the user."""
-    from ....pruning.faster.faster import require_possible
-    from ....pruning.faster.latency import Timer
+    from ....pruning.faster import require_possible
+    from ....pruning.latency import Timer
 
     job = make(spec)
     clf = headviz.load(

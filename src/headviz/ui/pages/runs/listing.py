@@ -18,11 +18,11 @@ from ....errors import RunError, UserError
 from ....pruning.algorithms import DEFAULT
 from ....reports.run_recipe import options_of, recipe_of, start
 from ....reports.run_report import run_csv, run_html, run_json, run_tex
-from ....runs import housekeeping, niceness, reading, service
+from ....runs import reading, service
+from ....runs.queue import NICENESS_VARIABLE, choose_niceness, niceness
 from ....runs.reading import state_of as read
-from ....runs.record import may_change
+from ....runs.record import ACTIVE, QUEUED, RESUMABLE, may_change
 from ....runs.service import this_user as local
-from ....runs.states import ACTIVE, QUEUED, RESUMABLE
 from ...parts import recorded, scoring
 from ...shell import recipes, state
 from ...shell.job import Memo
@@ -125,10 +125,10 @@ PRIORITIES = {10: "give way to other programs", 0: "share the processor equally"
 
 def priority() -> None:
     """How far runs give way to other programs, and a choice for those that start from now on."""
-    now, fixed = niceness.niceness(), bool(os.environ.get(niceness.VARIABLE))
+    now, fixed = niceness(), bool(os.environ.get(NICENESS_VARIABLE))
 
     def choose() -> None:
-        niceness.choose(st.session_state["runs_niceness"])
+        choose_niceness(st.session_state["runs_niceness"])
 
     st.session_state["runs_niceness"] = now
     st.selectbox(
@@ -138,7 +138,7 @@ def priority() -> None:
         key="runs_niceness",
         on_change=choose,
         disabled=fixed,
-        help=f"Set by {niceness.VARIABLE}."
+        help=f"Set by {NICENESS_VARIABLE}."
         if fixed
         else "The number is the system's niceness. A choice is for runs that start from now on.",
     )
@@ -324,7 +324,7 @@ def buttons(view: RunView, busy: bool, again: bool = True) -> None:
 def _tidy(view: RunView) -> None:
     """Archive or delete, with the disk space that it frees."""
     record = view.record
-    kept = housekeeping.used(record.id)
+    kept = service.used(record.id)
     st.caption(f"This run takes {size(kept)} on disk.")
     if record.archived:
         st.button("Take out of the archive", key="run_back", on_click=_act, args=("back", record.id), width="stretch")
@@ -359,9 +359,9 @@ def _act(what: str, run_id: str) -> None:
     actions: dict[str, Any] = {
         "cancel": service.cancel,
         "resume": service.resume,
-        "archive": housekeeping.archive,
-        "back": partial(housekeeping.archive, back=True),
-        "delete": housekeeping.delete,
+        "archive": service.archive,
+        "back": partial(service.archive, back=True),
+        "delete": service.delete,
     }
     st.session_state["run_acted"] = True
     try:

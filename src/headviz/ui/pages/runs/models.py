@@ -15,8 +15,8 @@ from ....pruning.algorithms import ALGORITHMS
 from ....runs import reading
 from ....runs.files import RunFiles
 from ....runs.jobs.finetune import CURVE, MODEL
-from ....runs.saving import save_model, zip_model
-from ....runs.states import ACTIVE
+from ....runs.record import ACTIVE
+from ....runs.step_models import save_model, zip_model
 from ....storage.paths import home, outside_path
 from ....tasks import points_in
 from ...shell import jobs, loaders, show, state

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import streamlit as st
 
 from ....errors import Note, OptionError, UserError
-from ....pruning.algorithms import ALGORITHMS
+from ....pruning.algorithms import ALGORITHMS, REPAIRS
 from ....pruning.plan import INITIALISATIONS, LENGTH_FILTERS, SCORE_SOURCES, PruningPlan, masked_lm_scores
-from ....pruning.repair.kinds import REPAIRS
 from ...parts import training
 from ...shell import jobs, loaders, numbers, state
 from ...shell.messages import plain, refused

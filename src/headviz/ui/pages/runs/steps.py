@@ -16,13 +16,12 @@ from ....display.figures import maps as charts_maps
 from ....display.figures.palette import Scale
 from ....errors import UserError
 from ....heads import HeadId, HeadMask
-from ....runs import baselines
+from ....pruning import baselines
+from ....pruning.baselines import can_go, finding
 from ....runs.curves import curve_of, run_curves
 from ....runs.files import RunFiles
-from ....runs.finding import can_go, finding
-from ....runs.saving import open_run
-from ....runs.states import ACTIVE, QUEUED
-from ....runs.step_maps import step_maps
+from ....runs.record import ACTIVE, QUEUED
+from ....runs.step_models import open_run, step_maps
 from ....runs.tables import step_table
 from ....tasks import points_in
 from ...parts import abilities, recorded, texts
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
     from ....plugins import Tab
     from ....runs.reading import RunView
-    from ....runs.step_maps import StepMaps
+    from ....runs.step_models import StepMaps
     from ...parts.texts import Text
 
 # ---- numbers

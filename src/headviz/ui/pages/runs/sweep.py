@@ -12,10 +12,10 @@ from .... import plugins
 from ....answers.constant import going_on
 from ....display import numbers
 from ....display.table import PAGE, Column, Table
-from ....runs import baselines
+from ....pruning import baselines
+from ....pruning.baselines import one_class
 from ....runs.curves import Curve, curve_of, run_curves
-from ....runs.finding import one_class
-from ....runs.sweep_table import combination, full_models
+from ....runs.reading import combination, full_models
 from ....runs.tables import sweep_table
 from ....tasks import points_in
 from ...shell import show, state
@@ -25,8 +25,7 @@ from .steps import tabs_of
 
 if TYPE_CHECKING:
     from ....runs.curves import Curve
-    from ....runs.reading import RunView
-    from ....runs.sweep_table import Row
+    from ....runs.reading import Row, RunView
 
 OWN = ("Results", "Its runs")
 

@@ -11,17 +11,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import OptionError
-from ...storage.paths import kind_at, read_small
-from ...storage.writing import replace_file
-from ..options import FinetuneOptions
+from ..errors import OptionError
+from ..storage.paths import kind_at, read_small
+from ..storage.writing import replace_file
+from .options import FinetuneOptions
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ...heads import HeadMask
-    from ...models.classifier import Classifier
-    from ...tasks import Dataset
+    from ..heads import HeadMask
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
 
 WHOLE = "headviz-whole"  # a file in checkpoints that are complete
 FINGERPRINT = "training.json"

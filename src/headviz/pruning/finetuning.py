@@ -8,6 +8,9 @@ they are read as tensors only (``weights_only``), and its pickled arguments are 
 from __future__ import annotations
 
 import copy
+import dataclasses
+import json
+import platform
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,26 +22,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ...answers.class_names import parse_order
-from ...errors import OptionError, TaskError, seed_number
-from ...evaluation.dispatch import check_gold, gold_answers
-from ...evaluation.plain import gold_for, metrics_for
-from ...models.as_described import without_wrappers
-from ...models.classifier import NUM_TEXTS
-from ...models.quiet import quiet
-from ...storage.exchange import MaskLike
-from ..options import FinetuneOptions
-from ..state import Point
-from .callbacks import Watch
-from .checkpoints import claim, training_folder, whole_checkpoint
-from .curve import Diverged, divergence, learning_curve
-from .order import Rows
-from .trainer import trainer_for
+from .. import __version__, plugins
+from ..answers.class_names import parse_order
+from ..attention import transformers
+from ..errors import OptionError, TaskError, seed_number, whole_number
+from ..evaluation.dispatch import check_gold, gold_answers
+from ..evaluation.plain import gold_for, metrics_for
+from ..models.as_described import without_wrappers
+from ..models.classifier import NUM_TEXTS
+from ..models.loading import locate, wrap
+from ..models.quiet import quiet
+from ..storage.exchange import MaskLike
+from ..storage.store import make_key
+from .options import FinetuneOptions, read_options
+from .state import Point
+from .trainer import Diverged, Rows, Watch, divergence, learning_curve, trainer_for
+from .training_folder import claim, training_folder, whole_checkpoint
 
 if TYPE_CHECKING:
-    from ...models.classifier import Classifier
-    from ...progress import Cancel, Progress
-    from ...tasks import Dataset
+    from ..models.classifier import Classifier
+    from ..progress import Cancel, Progress
+    from ..storage.store import Store
+    from ..tasks import Dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,3 +174,121 @@ def _own_random_numbers() -> Iterator[None]:
         finally:
             random.setstate(python)
             np.random.set_state(numpy)
+
+
+RECIPE = "recipe.json"  # {"finetune": {options of FinetuneOptions}, "examples": how many to train on}
+
+
+def recipe_of(model: str | Path) -> FinetuneOptions | None:
+    """The options in ``recipe.json`` of a model's folder; None = there is none, and the thesis's defaults apply."""
+    found = _recipe(model)
+    return None if found is None else FinetuneOptions.from_dict(found["finetune"])
+
+
+def examples_of(model: str | Path) -> int | None:
+    """How many examples the recipe trains on; None = all of the training split."""
+    found = _recipe(model)
+    if found is None or found.get("examples") is None:
+        return None
+    whole_number(found["examples"], f"'examples' in {RECIPE} of '{model}'", 1)
+    return int(found["examples"])
+
+
+def _recipe(model: str | Path) -> dict[str, Any] | None:
+    file = locate(model) / RECIPE
+    if not file.exists():
+        return None
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise OptionError(f"{RECIPE} of '{model}' is not JSON: {error}. Remove or correct it.") from error
+    if not isinstance(found, dict):
+        raise OptionError(f"{RECIPE} of '{model}' holds no recipe. Remove or correct it.")
+    # without these options it is a recipe for something else, such as a training from scratch
+    return found if "finetune" in found else None
+
+
+def randomised(clf: Classifier, seed: int) -> Classifier:
+    """The same architecture with random weights, drawn by the family's own initialisation with a seed."""
+    model: Any = clf.model
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        fresh = type(model)(model.config)
+    found: Any = wrap(fresh.to(device=clf.device, dtype=clf.dtype), clf.tokenizer, f"{clf.name} (random weights)")
+    return found
+
+
+LARGEST = 0.25  # of the cache: larger models are not stored
+WORDS = "training"
+VERSION = 4  # raise it when the same training would give another model
+
+
+def trained_once(
+    store: Store | None,
+    clf: Classifier,
+    train: Dataset,
+    options: FinetuneOptions,
+    seed: int,
+    *,
+    dev: Dataset,
+    label_order: Sequence[str] | None,
+    training: Callable[[], Trained],
+) -> Trained:
+    """The result of ``training``, from the store if the same training has been done before."""
+    if store is None:
+        return training()
+    order, _ = gold_answers(clf, train, label_order)  # the digest of a model does not hold the names of its classes
+    key = make_key(
+        "full-model",
+        version=VERSION,
+        weights=clf.digest,
+        tokenizer=clf.tokenizer_digest,
+        train=train.digest,
+        dev=dev.digest,  # where early stopping looks
+        options=options.to_dict(),
+        seed=seed,
+        order=None if order is None else order.tolist(),
+        threads=torch.get_num_threads(),
+        device=str(clf.device),
+        machine=[platform.machine(), torch.backends.cpu.get_cpu_capability()],
+        versions=[__version__, torch.__version__, transformers.__version__, np.__version__],
+        **clf.reads_with,
+        **plugins.key_part("task", dev.task.name),
+    )
+    begun = time.perf_counter()
+    found = _stored(store, key, clf)
+    if found is not None:
+        return dataclasses.replace(found, seconds=time.perf_counter() - begun)
+    trained = training()
+    _store(store, key, clf, trained)
+    return trained
+
+
+def _stored(store: Store, key: str, clf: Classifier) -> Trained | None:
+    entry = store.get(key)
+    if entry is None:
+        return None
+    about = json.loads(entry.words[WORDS])
+    model: Any = copy.deepcopy(clf.model)
+    model.load_state_dict({name: torch.from_numpy(array) for name, array in entry.arrays.items()})
+    for name, value in about.pop("settings").items():
+        setattr(model.config, name, value)
+    curve = tuple(read_options(Point, p, "field of a learning curve") for p in about.pop("curve"))
+    # a copy of clf: the same kind of model, tokenizer and heads
+    return Trained(dataclasses.replace(clf, model=model), curve, seconds=0.0, **about)
+
+
+def _store(store: Store, key: str, clf: Classifier, trained: Trained) -> None:
+    model: Any = trained.classifier.model
+    weights = {name: t.detach().cpu().numpy() for name, t in model.state_dict().items()}
+    if sum(w.nbytes for w in weights.values()) > LARGEST * store.limit:
+        return
+    before, after = clf.config.to_dict(), model.config.to_dict()
+    about = {
+        "settings": {k: v for k, v in after.items() if before.get(k) != v},  # of the config, changed by training
+        "curve": [dataclasses.asdict(p) for p in trained.curve],
+        "updates": trained.updates,
+        "epochs": trained.epochs,
+        "best_epoch": trained.best_epoch,
+    }
+    store.put(key, weights, {WORDS: json.dumps(about)})

@@ -10,31 +10,30 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ...errors import OptionError, TaskError
-from ...evaluation.dispatch import evaluate
-from ...evaluation.paired import paired
-from ...evaluation.plain import class_order
-from ...models.feed_forward import neurons, require_neurons
-from ...models.network import require_model
-from ...models.pruning import require_prunable
-from ...progress import Cancel, PhaseProgress, of_phase
-from ...results import Result
-from ...tasks import sample
-from ...tasks.dataset import require_dataset
-from ..finetune.training import fine_tune
-from ..options import FinetuneOptions
-from ..repair.apply import SOLVERS, require_repairable
-from ..repair.kinds import NOTHING
-from ..repair.streams import rebuild
-from .gradients import Gradients, gate_gradients
+from ..errors import OptionError, TaskError
+from ..evaluation.dispatch import evaluate
+from ..evaluation.paired import paired
+from ..evaluation.plain import class_order
+from ..models.feed_forward import neurons, require_neurons
+from ..models.network import require_model
+from ..models.pruning import require_prunable
+from ..progress import Cancel, PhaseProgress, of_phase
+from ..results import Result
+from ..tasks import sample
+from ..tasks.dataset import require_dataset
+from .algorithms import NOTHING
+from .faster_options import FasterOptions, check_target
+from .faster_search import Gradients, Search, Shape, gate_gradients
+from .finetuning import fine_tune
 from .latency import Table, Timer, measured, timed_table
-from .options import FasterOptions, check_target
-from .search import Search, Shape
+from .options import FinetuneOptions
+from .reconstruction import rebuild
+from .removal import SOLVERS, require_repairable
 
 if TYPE_CHECKING:
-    from ...evaluation.plain import Evaluation
-    from ...models.classifier import Classifier
-    from ...tasks import Dataset
+    from ..evaluation.plain import Evaluation
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
 
 
 @dataclass(frozen=True)

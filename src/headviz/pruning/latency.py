@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ...analyses.speed import random_batch
-from ...errors import OptionError
-from ...heads import HeadMask
-from ...models.feed_forward import neurons, smaller
-from ...models.text_length import LENGTH
-from ...progress import Cancel, Progress, tracked
-from ...results import Result
+from ..analyses.speed import random_batch
+from ..errors import OptionError
+from ..heads import HeadMask
+from ..models.feed_forward import neurons, smaller
+from ..models.text_length import LENGTH
+from ..progress import Cancel, Progress, tracked
+from ..results import Result
 
 if TYPE_CHECKING:
-    from ...models.classifier import Classifier
+    from ..models.classifier import Classifier
 
 POINTS = 9  # sizes that are timed; between them the table is linear
 ROUNDS, SECONDS = (3, 12), 20.0  # least and most rounds of the table, and how long it may take beyond the least

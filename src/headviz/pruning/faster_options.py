@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...errors import whole_number
-from ..options import FinetuneOptions, choice, number
-from ..repair.kinds import NOTHING
+from ..errors import whole_number
+from .algorithms import NOTHING
+from .options import FinetuneOptions, choice, number
 
 FASTEST = 1000.0
 BOTH, HEADS_ONLY = "both", "heads"

@@ -13,21 +13,30 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
-from ...errors import OptionError
-from ...heads import HeadMask
-from ...models.feed_forward import neurons, smaller
-from ...progress import Cancel, stop_if
-from ...results import Result
-from ...ties import in_order
-from ..search import best_subset
-from .allotment import Choices, allotted, losses
-from .gradients import Gradients
+from ..attribution.integration import TOKENS_AT_ONCE, gradients
+from ..attribution.walk import Walk
+from ..errors import OptionError
+from ..evaluation.dispatch import gold_answers
+from ..evaluation.plain import batches, encode_data
+from ..heads import HeadMask
+from ..models.fast.linear import products
+from ..models.feed_forward import neurons, outer_map, smaller
+from ..progress import Cancel, stop_if, tracked
+from ..results import Result
+from ..scores.gradients import moves, summed_loss
+from ..ties import in_order
+from .faster_options import BOTH, HEADS_ONLY
 from .latency import Speed, Table, Timer, measured
-from .options import BOTH, HEADS_ONLY
+from .search import best_subset
 
 if TYPE_CHECKING:
-    from ...models.classifier import Classifier
+    from ..models.classifier import Classifier
+    from ..progress import Progress
+    from ..tasks import Dataset
 
 CLOSE = 0.02  # of the target: near enough to stop correcting
 TOLERANCE = 0.1  # of the target: farther below it, the target counts as out of reach
@@ -182,3 +191,115 @@ def _gone(gradients: np.ndarray, keep: int, seed: int) -> tuple[int, ...]:
 
 def _miss(speed: Speed, target: float) -> float:
     return abs(math.log(speed.speedup / target))
+
+
+GRID = 5000  # steps of time in the budget
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """The sizes that one group may have: the heads, or the neurons, of one layer."""
+
+    sizes: tuple[int, ...]
+    seconds: np.ndarray  # of each size
+    loss: np.ndarray  # of each size
+
+
+def losses(fisher: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+    """Half the Fisher information that goes when only so many of the units stay, the lowest gone first."""
+    gone = np.concatenate([[0.0], np.cumsum(np.sort(fisher))])
+    return np.array([gone[len(fisher) - size] / 2 for size in sizes])
+
+
+def allotted(groups: Sequence[Choices], budget: float, seed: int = 0) -> list[int] | None:
+    """The size of each group for the least loss within ``budget`` seconds; None where nothing fits.
+
+    Groups are tried in an order drawn from ``seed``: where several choices lose the same, none goes by place.
+    """
+    order = np.random.default_rng(seed).permutation(len(groups))
+    sizes = _in_turn([groups[i] for i in order], budget)
+    return None if sizes is None else [sizes[i] for i in np.argsort(order)]
+
+
+def _in_turn(groups: Sequence[Choices], budget: float) -> list[int] | None:
+    least = np.array([g.seconds.min() for g in groups])
+    room = budget - least.sum()
+    if room < 0:
+        return None
+    step = room / GRID if room > 0 else 1.0
+    best = np.full(GRID + 1, np.inf)  # by time spent beyond the least
+    best[0] = 0.0
+    chosen = np.zeros((len(groups), GRID + 1), np.int64)
+    for i, group in enumerate(groups):
+        after = np.full(GRID + 1, np.inf)
+        # rounded up, so that the sum stays within the budget
+        for k, extra in enumerate(np.ceil((group.seconds - least[i]) / step - 1e-9).astype(int)):
+            if extra > GRID:
+                continue
+            reached = best[: GRID + 1 - extra] + group.loss[k]
+            better = reached < after[extra:]
+            after[extra:][better] = reached[better]
+            chosen[i, extra:][better] = k
+        best = after
+    at = int(np.argmin(best))
+    out = []
+    for i in range(len(groups) - 1, -1, -1):
+        k = int(chosen[i, at])
+        out.append(groups[i].sizes[k])
+        at -= int(np.ceil((groups[i].seconds[k] - least[i]) / step - 1e-9))
+    return out[::-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """One row per example."""
+
+    heads: np.ndarray  # [n, L, H], 0 for heads that the model does not have
+    neurons: tuple[np.ndarray, ...]  # of each layer [n, I]
+
+
+class _Inputs(TorchFunctionMode):
+    """Remembers what certain linear maps are given. The model and other threads are not affected."""
+
+    def __init__(self, weights: Sequence[Tensor]) -> None:
+        super().__init__()
+        self.place = {id(w): i for i, w in enumerate(weights)}
+        self.seen: list[Tensor] = [torch.empty(0)] * len(weights)
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        if func is torch.nn.functional.linear and len(args) > 1 and id(args[1]) in self.place:
+            self.seen[self.place[id(args[1])]] = args[0]
+        return func(*args, **(kwargs or {}))
+
+
+def gate_gradients(
+    clf: Classifier,
+    data: Dataset,
+    label_order: Sequence[str] | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Gradients:
+    """One forward and one backward pass serve all heads and neurons."""
+    _, gold = gold_answers(clf, data, label_order)
+    assert gold is not None
+    encodings = encode_data(clf, data)
+    sizes = neurons(clf)
+    heads = np.zeros((len(data), clf.num_layers, clf.num_heads))
+    found = tuple(np.zeros((len(data), size), np.float32) for size in sizes)
+    weights = [outer_map(clf, layer).weight for layer in range(len(sizes))]
+    groups = list(batches([len(e) for e in encodings], TOKENS_AT_ONCE))
+    for index in tracked(groups, progress, cancel, size=len):
+        walk = Walk(clf, [encodings[i] for i in index], [None] * len(index), None)
+        call = clf.call(keep_outputs=True)
+        with torch.enable_grad(), products(clf.device), _Inputs(weights) as inputs:
+            logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call))
+            every = [*call.outputs, *inputs.seen]
+            slopes = gradients(summed_loss(clf, logits, gold[index]), every)
+        # a gate multiplies its value, so the derivative by it is the value times its own derivative
+        moved = [*moves(clf, call.outputs), *(value.detach() for value in inputs.seen)]
+        parts = [(value * slope).cpu() for value, slope in zip(moved, slopes, strict=True)]
+        for layer in range(clf.num_layers):
+            kept = list(clf.present.kept_in(layer))
+            heads[np.ix_(index, [layer], kept)] = parts[layer].sum(dim=(2, 3)).double().numpy()[:, None]
+            found[layer][index] = parts[clf.num_layers + layer].sum(dim=1).float().numpy()
+    return Gradients(heads, found)

@@ -1,1 +1,0 @@
-"""Resumable fine-tuning of full and pruned models, and their recipes."""

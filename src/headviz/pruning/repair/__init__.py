@@ -1,1 +1,0 @@
-"""Repairs of the kept weights after heads were removed, without training: bias, tune, refit."""

@@ -1,0 +1,308 @@
+"""Transformers' Trainer with our options: the order of an epoch, schedule, loss, dev metrics, the learning curve."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ..attention import transformers
+from ..errors import UserError
+from ..evaluation.plain import encode_data
+from ..models.in_place import masked
+from ..progress import stop_if
+from ..results import plain
+from .options import FinetuneOptions
+from .state import Point
+from .training_folder import WHOLE
+
+if TYPE_CHECKING:
+    from ..heads import HeadMask
+    from ..models.classifier import Classifier
+    from ..progress import Cancel, Progress
+    from ..tasks import Dataset
+
+# our schedule -> transformers' name; all begin with the warm-up
+SCHEDULERS = {
+    "linear": "linear",
+    "cosine": "cosine",
+    "constant": "constant_with_warmup",
+    "plateau": "warmup_stable_decay",
+}
+
+
+def trainer_for(
+    clf: Classifier,
+    model: Any,
+    rows: Rows,
+    dev: Rows | None,
+    metrics: Any,
+    options: FinetuneOptions,
+    seed: int,
+    place: Path,
+    watch: Watch,
+    checkpoint: str | None,
+    mask: HeadMask | None = None,
+) -> Any:
+    trained = model  # as it is, whatever Trainer wraps around it
+
+    class _Trainer(transformers.Trainer):
+        def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+            return watch.order
+
+        def compute_loss(
+            self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+        ) -> Any:
+            labels = inputs.pop("labels")
+            with nullcontext() if mask is None else masked(trained, mask):
+                logits = model(**inputs, **clf.training_options).logits
+            loss = clf.loss(logits.float(), labels)
+            if model.training and not bool(torch.isfinite(loss)):
+                step, total = int(self.state.global_step), int(self.state.max_steps)
+                raise Diverged(divergence(step, total, options), learning_curve(self.state.log_history, None))
+            return (loss, {"logits": logits}) if return_outputs else loss
+
+        def evaluate(self, *args: Any, **how: Any) -> Any:
+            # its data loader draws a seed, which would change the dropout of all updates that follow
+            with torch.random.fork_rng([clf.device] if clf.device.type == "cuda" else []):
+                return super().evaluate(*args, **how)
+
+    def collate(batch: list[tuple[Any, Any]]) -> dict[str, torch.Tensor]:
+        return clf.labelled([e for e, _ in batch], [y for _, y in batch])
+
+    def part(share: float) -> int:
+        return int(np.ceil(share * updates_of(options, len(rows))))
+
+    patience = None if options.early_stopping is None else Patience(options.early_stopping)
+    stopping = patience is not None
+    by_epoch = options.checkpoint_steps is None or stopping
+    ended = patience.ended(checkpoint) if patience and checkpoint else None
+    arguments = transformers.TrainingArguments(
+        output_dir=str(place),
+        num_train_epochs=options.epochs if ended is None else ended,
+        per_device_train_batch_size=options.batch,
+        per_device_eval_batch_size=64,
+        gradient_accumulation_steps=options.accumulation,
+        learning_rate=options.learning_rate,
+        optim="adamw_torch",
+        adam_epsilon=options.epsilon,
+        adam_beta2=options.beta2,
+        weight_decay=options.weight_decay,
+        lr_scheduler_type=SCHEDULERS[options.schedule],
+        lr_scheduler_kwargs={"num_decay_steps": part(options.fall)} if options.schedule == "plateau" else None,
+        warmup_steps=part(options.warmup),
+        max_grad_norm=options.max_grad_norm,
+        bf16=options.precision == "bfloat16",
+        fp16=options.precision == "float16",
+        use_cpu=clf.device.type == "cpu",
+        seed=seed,
+        # the loss of every update, because averages would change when a training is resumed
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        eval_strategy="no" if dev is None else "epoch",
+        save_strategy=("epoch" if by_epoch else "steps") if watch.saves else "no",
+        save_steps=options.checkpoint_steps or 500,
+        save_total_limit=2,
+        load_best_model_at_end=stopping,
+        metric_for_best_model="primary" if stopping else None,
+        greater_is_better=True if stopping else None,
+        dataloader_pin_memory=False,
+        remove_unused_columns=False,
+        report_to="none",
+        disable_tqdm=True,
+    )
+    callbacks: list[Any] = [watch, *([patience] if patience else [])]
+    trainer = _Trainer(
+        model=model,
+        args=arguments,
+        data_collator=collate,
+        train_dataset=rows,
+        eval_dataset=dev,
+        compute_metrics=_measure(metrics) if dev is not None else None,
+        callbacks=callbacks,
+    )
+    # transformers assumes that any model with **kwargs averages over accumulated batches itself
+    trainer.model_accepts_loss_kwargs = False
+    trainer.remove_callback(transformers.PrinterCallback)
+    return trainer
+
+
+def _measure(metrics: Any) -> Any:
+    def measure(result: Any) -> dict[str, float]:
+        found = metrics(np.asarray(result.predictions, dtype=np.float32))
+        primary = next(iter(found.values()))
+        # an undefined metric (all predictions equal) must not count as the best
+        return {**found, "primary": primary if primary == primary else -1.0}
+
+    return measure
+
+
+def updates_of(options: FinetuneOptions, examples: int) -> int:
+    """How many updates a training takes."""
+    batches = -(-examples // options.batch)
+    return int(np.ceil(options.epochs * max(1, -(-batches // options.accumulation))))
+
+
+PRIMARY = "eval_primary"  # the dev metric that early stopping watches, as Trainer logs it
+TELL = 1.0  # seconds between two reports of the losses so far
+
+History = list[dict[str, Any]]  # as Trainer keeps it
+
+
+class Watch(transformers.TrainerCallback):
+    """Called after every batch."""
+
+    def __init__(
+        self,
+        order: Order,
+        progress: Progress | None,
+        cancel: Cancel | None,
+        saves: bool,
+        history: Callable[[History], None] | None = None,
+    ) -> None:
+        self.order, self.progress, self.cancel, self.saves = order, progress, cancel, saves
+        self.history, self._told = history, float("-inf")
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.order.epoch = int(state.epoch or 0)  # a fraction is the part of a resumed epoch that is done
+
+    def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        stop_if(self.cancel)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self.progress is not None:
+            self.progress(int(state.global_step), int(state.max_steps))
+        self.on_substep_end(args, state, control)
+        if float(state.epoch).is_integer():
+            # a checkpoint saved now would lack the dev metrics, which are measured after this
+            control.should_save = False
+
+    def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Report the history so far, after updates and evaluations, at most once every ``TELL`` seconds."""
+        now = time.monotonic()
+        if self.history is not None and now - self._told >= TELL:
+            self._told = now
+            self.history(state.log_history)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        control.should_save = self.saves
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        (Path(args.output_dir) / f"checkpoint-{state.global_step}" / WHOLE).touch()
+
+
+class Patience(transformers.TrainerCallback):
+    """Early stopping that counts from the history. Transformers' own starts to count again when it is resumed."""
+
+    def __init__(self, epochs: int) -> None:
+        self.epochs = epochs
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self.is_over(state.log_history):
+            control.should_training_stop = True
+
+    def is_over(self, history: Sequence[dict[str, Any]]) -> bool:
+        """Whether so many epochs have passed since the first one with the best dev metric."""
+        values = [h[PRIMARY] for h in history if PRIMARY in h]
+        return bool(values) and len(values) - 1 - values.index(max(values)) >= self.epochs
+
+    def ended(self, checkpoint: str) -> float | None:
+        """The epoch of a checkpoint after which the training must stop; None = it goes on."""
+        state = json.loads((Path(checkpoint) / "trainer_state.json").read_text(encoding="utf-8"))
+        return float(state["epoch"]) if self.is_over(state["log_history"]) else None
+
+
+class Rows(torch.utils.data.Dataset):
+    """Token ids and labels of a data set, in its order."""
+
+    def __init__(self, clf: Classifier, data: Dataset, gold: np.ndarray | None) -> None:
+        self.encodings = encode_data(clf, data)
+        self.gold = gold
+
+    def __len__(self) -> int:
+        return len(self.encodings)
+
+    def __getitem__(self, i: int) -> tuple[Any, Any]:
+        return self.encodings[i], None if self.gold is None else self.gold[i].tolist()
+
+    def order(self, options: FinetuneOptions, seed: int) -> Order:
+        lengths = [len(e) for e in self.encodings]
+        return Order(lengths, options.batch * options.accumulation, seed, options.group_lengths)
+
+
+class Order(torch.utils.data.Sampler):
+    """The order of one epoch. It depends on seed and epoch only, so a resumed epoch has the same order.
+
+    With ``group``, texts of similar length share a batch: within every 50 batches drawn at random the texts are
+    sorted by length, and then the batches are shuffled.
+    """
+
+    def __init__(self, lengths: list[int], batch: int, seed: int, group: bool) -> None:
+        self.lengths, self.batch, self.seed, self.group = lengths, batch, seed, group
+        self.epoch = 0
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __iter__(self) -> Iterator[int]:
+        draw = random.Random(f"headviz-order-{self.seed}-{self.epoch}")
+        order = list(range(len(self.lengths)))
+        draw.shuffle(order)
+        if not self.group:
+            return iter(order)
+        size = 50 * self.batch
+        batches: list[list[int]] = []
+        for at in range(0, len(order), size):
+            part = sorted(order[at : at + size], key=lambda i: self.lengths[i])
+            batches += [part[i : i + self.batch] for i in range(0, len(part), self.batch)]
+        # a shorter batch must be the last one, or it would shift the borders of those after it
+        rest = [b for b in batches if len(b) < self.batch]
+        whole = [b for b in batches if len(b) == self.batch]
+        draw.shuffle(whole)
+        return iter([i for b in (*whole, *rest) for i in b])
+
+
+CURVE_POINTS = 100
+
+
+class Diverged(UserError):
+    """A training whose loss is no longer a number. ``curve`` holds what was measured before."""
+
+    code = "diverged"
+
+    def __init__(self, text: str, curve: tuple[Point, ...]) -> None:
+        super().__init__(text)
+        self.curve = curve
+
+
+def divergence(step: int, total: int, options: FinetuneOptions) -> str:
+    hint = "" if options.precision == "float32" else f", or train in float32 instead of {options.precision}"
+    return (
+        f"The training diverged: its loss is not a number any more at update {step} of {total}. "
+        f"Lower the learning rate (it is {options.learning_rate:g}){hint}."
+    )
+
+
+def learning_curve(history: Sequence[dict[str, Any]], dev: Dataset | None) -> tuple[Point, ...]:
+    """Training losses, averaged to at most 100 points, and the dev metrics of each epoch, by update."""
+    losses = [h for h in history if "loss" in h]
+    width = max(1, -(-len(losses) // CURVE_POINTS))
+    points = []
+    for i in range(0, len(losses), width):
+        part = losses[i : i + width]
+        mean = float(np.mean([h["loss"] for h in part]))
+        last = part[-1]
+        points.append(Point(int(last["step"]), float(last["epoch"]), plain(mean), plain(last.get("learning_rate"))))
+    names = () if dev is None else dev.task.metrics
+    for h in history:
+        found = {name: plain(h[f"eval_{name}"]) for name in names if f"eval_{name}" in h}
+        if found:
+            points.append(Point(int(h["step"]), float(h["epoch"]), metrics=found))
+    return tuple(sorted(points, key=lambda p: (p.step, p.loss is None)))
