@@ -375,7 +375,7 @@ def test_no_pickle() -> None:
         where(name, i)
         for name, text in TEXTS.items()
         for i, line in enumerate(text.splitlines(), 1)
-        if any(call in line for call in UNSAFE)
+        if any(call in line for call in UNSAFE) and "torch.load(path, weights_only=True" not in line
     ]
     assert not wrong
 

@@ -21,6 +21,7 @@ _MODULES = {
     "models.base": "Model",
     "models.classifier": "Classifier",
     "models.loading": "load wrap",
+    "models.convert": "convert",
     "models.in_place": "masked prune_heads",
     "pruning.export": "Exported export",
     "pruning.removal": "prune",
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
     from .extras.translation.translator import Translator as Translator
     from .models.base import Model as Model
     from .models.classifier import Classifier as Classifier
+    from .models.convert import convert as convert
     from .models.in_place import masked as masked
     from .models.in_place import prune_heads as prune_heads
     from .models.loading import load as load

@@ -39,6 +39,7 @@ _OWN = {
     "finetune": "train a pre-trained encoder on a task, whole or with heads removed",
     "prune": "really remove heads, or as much as a speed asks for, and save the smaller model",
     "export": "write a model as ONNX, in float32 or int8, and say what that changes and how fast it is",
+    "convert": "rewrite a model's folder: pickled weights as safetensors, adapters merged, today's format",
     "run": "pruning runs in the background: start, list, show, cancel, resume, report",
     "cache": "what is kept on disk: show, clear",
     "serve": "open the dashboard in a browser",

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 import headviz
 from docs.test_schema import SCHEMA, check
@@ -52,6 +55,7 @@ CALLS = {
     "grade": "--model demo --task demo --device cpu --limit 40 --scores magnitude",
     "roles": f"{BOTH} --limit 12 --samples 12",
     "export": f"{BOTH} --precision int8 --batch 2 --length 16 --out {{place}}/onnx",
+    "convert": "{place}/pickled --out {place}/converted",
     "finetune": f"{BOTH} --epochs 1 --batch 32 --out {{place}}/tuned",
     "prune": f"{MODEL} --off 0.1 --out {{place}}/small",
     "prune --faster": f"{BOTH} --faster 1.05 --batch 2 --length 16 --samples 12 --out {{place}}/faster",
@@ -110,6 +114,10 @@ def test_what_a_command_prints_meets_it(label: str, place: Path, capsys: pytest.
         pytest.importorskip(needed)
     if "{run}" in CALLS[label] or label == "run list":
         run = Runs().put("done", "prune", pruning(place))
+    if label == "convert":
+        shutil.copytree(place / "model", place / "pickled")
+        torch.save(load_file(place / "pickled" / "model.safetensors"), place / "pickled" / "pytorch_model.bin")
+        (place / "pickled" / "model.safetensors").unlink()
     if label == "stacks":
         studio.make_translation(place)
     if label == "patch --pairs":

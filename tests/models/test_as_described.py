@@ -357,9 +357,3 @@ def test_a_part_of_a_peft_model_names_the_model_to_give() -> None:
     for call in (lambda: headviz.wrap(part, tiny_tokenizer()), lambda: headviz.masked(part, OFF).__enter__()):
         with pytest.raises(UserError, match="the PEFT model itself"):
             call()
-
-
-def test_a_folder_with_an_adapter_says_so(tmp_path: Path) -> None:
-    (tmp_path / "adapter_config.json").write_text("{}")
-    with pytest.raises(UserError, match=r"is an adapter.*merge_and_unload"):
-        headviz.load(tmp_path)

@@ -228,11 +228,6 @@ def test_a_forged_normalizer_of_sentencepiece_is_refused(tmp_path: Path) -> None
         headviz.load(folder)
 
 
-def test_an_adapter_is_refused(folder: Path) -> None:
-    (folder / "adapter_config.json").write_text("{}")
-    assert "adapter" in refused(folder)
-
-
 def change(file: str, **values: Any) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
         found = json.loads((folder / file).read_text())

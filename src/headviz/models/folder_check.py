@@ -75,16 +75,6 @@ def _no_number(text: str) -> float:
     raise ValueError(f"{text} is not a number that JSON knows")
 
 
-def refuse_adapter(folder: Path, name: object) -> None:
-    """Refuse a folder of PEFT's, which may have no config.json at all."""
-    if (folder / "adapter_config.json").exists():
-        raise ModelError(
-            f"'{name}' is an adapter, which headviz does not load. Merge it into its model first: "
-            "peft.AutoPeftModelForSequenceClassification.from_pretrained(folder).merge_and_unload()"
-            ".save_pretrained(merged)."
-        )
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in pairs:
         if key == "precompiled_charsmap" and isinstance(value, str):
@@ -103,15 +93,15 @@ def check_folder(folder: Path, name: object) -> tuple[dict[str, Any], int]:
 
     Returns its config.json, and how many numbers its weights hold.
     """
-    refuse_adapter(folder, name)
     for path in sorted((*folder.iterdir(), *folder.glob("*/*.jinja"))):
-        _check_entry(path, name)
+        check_entry(path, name)
     raw = read_json(folder / CONFIG, name)
     check_config(raw, name)
     return raw, _check_weights(folder, name)
 
 
-def _check_entry(path: Path, name: object) -> None:
+def check_entry(path: Path, name: object) -> None:
+    """Refuse what is no plain file or folder, and text files that are too large or not what their names say."""
     try:
         mode = path.stat().st_mode
     except OSError as error:

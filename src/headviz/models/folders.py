@@ -60,7 +60,7 @@ def weights_present(folder: Path, name: object) -> None:
     if any(folder.glob("*.bin")) or any(folder.glob("*.pt")) or any(folder.glob("*.ckpt")):
         raise ModelError(
             f"'{name}' has its weights only as pickle files, which can run code when opened and are not loaded. "
-            "Convert them to safetensors first (load and save the model once with transformers)."
+            "Convert them to safetensors first: headviz convert DIR --out DIR."
         )
     raise ModelError(f"'{name}' holds no weights: a file model.safetensors is needed.")
 
@@ -214,8 +214,12 @@ def _check_sentencepiece(folder: Path) -> None:
             check_charsmap(read(path.read_bytes()).normalizer_spec.precompiled_charsmap)
 
 
+def has_vocabulary(folder: Path) -> bool:
+    return any(any(folder.glob(pattern)) for pattern in VOCABULARIES)
+
+
 def load_tokenizer(folder: Path, name: object) -> Any:
-    if not any(any(folder.glob(pattern)) for pattern in VOCABULARIES):
+    if not has_vocabulary(folder):
         # transformers would make an empty tokenizer, to which every word is unknown
         raise ModelError(
             f"'{name}' has no tokenizer: one of {', '.join(VOCABULARIES)} is needed. "

@@ -61,7 +61,8 @@ def _whole(folder: Path) -> bool:
     """Whether a folder has a configuration and all files of weights; a download may have been interrupted."""
     files = [path.name for path in folder.glob("*.safetensors")]
     parts = [int(found[1]) for name in files if (found := re.search(r"-of-(\d{1,5})\.", name))]
-    return (folder / "config.json").is_file() and len(files) >= max(parts, default=1)
+    described = any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
+    return described and len(files) >= max(parts, default=1)
 
 
 def _asked(repo: str, revision: str | None) -> None:

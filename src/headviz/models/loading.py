@@ -16,12 +16,14 @@ from ..answers.word import WORD
 from ..errors import ModelError, UserError, shown, unknown_choice
 from ..heads import CLASSIFICATION
 from ..storage.paths import kind_at, outside_path
+from .adapters import Adapter, is_adapter
 from .as_described import is_peft, merged, require_described, without_wrappers
 from .classifier import Classifier
 from .families import family_of
-from .folder_check import CONFIG, check_folder, read_json, refuse_adapter
+from .folder_check import CONFIG, check_folder, labels_of, read_json
 from .folders import (
     check_activations,
+    has_vocabulary,
     load_plain,
     load_pruned,
     load_pruned_by_transformers,
@@ -84,7 +86,9 @@ def load(
     ``class_names`` says what the model's outputs mean, in their order, where its own names are only LABEL_0, LABEL_1.
     ``job`` is what the model answers with, as ``clf.job`` names it, where its configuration does not tell: "labels" for
     yes or no to each class, say. With ``fresh_labels`` it is the new head's.
-    Pickle files and code from a repository are never used. What cannot be loaded is a ``ModelError``.
+    An adapter of PEFT (LoRA) is merged into the model that it names, if ``peft`` is installed.
+    Pickle files, which ``headviz.convert`` rewrites, and code from a repository are never used. What cannot be loaded
+    is a ``ModelError``.
 
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
@@ -98,7 +102,11 @@ def load(
             return plugins.function(other.load)(
                 folder, str(name), pick_device(device), pick_dtype(dtype), job if plain else "another"
             )
-    refuse_adapter(folder, name)
+    if is_adapter(folder):
+        if fresh_labels is not None:
+            raise ModelError(f"'{name}' is an adapter; a fresh head is put on a model. Merge it: headviz convert.")
+        head = WORD.job if masked_lm else job
+        return _adapted(folder, name, pick_device(device), pick_dtype(dtype), head, class_names)
     if not (folder / CONFIG).exists():
         if absent := plugins.missing_among("models", [path.name for path in folder.iterdir()]):
             raise ModelError(absent)
@@ -138,6 +146,33 @@ def load(
     _refuse_nan(model, name)
     model = model.to(device=where, dtype=precision)
     return wrapped(model, tokenizer, present, str(name), kind)
+
+
+def _adapted(
+    folder: Path,
+    name: object,
+    device: torch.device,
+    dtype: torch.dtype,
+    job: str | None,
+    class_names: tuple[str, ...] | None,
+) -> Any:
+    """The model that an adapter of PEFT names, with the adapter merged into its weights."""
+    adapter = Adapter(folder, name)
+    below = locate(*adapter.base)
+    if is_adapter(below):
+        raise ModelError(f"'{name}' is an adapter of an adapter. Merge {adapter.base[0]} first: headviz convert.")
+    if adapter.outputs is None:
+        base: Any = load(below, device="cpu", job=job)
+    else:
+        names = labels_of(read_json(below / CONFIG, name), name)
+        own = names if len(names) == adapter.outputs else tuple(f"LABEL_{i}" for i in range(adapter.outputs))
+        base = load(below, device="cpu", fresh_labels=own, job=job)
+    model = adapter.merged_into(base.model)
+    if class_names is not None:
+        _name_classes(model.config, class_names, base.kind, name)
+    _refuse_nan(model, name)
+    tokenizer = load_tokenizer(folder, name) if has_vocabulary(folder) else base.tokenizer
+    return wrapped(model.to(device=device, dtype=dtype), tokenizer, base.present, str(name), base.kind)
 
 
 def _name_classes(config: Any, names: Sequence[str], kind: str, name: object) -> None:

@@ -1,0 +1,26 @@
+"""``headviz convert``: a folder with its weights as safetensors, in today's format."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .common import table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "folder", metavar="DIR", help="pytorch_model.bin, an adapter, or a folder of an earlier version of headviz"
+    )
+    parser.add_argument("--out", required=True, metavar="DIR", help="a new folder")
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    from ..models.convert import convert
+
+    folder = convert(args.folder, args.out)
+    return {"out": str(folder), "bytes": sum(path.stat().st_size for path in folder.rglob("*.safetensors"))}
+
+
+def show(result: dict[str, Any]) -> str:
+    return table([("saved", result["out"]), ("weights", f"{result['bytes'] / 1e6:,.1f} MB")])
