@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 HEADER = re.compile(r"# (\S+\.py)(?:, (in|above) (\w+))?\n")
 TESTS = (
     "conftest.py",
+    "answers/test_contract.py",
+    "answers/test_jobs.py",
     "support",
     "models/test_family_contract.py",
     "scores/test_scoring.py",
@@ -39,6 +41,7 @@ from headviz.pruning import PruningPlan, open_context, run_plan
 from headviz.runs.reading import Row
 from headviz.runs.tables import sweep_table
 from support.real_runs import folders, options
+from support.tiny import tiny_folder
 
 place = Path(sys.argv[1])
 made = folders(place / "real")
@@ -73,6 +76,12 @@ found = {
     "column": [(t := sweep_table([Row("t", "a", "s", 0.5, "accuracy", 0.5, None, 2, 1)])).titles(p)[-1] for p in PLACES]
     + [t.for_files()[1][0][-1]],
 }
+starred = place / "stars"
+starred.mkdir()
+(starred / "dev.tsv").write_text("text\\tpair\\tstars\\na dog\\ta cat\\t3.5\\nthe cat\\ta dog\\t0\\n")
+tiny_folder(place / "one", labels=("value",))
+found["stars"] = json.loads(said("evaluate", "--model", str(place / "one"), "--task", "custom", "--data", str(starred),
+    "--text-columns", "text,pair", "--label-column", "stars", "--job", "stars", "--json"))["metrics"]
 print(json.dumps(found, default=str))
 """
 
@@ -152,7 +161,7 @@ def test_every_kind_of_addition_has_its_block() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     sections = text.split("## Adding something")[1].split("\n## ")[0].split("\n### ")[1:]
     assert [s.splitlines()[0].split()[-1] for s in sections] == [
-        "score", "algorithm", "task", "family", "analysis", "page", "column"
+        "score", "algorithm", "task", "answer", "family", "analysis", "page", "column"
     ]  # fmt: skip
     assert all("```python" in s for s in sections)
 
@@ -176,6 +185,12 @@ def test_the_algorithm_runs(found: dict[str, Any]) -> None:
 @pytest.mark.slow
 def test_the_task_is_read(found: dict[str, Any]) -> None:
     assert found["task"] == [[1, 0], ["accuracy", "f1"]]
+
+
+@pytest.mark.slow
+def test_the_answer_is_evaluated(found: dict[str, Any]) -> None:
+    assert list(found["stars"]) == ["within_one"]
+    assert found["stars"]["within_one"] in (0, 0.5, 1)
 
 
 @pytest.mark.slow
@@ -205,9 +220,10 @@ def test_the_contract_tests_run_over_what_was_added(tree: Path) -> None:
     out = call(
         tree,
         *("-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "no:xdist"),
-        *("tests/models/test_family_contract.py", "tests/scores/test_scoring.py", "tests/pages/test_pages.py"),
-        *("tests/pages/test_analyses_page.py", "tests/test_architecture.py", "-k"),
-        "roc_bert or taylor-log or plain-layers or (runs_and_says and whole-layer) or imports_point or circles",
+        *("tests/answers", "tests/models/test_family_contract.py", "tests/scores/test_scoring.py"),
+        *("tests/pages/test_pages.py", "tests/pages/test_analyses_page.py", "tests/test_architecture.py", "-k"),
+        "stars or roc_bert or taylor-log or plain-layers or (runs_and_says and whole-layer) or imports_point or circle",
     )
-    for wanted in ("test_family_contract.*roc_bert", "test_scoring.*taylor-log", "plain-layers", "whole-layer"):
+    contracts = ("test_contract.*stars", "test_family_contract.*roc_bert", "test_scoring.*taylor-log")
+    for wanted in (*contracts, "plain-layers", "whole-layer"):
         assert re.search(wanted + ".*PASSED", out), out[-2000:]

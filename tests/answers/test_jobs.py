@@ -46,7 +46,7 @@ def test_the_command_line_takes_a_job(tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("job", [job for job, answer in ANSWERS.items() if answer.explains])
 def test_what_is_explained_is_one_number_for_each_row(job: str) -> None:
-    answer, logits = ANSWERS[job], torch.randn(4, 1 if job == "number" else 3)
+    answer, logits = ANSWERS[job], torch.randn(4, 1 if ANSWERS[job].columns == "number" else 3)
     chosen = answer.chosen(logits, torch.tensor([-1, 0, 0, -1]))
     found = answer.explained(logits, chosen)
     assert found.numel() == 4

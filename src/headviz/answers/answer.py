@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 IGNORED = -100  # transformers' label for what the loss leaves out
+JOB = "headviz_job"  # where a configuration holds the job that a user named
 PREDICTED, GOLD = "predicted", "gold"  # what may be explained, besides a name
 
 
@@ -66,7 +67,8 @@ class Answer(ABC):
     explains: bool = True  # there is one number to explain: gradients, conductance and what builds on them
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
-        """Whether a model of this kind has this job by its configuration, see ``catalogue.answer_in``."""
+        """Whether a model of this kind has this job by its configuration, see ``catalogue.answer_in``; False for a job
+        that only the user can name."""
         return True
 
     def possible(self, outputs: int) -> bool:
@@ -74,8 +76,8 @@ class Answer(ABC):
         return True
 
     def claim(self, config: Any) -> None:
-        """Write into a configuration that a model has this job, where it could have another."""
-        return
+        """Write into a configuration that a model has this job."""
+        setattr(config, JOB, self.job)
 
     # judging -----------------------------------------------------------------------------------------------
 
@@ -83,6 +85,7 @@ class Answer(ABC):
     usual: tuple[str, ...] = ()  # metrics of the user's own data, the primary one first
     unscored: tuple[str, ...] = ()  # metrics in which no ablation is measured
     decides: bool = False  # an answer is one of several names: it can flip, be restored, and has a probability
+    columns: str = ""  # how its label columns are read, a name of ``tasks.columns.LABELS``; empty = no such columns
     label_needed: bool = True  # an empty cell is no label, rather than a mistake, where it is False
     paired: bool = False  # ``rows`` reads answers for ``headviz.paired``
     formula: str = ""  # TeX: how ``values`` come from logits

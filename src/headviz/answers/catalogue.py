@@ -12,7 +12,14 @@ from .number import NUMBER
 from .one_class import ONE_CLASS
 from .word import WORD
 
-ANSWERS: Mapping[str, Answer] = plugins.Entries("answers", (ONE_CLASS, NUMBER, LABELS, WORD))
+_ANSWERS: tuple[Answer, ...] = (
+    # the first that fits a model's configuration is its answer
+    ONE_CLASS,
+    NUMBER,
+    LABELS,
+    WORD,
+)
+ANSWERS: Mapping[str, Answer] = plugins.Entries("answers", _ANSWERS)
 
 
 def answer_named(job: object) -> Answer:
@@ -30,9 +37,11 @@ def kind_named(architecture: str, decoder: bool) -> str | None:
     return None
 
 
-def answer_in(kind: str, problem: str | None, outputs: int, ranks: bool = False) -> Answer:
-    """The answer of a model of this kind by its configuration: its problem_type, how many outputs it has, and whether
-    sentence-transformers wrote it as a cross-encoder."""
+def answer_in(kind: str, problem: str | None, outputs: int, ranks: bool = False, named: object = None) -> Answer:
+    """The answer of a model of this kind by its configuration: the job that a user named, else its problem_type, how
+    many outputs it has, and whether sentence-transformers wrote it as a cross-encoder."""
+    if is_one_of(named, ANSWERS) and ANSWERS[str(named)].kind == kind:
+        return ANSWERS[str(named)]
     fitting = (answer for answer in ANSWERS.values() if answer.kind == kind and answer.fits(problem, outputs, ranks))
     found = next(fitting, None)
     if found is None:

@@ -71,7 +71,7 @@ class Labels(Answer):
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
     trained, reads_first, decoder = "classification head", True, None
     usual, paired, label_needed = ("micro_f1", "macro_f1", "exact_match"), True, False
-    formula = r"p_c = 1 / (1 + e^{-z_c})"
+    columns, formula = "labels", r"p_c = 1 / (1 + e^{-z_c})"
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
         return problem == "multi_label_classification"

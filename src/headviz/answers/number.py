@@ -65,7 +65,7 @@ class Number(Answer):
     job, kind = "number", CLASSIFICATION
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
     trained, reads_first, decoder = "classification head", True, None
-    usual, paired = ("pearson", "spearman"), True
+    usual, paired, columns = ("pearson", "spearman"), True, "number"
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
         return outputs == 1 and problem != "multi_label_classification"

@@ -99,6 +99,7 @@ class OneClass(Answer):
     job, kind = "class", CLASSIFICATION
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
     trained, reads_first, decides, decoder = "classification head", True, True, None
+    columns = "class"
     usual, paired, formula = ("accuracy", "matthews"), True, r"p_c = e^{z_c} / \sum_k e^{z_k}"
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:

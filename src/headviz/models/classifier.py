@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..answers.answer import Answer
+from ..answers.answer import JOB, Answer
 from ..answers.catalogue import answer_in
 from ..attention import HeadCall, running
 from ..errors import ModelError, TaskError, UserError
@@ -92,7 +92,8 @@ class Classifier(TransformerModel):
     @cached_property
     def answer(self) -> Answer:
         ranks = getattr(self.config, CROSS_ENCODER, None) is not None
-        return answer_in(self.kind, self.config.problem_type, self.num_labels, ranks)
+        named = getattr(self.config, JOB, None)
+        return answer_in(self.kind, self.config.problem_type, self.num_labels, ranks, named)
 
     @cached_property
     def max_length(self) -> int:

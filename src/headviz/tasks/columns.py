@@ -82,7 +82,7 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> C
 
     texts = [_texts(table, c, keep) for c in mapping.texts]
     notes += text_doubts(table, mapping.texts, keep, published=lenient)
-    labels, of_labels = LABELS[task.job](table, mapping.labels, keep, task)
+    labels, of_labels = LABELS[task.answer.columns](table, mapping.labels, keep, task)
     notes += [] if lenient else of_labels
     slices = None
     if mapping.slice is not None:
@@ -277,7 +277,7 @@ def _names_of_several(cells: Sequence[Any], file: str, column: str) -> tuple[str
     return class_names([name for cell in cells for name in split_labels(cell)], file, column)
 
 
-# by job: how the cells of the label columns become labels, with notes for the user, and how those of one name them
+# by ``Answer.columns``: how cells become labels, with notes for the user, and which names those of one column have
 LABELS = {"class": _class_indices, "number": _numbers, "labels": _several}
 NAMES = {"class": class_names, "labels": _names_of_several}
 

@@ -16,7 +16,7 @@ from ..answers import ANSWERS
 from ..answers.labels import LABELS
 from ..answers.number import NUMBER
 from ..answers.one_class import ONE_CLASS
-from ..errors import TaskError, shown, unknown_choice
+from ..errors import TaskError, is_one_of, shown, unknown_choice
 from ..storage.downloads import obtain
 from ..storage.paths import outside_path
 from . import columns
@@ -72,8 +72,9 @@ def load_task(
         job = NUMBER.job if job is None else job
     elif regression is not None:
         job = ONE_CLASS.job if job is None else job
-    if job is not None and name == "custom" and job not in columns.LABELS:
-        raise TaskError(unknown_choice("job of your own data", str(job)[:40], columns.LABELS))
+    known = [one for one, answer in ANSWERS.items() if answer.columns]
+    if job is not None and name == "custom" and not is_one_of(job, known):
+        raise TaskError(unknown_choice("job of your own data", str(job)[:40], known))
     if data is not None:
         found = _load_local(task, split, outside_path(data, "the data"), texts, label_column, slice_column, job)
     elif task.source.own:
@@ -285,7 +286,7 @@ def _define_custom(
     if job is None:
         job = NUMBER.job if columns.looks_like_regression(cells) else ONE_CLASS.job
     task = replace(task, job=job, metrics=ANSWERS[job].usual)
-    names = columns.NAMES.get(job)
+    names = columns.NAMES.get(task.answer.columns)
     return task if names is None else replace(task, label_names=names(cells, table.name, column))
 
 

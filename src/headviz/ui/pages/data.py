@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ...answers import ANSWERS
 from ...answers.class_names import match_names
 from ...display.figures import histograms
 from ...display.numbers import share, span
@@ -122,7 +123,7 @@ def named(view: View) -> None:
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("float32", "bfloat16")
-JOBS = ("as it says", "class", "number", "labels")
+JOBS = ("as it says", *(job for job, answer in ANSWERS.items() if answer.columns))
 JOB_HELP = "What it answers with, where its configuration does not tell; also of a table of your own"
 
 
