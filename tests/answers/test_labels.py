@@ -73,8 +73,8 @@ def test_model_and_data_must_be_of_one_job(tmp_path: Path) -> None:
         headviz.evaluate(tiny_classifier(labels=NAMES), data)
     clf = headviz.load(tiny_folder(tmp_path / "m", labels=NAMES), job="labels")
     assert headviz.evaluate(clf, data).n == 24
-    with pytest.raises(headviz.UserError, match="several gold labels"):
-        headviz.conductance(clf, "a dog", target="gold", label="red")
+    assert headviz.conductance(clf, "a dog", target="gold", label="cold", cache=False).target_label == "cold"
+    assert [LABELS.target(clf, "gold", row) for row in ([0, 1, 1], [0, 0, 0])] == [1, None]
     with pytest.raises(headviz.UserError, match="yes or no"):
         headviz.evaluate(clf, headviz.load_task("demo", limit=5))
 

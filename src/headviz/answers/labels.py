@@ -16,7 +16,7 @@ from .answer import GOLD, PREDICTED, Answer, Changed
 from .class_names import label_map
 from .comparison import Drawn, SumAnswers, rows_of
 from .metrics import Metric
-from .one_class import OTHER, WIDTHS, flipped_title, output_named
+from .one_class import OTHER, WIDTHS, output_named
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -109,7 +109,8 @@ class Labels(Answer):
             found.append([e.text, e.pair, e.label, _named(full[i], names), _named(masked[i], names), how, e.slice, i])
         kinds = [row[5] for row in found]
         return Changed(
-            flipped_title(*(kinds.count(how) for how in ("worse", "better", "other"))).replace("wrong", "worse", 1),
+            f"Examples with changed labels: {kinds.count('worse')} now worse, {kinds.count('better')} now better"
+            + (f", {kinds.count('other')} neither" if "other" in kinds else ""),
             "No label changed.",
             "Examples of which a label changes under the mask.",
             ("text", "pair", "gold", "full model", "masked", "change", data.slice_name or "slice", "example"),
@@ -187,10 +188,17 @@ class Labels(Answer):
         return [PREDICTED, *names]
 
     def target(self, clf: Any, wanted: str | int, label: str | int | None = None) -> int | None:
-        if wanted == GOLD:
-            names = ", ".join(clf.labels)
-            raise OptionError(f"A text has several gold labels. Explain 'predicted', or name one: {names}.")
-        return None if wanted == PREDICTED else output_named(clf, wanted)
+        """The target "gold" is the first of an example's labels, in the model's order; without any the predicted one.
+
+        ``label`` is a row of 0 and 1, or the name of one label.
+        """
+        if wanted != GOLD:
+            return None if wanted == PREDICTED else output_named(clf, wanted)
+        if label is None:
+            raise OptionError("The target 'gold' needs one of the example's labels (--label, label=).")
+        if not isinstance(label, list | np.ndarray):
+            return output_named(clf, label)
+        return int(np.argmax(label)) if np.any(label) else None
 
     # learning ------------------------------------------------------------------------------------------------
 

@@ -267,9 +267,9 @@ def _dataset(data: Dataset) -> View:
     columns = ("example", "text", "pair", "label", data.slice_name or "slice")
     rows = [tuple(cell for cell, use in zip(row, used, strict=True) if use) for row in shown]
     parts = [Table("examples", tuple(c for c, use in zip(columns, used, strict=True) if use), rows, "The first ones.")]
-    if data.labels is not None and data.label_names:
-        counts = np.bincount(data.labels, minlength=len(data.label_names))
-        parts.append(Table("labels", ("label", "examples"), list(zip(data.label_names, counts.tolist(), strict=True))))
+    counts = None if data.labels is None else data.answer.counts(data.labels, data.label_names)
+    if counts is not None:
+        parts.append(Table("labels", ("label", "examples"), list(counts.items())))
     return View(f"{data.task.title}, {data.split}: {len(data):,} examples.", tuple(parts), note=" ".join(data.notes))
 
 

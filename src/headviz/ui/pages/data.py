@@ -123,7 +123,7 @@ def named(view: View) -> None:
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("float32", "bfloat16")
-JOBS = ("as it says", *(job for job, answer in ANSWERS.items() if answer.columns))
+OWN_JOB = "as it says"
 JOB_HELP = "What it answers with, where its configuration does not tell; also of a table of your own"
 
 
@@ -168,7 +168,9 @@ def model_form(view: View) -> None:
                 "Device", DEVICES, DEVICES.index(view.device) if view.device in DEVICES else 0, width=110
             )
             dtype = st.selectbox("Precision", PRECISIONS, int(view.dtype == "bfloat16"), width=130)
-            job = st.selectbox("Job", JOBS, JOBS.index(view.job) if view.job in JOBS else 0, width=150, help=JOB_HELP)
+            named = [OWN_JOB, *(job for job, answer in ANSWERS.items() if answer.columns)]
+            at = named.index(view.job) if view.job in named else 0
+            job = st.selectbox("Job", named, at, width=150, help=JOB_HELP)
             sent = st.form_submit_button("Load", type="primary")
     if sent:
         wanted = replace(
@@ -176,7 +178,7 @@ def model_form(view: View) -> None:
             revision=revision.strip(),
             device=device,
             dtype="" if dtype == "float32" else dtype,
-            job="" if job == JOBS[0] else job,
+            job="" if job == OWN_JOB else job,
         )
         try_model(view, wanted)
 
