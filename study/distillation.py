@@ -27,12 +27,19 @@ from headviz.errors import UserError
 from headviz.extras.distillation.conditional import FAR
 from headviz.extras.distillation.curves import steps_to
 from headviz.extras.distillation.job import distil
-from headviz.extras.distillation.methods import COPY, LIKELIHOOD, METHODS, Method
-from headviz.extras.distillation.options import IterateOptions, PosteriorOptions, TrainingOptions
+from headviz.extras.distillation.options import (
+    COPY,
+    LIKELIHOOD,
+    METHODS,
+    IterateOptions,
+    Method,
+    PosteriorOptions,
+    TrainingOptions,
+)
+from headviz.extras.distillation.pieces import teacher_updates
 from headviz.extras.distillation.plan import DistillationPlan
 from headviz.extras.distillation.recurrent import RnnTranslating
 from headviz.extras.distillation.students import train
-from headviz.extras.distillation.teacher_updates import teacher_updates
 from headviz.extras.translation.recurrent import RnnTranslator
 from study.plot import Curve, Panel, draw
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from headviz.evaluation.verdict import MARGIN
-from headviz.extras.tickets.margin import false_win_rate
-from headviz.extras.tickets.winning import Ticket, highest_within, ticket
+from headviz.extras.tickets.winning import Ticket, false_win_rate, highest_within, ticket
 from headviz.pruning import ALGORITHMS
 from headviz.pruning.outcome import mean_and_sd
 from headviz.reference import published

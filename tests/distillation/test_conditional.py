@@ -231,8 +231,7 @@ def test_iterates_in_files_give_the_same_prior(tmp_path):
 @pytest.mark.slow
 def test_a_trained_teachers_iterates_give_the_dense_formula():
     """The published case at a small size: a recurrent teacher, its own iterates, and the energies' vector at zero."""
-    from headviz.extras.distillation.methods import COPY, LIKELIHOOD, Method
-    from headviz.extras.distillation.options import TrainingOptions
+    from headviz.extras.distillation.options import COPY, LIKELIHOOD, Method, TrainingOptions
     from headviz.extras.distillation.recurrent import RnnTranslating, without_attention
     from headviz.extras.distillation.students import train
     from headviz.extras.translation.recurrent import RnnTranslator

@@ -11,9 +11,9 @@ from headviz.engine.execution import Order, Workplace, restored
 from headviz.engine.job import Tools
 from headviz.errors import Cancelled, OptionError, RunError, UserError
 from headviz.extras.distillation import conditional
-from headviz.extras.distillation.context import open_context
 from headviz.extras.distillation.job import DistillationJob, distil, outcome
 from headviz.extras.distillation.options import PosteriorOptions
+from headviz.extras.distillation.pieces import open_context
 from headviz.extras.distillation.plan import TEACHER, DistillationPlan
 from headviz.extras.distillation.shrinkage import Chosen
 from headviz.extras.translation.recurrent import RnnTranslator

@@ -8,16 +8,14 @@ import torch
 
 from distillation.test_partition import copied
 from headviz.errors import Cancelled, OptionError, TaskError, UserError
-from headviz.extras.distillation.classifying import Classifying
 from headviz.extras.distillation.conditional import Prior
 from headviz.extras.distillation.curves import Point, band, merged, steps_to
 from headviz.extras.distillation.iterates import MemoryIterates
-from headviz.extras.distillation.methods import METHODS
-from headviz.extras.distillation.options import PosteriorOptions, TrainingOptions
+from headviz.extras.distillation.options import METHODS, PosteriorOptions, TrainingOptions
 from headviz.extras.distillation.partition import remove
 from headviz.extras.distillation.plan import DistillationPlan
 from headviz.extras.distillation.posterior import Posterior
-from headviz.extras.distillation.problem import Batches
+from headviz.extras.distillation.problem import Batches, Classifying
 from headviz.extras.distillation.recurrent import RnnTranslating, without_attention
 from headviz.extras.distillation.removal import Removal
 from headviz.extras.distillation.students import CHECKPOINT, Diverged, _Run, start_weights, train

@@ -9,7 +9,7 @@ import pytest
 from headviz.demo import DATA
 from headviz.errors import ModelError
 from headviz.extras.distillation.command import add_arguments, read_plan
-from headviz.extras.distillation.teacher_updates import teacher_updates
+from headviz.extras.distillation.pieces import teacher_updates
 from support.tiny import tiny_folder
 from tools.demo.recipe import Recipe
 

@@ -8,10 +8,9 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from headviz.errors import OptionError
-from headviz.extras.tickets.margin import caveat, false_win_rate, margin_test
 from headviz.extras.tickets.section import _margin
 from headviz.extras.tickets.thesis_tables import table_62
-from headviz.extras.tickets.winning import Ticket, highest_within, ticket, wins
+from headviz.extras.tickets.winning import Ticket, caveat, false_win_rate, highest_within, margin_test, ticket, wins
 from headviz.pruning import run_plan
 from support.marks import all_in_ci
 from support.pruning_plans import context, plan

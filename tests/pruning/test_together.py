@@ -6,8 +6,7 @@ import dataclasses
 
 import pytest
 
-from headviz.extras.tickets.seeds_together import together
-from headviz.extras.tickets.winning import ticket_rows
+from headviz.extras.tickets.winning import ticket_rows, together
 from headviz.pruning import run_plan
 from support.pruning_plans import context, plan
 

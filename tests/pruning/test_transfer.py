@@ -15,9 +15,8 @@ import headviz
 from headviz.errors import MaskError, ModelError, OptionError
 from headviz.evaluation.plain import class_order
 from headviz.extras.tickets.transfer import FULL, RANDOM, Cell, subject_of, transfer, wanted
-from headviz.extras.tickets.transfer_matrix import matrix
+from headviz.extras.tickets.transfer_matrix import finding, matrix
 from headviz.extras.tickets.transfer_spec import TransferSpec, cells_of, line_of
-from headviz.extras.tickets.transfer_words import finding
 from headviz.extras.tickets.winning import wins
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headviz.errors import TaskError
-from headviz.extras.translation.demo import read_split
+from headviz.extras.translation.tasks import read_split
 from headviz.tasks import load_task, sample
 
 ROWS = [("The dog sleeps.", "nusegal lo grit."), ('"Quoted", and a comma.', "ke, ke.")]

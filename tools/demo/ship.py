@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from headviz.demo import DATA, FILES
 from headviz.demo.example import Example
 from headviz.demo.minimal_pairs import COLUMNS
-from headviz.extras.translation.demo import Pair
+from headviz.extras.translation.tasks import Pair
 
 from .corpus import MANY, generate
 from .forms import noun_forms, verb_forms

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from random import Random
 from zlib import crc32
 
-from headviz.extras.translation.demo import SPLITS, Pair
+from headviz.extras.translation.tasks import SPLITS, Pair
 
 from .drawing import CONSTRUCTIONS, draw, name_of
 from .english import english

@@ -11,6 +11,10 @@ from ...commands.number_types import between, positive_int, rate, share, whole
 from ...errors import OptionError
 from ...storage.paths import outside_path
 from .curves import students_table
+from .job import distil
+from .options import IterateOptions, PosteriorOptions, TrainingOptions
+from .plan import DistillationPlan
+from .removal import Removal
 
 if TYPE_CHECKING:
     from .plan import DistillationPlan
@@ -93,10 +97,7 @@ def _posterior(group: Any) -> None:
 
 def read_plan(args: argparse.Namespace) -> DistillationPlan:
     """The plan; an option that is not given keeps its default."""
-    from .options import IterateOptions, PosteriorOptions, TrainingOptions
-    from .plan import DistillationPlan
-    from .removal import Removal
-    from .teacher_updates import teacher_updates
+    from .pieces import teacher_updates
 
     given = {k: v for k, v in vars(args).items() if v is not None}
     collecting = {"iterates": "count", "gap": "gap", "iterate_rate": "learning_rate"}
@@ -139,8 +140,6 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from .job import distil
-
     plan, out = read_plan(args), outside_path(args.out, "--out")
     with progress_bar("Distilling") as bar:
         now = ""

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from ...errors import ModelError, OptionError
@@ -45,8 +47,6 @@ class FileIterates:
     """Weights in safetensors files, one per iterate, in the order given."""
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
-        from safetensors import SafetensorError, safe_open
-
         self.paths = [Path(p) for p in paths]
         self.files: list[Any] = []
         for path in self.paths:
@@ -79,8 +79,6 @@ class FileIterates:
 
 def save_iterate(model: nn.Module, path: str | Path) -> Path:
     """Write a model's weights as one iterate; a crash leaves no half file."""
-    from safetensors.torch import save_file
-
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as part:

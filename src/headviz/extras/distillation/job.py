@@ -20,11 +20,11 @@ from ...progress import Cancel, PhaseProgress
 from ...storage.paths import outside_path
 from ...storage.writing import DiskError, disk_errors
 from .curves import Point, band, merged
-from .methods import METHODS
+from .options import METHODS
 from .plan import ITERATES, STUDENTS, TEACHER, WORK, DistillationPlan
 
 if TYPE_CHECKING:
-    from .context import Context
+    from .pieces import Context
 
 FORMAT = 1
 
@@ -61,7 +61,7 @@ class DistillationJob(Job):
         return [ITERATES] if METHODS[self.plan.piece(piece)[0]].needs_posterior else []
 
     def load(self, folder: Path) -> Context:
-        from .context import open_context
+        from .pieces import open_context
 
         return open_context(self.plan, folder)
 

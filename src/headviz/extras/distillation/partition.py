@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from ...errors import MaskError, ModelError
 from ...heads import HeadId, HeadMask
-from ...models.layer_removal import Piece, trim
+from ...models.layer_removal import Piece, rows_of, trim
 from .removal import Removal
 
 if TYPE_CHECKING:
@@ -101,8 +101,6 @@ def remove(clf: TransformerModel, removal: Removal) -> Removed:
 
 
 def _mask(clf: TransformerModel, removal: Removal) -> HeadMask:
-    from ...models.layer_removal import rows_of
-
     mask = HeadMask.full(clf.num_layers, clf.num_heads).without(removal.heads)
     gone = [h for h in removal.heads if h in set(clf.present.off)]
     if gone:

@@ -12,8 +12,7 @@ from typing import Any
 from ...errors import OptionError, seed_number, whole_number
 from ...pruning.options import Source, choice, read_options, tuples, without_repeats
 from ...results import plain
-from .methods import METHODS
-from .options import IterateOptions, PosteriorOptions, TrainingOptions
+from .options import METHODS, IterateOptions, PosteriorOptions, TrainingOptions
 from .removal import Removal
 
 TEACHER = "teacher"  # the first piece of work: measure the teacher, collect iterates

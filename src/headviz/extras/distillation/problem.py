@@ -12,7 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...errors import ModelError, OptionError
+from ...answers.answer import IGNORED
+from ...errors import ModelError, OptionError, TaskError
+from ...evaluation.dispatch import evaluate
+from ...evaluation.plain import class_order, encode_data, gold_for
 from ...models.fresh_weights import fresh
 from ...progress import Cancel
 from ...tasks import constant
@@ -20,6 +23,7 @@ from .options import TrainingOptions
 
 if TYPE_CHECKING:
     from ...models.base import TransformerModel
+    from ...models.classifier import Classifier
     from ...tasks import Dataset
 
 Call = Callable[..., Any]  # the model, or the model with other weights
@@ -133,3 +137,64 @@ class Batches:
             order[at : at + 50 * self.batch] = window[np.argsort(self.lengths[window], kind="stable")]
         rows: np.ndarray = order.reshape(-1, self.batch)
         return rows[draw.permutation(len(rows))]
+
+
+class Classifying(TransformerData):
+    """Texts with classes, or numbers; the teacher fixes tokenizer and class order."""
+
+    def __init__(
+        self, teacher: Classifier, train: Dataset, dev: Dataset, label_order: Sequence[str] | str | None = None
+    ) -> None:
+        if train.labels is None or dev.labels is None:
+            raise TaskError("Students learn from gold labels and are measured by them. Name the label column.")
+        super().__init__(teacher, train, dev)
+        self.teacher, self.label_order = teacher, label_order
+        gold = gold_for(train, class_order(teacher, train, label_order))
+        self.regression = not teacher.answer.decides
+        self.gold = teacher.answer.tensor(gold)
+        self.encodings = encode_data(teacher, train)
+
+    @property
+    def lengths(self) -> list[int]:
+        return [len(e) for e in self.encodings]
+
+    @property
+    def observations(self) -> int:
+        return len(self.train)
+
+    def outputs(self, call: Call, index: Sequence[int]) -> tuple[Tensor, Tensor]:
+        batch = self.teacher.collate([self.encodings[i] for i in index])
+        return call(**batch).logits.float(), self.gold[list(index)].to(self.teacher.device)
+
+    def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
+        found = evaluate(subject, self.dev, label_order=self.label_order, precision="float32", cancel=cancel)
+        return found.metrics
+
+
+class Translating(TransformerData):
+    """Sentence pairs, teacher-forced. A token of the reference is one observation, its end mark included."""
+
+    def __init__(self, teacher: TransformerModel, train: Dataset, dev: Dataset, beams: int = 1) -> None:
+        super().__init__(teacher, train, dev)
+        self.beams = beams
+        self.teacher = teacher
+        self.encodings = teacher.encode(list(train.texts), list(train.references))
+
+    @property
+    def lengths(self) -> list[int]:
+        return [len(e) + len(e.target or ()) for e in self.encodings]
+
+    @property
+    def observations(self) -> int:
+        return sum(len(e.target or ()) for e in self.encodings)
+
+    def outputs(self, call: Call, index: Sequence[int]) -> tuple[Tensor, Tensor]:
+        batch = self.teacher.collate([self.encodings[i] for i in index])
+        gold = batch.pop("labels")
+        real = gold != IGNORED
+        logits: Tensor = call(**batch, use_cache=False).logits
+        return logits[real].float(), gold[real]
+
+    def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
+        found: dict[str, float] = evaluate(subject, self.dev, beams=self.beams, cancel=cancel).metrics
+        return found

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ...errors import ModelError
 from ...models.layer_removal import Piece
 from ...progress import Cancel, tracked
+from ...tasks import metrics
 from .partition import Partition
 from .problem import Call, TaskData
 
@@ -45,8 +46,6 @@ class RnnTranslating(TaskData):
         return call(*inputs), gold[inputs[-1]]
 
     def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
-        from ...tasks import metrics
-
         found: list[str] = []
         for at in tracked(range(0, len(self.dev), CHUNK), cancel=cancel):
             found += subject.translate(self.dev.texts[at : at + CHUNK], beams=self.beams)

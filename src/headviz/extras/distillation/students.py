@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
@@ -28,8 +30,7 @@ from ...progress import Cancel, Progress, stop_if
 from ...storage.writing import replacing
 from .conditional import Prior
 from .curves import Point
-from .methods import COPY, RANDOM, TEACHER, VARIATIONAL, Method
-from .options import TrainingOptions
+from .options import COPY, RANDOM, TEACHER, VARIATIONAL, Method, TrainingOptions
 from .problem import Batches, Call, Problem, check_forcing
 from .variational import Divergence, draw, nats_per_weight, starting_log_sd
 
@@ -246,8 +247,6 @@ class _Run:
         self.mark = self._fingerprint() if place is not None else ""
         if place is None or not (place / CHECKPOINT).exists():
             return
-        from safetensors import SafetensorError, safe_open
-
         try:
             with safe_open(place / CHECKPOINT, framework="pt") as file:
                 about = json.loads(file.metadata()["about"])
@@ -277,8 +276,6 @@ class _Run:
     def checkpoint(self, place: Path | None) -> None:
         if place is None:
             return
-        from safetensors.torch import save_file
-
         place.mkdir(parents=True, exist_ok=True)
         tensors = {f"w/{n}": p.detach() for n, p in self.weights.items()}
         tensors |= {f"s/{n}": p.detach() for n, p in self.log_sd.items()}

@@ -10,8 +10,7 @@ from ...evaluation.verdict import MARGIN, points_up
 from ...pruning.algorithms import retrains
 from ...pruning.state import State
 from ...tasks import points_in
-from .margin import caveat, margin_words
-from .winning import highest, tickets
+from .winning import caveat, highest, margin_words, tickets
 
 
 def summary(state: State) -> dict[str, Any]:

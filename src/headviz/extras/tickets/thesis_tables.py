@@ -21,8 +21,7 @@ from ...pruning.state import State, StepRecord
 from ...reference import published
 from ...results import Result
 from ...tasks import points_in
-from .margin import caveat, margin_words
-from .winning import comparable, kind, one_class, score_of, ticket_rows
+from .winning import caveat, comparable, kind, margin_words, one_class, score_of, ticket_rows
 
 # task -> column of the published table
 COLUMNS_63: tuple[str, ...] = ("mnli", "qnli", "qqp", "sst2", "mrpc", "cola")

@@ -9,6 +9,12 @@ from ...commands.common import table, warn
 from ...commands.number_types import share
 from ...errors import OptionError, RunError
 from ...evaluation.verdict import MARGIN
+from ...pruning.algorithms import retrains
+from ...pruning.state import State
+from ...runs.queue import look
+from ...runs.reading import state_of
+from ...runs.record import SWEEP
+from ...runs.registry import Registry
 from ...storage.paths import kind_at, outside_path
 
 if TYPE_CHECKING:
@@ -35,9 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ...pruning.algorithms import retrains
-    from .margin import check_margin
     from .thesis_tables import table_62, table_63, table_64
+    from .winning import check_margin
 
     for name in ("pruned_at", "retrained_at"):
         if not 0 < getattr(args, name) <= 1:
@@ -66,16 +71,10 @@ def show(result: dict[str, Any]) -> str:
 
 def _states(name: str) -> list[State]:
     """The state in a folder or of a run; for a sweep, the states of its runs, with the seeds put together."""
-    from ...pruning.state import State
-    from .seeds_together import together
+    from .winning import together
 
     if kind_at(outside_path(name, "the run")) == "folder":
         return [State.load(name)]
-    from ...runs.queue import look
-    from ...runs.reading import state_of
-    from ...runs.record import SWEEP
-    from ...runs.registry import Registry
-
     registry = Registry()
     record = look(registry, name)
     runs = registry.records(parent=record.id) if record.kind == SWEEP else [record]

@@ -13,6 +13,7 @@ from ...errors import OptionError
 from ...storage.paths import out_file, outside_path
 from ...storage.writing import disk_errors
 from ...tasks import points_in
+from .transfer_spec import SHAPE, TransferSpec, cells_of, line_of
 
 if TYPE_CHECKING:
     from ...heads import HeadMask
@@ -30,8 +31,6 @@ RANDOM = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from .transfer_spec import SHAPE
-
     parser.add_argument("spec", metavar="SPEC", help=f"JSON file: {SHAPE}. {OWN_FILES}. {RANDOM}")
     parser.add_argument(
         "--out", metavar="FILE", help="JSON lines, one per cell, written as they come; an existing file is continued"
@@ -40,9 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from .transfer import check_masks
-    from .transfer_matrix import matrix
-    from .transfer_spec import TransferSpec, line_of
-    from .transfer_words import finding
+    from .transfer_matrix import finding, matrix
 
     place = outside_path(args.spec, "the spec")
     spec = TransferSpec.read(place)
@@ -65,7 +62,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def show(result: dict[str, Any]) -> str:
-    from .margin import caveat
+    from .winning import caveat
 
     rows = [["mask of ↓, model of →", *result["targets"]]]
     rows.append(["every head on", *(fixed(v, 3) for v in result["full"])])
@@ -143,8 +140,6 @@ def _known(
 
 def _cells(out: Path) -> list[Cell]:
     """The cells in a file; none if it is not there."""
-    from .transfer_spec import cells_of
-
     if not out.exists():
         return []
     try:

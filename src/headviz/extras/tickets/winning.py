@@ -11,21 +11,28 @@ has a stricter test.
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+import numpy as np
+import scipy
+
 from ...answers.constant import going_on, remark
 from ...errors import OptionError
 from ...evaluation.verdict import MARGIN
 from ...pruning.algorithms import ALGORITHMS, retrains, thesis_row
 from ...pruning.outcome import mean_and_sd
+from ...pruning.plan import PruningPlan
 from ...pruning.state import State, StepRecord
 from ...reference import find
 from ...results import Result
-from .margin import MarginTest, false_win_rate, margin_test
+from ...statistics.significance import LEVEL
+from ...tasks import points_in
 
 # task -> its column in the thesis's Table 6.2
 PUBLISHED_TASKS = ("qnli", "qqp", "mrpc", "wnli", "rte", "sst2", "cola")
@@ -199,3 +206,109 @@ def universal(by_task: Mapping[str, Ticket]) -> tuple[str, ...]:
 def _metric(state: State, seed: int, step: int, metric: str) -> float | None:
     record = state.record(seed, step)
     return None if record is None else record.metrics[metric]
+
+
+def together(states: Sequence[State]) -> list[State]:
+    """One state for each group of states that differ in their seeds only, in the order of first appearance.
+
+    Weights, data and steps must be equal, too. A seed that occurs twice counts once. The result is for reading: do
+    not continue a run from it.
+    """
+    groups: dict[str, list[State]] = {}
+    for state in states:
+        plan = {k: v for k, v in state.plan.items() if k != "seeds"}
+        alike = [plan, state.finetune, state.model_digest, state.data_digest, state.sizes]
+        groups.setdefault(json.dumps(alike, sort_keys=True), []).append(state)
+    return [_joined(group) for group in groups.values()]
+
+
+def _joined(group: Sequence[State]) -> State:
+    first = group[0]
+    seeds: list[int] = []
+    choices, records, logits = list(first.choices), list(first.records), dict(first.logits)
+    seeds += first.plan["seeds"]
+    for state in group[1:]:
+        new = [s for s in state.plan["seeds"] if s not in seeds]
+        seeds += new
+        choices += [c for c in state.choices if c.seed in new]
+        records += [r for r in state.records if r.seed in new]
+        logits |= state.logits
+    if len(seeds) == len(first.plan["seeds"]):
+        return first
+    plan = {**first.plan, "seeds": seeds}
+    return dataclasses.replace(
+        first,
+        plan=plan,
+        plan_digest=PruningPlan.from_dict(plan).digest,
+        choices=tuple(choices),
+        records=tuple(records),
+        notes=tuple(dict.fromkeys(n for s in group for n in s.notes)),
+        logits=logits,
+    )
+
+
+@dataclass(frozen=True)
+class MarginTest(Result):
+    """Subnetwork against full model, seed by seed, in points of the metric. None = the seeds cannot tell."""
+
+    margin: float
+    difference: float  # mean of subnetwork − full model
+    excludes: float | None  # losses above this are excluded, one-sided at 95 %; at least 0
+    p: float | None  # of the hypothesis that the subnetwork is worse by the margin or more
+    within: bool | None  # worse by less than the margin, at the 5 % level
+
+
+def false_win_rate(seeds: int, loss: float = 1.0) -> float | None:
+    """How often the criterion passes a subnetwork whose true mean lies ``loss`` standard deviations below.
+
+    For independent trainings with normal metrics and one spread: the difference of the two means, over the
+    subnetwork's sample sd (n − 1), follows a noncentral t distribution. None for a single seed, which has no sd.
+    """
+    if seeds < 2:
+        return None
+    width = math.sqrt(seeds / 2)  # one sd, in standard errors of the difference
+    return float(scipy.special.nctdtr(seeds - 1, loss * width, width))
+
+
+def margin_test(full: Sequence[float], pruned: Sequence[float], margin: float, metric: str) -> MarginTest | None:
+    """A paired t test of non-inferiority; both lists hold the metric of the same seeds in the same order.
+
+    ``margin`` is in points. None with a single seed or with lists that do not pair. Seeds that all differ by the same
+    number have no spread to judge by: then only the difference is given.
+    """
+    check_margin(margin)
+    if len(full) != len(pruned) or len(full) < 2:
+        return None
+    change = points_in(metric) * (np.asarray(pruned, dtype=float) - np.asarray(full, dtype=float))
+    n, mean, spread = len(change), float(change.mean()), float(change.std(ddof=1))
+    if spread <= 1e-9:
+        return MarginTest(margin, mean, None, None, None)
+    error = spread / math.sqrt(n)
+    low = mean - float(scipy.special.stdtrit(n - 1, LEVEL)) * error
+    p = float(scipy.special.stdtr(n - 1, -(mean + margin) / error))
+    return MarginTest(margin, mean, max(0.0, -low), p, low > -margin)
+
+
+def check_margin(margin: float) -> None:
+    if not (math.isfinite(margin) and margin > 0):
+        raise OptionError(f"A margin is a number of points above 0, such as 2, not {margin:g}.")
+
+
+def caveat(seeds: int) -> str:
+    """The sentence that stands beside the criterion."""
+    rate = false_win_rate(seeds)
+    if rate is None:
+        return "With one seed there is no spread, so the criterion says nothing. Train several seeds."
+    return (
+        f"With {seeds} seeds the thesis's criterion also passes {100 * rate:.0f} % of the networks that really lose "
+        "one standard deviation of the seeds: a win is not proof that nothing is lost."
+    )
+
+
+def margin_words(margin: float) -> str:
+    """What the column of the margin test means."""
+    return (
+        f"Within {margin:g} points: the sparsities up to the highest one at which a loss of {margin:g} points or more "
+        "is excluded (paired t test over the seeds, one-sided at 5 %, tested from the lowest sparsity upwards until "
+        "one fails)."
+    )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Unpack
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ...errors import ModelError, OptionError, whole_number
@@ -217,8 +218,6 @@ class RnnTranslator:
 
     def save(self, folder: str | Path, portable: bool = False) -> Path:
         """Write a folder that ``RnnTranslator.load`` reads back with equal translations."""
-        from safetensors.torch import save_file
-
         if portable:
             raise ModelError("A recurrent translator is headviz's own, so it cannot be saved as portable.")
 
@@ -237,8 +236,6 @@ class RnnTranslator:
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> RnnTranslator:
-        from safetensors.torch import load_file
-
         folder = outside_path(folder, "the model")
         record = read_json(folder / RECORD, folder)
         if record.get("format") != FORMAT:

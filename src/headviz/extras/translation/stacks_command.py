@@ -21,6 +21,7 @@ from ...commands.common import (
 from ...commands.number_types import positive_int, seed, step_share
 from ...commands.view_text import Shown, published_text, text_of
 from ...errors import ModelError
+from .stacks import ANALYSIS, stack_report, view
 
 if TYPE_CHECKING:
     from .stacks import StackReport
@@ -47,8 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Shown:
-    from .stacks import ANALYSIS, view
-
     check_figure(args)
     report = found(args)
     save_figure(args, ANALYSIS, report)
@@ -59,7 +58,6 @@ def found(args: argparse.Namespace) -> StackReport:
     """The report that these arguments ask for."""
     from ...evaluation.dispatch import evaluator_of
     from ...scores import score_heads
-    from .stacks import stack_report
 
     clf = reading(args, load_model(args))
     if len(clf.stacks) == 1:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ...errors import TaskError
+from ...demo.tables import columns, shipped
+from ...errors import TaskError, UserError
 from ...tasks.catalogue import OWN_SPLITS, SHIPPED_SPLITS, Source, Task
 from ...tasks.columns import require
 from ...tasks.dataset import NO_SLICE, Dataset
@@ -14,7 +17,7 @@ from ...tasks.readers import Table, read_table
 from .sentence import SENTENCE
 
 _COLUMNS = ("source", "target")
-_VESHAN = Source(local_columns=_COLUMNS, splits=SHIPPED_SPLITS, module="headviz.extras.translation.demo")
+_VESHAN = Source(local_columns=_COLUMNS, splits=SHIPPED_SPLITS, module="headviz.extras.translation.tasks")
 _YOURS = Source(local_columns=_COLUMNS, splits=OWN_SPLITS, own=True)
 TASKS = [
     Task("demo-translation", "Demo translation", (), SENTENCE.usual, _VESHAN, "construction", job=SENTENCE.job),
@@ -85,3 +88,31 @@ def _sentences(table: Table, column: str) -> tuple[str, ...]:
             what = "nothing" if empty else f"{type(cell).__name__} {cell!r}, not text,"
             raise TaskError(f"{table.at(i)}: {what} in column '{column}'. Fill it in or remove the row.")
     return tuple(cells)
+
+
+SPLITS = ("train", "dev", "unseen")
+
+
+class Pair(NamedTuple):
+    """One sentence in both languages, and what its grammar turns on."""
+
+    source: str
+    target: str
+    construction: str
+
+
+@cache
+def read_split(split: str) -> tuple[Pair, ...]:
+    """The sentences that the task ``demo-translation`` reads."""
+    if split not in SPLITS:
+        raise UserError(f"The translation demo has no split {split!r}. It has: {', '.join(SPLITS)}.")
+    return tuple(map(Pair, *columns(f"translation/{split}.parquet", Pair._fields)))
+
+
+@cache
+def word_list() -> dict[str, tuple[tuple[str, str], ...]]:
+    """Kind of word -> Veshan words with their meaning. Verbs and adjectives are stems, which end in a hyphen."""
+    with shipped("translation/words.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    kinds = dict.fromkeys(row["kind"] for row in rows)
+    return {kind: tuple((row["veshan"], row["english"]) for row in rows if row["kind"] == kind) for kind in kinds}

@@ -12,12 +12,13 @@ import streamlit as st
 from ....display.recipes import call, command
 from ....errors import OptionError, UserError
 from ....heads import HeadId
+from ....runs import service
 from ....ui.pages.runs import listing, plans
 from ....ui.shell import loaders, numbers, recipes, state
 from ....ui.shell.loaders import Shape
 from ....ui.shell.messages import plain, refused
 from ....ui.shell.view import View
-from ..methods import METHODS
+from ..options import METHODS
 from ..plan import DistillationPlan
 from ..removal import Removal
 from . import results as distil
@@ -109,7 +110,7 @@ def start_form(
 
 
 def _teachers(view: View) -> int | None:
-    from ..teacher_updates import teacher_updates
+    from ..pieces import teacher_updates
 
     return teacher_updates(view.model, view.revision or None)
 
@@ -183,8 +184,6 @@ def make_plan(
 
 
 def _start(plan: DistillationPlan) -> None:
-    from ....runs import service
-
     title = f"{plan.model.rsplit('/', 1)[-1]} without {removed_words(plan.remove)}"
     try:
         record = service.start("distill", plan.to_dict(), title=title[:120], owner=listing.this_user())

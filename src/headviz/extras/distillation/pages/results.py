@@ -10,12 +10,15 @@ import streamlit as st
 
 from ....display.numbers import number
 from ....display.table import Table
+from ....runs.files import RunFiles
 from ....ui.pages.runs import listing, models
 from ....ui.pages.runs.models import of_another_model
 from ....ui.shell import show, state
 from ....ui.shell.view import View
 from ..curves import students_table
-from ..methods import METHODS
+from ..job import DistillationJob, outcome
+from ..learning_curves import learning_curves
+from ..options import METHODS
 from ..plan import STUDENTS, DistillationPlan
 
 if TYPE_CHECKING:
@@ -57,8 +60,6 @@ def watch(run_id: str) -> None:
 
 
 def _look(run_id: str, busy: bool) -> None:
-    from ..learning_curves import learning_curves
-
     listing.look_again()
     view = listing.look(run_id)
     of_another_model(view)
@@ -91,8 +92,6 @@ def curves_caption(students: Sequence[dict[str, Any]], metric: str, level: float
 
 def outcome_of(view: RunView) -> dict[str, Any]:
     """The results of a run so far, finished or not."""
-    from ..job import DistillationJob, outcome
-
     plan = DistillationPlan.from_dict(view.record.spec)
     so_far = DistillationJob(plan).begin()
     for step in (*view.baseline, *view.steps):
@@ -147,8 +146,6 @@ def _open(view: RunView) -> None:
 
 
 def _folder(view: RunView, piece: str) -> Path:
-    from ....runs.files import RunFiles
-
     return RunFiles(view.record.id).results / STUDENTS / piece
 
 

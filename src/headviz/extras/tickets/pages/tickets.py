@@ -9,6 +9,8 @@ import streamlit as st
 
 from ....display.table import Table
 from ....errors import UserError
+from ....evaluation.verdict import MARGIN
+from ....pruning.algorithms import ALGORITHMS
 from ....ui.pages.runs.listing import state_of
 from ....ui.shell import numbers, show
 from ....ui.shell.messages import plain, refused
@@ -19,18 +21,14 @@ if TYPE_CHECKING:
 
 def retrains(view: RunView) -> bool:
     """Whether the run's algorithm retrains the pruned models; only then are there tickets."""
-    from ....pruning.algorithms import ALGORITHMS
-
     known = ALGORITHMS.get(str(view.record.spec.get("algorithm")))
     return known is not None and known.retrains
 
 
 def tickets(views: Sequence[RunView]) -> None:
     """The highest share of heads removed at which a retrained model is as good as the full one, and published ones."""
-    from ....evaluation.verdict import MARGIN
-    from ....pruning.algorithms import ALGORITHMS
-    from ..seeds_together import together
     from ..thesis_tables import table_62
+    from ..winning import together
 
     able = [v for v in views if retrains(v) and v.record.spec.get("retrain_full", True)]
     states = together([s for v in able if (s := state_of(v)) is not None])

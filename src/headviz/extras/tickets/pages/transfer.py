@@ -18,6 +18,9 @@ from ....ui.parts import recorded
 from ....ui.shell import frame, jobs, loaders, numbers
 from ....ui.shell.job import Memo
 from ....ui.shell.messages import plain, refused
+from .. import transfer_runs
+from ..transfer_runs import measure
+from ..transfer_spec import cells_of
 from . import transfer_matrix as matrixview
 
 if TYPE_CHECKING:
@@ -36,9 +39,7 @@ _measured: Memo[list[Any]] = Memo(6)  # cells by their transfer; a computation t
 
 def tab(views: Sequence[RunView]) -> None:
     """The transfer among these runs and others that are chosen."""
-    from .. import transfer_runs as transfer
-
-    here = [v for v in transfer.able(views) if not recorded.of(v.record.id)]
+    here = [v for v in transfer_runs.able(views) if not recorded.of(v.record.id)]
     if not here:
         st.info("A transfer begins with a finished run: its masks are given to the models of other runs.")
         return
@@ -67,11 +68,9 @@ def tab(views: Sequence[RunView]) -> None:
 
 def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
     """The runs, their share of heads off, and how many random masks; None while that makes no transfer."""
-    from .. import transfer_runs as transfer
-
-    others = transfer.able(listing.overview())
+    others = transfer_runs.able(listing.overview())
     known = {v.record.id: v for v in (*here, *others) if not recorded.of(v.record.id)}
-    known = {v.record.id: v for v in transfer.alike(list(known.values()), here[0])}
+    known = {v.record.id: v for v in transfer_runs.alike(list(known.values()), here[0])}
     titles = listing.labels(list(known.values()))
     first = _one_of_each_place(here)
     picked = st.session_state.get("transfer_runs", first)
@@ -88,7 +87,7 @@ def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
     if wrong := _why_not(chosen):
         st.info(plain(wrong), icon=":material/info:")
         return None
-    shares = transfer.shares_of(chosen)
+    shares = transfer_runs.shares_of(chosen)
     near = min(shares, key=lambda s: abs(s - 0.5))
     share, draws = st.session_state.get("transfer_share", near), st.session_state.get("transfer_draws", DRAWS)
     if frame.controls():
@@ -117,7 +116,7 @@ def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
                     refused(bad)
                     return None
     seeds = SEEDS if retrain else (0,)
-    return transfer.plan_of(chosen, share, retrain=retrain, seeds=seeds, random=None if retrain else int(draws))
+    return transfer_runs.plan_of(chosen, share, retrain=retrain, seeds=seeds, random=None if retrain else int(draws))
 
 
 def _one_of_each_place(here: Sequence[RunView]) -> list[str]:
@@ -131,15 +130,13 @@ def _one_of_each_place(here: Sequence[RunView]) -> list[str]:
 
 def _why_not(chosen: Sequence[RunView]) -> str:
     """Why these runs make no transfer; empty if they do."""
-    from .. import transfer_runs as transfer
-
     if len(chosen) < 2:
         return "Choose a second run, of another task or model: masks are given from one to the other."
     grids = {(s.num_layers, s.num_heads) for v in chosen if (s := state_of(v)) is not None}
     if len(grids) > 1:
         told = " and ".join(f"{a}×{b}" for a, b in sorted(grids))
         return f"These runs have heads in grids of {told}, so a mask of one means other heads of the other."
-    if not transfer.shares_of(chosen):
+    if not transfer_runs.shares_of(chosen):
         return "These runs have no share of heads off in common. Choose runs with the same steps."
     return ""
 
@@ -171,8 +168,6 @@ def _as_it_is(planned: Planned) -> None:
     known: list[Cell] = _measured.get(key, list)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> list[Cell]:
-        from ..transfer_runs import measure
-
         return measure(planned, tuple(known), known.append, progress, cancel)
 
     cells = jobs.need(key, "Evaluating masks", work)
@@ -225,8 +220,6 @@ def _retrained(planned: Planned | None) -> None:
     place = st.text_input("or its place on the dashboard's machine", "", key="transfer_place")
     if sent is None and not place.strip():
         return
-    from ..transfer_spec import cells_of
-
     try:
         if sent is not None:
             raw, name = sent.getvalue(), sent.name

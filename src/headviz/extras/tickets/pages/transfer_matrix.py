@@ -24,8 +24,7 @@ SOURCE = (
 def draw(cells: Sequence[Cell], own: Mapping[str, str] | None) -> None:
     """``own`` says which target each mask was found on; None = the one of its name."""
     from ..transfer_figure import transfer_figure, transfer_table
-    from ..transfer_matrix import matrix
-    from ..transfer_words import finding
+    from ..transfer_matrix import finding, matrix
 
     found = matrix(cells)
     show.finding(finding(found, own, state.view().margin))

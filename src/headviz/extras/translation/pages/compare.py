@@ -19,6 +19,7 @@ from ....ui.parts.texts import Text
 from ....ui.shell import jobs, loaders, recipes, show, state
 from ....ui.shell.messages import plain
 from ....ui.shell.view import View
+from ..tasks import word_list
 
 if TYPE_CHECKING:
     from ..translator import Translator
@@ -123,7 +124,5 @@ def about_language(view: View) -> None:
 
 def word_list_text() -> str:
     """Veshan words and their meaning, one kind of word after the other."""
-    from .. import demo
-
-    kinds = {kind: ", ".join(map(" ".join, words)) for kind, words in demo.word_list().items()}
+    kinds = {kind: ", ".join(map(" ".join, words)) for kind, words in word_list().items()}
     return "; ".join(f"{kind}: {words}" for kind, words in kinds.items())
