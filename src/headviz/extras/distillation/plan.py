@@ -21,6 +21,9 @@ WORK = "training"  # the folder of the trainings' checkpoints
 ITERATES = "iterates"  # the folder of the teacher's iterates
 
 
+LATER = {"beams": 1, "job": None}  # fields that earlier versions do not have, as they had it
+
+
 @dataclass(frozen=True)
 class DistillationPlan(Source):
     """What is removed, how students are made and with which seeds. ``model`` is the teacher.
@@ -99,9 +102,7 @@ class DistillationPlan(Source):
         Later fields at their defaults are left out, so that the plan of an older version keeps its digest.
         """
         written = {**dataclasses.asdict(self), "training": self.training.record}
-        if self.beams == 1:
-            del written["beams"]
-        found: dict[str, Any] = plain(written)
+        found: dict[str, Any] = plain({k: v for k, v in written.items() if k not in LATER or v != LATER[k]})
         return found
 
     @classmethod
