@@ -12,10 +12,12 @@ import pytest
 
 import headviz
 from headviz import plugins
+from headviz.answers import ANSWERS
 from headviz.cli import main
-from headviz.errors import Cancelled, OptionError
+from headviz.errors import Cancelled, OptionError, TaskError
 from headviz.scores import SCORES, score_heads
 from headviz.storage.store import Store, default_store
+from headviz.tasks import metric
 from support.plugin_files import ANALYSIS, EXAMPLES, FAMILY, ROOT, SCORE, TASK, forget, nothing_stays, written
 from support.real_runs import folders
 from support.scored_data import made
@@ -69,6 +71,64 @@ def test_the_command_line_knows_the_plugins_score(capsys: pytest.CaptureFixture[
     found = json.loads(capsys.readouterr().out)
     assert found["score"] == "loss-spread"
     assert np.isfinite(np.array(found["values"], dtype=float)).all()
+
+
+ANSWER = """
+import json
+from pathlib import Path
+
+import numpy as np
+
+from headviz.answers.metrics import Metric
+from headviz.answers.number import Number
+from headviz.plugins import ModelFolder
+from headviz.tasks import Dataset, Task
+from headviz.tasks.catalogue import Source
+
+
+class Stars(Number):
+    job, after = "stars", "number"
+    metrics = {"closeness": Metric(lambda said, gold: -float(abs(said - gold).mean()))}
+    usual = ("closeness",)
+    own = {"reader": f"{__name__}:read"}
+
+
+def read(task, split, path, columns, label, slices):
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    return Dataset(task, split, tuple(text for text, _ in rows), labels=np.array([float(n) for _, n in rows]))
+
+
+class Constant:
+    name, answer, device = "constant", None, None
+
+
+def load(folder, name, device, dtype, job):
+    made = Constant()
+    made.number = json.loads((Path(folder) / "constant.json").read_text())
+    return made
+
+
+stars = Stars()
+ANSWERS = [stars]
+MODELS = [ModelFolder("constant.json", load)]
+TASKS = [Task("stars", "Stars", (), ("closeness",), Source(splits={"dev": ("", "dev")}, own=True), job="stars")]
+"""
+
+
+def test_a_kind_of_answer_and_a_format_of_models_come_from_a_file(tmp_path: Path) -> None:
+    plugins.load([written(tmp_path, ANSWER)])
+    assert list(ANSWERS)[list(ANSWERS).index("number") + 1] == "stars"
+    (tmp_path / "dev.csv").write_text("good,4\nbad,1\n")
+    data = headviz.load_task("stars", data=tmp_path)
+    assert (data.texts, data.gold.tolist()) == (("good", "bad"), [4, 1])
+    assert metric("closeness", [3.0, 1.0], data.gold) == -0.5
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "constant.json").write_text("3")
+    assert headviz.load(tmp_path / "model").number == 3
+    forget()
+    assert "stars" not in ANSWERS
+    with pytest.raises(TaskError, match="Unknown task 'stars'"):
+        headviz.load_task("stars", data=tmp_path)
 
 
 def test_a_task_and_a_family_of_files_work_at_the_command_line(

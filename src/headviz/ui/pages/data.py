@@ -53,7 +53,8 @@ def picker(view: View) -> None:
     """The menu. A chosen model is opened with the task that fits it."""
     recent = [m for m in st.session_state.get("recent_models", ()) if m not in SHIPPED]
     local = [m for m in found_folders() if m not in recent]
-    names = list(dict.fromkeys([*SHIPPED, *recent, *local, view.model]))
+    shipped = [m for m in SHIPPED if defaults(m)["task"] in TASKS]
+    names = list(dict.fromkeys([*shipped, *recent, *local, view.model]))
     chosen = st.selectbox(
         "Models at hand",
         names,
