@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError, OptionError, TaskError
 from ..evaluation.stand_ins import standing_in
@@ -23,38 +23,14 @@ from .plan import PruningPlan
 from .state import model_folder
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from ..heads import HeadMask
     from ..models.classifier import Classifier
-    from ..progress import Cancel, Progress
     from ..storage.store import Store
     from .state import StepRecord
 
 
-class Scores(Protocol):
-    """The result of a score function: values [L, H], NaN = not measured."""
-
-    @property
-    def values(self) -> np.ndarray: ...
-
-
-class ScoreFunction(Protocol):
-    """Scores the heads of a model under a mask (None = all it has) on exactly these examples."""
-
-    def __call__(
-        self,
-        clf: Classifier,
-        data: Dataset,
-        score: str,
-        *,
-        mask: HeadMask | None,
-        seed: int,
-        options: dict[str, Any],
-        label_order: tuple[str, ...] | None,
-        progress: Progress | None,
-        cancel: Cancel | None,
-    ) -> Scores: ...
+# (clf, data, score, *, mask, seed, options, label_order, progress, cancel) -> what has ``values`` [L, H], NaN = not
+# measured: the scores of the heads under a mask (None = all heads) on exactly these examples
+ScoreFunction = Callable[..., Any]
 
 
 @dataclass

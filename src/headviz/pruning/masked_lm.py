@@ -39,7 +39,7 @@ BATCH_TOKENS = 2048  # the vocabulary's logits are the largest tensor
 
 @dataclass(frozen=True, eq=False)
 class MaskedScores:
-    """Follows ``context.Scores``."""
+    """What a ``context.ScoreFunction`` returns."""
 
     values: np.ndarray  # [L, H], NaN = off
     interval_low: np.ndarray  # 95 % over the texts

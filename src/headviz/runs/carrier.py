@@ -41,22 +41,15 @@ class Carrier(Execution):
         return self.registry.apply(self.record.id, FINISH, claim=self.record.claim, ended=time.time())
 
     @property
-    def steps(self) -> int:
-        return len(self.job.steps(self.state))
-
-    @property
-    def full(self) -> int:
-        """How many of the steps are full models."""
-        return sum(s.get("step") == 0 for s in self.job.steps(self.state).values())
-
-    @property
-    def expected(self) -> int:
-        return self.job.expected(self.state)
+    def counts(self) -> tuple[int, int, int]:
+        """The steps so far, those expected in all, and the full models among the former."""
+        steps = self.job.steps(self.state).values()
+        return len(steps), self.job.expected(self.state), sum(s.get("step") == 0 for s in steps)
 
     def _publish(self) -> None:
         self.registry.put_steps(self.record.id, self.record.claim, self.job.steps(self.state))
-        if self.expected != self.record.expected:
-            self.registry.set_expected(self.record.id, self.expected)
+        if (expected := self.job.expected(self.state)) != self.record.expected:
+            self.registry.set_expected(self.record.id, expected)
 
 
 def outcome_of(error: BaseException) -> dict[str, Any]:

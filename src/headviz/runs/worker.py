@@ -93,10 +93,10 @@ def _work(registry: Registry, record: RunRecord, heartbeat: Heartbeat) -> None:
         return
     heartbeat.progress("loading", 0, 0)
     carrier = Carrier(registry, record)
-    heartbeat.stepped(carrier.steps, carrier.expected, carrier.full)
+    heartbeat.stepped(*carrier.counts)
     workplace = Workplace(carrier.job, carrier.files.results)
     for _ in run_here(carrier, workplace, heartbeat.progress, heartbeat.cancelled):
-        heartbeat.stepped(carrier.steps, carrier.expected, carrier.full)
+        heartbeat.stepped(*carrier.counts)
     heartbeat.progress("finishing", 0, 0)
     carrier.end()
 

@@ -322,8 +322,7 @@ class Driver:
     # what readers see -------------------------------------------------------------------------
 
     def _count(self) -> None:
-        steps, full = sum(c.steps for c in self.carriers), sum(c.full for c in self.carriers)
-        self.heartbeat.stepped(steps, sum(c.expected for c in self.carriers), full)
+        self.heartbeat.stepped(*map(sum, zip((0, 0, 0), *(c.counts for c in self.carriers), strict=True)))
 
     def _hear(self, event: Any) -> None:
         """Take in a worker's progress; called by Dask's own thread."""

@@ -53,5 +53,8 @@ class Loaded:
 class SourcesJob(Job):
     """A job whose state keeps the ``sources`` of what its first piece loaded; those of older versions have none."""
 
+    def sources(self, state: Any) -> dict[str, Any]:
+        return state.get("sources") or {}
+
     def digest(self, loaded: Loaded, name: str) -> Any:
         return loaded.sources[name]

@@ -86,9 +86,6 @@ class AblationJob(SourcesJob):
         evaluator = evaluator_of(clf, data, exact, label_order=spec.label_order, ablation=chosen, reference=drawn)
         return Loaded(clf, (data, drawn), evaluator)
 
-    def sources(self, state: State) -> dict[str, Any]:
-        return state.get("sources") or {}
-
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         loaded, evaluator = tools.loaded, tools.loaded.made
         about = subject(evaluator, self.spec.metric)

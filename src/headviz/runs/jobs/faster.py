@@ -106,9 +106,6 @@ class FasterJob(SourcesJob):
         work = Work(clf, train, spec.options, dev, spec.label_order)
         return Loaded(work.clf, tuple(work.read), work)
 
-    def sources(self, state: State) -> dict[str, Any]:
-        return state.get("sources") or {}
-
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
         from ...pruning.faster_search import Shape
         from ...pruning.latency import Table
