@@ -84,6 +84,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+    from ..models.card import Measured
     from ..pruning.faster import prune_faster
 
     clf = load_model(args)
@@ -115,7 +116,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     targets = []
     for one in found:
         folder = out if len(found) == 1 else out / f"{one.target:g}x"
-        folder = one.model.save(folder, args.portable)
+        folder = one.model.save(folder, args.portable, Measured.of(one, args.task))
         if args.onnx:
             from ..models.onnx import export_onnx
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +19,10 @@ from ..attention import NAME, Gate, HeadCall, Kernel, RunOrder, gates_for
 from ..errors import ModelError, OptionError, UserError
 from ..heads import ENCODER, HeadMask
 from ..storage.exchange import MaskLike
+from .card import Measured
 from .cost import Cost, cost
 from .families import CROSS, DECODER
+from .hub import upload
 from .network import Network
 from .saving import export_masked, save
 from .stand_in import MEAN, ZERO
@@ -268,13 +271,23 @@ class TransformerModel(Network, ABC):
         """Parameters and FLOPs for one text of ``length`` tokens once the mask's heads are really removed."""
         return cost(self, mask, length)
 
-    def save(self, folder: str | Path, portable: bool = False) -> Path:
+    def save(self, folder: str | Path, portable: bool = False, measured: Measured | None = None) -> Path:
         """Write a folder that ``headviz.load`` reads back with equal logits.
 
         After ``import headviz`` transformers opens it too; with ``portable`` also without headviz, by
         ``trust_remote_code`` and a file of modelling code in the folder.
         """
-        return save(self, Path(folder), portable)
+        return save(self, Path(folder), portable, measured)
+
+    def push_to_hub(
+        self, repo: str, *, portable: bool = False, measured: Measured | None = None, private: bool | None = None
+    ) -> str:
+        """Save the model into a repository of the hub, made if it is not there; returns the commit's address.
+
+        The token comes from the environment or from ``hf auth login``.
+        """
+        with tempfile.TemporaryDirectory() as place:
+            return upload(self.save(Path(place) / "model", portable, measured), repo, private)
 
     def export_masked(self, folder: str | Path, mask: MaskLike | None = None) -> Path:
         """Write a plain transformers folder with the masked logits; same shapes, no speed gain."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..errors import ModelError
 from ..storage.downloads import obtain
+from .folder_check import first_line
 
 WANTED = [
     "adapter_config.json",
@@ -43,6 +44,26 @@ def download(repo: str, revision: str | None = None) -> Path:
     given = repo, revision
     shown = f"{repo} at revision {revision}" if revision else repo
     return obtain(shown, partial(_cached, *given), partial(_fetched, *given), partial(_asked, *given), shown)
+
+
+def upload(folder: Path, repo: str, private: bool | None) -> str:
+    """Put a folder's files into a repository of the hub in one commit; the commit's address."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    if not is_hub_id(repo) or "/" not in repo:
+        raise ModelError(f"'{repo[:100]}' is not the name of a repository, such as 'someone/small-model'.")
+    hub = HfApi()
+    broken_off: tuple[type[BaseException], ...] = HfHubHTTPError.__bases__
+    try:
+        hub.create_repo(repo, private=private, exist_ok=True)
+        commit = hub.upload_folder(repo_id=repo, folder_path=folder, commit_message="A pruned model of headviz")
+    except broken_off as error:
+        raise ModelError(
+            f"'{repo}' could not be written ({first_line(error)}). Set HF_TOKEN to a token that may write there, and "
+            "check the network."
+        ) from error
+    return str(commit.commit_url)
 
 
 def _cached(repo: str, revision: str | None) -> Path | None:

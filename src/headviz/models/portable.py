@@ -17,6 +17,7 @@ from torch import nn
 
 from ..attention import transformers
 from ..errors import ModelError
+from .card import TRUST
 from .folder_check import first_line
 from .network import Network
 from .pruning import require_even
@@ -24,7 +25,6 @@ from .quiet import quiet
 from .recorded import CODE_OF, POSITIONS, SHAPES
 
 FILE = "modeling_pruned.py"
-TRUST = "trust_remote_code"  # the option of transformers by which somebody allows the file to be run
 EQUAL = 1e-4  # the most that a logit may differ, as a share of the largest where that is above 1
 
 CODE = '''"""{title}, pruned: transformers' classes with modules of the sizes that config.json lists as "{shapes}".

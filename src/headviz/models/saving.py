@@ -18,7 +18,7 @@ from ..heads import HeadMask
 from ..storage.exchange import MaskLike
 from ..storage.paths import new_folder
 from ..storage.writing import disk_errors
-from .card import card
+from .card import Measured, card
 from .feed_forward import fill_up, require_known, uneven
 from .fill import add_bias, added_bias, has_own_bias
 from .network import Network
@@ -34,12 +34,13 @@ WEIGHTS = "pruned.safetensors"  # of format 1, which only headviz reads
 FORMAT = 2
 
 
-def save(clf: Network, folder: Path, portable: bool = False) -> Path:
+def save(clf: Network, folder: Path, portable: bool = False, measured: Measured | None = None) -> Path:
     """Save a model so that ``headviz.load`` gives equal logits in a fresh process. What stands in the place of heads
     that a mask switches off is not saved.
 
     With all heads present the folder is a plain transformers folder too. A pruned one is opened by transformers after
-    ``import headviz``; with ``portable`` also without headviz, by ``trust_remote_code``.
+    ``import headviz``; with ``portable`` also without headviz, by ``trust_remote_code``. Its README.md is a model card,
+    which says what was ``measured``.
     """
     clf.require_described()
 
@@ -49,18 +50,10 @@ def save(clf: Network, folder: Path, portable: bool = False) -> Path:
             _save_plain(clf.model, into)
             return
         _save_plain(clf.model, into, clf, portable)
-        about = {
-            "format": FORMAT,
-            "kind": clf.kind,
-            "num_layers": clf.num_layers,
-            "num_heads": clf.num_heads,
-            "present": clf.present.hex,
-            "heads_per_layer": clf.heads_per_layer,
-            "digest": clf.filled(None).digest,
-            "source": Path(clf.name).name if clf.name else "",
-        }
+        # config.json has the heads
+        about = {"format": FORMAT, "digest": clf.filled(None).digest, "source": Path(clf.name).name if clf.name else ""}
         (into / RECORD).write_text(json.dumps(about, indent=2) + "\n")
-        (into / "README.md").write_text(card(clf), encoding="utf-8")
+        (into / "README.md").write_text(card(clf, portable, measured), encoding="utf-8")
 
     return write_folder(folder, write, size_of(clf.model))
 
