@@ -4,33 +4,23 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from scipy.stats import spearmanr
 
 import headviz
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate, view
 from headviz.analyses.all_but_one import all_but_one
-from headviz.analyses.all_but_one import finding as alone
-from headviz.analyses.catalogue import ANALYSES
 from headviz.analyses.cross_dataset import cross_dataset, rank_interval, relate
 from headviz.analyses.redundant import _by_promise, _logits, redundant
 from headviz.answers.comparison import Delta
-from headviz.answers.number import NumberAnswers
 from headviz.answers.one_class import ClassAnswers
 from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.paired import paired
 from headviz.models.stand_in import StandIn
 from headviz.statistics.significance import benjamini_hochberg, mcnemar
-from headviz.tasks import get_task
 from support.analysed import learnt, twins, unlearnt
 from support.plain import evaluate
-from support.tiny import TEXTS, tiny_classifier
-
-
-def answered(gold, full, classes):
-    return ClassAnswers(gold, full, classes) if classes else NumberAnswers(gold, full)
 
 
 @pytest.mark.slow
@@ -89,14 +79,6 @@ def test_on_top_of_a_mask_and_with_removed_heads() -> None:
     assert content["values"][0][2] is None
     assert content["q_value"][1][1] is None
     assert content["tested"] == 10
-
-
-def test_json_has_the_fields_that_others_rely_on() -> None:
-    content = json.loads(ablate(learnt(n=40)).to_json())
-    for name in ("values", "interval_low", "interval_high", "p_value", "q_value"):
-        assert np.array(content[name]).shape == (3, 4)
-    assert 0 <= content["baseline"] <= 1
-    assert content["subject"]["metric"] == "accuracy"
 
 
 @pytest.mark.slow
@@ -171,26 +153,6 @@ def test_heads_chosen_elsewhere_are_reported_here() -> None:
         all_but_one(evaluator, "other")
     with pytest.raises(OptionError, match="same, other"):
         all_but_one(evaluator, "both")  # type: ignore[arg-type]
-
-
-def test_a_layer_whose_one_head_answers_the_same_for_all_is_named_first() -> None:
-    """ "In 3 of 3 layers one head is enough" stood alone where every answer was the majority's."""
-    evaluator = learnt(n=60)
-    same = np.zeros(60, dtype=np.int64)
-    flat = Evaluator(evaluator.clf, evaluator.data)
-    flat.predictions = lambda mask=None, **_: same  # type: ignore[method-assign]
-    found = all_but_one(flat, "same")
-    name = flat.data.label_names[0]
-    assert [r.remark for r in found.rows] == [f"All 60 answers are “{name}”."] * 3
-    assert (
-        ANALYSES["all-but-one"]
-        .view(found)
-        .finding.startswith(
-            f"With one head in layer 0, all 60 answers are “{name}”. The like holds for 2 more layers. One "
-        )
-    )
-    assert any(r.head for r in found.rows)  # all tie: not the first head of every layer
-    assert not any(r.remark for r in all_but_one(unlearnt(n=60), "same").rows)
 
 
 def test_layers_without_heads_have_no_best_head() -> None:
@@ -287,19 +249,6 @@ def test_an_ablation_of_something_else_is_refused() -> None:
         redundant(evaluator, ablation=ablate(evaluator), metric="nonsense")
 
 
-def test_layers_where_the_metric_has_no_value_are_not_called_empty() -> None:
-    """Matthews' correlation of one class for all answers has none."""
-    clf = tiny_classifier(labels=("unacceptable", "acceptable"))
-    with torch.no_grad():
-        clf.model.classifier.bias[1] += 1000
-    data = headviz.Dataset(get_task("cola"), "dev", tuple(TEXTS), None, np.array([0, 1, 1, 0]))
-    found = all_but_one(Evaluator(clf, data), "same")
-    assert [np.isnan(row.delta) for row in found.rows] == [True] * 3
-    said = alone(found)
-    assert said.endswith("matthews has no value with one head in a layer.")
-    assert "all 4 answers are" in said
-
-
 def resampled(draws: int) -> Evaluator:
     evaluator = learnt(n=150)
     donors = StandIn("resample", examples=40, draws=draws)
@@ -317,35 +266,3 @@ def test_backup_pairs_are_of_one_draw_throughout(monkeypatch: pytest.MonkeyPatch
         assert pair.excess == pytest.approx(pair.cost - pair.cost_first - pair.cost_second)
     with pytest.raises(OptionError, match="of another stand-in for heads"):
         redundant(several, ablation=ablate(several), seconds=1)
-
-
-def test_what_is_of_the_first_draw_says_so() -> None:
-    several = resampled(3)
-    first = next(several.each_draw())
-    curves = headviz.pruning_curves(several, {"magnitude": np.arange(12.0).reshape(3, 4)}, step=0.5)
-    assert curves.subject.stand_in == first.stand_in == "resample from 150 examples, draw 1 of 3"
-    point = curves.curves[0].points[1]
-    assert point.value == first.evaluate(point.mask).metrics["accuracy"]
-    assert ablate(several).subject.stand_in == several.stand_in == "resample from 150 examples, 3 draws"
-    assert [one.stand_in[-6:] for one in several.each_draw()] == ["1 of 3", "2 of 3", "3 of 3"]
-    found = several.evaluate(point.mask)
-    assert f"{np.mean([d['accuracy'] for d in found.draws]):.4f}" in str(found)
-    assert "accuracy, mean of 3 draws" in str(found)
-
-
-def test_the_one_head_left_of_a_layer_is_enough() -> None:
-    evaluator = learnt()
-    small = Evaluator(headviz.prune(evaluator.clf, HeadMask.only(3, 4, ["0.2", "1.1", "1.3", "2.0"])), evaluator.data)
-    rows = {row.layer: row for row in all_but_one(small, "same").rows}
-    for layer in (0, 2):
-        assert (rows[layer].delta, rows[layer].interval_low, rows[layer].interval_high) == (0, 0, 0)
-    assert rows[1].interval_low < 0
-
-
-def test_too_few_heads_are_not_said_to_cost_the_same() -> None:
-    evaluator, other = learnt(), learnt(seed=3)
-    small = headviz.prune(evaluator.clf, HeadMask.only(3, 4, ["0.2", "1.1"]))
-    found = cross_dataset(Evaluator(small, evaluator.data), Evaluator(small, other.data))
-    assert found.pearson != found.pearson
-    said = ANALYSES["cross-dataset"].view(found).finding
-    assert said == ("Whether the costs agree cannot be told: fewer than 3 heads have a known cost on both data sets.")

@@ -8,7 +8,7 @@ import pytest
 
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
-from headviz.analyses.by_slice import MOST, BySlice, by_slice, finding, view
+from headviz.analyses.by_slice import MOST, BySlice, by_slice
 from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.evaluator import Evaluator
 from headviz.heads import HeadId
@@ -94,17 +94,6 @@ def test_on_top_of_a_mask_and_with_one_kind_only() -> None:
     assert content["values"][0][1][1] is None
 
 
-def test_a_kind_that_is_answered_with_one_class_is_said_to_be() -> None:
-    evaluator = sliced(n=60)
-    answers = np.array([0 if i % 3 == 1 else i % 2 for i in range(60)])
-    evaluator.predictions = lambda mask=None, **_: answers  # type: ignore[method-assign]
-    found = by_slice(evaluator)
-    said = f"All 20 answers are “{evaluator.data.label_names[0]}”."
-    assert {s.name: s.remark for s in found.slices} == {"odd": said, "long": "", "short": ""}
-    assert finding(found).startswith(f"On odd, a{said[1:]} ")
-    assert said in [row[-1] for row in view(found).parts[1].rows]
-
-
 def test_a_kind_on_which_the_metric_has_no_value_has_no_head_either() -> None:
     a, b = texts(24, 0)
     gold = np.where(np.arange(24) % 2, 2.5, np.linspace(0, 5, 24))  # every second one alike: no correlation
@@ -130,14 +119,3 @@ def test_refusals_progress_and_cancel() -> None:
     assert seen == [(i, 16) for i in range(17)]
     with pytest.raises(Cancelled):
         by_slice(sliced(n=20), cancel=iter([False] * 14 + [True] * 50).__next__)
-
-
-@pytest.mark.parametrize("name", ["q", "p", "cost", "examples", "accuracy", "answers"])
-def test_a_slice_column_may_be_called_like_a_heading(name: str) -> None:
-    evaluator = sliced()
-    found = by_slice(Evaluator(evaluator.clf, replace(evaluator.data, slice_name=name)))
-    table = view(found).parts[1]
-    assert len(set(table.titles("page"))) == len(table.titles("page"))
-    assert table.titles("page")[0] == f"slice {name}"
-    assert f"slice {name}" in str(found)
-    assert "long" in found._repr_html_()

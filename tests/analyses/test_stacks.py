@@ -1,6 +1,5 @@
 """Analyses of translation models, stack by stack, against the plain loops that they stand for."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,7 @@ from headviz.errors import MaskError, ModelError, OptionError
 from headviz.extras.translation.evaluation import TranslationEvaluator
 from headviz.extras.translation.recurrent import RnnTranslator
 from headviz.extras.translation.sentence import TextAnswers
-from headviz.extras.translation.stacks import (
-    by_stack,
-    figure,
-    published_best,
-    published_single,
-    rows_by_stack,
-    stack_curves,
-    stack_report,
-)
+from headviz.extras.translation.stacks import by_stack, rows_by_stack, stack_curves
 from headviz.tasks import TASKS, Dataset
 from support.tiny import tiny_folder
 from support.tiny_translation import HEADS, ROWS, SOURCES, tiny_translator, tiny_translator_folder
@@ -110,13 +101,6 @@ def test_a_pruned_model_s_stacks_lose_shares_of_the_heads_they_have(evaluator: T
         assert [p.sparsity for p in curve.points] == [n / sizes[curve.name][-1] for n in sizes[curve.name]]
 
 
-def test_the_other_analyses_take_stacks_together(evaluator: TranslationEvaluator) -> None:
-    scores = np.random.default_rng(0).random((ROWS, HEADS))
-    found = pruning_curves(evaluator, {"random": scores}, step=0.5)
-    assert [len(p.mask.off) for p in found.curves[0].points] == [0, 16, 32]
-    assert found.subject.metric == "bleu"
-
-
 def test_an_order_is_compared_with_the_random_one_as_two_translations_are(evaluator: TranslationEvaluator) -> None:
     """The counts of the full model's translations stood beside the random order's, and turned the sign."""
     few = evaluator.data
@@ -150,60 +134,6 @@ def test_a_translator_is_refused_where_classes_or_one_list_of_tokens_are_needed(
     for ask in (lambda: headviz.roles(rnn, evaluator.data), lambda: headviz.conductance(rnn, SOURCES[0])):
         with pytest.raises(ModelError, match="no attention heads"):
             ask()
-
-
-@pytest.mark.slow
-def test_report(evaluator: TranslationEvaluator) -> None:
-    scores = np.random.default_rng(1).random((ROWS, HEADS))
-    report = stack_report(evaluator, "random", scores, evaluator, step=0.5)
-    assert report.select == "other"
-    assert json.loads(report.to_json())["published"]["one_head_kept"]["cross"][5] == [-18.89, True]
-    assert len(figure(report).data) >= 3
-
-
-def test_published_figures() -> None:
-    single = published_single()
-    assert [len(v) for v in single.values()] == [16] * 6
-    assert single["layer 1"][5] == -0.53
-    same, other = published_best("same"), published_best("other")
-    assert same["cross"][5] == (-13.56, True)
-    assert same["encoder"][0] == (-1.31, True)
-    assert other["decoder"][4] == (-0.66, True)
-    assert sum(marked for row in same.values() for _, marked in row) == 5
-    assert sum(marked for row in other.values() for _, marked in row) == 9
-
-
-@pytest.mark.slow
-def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tiny_translator_folder(tmp_path / "m", seed=3)
-    for split in ("train", "dev"):
-        (tmp_path / f"{split}.tsv").write_text("source\ttarget\n" + "".join(f"{s}\tno\n" for s in SOURCES[:3]))
-    asked = [
-        "stacks",
-        "--model",
-        str(tmp_path / "m"),
-        "--task",
-        "custom-translation",
-        "--device",
-        "cpu",
-        "--data",
-        str(tmp_path),
-        "--step",
-        "0.5",
-        "--select",
-        "same",
-        "--score",
-        "random",
-    ]
-    assert main([*asked, "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert [t["stack"] for t in shown["tables"]] == ["encoder", "cross", "decoder"]
-    assert shown["published"]["one_head_kept"]["cross"][5][0] == -13.56
-    assert main(asked) == 0
-    text = capsys.readouterr().out
-    assert "published: Change of BLEU with one head of a layer" in text
-    assert "Lowest random first, a loss of more than 2 points is excluded up to: " in text
-    assert "cross 0" in text
 
 
 def test_limit_leaves_the_training_sentences_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

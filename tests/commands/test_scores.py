@@ -1,13 +1,10 @@
 """Commands conductance, score and cache: JSON, files, exit codes, and nothing written after a mistake."""
 
-import re
-
 import numpy as np
 import pytest
 
 import headviz
 from headviz.cli import main
-from headviz.scores import SCORES
 from support.command import call, mistake
 from support.custom_files import custom, write_custom
 from support.tiny import tiny_folder
@@ -60,24 +57,6 @@ def test_conductance_writes_the_maps(capsys, model, tmp_path):
     assert told["tokens"] == list(maps.tokens)
     assert told["error"] == pytest.approx(maps.error)
     assert list(tmp_path.iterdir()) == [out]
-
-
-def test_conductance_for_people(capsys, model, tmp_path):
-    words = [
-        "conductance",
-        "--model",
-        str(model),
-        "--text",
-        "a dog",
-        "--text-pair",
-        "a cat",
-        "--out",
-        str(tmp_path / "m.npz"),
-    ]
-    assert main(words) == 0
-    out = capsys.readouterr().out
-    assert "integration error" in out
-    assert "m.npz" in out
 
 
 @pytest.mark.parametrize(
@@ -138,27 +117,6 @@ def test_score_prints_the_contracts_fields(capsys, model, data):
     np.testing.assert_array_equal(np.array(told["values"], dtype=float), found.values)
 
 
-@pytest.mark.parametrize("name", ["taylor", "magnitude", "random"])
-def test_other_scores_and_seeds(capsys, model, data, name):
-    told = [
-        call(capsys, "score", "--model", model, *scored(data), "--score", name, "--samples", 9, "--seed", seed)[
-            "values"
-        ]
-        for seed in (0, 0, 1)
-    ]
-    assert told[0] == told[1]
-    assert (told[0] == told[2]) == (name == "magnitude")
-
-
-def test_a_preset_and_the_table_for_people(capsys, model, data):
-    told = call(capsys, "score", "--model", model, *scored(data), "--preset", "michel-2019", "--samples", 6)
-    assert told["settings"]["abs_level"] == "token"
-    assert main(["score", "--model", str(model), *map(str, scored(data)), "--score", "fisher", "--samples", "6"]) == 0
-    out = capsys.readouterr().out
-    assert "95 % interval" in out
-    assert "6 examples" in out
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -177,11 +135,6 @@ def test_a_mistake_in_score(capsys, model, data, given):
     mistake(capsys, "score", "--model", model, *words, *given)
 
 
-def test_a_number_out_of_range_says_which_option(capsys, model, data):
-    said = mistake(capsys, "score", "--model", model, *scored(data), "--samples", "-3")
-    assert "--samples: '-3' is not a whole number of at least 1" in said
-
-
 def test_a_cache_that_cannot_be_used_is_a_note_of_one_line(capsys, model, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "file" / "home"))
@@ -191,30 +144,6 @@ def test_a_cache_that_cannot_be_used_is_a_note_of_one_line(capsys, model, tmp_pa
     assert out.exists()
     (line,) = (text for text in capsys.readouterr().err.splitlines() if "cache" in text)
     assert line.startswith("headviz: note: The cache in ")
-
-
-def test_causal_gates_come_with_their_roles(capsys, model, data):
-    words = ("--score", "gates-causal", "--samples", 12, "--set", "steps=2")
-    told = call(capsys, "score", "--model", model, *scored(data), *words)
-    roles = {name: np.array(table) for name, table in told["roles"].items()}
-    assert sorted(roles) == ["facilitating", "interfering", "irrelevant"]
-    np.testing.assert_allclose(told["values"], roles["facilitating"] - roles["interfering"], atol=1e-12)
-
-
-def test_a_score_without_examples_says_so_and_has_no_sample(capsys, model, data):
-    words = ("score", "--model", model, *scored(data), "--score", "magnitude", "--samples", 16)
-    told = call(capsys, *words)
-    assert (told["samples"], told["sample"]) == (0, None)
-    assert main([*map(str, words)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "magnitude needs no examples: it reads none of custom train."
-    assert re.fullmatch(r"\d+\.\d s", lines[-1])
-
-
-def test_an_unknown_score_names_the_valid_ones(capsys, model, data):
-    said = mistake(capsys, "score", "--model", model, *scored(data), "--score", "conductanse-max")
-    assert "Did you mean 'conductance-max'" in said
-    assert all(name in said for name in SCORES)
 
 
 def test_the_cache_is_shown_and_cleared(capsys, model, tmp_path):

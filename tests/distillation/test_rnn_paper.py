@@ -1,19 +1,16 @@
 """The recurrent translator as in the paper: output of the state alone, uniform weights, dropout, own words, beams."""
 
 import itertools
-import json
 import math
 
 import pytest
 import torch
 
-import headviz
-from distillation.test_rnn import SOURCES, TARGETS, batch, translator
+from distillation.test_rnn import SOURCES, batch, translator
 from headviz.extras.distillation.partition import USELESS, zeroed_model
 from headviz.extras.distillation.recurrent import ZEROED, without_attention
-from headviz.extras.translation.recurrent import BEGIN, END, RnnTranslator
+from headviz.extras.translation.recurrent import BEGIN, END
 from headviz.extras.translation.recurrent_network import Rnn, RnnConfig, beam
-from headviz.tasks import TASKS, Dataset
 
 SIZES = {"embedding": 3, "hidden": 4, "units": 3}
 KINDS = [(a, r) for a in (True, False) for r in ("state-and-context", "state")]
@@ -85,21 +82,6 @@ def test_uniform_weights_are_within_their_bounds_and_fill_them() -> None:
     normal = Rnn(RnnConfig(300, 300, **config), seed=1)
     assert float(normal.source.weight.detach().abs().max()) > 16**-0.5
     assert not normal.output.bias.detach().any()
-
-
-def test_models_of_earlier_versions_keep_their_record_and_digest(tmp_path) -> None:
-    made = translator(spread=1.0)
-    made.save(tmp_path / "m")
-    written = json.loads((tmp_path / "m" / "rnn.json").read_text())["config"]
-    names = {"source_words", "target_words", "embedding", "hidden", "units", "attention", "dropout"}
-    assert set(written) == names  # what version 0.1 wrote, and what its digest was made of
-    again = RnnTranslator.load(tmp_path / "m")
-    assert again.model.config == made.model.config
-    assert again.digest == made.digest
-    new = translator(reads="state", initialisation="uniform", dropout=0.5)
-    new.save(tmp_path / "n")
-    assert RnnTranslator.load(tmp_path / "n").model.config == new.model.config
-    assert new.digest != translator(reads="state", dropout=0.5).digest
 
 
 # words of its own, dropout ---------------------------------------------------------------------
@@ -239,15 +221,3 @@ def _per_word(model: Rnn, source: torch.Tensor, mask: torch.Tensor, words: torch
     value = likelihood(model, source, mask, tuple(row)) / len(row)
     assert math.isfinite(value)
     return value
-
-
-def test_the_evaluation_searches() -> None:
-    made = next(
-        m
-        for m in (translator(s, spread=2.0) for s in range(20))
-        if m.translate(SOURCES) != m.translate(SOURCES, beams=3)
-    )
-    data = Dataset(TASKS["custom-translation"], "dev", tuple(SOURCES), tuple(TARGETS))
-    found = headviz.evaluate(made, data, beams=3)
-    assert list(found.translations) == made.translate(SOURCES, beams=3)
-    assert found.beams == 3

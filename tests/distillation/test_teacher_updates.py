@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from headviz.demo import DATA
 from headviz.errors import ModelError
 from headviz.extras.distillation.command import add_arguments, read_plan
 from headviz.extras.distillation.pieces import teacher_updates
 from support.tiny import tiny_folder
-from tools.demo.recipe import Recipe
 
 
 @pytest.mark.parametrize(
@@ -42,7 +40,3 @@ def test_the_command_takes_it_unless_another_number_is_given(tmp_path: Path) -> 
     assert steps("demo-translation", "--steps", "40") == (40, 50)
     assert steps("demo-translation", "--every", "20") == (1000, 20)
     assert steps(tiny_folder(tmp_path / "model")) == (300, 50)
-
-
-def test_the_demos_folder_holds_the_steps_of_its_recipe() -> None:
-    assert teacher_updates("demo") == Recipe(**json.loads((DATA / "recipe.json").read_text())).finetuning

@@ -116,15 +116,3 @@ def test_sizes_double_and_share_what_may_be_missed(n: int) -> None:
     assert all(s <= mask_evaluator.MOST * n for s in sizes)
     assert 2 * max(sizes, default=mask_evaluator.FIRST / 2) > mask_evaluator.MOST * n
     assert len(sizes) * (1 - mask_evaluator.level(n)) <= mask_evaluator.WATCHING + 1e-12
-
-
-def test_at_the_usual_level_intervals_are_what_they_were() -> None:
-    from headviz.statistics.intervals import accuracy_intervals
-
-    low, high = accuracy_intervals([2], [0], 100)
-    np.testing.assert_allclose([low[0], high[0]], [-0.07038393, 0.02276278], rtol=1e-5)
-
-
-def test_it_can_be_written_as_json(large: None) -> None:
-    step = next(Evaluator(tiny_classifier(), some_data(60)).growing(mask()))
-    assert {"n", "of", "final", "comparison"} <= set(step.to_dict())

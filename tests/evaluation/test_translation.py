@@ -72,18 +72,6 @@ def test_long_translations_of_a_broken_model_warn_of_nothing() -> None:
     assert not [s for s in said if "longer than" in s]
 
 
-def test_a_translator_is_one_line_in_a_notebook(clf: headviz.Classifier) -> None:
-    assert repr(clf) == "<Translator 'tiny-marian': Marian, 8×4 heads, cpu>"
-
-
-def test_as_json(clf: headviz.Classifier) -> None:
-    shown = headviz.evaluate(clf, data_of(), MASK, beams=2).to_dict()
-    assert shown["beams"] == 2
-    assert set(shown["metrics"]) == set(shown["signatures"]) == {"bleu", "chrf", TOKENISED}
-    assert shown["n"] == 4
-    assert shown["mask"] == MASK.hex
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("beams", all_in_ci([1, 2], [2]))
 def test_neither_batches_nor_the_order_matter(clf: headviz.Classifier, beams: int) -> None:
@@ -192,11 +180,6 @@ def test_a_translator_does_not_classify(clf: headviz.Classifier) -> None:
 def test_the_evaluator_of_classifiers_takes_no_sentences() -> None:
     with pytest.raises(TaskError, match=r"encoder-decoder model .*such as demo-translation"):
         headviz.Evaluator(tiny_classifier(), data_of())
-
-
-def test_the_evaluator_of_classifiers_says_where_to_go(clf: headviz.Classifier) -> None:
-    with pytest.raises(TaskError, match=r"no classes.*evaluator_of"):
-        headviz.Evaluator(clf, data_of())
 
 
 def test_nothing_to_translate(clf: headviz.Classifier) -> None:

@@ -58,14 +58,3 @@ def test_a_press_says_what_the_hub_lacks(snapshot: Path, monkeypatch: pytest.Mon
         caught.value.fetch()
     again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301
     assert (type(again), str(again), again.parameters) == (NotDownloaded, str(caught.value), {"name": "someone/x"})
-
-
-@pytest.mark.parametrize("name", ["a--b", "x.git", "abc-", "a" * 97])
-def test_a_name_that_the_hub_cannot_have_is_no_fault(name: str, snapshot: Path) -> None:
-    with pytest.raises(ModelError, match="not a hub id"):
-        locate(name)
-
-
-def test_a_slip_still_names_the_built_in_model(snapshot: Path) -> None:
-    with pytest.raises(NotDownloaded, match="Did you mean the built-in 'demo'"):
-        locate("demoo")

@@ -110,10 +110,6 @@ def test_what_a_sheet_names_is_there(family: str) -> None:
             assert set(layers.inner) & set(inside)
 
 
-def test_titles_are_told_apart() -> None:
-    assert len({family.title for family in FAMILIES.values()}) == len(FAMILIES)
-
-
 # masks --------------------------------------------------------------------------------------------
 
 
@@ -230,19 +226,6 @@ def test_the_captum_rule_is_captum_in_every_layer(family: str) -> None:
             )
 
 
-@pytest.mark.parametrize("steps", [1, 20])
-def test_the_captum_rule_at_other_steps(steps: int) -> None:
-    clf = worn_classifier("bert")
-    encodings = clf.encode(TEXTS, PAIRS)
-    walk = Walk(clf, encodings, [2] * len(TEXTS), None)
-    found = sweep(clf, encodings, [2] * len(TEXTS), PathOptions(steps, "captum"))
-    for row, maps in enumerate(captum_maps(clf, "bert", walk, 2, steps)):
-        for i, e in enumerate(encodings):
-            np.testing.assert_allclose(
-                found[i].attribution[row], maps[i, :, : len(e), : len(e)], rtol=1e-4, atol=2e-6 * np.abs(maps).max()
-            )
-
-
 # pruning, saving ----------------------------------------------------------------------------------
 
 
@@ -298,11 +281,6 @@ def test_a_decoder_is_not_taken_apart() -> None:
 
 
 # what other parts of headviz read of a sheet ------------------------------------------------------
-
-
-def test_maps_with_other_tokens_at_their_sides_are_refused() -> None:
-    with pytest.raises(ModelError, match="Maps of BART cannot be drawn: its decoder reads the text one place later"):
-        headviz.conductance(worn_classifier("bart"), TEXTS[0], PAIRS[0], steps=2)
 
 
 def test_the_magnitude_of_a_head_counts_the_values_of_its_group() -> None:

@@ -87,14 +87,6 @@ def test_all_heads_but_one_in_the_first_and_one_in_the_last_layer(family: str) -
     same_logits(small, clf, ALL_BUT_ONE)
 
 
-@pytest.mark.parametrize("family", classifiers(PRUNABLE))
-def test_save_and_load_after_pruning(family: str, tmp_path: Path) -> None:
-    clf = tiny_classifier(family)
-    again = headviz.load(headviz.prune(clf, ALL_BUT_ONE).save(tmp_path / "m"), device="cpu")
-    assert again.heads_per_layer == [1, 4, 1]
-    same_logits(again, clf, ALL_BUT_ONE)
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_half_precision_checkpoint_turned_into_float32_loses_nothing(dtype: torch.dtype, tmp_path: Path) -> None:
     """Its configuration still says half precision, in which the weights were read back."""
@@ -119,16 +111,6 @@ def test_saving_leaves_the_model_alone_for_other_threads(tmp_path: Path, monkeyp
     clf.save(tmp_path / "m")
     assert [one is config for one in met] == [True]
     assert headviz.load(tmp_path / "m", device="cpu").digest == clf.digest
-
-
-@pytest.mark.parametrize("family", classifiers(PRUNABLE))
-def test_pruning_a_model_built_from_a_configuration(family: str) -> None:
-    """transformers 4 took the heads to prune from the config; here a fresh model is pruned by a mask."""
-    model = tiny_model(family, seed=7)
-    clf = headviz.wrap(model, tiny_tokenizer(int(model.config.pad_token_id)))
-    small = headviz.prune(clf, ALL_BUT_ONE)
-    assert small.heads_per_layer == [1, 4, 1]
-    same_logits(small, clf, ALL_BUT_ONE)
 
 
 @pytest.mark.parametrize("family", classifiers(PRUNABLE))
@@ -194,11 +176,6 @@ def test_masked_export_of_a_pruned_model_has_all_shapes_again(tmp_path: Path) ->
     batch = batch_of(clf)
     with torch.inference_mode():
         torch.testing.assert_close(plain(**batch).logits, clf.logits(batch, first | more), atol=1e-5, rtol=0)
-
-
-def test_families_that_can_only_be_masked_say_why() -> None:
-    with pytest.raises(ModelError, match="masked, but not really removed"):
-        headviz.prune(tiny_classifier("albert"), MASKS["uneven"])
 
 
 def test_shared_layers_refuse_a_masked_export(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 import copy
 import json
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,11 +13,8 @@ import headviz
 from headviz import HeadMask
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
 from support.marks import all_in_ci, translators
-from support.tiny import tiny_model, tiny_tokenizer
 from support.tiny_translation import (
-    DECODER_LAYERS,
     HEADS,
-    LAYERS,
     ROWS,
     SOURCES,
     TARGETS,
@@ -272,21 +267,6 @@ def test_generation_settings() -> None:
     assert not any("<pad>" in t or "</s>" in t for t in texts)
 
 
-def test_generation_settings_of_its_own_are_known(tmp_path: Path) -> None:
-    """The cache of what reads translations holds them. The digest does not: runs begun earlier go on."""
-    model = tiny_seq2seq()
-    model.generation_config.num_beams = 4  # which every call sets
-    usual = tiny_translator()
-    assert usual.generation == headviz.wrap(model, sentence_tokenizer()).generation == '{"max_length": 14}'
-    model.generation_config.repetition_penalty = 5.0
-    model.generation_config.return_dict_in_generate = True
-    clf = headviz.wrap(model, sentence_tokenizer())
-    assert clf.generation == '{"max_length": 14, "repetition_penalty": 5.0}'
-    assert clf.digest == usual.digest
-    clf.save(tmp_path / "whole")
-    assert headviz.load(tmp_path / "whole", device="cpu").generation == clf.generation
-
-
 def test_teacher_forcing_needs_references() -> None:
     clf = tiny_translator()
     with pytest.raises(TaskError, match="need the references"):
@@ -396,37 +376,6 @@ def test_masked_export_loads_in_plain_transformers(family: str, tmp_path: Path) 
 
 
 @each_family
-def test_plain_folder(family: str, tmp_path: Path) -> None:
-    folder = tiny_translator_folder(tmp_path / "m", family)
-    clf, wrapped = headviz.load(folder, device="cpu"), tiny_translator(family)
-    assert clf.digest == wrapped.digest
-    batch = batch_of(clf)
-    assert torch.equal(clf.logits(batch, MASK), wrapped.logits(batch, MASK))
-    again = headviz.load(clf.save(tmp_path / "again"), device="cpu")
-    assert again.digest == clf.digest
-
-
-@pytest.mark.slow
-def test_reload_in_a_fresh_process(tmp_path: Path) -> None:
-    clf = tiny_translator("t5")
-    headviz.prune(clf, MASK).save(tmp_path / "small")
-    code = (
-        "import sys, json, headviz\n"
-        "clf = headviz.load(sys.argv[1], device='cpu')\n"
-        "ids = clf.generate(clf.collate(clf.encode(json.loads(sys.argv[2]))), max_new_tokens=8)\n"
-        "print(json.dumps(ids.tolist()))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "small"), json.dumps(SOURCES)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    expected = clf.generate(clf.collate(clf.encode(SOURCES)), MASK, max_new_tokens=8)
-    assert json.loads(run.stdout) == expected.tolist()
-
-
-@each_family
 @pytest.mark.parametrize("which", MASKS)
 def test_cost_under_a_mask_is_the_cost_of_the_pruned_model(family: str, which: str) -> None:
     clf, mask = tiny_translator(family), MASKS[which]
@@ -501,16 +450,6 @@ def test_other_heads_are_refused(tmp_path: Path) -> None:
         headviz.load(folder)
 
 
-def test_a_classifier_has_one_stack() -> None:
-    clf = headviz.wrap(tiny_model(), tiny_tokenizer())
-    assert clf.stacks == {"encoder": range(3)}
-    assert clf.row_name(2) == "L2"
-
-
-def test_the_sizes_of_these_tests() -> None:
-    assert (LAYERS, DECODER_LAYERS, ROWS) == (2, 3, 8)
-
-
 def test_language_codes() -> None:
     """mBART's codes stand behind each sentence, and the translation begins with the target's."""
     from transformers import MBartTokenizer
@@ -532,18 +471,3 @@ def test_language_codes() -> None:
         clf.reading(languages=("xx", "fr_XX"))
     with pytest.raises(OptionError, match="two language codes"):
         clf.reading(languages=("fr_XX",))
-
-
-def test_a_translator_has_nothing_of_a_classifier() -> None:
-    translator = headviz.load("demo-translation")
-    assert not isinstance(translator, headviz.Classifier)
-    assert not any(hasattr(translator, name) for name in ("labels", "num_labels"))
-    assert (translator.classes, translator.answers) == (None, "none (translates)")
-
-
-def test_under_a_mask_removed_heads_stay_off() -> None:
-    translator = headviz.load("demo-translation")
-    full = translator.present
-    small = headviz.prune(translator, full.without([(0, 1)]))
-    assert small.under(None).off == ((0, 1),)
-    assert small.under(full.without([(2, 3)])).off == ((0, 1), (2, 3))

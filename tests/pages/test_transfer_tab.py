@@ -6,7 +6,6 @@ import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from headviz.runs.reading import show as look
 from headviz.storage.paths import home as place
 from support import studio
 from support.plain import evaluate
-from support.recorded_runs import Runs, button, press, pruning, put_sweep, said, tab
+from support.recorded_runs import Runs, press, pruning, put_sweep, said, tab
 
 pytestmark = pytest.mark.slow
 Open = Callable[..., Any]
@@ -130,27 +129,6 @@ def test_what_a_file_of_cells_may_be(open_page: Open, two: tuple[str, str], home
     assert "headviz transfer transfer.json" in "\n".join(c.value for c in app.code)
 
 
-def test_runs_that_make_no_transfer_say_why(
-    open_page: Open, two: tuple[str, str], runs: Runs, studio_folder: Path, places: Any
-) -> None:
-    app = tab(open_page("runs", run=two[0]), "Transfer")
-    assert "Choose a second run" in said(app)
-    assert button(app, "transfer_run") is None
-    odd = runs.put("done", "prune", pruning(studio_folder, **places[1], step=0.4, until=0.4))
-    flat = studio.make_model(studio_folder / "flat", layers=6, heads=24)
-    turned = runs.put("done", "prune", pruning(studio_folder, model=str(flat)))
-    running = runs.put("running", "prune", pruning(studio_folder), 4)
-    small = studio.make_model(studio_folder / "small", layers=3, heads=4)
-    few = runs.put("done", "prune", pruning(studio_folder, model=str(small)))
-    app = tab(open_page("runs", run=two[0]), "Transfer")
-    offered = next(m for m in app.multiselect if m.key == "transfer_runs").options
-    assert len(offered) == 4  # neither the one that runs nor the one of another number of heads
-    assert "no share of heads off in common" in said(choose(app, "transfer_runs", [two[0], odd]))
-    assert "grids of 6×24 and 12×12" in said(choose(app, "transfer_runs", [two[0], turned]))
-    assert "begins with a finished run" in said(tab(open_page("runs", run=running), "Transfer"))
-    assert few not in str(app.session_state["transfer_runs"])
-
-
 def test_a_model_that_has_changed_and_a_folder_that_is_not_allowed_are_refused(
     open_page: Open, two: tuple[str, str], studio_folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,41 +163,6 @@ def test_a_measurement_that_was_stopped_goes_on_with_its_cells(two: tuple[str, s
 
 
 # ---- names and places, without models
-
-
-def view(run: str, **spec: Any) -> Any:
-    record = SimpleNamespace(
-        id=run, kind="prune", spec={"model": "m", "task": "mrpc", "algorithm": "isp", "score": "taylor", **spec}
-    )
-    steps = tuple(
-        {"seed": seed, "sparsity": share, "mask": mask}
-        for seed in (0, 1)
-        for share, mask in ((0.25, f"{seed}7"), (0.5, f"{seed}3"))
-    )
-    return SimpleNamespace(record=record, state="done", steps=steps, children=())
-
-
-def test_masks_and_targets_have_names_and_equal_targets_are_one() -> None:
-    mrpc, rte = view("a1"), view("b2", task="rte", model="n", base="n0", device="auto", dev_limit=9)
-    planned = transfer.plan_of([mrpc, rte], 0.5)
-    assert planned.spec.masks == {"mrpc": "03", "rte": "03"}
-    assert planned.spec.targets == {
-        "mrpc": {"model": "m", "task": "mrpc"},
-        "rte": {"model": "n", "task": "rte", "dev_limit": 9},
-    }
-    assert transfer.plan_of([mrpc, rte], 0.5, retrain=True, seeds=(0, 1)).spec.targets["rte"]["base"] == "n0"
-    again, twice = view("c3", score="random"), view("d4", score="random")
-    planned = transfer.plan_of([mrpc, again, twice, rte], 0.25)
-    assert list(planned.spec.targets) == ["mrpc", "rte"]
-    assert planned.own == {
-        "mrpc: isp by taylor": "mrpc",
-        "mrpc: isp by random, c3": "mrpc",
-        "mrpc: isp by random, d4": "mrpc",
-        "rte: isp by taylor": "rte",
-    }
-    named = transfer.plan_of([mrpc, view("e5", model="x/other"), view("f6", model="y/other")], 0.25)
-    assert list(named.spec.targets) == ["mrpc, m", "mrpc, other 1", "mrpc, other 2"]
-    assert transfer.shares_of([mrpc, rte]) == [0.25, 0.5]
 
 
 def test_a_sweep_offers_one_run_of_each_model(open_page: Open, runs: Runs, studio_folder: Path) -> None:

@@ -5,13 +5,13 @@ import pytest
 import headviz
 from headviz.errors import ModelError, OptionError, TaskError
 from headviz.heads import HeadMask
-from headviz.pruning import FinetuneOptions, PruningPlan, State, open_context, run_plan, start
+from headviz.pruning import FinetuneOptions, State, run_plan, start
 from headviz.pruning.context import base_of
 from headviz.pruning.finetuning import examples_of, recipe_of
 from headviz.pruning.trainer import Diverged
 from headviz.tasks import Dataset, get_task
 from support.plain import evaluate
-from support.pruning_plans import by_hash, context, make_data, plan, without_times
+from support.pruning_plans import by_hash, context, make_data, plan
 from support.tiny import tiny_classifier, tiny_folder
 
 
@@ -23,17 +23,6 @@ def refused(c, p, error, says):
 
 def test_a_target_that_keep_per_layer_forbids(tmp_path):
     refused(context(tmp_path), plan(keep_per_layer=2, until=0.9), OptionError, "keeping 2 per layer allows 6")
-
-
-def test_a_step_a_little_below_the_target_is_noted_before_the_run(tmp_path):
-    """5 of 12 heads are not yet 0.42: the run goes on, and says so."""
-    says = (
-        "5 of 12 heads are 41.67%, a little below the target of 0.42, so one more step follows, to 10 heads (83%). "
-        "To end at 5 heads, choose last_step 'target'.",
-    )
-    assert start(context(tmp_path), plan(step=0.4, until=0.42, last_step="full")).notes == says
-    for options in ({}, {"until": 0.416, "last_step": "full"}, {"sparsities": (0.42, 0.8), "last_step": "full"}):
-        assert start(context(tmp_path), plan(**{"step": 0.4, "until": 0.42, **options})).notes == ()
 
 
 def test_heads_chosen_on_the_examples_that_they_are_judged_on_are_noted(tmp_path):
@@ -53,15 +42,6 @@ def test_a_base_of_another_shape(tmp_path):
     refused(context(tmp_path, load_base=load_base), plan("igspp"), ModelError, says)
     # an algorithm that does not retrain never looks at it
     start(context(tmp_path, load_base=load_base), plan("iterative"))
-
-
-def test_a_base_with_another_vocabulary(tmp_path):
-    other = tiny_folder(tmp_path / "other", family="electra")
-
-    def load_base(seed):
-        return headviz.load(other, fresh_labels=("a", "b", "c"), seed=seed, device="cpu")
-
-    refused(context(tmp_path, load_base=load_base), plan("igspp"), ModelError, "model type electra instead of bert")
 
 
 def test_a_task_with_another_number_of_labels(tmp_path):
@@ -89,20 +69,6 @@ def test_too_few_examples_of_a_class(tmp_path):
     assert state.notes == (
         "The scoring sample of seed 0 is not balanced: neutral has 1 of 8. Ask for fewer samples (3 can be balanced).",
     )
-
-
-def test_a_sample_of_the_size_nobody_asked_for_is_described_and_not_warned_of(tmp_path):
-    data = make_data(48)
-    few = data.subset([i for i, y in enumerate(data.gold) if y != 1] + [int((data.gold == 1).argmax())])
-    usual = plan(samples=PruningPlan.samples, seeds=(0, 1))
-    state = start(context(tmp_path, train=few), usual)
-    counts = few.class_counts()
-    said = ", ".join(f"{k} {n}" for k, n in counts.items())
-    assert state.notes == (f"Scores are measured on {len(few)} examples: {said}; equal shares would take 3 of them.",)
-    weights = plan(score="magnitude", samples=PruningPlan.samples)
-    without = context(tmp_path / "weights", train=few, score=None)
-    assert start(without, weights).notes == ()  # they are measured on none
-    assert usual.digest == plan(seeds=(0, 1), samples=2000).digest  # the plan says what it said
 
 
 def test_a_diverging_training_leaves_what_was_computed(tmp_path):
@@ -157,11 +123,6 @@ def test_a_family_whose_layers_must_keep_a_head(tmp_path):
         start(c, plan(name, until=0.25, **options))  # fewer than a layer has
 
 
-def test_data_without_labels(tmp_path):
-    bare = Dataset(get_task("demo"), "dev", *_pairs(make_data(6)))
-    refused(context(tmp_path, dev=bare), plan(), TaskError, "carries no labels")
-
-
 def test_a_missing_base_is_named_with_the_algorithms_that_need_one():
     p = plan("igspp", base=None, model="some/model")
     with pytest.raises(OptionError, match=r"--base.*igspf, igspp, isp, one-shot-isp"):
@@ -180,36 +141,6 @@ def test_scores_of_another_shape_are_a_fault(tmp_path):
     with pytest.raises(ModelError, match=r"gave a table of \(2, 4\)"):
         for _ in run_plan(plan(), context(tmp_path, score=wrong)):
             pass
-
-
-@pytest.mark.slow
-def test_everything_is_opened_from_names(tmp_path):
-    """A whole run from folders and files alone, with a score of the table."""
-    data = make_data(48)
-    for split in ("train", "dev"):
-        rows = [f"{x.text}\t{x.pair}\t{x.label}" for x in data]
-        (tmp_path / f"{split}.tsv").write_text("\n".join(["one\ttwo\tlabel", *rows]) + "\n")
-    labels = ("contradiction", "entailment", "neutral")
-    p = plan(
-        "igspp",
-        model=str(tiny_folder(tmp_path / "star", labels=labels)),
-        base=str(tiny_folder(tmp_path / "zero", labels=labels, seed=1)),
-        task="custom",
-        data=str(tmp_path),
-        text_columns=("one", "two"),
-        label_column="label",
-        score="taylor",
-        step=0.5,
-        until=0.5,
-        dev_limit=20,
-    )
-    c = open_context(p, tmp_path / "run")
-    *_, state = run_plan(p, c)
-    assert len(c.dev) == 20
-    assert [r.heads_off for r in state.steps] == [6]
-    again = open_context(p, tmp_path / "run")
-    *_, same = run_plan(p, again, start(again, p))
-    assert without_times(same) == without_times(state)
 
 
 def test_a_models_own_recipe_is_its_default(tmp_path):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import headviz
 from headviz.demo import DATA
 from headviz.pruning import PruningPlan, open_context, run_plan
 from headviz.statistics.significance import wilson
@@ -45,19 +44,3 @@ def test_taylor_beats_random_without_retraining(tmp_path):
         # a mean over draws of masks, each known to within its examples
         means = [draw.binomial(n, draw.choice(values, 8)).mean() / n for _ in range(4000)]
         assert low > np.quantile(means, 0.975), (record.sparsity, record.metrics, values)
-
-
-def test_the_demo_brings_its_own_recipe_and_base():
-    from headviz.pruning.context import base_of
-    from headviz.pruning.finetuning import examples_of, recipe_of
-
-    plan = PruningPlan(model="demo", task="demo", algorithm="igspp")
-    assert base_of(plan) == "demo-pretrained"
-    recipe = recipe_of("demo-pretrained")
-    assert recipe is not None
-    assert recipe.schedule == "plateau"
-    assert examples_of("demo-pretrained") % recipe.batch == 0
-    data = headviz.load_task("demo", split="train", limit=5000)
-    assert len(data) == 5000
-    dev = headviz.load_task("demo")
-    assert not set(zip(data.texts, data.pairs, strict=True)) & set(zip(dev.texts, dev.pairs, strict=True))

@@ -13,7 +13,7 @@ from headviz.errors import Cancelled, OptionError, TaskError
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetuning import fine_tune
-from headviz.pruning.trainer import Diverged, Order, updates_of
+from headviz.pruning.trainer import Diverged, Order
 from headviz.pruning.training_folder import FINGERPRINT, remove_training
 from headviz.tasks import Dataset, get_task
 from support.marks import all_in_ci
@@ -34,15 +34,6 @@ def clf():
 def pruned(clf):
     # one layer without any head, one with all
     return headviz.prune(clf, HeadMask.full(3, 4).without([(0, 1), *((1, h) for h in range(4))]))
-
-
-@pytest.mark.slow
-def test_it_learns(clf):
-    options = FinetuneOptions(epochs=20, batch=8, learning_rate=3e-3, evaluate_epochs=True)
-    trained = fine_tune(clf, make_data(96), options, dev=DEV)
-    assert evaluate(trained.classifier, make_data(96)).metrics["accuracy"] > 0.8
-    losses = [p.loss for p in trained.curve if p.loss is not None]
-    assert np.mean(losses[-5:]) < 0.5 * np.mean(losses[:5])
 
 
 def test_a_pruned_model_stays_pruned_and_its_layers_train(pruned):
@@ -292,15 +283,6 @@ def test_what_cannot_be_trained(clf):
         fine_tune(tiny_classifier(labels=("entailment", "neutral")), TRAIN, O)
 
 
-@pytest.mark.slow
-def test_labels_are_matched_by_name_not_by_place():
-    turned = tiny_classifier(labels=("contradiction", "entailment", "neutral"))
-    options = FinetuneOptions(epochs=12, batch=8, learning_rate=3e-3)
-    data = make_data(96)
-    # by place, classes would be confused in a ring, and the accuracy would lie below chance
-    assert evaluate(fine_tune(turned, data, options).classifier, data).metrics["accuracy"] > 0.55
-
-
 def test_the_order_of_an_epoch():
     lengths = [int(n) for n in np.random.default_rng(0).integers(3, 60, 1003)]
     order = Order(lengths, 8, seed=1, group=True)
@@ -338,32 +320,6 @@ def test_every_epoch_has_its_own_order_and_the_curve_the_loss_of_each_update():
         expected += [np.mean(small[:2]), np.mean(small[2:4]), small[4]]
     found = [p.loss for p in fine_tune(still, TRAIN, options, 3).curve]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_updates_are_counted_before_training(clf):
-    for options in (O, dataclasses.replace(O, batch=7), dataclasses.replace(O, batch=5, accumulation=3)):
-        assert fine_tune(clf, TRAIN, options).updates == updates_of(options, 48)
-
-
-def test_progress_counts_updates(clf):
-    told = []
-    fine_tune(clf, TRAIN, O, progress=lambda done, total: told.append((done, total)))
-    assert told == [(i, 12) for i in range(1, 13)]
-
-
-@pytest.mark.slow
-def test_the_curve_is_told_while_it_grows(clf, monkeypatch):
-    monkeypatch.setattr("headviz.pruning.trainer.TELL", 0.0)
-    options, told = dataclasses.replace(O, evaluate_epochs=True), []
-    trained = fine_tune(clf, TRAIN, options, dev=DEV, curve=told.append)
-    assert [len(points) for points in told[:3]] == [1, 2, 3]
-    assert told[-1] == trained.curve
-    # the first epoch's measuring, before the second has ended
-    assert any(p.metrics for p in told[len(told) // 2])
-    monkeypatch.setattr("headviz.pruning.trainer.TELL", 1e9)
-    fine_tune(clf, TRAIN, options, dev=DEV, curve=(seldom := []).append)
-    assert len(seldom) == 1
 
 
 @pytest.mark.slow

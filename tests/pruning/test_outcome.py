@@ -9,7 +9,7 @@ import pytest
 import headviz
 from headviz.errors import RunError
 from headviz.pruning import run_plan
-from headviz.pruning.outcome import by_sparsity, model_of, seconds, summary, write_outcome
+from headviz.pruning.outcome import model_of, seconds, write_outcome
 from support.plain import evaluate
 from support.pruning_plans import context, plan
 
@@ -42,21 +42,6 @@ def test_the_saved_models_give_the_recorded_logits(name, options, tmp_path):
         assert rows[0]["model"] == "full θ0, retrained alike"
     assert [float(r["sparsity"]) for r in rows] == [r.sparsity for r in state.records]
     assert rows[1]["mask"] == "0x" + state.steps[0].mask
-
-
-@pytest.mark.slow
-def test_the_report_says_what_happened(tmp_path):
-    c, p = context(tmp_path), plan("one-shot-isp", seeds=(0, 1), step=0.4, until=0.4)
-    *_, state = run_plan(p, c)
-    report = summary(state)
-    json.dumps(report, allow_nan=False)
-    assert len(report["steps"]) == len(report["full"]) == 2
-    assert [t["seeds"] for t in report["tickets"]] == [2]
-    values = [r.metrics["accuracy"] for r in state.steps]
-    entry = by_sparsity(state)[1]["metrics"]["accuracy"]
-    assert entry["mean"] == pytest.approx(np.mean(values))
-    assert entry["sd"] == pytest.approx(np.std(values, ddof=1))
-    assert (entry["low"], entry["high"]) == (min(values), max(values))
 
 
 def test_shares_of_time_add_up_and_count_nothing_twice(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from headviz.errors import Cancelled, RunError
 from headviz.pruning import ALGORITHMS, FinetuneOptions, State, run_plan, start
-from support.marks import all_in_ci
+from support.marks import algorithms, all_in_ci
 from support.pruning_plans import by_hash, context, do, plan, ready, without_times, write
 
 SHORT = {"step": 0.4, "until": 0.7, "seeds": (0,)}
@@ -20,7 +20,7 @@ def whole(folder, p):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", all_in_ci(ALGORITHMS, ["iterative", "mask-search"]))
+@pytest.mark.parametrize("name", algorithms(["iterative", "isp", "mask-search", "gates-exact"], ALGORITHMS))
 def test_resumed_after_every_step(name, tmp_path):
     p = plan(name, **SHORT)
     expected = whole(tmp_path / "whole", p)

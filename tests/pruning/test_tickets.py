@@ -12,17 +12,8 @@ import headviz
 from headviz.attribution.rules import PathOptions
 from headviz.errors import ModelError, OptionError
 from headviz.extras.tickets.section import table as report_tickets
-from headviz.extras.tickets.thesis_tables import at_sparsity, table_62, table_63, table_64
-from headviz.extras.tickets.winning import (
-    PUBLISHED_TASKS,
-    highest,
-    highest_within,
-    published_cells,
-    ticket,
-    ticket_rows,
-    tickets,
-    wins,
-)
+from headviz.extras.tickets.thesis_tables import table_62, table_64
+from headviz.extras.tickets.winning import PUBLISHED_TASKS, highest, highest_within, ticket, ticket_rows, tickets, wins
 from headviz.heads import HeadMask
 from headviz.pruning import run_plan
 from headviz.pruning.masked_lm import masked_gates, masked_lm_scores, masked_places
@@ -62,15 +53,6 @@ def test_the_criterion_on_the_thesis_table():
     assert losing == [("IGSPP", "sst2"), ("one-shot ISP", "qnli")]
 
 
-def test_published_cells():
-    assert published_cells("mrpc", "igspp") == (0.1, "84.3±1.1", "84.2±1.2")
-    share, cell, full = published_cells("sst2", "one-shot-isp")
-    assert math.isnan(share)
-    assert (cell, full) == ("", "93.0±0.3")
-    assert published_cells("mrpc", "isp")[1:] == ("", "")
-    assert published_cells("demo", "igspp")[1:] == ("", "")
-
-
 @pytest.fixture(scope="module")
 def retrained(tmp_path_factory):
     c = context(tmp_path_factory.mktemp("retrained"))
@@ -102,55 +84,6 @@ def test_runs_without_a_full_model_have_no_tickets(tmp_path):
         tickets(state)
 
 
-def test_layouts(retrained, tmp_path):
-    *_, masked = run_plan(plan("one-importance", seeds=(0, 1)), context(tmp_path))
-    t62, t63, t64 = table_62([retrained]), table_63([retrained, masked]), table_64([retrained, masked])
-    assert [len(t.rows) for t in (t62, t63, t64)] == [1, 1, 1]
-    assert t63.rows[0][1:3] == ("one-importance", "random")
-    assert t64.rows[0][1] == "one-shot-isp"
-    assert all(len(t.header) == len(t.rows[0]) for t in (t62, t63, t64))
-    assert t62.rows[0][1:3] == ("one-shot-isp", "random")  # runs by different scores are told apart
-    share, values = at_sparsity(masked, 0.7)
-    assert share == 0.75
-    assert values == [masked.record(s, 3).metrics["accuracy"] for s in (0, 1)]
-    assert at_sparsity(masked, 0.8) is None
-
-
-def test_a_ticket_that_answers_one_class_is_said_to(retrained):
-    """WNLI: every algorithm's network said "not_entailment" to all, and passed as a winning ticket."""
-    import dataclasses
-
-    def flat(record):
-        same = record.step > 0 and record.seed < 2
-        answered = {"not_entailment": 71 if same else 40, "entailment": 0 if same else 31}
-        return dataclasses.replace(record, predicted=answered, constant={"accuracy": 0.563})
-
-    state = dataclasses.replace(retrained, records=tuple(flat(r) for r in retrained.records))
-    said = "All 71 answers are “not_entailment” in 2 of 3 seeds."
-    assert [t.remark for t in tickets(state)] == [said] * 2
-    for found in (table_62([state]), table_64([state])):
-        assert found.rows[0][found.header.index("answers")] == said
-    header, rows = report_tickets([t.to_dict() for t in tickets(state)], "accuracy")
-    assert header[-1] == "answers"
-    assert [row[-1] for row in rows] == [said] * 2
-    assert "answers" not in report_tickets([{**t.to_dict(), "remark": ""} for t in tickets(state)], "accuracy")[0]
-    full = dataclasses.replace(state.record(0, 0), predicted={"entailment": 71})
-    both = dataclasses.replace(state, records=(full, *(r for r in state.records if (r.seed, r.step) != (0, 0))))
-    assert tickets(both)[0].remark == f"{said} Full model: all 71 answers are “entailment” in 1 of 3 seeds."
-
-
-def test_published_figures_stand_in_their_own_column(retrained):
-    import dataclasses
-
-    as_mrpc = dataclasses.replace(retrained, plan={**retrained.plan, "task": "mrpc", "algorithm": "igspp"})
-    assert table_62([as_mrpc]).rows[0][-3:] == ("10.0 %", "84.3±1.1", "84.2±1.2")
-    assert table_64([as_mrpc]).rows[0][-1] == "0.701"
-    taylor = {**retrained.plan, "task": "mrpc", "algorithm": "iterative", "score": "taylor"}
-    assert table_63([dataclasses.replace(retrained, plan=taylor)]).rows[0][-1] == "0.639"
-    for score in ("thesis-2024", "thesis-2024-code"):
-        assert table_63([dataclasses.replace(retrained, plan={**taylor, "score": score})]).rows[0][-1] == "0.317"
-
-
 def test_tables_are_in_the_metrics_own_points(retrained):
     """BLEU comes in points already, and is not multiplied."""
     import dataclasses
@@ -165,32 +98,6 @@ def test_tables_are_in_the_metrics_own_points(retrained):
     assert table_62([same]).rows == table_62([retrained]).rows
     values = [100 * retrained.record(s, 2).metrics["accuracy"] for s in (0, 1, 2)]
     assert table_64([same]).rows[0][5] == f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}"
-
-
-def test_each_table_is_in_the_unit_of_the_published_one(retrained):
-    """Percent in 6.2, shares of 1 in 6.3 and 6.4: neighbouring columns are to be compared."""
-    own = [retrained.record(s, 2).metrics["accuracy"] for s in (0, 1, 2)]
-    mean, sd = np.mean(own), np.std(own, ddof=1)
-    assert table_64([retrained]).rows[0][5] == f"{mean:.3f} ± {sd:.3f}"
-    full = [retrained.record(s, 0).metrics["accuracy"] for s in (0, 1, 2)]
-    assert table_64([retrained]).rows[0][6] == f"{np.mean(full):.3f} ± {np.std(full, ddof=1):.3f}"
-    assert "as shares of 1" in table_64([retrained]).title
-    assert "in per cent" in table_62([retrained]).title
-    assert table_62([retrained]).rows[0][7] == f"{100 * np.mean(full):.1f} ± {100 * np.std(full, ddof=1):.1f}"
-
-
-def test_retrained_networks_stand_beside_theta_star_only_where_no_full_one_was_trained(retrained):
-    import dataclasses
-
-    alone = dataclasses.replace(retrained, plan={**retrained.plan, "retrain_full": False})
-    assert table_64([alone]).rows[0][6] == f"{retrained.reference.metrics['accuracy']:.3f}"
-
-
-@pytest.mark.slow
-def test_other_initialisations_are_called_matching(tmp_path):
-    p = plan("one-shot-isp", step=0.5, until=0.5, seeds=(0, 1), initialisation="random")
-    *_, state = run_plan(p, context(tmp_path))
-    assert ticket_rows([state])[0].kind == "matching"
 
 
 def test_tables_tell_runs_of_other_weights_scores_and_repairs_apart(retrained):

@@ -72,6 +72,7 @@ def test_heads_without_any_information_tie_in_the_search_by_fisher(tmp_path: Pat
     gone = {search(np.zeros((4, 3, 4)), 6, seed=seed).hex for seed in range(9)}
     assert len(gone) == 9
     assert best_subset(np.zeros((4, 4)), (1, 3), range(4)) == (1, 3)
+    assert best_subset(np.eye(80), tuple(range(1, 80, 3)), range(80)) == tuple(range(1, 80, 3))
     assert best_subset(np.diag([4.0, 3.0, 2.0, 1.0]), (0, 1), range(4)) == (2, 3)
 
 

@@ -69,12 +69,6 @@ def test_a_plan_about_one_stack_removes_heads_of_no_other(tmp_path, algorithm, s
         assert state.sizes == tuple(round(k * 0.25 * len(rows) * HEADS) for k in (1, 2))
 
 
-def test_every_head_of_a_stack_may_go(tmp_path):
-    state = done(context(tmp_path), plan(stack="cross", step=1.0, until=1.0))
-    assert {h.layer for h in mask_of(state.steps[-1].mask).off} == set(STACKS["cross"])
-    assert state.steps[-1].heads_off == 12
-
-
 def test_iterative_scores_under_the_mask_so_far(tmp_path):
     c, p = context(tmp_path), plan("iterative")
     state = done(c, p)
@@ -145,20 +139,6 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path):
     assert fine_tune(clf, train, options, 1, folder=tmp_path).classifier.digest == whole.classifier.digest
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "words"),
-    [
-        ({"score": "conductance-spearman"}, OptionError, "a translation model has none"),
-        ({"label_order": ("a", "b")}, OptionError, "no classes"),
-        ({"stack": "decode"}, OptionError, "decoder"),
-        ({"score_source": "masked-lm"}, OptionError, "no such head"),
-    ],
-)
-def test_what_a_translation_model_cannot_do_is_said_before_anything_is_computed(tmp_path, changes, error, words):
-    with pytest.raises(error, match=words):
-        start(context(tmp_path), plan(**changes))
-
-
 def test_a_classifier_has_no_sentences_and_no_stack_of_that_name(tmp_path):
     from support.pruning_plans import make_data
 
@@ -169,13 +149,6 @@ def test_a_classifier_has_no_sentences_and_no_stack_of_that_name(tmp_path):
         start(c, plan(task="demo", stack="cross"))
     with pytest.raises(TaskError, match="translates"):
         start(Context(tmp_path, tiny_translator(), make_data(12), make_data(12, "dev")), plan(task="demo"))
-
-
-def test_dev_metrics_of_epochs_are_for_classifiers():
-    for wrong in ({"evaluate_epochs": True}, {"early_stopping": 1}):
-        options = FinetuneOptions(epochs=1, **wrong)
-        with pytest.raises(OptionError, match="Leave them out"):
-            fine_tune(tiny_translator(), pairs(8, "train"), options, dev=pairs(4, "dev"))
 
 
 def test_translations_survive_as_bytes():

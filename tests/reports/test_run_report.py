@@ -13,8 +13,6 @@ import pytest
 
 from headviz.display.figures.style import FAINT
 from headviz.errors import RunError, UserError
-from headviz.heads import HeadMask
-from headviz.reports.html_page import Page
 from headviz.reports.run_recipe import recipe_of
 from headviz.reports.run_report import run_csv, run_html, run_json, run_table, run_tex, write_run
 from headviz.runs.curves import Curve, curve_of, run_curves
@@ -197,31 +195,6 @@ def test_the_command_gives_the_same_plan_back():
     assert read_plan(args, _spec(args.spec)) == plan
 
 
-def test_the_python_lines_give_the_same_plan_back_and_name_only_what_was_chosen():
-    from headviz.pruning.options import FinetuneOptions
-    from headviz.pruning.plan import PruningPlan
-
-    plan = PruningPlan(
-        model="a model",
-        base="b",
-        task="mrpc",
-        algorithm="igspp",
-        score="taylor",
-        seeds=(1, 2),
-        keep_per_layer=1,
-        score_options=(("abs_level", "batch"),),
-        finetune=FinetuneOptions(epochs=2.5, batch=8),
-    )
-    recipe = recipe_of({"kind": "prune", "spec": {**plan.to_dict(), "digests": {"model": "x"}}})
-    assert recipe is not None
-    lines = recipe[0]
-    made = lines[lines.index("PruningPlan(\n") : lines.index("))\n") + 1]
-    assert eval(made, {"PruningPlan": PruningPlan}) == plan
-    assert "None" not in lines
-    assert "until" not in lines
-    assert max(map(len, lines.splitlines())) < 100
-
-
 def test_a_curve_has_means_over_seeds_and_leaves_out_what_is_not_known(view):
     curve = curve_of(view.to_dict())
     assert curve is not None
@@ -241,13 +214,6 @@ def test_runs_that_share_a_full_model_share_one_line_in_no_runs_colour(view):
     assert [s.line.color for s in shared if s.line.dash == "dash"] == [FAINT]
     apart = run_curves([curve, replace(curve, baseline=0.8)]).layout.shapes
     assert len({s.line.color for s in apart if s.line.dash == "dash"} - {FAINT}) == 2
-
-
-def test_a_mask_grid_shows_each_head():
-    page = Page("x")
-    page.masks([("half", HeadMask.full(2, 4).without([(0, 1), (1, 3)]))])
-    assert page.html().count('class="on"') == 6
-    assert page.html().count('class="off"') == 2
 
 
 def table_of_heads(kind: str) -> dict[str, Any]:
@@ -293,42 +259,8 @@ def test_a_table_of_heads_is_drawn_and_listed(view: RunView, kind: str) -> None:
     assert "alert(1)" in run_tex(view) or kind == "ablation"
 
 
-def test_a_training_is_drawn_as_its_learning_curve(view: RunView) -> None:
-    curve = [{"step": i, "epoch": i / 3, "loss": 1 / i, "metrics": None} for i in range(1, 4)]
-    trained = {**step(0, 0.0, 0.9), "curve": curve}
-    view = replace(view, record=replace(view.record, kind="finetune"), steps=(trained,), baseline=())
-    assert "Learning curve" in run_html(view)
-    assert "against heads pruned" not in run_html(view)
-    unfinished = replace(view, steps=())
-    assert "Learning curve" not in run_html(unfinished)
-
-
-def test_models_side_by_side_are_named(view: RunView) -> None:
-    """A distillation's teacher and students stood in rows that nothing told apart."""
-    taught = [{**step(i, 0.5, 0.9), "name": name, "parameters": 7} for i, name in enumerate(("teacher", "decoder-0"))]
-    view = replace(view, record=replace(view.record, kind="distill"), steps=tuple(taught), baseline=())
-    assert [r["model"] for r in csv.DictReader(io.StringIO(run_csv(view)))] == ["teacher", "decoder-0"]
-    assert "decoder-0" in run_html(view)
-    faster = {**step(1, 0.5, 0.9), "target": 2.0, "remove": "both", "speedup": 1.93, "parameters": [10, 6]}
-    out_of_reach = {"target": 5.0, "remove": "heads", "metrics": {}, "speedup": None, "note": "no", "seconds": 1.0}
-    view = replace(view, record=replace(view.record, kind="faster"), steps=(faster, out_of_reach))
-    first, second = csv.DictReader(io.StringIO(run_csv(view)))
-    assert first["model"] == "2× as fast (removed: heads and neurons)"
-    assert (first["speedup"], first["parameters"]) == ("1.93", "6")
-    assert second["model"] == "5× as fast (removed: heads only)"
-    assert second["speedup"] == ""
-    assert "5× as fast" in run_html(view)
-    assert "5× as fast" in run_tex(view).replace(r"$\times$", "×")
-
-
 @pytest.mark.parametrize("kind", ["score", "ablation", "finetune"])
 def test_a_run_without_an_outcome_is_written_down_all_the_same(view: RunView, kind: str) -> None:
     view = replace(view, record=replace(view.record, kind=kind), steps=(), baseline=(), outcome={})
     assert view.record.id in run_html(view)
     assert run_csv(view)
-
-
-def test_a_value_that_there_is_not_is_a_dash():
-    page = Page("x")
-    page.table(("head", "cost"), [("0.1", None), ("0.2", float("nan")), ("0.3", 0.25)])
-    assert re.findall(r"<td[^>]*>([^<]*)</td>", page.html()) == ["0.1", "–", "0.2", "–", "0.3", "0.25"]

@@ -14,7 +14,6 @@ from headviz.cli import main
 from headviz.pruning import baselines
 from headviz.reports.run_report import run_csv, run_html
 from headviz.runs import reading, service
-from headviz.runs.curves import curve_of, run_curves
 from support.real_runs import folders, options
 
 RETRAINING = {"algorithm": "igspp", "retrain_full": True}
@@ -55,31 +54,11 @@ def test_all_others_stand_against_the_model_as_given_with_its_paired_interval(sp
     assert step["change"] == first["deltas"]
 
 
-def test_each_full_model_is_listed_once():
-    assert baselines.distinct([GIVEN, *REPEATED]) == [GIVEN]
-    assert baselines.distinct([*OWN, GIVEN]) == [GIVEN, *OWN]
-
-
 def test_an_undefined_change_has_neither_interval_nor_p():
     broken = pruned(0, None)
     broken["deltas"]["accuracy"] |= {"delta": None, "low": 0.0, "high": 0.0, "p": 1.0}  # as older versions wrote it
     (step,) = baselines.named({"algorithm": "iterative"}, [GIVEN], [broken])[1]
     assert set(step["change"]["accuracy"].values()) == {None}
-
-
-def test_the_two_models_are_never_averaged_and_both_lines_are_named():
-    run = {"id": "a", "title": "t", "spec": RETRAINING, "baseline": [GIVEN, *OWN], "steps": [pruned(0, 0.45)]}
-    curve = curve_of(run)
-    assert curve is not None
-    assert (curve.baseline, curve.given, curve.against) == (pytest.approx(0.5), 0.99, baselines.RETRAINED)
-    assert curve.by_seed == {0: [(0.0, 0.4), (0.5, 0.45)]}
-    drawn = run_curves([replace(curve, constant=1 / 3)])
-    assert sorted(s.y0 for s in drawn.layout.shapes) == pytest.approx([1 / 3, 0.5, 0.99])
-    named = {"full θ0, retrained alike", "unpruned model", "one class for all"}
-    assert {a.text for a in drawn.layout.annotations} == named
-    plain = curve_of({**run, "spec": {"algorithm": "iterative"}, "baseline": [GIVEN, *REPEATED]})
-    assert plain is not None
-    assert (plain.baseline, plain.given, plain.by_seed[0][0]) == (0.99, None, (0.0, 0.99))
 
 
 @pytest.fixture(scope="module")

@@ -21,14 +21,13 @@ from headviz.engine.execution import Workplace
 from headviz.errors import RunError
 from headviz.extras.cluster import driver as cluster_driver
 from headviz.extras.cluster import remote
-from headviz.extras.cluster.address import cluster_address, is_loopback
+from headviz.extras.cluster.address import cluster_address
 from headviz.pruning import PruningPlan, State
 from headviz.runs import reading, service
 from headviz.runs.carrier import Carrier
 from headviz.runs.kinds import make_job
 from headviz.runs.record import CARRIED, SWEEP
 from headviz.runs.sweep import Member, start_sweep
-from headviz.storage.store import default_store
 from support import forked
 from support.forked import Forked
 from support.plugin_files import SCORE, nothing_stays, written
@@ -152,13 +151,6 @@ def test_an_open_network_can_be_allowed_on_purpose(monkeypatch):
     assert cluster_address("tcp://10.0.0.5:8786")
 
 
-def test_numbers_of_this_machine():
-    assert is_loopback("127.9.9.9")
-    assert is_loopback("::1")
-    assert not is_loopback("192.168.0.1")
-    assert not is_loopback("example.org")
-
-
 def test_nothing_is_written_when_the_address_is_refused(registry, monkeypatch):
     monkeypatch.setenv("HEADVIZ_DASK", "tcp://10.0.0.5:8786")
     with pytest.raises(RunError, match="neither encrypted"):
@@ -216,17 +208,6 @@ def test_a_cluster_that_stays_without_workers_ends_the_run_which_can_be_resumed(
 
 
 @pytest.mark.slow
-def test_the_driver_is_light_and_the_work_is_done_by_both(cluster, registry, real_spawn):
-    run = on_cluster(steps=8, chains=4, spin=0.2)  # long enough that looking late leaves work for both
-    view = running_steps(run.id)
-    assert not any("torch" in m.path for m in psutil.Process(view.record.pid).memory_maps())
-    used = [psutil.Process(w.pid).cpu_times() for w in cluster.workers]
-    ended(run.id)
-    now = [psutil.Process(w.pid).cpu_times() for w in cluster.workers]
-    assert all(b.user - a.user > 0.2 for a, b in zip(used, now, strict=True))
-
-
-@pytest.mark.slow
 def test_a_cancel_reaches_the_workers(cluster, registry):
     run = on_cluster(steps=3, chains=2, seconds=300.0)
     until(lambda: reading.show(run.id).progress.phase == "scoring", what="work on the cluster")
@@ -269,15 +250,6 @@ def test_runs_on_a_gpu_wait_for_workers_that_offer_one(cluster, registry):
     assert registry.steps(run.id) == []
     cluster.add_worker("--resources", "GPU=1")
     assert ended(run.id).state == "done"
-
-
-@pytest.mark.slow
-def test_an_error_on_a_worker_is_named(cluster, registry):
-    run = on_cluster(steps=5, fail_at=2)
-    after = ended(run.id)
-    assert (after.state, after.error) == ("failed", "Step 2 was asked to fail.")
-    exhausted = on_cluster(steps=5, exhaust_at=1)
-    assert ended(exhausted.id).error.startswith("Out of memory.")
 
 
 def test_a_cluster_that_is_not_there_is_named(registry, monkeypatch):
@@ -328,30 +300,6 @@ def test_a_failed_run_of_a_sweep_leaves_the_others_alone_and_can_be_resumed(clus
 
 
 @pytest.mark.slow
-def test_one_run_of_a_sweep_can_be_cancelled_and_the_others_go_on(cluster, registry):
-    sweep = start_sweep(members(2, steps=4, seconds=0.6), title="two", executor="dask")
-    first, second = registry.records(parent=sweep.id)
-    running_steps(first.id, 1)
-    assert service.cancel(first.id).state == "cancelled"
-    assert ended(sweep.id).state == "failed"
-    assert registry.get(second.id).state == "done"
-    service.resume(sweep.id)
-    assert ended(sweep.id).state == "done"
-    assert len(registry.steps(first.id)) == 4
-
-
-@pytest.mark.slow
-def test_cancelling_a_sweep_on_a_cluster_stops_all_its_runs(cluster, registry):
-    sweep = start_sweep(members(3, steps=3, seconds=300.0), title="long", executor="dask")
-    first = registry.records(parent=sweep.id)[0]
-    until(lambda: reading.show(first.id).progress.phase == "scoring", 30, "work on the cluster")
-    begun = time.monotonic()
-    assert service.cancel(sweep.id).state == "cancelled"
-    assert time.monotonic() - begun < 2.5
-    assert {c.state for c in reading.show(sweep.id).children} == {"cancelled"}
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_examples_of_a_scoring_are_split_over_both_workers_and_one_may_die(cluster, registry, tmp_path):
     """One seed without training: nothing but the parts of its scoring can be done at the same time."""
@@ -381,25 +329,6 @@ def test_the_examples_of_a_scoring_are_split_over_both_workers_and_one_may_die(c
     states = [State.load(registry.folder / r.id / "results") for r in (run, local)]
     assert states[0].score_parts == (4,)
     assert without_times(states[0]) == without_times(states[1])
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("algorithm", ["one-shot-isp", "igspp"])
-def test_a_real_run_with_a_worker_killed_equals_the_local_one(cluster, registry, tmp_path, algorithm):
-    spec = options(folders(tmp_path / "real"), algorithm, until=0.5, seeds=[0, 1], keep_models="all")
-    local = service.start("prune", spec)
-    assert ended(local.id, 400).error == ""
-    default_store().clear()  # the cluster shall train its full models itself
-    run = service.start("prune", spec, executor="dask")
-    running_steps(run.id, 3, 400)
-    os.kill(cluster.workers[0].pid, signal.SIGKILL)
-    after = ended(run.id, 400)
-    assert (after.state, after.error) == ("done", "")
-    assert essence(run.id) == essence(local.id)
-    models = reading.show(run.id).outcome["models"]
-    assert models == reading.show(local.id).outcome["models"]
-    assert all((registry.folder / run.id / "results" / m / "config.json").is_file() for m in models)
 
 
 # TLS ------------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from headviz.errors import ModelError, TaskError
 from headviz.pruning import ALGORITHMS
 from headviz.runs import reading, service
 from headviz.runs.files import RunFiles
@@ -27,7 +26,7 @@ from headviz.runs.queue import look
 from headviz.runs.record import DONE, LOST
 from headviz.runs.registry import Registry
 from headviz.storage.store import default_store
-from support.marks import all_in_ci, seeds
+from support.marks import algorithms, all_in_ci, seeds
 from support.real_runs import folders, options
 from support.running import done, ended, essence, folder_of, running_steps, until
 from support.small_disk import run_on_small_disk
@@ -105,41 +104,12 @@ def test_killed_at_random_moments(registry, kills):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", algorithms(["iterative", "isp", "gates-exact"], ALGORITHMS))
 def test_every_algorithm_killed_at_three_random_moments(registry, tmp_path, algorithm):
     spec = options(folders(tmp_path / "real"), algorithm, step=0.25, until=0.5)
     expected = whole("prune", spec)
     draw = random.Random(list(ALGORITHMS).index(algorithm))
     assert interrupted("prune", spec, 3, draw, 2, 0.5) == expected
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("algorithm", ["one-importance", "igspp", "mask-search"])
-def test_each_family_of_algorithms_killed_once_on_the_demo(registry, algorithm):
-    from headviz.models.loading import load
-    from headviz.tasks import load_task
-
-    try:
-        load("demo")
-        load_task("demo", split="train", limit=10)
-    except (ModelError, TaskError, OSError, ImportError) as error:
-        pytest.skip(f"the demo is not in this checkout: {error}")
-    spec: dict[str, Any] = {
-        "model": "demo",
-        "task": "demo",
-        "algorithm": algorithm,
-        "sparsities": [0.3, 0.6],
-        "samples": 48,
-        "score": "fisher" if algorithm == "mask-search" else "taylor",
-        "train_limit": 256,
-        "dev_limit": 120,
-        "repair_samples": 64,
-        "device": "cpu",
-        "finetune": {"epochs": 1.0, "batch": 32, "learning_rate": 1e-4, "checkpoint_steps": 3},
-    }
-    expected = whole("prune", spec)
-    assert interrupted("prune", spec, 1, random.Random(1), 2, 1.0) == expected
 
 
 @pytest.mark.slow

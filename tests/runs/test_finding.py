@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headviz.pruning.baselines import finding, one_class
+from headviz.pruning.baselines import finding
 
 
 def step(share: float, value: float, delta: float | None, low: float | None, high: float | None) -> dict[str, Any]:
@@ -48,29 +48,6 @@ def test_a_loss_is_clear_from_a_share_on_only_where_every_later_step_is_for_ever
     )
     back = [{**LOST, "sparsity": 0.25}, {**FINE, "sparsity": 0.5}]
     assert "A loss is first clear at 25 %, but not at every later step." in finding(back, "accuracy")
-
-
-def test_an_interval_that_spans_zero_is_not_called_free() -> None:
-    """The sentence was "Up to 75 % of the heads are gone without a clear loss of accuracy", of 50 examples."""
-    steps = [step(s, 0.8, -0.02, -0.09, 0.05) for s in (0.25, 0.5, 0.75)]
-    said = finding(steps, "accuracy")
-    assert said.startswith("At the first step, 25 %, a loss of more than 9.0 points is excluded, but not one of 2.")
-    assert "without a clear loss" not in said
-
-
-def test_every_seed_must_exclude_the_loss() -> None:
-    other = {**step(0.25, 0.88, -0.02, -0.05, 0.01), "seed": 1}
-    assert finding([FINE, other], "accuracy").startswith("At the first step, 25 %, a loss of more than 5.0 points is")
-
-
-def test_one_class_is_said_before_anything_else() -> None:
-    """A network that answers one class kept the majority's accuracy, and "0.0 points lost" stood there."""
-    flat = {**step(0.9, 0.684, 0.0, -0.001, 0.001), "predicted": {"equivalent": 408, "not_equivalent": 0}}
-    said = finding([FINE, flat], "accuracy")
-    assert said.startswith("With 90 % of the heads removed, all 408 answers are “equivalent”. Up to")
-    retrained = {**flat, "against": "retrained"}
-    assert finding([retrained], "accuracy").startswith("With 90 % of the heads removed, all 408 answers are")
-    assert one_class([FINE, {**FINE, "predicted": None, "constant": None}]) == ""
 
 
 def test_without_an_interval_nothing_is_claimed() -> None:

@@ -83,12 +83,6 @@ def test_the_worker_is_its_own_session_and_nice_and_without_streamlit(registry, 
     service.cancel(run.id)
 
 
-def test_the_process_is_gone_soon_after_the_outcome(registry):
-    run = rehearse(**QUICK)
-    after = ended(run.id)
-    assert until(lambda: start_of(after.pid) != after.worker.start, 5) < 2
-
-
 def test_the_workers_module_imports_no_streamlit_and_no_torch():
     code = "import headviz.runs.worker, headviz.runs.reading, headviz.runs.service\n"
     code += f"from headviz import plugins; plugins.load([{rehearsal.__file__!r}])"
@@ -104,15 +98,6 @@ def test_runs_of_one_device_wait_for_each_other_in_order(registry):
     spans = [(look(registry, r.id).started, look(registry, r.id).ended) for r in runs]
     for (_, end), (start, _) in itertools.pairwise(spans):
         assert start >= end
-
-
-def test_several_at_once_when_asked_for(registry, monkeypatch):
-    monkeypatch.setenv("HEADVIZ_RUNS_AT_ONCE", "2")
-    runs = [rehearse(steps=2, seconds=1.0) for _ in range(2)]
-    until(lambda: all(look(registry, r.id).state == "running" for r in runs), what="two runs at once")
-    monkeypatch.setenv("HEADVIZ_RUNS_AT_ONCE", "many")
-    with pytest.raises(UserError, match="not a whole number"):
-        rehearse(**QUICK)
 
 
 @pytest.mark.slow
@@ -218,23 +203,6 @@ def test_an_error_is_named_and_the_run_can_go_on(registry):
         service.cancel(run.id)
     service.resume(run.id)
     assert ended(run.id).attempt == 2
-
-
-def test_too_little_memory_is_named(registry):
-    run = rehearse(steps=5, exhaust_at=1)
-    after = ended(run.id)
-    assert after.state == "failed"
-    assert after.error.startswith("Out of memory.")
-    assert (after.code, after.resumable) == ("out-of-memory", True)
-    assert len(registry.steps(run.id)) == 1
-
-
-def test_a_done_run_stays_done(registry):
-    run = rehearse(**QUICK)
-    ended(run.id)
-    for action in (service.cancel, service.resume):
-        with pytest.raises(IllegalTransition):
-            action(run.id)
 
 
 @pytest.mark.slow

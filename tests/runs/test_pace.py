@@ -42,16 +42,6 @@ def test_what_an_earlier_attempt_made_took_no_time_of_this_one():
     assert (pace.each, pace.remaining(105.0)) == (4.0, 7.0)
 
 
-def test_at_the_end_nothing_is_promised():
-    pace = Pace()
-    pace.stepped(0.0, 0, 2)
-    pace.stepped(5.0, 1, 2)
-    assert pace.remaining(8.0) == 2.0
-    assert pace.remaining(11.0) is None  # the last one takes longer than the one before it
-    pace.stepped(12.0, 2, 2)
-    assert pace.remaining(12.0) is None
-
-
 def test_several_steps_at_a_time_share_it():
     pace = Pace()
     pace.stepped(0.0, 0, 8)

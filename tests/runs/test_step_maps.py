@@ -10,7 +10,7 @@ import pytest
 import headviz
 from headviz.engine.checkpoints import Checkpoints
 from headviz.engine.execution import Execution, Workplace, run_here
-from headviz.errors import Cancelled, OptionError, RunError
+from headviz.errors import Cancelled, OptionError
 from headviz.heads import HeadId, HeadMask
 from headviz.models.pruning import prune
 from headviz.pruning import PruningPlan, State
@@ -94,16 +94,6 @@ def test_retrained_steps_show_their_own_models_or_say_that_they_are_gone(opened,
     np.testing.assert_allclose(found.steps[-1].attribution, oracle.attribution[head], atol=1e-6)
 
 
-def test_a_repaired_step_shows_the_repaired_model(opened):
-    from headviz.pruning.outcome import model_of
-
-    context, plan, state = opened("mask-search", repair_samples=12)
-    head = HeadMask.from_hex(state.record(0, 2).mask, state.num_layers, state.num_heads).kept[0]
-    found = step_maps(context, plan, state, head, TEXT, PAIR, steps=[2])
-    oracle = headviz.conductance(model_of(context, plan, state, 0, 2), TEXT, PAIR, target=found.target, cache=False)
-    np.testing.assert_allclose(found.steps[-1].attribution, oracle.attribution[head], atol=1e-6)
-
-
 def test_one_class_is_explained_throughout_and_stop_stops(opened):
     context, plan, state = opened("one-importance")
     head = kept_throughout(state)
@@ -135,20 +125,6 @@ def test_a_zip_holds_the_step_s_model_both_ways(place, registry, tmp_path):
     assert {"report.json", "curve.csv"} <= {p.name for p in (tmp_path / "there" / "small").iterdir()}
     with pytest.raises(OptionError, match="not an empty folder"):
         save_model(run.id, tmp_path / "there")
-
-
-@pytest.mark.slow
-def test_a_zip_that_is_stopped_leaves_nothing(place, registry, tmp_path):
-    run = service.start("prune", options(place, "one-importance"))
-    assert ended(run.id).error == ""
-    with pytest.raises(Cancelled):
-        zip_model(run.id, tmp_path / "out" / "small.zip", cancel=lambda: True)
-    assert not list((tmp_path / "out").iterdir())
-    other = service.start("rehearsal", {"steps": 1})
-    ended(other.id)
-    for call in (lambda: open_run(other.id), lambda: zip_model(other.id, tmp_path / "x.zip")):
-        with pytest.raises(RunError, match="only pruning runs"):
-            call()
 
 
 def test_a_packed_folder_unpacks_to_the_same_bytes(tmp_path):

@@ -13,7 +13,7 @@ from headviz.runs.queue import look
 from headviz.runs.reading import Row, results
 from headviz.runs.record import IllegalTransition
 from headviz.runs.registry import Registry
-from headviz.runs.sweep import Member, _spread, expand, start_sweep
+from headviz.runs.sweep import Member, expand, start_sweep
 from support.running import running_steps, until
 
 BASE = {"model": "models/{task}", "base": "theta0", "data": None}
@@ -62,12 +62,6 @@ def test_the_plan_counts_what_the_algorithms_do():
     assert (both.finetunings, both.scorings, both.evaluations) == (10, 18, 21)
 
 
-def test_the_estimate_fills_what_is_free_first():
-    assert _spread([4, 1, 1, 1, 1], 1) == 8
-    assert _spread([4, 1, 1, 1, 1], 2) == 4
-    assert _spread([3, 3], 4) == 3
-
-
 @pytest.mark.slow
 def test_a_sweep_on_this_machine_runs_all_and_needs_no_process_of_its_own(registry):
     sweep = start_sweep(rehearsals(3), title="three")
@@ -78,14 +72,6 @@ def test_a_sweep_on_this_machine_runs_all_and_needs_no_process_of_its_own(regist
     assert look(registry, sweep.id).worker is None
     assert [v.record.id for v in reading.overview()] == [sweep.id]
     assert len(view.to_dict()["children"]) == 3
-
-
-@pytest.mark.slow
-def test_a_sweep_shows_a_failed_run_and_the_others_go_on(registry):
-    members = [*rehearsals(1), Member("rehearsal", {"steps": 2, "fail_at": 1}, "bad"), *rehearsals(1)]
-    sweep = start_sweep(members, title="one bad")
-    assert wait_for_sweep(sweep.id) == "failed"
-    assert [c.state for c in reading.show(sweep.id).children] == ["done", "failed", "done"]
 
 
 @pytest.mark.slow
@@ -188,18 +174,6 @@ def test_planning_a_sweep_tells_how_far_it_is_and_can_be_stopped(tmp_path, own_h
         prepare_all(plans, cancel=lambda: True)
     with pytest.raises(Cancelled):
         plan_of(prepared, 1, cancel=lambda: True)
-
-
-def test_what_a_sample_lacks_is_said_before_the_run_starts(tmp_path, own_home):
-    from headviz.pruning import PruningPlan
-    from headviz.runs.prepare import prepare
-    from support.real_runs import folders, options
-
-    place = folders(tmp_path / "x", train=48)
-    given = options(place, "one-importance", samples=60)
-    (note,) = prepare(PruningPlan.from_dict(given)).notes
-    assert "entailment has 16 of 20" in note
-    assert "Ask for fewer samples (48 can be balanced)" in note
 
 
 def test_a_fine_tuning_is_counted_and_timed_before_it_starts(tmp_path, own_home):

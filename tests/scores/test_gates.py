@@ -1,8 +1,5 @@
 """Learned gates: one update by hand, exact numbers of heads, learning that continues, every kind of model."""
 
-from dataclasses import dataclass, field
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +10,6 @@ from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.stand_ins import standing_in
 from headviz.extras.scores.measures import causal_roles
 from headviz.extras.scores.options import CausalOptions
-from headviz.options import option, read_options
 from headviz.scores import learned, score_heads
 from headviz.scores import whole as whole_module
 from headviz.scores.learned import (
@@ -24,7 +20,6 @@ from headviz.scores.learned import (
     hash_of,
     learn_count,
     loss_under,
-    rising_price,
     soft_subset,
 )
 from headviz.scores.measures import Given
@@ -130,11 +125,6 @@ def test_hard_concrete_gates_by_hand(clf, data):
         total += chance.detach()
     assert ends > 36  # many are exactly open or closed
     np.testing.assert_allclose(found, (total / steps).view(3, 4), atol=2e-5)
-
-
-def test_the_option_noise_of_gates_is_the_score_of_its_own(clf, data):
-    old = score_heads(clf, data, "gates", noise=True, **QUICK).values
-    assert old.tobytes() == score_heads(clf, data, "gates-hard", **QUICK).values.tobytes()
 
 
 def test_causal_gates_tell_the_roles_of_the_heads_also_from_the_cache(clf, data, tmp_path):
@@ -319,21 +309,6 @@ def test_options_out_of_range_or_of_another_type_are_refused(clf, data, name, wr
         score_heads(clf, data, name, cache=False, **wrong)
 
 
-def test_options_of_a_plugin_may_have_other_defaults_than_their_type_says():
-    @dataclass(frozen=True)
-    class Own:
-        whole: int = option(None, "none = as many as there are")
-        seed: int | None = option(None, "none = not drawn")
-        names: list = field(default_factory=list)
-        switch: bool = option(False, "on or off")
-
-    assert read_options(Own, {}, "option") == Own()
-    assert read_options(Own, {"whole": np.int64(3), "switch": np.True_}, "option") == Own(whole=3, switch=True)
-    assert read_options(Own, {"whole": None, "seed": None}, "option") == Own()
-    with pytest.raises(OptionError, match=r"whole is a whole number .* not 2\.5"):
-        read_options(Own, {"whole": 2.5}, "option")
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_without_any_head_there_is_nothing_to_learn(clf, data, name):
     nothing = clf.full_mask.without(clf.full_mask.heads())
@@ -359,11 +334,6 @@ def test_a_head_that_helps_one_that_harms_and_one_that_does_nothing(data):
     assert slopes[harms] <= 0 or roles.interfering[0, harms] > 0.5 > roles.interfering[0, 2]
 
 
-def test_the_price_rises_from_nothing():
-    rule, logits = rising_price(2.0), torch.zeros(4)
-    assert [float(rule(logits, done, torch.Generator()).price) for done in (0.0, 0.5, 1.0)] == [0.0, 0.5, 1.0]
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_on_the_demo_gates_keep_most_with_seven_of_ten_heads_off():
@@ -373,12 +343,3 @@ def test_on_the_demo_gates_keep_most_with_seven_of_ten_heads_off():
     off = headviz.ties.lowest(found.values, 101, clf.full_mask.kept, seed=0)
     # .897 with these 120 updates, .903 with the usual 200; Taylor's order keeps .722
     assert headviz.evaluate(clf, data, clf.full_mask.without(off)).metrics["accuracy"] > 0.87
-
-
-def test_the_checkpoint_is_a_file_of_arrays_only(clf, data, tmp_path, monkeypatch):
-    monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
-    place = Path(tmp_path) / "deep" / "state"
-    score_heads(clf, data, "gates", **QUICK, checkpoint=place)
-    arrays, words = headviz.storage.store.unpack(place.read_bytes())
-    assert set(arrays) == {"z", "first", "second", "kept", "updates"}
-    assert set(words) == {"of"}

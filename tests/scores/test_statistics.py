@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from headviz.scores.statistics import draw, exact, layer_normed, mean, scaled, stability, total
+from headviz.scores.statistics import draw, layer_normed, mean, scaled, stability, total
 
 ON = np.ones((2, 3), bool)
 
@@ -32,13 +32,6 @@ def test_mean_and_interval():
             assert s.stderr[i, j] == pytest.approx(stats.sem(known))
             low, high = stats.t.interval(0.95, len(known) - 1, known.mean(), stats.sem(known))
             assert (s.low[i, j], s.high[i, j]) == pytest.approx((low, high))
-
-
-def test_one_example_has_no_interval():
-    s = mean(np.ones((1, 2, 3)))
-    assert (s.values == 1).all()
-    assert np.isnan(s.stderr).all()
-    assert np.isnan(s.low).all()
 
 
 def test_total_and_scale():
@@ -119,8 +112,3 @@ def test_resamples_without_any_value_do_not_count():
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # half of the draws take only the example without values
         assert stability(mean(per), np.ones((5, 10), bool)) == 1
-
-
-def test_nothing_to_resample():
-    assert np.isnan(stability(exact(np.ones((2, 3))), ON))
-    assert np.isnan(stability(mean(np.ones((1, 2, 3))), ON))

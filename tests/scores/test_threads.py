@@ -9,8 +9,6 @@ import torch
 
 import headviz
 from headviz import plugins
-from headviz.attribution import integration
-from headviz.attribution.integration import BUDGET, room_on, tokens_at_once
 from headviz.scores.collect import can_spare_core, room_for_statistics
 from headviz.scores.sweeps import SWEEPS
 from support.scored_data import made
@@ -27,19 +25,6 @@ def test_one_thread_fewer_and_back():
                 assert torch.get_num_threads() == 2
             assert torch.get_num_threads() == 2
         assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_one_thread_stays_one_also_after_an_error():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with room_for_statistics():
-            assert torch.get_num_threads() == 1
-            raise KeyError
-    except KeyError:
-        assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)
 
@@ -86,13 +71,3 @@ def test_on_cuda_no_core_is_left_to_the_statistics() -> None:
         for kind in ("cuda", "mps")
     ]
     assert [can_spare_core(gpu) for gpu in gpus] == 2 * [False, True]
-
-
-def test_a_gpu_has_larger_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    cpu, gpu = (SimpleNamespace(device=torch.device(kind)) for kind in ("cpu", "cuda"))
-    assert tokens_at_once(gpu) > tokens_at_once(cpu)
-    free = 50 * 2**30
-    monkeypatch.setattr(integration, "free", lambda device: free)
-    assert free / 2 < room_on(gpu.device) < free  # others may have memory there, too
-    assert room_on(cpu.device) == BUDGET
-    assert room_on(gpu.device, 2**20) == room_on(cpu.device, 2**20) == 2**20

@@ -9,7 +9,7 @@ from tokenizers import normalizers
 
 import headviz
 from headviz import HeadMask
-from headviz.errors import OptionError, TaskError
+from headviz.errors import OptionError
 from headviz.evaluation.stand_ins import standing_in
 from headviz.extras.translation.scores import sentence_losses
 from headviz.scores import score_heads
@@ -17,7 +17,6 @@ from headviz.scores.scoring import Scoring
 from headviz.storage.store import Store
 from headviz.tasks import TASKS, Dataset
 from support.gated import gated
-from support.tiny import tiny_classifier
 from support.tiny_translation import HEADS, ROWS, SOURCES, TARGETS, TRANSLATION_NAMES, sentence_tokenizer, tiny_seq2seq
 
 MASK = HeadMask.full(ROWS, HEADS).without([(0, 1), (3, 0), (6, 2)])
@@ -153,14 +152,3 @@ def test_the_loss_is_a_mean_over_tokens() -> None:
     found = sentence_losses(logits, labels)
     logs = logits.log_softmax(-1)
     assert found[0].item() == pytest.approx(-(logs[0, 0, 1] + logs[0, 1, 2]).item() / 2, rel=1e-5)
-
-
-@pytest.mark.parametrize("score", ["conductance-spearman", "attattr-max"])
-def test_scores_that_need_a_class_are_refused(score: str) -> None:
-    with pytest.raises(OptionError, match=r"a translation model has none.*fisher, ablation, taylor"):
-        score_heads(exact(), DATA, score, cache=False)
-
-
-def test_an_encoder_only_model_is_refused() -> None:
-    with pytest.raises(TaskError, match="needs an encoder-decoder model"):
-        score_heads(tiny_classifier(), DATA, "taylor", cache=False)

@@ -46,10 +46,6 @@ def test_what_goes_in_comes_out(store, array):
     np.testing.assert_array_equal(Store(store.folder).get("maps:1").arrays["a"], array)
 
 
-def test_missing_is_none(store):
-    assert store.get("maps:none") is None
-
-
 def test_keys_depend_on_every_part():
     parts = {"weights": "ab", "tokens": [1, 2], "steps": 8}
     assert make_key("maps", **parts) == make_key("maps", **dict(reversed(parts.items())))
@@ -447,12 +443,6 @@ def test_entries_that_were_swapped_are_dropped(store, array):
     assert store.get("maps:3") is None
 
 
-def test_an_entry_of_another_kind_is_dropped(store):
-    store.put("maps:1", {"a": SMALL})
-    sql(store, "UPDATE Cache SET key = 'scores:1'")
-    assert store.get("scores:1") is None
-
-
 @pytest.mark.parametrize("text", [b"Settings", b"Cache", b"key", b"access_count", b"TRIGGER", b"CREATE"])
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("harm", [b"\xc5\xa0", b"\xff\xfe"])
@@ -473,23 +463,6 @@ def test_a_damaged_definition_is_mended(store, text, last, harm):
         assert after.put("maps:3", {"a": SMALL})
         assert after.get("maps:3") is not None
         after.close()
-
-
-def test_a_database_that_cannot_be_cleared_is_removed(store):
-    """Damaged pages of the table are first seen when its rows are deleted."""
-    for i in range(60):
-        store.put(f"maps:{i}", {"a": np.arange(300.0)})
-    store.close()
-    path = store.folder / "cache.db"
-    raw = path.read_bytes()
-    for page in range(4096, len(raw), 4096):
-        path.write_bytes(raw[:page] + b"\x07" * 64 + raw[page + 64 :])
-        again = Store(store.folder)
-        again.clear()
-        assert again.usage().entries == 0
-        assert again.put("maps:1", {"a": SMALL})
-        assert again.get("maps:1") is not None
-        again.close()
 
 
 @pytest.mark.parametrize("harm", [*((at, 9) for at in (18, 19, 47, 59, 67)), *range(30)], ids=str)

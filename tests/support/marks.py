@@ -23,9 +23,15 @@ def all_in_ci(values: Iterable[Any], quick: Iterable[Any]) -> list[Any]:
     return [v if v in first else pytest.param(*_together(v), marks=pytest.mark.slow) for v in every]
 
 
-def seeds(first: Iterable[int], more: Iterable[int]) -> list[Any]:
+def seeds(first: Iterable[Any], more: Iterable[Any]) -> list[Any]:
     """Values that differ by chance alone: the first ones in CI, the others before a release."""
     return [*first, *(pytest.param(value, marks=pytest.mark.soak) for value in more)]
+
+
+def algorithms(first: Iterable[str], every: Iterable[str]) -> list[Any]:
+    """Algorithms of one engine: some of each kind in CI, the others before a release."""
+    some = list(first)
+    return seeds(some, [name for name in every if name not in some])
 
 
 def classifiers(values: Iterable[str]) -> list[Any]:

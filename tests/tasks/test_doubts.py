@@ -24,10 +24,6 @@ def read(folder: Path, ending: str, rows: list[tuple[str, str, str]], sign: str 
 GOOD = [("one text", "another", "yes"), ("a second", "a third", "no")]
 
 
-def test_a_good_file_raises_none(tmp_path: Path) -> None:
-    assert read(tmp_path, "tsv", GOOD).notes == ()
-
-
 @pytest.mark.parametrize("ending", ["csv", "tsv"])
 def test_empty_texts_are_measured_and_said(tmp_path: Path, ending: str) -> None:
     data = read(tmp_path, ending, [*GOOD, ("there", "", "no")])
@@ -37,14 +33,6 @@ def test_empty_texts_are_measured_and_said(tmp_path: Path, ending: str) -> None:
     )
     (said,) = read(tmp_path, ending, [(" ", "b", "no"), *GOOD, ("there", "", "no")]).notes
     assert said.startswith(f"2 texts are empty (the first: dev.{ending}, line 2, column 'a')")
-
-
-def test_an_empty_text_of_a_published_file_is_said_and_kept(tmp_path: Path) -> None:
-    header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
-    (tmp_path / "dev.tsv").write_text(f"{header}\n1\t1\t2\thow\t\t0\n2\t3\t4\twhy\twhat\t1\n")
-    data = load_task("qqp", data=tmp_path)
-    assert len(data) == 2
-    assert data.notes[0].startswith("1 text is empty (dev.tsv, line 2, column 'question2')")
 
 
 def test_fields_that_another_program_quoted_stay_and_are_said(tmp_path: Path) -> None:
@@ -60,12 +48,6 @@ def test_fields_that_another_program_quoted_stay_and_are_said(tmp_path: Path) ->
     assert read(tmp_path, "csv", [*GOOD, (quoted, "b", "no")]).texts[2] == '"what" he said'
 
 
-def test_a_quoted_header_is_said_where_the_columns_are_missed(tmp_path: Path) -> None:
-    (tmp_path / "dev.tsv").write_text('"a"\t"b"\t"y"\n"x"\t"z"\t"no"\n')
-    with pytest.raises(TaskError, match=r"no column 'a' .*The header is quoted.*save it as \.csv"):
-        load_task("custom", data=tmp_path, **COLUMNS)
-
-
 @pytest.mark.parametrize(
     ("ending", "sign", "said"),
     [
@@ -79,11 +61,6 @@ def test_a_quoted_header_is_said_where_the_columns_are_missed(tmp_path: Path) ->
 def test_another_separator_is_recognised(tmp_path: Path, ending: str, sign: str, said: str) -> None:
     with pytest.raises(TaskError, match=f"no column 'a'.*separated by {said}; a .csv has commas, a .tsv tabs"):
         read(tmp_path, ending, GOOD, sign)
-
-
-def test_another_separator_is_recognised_in_rows_with_commas_too(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match=r"line 2: 2 fields where the header has 1.*separated by semicolons"):
-        read(tmp_path, "csv", [("one, text", "another", "yes")], ";")
 
 
 def test_a_rare_label_is_said_with_its_first_row(tmp_path: Path) -> None:

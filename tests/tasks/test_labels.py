@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from headviz.answers.class_names import match_names
 from headviz.answers.number import NUMBER
 from headviz.answers.one_class import ONE_CLASS, OTHER
 from headviz.errors import TaskError
@@ -72,11 +71,6 @@ def test_the_users_order_settles_it() -> None:
     assert label_map(["neutral", "entailment", "contradiction"], data, ",".join(data.label_names)).tolist() == [0, 1, 2]
 
 
-def test_order_with_an_output_that_is_no_class() -> None:
-    assert label_map(["LABEL_0", "LABEL_1", "LABEL_2"], _data("rte"), "-,entailment,not_entailment").tolist() == [1, 2]
-    assert label_map(["a", "b", "c", "d"], _data("rte"), "-,entailment,-,not_entailment").tolist() == [1, 3]
-
-
 @pytest.mark.parametrize(
     "order", ["entailment,neutral", "entailment,neutral,neutral", "entailment,neutral,foo", "-,-,-", "", "a,b,c,d"]
 )
@@ -113,13 +107,6 @@ def test_users_numbers_fit_numbered_models() -> None:
     with pytest.raises(TaskError, match=r"--label-order.* 0,1,2"):
         label_map(["low", "mid", "high"], data)
     assert label_map(["low", "mid", "high"], data, "2,1,0").tolist() == [2, 1, 0]
-
-
-def test_signs_and_symbols_tell_labels_apart() -> None:
-    assert match_names(["-1", "1"], ["1", "-1"]) == [1, 0]
-    assert match_names(["-1"], ["0", "1"]) is None
-    assert match_names(["c", "c++"], ["C++", "C"]) == [1, 0]
-    assert match_names(["+", "-"], ["-", "+"]) == [1, 0]
 
 
 def test_regression_needs_one_output_and_classes_need_more() -> None:

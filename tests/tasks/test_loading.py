@@ -116,18 +116,6 @@ def test_train_split_reads_train(tmp_path: Path) -> None:
     assert len(load_task("rte", "dev", data=str(tmp_path))) == 2
 
 
-def test_published_broken_rows_are_left_out_and_told(tmp_path: Path) -> None:
-    _, header, rows, _ = OWN["qqp"]
-    assert header is not None
-    _tsv(tmp_path / "dev.tsv", header, [*rows * 3, ["9", "9", "9", "cut off"]])
-    data = load_task("qqp", data=tmp_path)
-    assert len(data) == 6
-    assert data.notes == ("1 broken row of dev.tsv left out, on line 8 (4 fields where the header has 6)",)
-    _tsv(tmp_path / "dev.tsv", header, [*rows * 3, *[["9", "cut off"]] * 6])
-    with pytest.raises(TaskError, match="6 of 12 rows are broken, the first on line 8"):
-        load_task("qqp", data=tmp_path)
-
-
 def test_examples_without_a_gold_label_are_left_out_and_told(tmp_path: Path) -> None:
     rows = [*_MNLI_ROWS, [*_MNLI_ROWS[0][:-1], "-"]]
     data = load_task("mnli", data=_tsv(tmp_path / "dev_matched.tsv", _MNLI_HEADER, rows).parent)
@@ -223,11 +211,6 @@ def test_one_split_of_whole_numbers_does_not_change_the_kind_of_task(tmp_path: P
     _csv(tmp_path / "train.csv", [{"t": "a", "label": 1.5}, {"t": "b", "label": 3}])
     _csv(tmp_path / "dev.csv", [{"t": "a", "label": 1}, {"t": "b", "label": 3}])
     assert load_task("custom", "dev", data=tmp_path, text_columns="t").job == "number"
-
-
-def test_a_dash_may_be_a_class_of_a_users_task(tmp_path: Path) -> None:
-    _csv(tmp_path / "dev.csv", [{"t": "a", "label": "-"}, {"t": "b", "label": "+"}])
-    assert load_task("custom", data=tmp_path, text_columns="t").label_names == ("+", "-")
 
 
 @pytest.mark.parametrize("ending", WRITERS)
@@ -347,20 +330,3 @@ def test_missing_files_say_what_was_looked_for(tmp_path: Path) -> None:
     (tmp_path / "dev.tsv").write_text(GOOD)
     with pytest.raises(TaskError, match=r"has both dev\.tsv and dev\.csv"):
         load_task("sst2", data=tmp_path)
-
-
-def test_custom_needs_files_and_columns_need_local_files() -> None:
-    with pytest.raises(TaskError, match="'custom' needs your files"):
-        load_task("custom")
-    with pytest.raises(TaskError, match="for local files only"):
-        load_task("mnli", text_columns="a,b")
-
-
-def test_a_file_of_another_splits_name_is_noted(tmp_path: Path) -> None:
-    """A train file evaluated as dev gave .95 where dev gives .73, and nothing was said."""
-    for name in ("train", "dev", "mine"):
-        (tmp_path / f"{name}.csv").write_text("text,label\na dog,x\na cat,y\n")
-    found = load_task("custom", split="dev", data=str(tmp_path / "train.csv"), text_columns="text")
-    assert found.notes == ("train.csv is read as dev; its name says train",)
-    for name in ("dev.csv", "mine.csv", ""):
-        assert load_task("custom", split="dev", data=str(tmp_path / name), text_columns="text").notes == ()

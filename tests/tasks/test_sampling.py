@@ -50,12 +50,6 @@ def test_file_order_is_kept() -> None:
     assert len(set(where)) == len(where)
 
 
-def test_rows_stay_together() -> None:
-    data = _data()
-    whole = {e.text: e for e in data}
-    assert all(whole[e.text] == e for e in sample(data, 100))
-
-
 @pytest.mark.parametrize("draw", [lambda d: sample(d, 90), lambda d: d.subset(limited(d, 90, 0))])
 def test_same_examples_whatever_the_order_of_the_file(draw) -> None:
     data = _data()
@@ -154,12 +148,6 @@ def test_lengths_given_or_counted_by_a_tokenizer() -> None:
         sample(data, 30, lengths=[1, 2, 3])
 
 
-def test_words_count_the_pair_too() -> None:
-    data = Dataset(TASKS["rte"], "dev", ("a b c", ""), ("d e", "f"), [0, 1])
-    assert text_lengths(data).tolist() == [5, 1]
-    assert text_lengths(dataclasses.replace(data, pairs=None)).tolist() == [3, 0]
-
-
 def test_regression_balances_over_fifths_of_the_label() -> None:
     data = _scores()
     some = sample(data, 100, length_filter=None)
@@ -167,16 +155,6 @@ def test_regression_balances_over_fifths_of_the_label() -> None:
     assert list(some.report.per_class.values()) == [20] * 5
     edges = np.quantile(data.gold, [0.2, 0.4, 0.6, 0.8])
     assert np.bincount(np.searchsorted(edges, some.gold)).tolist() == [20] * 5
-
-
-@pytest.mark.parametrize("labels", [100010 + np.arange(100) / 10, 1 + np.arange(100) * 2.0**-52])
-def test_fifths_of_close_labels_have_names_of_their_own(labels: np.ndarray) -> None:
-    """All were called 1e+05 to 1e+05, and one of them was drawn."""
-    data = dataclasses.replace(_scores(100), labels=labels)
-    some = sample(data, 7, length_filter=None)
-    assert some.report is not None
-    assert list(some.report.per_class.values()) == [2, 2, 1, 1, 1]
-    assert len(some) == some.report.drawn == 7
 
 
 def test_ties_share_a_fifth() -> None:

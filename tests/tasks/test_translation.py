@@ -10,7 +10,7 @@ import pytest
 
 from headviz.errors import TaskError
 from headviz.extras.translation.tasks import read_split
-from headviz.tasks import load_task, sample
+from headviz.tasks import load_task
 
 ROWS = [("The dog sleeps.", "nusegal lo grit."), ('"Quoted", and a comma.', "ke, ke.")]
 
@@ -76,11 +76,6 @@ def test_bad_files(tmp_path: Path, content: str, options: dict[str, str], messag
         load_task("custom-translation", data=tmp_path, **options)
 
 
-def test_your_own_translation_needs_files() -> None:
-    with pytest.raises(TaskError, match="'custom-translation' needs your files"):
-        load_task("custom-translation")
-
-
 @pytest.mark.slow
 def test_the_demo() -> None:
     data = load_task("demo-translation")
@@ -92,16 +87,6 @@ def test_the_demo() -> None:
     limited = load_task("demo-translation", limit=140)
     assert set(limited.slice_counts().values()) == {10}
     assert limited.digest != data.digest
-
-
-@pytest.mark.slow
-def test_a_sample_has_no_classes() -> None:
-    data = load_task("demo-translation", limit=200)
-    drawn = sample(data, 50, seed=1)
-    assert len(drawn) == 50
-    assert drawn.report is not None
-    assert drawn.report.per_class == {"sentences": 50}
-    assert set(drawn.texts) <= set(data.texts)
 
 
 def test_other_tasks_have_no_references(tmp_path: Path) -> None:

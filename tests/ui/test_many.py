@@ -89,18 +89,6 @@ def test_rows_say_the_answer_its_probability_and_the_change() -> None:
     assert alone == (["line", "text", "full model"], [[1, "a", "no 0.90"], [3, "b", "yes 0.80"]], 0)
 
 
-def test_a_class_whose_name_has_an_arrow_is_no_change() -> None:
-    columns: Any = [SimpleNamespace(name="full model"), SimpleNamespace(name="mask")]
-    values = [np.array([[0.9, 0.1]]), np.array([[0.7, 0.3]])]
-    _, rows, changed = answers.many_rows({1: ("a → b", "")}, False, columns, values, ("a→b", "b→a"))
-    assert (rows[0][-1], changed) == ("same", 0)
-
-
-def test_no_two_columns_have_one_name() -> None:
-    names = ["full model", "text", "full model", "full model (2)"]
-    assert answers.distinct(names, answers.TAKEN) == ["full model", "text (2)", "full model (2)", "full model (2) (2)"]
-
-
 def test_the_connection_that_changes_most_is_named() -> None:
     before = np.full((3, 3), 1 / 3)
     after = before.copy()
@@ -121,49 +109,3 @@ def test_a_heads_sentence_says_what_its_strongest_connections_carry() -> None:
         "The 5 connections that L3·H5 attends to most carry 75 % of its attribution; 5 random ones would carry 5 %."
     )
     assert "contributes nothing" in head.verdict(HeadId(3, 5), attention, 0 * attribution)
-
-
-def test_a_tables_p_column_is_written_so_and_stays_a_number(scanned_once: None) -> None:
-    from io import BytesIO
-
-    import pyarrow as pa
-    from streamlit.testing.v1 import AppTest
-
-    def page() -> None:
-        from headviz.display.table import Table
-        from headviz.ui.shell import show
-
-        show.table(Table("t", ("metric", "full", "p"), [["accuracy", 0.9, 5.8e-11], ["f1", 0.8, 0.0321]]))
-
-    app = AppTest.from_function(page, default_timeout=60).run()
-    assert not app.exception
-    (table,) = app.dataframe
-    assert list(table.value["p"]) == [5.8e-11, 0.0321]
-    drawn = pa.ipc.open_stream(BytesIO(table.proto.arrow_data.styler.display_values)).read_pandas()
-    assert list(drawn["p"]) == ["< 0.001", "0.032"]
-
-
-def test_zeros_are_blank_in_wide_tables_only() -> None:
-    from io import BytesIO
-
-    import pyarrow as pa
-    from streamlit.testing.v1 import AppTest
-
-    def page() -> None:
-        from headviz.display.table import Table
-        from headviz.ui.shell import show
-
-        names = ["head", *"abcdefgh"]
-        rows = [["L0·H0", 0.0, 1.5, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0], ["L0·H1", 0.0, 0.5, 0.0, 0.25, 0.0, 0.0, 0.0, 3.0]]
-        show.table(Table("wide", names, rows))
-        show.table(Table("narrow", names[:4], [row[:4] for row in rows]))
-
-    app = AppTest.from_function(page, default_timeout=60).run()
-    assert not app.exception
-    wide, narrow = app.dataframe
-    drawn = pa.ipc.open_stream(BytesIO(wide.proto.arrow_data.styler.display_values)).read_pandas()
-    assert list(drawn["a"]) == ["", ""]
-    assert list(drawn["d"]) == ["", "0.25"]
-    assert list(wide.value["a"]) == [0.0, 0.0]
-    drawn = pa.ipc.open_stream(BytesIO(narrow.proto.arrow_data.styler.display_values)).read_pandas()
-    assert list(drawn["a"]) == ["0", "0"]

@@ -112,24 +112,6 @@ def measured(masked: list[int], n: int = 7) -> Measured:
     )
 
 
-def test_the_mask_lab_names_the_loss_that_is_excluded() -> None:
-    """Of 7 unchanged answers it said "no prediction changes its worth", as if nothing could be lost."""
-    same = cost.sentence(measured([0, 1, 0, 1, 0, 1, 0]), "L0·H1", 2.0, YES_NO)
-    assert same == (
-        "Without L0·H1: 0.0 points [−41.0, +41.0], p = 1.00: a loss of more than 41.0 points is excluded, but not "
-        "one of 2."
-    )
-    one = cost.sentence(measured([1] * 7), "2 heads", 2.0, YES_NO)
-    assert one.startswith("All 7 answers are “yes”. Without 2 heads: −57.1 points [")
-    large = np.arange(400) % 2
-    lost = large.copy()
-    lost[:40] = 1 - lost[:40]
-    assert cost.sentence(measured(lost.tolist(), 400), "L0·H1", 2.0, YES_NO).endswith(": a clear loss.")
-    assert "a loss of more than 1.0 points is excluded." in cost.sentence(
-        measured(large.tolist(), 400), "L0·H1", 2.0, YES_NO
-    )
-
-
 @pytest.mark.parametrize(("n", "interval"), [(8, False), (31, False), (64, True)])
 def test_a_handful_of_examples_has_no_interval(n: int, interval: bool) -> None:
     """[−78.9, +78.9] stood beside "unchanged", and the whole lost 22 points."""
@@ -139,16 +121,6 @@ def test_a_handful_of_examples_has_no_interval(n: int, interval: bool) -> None:
     assert f"on {n} of 408 examples so far" in said
     assert ("[" in said) is interval
     assert ("too few to say" in said) is not interval
-
-
-def test_negative_numbers_of_a_table_have_a_true_minus(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[Any] = []
-    monkeypatch.setattr(show.st, "dataframe", lambda frame, **more: drawn.append((frame, more)))
-    monkeypatch.setattr(show, "downloads", lambda *given: None)
-    monkeypatch.setattr(show, "report", lambda *given: None)
-    show.table(Table("key", ("head", "adds"), [["L0·H1", -0.1779], ["L0·H2", 0.25]]))
-    ((frame, _),) = drawn
-    assert "−0.1779" in frame.to_html()
 
 
 def test_slices_change_for_certain_only_after_correction_for_their_number() -> None:
@@ -182,41 +154,3 @@ def test_stacks_are_read_from_the_configuration(tmp_path: Path) -> None:
     assert shape.job == "sentence"
     assert head_name(HeadId(2, 3), shape.rows) == "cross 0·H3"
     assert head_name(HeadId(2, 3)) == "L2·H3"
-
-
-def test_a_classifier_has_layers_only(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps({"num_hidden_layers": 3, "num_attention_heads": 2}))
-    shape = loaders._shape_of_folder(str(tmp_path))
-    assert (shape.rows, shape.job) == (None, "class")
-
-
-def test_a_long_word_below_the_rows_that_the_browser_measures_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It showed "conductance-spearma" in row 18 of the board of scores."""
-    drawn: list[dict[str, Any]] = []
-    monkeypatch.setattr(show.st, "dataframe", lambda frame, **more: drawn.append(more["column_config"]))
-    monkeypatch.setattr(show, "downloads", lambda *given: None)
-    monkeypatch.setattr(show, "report", lambda *given: None)
-    rows = [["taylor", 1, "a sentence " * number] for number in range(1, 13)]
-    show.table(Table("short", ("score", "n", "text"), rows))
-    rows[11][0] = "conductance-spearman"
-    show.table(Table("long", ("score", "n", "text"), rows))
-    assert "score" not in drawn[0]
-    assert drawn[1]["score"]["width"] >= 7 * len("conductance-spearman")
-    assert "text" not in drawn[1]
-    show.table(Table("seen", ("score", "n", "text"), rows[2:]))
-    assert "score" not in drawn[2]
-
-
-def test_a_size_that_hardly_changes_has_no_sign() -> None:
-    """The Mask lab wrote −0.0 %."""
-    assert [numbers.less(n, 10_000) for n in (9996, 10_000, 10_004, 9000, 11_000)] == [
-        *["±0 %"] * 3,
-        "−10.0 %",
-        "+10.0 %",
-    ]
-
-
-def test_a_share_is_never_minus_nothing() -> None:
-    from headviz.display.numbers import percent
-
-    assert [percent(v) for v in (-0.001, 0.001, 0.1, -0.256, float("nan"))] == ["0 %", "0 %", "+10 %", "−26 %", "–"]
