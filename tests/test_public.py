@@ -14,7 +14,6 @@ import pytest
 import headviz
 from headviz import plugins
 from headviz.runs import reading, service
-from support.marks import all_in_ci
 from support.plugin_files import nothing_stays
 
 __all__ = ["nothing_stays"]
@@ -61,7 +60,8 @@ def test_type_checkers_see_the_same_names_as_python() -> None:
     assert seen == headviz._LAZY | rooms
 
 
-@pytest.mark.parametrize("name", all_in_ci(sorted(SHOWN), sorted(SHOWN - TAKE_LONG)))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SHOWN))
 def test_the_examples_run(name: str) -> None:
     thing = (PUBLIC | BESIDE)[name]
     (test,) = doctest.DocTestFinder(recurse=False).find(thing, name, globs={})
@@ -71,6 +71,7 @@ def test_the_examples_run(name: str) -> None:
     assert not found.failed, "".join(said)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nothing_stays")
 @pytest.mark.parametrize("name", sorted(BESIDE))
 def test_the_examples_of_what_recipes_import_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ import headviz
 from headviz import plugins
 from headviz.extras import ROOMS
 from support.loaded import loaded_by
-from support.marks import all_in_ci
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -95,7 +94,8 @@ def test_a_room_is_light_until_it_is_used(room: str) -> None:
     assert loaded_by(f"import headviz.extras.{room}", "torch", "transformers", "streamlit", "distributed") == []
 
 
-@pytest.mark.parametrize("room", all_in_ci(ROOMS, list(ROOMS)[:1]))
+@pytest.mark.slow
+@pytest.mark.parametrize("room", ROOMS)
 def test_without_a_room_the_rest_works_and_says_what_is_missing(room: str, tmp_path: Path) -> None:
     shutil.copytree(
         ROOT / "src/headviz", tmp_path / "headviz", ignore=shutil.ignore_patterns("__pycache__", "*.safetensors")

@@ -96,6 +96,7 @@ def test_no_option_that_guards_something_can_be_set_there(hostile: Path, tmp_pat
     assert found["server.cookieSecret"] not in ("evil", clean["server.cookieSecret"])
 
 
+@pytest.mark.slow
 def test_a_theme_and_the_environment_are_the_users_own(tmp_path: Path) -> None:
     (tmp_path / ".streamlit").mkdir()
     (tmp_path / ".streamlit" / "config.toml").write_text('[theme]\nbase = "dark"\nshowSidebarBorder = true\n')
@@ -132,6 +133,7 @@ def started(hostile: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         process.wait(20)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="xdg-open")
 def test_one_address_is_printed_and_opened(started: tuple[int, Path, Path]) -> None:
     port, log, opened = started
@@ -142,6 +144,7 @@ def test_one_address_is_printed_and_opened(started: tuple[int, Path, Path]) -> N
     assert opened.read_text().split() == [f"http://127.0.0.1:{port}"]
 
 
+@pytest.mark.slow
 def test_a_foreign_origin_opens_no_connection_there(started: tuple[int, Path, Path]) -> None:
     port = started[0]
     assert upgrade(port, f"127.0.0.1:{port}", "http://evil.example") == 403

@@ -12,6 +12,7 @@ from headviz.ui.parts import scoring
 from headviz.ui.shell import jobs
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("costs_measured")
 def test_costs_are_measured_without_being_asked_for(open_page: Callable[..., Any]) -> None:
     import headviz

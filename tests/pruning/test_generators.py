@@ -40,6 +40,17 @@ def highest_first(full: HeadMask, sizes: Any) -> Any:
         mask = yield Remove(-scores, mask, size)
 
 
+def test_exact_gates_may_bring_a_head_back():
+    full = HeadMask.full(1, 3)
+    steps = ALGORITHMS["gates-exact"].masks(full, [1, 2])
+    assert next(steps).mask == full
+    first, second = np.array([[0.1, 0.5, 0.9]]), np.array([[0.9, 0.1, 0.2]])
+    assert vars(steps.send(first)) == {"scores": first, "mask": full, "size": 1}
+    after = steps.send(full.without([(0, 0)]))
+    assert (after.mask, after.gates) == (full.without([(0, 0)]), first)
+    assert vars(steps.send(second)) == {"scores": second, "mask": full, "size": 2}
+
+
 def test_what_an_algorithm_makes_of_its_scores_is_the_same_at_each_step(monkeypatch, tmp_path):
     p = plan(named(monkeypatch, highest_first))
     c = context(tmp_path)

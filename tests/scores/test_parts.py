@@ -10,6 +10,7 @@ from headviz.errors import OptionError
 from headviz.scores import SCORES, parts, score_heads
 from headviz.scores.collect import windows
 from headviz.tasks import TASKS, Dataset
+from support.marks import all_in_ci
 from support.scored_data import made
 from support.tiny import tiny_classifier
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator
@@ -42,7 +43,7 @@ def equal(a, b):
     return left == right or str(left) == str(right)
 
 
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name", all_in_ci(SCORES, ["taylor", "conductance-pearson", "magnitude", "ablation"]))
 def test_every_score_joined_from_parts_in_any_order_equals_the_whole(clf, name):
     data = made(50)
     options = {"score": name, "mask": HeadMask.full(3, 4).without([(0, 1)])}

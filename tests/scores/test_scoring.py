@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
 import headviz
@@ -17,9 +18,11 @@ from headviz import HeadMask, plugins
 from headviz.errors import Cancelled, MaskError, OptionError, TaskError
 from headviz.evaluation.stand_ins import standing_in
 from headviz.extras.scores import shapley
+from headviz.models.slices import weight_of
 from headviz.scores import PRESETS, SCORES, chunk, score_heads, score_progressive
 from headviz.scores import sweeps as sweeps_module
 from headviz.storage.store import Store
+from support.marks import all_in_ci
 from support.scored_data import made
 from support.tiny import tiny_classifier
 
@@ -27,6 +30,9 @@ FAST = {"conductance": {"steps": 4}, "attattr": {"steps": 2}}
 FAST_WHOLE = {name: {"steps": 3} for name in ("gates", "gates-hard", "gates-exact", "gates-causal")}
 FAST_WHOLE["shapley"] = {"permutations": 2}
 OFF = ((0, 1), (2, 0))
+# one for each sweep; the others share theirs
+KINDS = ("conductance-pearson", "attattr-max", "taylor", "gates", "magnitude", "ablation", "random")
+EVERY = all_in_ci(SCORES, [name for name in KINDS if name in SCORES])
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +79,7 @@ def test_a_score_has_its_table_and_its_uncertainty(clf, data, name):
     assert s.to_dict()["values"] == s.values.tolist()
 
 
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name", EVERY)
 def test_order_batch_and_padding_do_not_matter(clf, data, name):
     first = score_heads(clf, data, name, **options(name))
     shuffled = data.subset(np.random.default_rng(1).permutation(len(data)))
@@ -84,7 +90,7 @@ def test_order_batch_and_padding_do_not_matter(clf, data, name):
     np.testing.assert_allclose(one_by_one.stderr, first.stderr, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name", EVERY)
 def test_heads_that_are_off_are_nan_and_take_no_part(clf, data, name):
     mask = HeadMask.full(3, 4).without(OFF)
     masked = score_heads(clf, data, name, mask=mask, **options(name))
@@ -97,7 +103,7 @@ def test_heads_that_are_off_are_nan_and_take_no_part(clf, data, name):
     np.testing.assert_allclose(pruned.values, masked.values, rtol=2e-3, atol=2e-4)
 
 
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name", EVERY)
 def test_a_whole_layer_off(clf, name):
     mask = HeadMask.full(3, 4).without([(1, h) for h in range(4)])
     for model, given in ((clf, mask), (headviz.prune(clf, mask), None)):
@@ -153,6 +159,16 @@ def test_random_is_seeded_and_magnitude_looks_at_weights(clf, data):
     place = clf.projections(2)
     by_hand = place.output.weight[:, 8:16].norm() * place.value.weight[8:16].norm()
     assert s[2, 1] == pytest.approx(float(by_hand), rel=1e-5)
+
+
+@pytest.mark.parametrize("family", ["modernbert", "gpt2"])
+def test_magnitude_reads_the_values_of_a_matrix_that_holds_all_three(family):
+    clf = tiny_classifier(family)
+    with torch.no_grad():
+        weight_of(clf.projections(0).value)[-clf.num_heads * clf.head_size :] = 0
+    values = score_heads(clf, made(3), "magnitude", cache=False).values
+    assert (values[0] == 0).all()
+    assert (values[1:] > 0).all()
 
 
 @pytest.mark.parametrize("name", ["random", "gates", "shapley"])

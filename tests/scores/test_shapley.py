@@ -12,6 +12,7 @@ from headviz.scores import score_heads
 from headviz.scores import whole as whole_module
 from headviz.scores.scoring import Scoring
 from support.analysed import learnt
+from support.marks import all_in_ci
 from support.plain import evaluate
 from support.scored_data import made
 from support.tiny import tiny_classifier
@@ -114,7 +115,7 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(data, tmp_path, monke
     assert again.values.tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("now", [{"seed": 5}, {"permutations": 2}, {"tolerance": 0.3}])
+@pytest.mark.parametrize("now", all_in_ci([{"seed": 5}, {"permutations": 2}, {"tolerance": 0.3}], [{"seed": 5}]))
 def test_other_options_begin_anew_with_the_same_checkpoint(data, tmp_path, monkeypatch, now):
     monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
     clf, few, place = tiny_classifier("bert"), data.subset(range(12)), tmp_path / "state"

@@ -13,6 +13,7 @@ import torch
 
 from headviz.errors import OptionError
 from headviz.storage.store import Entry, Store, StoreWarning, limit_from_environment, make_key
+from support.marks import all_in_ci
 from support.small_disk import run_on_small_disk
 
 SMALL = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -443,7 +444,9 @@ def test_entries_that_were_swapped_are_dropped(store, array):
     assert store.get("maps:3") is None
 
 
-@pytest.mark.parametrize("text", [b"Settings", b"Cache", b"key", b"access_count", b"TRIGGER", b"CREATE"])
+@pytest.mark.parametrize(
+    "text", all_in_ci([b"Settings", b"Cache", b"key", b"access_count", b"TRIGGER", b"CREATE"], [b"Cache", b"TRIGGER"])
+)
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("harm", [b"\xc5\xa0", b"\xff\xfe"])
 def test_a_damaged_definition_is_mended(store, text, last, harm):
@@ -465,7 +468,7 @@ def test_a_damaged_definition_is_mended(store, text, last, harm):
         after.close()
 
 
-@pytest.mark.parametrize("harm", [*((at, 9) for at in (18, 19, 47, 59, 67)), *range(30)], ids=str)
+@pytest.mark.parametrize("harm", [*((at, 9) for at in (18, 47)), *range(4)], ids=str)
 @pytest.mark.filterwarnings("ignore::headviz.storage.store.StoreWarning")
 def test_a_cleared_cache_works_whatever_was_damaged(store, harm):
     """A byte of the header, or some bytes anywhere."""

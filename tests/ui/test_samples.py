@@ -15,6 +15,7 @@ from headviz.ui.shell import loaders
 from headviz.ui.shell.view import View
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "task"), [("demo", "demo"), ("demo-translation", "demo-translation")])
 def test_the_page_and_the_command_line_draw_the_same_examples(
     model: str, task: str, monkeypatch: pytest.MonkeyPatch
