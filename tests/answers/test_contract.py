@@ -75,7 +75,7 @@ def test_pruned_is_masked_and_opens_again(job: str, family: str, tmp_path: Path)
     small.save(tmp_path / "small")
     again = headviz.load(tmp_path / "small")
     assert (again.job, again.labels) == (job, clf.labels)
-    assert headviz.evaluate(again, data).metrics == pruned.metrics
+    np.testing.assert_allclose(headviz.evaluate(again, data).logits, pruned.logits, atol=1e-6)
 
 
 @each
