@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from sklearn.metrics import f1_score
 
 import headviz
+from headviz.answers import ANSWERS
 from headviz.answers.labels import LABELS
 from headviz.statistics.sums import sums_interval
 from support.command import call
@@ -118,3 +120,22 @@ def test_commands_and_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
                "--until", "0.5", "--wait")  # fmt: skip
     assert run["state"] == "done"
     assert set(run["steps"][-1]["metrics"]) == set(LABELS.usual)
+
+
+def test_a_student_learns_every_label(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tiny_folder(tmp_path / "m", labels=NAMES, problem_type="multi_label_classification")
+    source = ["--model", model, "--task", "custom", "--data", folder(tmp_path / "a"), "--text-columns", "text"]
+    more = ["--label-column", "red,cold,wet", "--remove", "heads:0.1", "--init", "copy,kd", "--steps", "4"]
+    found = call(capsys, "distill", *source, *more, "--out", tmp_path / "out")
+    assert found["teacher"]["partition"]["difference"]["changed"] is None
+    assert set(found["teacher"]["metrics"]) == set(LABELS.usual)
+
+
+def test_the_loss_of_a_student_that_answers_as_its_teacher_has_no_slope() -> None:
+    for answer in ANSWERS.values():
+        if answer.explains:
+            theirs = torch.randn(5, 1 if answer.columns == "number" else 3)
+            ours = theirs.clone().requires_grad_(True)
+            answer.imitated(ours, theirs, 2.0).backward()
+            assert ours.grad is not None
+            torch.testing.assert_close(ours.grad, torch.zeros_like(theirs), atol=1e-6, rtol=0)

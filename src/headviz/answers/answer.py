@@ -214,6 +214,14 @@ class Answer(ABC):
         """The loss that the model is trained with."""
         raise ModelError(f"A model for the job '{self.job}' has no labels.")
 
+    def imitated(self, logits: Tensor, theirs: Tensor, temperature: float) -> Tensor:
+        """What a student loses whose answers are not its teacher's: KL divergence of the softened probabilities."""
+        from torch.nn.functional import kl_div
+
+        # the factor t² keeps the gradient's size independent of the temperature
+        ours, wanted = ((one / temperature).log_softmax(-1) for one in (logits, theirs))
+        return temperature**2 * kl_div(ours, wanted, reduction="batchmean", log_target=True)
+
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
         """The same of each row of logits [..., C], without gradients; ``gold`` has the rows' shape, or fits it."""
         raise ModelError(f"A model for the job '{self.job}' has no labels.")

@@ -214,6 +214,10 @@ class Labels(Answer):
         each = binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="none").mean(dim=-1)
         return each if reduction == "none" else each.sum() if reduction == "sum" else each.mean()
 
+    def imitated(self, logits: Tensor, theirs: Tensor, temperature: float) -> Tensor:
+        """Binary cross-entropy with the teacher's softened probabilities."""
+        return temperature**2 * self.loss(logits / temperature, (theirs / temperature).sigmoid())
+
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
         found: NDArray[np.float64] = (np.logaddexp(0, logits) - logits * gold).mean(axis=-1)
         return found

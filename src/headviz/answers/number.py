@@ -166,6 +166,12 @@ class Number(Answer):
         precise = torch.promote_types(logits.dtype, torch.float32)
         return torch.nn.functional.mse_loss(logits[:, 0], labels.to(precise), reduction=reduction)
 
+    def imitated(self, logits: Tensor, theirs: Tensor, temperature: float) -> Tensor:
+        """The squared error."""
+        from torch.nn.functional import mse_loss
+
+        return mse_loss(logits, theirs)
+
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
         return np.asarray(np.square(logits[..., 0] - gold))
 

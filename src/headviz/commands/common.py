@@ -245,7 +245,7 @@ def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:
         label_column=args.label_column,
         slice_column=args.slice_column,
         regression=args.regression,
-        job=args.job if args.task == "custom" else None,
+        job=getattr(args, "job", None) if args.task == "custom" else None,
     )
     for note in data.notes:
         warn(note)

@@ -28,6 +28,7 @@ POSTERIOR = "covariance rank shrinkage scale"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, metavar="M", help="the teacher: 'demo', a hub id, or a folder")
     parser.add_argument("--revision", metavar="R", help="branch, tag or commit of a hub model")
+    parser.add_argument("--job", metavar="J", help="what it answers with, where neither its folder nor the file tells")
     parser.add_argument("--device", default="auto", metavar="D", help="auto (default), cpu, cuda, mps")
     parser.add_argument("--task", required=True, metavar="T", help="demo, mnli, mrpc, …, demo-translation, or custom")
     parser.add_argument("--data", metavar="DIR", help="folder with local files instead of the hub's")
@@ -112,6 +113,7 @@ def read_plan(args: argparse.Namespace) -> DistillationPlan:
         iterates=IterateOptions(**{name: given[k] for k, name in collecting.items() if k in given}),
         trainings=_list(args.trainings),
         revision=args.revision,
+        job=args.job,
         device=args.device,
         data=args.data,
         text_columns=_list(args.text_columns),

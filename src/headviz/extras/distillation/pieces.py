@@ -237,19 +237,19 @@ class Context:
         """How much the student with copied weights differs from the teacher with v2 at zero, on training examples.
 
         ``largest`` = the largest difference of two logits; ``typical`` = the mean distance of the teacher's logits
-        from their mean; ``changed`` = the share of predictions that differ, None for a regression.
+        from their mean; ``changed`` = the share of predictions that differ, None where no answer decides.
         """
         index = list(range(min(SAMPLE, len(self.problem.lengths))))
         zeroed = zeroed_model(self.teacher.model, self.partition).eval()
         with torch.inference_mode():
             theirs, _ = self.problem.outputs(zeroed, index)
             ours, _ = self.problem.outputs(self.subject.model.eval(), index)
-        regression = self.problem.regression
-        spread = theirs - (0 if regression else theirs.mean(-1, keepdim=True))
+        decides = self.problem.rows.decides
+        spread = theirs - (theirs.mean(-1, keepdim=True) if decides else 0)
         return {
             "largest": float((ours - theirs).abs().max()),
             "typical": float(spread.abs().mean()),
-            "changed": None if regression else float((ours.argmax(-1) != theirs.argmax(-1)).float().mean()),
+            "changed": float((ours.argmax(-1) != theirs.argmax(-1)).float().mean()) if decides else None,
         }
 
 
@@ -280,7 +280,8 @@ def open_context(plan: DistillationPlan, folder: Path) -> Context:
 
 
 def _load(plan: DistillationPlan, name: str) -> Any:
-    return load(name, revision=plan.revision if name == plan.model else None, device=plan.device)
+    revision = plan.revision if name == plan.model else None
+    return load(name, revision=revision, device=plan.device, job=plan.job)
 
 
 def _data(plan: DistillationPlan, teacher: Model) -> tuple[Dataset, Dataset]:

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...answers.answer import IGNORED
+from ...answers.answer import IGNORED, Answer
+from ...answers.one_class import ONE_CLASS
 from ...errors import ModelError, OptionError, TaskError
 from ...evaluation.dispatch import evaluate
 from ...evaluation.plain import class_order, encode_data, gold_for
@@ -34,7 +35,7 @@ class Problem(Protocol):
 
     train: Dataset
     dev: Dataset
-    regression: bool
+    rows: Answer  # the answer that a row of its outputs is, with its losses
     metrics: tuple[str, ...]  # the primary one first
 
     @property
@@ -69,7 +70,7 @@ class Problem(Protocol):
 class TaskData:
     """What the problems of all kinds have in common: train and dev data of one task."""
 
-    regression = False
+    rows: Answer = ONE_CLASS
 
     def __init__(self, train: Dataset, dev: Dataset, tokenizer_digest: str = "") -> None:
         self.train, self.dev = train, dev
@@ -150,7 +151,7 @@ class Classifying(TransformerData):
         super().__init__(teacher, train, dev)
         self.teacher, self.label_order = teacher, label_order
         gold = gold_for(train, class_order(teacher, train, label_order))
-        self.regression = not teacher.answer.decides
+        self.rows = teacher.answer
         self.gold = teacher.answer.tensor(gold)
         self.encodings = encode_data(teacher, train)
 

@@ -23,7 +23,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn import functional as F
 
 from ...errors import UserError
 from ...progress import Cancel, Progress, stop_if
@@ -199,21 +198,13 @@ class _Run:
         return self._likelihood(logits, gold) + weight * kl, float(kl.detach())
 
     def _likelihood(self, logits: Tensor, gold: Tensor) -> Tensor:
-        if self.problem.regression:
-            return F.mse_loss(logits[:, 0], gold)
-        return F.cross_entropy(logits, gold)
+        return self.problem.rows.loss(logits, gold)
 
     def _distilled(self, logits: Tensor, gold: Tensor, index: Sequence[int]) -> Tensor:
         assert self.teacher is not None
         with torch.no_grad():
             theirs, _ = self.problem.outputs(self.teacher.eval(), index)
-        if self.problem.regression:
-            copied = F.mse_loss(logits, theirs)
-        else:
-            t = self.options.temperature
-            # the factor t^2 keeps the gradient's size independent of the temperature
-            ours, wanted = (logits / t).log_softmax(-1), (theirs / t).log_softmax(-1)
-            copied = t * t * F.kl_div(ours, wanted, reduction="batchmean", log_target=True)
+        copied = self.problem.rows.imitated(logits, theirs, self.options.temperature)
         share = self.options.teacher_share
         return share * copied + (1 - share) * self._likelihood(logits, gold)
 
