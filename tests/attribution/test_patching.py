@@ -192,7 +192,7 @@ def test_heads_that_move_the_answer_equally_far_stand_in_a_drawn_order() -> None
     effect[1, 2], effect[0, 1] = -0.5, np.nan
     tied = dataclasses.replace(found, effect=effect)
     printed = patch_command.show(tied.to_dict() | {"top": 20, "ablation": "zero"})
-    listed = re.findall(r"^(\d\.\d) +[-+]0\.\d+$", printed, re.M)
+    listed = re.findall(r"^(\d\.\d) +[−+]0\.\d+$", printed, re.M)
     assert (listed[0], len(listed)) == ("1.2", 11)
     assert listed[1:] != sorted(listed[1:])
     assert re.findall(r"^(\d\.\d) ", str(tied), re.M)[:3] == listed[:3]

@@ -301,6 +301,7 @@ def test_every_table_of_changes_rounds_the_ends_of_an_interval_outwards() -> Non
     assert row[2:4] == [*written]
     target = {"target": 2, "speedup": 2.04, "speedup_low": 2.0, "speedup_high": 2.1, "out": "o", "batch": 1}
     target |= {"length": 8, "table": {"device": "cpu"}, "heads_per_layer": [1], "neurons_per_layer": [1], "error": None}
+    target["parameters"] = [2, 1]
     target |= {"baseline": {"f1": 0.8709}, "metrics": {"f1": 0.8488}}
     found = {**target, "change": {"metric": "f1", "difference": change["delta"], **change}}
     assert " ".join(written) in faster.show({"targets": [found]})

@@ -80,7 +80,7 @@ def test_a_printed_result_is_the_text_that_a_notebook_has() -> None:
     """``print(evaluator.compare(mask))`` wrote every field of a dataclass, arrays and all."""
     said = str(shown()["comparison"])
     first, _, caption, header, row = said.splitlines()[:5]
-    assert first == "accuracy changes by −10.0 points [−20.0, −1.0]."
+    assert first == "accuracy changes by −10.0 points [−20.0, −1.0], p = 0.030: a clear loss."
     assert (caption, header.split()[:4], row.split()[0]) == (
         "Paired on the same examples.",
         ["metric", "n", "full", "masked"],
