@@ -27,7 +27,7 @@ def draw() -> None:
             if shown.empty:
                 st.info(texts.EMPTY, icon=":material/edit:")
             else:
-                found = head.maps(clf, shown, state.mask(clf.present), now)
+                found = head.maps_of(clf, shown, state.mask(clf.present), now)
         except UserError as wrong:
             refused(wrong, "warning")
         if found is not None:

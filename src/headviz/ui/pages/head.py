@@ -16,8 +16,7 @@ from ...answers import ANSWERS
 from ...attribution.arcs import PARTS, positions, strongest
 from ...attribution.rules import RULES, order_kept
 from ...display import numbers
-from ...display.figures import maps as charts_maps
-from ...display.figures import parts as charts_parts
+from ...display.figures import maps, parts
 from ...display.numbers import number, signed
 from ...display.recipes import Code, call, command
 from ...display.sentences import doubt
@@ -113,12 +112,12 @@ def gallery(found: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence[
         st.info(plain(lacking or "No head has a value in this order. Choose another one."))
         return
     table = found.attention if kind == "attention" else found.attribution
-    maps = np.stack([table[h][np.ix_(rows, columns)] for h in heads])
+    small = np.stack([table[h][np.ix_(rows, columns)] for h in heads])
     known = abilities.looks(state.view()) | abilities.carried(state.view())  # an ability before where a head looks
     names = [title(f"{h} {values[h]:.2f} {known.get(h, '').partition(' (')[0]}".strip()) for h in heads]
     at = heads.index(chosen) if chosen in heads else None
     show.figure(
-        charts_maps.layer(maps, names, kind, kind == "attribution", at),
+        maps.layer(small, names, kind, kind == "attribution", at),
         f"gallery_{kind}",
         f"The {kind} of {how_many(len(heads), len(known_heads))} on one colour scale, {said}.",
         wide="48",
@@ -218,7 +217,7 @@ def relation(found: Maps, chosen: HeadId) -> None:
     with left:
         width = len(found.tokens)
         show.figure(
-            charts_maps.scatter(
+            maps.scatter(
                 a[shown],
                 b[shown],
                 [f"{found.tokens[i // width]} → {found.tokens[i % width]}" for i in shown],
@@ -271,7 +270,7 @@ FORMULA = r"\mathrm{Attr}(A)_{ij} = \int_0^1 \frac{\partial F}{\partial A_{ij}}\
 ATTENTION = r"A = \mathrm{softmax}(QK^\top/\sqrt{d})"
 
 
-def maps(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | None:
+def maps_of(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | None:
     """Attention and attribution of every head for this text, first with few steps; None while there are none."""
     from ...attribution.integration import maps_bytes, peak_bytes
 
@@ -409,7 +408,7 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
         if kind == "arcs":
             values = layer[chosen.head]
             lines = strongest(values, view.mass / 100)
-            figure, wide = charts_maps.arcs(lines, queries, keys, signed=signed), ""
+            figure, wide = maps.arcs(lines, queries, keys, signed=signed), ""
             total = float(np.abs(np.nan_to_num(values)).sum())
             held = 100 * sum(abs(line.value) for line in lines) / total if total else 0.0
             many = "strongest connection" if len(lines) == 1 else f"{len(lines)} strongest connections"
@@ -422,7 +421,7 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
                 caption = f"There is nothing to draw: the {name} is 0 everywhere."
         else:
             names = [str(HeadId(chosen.layer, h)) for h in range(found.mask.num_heads)]
-            figure, wide = charts_maps.layer(layer, names, name, signed, chosen.head), "40"
+            figure, wide = maps.layer(layer, names, name, signed, chosen.head), "40"
             caption = (
                 f"The {name} of all heads of layer {chosen.layer} on one colour scale, logarithmic away from zero: "
                 "queries down, keys across." + (" Σ is the sum of all sizes." if signed else "")
@@ -441,9 +440,7 @@ def _linked(found: Maps, chosen: HeadId, view: View, rows: list[int], columns: l
         values, signed = getattr(found, name)[chosen][rows][:, columns], name == "attribution"
         caption = _caption(name, chosen, found, len(columns) < len(found.tokens))
         panels.append(Panel(name, values, signed, caption))
-        show.report(
-            "figure", partial(charts_maps.matrix, values, queries, keys, name, signed=signed, root=True), caption
-        )
+        show.report("figure", partial(maps.matrix, values, queries, keys, name, signed=signed, root=True), caption)
     linked_maps(
         "maps",
         panels,
@@ -563,7 +560,7 @@ def _whole(found: Contributions) -> None:
 
     name = found.labels[found.predicted]
     show.figure(
-        charts_parts.waterfall(waterfall(found), f"score of {name}"),
+        parts.waterfall(waterfall(found), f"score of {name}"),
         "score_waterfall",
         f"Every part of the score of {name}, heads summed over each layer. They sum to the score.",
         formula=DIRECT,
@@ -589,7 +586,7 @@ def _reading(clf: Classifier, shown: Text, chosen: HeadId, mask: HeadMask, targe
     with left:
         st.subheader("What it matches (QK)")
         show.figure(
-            charts_maps.matrix(one.match, one.tokens, one.tokens, "match", signed=True),
+            maps.matrix(one.match, one.tokens, one.tokens, "match", signed=True),
             "head_match",
             f"How well each query of {chosen} fits each key, before the softmax; words and positions together.",
             formula=r"q_i \cdot k_j / \sqrt{d}",
@@ -597,7 +594,7 @@ def _reading(clf: Classifier, shown: Text, chosen: HeadId, mask: HeadMask, targe
     with right:
         st.subheader("What it writes (OV)")
         show.figure(
-            charts_parts.token_bars(one.scores[:, target].tolist(), one.tokens, f"adds to {one.labels[target]}"),
+            parts.token_bars(one.scores[:, target].tolist(), one.tokens, f"adds to {one.labels[target]}"),
             "head_writes",
             f"What {chosen} adds directly to the score of {one.labels[target]}, by the word that [CLS] reads.",
             formula=r"p_{0j}\,W_c\,W_O\,v_j",

@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from ...analyses import board
-from ...analyses.grade_view import view as view_of
+from ...analyses.grade_view import view
 from ...analyses.grades import Grades
 from ...attribution.rules import KEPT, order_kept
 from ...display import numbers
@@ -120,7 +120,7 @@ def _ask_grades() -> None:
 
 
 def _board(grades: Grades, about: str) -> None:
-    shown = view_of(grades)
+    shown = view(grades)
     show.finding(shown.finding)
     for shown_part in shown.parts:
         if isinstance(shown_part, Picture):

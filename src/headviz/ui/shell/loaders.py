@@ -38,8 +38,7 @@ from . import state
 from .job import Memo, give_back, in_background
 from .jobs import BYTES
 from .messages import on_page
-from .uploads import is_gone, naming
-from .uploads import uploads as uploads
+from .uploads import is_gone, naming, uploads
 from .view import View
 
 if TYPE_CHECKING:

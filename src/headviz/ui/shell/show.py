@@ -20,9 +20,8 @@ from ...heads import HeadId, HeadMask, head_name
 from ...reports.grid_picture import grid_svg
 from ...reports.html_page import Page
 from ...storage.tables import to_csv, to_latex
-from ..widgets import component
+from ..widgets import component, grid
 from ..widgets.grid import Look
-from ..widgets.grid import head_grid as draw_grid
 from . import state
 from .messages import on_page, plain
 from .view import link_path
@@ -80,7 +79,7 @@ def head_grid(key: str, present: HeadMask, values: Any = None, *, look: Look | N
         shown = {"values": values, "mask": present | (more.get("mask") or present), "scale": look.scale}
         shown |= {"rows": more.get("rows"), "blank": look.blank_zeros, "grey": more.get("grey")}
         report("grid", shown, look.title or look.name)
-    draw_grid(key, present, values, look=look, **more)
+    grid.head_grid(key, present, values, look=look, **more)
 
 
 LARGER = 1.45  # type of a figure in a presentation, against the page's
@@ -88,9 +87,9 @@ LARGER = 1.45  # type of a figure in a presentation, against the page's
 
 def enlarged(fig: Figure) -> Figure:
     """The figure with larger type, to be read from afar."""
-    from plotly.graph_objects import Figure as New
+    from plotly.graph_objects import Figure
 
-    big = New(fig)
+    big = Figure(fig)
     size = (big.layout.font.size or 12) * LARGER
     big.update_layout(font={"size": size}, height=None if big.layout.height is None else big.layout.height * 1.2)
     big.update_annotations(font_size=size)

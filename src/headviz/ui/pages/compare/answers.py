@@ -17,7 +17,7 @@ from ....answers.class_names import is_generic
 from ....answers.one_class import ONE_CLASS
 from ....attribution.inputs import encode
 from ....display import numbers
-from ....display.figures import maps as charts_maps
+from ....display.figures import maps
 from ....display.figures.answers import probabilities
 from ....display.recipes import Code, Options, call, command
 from ....display.sentences import answer_change, doubt, heads_named
@@ -27,8 +27,7 @@ from ....heads import HeadId, HeadMask
 from ....progress import stop_if
 from ...parts import abilities, measure, scoring, texts
 from ...parts.texts import Text
-from ...shell import jobs, loaders, recipes, show, state
-from ...shell import mask_edit as maskedit
+from ...shell import jobs, loaders, mask_edit, recipes, show, state
 from ...shell.messages import on_page, plain, refused
 from ...shell.view import View
 from .heads import shift, which_head
@@ -127,10 +126,10 @@ def suggested_mask(present: HeadMask, kind: str | None) -> tuple[str, HeadMask]:
     found = scoring.ordering(view)
     if found is not None and found.values.shape == (present.num_layers, present.num_heads):
         label = f"Switch off the {count} lowest by {found.score}"
-        if tie := maskedit.tie_at(found.values, count, present):
+        if tie := mask_edit.tie_at(found.values, count, present):
             label += f" ({tie.rstrip('.')})"
-        return label, maskedit.off_to_count(found.values, count, present)
-    return f"Switch off {count} heads at random", maskedit.off_at_random(count, present, seed=0)
+        return label, mask_edit.off_to_count(found.values, count, present)
+    return f"Switch off {count} heads at random", mask_edit.off_at_random(count, present, seed=0)
 
 
 def _them_or_it(heads: list[HeadId]) -> str:
@@ -427,7 +426,7 @@ def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
         found.append(one)
     rows = [(c.name, one.target_label, one.values) for c, one in zip(given, found, strict=True)]
     show.figure(
-        charts_maps.token_rows(rows, found[0].tokens),
+        maps.token_rows(rows, found[0].tokens),
         "compare_tokens",
         "How much each token speaks for (blue) or against (orange) each model's own answer, on one colour scale.",
         formula=r"(x - x') \cdot \int_0^1 \nabla F(x' + a(x - x'))\,da",

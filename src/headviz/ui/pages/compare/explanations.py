@@ -10,8 +10,7 @@ import streamlit as st
 
 import headviz
 
-from ....display.figures import maps as charts_maps
-from ....display.figures import parts as charts_parts
+from ....display.figures import maps, parts
 from ....display.recipes import call
 from ....display.sentences import doubt
 from ....display.table import Column, Table
@@ -98,7 +97,7 @@ def _words(found: TokenExplanations) -> None:
         rows.append((_title(name), found.target_label, np.where(words, values / top, 0.0)))
     used = [METHODS[name] for name in found.methods]
     show.figure(
-        charts_maps.token_rows(rows, found.tokens),
+        maps.token_rows(rows, found.tokens),
         "explained_words",
         "Each word's value by each method, as a share of that method's largest. Rollout and norm have no sign.",
         source=" ".join(f"{m.title.capitalize()}: {m.meaning}; {m.source}." for m in used),
@@ -109,7 +108,7 @@ def _words(found: TokenExplanations) -> None:
 def _agreement(found: TokenExplanations) -> None:
     names = [_title(name) for name in found.methods]
     show.figure(
-        charts_maps.matrix(found.rank_correlation, names, names, "rank correlation", signed=True, end=1.0),
+        maps.matrix(found.rank_correlation, names, names, "rank correlation", signed=True, end=1.0),
         "explained_agreement",
         "Spearman's rank correlation over words; where a method has no sign, sizes are compared.",
     )
@@ -122,7 +121,7 @@ def _curves(found: TokenExplanations) -> None:
     ]
     names = [_title(name) for name in found.methods]
     show.figure(
-        charts_parts.token_curves(names, found.shares.tolist(), sides, found.measured),
+        parts.token_curves(names, found.shares.tolist(), sides, found.measured),
         "explained_curves",
         f"The {found.measured} while words go, or come back, in each method's order, highest first. Grey: 95 % of "
         f"{len(found.random_deletion)} random orders. A word that is gone is padding.",

@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from ....attribution.which_head import which_heads, which_moves
-from ....display.figures import maps as charts_maps
+from ....display.figures import maps
 from ....heads import HeadId, HeadMask, highest
 from ...parts import abilities
 from ...parts.texts import Text
@@ -176,7 +176,7 @@ def _one(clf: Classifier, shown: Text, mask: HeadMask, head: HeadId) -> None:
     _, after = attention_of(clf, shown.text, shown.pair, mask, head)
     st.markdown(f"**{plain(largest_change(head, tokens, before, after))}**")
     show.figure(
-        charts_maps.matrix(after - before, tokens, tokens, "change", signed=True),
+        maps.matrix(after - before, tokens, tokens, "change", signed=True),
         "shift_map",
         f"How the mask changes the attention of {head}: blue = more, orange = less. Each row sums to 0.",
         formula=r"A'_{ij} - A_{ij}",

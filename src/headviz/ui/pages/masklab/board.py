@@ -18,8 +18,7 @@ from ....heads import HeadMask, HeadScores
 from ....models.stand_in import ZERO, StandIn
 from ....storage.exchange import mask_from_text, mask_json, read_ablation
 from ...parts import abilities, scoring
-from ...shell import loaders, part, show, state
-from ...shell import mask_edit as maskedit
+from ...shell import loaders, mask_edit, part, show, state
 from ...shell.messages import plain, refused
 from ...shell.view import COST, View
 from ...widgets.grid import Look
@@ -54,7 +53,7 @@ def toolbar(present: HeadMask, found: HeadScores | None = None, scores: Sequence
             key="redo",
             shortcut="Mod+Shift+Z",
         )
-        st.button("Invert", on_click=state.set_mask, args=(maskedit.inverted(mask, present),), key="invert")
+        st.button("Invert", on_click=state.set_mask, args=(mask_edit.inverted(mask, present),), key="invert")
         st.button(
             "All on",
             disabled=mask.is_full,
@@ -112,7 +111,7 @@ def _many(present: HeadMask, found: HeadScores | None) -> None:
         on_click=_lowest,
         args=(present, values, count),
     )
-    if values is not None and (tie := maskedit.tie_at(values, count, present)):
+    if values is not None and (tie := mask_edit.tie_at(values, count, present)):
         st.caption(plain(tie))
     st.button(f"{count} at random, a new draw", key="random", width="stretch", on_click=_random, args=(present, count))
 
@@ -123,16 +122,16 @@ def _no_scores() -> None:
 
 
 def _lowest(present: HeadMask, values: Any, count: int) -> None:
-    state.set_mask(maskedit.off_to_count(values, count, present))
+    state.set_mask(mask_edit.off_to_count(values, count, present))
 
 
 def _random(present: HeadMask, count: int) -> None:
-    state.set_mask(maskedit.off_at_random(count, present, seed=secrets.randbits(32)))
+    state.set_mask(mask_edit.off_at_random(count, present, seed=secrets.randbits(32)))
 
 
 def _saved(present: HeadMask, mask: HeadMask) -> None:
     saved = state.saved_masks(present)
-    st.text_input("Name of the current mask", key="mask_name", max_chars=maskedit.NAME_LENGTH)
+    st.text_input("Name of the current mask", key="mask_name", max_chars=mask_edit.NAME_LENGTH)
     st.button("Save", key="save_mask", on_click=_save, args=(mask,), width="stretch")
     if wrong := st.session_state.get("save_error"):
         refused(wrong)
@@ -160,7 +159,7 @@ def _load(mask: HeadMask, ablation: str) -> None:
 def _save(mask: HeadMask) -> None:
     saved, name = dict(state.session().saved), st.session_state.get("mask_name", "")
     try:
-        state.save_mask(maskedit.save_named(saved, name, mask, state.view().ablation))
+        state.save_mask(mask_edit.save_named(saved, name, mask, state.view().ablation))
         st.session_state["save_error"] = ""
     except MaskError as wrong:
         st.session_state["save_error"] = str(wrong)
@@ -224,8 +223,8 @@ def grid(
 
     def edited(off: list[int], base: list[int] | None) -> None:
         size = present.num_layers, present.num_heads
-        before = None if base is None else maskedit.from_indices(base, *size)
-        state.set_mask(maskedit.from_indices(off, *size), base=before)
+        before = None if base is None else mask_edit.from_indices(base, *size)
+        state.set_mask(mask_edit.from_indices(off, *size), base=before)
         part.redraw(part.MASK)
 
     view = state.view()

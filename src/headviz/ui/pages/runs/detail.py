@@ -26,8 +26,7 @@ from ...shell.tables import TABS
 from ...shell.view import View
 from ...widgets.grid import Look
 from .. import analyses
-from . import faster, listing, models, steps
-from . import sweep as sweepview
+from . import faster, listing, models, steps, sweep
 from .models import look_at, of_another_model
 
 if TYPE_CHECKING:
@@ -229,7 +228,7 @@ def watch(ids: Sequence[str]) -> RunView:
     if record.kind == "prune":
         steps.detail(first, views[1:])
     elif record.kind == "sweep":
-        sweepview.detail(first)
+        sweep.detail(first)
     elif record.kind == "finetune":
         models.finetuned(first)
     elif record.kind == "faster":

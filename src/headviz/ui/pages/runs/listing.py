@@ -20,9 +20,7 @@ from ....reports.run_recipe import options_of, recipe_of, start
 from ....reports.run_report import run_csv, run_html, run_json, run_tex
 from ....runs import reading, service
 from ....runs.queue import NICENESS_VARIABLE, choose_niceness, niceness
-from ....runs.reading import state_of as read
 from ....runs.record import ACTIVE, QUEUED, RESUMABLE, may_change
-from ....runs.service import this_user as local
 from ...parts import recorded, scoring
 from ...shell import recipes, state
 from ...shell.job import Memo
@@ -280,7 +278,7 @@ def this_user() -> str:
         name = st.user.get("email") or st.user.get("name")
     except (AttributeError, RuntimeError):
         name = None
-    return str(name) if name else local()
+    return str(name) if name else service.this_user()
 
 
 def buttons(view: RunView, busy: bool, again: bool = True) -> None:
@@ -400,6 +398,6 @@ def state_of(view: RunView) -> State | None:
 
 def _read(view: RunView) -> State | None:
     try:
-        return read(view.record)
+        return reading.state_of(view.record)
     except UserError:  # written by another version; the recorded steps are still shown
         return None

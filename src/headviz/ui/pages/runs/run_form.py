@@ -14,13 +14,11 @@ from ....runs import service
 from ....runs.prepare import prepare_all
 from ....runs.service import default_threads
 from ....runs.sweep import plan_of
-from ...parts import score_form as scoreform
-from ...parts import scoring
+from ...parts import score_form, scoring
 from ...shell import jobs, loaders
 from ...shell.messages import plain, refused
 from ...shell.view import View, by_grade
-from . import faster, plans
-from . import sweep_form as sweepform
+from . import faster, plans, sweep_form
 
 if TYPE_CHECKING:
     from ....pruning.plan import PruningPlan
@@ -40,7 +38,7 @@ def new(view: View, first: bool) -> None:
             "What to start", FORMS, default=FORMS[0], required=True, key="new_what", label_visibility="collapsed"
         )
         if st.session_state.get("new_what") == FORMS[1]:
-            sweepform.form(view)
+            sweep_form.form(view)
         elif st.session_state.get("new_what") == FORMS[2]:
             faster.form(view)
         else:
@@ -74,7 +72,7 @@ def form(view: View) -> None:
     options |= plans.amounts("new", [algorithm])
     options |= plans.retraining(view, f"new_{name}", [algorithm])
     if not fixed:
-        of_score = scoreform.fields(view, "new_option", [score])
+        of_score = score_form.fields(view, "new_option", [score])
         options["score_options"] = lambda: of_score()[score]
     options |= plans.further(view, f"new_{name}", [algorithm], [score])
     title = st.text_input("Title (optional)", "", key="new_title", max_chars=120, placeholder="its name in the list")

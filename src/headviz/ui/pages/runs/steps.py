@@ -12,7 +12,7 @@ import streamlit as st
 
 from .... import plugins
 from ....display import numbers
-from ....display.figures import maps as charts_maps
+from ....display.figures import maps
 from ....display.figures.palette import Scale
 from ....errors import UserError
 from ....heads import HeadId, HeadMask
@@ -222,7 +222,7 @@ def _panels(found: StepMaps, name: str) -> go.Figure:
         gone = "removed" if step.state == "removed" else "model<br>not kept"
         values = getattr(step, name)
         panels.append((title, gone if values is None else values))
-    return charts_maps.steps(panels, found.tokens, name, signed=name == "attribution")
+    return maps.steps(panels, found.tokens, name, signed=name == "attribution")
 
 
 def _draw(found: StepMaps, step: int) -> None:
@@ -258,7 +258,7 @@ def _draw(found: StepMaps, step: int) -> None:
                 if m is not None:
                     with box:
                         show.figure(
-                            charts_maps.matrix(m, tokens, tokens, name, signed=name == "attribution", end=end),
+                            maps.matrix(m, tokens, tokens, name, signed=name == "attribution", end=end),
                             f"run_{name}_{'full' if m is pair[0] else 'step'}",
                             f"{found.head}, {name}, {title}",
                         )
