@@ -217,3 +217,7 @@ def test_nothing_to_draw_from() -> None:
     two_lengths = Dataset(TASKS["rte"], "train", ("a", "b c d e"), None, [0, 1])
     with pytest.raises(TaskError, match="Widen the band"):
         sample(two_lengths, 2, length_filter=LengthFilter("quantile", low=0.4, high=0.6))
+
+
+def test_what_is_left_over_goes_to_the_largest_remainders():
+    assert proportional({"a": 3, "b": 1, "c": 1}, 3) == {"a": 2, "b": 1, "c": 0}
