@@ -40,6 +40,8 @@ def cost(clf: Network, mask: MaskLike | None = None, length: int = LENGTH) -> Co
             if not clf.family.shared_layers:
                 biased = part.side == OUT and matrix.bias is not None
                 total -= matrix.weight.numel() - left + (matrix.weight.shape[part.dim] - size) * biased
+        gone = len(clf.present.kept_in(layer)) - len(under.kept_in(layer))
+        total -= len(clf.attention(layer)[0].vectors) * gone * clf.head_size
         width = len(under.kept_in(layer)) * clf.head_size
         flops += 2 * length * length * width * 2  # scores and the weighted sum
         flops += clf.family.position_flops(clf.model.config, length, width)

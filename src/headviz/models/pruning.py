@@ -16,7 +16,7 @@ from ..storage.exchange import MaskLike
 from . import position_tables as position
 from .fill import add_bias, added_bias
 from .network import Network
-from .slices import is_transposed, keep, key_index, parts, weight_of
+from .slices import fit_vectors, is_transposed, keep, key_index, parts, weight_of
 
 N = TypeVar("N", bound=Network)
 
@@ -59,6 +59,7 @@ def settle(clf: Network, before: HeadMask) -> None:
     """Bring everything beside the matrices from the heads ``before`` to those a model has. In place."""
     for row in range(clf.num_layers):
         module, heads = clf.attention_module(row), len(clf.present.kept_in(row))
+        fit_vectors(clf, before, row)
         for name in ("num_attention_heads", "num_heads", "n_heads"):
             if hasattr(module, name):
                 setattr(module, name, heads)
@@ -69,9 +70,10 @@ def settle(clf: Network, before: HeadMask) -> None:
             index = key_index(clf.present, row, clf.group_size)
             place = None if index is None else torch.tensor(index, dtype=torch.long, device=clf.device)
             module.register_buffer("key_heads", place, persistent=False)
-            module.num_key_value_groups = max(
-                1, heads // max(1, clf.projections(row).key.out_features // clf.head_size)
-            )
+            query, key, *_ = clf.projections(row)
+            places = key.out_features // clf.head_size
+            groups = (places - heads) // 2 if query is key else places
+            module.num_key_value_groups = max(1, heads // max(1, groups))
     position.fit(clf, before)
 
 

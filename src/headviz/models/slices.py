@@ -89,7 +89,9 @@ def parts(clf: Network, row: int, before: HeadMask, after: HeadMask) -> Iterator
         return torch.tensor(entries, dtype=torch.long, device=clf.device)
 
     query, key, value, output = clf.projections(row)
-    if query is key:  # one matrix of W_Q, W_K and W_V, one below the other
+    if attention.side_by_side:
+        yield Part(query, OUT, index(_entries(present, kept, 3 * size)))
+    elif query is key:  # one matrix of W_Q, W_K and W_V, one below the other
         width, narrow = len(present) * size, len(_groups(present, group)) * size
         fused = [*own, *(width + i for i in shared), *(width + narrow + i for i in shared)]
         yield Part(query, OUT, index(fused))
@@ -100,6 +102,18 @@ def parts(clf: Network, row: int, before: HeadMask, after: HeadMask) -> Iterator
     further = (clf.matrix(f"{path}.{name}") for name in attention.further if name in inside)
     yield from (Part(matrix, OUT, index(own)) for matrix in further)
     yield Part(output, IN, index(own))
+
+
+def fit_vectors(clf: Network, before: HeadMask, row: int) -> None:
+    """Bring the biases beside a row's matrices from the heads ``before`` to those it has, new ones zero. In place."""
+    module, size = clf.attention_module(row), clf.head_size
+    old, new = before.kept_in(row), clf.present.kept_in(row)
+    for name in clf.attention(row)[0].vectors if old != new else ():
+        vector = getattr(module, name)
+        fresh = vector.detach().new_zeros(len(new) * size)
+        both = [head for head in new if head in old]
+        fresh[_entries(new, both, size)] = vector.detach()[_entries(old, both, size)]
+        setattr(module, name, _like(vector, fresh))
 
 
 def key_index(present: HeadMask, row: int, group: int) -> list[int] | None:

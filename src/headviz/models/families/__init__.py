@@ -13,12 +13,13 @@ from ...errors import ModelError
 from .albert import ALBERT
 from .bart import BART, MARIAN, MBART
 from .bert import BERT, ERNIE
-from .deberta import DEBERTA_V2
+from .deberta import DEBERTA, DEBERTA_V2
 from .distilbert import DISTILBERT
 from .electra import ELECTRA
 from .interface import INTERFACE
 from .modernbert import MODERNBERT
 from .mpnet import MPNET
+from .phi3 import PHI3
 from .refused import REFUSED, UNKNOWN
 from .roberta import CAMEMBERT, ROBERTA, XLM_R
 from .sheet import CROSS, DECODER, Family
@@ -39,8 +40,10 @@ FAMILIES: Mapping[str, Family] = plugins.Entries(
         ALBERT,
         MODERNBERT,
         MPNET,
+        DEBERTA,
         DEBERTA_V2,
         *INTERFACE,
+        PHI3,
         MARIAN,
         BART,
         MBART,

@@ -1,4 +1,4 @@
-"""DeBERTa-v2 and v3: content and position are scored apart, in attention that we compute."""
+"""DeBERTa, v1 to v3: content and position are scored apart, in attention that we compute."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ...attention import HeadCall, running_call
+from ...errors import ModelError
 from ...heads import ENCODER
 from .bert import LAYER, bert_layers
 from .own_attention import OwnAttention
@@ -106,6 +107,76 @@ DEBERTA_V2 = Family(
         "pos_att_type": ["p2c", "c2p"],
         "share_att_key": True,
         "norm_rel_ebd": "layer_norm",
+        "position_biased_input": False,
+        "type_vocab_size": 0,
+    },
+)
+
+
+class _First(OwnAttention):
+    """v1: query, key and value of a head are neighbours in one matrix, and their biases are vectors beside it."""
+
+    replaces = "DisentangledSelfAttention"
+
+    def forward(
+        self: Any,
+        hidden_states: Tensor,
+        attention_mask: Tensor,
+        output_attentions: bool = False,
+        query_states: Tensor | None = None,
+        relative_pos: Tensor | None = None,
+        rel_embeddings: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        if query_states is not None or self.head_logits_proj is not None or self.head_weights_proj is not None:
+            raise ModelError("A DeBERTa that mixes its heads' scores, or asks with other states, is not supported.")
+        size, heads = self.attention_head_size, self.num_attention_heads
+        joined = self.in_proj(hidden_states).view(*hidden_states.shape[:2], heads, 3 * size).transpose(1, 2)
+        query, key, value = joined.chunk(3, dim=-1)
+        query, value = query + self.q_bias.view(heads, 1, size), value + self.v_bias.view(heads, 1, size)
+        call = running_call()
+        if call is not None and call.edit_inputs is not None:
+            query, key, value = call.edit_inputs(call.layer, query, key, value)
+        kinds = 1 + len(self.pos_att_type)
+        scaling = (size * kinds) ** -0.5
+        bias = None
+        if self.relative_attention and heads:
+            table = self.pos_dropout(rel_embeddings)
+            bias = self.disentangled_att_bias(query * scaling, key, relative_pos, table, kinds)  # transformers' own
+        mixed, probs = self.attend(query, key, value, attention_mask.bool(), scaling, bias, output_attentions)
+        return (mixed, probs) if output_attentions else (mixed, None)
+
+
+def _first_position_flops(config: Any, length: int, width: int) -> int:
+    """The same for v1, which projects as many distances as the text has, by matrices of their own."""
+    if not config.relative_attention:
+        return 0
+    most = config.max_relative_positions if config.max_relative_positions > 0 else config.max_position_embeddings
+    distances, kinds = 2 * min(length, most), len(config.pos_att_type)
+    return 2 * width * kinds * ((distances - length) * config.hidden_size + distances * length)
+
+
+DEBERTA = Family(
+    "DeBERTa",
+    "deberta",
+    attention={
+        ENCODER: Attention(
+            query=f"{LAYER}.attention.self.in_proj",
+            key=f"{LAYER}.attention.self.in_proj",
+            value=f"{LAYER}.attention.self.in_proj",
+            output=f"{LAYER}.attention.output.dense",
+            further=("pos_proj", "pos_q_proj"),
+            side_by_side=True,
+            vectors=("q_bias", "v_bias"),
+        )
+    },
+    layers={ENCODER: bert_layers()},
+    embeddings="embeddings",
+    position_flops=_first_position_flops,
+    own_attention=_First,
+    tiny={
+        "relative_attention": True,
+        "max_relative_positions": -1,
+        "pos_att_type": ["c2p", "p2c"],
         "position_biased_input": False,
         "type_vocab_size": 0,
     },

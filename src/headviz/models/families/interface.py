@@ -186,5 +186,38 @@ INTERFACE = (
     decoder("Gemma 2", "gemma2", reader="", tiny={"sliding_window": 4, "query_pre_attn_scalar": 8}),
     decoder("Gemma 3 (text only)", "gemma3_text", reader="", tiny={"sliding_window": 4, "query_pre_attn_scalar": 8}),
     decoder("SmolLM3", "smollm3"),
+    decoder(
+        "OLMo-2",
+        "olmo2",
+        reader="",
+        why_not_prunable="its queries and keys are normalised over all heads of a layer together",
+    ),
+    Family(
+        "GPT-NeoX",
+        "gpt_neox",
+        attention={
+            ENCODER: Attention(
+                query=f"{_LAYER}.attention.query_key_value",
+                key=f"{_LAYER}.attention.query_key_value",
+                value=f"{_LAYER}.attention.query_key_value",
+                output=f"{_LAYER}.attention.dense",
+                side_by_side=True,
+            )
+        },
+        layers={
+            ENCODER: Layers(
+                modules="layers",
+                count="num_hidden_layers",
+                writes=("attention.dense", "mlp.dense_4h_to_h"),
+                inner=("mlp.dense_h_to_4h",),
+                outer="mlp.dense_4h_to_h",
+                neurons="intermediate_size",
+                pre_norm=True,
+            )
+        },
+        embeddings="embed_in",
+        forward=last_token,
+        why_not_empty="GPT-NeoX cannot cut a matrix without heads into query, key and value",
+    ),
     decoder("Ministral", "ministral"),
 )

@@ -15,10 +15,7 @@ REFUSED = {
     **dict.fromkeys("longformer big_bird bigbird_pegasus led reformer yoso mra".split(), _WINDOWS),
     **dict.fromkeys("fnet mamba mamba2 falcon_mamba rwkv xlstm".split(), _NO_HEADS),
     "convbert": "it mixes heads with convolutions in one layer",
-    "deberta": "DeBERTa v1 keeps query, key and value of a head side by side in one matrix, which headviz cannot read",
     "gpt_oss": "its attention has sinks, which headviz's attention does not compute",
-    "gpt_neox": "it keeps query, key and value of a head side by side in one matrix, which headviz cannot read",
-    "phi3": "it keeps query, key and value in one matrix with sizes of its own, which headviz cannot read",
     "gemma3": "it reads images as well; the text model alone is supported (gemma3_text)",
 }
 UNKNOWN = "headviz does not know where its heads are"

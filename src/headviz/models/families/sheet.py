@@ -28,6 +28,8 @@ class Attention:
     value: str
     output: str  # W_O
     further: tuple[str, ...] = ()  # other maps to the heads, below ``module``; those a model lacks are skipped
+    side_by_side: bool = False  # of a fused matrix: query, key and value of each head are neighbours
+    vectors: tuple[str, ...] = ()  # biases of the heads that are parameters of ``module`` itself
     position_table: str = ""  # an embedding with a column for each head of the stack
     reader: str = ""  # the module that is given the sum to which W_O's output was added
 
