@@ -1,11 +1,15 @@
-"""Write the tables of docs/tables.md and docs/families.md: ``python docs/readme_tables.py`` (``--check`` compares)."""
+"""Write the tables of docs/tables.md, docs/options.md and docs/families.md: ``python docs/readme_tables.py``
+(``--check`` compares)."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 
@@ -87,9 +91,88 @@ def refused_types() -> Iterator[str]:
         yield f"* {', '.join(f'`{name}`' for name, reason in REFUSED.items() if reason == why)}: {why}."
 
 
+def _cell(text: object) -> str:
+    return str(text).replace("|", "&#124;")
+
+
+def _valid(one: Any) -> str:
+    if one.choices is not None:
+        return ", ".join(f"`{name}`" for name in one.choices)
+    valid = str(one.valid).removesuffix(" and at most 1,000,000,000")
+    return f"{valid}, or several" if one.several else valid
+
+
+def options(*places: str) -> Iterator[str]:
+    """The options of classes, as "module:Class"."""
+    from headviz.options import Options, Pairs, declared
+
+    yield "| in Python and JSON | flag | valid | default | what it is |"
+    yield "|---|---|---|---|---|"
+    for place in places:
+        module, _, name = place.partition(":")
+        for one in declared(getattr(import_module(f"headviz.{module}"), name)).values():
+            if not (isinstance(one.kind, type) and issubclass(one.kind, Options)):
+                flag = "" if one.flag == "" else f"`--{(one.flag or one.name).replace('_', '-')}`"
+                valid = "values by name" if one.kind == Pairs else _valid(one)
+                yield f"| `{one.name}` | {flag} | {valid} | {_cell(one.usually)} | {_cell(one.help)} |"
+
+
+def options_of_entries(entries: Iterable[Any], first: str) -> Iterator[str]:
+    from headviz.options import declared
+
+    yield f"| {first} | option | valid | default | what it is |"
+    yield "|---|---|---|---|---|"
+    for entry in entries:
+        own = entry.options if isinstance(entry.options, tuple) else declared(entry.options).values()
+        for one in own:
+            yield f"| `{entry.name}` | `{one.name}` | {_valid(one)} | {_cell(one.usually)} | {_cell(one.help)} |"
+
+
+def score_options() -> Iterator[str]:
+    from headviz.scores.catalogue import SCORES
+
+    return options_of_entries(SCORES.values(), "score")
+
+
+def analysis_options() -> Iterator[str]:
+    from headviz.analyses.catalogue import ANALYSES
+
+    return options_of_entries(ANALYSES.values(), "analysis")
+
+
+def address() -> Iterator[str]:
+    from headviz.ui.shell.view import OPTIONS
+
+    yield "| parameter | valid | default | what it is |"
+    yield "|---|---|---|---|"
+    for name, one in OPTIONS.items():
+        valid = "0 or 1" if one.kind is bool else _valid(one)
+        default = str(int(one.default)) if one.kind is bool else _cell(one.usually)
+        yield f"| `{name}` | {valid} | {default} | {_cell(one.help)} |"
+
+
 TABLES = {"commands": commands, "families": families, "scores": scores, "algorithms": algorithms, "analyses": analyses}
 
-PAGES = {HERE / "tables.md": TABLES, HERE / "families.md": {"family-table": family_table, "refused": refused_types}}
+_DISTILLATION = "extras.distillation.options:"
+OPTIONS = {
+    "plan-options": partial(options, "pruning.plan:PruningPlan"),
+    "training-options": partial(options, "pruning.options:FinetuneOptions"),
+    "faster-options": partial(options, "pruning.faster_options:FasterOptions"),
+    "distillation-options": partial(
+        options,
+        "extras.distillation.plan:DistillationPlan",
+        *(f"{_DISTILLATION}{name}" for name in ("TrainingOptions", "PosteriorOptions", "IterateOptions")),
+    ),
+    "score-options": score_options,
+    "analysis-options": analysis_options,
+    "address": address,
+}
+
+PAGES = {
+    HERE / "tables.md": TABLES,
+    HERE / "options.md": OPTIONS,
+    HERE / "families.md": {"family-table": family_table, "refused": refused_types},
+}
 
 
 def filled(text: str, tables: dict[str, Callable[[], Iterator[str]]] = TABLES) -> str:

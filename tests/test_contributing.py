@@ -106,10 +106,13 @@ def add(block: str, tree: Path) -> None:
     if header[2]:
         table: Any = next(node for node in ast.parse(text).body if header[3] in names(node))
         where = table.lineno - 1
-        if header[2] == "in":
+        if isinstance(table, ast.ClassDef):
+            where = max(n.end_lineno or 0 for n in table.body if isinstance(n, ast.AnnAssign))
+            rest = [f"    {line}" for line in rest]
+        elif header[2] == "in":
             where = next(n.end_lineno for n in ast.walk(table.value) if isinstance(n, ast.Tuple)) - 1
     lines[where:where] = ["", *rest, ""] if header[2] != "in" else rest
-    if header[2] == "in" and not lines[where - 1].rstrip().endswith(("(", ",")):
+    if header[2] == "in" and not isinstance(table, ast.ClassDef) and not lines[where - 1].rstrip().endswith(("(", ",")):
         lines[where - 1] += ","
     last = max(n.end_lineno or 0 for n in ast.parse(text).body if isinstance(n, ast.Import | ast.ImportFrom))
     lines[last:last] = imports[0].splitlines()
@@ -117,6 +120,8 @@ def add(block: str, tree: Path) -> None:
 
 
 def names(node: ast.stmt) -> set[str]:
+    if isinstance(node, ast.ClassDef):
+        return {node.name}
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     return {t.id for t in targets if isinstance(t, ast.Name)}
 
@@ -129,7 +134,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = Path("src", "headviz", "demo", "data")
     (tree / data).symlink_to(ROOT / data)
     shutil.copytree(ROOT / "pages", tree / "pages")
-    pages = ("README.md", "docs/readme_tables.py", "docs/tables.md", "docs/families.md")
+    pages = ("README.md", "docs/readme_tables.py", "docs/tables.md", "docs/options.md", "docs/families.md")
     for name in ("app.py", "pyproject.toml", *pages, *(f"tests/{t}" for t in TESTS)):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
@@ -161,7 +166,7 @@ def test_every_kind_of_addition_has_its_block() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     sections = text.split("## Adding something")[1].split("\n## ")[0].split("\n### ")[1:]
     assert [s.splitlines()[0].split()[-1] for s in sections] == [
-        "score", "algorithm", "task", "answer", "family", "analysis", "page", "column"
+        "score", "algorithm", "task", "answer", "family", "analysis", "page", "option", "column"
     ]  # fmt: skip
     assert all("```python" in s for s in sections)
 

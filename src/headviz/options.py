@@ -84,8 +84,10 @@ class Option:
         if self.kind is str:
             return "a text"
         low, high = self.bounds
+        if self.kind is int and high == MOST:
+            return f"a whole number of at least {int(low):,} and at most {MOST:,}"
         if self.kind is int:
-            return f"a whole number of at least {int(low):,} and at most {int(high):,}"
+            return f"a whole number from {int(low):,} to {int(high):,}"
         what = "a share" if (low, high) == (0, 1) and not self.above else "a number"
         return f"{what} {'above' if self.above else 'from'} {low:g} to {high:g}"
 
@@ -107,8 +109,10 @@ class Option:
         if value is None and self.optional:
             return None
         if self.kind == Pairs:
-            pairs = value.items() if isinstance(value, Mapping) else value
-            return tuple(sorted((str(k), v) for k, v in pairs))
+            try:
+                return tuple(sorted((str(name), one) for name, one in dict(value).items()))
+            except (TypeError, ValueError):
+                raise OptionError(f"{self.name} are values by name, not {shown(value)}.") from None
         if isinstance(self.kind, type) and issubclass(self.kind, Options):
             return value if isinstance(value, self.kind) else self.kind.from_options(value)
         if not self.several:
@@ -128,8 +132,7 @@ class Option:
         value = value.item() if hasattr(value, "dtype") and hasattr(value, "item") else value  # numpy's numbers
         if self.choices is not None and not (isinstance(value, str | int | float | None) and value in self.choices):
             if value != self.default:
-                what = (self.each or self.name).replace("_", " ")
-                raise OptionError(unknown_choice(what, value, map(str, self.choices)))
+                raise OptionError(unknown_choice(self.each or self.name, value, map(str, self.choices)))
         elif not self.fits(value):
             raise OptionError(f"{name} is {self.valid}, not {shown(value)}.")
         return value
@@ -144,7 +147,7 @@ class Option:
     @property
     def usually(self) -> str:
         """The default in words."""
-        if self.usual or self.default in (None, UNSET, "") or isinstance(self.default, bool | Options):
+        if self.usual or self.default in (None, UNSET, "", ()) or isinstance(self.default, bool | Options):
             return self.usual
         if self.several:
             return ",".join(map(str, self.default))
@@ -158,41 +161,52 @@ class Option:
         return f"{self.help}{names}{usual}"
 
     def read(self, text: str) -> Any:
-        """The value of a flag's text. Raises argparse's own error; names are checked later, with all other options."""
+        """The value of a text; ``OptionError`` if it is none. Names are checked later, with all other options."""
         if self.kind == Pairs:
             return _pair(text)
         if self.several:
-            one = replace(self, several=False)
-            return tuple(one.read(part.strip()) for part in text.split(",") if part.strip())
+            one, parts = replace(self, several=False), [part.strip() for part in text.split(",") if part.strip()]
+            if not parts:
+                raise OptionError("it is empty: name one, or leave the option out")
+            return tuple(one.read(part) for part in parts)
         if self.kind in (int, float):
             try:
                 value = self.kind(text) if len(text) <= 40 else None  # Python refuses thousands of digits on its own
             except ValueError:
                 value = None
             if not self.fits(value):
-                raise argparse.ArgumentTypeError(f"'{short(text)}' is not {self.valid}")
+                raise OptionError(f"'{short(text)}' is not {self.valid}")
             return value
         if self.kind is bool:
             if text.lower() not in _SWITCHED:
-                raise argparse.ArgumentTypeError(f"'{short(text)}' is not yes or no")
+                raise OptionError(f"'{short(text)}' is not yes or no")
             return _SWITCHED[text.lower()]
         if not text.strip() and self.default is None:
-            raise argparse.ArgumentTypeError("it is empty: name one, or leave the option out")
+            raise OptionError("it is empty: name one, or leave the option out")
         return text
 
-    def add_to(self, parser: Any, default: Any = None) -> None:
+    def of_flag(self, text: str) -> Any:
+        """The same for argparse, which puts the flag's name before the error."""
+        try:
+            return self.read(text)
+        except OptionError as wrong:
+            raise argparse.ArgumentTypeError(str(wrong)) from wrong
+
+    def add_to(self, parser: Any, default: Any = None, required: bool = False) -> None:
         """The flag. ``default`` stands in the parsed arguments where it is not given."""
         flag = "--" + (self.flag or self.name).replace("_", "-")
-        about: dict[str, Any] = {"help": self.about.replace("%", "%%"), "default": default}
-        if self.required:
+        told = self if default is None else replace(self, default=default)
+        about: dict[str, Any] = {"help": told.about.replace("%", "%%"), "default": default, "dest": self.dest}
+        if required or self.required:
             about["required"] = True
         if self.kind is bool:
-            parser.add_argument(flag, dest=self.dest, action="store_const", const=not self.default, **about)
+            about["help"] = f"do not {about['help']}" if self.default else about["help"]
+            parser.add_argument(flag, action="store_const", const=not self.default, **about)
             return
         if self.kind == Pairs:
             about["action"] = "append"
         metavar = self.metavar or flag[2:].upper()
-        parser.add_argument(flag, dest=self.dest, type=self.read, metavar=metavar, **about)
+        parser.add_argument(flag, type=self.of_flag, metavar=metavar, **about)
 
 
 _SWITCHED = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
@@ -207,7 +221,7 @@ def _pair(text: str) -> tuple[str, Any]:
     """NAME=VALUE, the value as JSON where it is that."""
     name, _, value = text.partition("=")
     if not name or not value:
-        raise argparse.ArgumentTypeError(f"'{short(text)}' is not NAME=VALUE: a name, = and its value")
+        raise OptionError(f"'{short(text)}' is not NAME=VALUE: a name, = and its value")
     try:
         return name, json.loads(value)
     except (ValueError, RecursionError):
@@ -282,12 +296,14 @@ class Options:
         return out
 
     @classmethod
+    def before(cls) -> dict[str, Any]:
+        """What JSON means by options that it lacks because it was written before them."""
+        return {name: one.before for name, one in declared(cls).items() if one.before is not UNSET}
+
+    @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """The inverse of ``to_dict``. An option that it lacks means what it meant when it was written."""
-        if isinstance(stored, Mapping):
-            before = {name: one.before for name, one in declared(cls).items() if one.before is not UNSET}
-            stored = {**before, **stored}
-        return cls.from_options(stored)
+        return cls.from_options({**cls.before(), **stored} if isinstance(stored, Mapping) else stored)
 
     @classmethod
     def from_options(cls, given: Mapping[str, Any]) -> Self:

@@ -197,7 +197,7 @@ def test_an_analysis_from_outside_has_a_command_with_its_options(
         lambda found: None,
         shown,
         needs=("model",),
-        options=(Option("times", 1, "how often", "count", "N"),),
+        options=(Option("times", 1, "how often", least=1, metavar="N"),),
     )
     monkeypatch.setitem(ANALYSES, "count", counting)
     words = ["analyse", "count", "--model", str(place / "model"), "--device", "cpu", "--times", "2"]

@@ -22,7 +22,7 @@ from headviz.extras.distillation.students import CHECKPOINT, Diverged, _Run, sta
 from headviz.extras.distillation.variational import Divergence, draw, starting_log_sd
 from headviz.extras.translation.recurrent import RnnTranslator
 from headviz.models.fresh_weights import fresh
-from headviz.pruning.options import read_options
+from headviz.options import read_options
 from headviz.tasks import Dataset, get_task
 from support.marks import all_in_ci
 from support.tiny import PAIRS, TEXTS, tiny_classifier
@@ -301,8 +301,8 @@ def test_the_share_of_given_words_is_that_of_the_options():
 
 def test_what_an_earlier_version_began_goes_on():
     """Later options at their defaults are not written: plans and checkpoints of version 0.1 keep their digests."""
-    assert "forcing" not in TrainingOptions().record
-    assert TrainingOptions(forcing=0.5).record["forcing"] == 0.5
+    assert "forcing" not in TrainingOptions().to_dict()
+    assert TrainingOptions(forcing=0.5).to_dict()["forcing"] == 0.5
     plan = DistillationPlan("demo", "demo", "layers:3", training=TrainingOptions(steps=7))
     assert plan.digest == "b6635467fc1dad93030c15baa4c35179c4b77a31c2a7f2645a6ffc8899947ff1"
     assert "beams" not in plan.to_dict()

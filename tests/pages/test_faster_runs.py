@@ -18,7 +18,7 @@ def test_the_form_starts_a_run_with_what_was_chosen(open_page: Callable[..., Any
     app = open_page("runs", limit="24")
     app = app.segmented_control(key="new_what").set_value("A faster model").run()
     app = app.text_input(key="fast_targets").set_value("0.5").run()
-    assert "faster is a number above 1" in " ".join(e.value for e in app.error)
+    assert "give a number above 1" in " ".join(e.value for e in app.error)
     app = app.text_input(key="fast_targets").set_value("1.3, 1.6").run()
     app = app.number_input(key="fast_length").set_value(12).run()
     press(app, "fast_plan", new_box=True)
@@ -43,7 +43,7 @@ def test_the_smaller_models_can_be_trained(open_page: Callable[..., Any], home: 
         return next(e for e in kind if str(e.key).startswith("fast_train_") and str(e.key).endswith(name))
 
     field(app.text_input, "_rate").set_value("fast")
-    assert "A learning rate is a number" in " ".join(e.value for e in app.run().error)
+    assert "“Learning rate” is a number" in " ".join(e.value for e in app.run().error)
     field(app.text_input, "_rate").set_value("3e-4")
     field(app.number_input, "_epochs").set_value(0.5)
     field(app.number_input, "_limit").set_value(16)

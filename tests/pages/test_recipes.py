@@ -31,7 +31,7 @@ def test_a_distillation_is_what_the_form_says(open_page: Callable[..., Any], tmp
     python, command = [c.value for c in app.code][-2:]
     found = parsed(command)
     assert found.remove == ["layers:3,5+ffn:7"]  # layer 3's heads and layer 5's feed-forward block go with them
-    assert (found.init, found.seeds) == ("random,copy", "0,1,2")
+    assert (found.init, found.seeds) == (("random", "copy"), (0, 1, 2))
     made: dict[str, Any] = {}
     exec(python.rsplit("\n", 1)[0], made)
     assert made["plan"].remove == "layers:3,5+ffn:7"

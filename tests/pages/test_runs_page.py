@@ -264,7 +264,7 @@ def test_a_run_is_planned_before_it_can_be_started(
 @pytest.mark.parametrize(
     ("key", "value", "answer"),
     [
-        ("new_seeds", "0,x", "Seeds are whole numbers"),
+        ("new_seeds", "0,x", "“Seeds” is a whole number"),
         ("new_seeds", "", "at least one seed"),
         ("new_seeds", "1,1", "Each seed may be given once"),
     ],
@@ -290,7 +290,7 @@ def test_a_sweep_shows_its_plan_and_starts_all_or_nothing(
     next(m for m in app.multiselect if m.key == "sweep_algorithms").set_value(["one-importance"]).run()
     next(n for n in app.number_input if n.key == "sweep_samples").set_value(12).run()
     next(n for n in app.number_input if n.key == "sweep_step").set_value(50).run()
-    next(s for s in app.selectbox if s.key == "sweep_filter").set_value("none").run()
+    next(s for s in app.selectbox if s.key == "sweep_length_filter").set_value("none").run()
     next(t for t in app.text_input if t.key == "sweep_seeds").set_value("0,1").run()
     assert button(app, "sweep_start").disabled
     press(app, "sweep_plan", new_box=True)

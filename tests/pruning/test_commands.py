@@ -74,7 +74,7 @@ def test_one_file_for_both_splits_is_said(place, capsys):
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (["--epochs", "0"], "--epochs: '0' is not a number from"),
+        (["--epochs", "0"], "--epochs: '0' is not a number above 0"),
         (["--precision", "float17"], "Did you mean 'float16'"),
         (["--off", "9.9"], "Head 9.9 does not exist"),
         (["--seed", "-1"], "--seed: '-1' is not a whole number"),

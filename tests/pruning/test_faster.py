@@ -306,10 +306,10 @@ def call(capsys, *words):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--faster 1 --task demo", "no speed above 1"),
-        ("--faster 0.5 --task demo", "not a number from 1"),
+        ("--faster 1 --task demo", "not a number above 1"),
+        ("--faster 0.5 --task demo", "not a number above 1"),
         ("--faster x --task demo", "not a number"),
-        ("--faster 2,2 --task demo", "twice"),
+        ("--faster 2,2 --task demo", "given once"),
         ("--faster 2", "needs the task"),
         ("--faster 2 --task demo --off 1.1", "Give one of the two"),
         ("--faster 2 --task demo --masked", "Give one of the two"),

@@ -32,7 +32,7 @@ def test_json_gives_an_equal_plan():
         ({"seeds": ()}, "at least one seed"),
         ({"seeds": (1, 1)}, "repeats one"),
         ({"seeds": (-1,)}, "whole number"),
-        ({"seeds": (2**32,)}, "at most 4294967295"),
+        ({"seeds": (2**32,)}, "to 4,294,967,295"),
         ({"samples": 0}, "samples is a whole number of at least 1"),
         ({"keep_per_layer": -1}, "keep_per_layer"),
         ({"sparsities": (0.5, 0.3)}, "must rise"),

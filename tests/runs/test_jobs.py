@@ -269,7 +269,7 @@ def test_a_score_from_many_pieces_is_that_of_the_library(name, own, tmp_path):
     whole = headviz.score_heads(clf, drawn, mask=mask, cache=False, **how, **own)
     assert outcome == json.loads(json.dumps(whole.to_dict()))
     assert outcome["values"][1][2] is None
-    with pytest.raises(OptionError, match="length filter"):
+    with pytest.raises(OptionError, match="length_filter"):
         make_job("score", {**spec, "length_filter": "short"})
 
 

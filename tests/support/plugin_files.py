@@ -55,7 +55,7 @@ def view(found):
     return View(f"It has {found.heads} heads.", (Table("counted", ("heads", "times"), rows, "Counted."),))
 
 
-TIMES = Option("times", 2, "factor", "count")
+TIMES = Option("times", 2, "factor", least=1)
 MINE = Analysis("counting", "Counting", "How many heads?", "counts", "no one", run, figure, view, options=(TIMES,))
 ANALYSES = [MINE]
 """

@@ -21,8 +21,8 @@ from typing import Any
 from headviz import plugins
 from headviz.engine.job import Job, Tools
 from headviz.errors import Cancelled, OptionError, UserError
+from headviz.options import read_options
 from headviz.plugins import RunKind
-from headviz.pruning.options import read_options
 
 PHASES = ("scoring", "training", "evaluating")
 

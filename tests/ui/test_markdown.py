@@ -195,7 +195,6 @@ NUMBERS_OF = set(
 # functions of ours that hand a label or options on: their calls are walked like Streamlit's own
 WRAPPERS = {
     "ui/shell/state.py": {"choose": (1,), "switch": (1,), "tabs": (0,), "tick": (1,), "number": (1,), "text": (1,)},
-    "ui/shell/numbers.py": {"field": (1,)},
     "ui/shell/frame.py": {"link": (1,)},
 }
 # places that were looked at by hand, each with the reason
@@ -205,11 +204,9 @@ LOOKED_AT = {
     "pages/runs/listing.py": {"[_caption(r) for r in few]", "said"},  # states and numbers; escaped by _doing
     "pages/masklab/cost.py": {"said"},  # written by the two callers, whose names of heads are numbers
     "shell/frame.py": {"_page(name)"},  # a page, no text
-    "parts/training.py": {"examples or 0"},  # a number
     "pages/compare/answers.py": {"label"},
     "pages/heads.py": {"table"},  # not Streamlit's status
     "shell/show.py": {"formula"},  # LaTeX of the catalogues
-    "shell/numbers.py": {"value"},  # a number
     "shell/controls.py": {"value"},  # a number
 }
 

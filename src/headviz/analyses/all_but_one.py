@@ -16,13 +16,14 @@ from ..display.sentences import points_changed
 from ..display.table import Column, Table
 from ..display.views import Picture, View
 from ..errors import OptionError
-from ..evaluation.verdict import MARGIN, within
+from ..evaluation.verdict import MARGIN, MARGIN_OPTION, within
 from ..heads import HeadId, HeadMask, highest
+from ..options import changed
 from ..progress import Cancel, Progress, after
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
 from . import published
-from .analysis import MARGIN_OPTION, METRIC, MICHEL, SAMPLES, SEED, SELECT, Analysis, in_points, set_in
+from .analysis import METRIC, MICHEL, SAMPLES, SEED, SELECT, Analysis, in_points
 from .common import Subject, empty_grid, first_draw, predict_all, require_evaluator, subject, sweep
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ def view(found: AllButOne) -> View:
 
 def recipe(options: Mapping[str, Any]) -> str:
     chosen_on = ["same"] if options["select"] == "same" else ["other", Code("headviz.evaluator_of(clf, some)")]
-    made = call("headviz.all_but_one", Code("evaluator"), *chosen_on, **set_in(options, MARGIN_OPTION))
+    made = call("headviz.all_but_one", Code("evaluator"), *chosen_on, **changed(options, (MARGIN_OPTION,)))
     return f"found = {made}"
 
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..display.table import Column, Ends
 from ..display.views import View
-from ..evaluation.verdict import MARGIN
+from ..errors import LARGEST_SEED
+from ..heads import LEAST_STEP
+from ..options import Option
 from ..tasks import DEFAULT_SAMPLES
 from . import published
 from .published import PublishedTable
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from .given import Given
 
 Need = Literal["model", "data", "evaluator", "mask", "slices"]
-Kind = Literal["text", "count", "number", "share"]
 
 MICHEL = "Michel, Levy, Neubig 2019, “Are Sixteen Heads Really Better than One?” (arXiv 1905.10650)"
 
@@ -32,30 +33,12 @@ MICHEL = "Michel, Levy, Neubig 2019, “Are Sixteen Heads Really Better than One
 # what it asks ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Option:
-    """One thing that an analysis asks beside model and data; the command line's flag is ``--name``."""
-
-    name: str
-    default: Any
-    help: str
-    kind: Kind = "text"
-    metavar: str = "X"
-    required: bool = False
-
-
-METRIC = Option("metric", None, "a metric of the task (default: its first)", metavar="NAME")
-SELECT = Option("select", "other", "choose the heads on the 'same' data, or 'other'", metavar="HOW")
-SAMPLES = Option("samples", DEFAULT_SAMPLES, "train examples for scoring, or to choose heads on", "count", "N")
-SEED = Option("seed", 0, "of the sample", "number", "S")
-MARGIN_OPTION = Option("margin", MARGIN, "points that may be lost and still count as nothing", "share", "POINTS")
-STEP = Option("step", 0.1, "share per step", "share", "K")
+METRIC = Option("metric", None, "a metric of the task", usual="its first", metavar="NAME")
+SELECT = Option("select", "other", "data that the heads are chosen on", choices=("other", "same"), metavar="HOW")
+SAMPLES = Option("samples", DEFAULT_SAMPLES, "train examples for scoring, or to choose heads on", least=1, metavar="N")
+SEED = Option("seed", 0, "of the sample", most=LARGEST_SEED, metavar="S")
+STEP = Option("step", 0.1, "share per step", least=LEAST_STEP, most=1, metavar="K")
 ORDER = Option("score", "taylor", "order of pruning", metavar="NAME")
-
-
-def set_in(options: Mapping[str, Any], *asked: Option) -> dict[str, Any]:
-    """Those of the options that are not left at their defaults, as arguments of a call."""
-    return {one.name: options[one.name] for one in asked if options.get(one.name, one.default) != one.default}
 
 
 # how it is shown ------------------------------------------------------------------------------

@@ -22,12 +22,13 @@ from ..display.table import Table, columns
 from ..display.views import Picture, View
 from ..errors import OptionError, unknown_choice
 from ..evaluation.verdict import verdict
+from ..options import Option
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..scores.catalogue import THESIS
 from ..scores.statistics import mean_of
 from . import published
-from .analysis import SAMPLES, SEED, Analysis, Option, explained
+from .analysis import SAMPLES, SEED, Analysis, explained
 from .common import check_score
 
 if TYPE_CHECKING:
@@ -287,10 +288,10 @@ ANALYSIS = Analysis(
     options=(
         Option("base", None, "the pre-trained model it was made from", metavar="BASE", required=True),
         Option("score", "conductance-spearman", "a correlation score", metavar="NAME"),
-        Option("source", FRESH, f"pre-trained model's F: {FRESH} or {MASKED}", metavar="F"),
-        Option("heads", 5, "fresh heads to average", "count", "N"),
-        Option("copies", 4, f"with {MASKED}: masked copies of each text", "count", "N"),
-        Option("tokens", 200, "longer texts are cut to so many tokens, as in §6.5.2; 0 = all", "number", "N"),
+        Option("source", FRESH, "pre-trained model's F", choices=(FRESH, MASKED), metavar="F"),
+        Option("heads", 5, "fresh heads to average", least=1, metavar="N"),
+        Option("copies", 4, f"with {MASKED}: masked copies of each text", least=1, metavar="N"),
+        Option("tokens", 200, "longer texts are cut to so many tokens, as in §6.5.2; 0 = all", metavar="N"),
         Option("tuned", "", "the same model fine-tuned with other seeds", metavar="A,B,…"),
         SAMPLES,
         SEED,

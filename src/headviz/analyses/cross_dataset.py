@@ -12,13 +12,14 @@ from ..display.table import Table, columns
 from ..display.views import Picture, View
 from ..errors import OptionError
 from ..heads import HeadId, head_name
+from ..options import Option
 from ..progress import Cancel, Progress, after
 from ..results import Result
 from ..statistics.resampling import pearson, ranks, spearman
 from ..statistics.significance import LEVEL
 from . import published
 from .ablation import Ablation, ablate
-from .analysis import COST, METRIC, MICHEL, Analysis, Option
+from .analysis import COST, METRIC, MICHEL, Analysis
 from .common import require_evaluator
 
 if TYPE_CHECKING:
@@ -210,9 +211,9 @@ ANALYSIS = Analysis(
     lambda _: "found = headviz.cross_dataset(evaluator, headviz.evaluator_of(clf, other))",
     options=(
         METRIC,
-        Option("other-task", None, "the second data set (default: the same task)", metavar="T"),
-        Option("other-data", None, "its folder (default: that of --data)", metavar="DIR"),
-        Option("other-split", None, "its split (default: that of --split)", metavar="S"),
+        Option("other-task", None, "the second data set", usual="the same task", metavar="T"),
+        Option("other-data", None, "its folder", usual="that of --data", metavar="DIR"),
+        Option("other-split", None, "its split", usual="that of --split", metavar="S"),
     ),
     published=published.two_datasets,
 )

@@ -19,10 +19,11 @@ from ..display.recipes import Code, call
 from ..display.table import Table, columns
 from ..display.views import Picture, View
 from ..errors import ModelError
+from ..options import Option, changed
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from . import published
-from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis, Option, set_in
+from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis
 from .common import ORACLE, check_score
 from .curves import flat, ties_beside
 from .pruning_curve import PruningCurves, pruning_curves
@@ -258,7 +259,7 @@ def view(found: Dynamics) -> View:
 
 def recipe(options: Mapping[str, Any]) -> str:
     score = Code("lambda e: headviz.score_heads(e.clf, some, score='taylor').values")
-    made = call("headviz.dynamics", Code("checkpoints"), Code("data"), "taylor", score, **set_in(options, SEED))
+    made = call("headviz.dynamics", Code("checkpoints"), Code("data"), "taylor", score, **changed(options, (SEED,)))
     return f"found = {made}"
 
 

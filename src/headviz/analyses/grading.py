@@ -21,13 +21,14 @@ from .. import __version__, plugins
 from ..display.recipes import Code, call
 from ..errors import OptionError, shown
 from ..heads import HeadId
+from ..options import Option
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..scores.catalogue import SCORES, score_named
 from ..storage.exchange import restored
 from ..storage.store import Store, make_key
 from ..ties import DRAWS, grid_values, tied
-from .analysis import Analysis, Option, explained
+from .analysis import Analysis, explained
 from .grade_view import figure, view
 from .grades import RANDOM, Grade, Grades
 from .orders import Half, auroc, halves_of, overlap, planted_in, precision, spearman
@@ -301,7 +302,7 @@ ANALYSIS = Analysis(
     figure,
     view,
     recipe,
-    options=(Option("scores", None, "names separated by commas (default: all but the slow ones)", metavar="A,B"),),
+    options=(Option("scores", None, "names separated by commas", usual="all but the slow ones", metavar="A,B"),),
     fits=explained,
     command="grade",
     tells="scores",

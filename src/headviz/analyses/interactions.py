@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..display.recipes import Code, call
-from ..errors import OptionError, TaskError
+from ..errors import LARGEST_SEED, OptionError, TaskError
 from ..heads import HeadId
+from ..options import Option
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..statistics.significance import benjamini_hochberg
 from ..tasks import Dataset
 from ..tasks.sampling import limited, require_size
 from ..ties import in_order
-from .analysis import Analysis, Option, explained
+from .analysis import Analysis, explained
 from .common import first_draw, require_classes, require_seconds, subject
 from .pairs import Interaction, Interactions, figure, view
 
@@ -198,9 +199,9 @@ ANALYSIS = Analysis(
     recipe,
     needs=("model", "data", "evaluator"),
     options=(
-        Option("samples", SAMPLES, "examples for the estimates", "count", "N"),
-        Option("seconds", SECONDS, "time for exact pairs", "share", "S"),
-        Option("seed", 0, "of the sample", "number", "S"),
+        Option("samples", SAMPLES, "examples for the estimates", least=1, metavar="N"),
+        Option("seconds", SECONDS, "time for exact pairs", least=0, metavar="S"),
+        Option("seed", 0, "of the sample", most=LARGEST_SEED, metavar="S"),
     ),
     fits=explained,
 )

@@ -21,13 +21,14 @@ from ..display.recipes import Code, call
 from ..display.table import Column, Table
 from ..display.views import Picture, View
 from ..errors import OptionError, require_kind
-from ..evaluation.verdict import MARGIN
+from ..evaluation.verdict import MARGIN, MARGIN_OPTION
 from ..heads import HeadMask
+from ..options import Option, changed
 from ..progress import Cancel, Progress, part
 from ..results import Result
 from ..scores.catalogue import TO_PRUNE_BY
 from . import published
-from .analysis import MARGIN_OPTION, METRIC, MICHEL, SAMPLES, SEED, STEP, Analysis, Lines, Option, in_points, set_in
+from .analysis import METRIC, MICHEL, SAMPLES, SEED, STEP, Analysis, Lines, in_points
 from .common import ORACLE, Subject, check_score, constant_of, first_draw, predict_all, subject
 from .curves import ORACLE_NAME, Curve, CurvePoint, Order, averaged, check_steps, ordered_by, ties_beside, told
 
@@ -298,7 +299,7 @@ def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]
 
 def recipe(options: Mapping[str, Any]) -> str:
     names = [name for name in (options.get("scores") or TO_PRUNE_BY).split(",") if name != ORACLE]
-    about = set_in(options, MARGIN_OPTION, SEED)
+    about = changed(options, (MARGIN_OPTION, SEED))
     return (
         f"names = {names!r}\n"
         "tables = [headviz.score_heads(clf, some, score=name).values for name in names]\n"
@@ -325,10 +326,10 @@ ANALYSIS = Analysis(
     recipe,
     options=(
         METRIC,
-        Option("scores", None, f"{ORDERS} (default: {TO_PRUNE_BY})", metavar="A,B,…"),
+        Option("scores", None, ORDERS, usual=TO_PRUNE_BY, metavar="A,B,…"),
         STEP,
-        Option("until", 1.0, "last sparsity", "share", "S"),
-        Option("keep-per-layer", 0, "heads that stay in every layer", "number", "N"),
+        Option("until", 1.0, "last sparsity", least=0, most=1, metavar="S"),
+        Option("keep-per-layer", 0, "heads that stay in every layer", metavar="N"),
         MARGIN_OPTION,
         SAMPLES,
         SEED,

@@ -24,12 +24,13 @@ from ..display.views import Picture, View
 from ..errors import OptionError
 from ..evaluation.verdict import clear
 from ..heads import HeadId, HeadMask
+from ..options import Option
 from ..progress import Cancel, Progress, stop_if
 from ..results import Result, drawn
 from ..statistics.significance import LEVEL, benjamini_hochberg
 from ..ties import in_order
 from .ablation import Ablation, ablate
-from .analysis import METRIC, Analysis, Option, explained, in_points
+from .analysis import METRIC, Analysis, explained, in_points
 from .common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
 
 if TYPE_CHECKING:
@@ -342,6 +343,6 @@ ANALYSIS = Analysis(
     figure,
     view,
     recipe,
-    options=(METRIC, Option("seconds", 60.0, "time for the search", "share", "S")),
+    options=(METRIC, Option("seconds", 60.0, "time for the search", least=0, metavar="S")),
     fits=explained,
 )

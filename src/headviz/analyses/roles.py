@@ -24,11 +24,12 @@ from ..display.table import Table, columns
 from ..display.views import Picture, View
 from ..errors import OptionError
 from ..heads import HeadId
+from ..options import Option
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
 from ..ties import in_order
-from .analysis import Analysis, Option, explained
+from .analysis import Analysis, explained
 from .common import SIGNIFICANT
 from .role_importance import RoleImportance, by_importance, importance_table
 
@@ -330,7 +331,7 @@ ANALYSIS = Analysis(
     view,
     recipe,
     options=(
-        Option("samples", SAMPLES, "at most so many examples", "count", "N"),
+        Option("samples", SAMPLES, "at most so many examples", least=1, metavar="N"),
         Option("importance", IMPORTANCE, "a score by which heads with a role are compared, or none", metavar="NAME"),
     ),
     fits=explained,

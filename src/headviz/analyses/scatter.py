@@ -13,9 +13,10 @@ from ..display.table import Column, Table
 from ..display.views import Picture, View
 from ..errors import MaskError, OptionError, unknown_choice
 from ..heads import HeadId
+from ..options import Option
 from ..results import Result
 from ..scores.catalogue import THESIS
-from .analysis import Analysis, Option, explained
+from .analysis import Analysis, explained
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -19,12 +19,13 @@ from ..display.views import Picture, View
 from ..errors import OptionError
 from ..heads import HeadMask
 from ..models.text_length import LENGTH
+from ..options import Option
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..statistics.intervals import interval_of_mean
 from ..storage.exchange import MaskLike
 from . import published
-from .analysis import MICHEL, Analysis, Option, explained
+from .analysis import MICHEL, Analysis, explained
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -342,9 +343,9 @@ ANALYSIS = Analysis(
     recipe,
     ("model", "mask"),
     (
-        Option("remove", 0.5, "without a mask: this share, at random", "share", "S"),
-        Option("length", None, f"tokens (default {LENGTH}, or what the model can take)", "count", "T"),
-        Option("repeats", 7, "timed rounds", "count", "N"),
+        Option("remove", 0.5, "without a mask: this share, at random", least=0, most=1, metavar="S"),
+        Option("length", None, "tokens", int, usual=f"{LENGTH}, or what the model can take", least=1, metavar="T"),
+        Option("repeats", 7, "timed rounds", least=1, metavar="N"),
         Option("batches", "1,4,16,64", "batch sizes", metavar="A,B,…"),
     ),
     published.speeds,

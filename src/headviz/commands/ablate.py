@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ..analyses.analysis import METRIC
 from ..errors import OptionError
 from ..storage.paths import out_file, outside_path
 from ..storage.writing import disk_errors
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_task(parser)
     add_mask(parser)
-    add_metric(parser)
+    METRIC.add_to(parser)
     add_evaluator(parser)
     add_ablation(parser)
     add_figure(parser)
@@ -51,11 +52,6 @@ def run(args: argparse.Namespace) -> Shown:
 
 def show(result: Shown) -> str:
     return text_of(result.view)
-
-
-def add_metric(parser: argparse.ArgumentParser) -> None:
-    """What is measured."""
-    parser.add_argument("--metric", metavar="NAME", help="a metric of the task (default: its first)")
 
 
 def add_evaluator(parser: argparse.ArgumentParser) -> None:

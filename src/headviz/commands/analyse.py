@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..analyses.analysis import Analysis, Option
+from ..analyses.analysis import METRIC, Analysis
 from ..analyses.catalogue import ANALYSES, analyses_for
 from ..errors import OptionError
 from ..progress import Progress
-from .ablate import (
-    add_evaluator,
-    add_figure,
-    add_metric,
-    check_figure,
-    evaluator_for,
-    save_figure,
-    warn_of_answers,
-    with_agreement,
-)
+from .ablate import add_evaluator, add_figure, check_figure, evaluator_for, save_figure, warn_of_answers, with_agreement
 from .common import (
     ablation_of,
     add_ablation,
@@ -34,7 +24,6 @@ from .common import (
     read_mask,
     training_sample,
 )
-from .number_types import COUNT, between, natural, positive_int, seed, share, step_share
 from .view_text import Shown, text_of
 
 if TYPE_CHECKING:
@@ -44,19 +33,6 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..models.stand_in import StandIn
     from ..tasks import Dataset
-
-KINDS: dict[str, Callable[[str], Any]] = {
-    "text": str,
-    "count": positive_int,
-    "number": natural,
-    "share": between(0, COUNT),
-}
-BOUNDS: dict[str, Callable[[str], Any]] = {  # options with bounds of their own
-    "step": step_share,
-    "until": share,
-    "remove": share,
-    "seed": seed,
-}
 
 
 def named() -> dict[str, Analysis]:
@@ -82,7 +58,7 @@ def declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
     if "data" in analysis.needs:
         add_task(parser)
     if analysis.asks("metric"):
-        add_metric(parser)
+        METRIC.add_to(parser)
     if analysis.evaluates:
         add_evaluator(parser)
         add_ablation(parser)
@@ -90,26 +66,16 @@ def declare(parser: argparse.ArgumentParser, analysis: Analysis) -> None:
         add_mask(parser)
     for wanted in analysis.options:
         if wanted.name != "metric":
-            _add(parser, wanted)
+            wanted.add_to(parser, wanted.default)
     add_figure(parser)
     parser.set_defaults(analysis=analysis.name)
-
-
-def _add(parser: argparse.ArgumentParser, wanted: Option) -> None:
-    shown = "" if wanted.default is None else f" (default {wanted.default})"
-    parser.add_argument(
-        f"--{wanted.name}",
-        type=BOUNDS.get(wanted.name, KINDS[wanted.kind]),
-        default=wanted.default,
-        metavar=wanted.metavar,
-        required=wanted.required,
-        help=wanted.help + shown,
-    )
 
 
 def run(args: argparse.Namespace) -> Shown:
     check_figure(args)
     analysis = ANALYSES[args.analysis]
+    for one in analysis.options:
+        one.checked(getattr(args, one.dest))
     with progress_bar(analysis.title.lower()) as progress:
         given = FromArguments(args, progress)
         found = analysis.run(given)

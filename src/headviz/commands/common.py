@@ -11,52 +11,47 @@ from typing import TYPE_CHECKING, Any
 
 from ..display.table import TERMINAL, Table
 from ..errors import MaskError, OptionError, shown
-from ..evaluation.verdict import MARGIN
+from ..evaluation.verdict import MARGIN_OPTION
 from ..heads import HeadId, HeadMask, parse_heads
+from ..models.source import Source
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
+from ..options import Option, declared, short
 from ..progress import progress_bar as progress_bar
 from ..storage import exchange
-from .number_types import between, positive_int, seed, short, whole
+from .number_types import positive_int, seed, whole
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
+SOURCE = declared(Source)
+SLICES = Option("slice_column", None, "a column whose values split the results, such as genre", metavar="S")
+
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """``--model`` and how to load it."""
-    parser.add_argument("--model", required=True, metavar="M", help="'demo', a hub id, or a folder")
-    parser.add_argument("--revision", metavar="R", help="branch, tag or commit of a hub model")
+    SOURCE["model"].add_to(parser, required=True)
+    SOURCE["revision"].add_to(parser)
     parser.add_argument("--job", metavar="J", help="what it answers with, where its configuration does not tell")
-    parser.add_argument("--device", default="auto", metavar="D", help="auto (default), cpu, cuda, mps")
+    SOURCE["device"].add_to(parser, "auto")
     parser.add_argument("--dtype", default=None, metavar="T", help="float32 (default), bfloat16, float16")
 
 
 def add_task(parser: argparse._ActionsContainer, split: str | None = "dev", required: bool = True) -> None:
     """``--task`` and where its data are; without ``split`` there is no ``--split``."""
-    parser.add_argument("--task", required=required, metavar="T", help="demo, mnli, mrpc, sst2, …, or custom")
-    parser.add_argument("--data", metavar="DIR", help="folder with local files instead of the hub's")
+    SOURCE["task"].add_to(parser, required=required)
+    SOURCE["data"].add_to(parser)
     if split is not None:
         parser.add_argument("--split", default=split, metavar="S", help=f"which part of the data (default {split})")
     parser.add_argument("--limit", type=positive_int, metavar="N", help="a seeded, stratified part of the data")
     parser.add_argument("--limit-seed", type=seed, default=0, metavar="S", help="which part --limit takes (default 0)")
-    parser.add_argument("--text-columns", type=column, metavar="A[,B]", help="text columns of your own file")
-    parser.add_argument("--label-column", type=column, metavar="Y", help="label column of your own file, or columns")
-    parser.add_argument(
-        "--slice-column", type=column, metavar="S", help="a column whose values split the results, such as genre"
-    )
+    for name in ("text_columns", "label_column", "label_order"):
+        SOURCE[name].add_to(parser)
+    SLICES.add_to(parser)
     parser.add_argument(
         "--regression", action="store_true", default=None, help="your own labels are numbers, not classes"
     )
-    parser.add_argument("--label-order", metavar="A,B,…", help="the task's classes in the order of the model's outputs")
-
-
-def column(text: str) -> str:
-    """A reader of a column's name, for argparse."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError("a column has a name, and this one is empty")
-    return text
 
 
 def add_mask(parser: argparse.ArgumentParser) -> None:
@@ -100,13 +95,7 @@ def add_text(parser: argparse.ArgumentParser) -> None:
 
 def add_margin(parser: argparse.ArgumentParser) -> None:
     """``--margin``."""
-    parser.add_argument(
-        "--margin",
-        type=between(0, 1e6, "a number of points"),
-        default=MARGIN,
-        metavar="POINTS",
-        help=f"points that may be lost and still count as nothing (default {MARGIN:g})",
-    )
+    MARGIN_OPTION.add_to(parser, MARGIN_OPTION.default)
 
 
 def stand_in_of(args: argparse.Namespace) -> StandIn:
@@ -234,14 +223,13 @@ def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:
     from ..tasks import load_task
 
     check_early(args)
-    columns = args.text_columns
     data = load_task(
         args.task,
         split=split or args.split,
         data=args.data,
         limit=args.limit,
         seed=args.limit_seed,
-        text_columns=None if columns is None else [c.strip() for c in columns.split(",")],
+        text_columns=args.text_columns,
         label_column=args.label_column,
         slice_column=args.slice_column,
         regression=args.regression,

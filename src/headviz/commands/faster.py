@@ -10,55 +10,28 @@ from ..display.figures.speed import faster_table
 from ..display.table import Column, Table
 from ..errors import OptionError
 from ..models.stand_in import ZERO
-from ..pruning.faster_options import BOTH, FASTEST, HEADS_ONLY, TUNINGS, FasterOptions
+from ..options import add_flags, from_flags, with_flags
+from ..pruning.faster_options import BOTH, HEADS_ONLY, TARGETS, SearchOptions
+from ..pruning.options import FinetuneOptions
 from ..tasks import chosen_on
 from .common import add_task, load_data, load_model, progress_bar, stand_in_of, table_text, warn
 from .finetune import add_training, training_options
-from .number_types import between, positive_int, seed, short
 
-OWN = ("batch", "samples", "repair", "heads_only", "retrain", "seed", "task", "data", "limit")
-TRAINING = (
-    *("epochs", "learning_rate", "weight_decay", "warmup", "schedule"),
-    *("accumulation", "precision", "early_stopping", "checkpoint_steps"),
-)
+BATCH = ("batch",)  # is that of the timing, not of the training
+OWN = (*(one.dest for one in with_flags(SearchOptions)), "heads_only", "retrain", "task", "data", "limit")
+TRAINING = tuple(one.dest for one in with_flags(FinetuneOptions, BATCH))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    kept = ", ".join(reversed(TUNINGS))
     group = parser.add_argument_group(
         "a speed, in place of heads", "Heads and feed-forward neurons go until it is met."
     )
-    group.add_argument(
-        "--faster", type=speeds, metavar="X[,Y,…]", help="so many times as fast on this machine, such as 2"
-    )
+    TARGETS.add_to(group)
     add_task(group, split=None, required=False)
-    group.add_argument(
-        "--batch", type=positive_int, metavar="B", help=f"texts at once when speed is measured ({FasterOptions.batch})"
-    )
-    group.add_argument(
-        "--samples",
-        type=positive_int,
-        metavar="N",
-        help=f"train examples to choose and tune on ({FasterOptions.samples})",
-    )
-    group.add_argument(
-        "--seed", type=seed, metavar="S", help=f"of the sample, and of a training ({FasterOptions.seed})"
-    )
-    group.add_argument("--repair", metavar="NAME", help=f"of the kept weights: {kept} (default {FasterOptions.repair})")
+    add_flags(group, SearchOptions)
     group.add_argument("--heads-only", action="store_true", help="leave the neurons as they are")
     group.add_argument("--retrain", action="store_true", help="train the smaller model on the train split")
-    add_training(parser, batch=False)
-
-
-def speeds(text: str) -> list[float]:
-    """A reader of one speed or several, for argparse."""
-    read = between(1, FASTEST)
-    found = [read(part.strip()) for part in text.split(",")] if len(text) <= 400 else []
-    if not found or min(found) <= 1:
-        raise argparse.ArgumentTypeError(f"'{short(text)}' is no speed above 1, such as 1.5, or several: 1.5,2")
-    if len(set(found)) < len(found):
-        raise argparse.ArgumentTypeError(f"'{short(text)}' names a speed twice")
-    return found
+    add_training(parser, without=BATCH)
 
 
 def check(args: argparse.Namespace) -> None:
@@ -69,6 +42,7 @@ def check(args: argparse.Namespace) -> None:
         if given:
             raise OptionError(f"--{given[0].replace('_', '-')} goes with --faster X. Leave it out, or name a speed.")
         return
+    TARGETS.checked(args.faster)
     if args.ablation not in (None, ZERO):
         raise OptionError("--faster mends what it removes; --ablation goes with --off or --mask.")
     for name in ("off", "mask", "masked"):
@@ -80,7 +54,7 @@ def check(args: argparse.Namespace) -> None:
         for name in TRAINING:
             if getattr(args, name) is not None:
                 raise OptionError(f"--{name.replace('_', '-')} is for a training: add --retrain, or leave it out.")
-    FasterOptions(**{k: v for k, v in (("repair", args.repair),) if v is not None})
+    SearchOptions(**from_flags(args, SearchOptions))
 
 
 def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
@@ -96,20 +70,17 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     if args.retrain:
         from ..pruning.finetuning import recipe_of
 
-        retrain = training_options(argparse.Namespace(**{**vars(args), "batch": None}), recipe_of(args.model))
+        retrain = training_options(args, recipe_of(args.model), without=BATCH)
     with progress_bar("working") as bar:
         found: Any = prune_faster(
             clf,
             train,
             args.faster,
             dev=dev,
-            batch=args.batch or FasterOptions.batch,
+            **from_flags(args, SearchOptions),
             length=args.length,
-            samples=args.samples or FasterOptions.samples,
             remove=HEADS_ONLY if args.heads_only else BOTH,
-            repair=args.repair or FasterOptions.repair,
             retrain=retrain,
-            seed=args.seed or FasterOptions.seed,
             label_order=args.label_order,
             progress=lambda phase, done, total: bar(done, total),
         )

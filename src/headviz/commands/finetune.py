@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..answers.constant import remark
 from ..display.numbers import fixed
 from ..errors import Cancelled, seed_number
+from ..options import add_flags, from_flags
+from ..pruning.options import FinetuneOptions
 from ..storage.paths import OUT, new_folder, outside_path
 from ..storage.writing import disk_errors, replace_file
 from .common import add_mask, add_model, add_task, load_data, progress_bar, read_mask, table, warn
-from .number_types import between, positive_int, rate, seed, share
+from .number_types import seed
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
-    from ..pruning.options import FinetuneOptions
     from ..tasks import Dataset
 
 REPORT = "training-report.json"
@@ -33,35 +37,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser)
 
 
-def add_training(parser: argparse.ArgumentParser, batch: bool = True) -> None:
-    """How to train; the defaults are the model's own recipe, or the thesis's. ``batch`` False leaves that name free."""
+def add_training(parser: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
+    """How to train; the defaults are the model's own recipe, or the thesis's. ``without`` leaves names free."""
     group = parser.add_argument_group(
         "training", "Without these the model's own recipe applies; models without one train as in the 2024 thesis."
     )
-    group.add_argument("--epochs", type=between(1e-6, 10_000), metavar="E", help="thesis: 3")
-    if batch:
-        group.add_argument("--batch", type=positive_int, metavar="B", help="thesis: 32")
-    group.add_argument("--learning-rate", type=rate, metavar="R", help="thesis: 2e-5")
-    group.add_argument("--weight-decay", type=between(0, 10), metavar="D", help="0")
-    group.add_argument("--warmup", type=share, metavar="W", help="share of all updates (0)")
-    group.add_argument("--schedule", metavar="NAME", help="linear (default), cosine, constant, plateau")
-    group.add_argument("--accumulation", type=positive_int, metavar="K", help="batches per update (1)")
-    group.add_argument("--precision", metavar="P", help="float32 (default), bfloat16, float16 (CUDA)")
-    group.add_argument("--early-stopping", type=positive_int, metavar="N", help="epochs without a better dev metric")
-    group.add_argument(
-        "--checkpoint-steps", type=positive_int, metavar="N", help="updates between checkpoints (an epoch)"
-    )
+    add_flags(group, FinetuneOptions, without)
 
 
-def training_options(args: argparse.Namespace, recipe: FinetuneOptions | None) -> FinetuneOptions:
+def training_options(
+    args: argparse.Namespace, recipe: FinetuneOptions | None, without: Collection[str] = ()
+) -> FinetuneOptions:
     """The recipe with what the user has changed."""
-    import dataclasses
-
-    from ..pruning.options import FinetuneOptions
-
-    names = {f.name for f in dataclasses.fields(FinetuneOptions)}
-    given = {k: v for k, v in vars(args).items() if k in names and v is not None}
-    return dataclasses.replace(recipe or FinetuneOptions(), **given)
+    return replace(recipe or FinetuneOptions(), **from_flags(args, FinetuneOptions, without))
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
@@ -86,7 +74,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if note := trained_on(train, dev):
         warn(note)
     clf = _model(args, train)
-    options = _with_curve(options)
+    options = replace(options, evaluate_epochs=True)
     require_trainable(clf, train, dev, options)
     if checkpoints.exists():
         warn(f"goes on from the checkpoints in {checkpoints}")
@@ -180,15 +168,7 @@ def _model(args: argparse.Namespace, train: Dataset) -> Classifier:
     return clf if mask == clf.present else prune(clf, mask)
 
 
-def _with_curve(options: FinetuneOptions) -> FinetuneOptions:
-    import dataclasses
-
-    return dataclasses.replace(options, evaluate_epochs=True)
-
-
 def _write_json(path: Path, report: dict[str, Any]) -> None:
-    import json
-
     try:
         replace_file(path, json.dumps(report, indent=2) + "\n")
     except OSError as error:

@@ -13,6 +13,7 @@ from ..display.heads import heads_table
 from ..display.numbers import fixed
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, highest
+from ..options import short
 from ..storage.exchange import restored
 from .common import (
     add_masked_model,
@@ -25,7 +26,6 @@ from .common import (
     told_place,
     warn,
 )
-from .number_types import short
 
 if TYPE_CHECKING:
     from ..attribution.patching import Text

@@ -157,7 +157,7 @@ class _Bar:
 def _sweep_arguments(parser: argparse.ArgumentParser) -> None:
     from .planning import add_plan
 
-    add_plan(parser, several=True)
+    add_plan(parser)
     parser.add_argument("--spec", metavar="JSON", help="further options of every run's plan as JSON, or a file")
     _where(parser)
     parser.add_argument(
@@ -166,17 +166,17 @@ def _sweep_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
-    from ..pruning.plan import ADDED
     from ..runs import sweep
     from ..runs.prepare import prepare_all
-    from .planning import names, read_plan
+    from .planning import AXES, read_plan
 
-    axes = {n: names(getattr(args, n) or "") for n in ("task", "algorithm", "score")}
+    axes = {n: tuple(part.strip() for part in (getattr(args, n) or "").split(",") if part.strip()) for n in AXES}
     for name, given in axes.items():
         if not given:
             raise OptionError(f"--{name} is needed, one or several with commas. See: headviz run sweep --help")
     first = {n: given[0] for n, given in axes.items()}
-    base = {**ADDED, **read_plan(args, None if args.spec is None else _spec(args.spec), **first).to_dict()}
+    plan = read_plan(args, None if args.spec is None else _spec(args.spec), **first)
+    base = {**plan.before(), **plan.to_dict()}
     plans = sweep.expand(base, axes["task"], axes["algorithm"], axes["score"], base["seeds"])
     prepared = prepare_all(plans)
     for note in dict.fromkeys(n for p in prepared for n in p.notes):

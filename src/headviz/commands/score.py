@@ -90,7 +90,7 @@ def read_options(score: str, given: list[str]) -> dict[str, Any]:
             raise OptionError(f"'{text}' sets nothing. Write OPTION=VALUE, such as rows=influential.")
         try:
             out[name] = known[name].read(value) if name in known else value
-        except argparse.ArgumentTypeError as wrong:
+        except OptionError as wrong:
             raise OptionError(f"{name}: {wrong}.") from wrong
     return out
 

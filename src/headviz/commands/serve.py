@@ -19,9 +19,10 @@ from urllib.request import urlopen
 from .. import plugins
 from ..errors import OptionError, UserError
 from ..models.named import NAMED
+from ..options import short
 from ..storage.paths import ROOTS, START, outside_path
 from ..tasks import TASKS
-from .number_types import short, whole
+from .number_types import whole
 
 EVERYWHERE = ("0.0.0.0", "::")  # every address of this machine
 THEME = "STREAMLIT_THEME_BASE"

@@ -15,9 +15,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..options import Option
+
 Verdict = Literal["loss", "gain", "open", "unknown"]
 
 MARGIN = 2.0  # points of a metric; a user may choose another
+MARGIN_OPTION = Option(
+    "margin", MARGIN, "points that may be lost and still count as nothing", least=0, most=1e6, metavar="POINTS"
+)
 LEAST = 0.1  # points: the smallest loss that is written
 TOO_FEW = "too few flips to tell"
 ENOUGH = 64  # examples from which a metric other than accuracy has an interval: it hangs on a class that may be rare

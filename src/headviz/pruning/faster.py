@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..errors import OptionError, TaskError
+from ..errors import TaskError
 from ..evaluation.dispatch import evaluate
 from ..evaluation.paired import paired
 from ..evaluation.plain import class_order
@@ -22,7 +22,7 @@ from ..results import Result
 from ..tasks import sample
 from ..tasks.dataset import require_dataset
 from .algorithms import NOTHING
-from .faster_options import FasterOptions, check_target
+from .faster_options import TARGETS, FasterOptions
 from .faster_search import Gradients, Search, Shape, gate_gradients
 from .finetuning import fine_tune
 from .latency import Table, Timer, measured, timed_table
@@ -98,12 +98,10 @@ def prune_faster(
     (12, False)
     """
     one = not isinstance(faster, list | tuple)
-    targets = [check_target(f) for f in ([faster] if one else faster)]  # type: ignore[union-attr]
-    if not targets:
-        raise OptionError("Name at least one speed, such as 2.")
+    targets = [float(speed) for speed in TARGETS.checked([faster] if one else faster)]
     require_model(clf)
     require_dataset(data)
-    options = FasterOptions(batch, length, samples, remove, repair, seed, retrain)
+    options = FasterOptions(batch, length, samples, repair, seed, remove, retrain)
     require_possible(clf, options)
     work = Work(clf, data, options, dev, label_order, progress, cancel)
     shapes = [work.find(target) for target in targets]  # a target out of reach is said before a model is built

@@ -4,38 +4,47 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import whole_number
+from ..options import Option, Options, option, seed_option
 from .algorithms import NOTHING
-from .options import FinetuneOptions, choice, number
+from .options import FinetuneOptions
 
-FASTEST = 1000.0
 BOTH, HEADS_ONLY = "both", "heads"
 REMOVED = (BOTH, HEADS_ONLY)
-TUNINGS = (NOTHING, "tune", "refit")
+TUNINGS = {"refit": "solved anew for what is left", "tune": "scaled, one factor each", NOTHING: "left as they are"}
+
+
+TARGETS = Option(
+    "faster",
+    help="so many times as fast on this machine, such as 2, or several: 1.5,2",
+    kind=float,
+    several=True,
+    each="speed",
+    least=1,
+    above=True,
+    most=1000,
+    title="Times as fast",
+    metavar="X[,Y,…]",
+)
 
 
 @dataclass(frozen=True)
-class FasterOptions:
-    """How a faster model is looked for. ``length`` None is 128 tokens, or what the model can take if that is less."""
+class SearchOptions(Options):
+    """How shapes are timed, chosen and repaired."""
 
-    batch: int = 32
-    length: int | None = None
-    samples: int = 1024  # examples for the Fisher information and for the tuning
-    remove: str = BOTH  # or "heads": the neurons stay
-    repair: str = "refit"  # of the kept weights: none, tune (as in the paper), refit
-    seed: int = 0  # of the sample, and of a training
-    retrain: FinetuneOptions | None = None  # train the smaller model on the whole of the data
-
-    def __post_init__(self) -> None:
-        whole_number(self.batch, "batch", 1)
-        whole_number(self.samples, "samples", 1)
-        if self.length is not None:
-            whole_number(self.length, "length", 1)
-        choice(self.remove, "remove", REMOVED)
-        choice(self.repair, "repair", TUNINGS)
+    batch: int = option(32, "texts at once when speed is measured", least=1, title="Texts at once", metavar="B")
+    length: int | None = option(
+        None, "tokens of each", least=1, usual="128, or what the model can take", title="Tokens of each", flag=""
+    )
+    samples: int = option(
+        1024, "train examples to choose and tune on", least=1, title="Examples to choose on", metavar="N"
+    )
+    repair: str = option("refit", "of the kept weights", TUNINGS, title="Kept weights", metavar="NAME")
+    seed: int = seed_option("of the sample, and of a training")
 
 
-def check_target(value: object) -> float:
-    """A speed above 1."""
-    number(value, "faster", 1, FASTEST, above=True)
-    return float(value)  # type: ignore[arg-type]
+@dataclass(frozen=True)
+class FasterOptions(SearchOptions):
+    """How a faster model is looked for."""
+
+    remove: str = option(BOTH, "heads: the neurons stay", REMOVED, flag="")
+    retrain: FinetuneOptions | None = option(None, "train the smaller model on the whole of the data", flag="")

@@ -32,9 +32,10 @@ from ..models.as_described import without_wrappers
 from ..models.classifier import NUM_TEXTS
 from ..models.loading import locate, wrap
 from ..models.quiet import quiet
+from ..options import read_options
 from ..storage.exchange import MaskLike
 from ..storage.store import make_key
-from .options import FinetuneOptions, read_options
+from .options import FinetuneOptions
 from .state import Point
 from .trainer import Diverged, Rows, Watch, divergence, learning_curve, trainer_for
 from .training_folder import claim, training_folder, whole_checkpoint

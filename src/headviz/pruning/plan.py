@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import plugins
-from ..errors import OptionError, seed_number, whole_number
+from ..errors import LARGEST_SEED, OptionError, is_one_of
 from ..heads import LEAST_STEP
-from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
+from ..models.source import Source
+from ..models.stand_in import ABLATIONS, CONSTANT, EXAMPLES, MEAN, ZERO, StandIn
 from ..models.text_length import LENGTH
-from ..results import plain
+from ..options import option
 from ..scores.catalogue import SCORES, TO_PRUNE_BY, Score
 from ..tasks import DEFAULT_SAMPLES
 from .algorithms import ALGORITHMS, NOTHING, REPAIRS
-from .options import FinetuneOptions, Source, choice, read_options, share, tuples, without_repeats
+from .options import FinetuneOptions
 from .sizes import FULL, TARGET
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
 
-LENGTH_FILTERS = ("quantile", "std", "none")
-KEEP_MODELS = ("last", "all")
-SCORE_SOURCES = ("fine-tuned", "masked-lm")
-INITIALISATIONS = ("pretrained", "random")
+LENGTH_FILTERS = {"quantile": "of usual length", "std": "within one sd", "none": "of any length"}
+KEEP_MODELS = {"last": "the last step's", "all": "those of every step"}
+SCORE_SOURCES = {"fine-tuned": "the fine-tuned model", "masked-lm": "the pre-trained model, filling in words"}
+INITIALISATIONS = {"pretrained": "pre-trained weights", "random": "random weights"}
 DRAWN, BY_PLACE = "random", "place"
-LAST_STEPS = (TARGET, FULL)
+LAST_STEPS = {TARGET: "at that share", FULL: "after a whole step"}
 BESIDE_THE_PLAN = ("digests", "plugins")  # what a run's spec holds besides its plan
-# options added later -> what a stored plan without them means; a plan with this value is stored without it
-ADDED: dict[str, Any] = {
-    "job": None,
-    "stack": None,
-    "prefix": None,
-    "languages": None,
-    "last_step": FULL,
-    "ablation": ZERO,
-    "reference": EXAMPLES,
-    "ties": BY_PLACE,
-}
 
 
 @dataclass(frozen=True)
@@ -51,7 +39,8 @@ class PruningPlan(Source):
     ``step`` is the share κ of all heads (of the remaining ones for ``isp``) that each step removes. The last step
     ends at ``until``; with ``last_step="full"`` it is as large as the others, so the run ends at the first sparsity
     that is not below ``until``. ``sparsities`` replaces step and until by a list, such as (0.3, 0.5, 0.7, 0.9).
-    The plan does not say where results go: that is the context's folder.
+    The plan does not say where results go: that is the context's folder. ``before`` is what a stored plan without the
+    option means: a plan with this value is stored without it, so that older plans keep their digest.
 
     >>> import headviz
     >>> plan = headviz.PruningPlan("demo", "demo", "isp", score="magnitude", step=0.25)
@@ -59,78 +48,126 @@ class PruningPlan(Source):
     ('magnitude', 0.9)
     """
 
-    algorithm: str
-    score: str = ""  # empty = the usual one, or the algorithm's own
-    base: str | None = None  # θ0: the pre-trained encoder; algorithms that retrain need one
-    base_revision: str | None = None
+    called: ClassVar[str] = "option of a pruning plan"
 
-    train_split: str = "train"
-    dev_split: str = "dev"
-    train_limit: int | None = None  # examples to fine-tune on; None = all
-    dev_limit: int | None = None
+    algorithm: str = option(help="how heads are chosen", choices=ALGORITHMS, metavar="NAME")
+    score: str = option("", "the heads' score, such as taylor", usual=f"{TO_PRUNE_BY}, or the algorithm's own")
+    base: str | None = option(
+        None, "pre-trained model θ0, for algorithms that retrain", title="Pre-trained model θ0", metavar="BASE"
+    )
+    base_revision: str | None = option(None, "branch, tag or commit of the base model", metavar="R")
 
-    step: float = 0.1
-    until: float = 0.9
-    last_step: str = TARGET
-    sparsities: tuple[float, ...] | None = None
-    keep_per_layer: int = 0
-    ties: str = DRAWN  # of heads with the same score, from the seed; "place": by layer and head, as in older plans
-    seeds: tuple[int, ...] = (0,)
-    samples: int = DEFAULT_SAMPLES  # examples to score on, balanced over the classes
-    length_filter: str = "quantile"
-    score_source: str = "fine-tuned"  # or "masked-lm": scores of θ0 on its own task, filling in masked words
-    score_options: tuple[tuple[str, Any], ...] = ()  # further options of the score, such as (("steps", 8),)
+    train_split: str = option("train", "split to score on and to train on", flag="")
+    dev_split: str = option("dev", "split to evaluate on", flag="")
+    train_limit: int | None = option(None, "examples to fine-tune on", least=1, usual="all", metavar="N")
+    dev_limit: int | None = option(None, "examples to evaluate on", least=1, usual="all", metavar="N")
 
-    repair: str = ""  # of the kept weights, right after heads are removed; empty = the algorithm's own
-    repair_samples: int = 512
-    finetune: FinetuneOptions | None = None  # None = the base model's own recipe, else the thesis's
-    initialisation: str = "pretrained"  # of retrained networks; "random": tickets are then called matching
-    retrain_full: bool = True  # also fine-tune the unpruned θ0 with every seed; winning tickets need it
-    keep_models: str = "last"  # of each seed: the last step's model, or those of all steps
+    step: float = option(
+        0.1,
+        "share of the heads that each step removes",
+        least=0,
+        most=1,
+        title="Each step removes, % of heads",
+        percent=True,
+    )
+    until: float = option(0.9, "sparsity to stop at", least=0, most=1, title="Up to, % of heads", percent=True)
+    last_step: str = option(
+        TARGET, "ends at --until, or after a whole step", LAST_STEPS, title="The last step ends", before=FULL
+    )
+    sparsities: tuple[float, ...] | None = option(
+        None,
+        "a list of sparsities instead of step and until",
+        least=0,
+        most=1,
+        title="Only at these shares, %",
+        percent=True,
+    )
+    keep_per_layer: int = option(0, "heads that every layer keeps", title="Heads each layer keeps", metavar="N")
+    ties: str = option(
+        DRAWN,
+        "of heads with the same score: drawn from the seed, or by layer and head",
+        (DRAWN, BY_PLACE),
+        flag="",
+        before=BY_PLACE,
+    )
+    seeds: tuple[int, ...] = option(
+        (0,), "one run over several seeds", most=LARGEST_SEED, each="seed", title="Seeds", metavar="0,1,2"
+    )
+    samples: int = option(
+        DEFAULT_SAMPLES,
+        "examples to score on, balanced over the classes",
+        least=1,
+        title="Examples to score on",
+        metavar="N",
+    )
+    length_filter: str = option("quantile", "lengths of those examples", LENGTH_FILTERS, title="Texts to score on")
+    score_source: str = option(
+        "fine-tuned",
+        "model that is scored; masked-lm is θ0 at its own task",
+        SCORE_SOURCES,
+        title="Model that is scored",
+    )
+    score_options: tuple[tuple[str, Any], ...] = option(
+        (), "a further option of the score", flag="score-option", metavar="NAME=VALUE"
+    )
 
-    ablation: str = ZERO  # what stands in the place of removed heads; a mean or a constant becomes a bias of W_O
-    reference: int = EXAMPLES  # training examples on which that is measured
+    repair: str = option(
+        "", "mend the kept weights after removal", REPAIRS, usual="the algorithm's own", title="Repair after removal"
+    )
+    repair_samples: int = option(512, "examples to repair on", least=1, metavar="N")
+    finetune: FinetuneOptions | None = option(
+        None, "the training; without it the base model's own recipe, else the thesis's", flag=""
+    )
+    initialisation: str = option("pretrained", "weights of retrained networks", INITIALISATIONS, title="Retrained from")
+    retrain_full: bool = option(
+        True,
+        "fine-tune the unpruned model as well; winning tickets need it",
+        flag="no-full",
+        title="Train the full model too",
+    )
+    keep_models: str = option("last", "which trained models stay on disk", KEEP_MODELS, title="Models kept")
 
-    flops_length: int = LENGTH  # tokens of the text for which FLOPs are counted
+    ablation: str = option(
+        ZERO,
+        "what stands in the place of removed heads; mean and constant become a bias",
+        (ZERO, MEAN, CONSTANT),
+        before=ZERO,
+    )
+    reference: int = option(
+        EXAMPLES, "training examples on which that is measured", least=1, before=EXAMPLES, metavar="N"
+    )
 
-    stack: str | None = None  # of a translation model: remove heads of this stack only; shares are of its heads
-    prefix: str | None = None  # put before every source, as T5 needs it
-    languages: tuple[str, ...] | None = None  # source and target, for models with several languages
+    flops_length: int = option(LENGTH, "tokens of the text for which FLOPs are counted", least=1, flag="")
+
+    stack: str | None = option(
+        None,
+        "of a translation model: remove heads of encoder, cross or decoder only; shares are of its heads",
+        title="Heads of",
+        before=None,
+    )
+    prefix: str | None = option(
+        None, "of a translation model: put before every source, as T5 wants it", before=None, metavar="TEXT"
+    )
+    languages: tuple[str, ...] | None = option(
+        None, "of a translation model that knows several", before=None, metavar="SOURCE,TARGET"
+    )
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        tuples(self, "sparsities", "seeds", "languages")
-        options = self.score_options
-        pairs = options.items() if isinstance(options, Mapping) else options
-        object.__setattr__(self, "score_options", tuple(sorted((str(k), v) for k, v in pairs)))
-        algorithm = ALGORITHMS.get(self.algorithm)
-        if algorithm is not None:
-            usual = masked_lm_scores()[0] if self.score_source == "masked-lm" else TO_PRUNE_BY
-            object.__setattr__(self, "score", self.score or algorithm.only_score or usual)
-            object.__setattr__(self, "repair", self.repair or algorithm.default_repair)
-        if isinstance(self.finetune, Mapping):
-            object.__setattr__(self, "finetune", FinetuneOptions.from_dict(self.finetune))
-        self._check()
-
-    def _check(self) -> None:
-        if self.algorithm not in ALGORITHMS:
+        if isinstance(self.algorithm, str) and self.algorithm not in ALGORITHMS:
             raise OptionError(plugins.unknown("algorithm", self.algorithm, ALGORITHMS))
-        if not isinstance(self.score, str) or not self.score.strip():
+        if is_one_of(self.ablation, ABLATIONS) and StandIn(self.ablation).of_the_text:
+            raise OptionError(StandIn(self.ablation).refusal())
+        super().__post_init__()
+        algorithm = ALGORITHMS[self.algorithm]
+        usual = masked_lm_scores()[0] if self.score_source == "masked-lm" else TO_PRUNE_BY
+        object.__setattr__(self, "score", self.score or algorithm.only_score or usual)
+        object.__setattr__(self, "repair", self.repair or algorithm.default_repair)
+        if not self.score.strip():
             raise OptionError("The plan needs a score.")
-        choice(self.repair, "repair", REPAIRS)
-        choice(self.length_filter, "length_filter", LENGTH_FILTERS)
-        choice(self.keep_models, "keep_models", KEEP_MODELS)
-        choice(self.last_step, "last_step", LAST_STEPS)
-        choice(self.score_source, "score_source", SCORE_SOURCES)
-        choice(self.initialisation, "initialisation", INITIALISATIONS)
-        choice(self.ablation, "ablation", ABLATIONS)
-        choice(self.ties, "ties", (DRAWN, BY_PLACE))
         if self.ablation != ZERO:
             _check_ablation(self.ablation, self.algorithm, self.repair)
         if self.score_source == "masked-lm":
             _check_masked_lm(self.algorithm, self.score)
-        share(self.step, "step")
-        share(self.until, "until")
         if self.step < LEAST_STEP:
             raise OptionError(
                 f"A step of {self.step:g} never removes a head, or takes thousands of steps. "
@@ -140,20 +177,6 @@ class PruningPlan(Source):
             raise OptionError("A target sparsity of 0 removes nothing. Give a share of the heads, such as 0.9.")
         if self.sparsities is not None:
             _check_sparsities(self.sparsities, self.algorithm)
-        without_repeats(self.seeds, "seed")
-        for seed in self.seeds:
-            seed_number(seed)
-        for name, least in (
-            ("samples", 1),
-            ("repair_samples", 1),
-            ("reference", 1),
-            ("flops_length", 1),
-            ("keep_per_layer", 0),
-        ):
-            whole_number(getattr(self, name), name, least)
-        for name in ("train_limit", "dev_limit"):
-            if getattr(self, name) is not None:
-                whole_number(getattr(self, name), name, 1)
 
     def rows(self, clf: Classifier) -> range:
         """The rows of the grid from which heads are removed: all, or those of one stack of the model."""
@@ -162,25 +185,6 @@ class PruningPlan(Source):
         if self.stack not in clf.stacks:
             raise OptionError(f"'{clf.name}' has no stack '{self.stack}'. Its stacks: {', '.join(clf.stacks)}.")
         return clf.stacks[self.stack]
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON's own types; ``from_dict`` reads them back to an equal plan."""
-        out: dict[str, Any] = plain(dataclasses.asdict(self))
-        out["score_options"] = plain(dict(self.score_options))
-        for name, before in ADDED.items():  # left out, so that older plans keep their digest
-            if out[name] == before:
-                del out[name]
-        return out
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> PruningPlan:
-        """The inverse of ``to_dict``. An option that a stored plan lacks means what it meant when it was written."""
-        return cls.from_options({**ADDED, **stored} if isinstance(stored, Mapping) else stored)
-
-    @classmethod
-    def from_options(cls, given: Mapping[str, Any]) -> PruningPlan:
-        """A new plan from options by name; those left out take their defaults."""
-        return read_options(cls, given, "option of a pruning plan")
 
     @property
     def digest(self) -> str:
@@ -194,15 +198,11 @@ def _check_sparsities(sparsities: tuple[float, ...], algorithm: str) -> None:
             f"'{algorithm}' takes a share of the remaining heads each round, so its sparsities follow from the step: "
             "give step and until instead of sparsities."
         )
-    for s in sparsities:
-        share(s, "A sparsity")
     if not sparsities or sparsities[0] == 0 or list(sparsities) != sorted(set(sparsities)):
         raise OptionError(f"Sparsities must rise and lie above 0, such as 0.3,0.5,0.7; got {list(sparsities)}.")
 
 
 def _check_ablation(ablation: str, algorithm: str, repair: str) -> None:
-    if StandIn(ablation).of_the_text:
-        raise OptionError(StandIn(ablation).refusal())
     if ALGORITHMS[algorithm].retrains:
         raise OptionError(
             f"'{algorithm}' trains the network after heads are removed, which finds what their place needs. "

@@ -25,9 +25,9 @@ import numpy as np
 from ..engine.checkpoints import Checkpoints
 from ..errors import OptionError, RunError
 from ..heads import HeadMask
+from ..options import read_options
 from ..storage.store import pack, unpack
 from .algorithms import ALGORITHMS, FisherSearch, LearnGates, Question, Remove, Score
-from .options import read_options
 from .plan import PruningPlan
 
 FORMAT = 1

@@ -8,13 +8,15 @@ from typing import Any
 
 from .. import plugins
 from ..display.recipes import Options, call, command, keyword_arguments
+from ..options import declared
 from ..pruning.algorithms import ALGORITHMS
-from ..pruning.plan import ADDED, BESIDE_THE_PLAN
+from ..pruning.options import FinetuneOptions
+from ..pruning.plan import BESIDE_THE_PLAN, PruningPlan
 from ..runs.record import PRUNE
 
 _NAMED = ("model", "task", "algorithm", "score")  # what every plan says
-# these go into --spec
-_WITHOUT_FLAG = ("finetune", "score_options", "retrain_full", "flops_length", "train_split", "dev_split", "ties")
+# these go into --spec: they have no flag, or one that takes something else
+_WITHOUT_FLAG = {name for name, one in declared(PruningPlan).items() if one.flag is not None}
 _SERVICE = "from headviz.runs import service"
 
 
@@ -56,8 +58,6 @@ def _holds_commas(value: Any) -> bool:
 
 def start(plan: Mapping[str, Any]) -> str:
     """The Python that starts a pruning run, with the options that differ from their defaults."""
-    from ..pruning.options import FinetuneOptions
-
     said = dict(plan)
     if said.get("finetune"):
         default = FinetuneOptions().to_dict()
@@ -72,10 +72,10 @@ def start(plan: Mapping[str, Any]) -> str:
 
 def _changed(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a pruning plan that differ from their defaults."""
-    from ..pruning.plan import PruningPlan
-
     named = _named(spec)
     if named["algorithm"] not in ALGORITHMS:  # of a plugin that is not loaded here
         named["algorithm"] = next(iter(ALGORITHMS))
     default = PruningPlan(**named).to_dict()
-    return {k: v for k, v in {**ADDED, **spec}.items() if k not in BESIDE_THE_PLAN and v != default.get(k)}
+    return {
+        k: v for k, v in {**PruningPlan.before(), **spec}.items() if k not in BESIDE_THE_PLAN and v != default.get(k)
+    }

@@ -2,54 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
-from ...errors import OptionError, whole_number
-from ...pruning.options import LARGEST_RATE, choice, number
-
-SCHEDULES = ("linear", "constant")
-COVARIANCES = ("low-rank", "diagonal")
-LATER = {"forcing": 1.0}  # training options that earlier versions do not have, as they had it
+from ...errors import OptionError
+from ...options import Options, option, seed_option
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
+class TrainingOptions(Options):
     """One training. The seed is not here, because one plan trains with several.
 
     ``steps`` is 300 whatever the teacher had. The command and the page give students as many updates as the teacher
     had, where its folder tells; in Python, ask ``teacher_updates(model)`` and say so.
     """
 
-    steps: int = 300
-    batch: int = 32
-    learning_rate: float = 3e-4
-    every: int = 50  # steps between two points of the learning curve
-    warmup: float = 0.05  # share of the steps
-    schedule: str = "linear"  # linear = falls to zero; constant = stays
-    weight_decay: float = 0.0
-    max_grad_norm: float = 1.0
-    temperature: float = 2.0  # of the teacher's logits
-    teacher_share: float = 0.5  # of the loss, against the gold labels
-    kl_weight: float = 1.0  # 1 = the evidence lower bound
-    anneal: float = 0.0  # share of the steps over which the KL's weight rises from zero
-    forcing: float = 1.0  # share of target words that are the reference's, the rest the model's own; recurrent only
+    called: ClassVar[str] = "training option"
 
-    def __post_init__(self) -> None:
-        for name in ("steps", "batch", "every"):
-            whole_number(getattr(self, name), name, 1)
-        for name, most in (("learning_rate", LARGEST_RATE), ("max_grad_norm", 1e9), ("temperature", 1000.0)):
-            number(getattr(self, name), name, 0, most, above=True)
-        for name in ("warmup", "teacher_share", "anneal", "forcing"):
-            number(getattr(self, name), name, 0, 1)
-        for name in ("weight_decay", "kl_weight"):
-            number(getattr(self, name), name, 0, 1e6)
-        choice(self.schedule, "schedule", SCHEDULES)
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """As it is written. Later fields at their defaults are left out, so that what older versions began goes on."""
-        return {k: v for k, v in asdict(self).items() if k not in LATER or v != LATER[k]}
+    steps: int = option(
+        300, "updates", least=1, most=10**7, usual="the teacher's own, else 300", title="Training steps", metavar="N"
+    )
+    batch: int = option(32, "examples per update", least=1, metavar="B")
+    learning_rate: float = option(3e-4, "AdamW's peak rate", least=0, above=True, title="Learning rate", metavar="R")
+    every: int = option(50, "updates between points of the curve", least=1, metavar="N")
+    warmup: float = option(0.05, "share of the updates with a rising rate", least=0, most=1, metavar="W")
+    schedule: str = option(
+        "linear", "of the rate after that: it falls to zero, or stays", ("linear", "constant"), metavar="NAME"
+    )
+    weight_decay: float = option(0.0, "of AdamW", least=0, most=1e6, metavar="D")
+    max_grad_norm: float = option(1.0, "larger gradients are scaled down to it", least=0, above=True, most=1e9, flag="")
+    temperature: float = option(2.0, "of the teacher's logits, for kd", least=0, above=True, most=1000, metavar="T")
+    teacher_share: float = option(
+        0.5, "share of the loss against the teacher's logits, for kd", least=0, most=1, metavar="S"
+    )
+    kl_weight: float = option(
+        1.0, "of the divergence, for variational; 1 is the evidence lower bound", least=0, most=1e6, metavar="W"
+    )
+    anneal: float = option(0.0, "share of the updates over which that weight rises", least=0, most=1, metavar="S")
+    forcing: float = option(
+        1.0,
+        "recurrent: share of target words from the reference, the rest are the model's own",
+        least=0,
+        most=1,
+        metavar="S",
+        before=1.0,
+    )
 
     def rate_at(self, step: int) -> float:
         """The learning rate of a step: a linear rise, then level or a linear fall to zero."""
@@ -70,42 +67,41 @@ class TrainingOptions:
 
 
 @dataclass(frozen=True)
-class PosteriorOptions:
+class PosteriorOptions(Options):
     """The shape of the teacher's covariance. ``rank=None`` takes all directions that the iterates span, and
     ``shrinkage=None`` what they support (``shrinkage``)."""
 
-    covariance: str = "low-rank"
-    rank: int | None = None
-    shrinkage: float | None = None  # share of the diagonal, see ``posterior``
-    floor: float = 1e-6  # least variance, as a share of the mean variance
-    scale: float = 1.0  # of the whole covariance
+    called: ClassVar[str] = "posterior option"
+
+    covariance: str = option("low-rank", "low-rank is low rank plus diagonal", ("low-rank", "diagonal"), metavar="C")
+    rank: int | None = option(None, "at most one less than there are iterates", least=1, usual="all", metavar="R")
+    shrinkage: float | None = option(
+        None, "share of the diagonal", least=0, most=1, usual="what the iterates support", metavar="S"
+    )
+    floor: float = option(
+        1e-6, "least variance, as a share of the mean variance", least=0, above=True, most=0.999999, flag=""
+    )
+    scale: float = option(1.0, "multiplies the covariance", least=0, above=True, most=1e6, metavar="S")
 
     def __post_init__(self) -> None:
-        choice(self.covariance, "covariance", COVARIANCES)
-        if self.rank is not None:
-            whole_number(self.rank, "The rank", 1)
-            if self.covariance == "diagonal":
-                raise OptionError("A diagonal covariance has no rank. Leave the rank out, or ask for a low-rank one.")
-        if self.shrinkage is not None:
-            number(self.shrinkage, "The shrinkage", 0, 1)
-        number(self.floor, "The floor", 0, 1 - 1e-9, above=True)
-        number(self.scale, "The scale of the covariance", 0, 1e6, above=True)
+        super().__post_init__()
+        if self.rank is not None and self.covariance == "diagonal":
+            raise OptionError("A diagonal covariance has no rank. Leave the rank out, or ask for a low-rank one.")
 
 
 @dataclass(frozen=True)
-class IterateOptions:
+class IterateOptions(Options):
     """How the teacher is trained on to collect iterates: at a constant rate, one every ``gap`` steps."""
 
-    count: int = 10
-    gap: int = 10
-    batch: int = 32
-    learning_rate: float = 1e-4
-    seed: int = 0
+    called: ClassVar[str] = "iterates option"
 
-    def __post_init__(self) -> None:
-        for name, least in (("count", 2), ("gap", 1), ("batch", 1), ("seed", 0)):
-            whole_number(getattr(self, name), f"{name} of the iterates", least)
-        number(self.learning_rate, "The iterates' learning rate", 0, LARGEST_RATE, above=True)
+    count: int = option(10, "iterates to collect", least=2, most=1000, flag="iterates", metavar="K")
+    gap: int = option(10, "updates between two of them", least=1, metavar="N")
+    batch: int = option(32, "examples per update", least=1, flag="")
+    learning_rate: float = option(
+        1e-4, "constant rate while collecting", least=0, above=True, flag="iterate-rate", metavar="R"
+    )
+    seed: int = seed_option(flag="")
 
 
 RANDOM, COPY, CONDITIONAL = "random", "copy", "conditional"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
-from ...errors import OptionError, seed_number, whole_number
-from ...pruning.options import Source, choice, read_options, tuples, without_repeats
-from ...results import plain
+from ...errors import LARGEST_SEED, OptionError
+from ...models.source import Source
+from ...options import option
 from .options import METHODS, IterateOptions, PosteriorOptions, TrainingOptions
 from .removal import Removal
 
@@ -19,9 +17,6 @@ TEACHER = "teacher"  # the first piece of work: measure the teacher, collect ite
 STUDENTS = "students"  # the folder below a distillation's own where each piece leaves its model
 WORK = "training"  # the folder of the trainings' checkpoints
 ITERATES = "iterates"  # the folder of the teacher's iterates
-
-
-LATER = {"beams": 1, "job": None}  # fields that earlier versions do not have, as they had it
 
 
 @dataclass(frozen=True)
@@ -35,38 +30,51 @@ class DistillationPlan(Source):
     ('random', 'copy')
     """
 
-    remove: str
-    inits: tuple[str, ...] = ("random", "copy")
-    seeds: tuple[int, ...] = (0,)
-    training: TrainingOptions = field(default_factory=TrainingOptions)
-    posterior: PosteriorOptions = field(default_factory=PosteriorOptions)
-    iterates: IterateOptions = field(default_factory=IterateOptions)
-    trainings: tuple[str, ...] | None = None  # folders of other trainings of the teacher, in place of iterates
+    called: ClassVar[str] = "option of a distillation"
 
-    train_split: str = "train"
-    dev_split: str = "dev"
-    train_limit: int | None = None
-    dev_limit: int | None = None
-    beams: int = 1  # of the search by which translations are measured
+    remove: str = option(
+        help="heads:3.5,7.0 or layers:4 or ffn:2 (of a translator heads:cross.1.5, layers:decoder.2), or attention for "
+        "a recurrent translator; parts are joined by +. heads-v, heads-qkv, heads-all, attention-keys, attention:2 and "
+        "attention:4 remove the same by zeros in other weights",
+        metavar="PART",
+    )
+    inits: tuple[str, ...] = option(
+        ("random", "copy"),
+        "how students start; kd and kd-copy also learn the teacher's logits",
+        METHODS,
+        each="initialisation",
+        title="Students start from",
+        flag="init",
+        metavar="A[,B]",
+    )
+    seeds: tuple[int, ...] = option(
+        (0,),
+        "each student is trained once for every seed",
+        most=LARGEST_SEED,
+        each="seed",
+        title="Seeds",
+        metavar="0,1,2",
+    )
+    training: TrainingOptions = option(TrainingOptions, flag="")
+    posterior: PosteriorOptions = option(PosteriorOptions, flag="")
+    iterates: IterateOptions = option(IterateOptions, flag="")
+    trainings: tuple[str, ...] | None = option(
+        None, "folders of other trainings of the teacher, instead of iterates", metavar="DIR,DIR,…"
+    )
+
+    train_split: str = option("train", flag="")
+    dev_split: str = option("dev", flag="")
+    train_limit: int | None = option(
+        None, "training examples", least=1, usual="all", title="Training examples", metavar="N"
+    )
+    dev_limit: int | None = option(None, "dev examples to measure on", least=1, usual="all", flag="limit", metavar="N")
+    beams: int = option(
+        1, "translation: measure by a search with so many beams", least=1, most=64, before=1, metavar="N"
+    )
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        tuples(self, "inits", "seeds", "trainings")
-        groups = {"training": TrainingOptions, "posterior": PosteriorOptions, "iterates": IterateOptions}
-        for name, kind in groups.items():
-            given = getattr(self, name)
-            if not isinstance(given, kind):
-                object.__setattr__(self, name, read_options(kind, given, f"{name} option"))
         object.__setattr__(self, "remove", Removal.parse(self.remove).text)
-        if not self.inits:
-            raise OptionError(f"Name at least one initialisation. Choose among: {', '.join(METHODS)}.")
-        for init in self.inits:
-            choice(init, "initialisation", METHODS)
-        without_repeats(self.inits, "initialisation")
-        without_repeats(self.seeds, "seed")
-        for seed in self.seeds:
-            seed_number(seed)
-        whole_number(self.beams, "beams", 1)
+        super().__post_init__()
         self._check_rank()
 
     def _check_rank(self) -> None:
@@ -95,19 +103,6 @@ class DistillationPlan(Source):
         """Initialisation and seed of a training."""
         init, _, seed = name.rpartition("-s")
         return init, int(seed)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON's own types; ``from_dict`` reads them back to an equal plan.
-
-        Later fields at their defaults are left out, so that the plan of an older version keeps its digest.
-        """
-        written = {**dataclasses.asdict(self), "training": self.training.record}
-        found: dict[str, Any] = plain({k: v for k, v in written.items() if k not in LATER or v != LATER[k]})
-        return found
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> DistillationPlan:
-        return read_options(cls, given, "option of a distillation")
 
     @property
     def digest(self) -> str:

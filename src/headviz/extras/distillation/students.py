@@ -230,7 +230,7 @@ class _Run:
         for w in self.weights.values():
             start.update(w.detach().cpu().contiguous().numpy().tobytes())
         method = self.method
-        said = [method.start, method.objective, self.options.record, self.seed, self.problem.digest]
+        said = [method.start, method.objective, self.options.to_dict(), self.seed, self.problem.digest]
         return hashlib.sha256(f"{json.dumps(said)}{start.hexdigest()}".encode()).hexdigest()
 
     def resume(self, place: Path | None) -> None:

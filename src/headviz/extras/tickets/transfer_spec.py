@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import OptionError, UserError, seed_number, unknown_choice, whole_number
 from ...heads import HeadMask
+from ...options import read_options
 from ...pruning.algorithms import of_one_scoring
-from ...pruning.options import FinetuneOptions, read_options
+from ...pruning.options import FinetuneOptions
 from ...pruning.plan import PruningPlan
 from ...storage.exchange import MaskLike, mask_of, own_mask, pruned_heads
 from ...storage.paths import read_small

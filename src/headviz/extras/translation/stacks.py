@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...analyses import pruning_curve, published
 from ...analyses.ablation import Ablation, ablate
 from ...analyses.all_but_one import AllButOne, Select, all_but_one
-from ...analyses.analysis import MARGIN_OPTION, MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis, set_in
+from ...analyses.analysis import MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis
 from ...analyses.common import Subject, require_evaluator, subject
 from ...analyses.curves import Curve, ordered_by
 from ...analyses.pruning_curve import PruningCurves, check_steps, measured
@@ -26,7 +26,8 @@ from ...display.recipes import Code, call
 from ...display.table import Table
 from ...display.views import View
 from ...errors import MaskError
-from ...evaluation.verdict import MARGIN
+from ...evaluation.verdict import MARGIN, MARGIN_OPTION
+from ...options import changed
 from ...progress import Cancel, Progress, part
 from ...reference import find
 from ...results import Result
@@ -273,7 +274,7 @@ def _marked(points: float, mark: bool) -> str:
 
 def recipe(options: Mapping[str, Any]) -> str:
     other = [Code("headviz.evaluator_of(clf, some)")] if options["select"] == "other" else []
-    about = set_in(options, MARGIN_OPTION, SEED)
+    about = changed(options, (MARGIN_OPTION, SEED))
     made = call("headviz.stack_report", Code("evaluator"), "taylor", Code("scores"), *other, **about)
     return f"scores = headviz.score_heads(clf, some, score='taylor').values\nfound = {made}"
 

@@ -6,9 +6,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ...analyses import published
+from ...analyses.catalogue import ANALYSES
 from ...commands.ablate import add_figure, check_figure, save_figure
 from ...commands.common import (
-    add_margin,
     add_model,
     add_task,
     add_translation,
@@ -18,7 +18,6 @@ from ...commands.common import (
     reading,
     training_sample,
 )
-from ...commands.number_types import positive_int, seed, step_share
 from ...commands.view_text import Shown, published_text, text_of
 from ...errors import ModelError
 from .stacks import ANALYSIS, stack_report, view
@@ -31,19 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_task(parser)
     add_translation(parser)
-    parser.add_argument("--score", default="taylor", metavar="NAME", help="orders the heads (default taylor)")
-    parser.add_argument(
-        "--samples", type=positive_int, default=500, metavar="N", help="train sentences for scoring (500)"
-    )
-    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="of the sample (default 0)")
-    parser.add_argument("--step", type=step_share, default=0.1, metavar="K", help="share per step (default 0.1)")
-    add_margin(parser)
-    parser.add_argument(
-        "--select",
-        choices=("same", "other"),
-        default="other",
-        help="choose the heads to keep on the same data, or on other ones (default)",
-    )
+    for one in ANALYSES["stacks"].options:
+        one.add_to(parser, 500 if one.name == "samples" else one.default)
     add_figure(parser)
 
 

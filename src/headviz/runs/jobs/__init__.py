@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...engine.job import Job
-from ...errors import whole_number
-from ...pruning.options import Source
+from ...models.source import Source
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -17,12 +16,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class JobSpec(Source):
     """What the specs of these jobs have in common."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("limit", "train_limit", "dev_limit"):
-            if getattr(self, name, None) is not None:
-                whole_number(getattr(self, name), name, 1)
 
     def classifier(self, fresh: tuple[str, ...] | None = None, seed: int = 0, job: str | None = None) -> Classifier:
         from ...models.loading import load

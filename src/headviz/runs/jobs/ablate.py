@@ -8,15 +8,15 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ...analyses.ablation import Ablation
 from ...analyses.common import Subject, empty_grid, subject, sweep
 from ...engine.job import Tools
 from ...heads import HeadMask, parse_heads
-from ...models.stand_in import EXAMPLES, ZERO, StandIn
+from ...models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
+from ...options import option
 from ...progress import of_phase
-from ...pruning.options import read_options
 from ...results import plain
 from ...statistics.significance import benjamini_hochberg
 from ...tasks import sample
@@ -29,20 +29,18 @@ CHECK = "check"
 class AblationSpec(JobSpec):
     """The options of ``headviz ablate``; heads in ``off`` are masked all the time."""
 
+    called: ClassVar[str] = "option of a run of kind 'ablation'"
+
     split: str = "dev"
-    limit: int | None = None
+    limit: int | None = option(None, least=1)
     metric: str | None = None
     off: str = ""
-    ablation: str = ZERO  # what stands in the place of heads that are off
-    reference: int = EXAMPLES  # training examples on which that is measured
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        StandIn(self.ablation, self.reference)  # refuses what it does not know
+    ablation: str = option(ZERO, "what stands in the place of heads that are off", ABLATIONS)
+    reference: int = option(EXAMPLES, "training examples on which that is measured", least=1)
 
 
 def make(spec: Mapping[str, Any]) -> AblationJob:
-    return AblationJob(read_options(AblationSpec, spec, "option of a run of kind 'ablation'"))
+    return AblationJob(AblationSpec.from_options(spec))
 
 
 # about, sources, base, baseline, and for each layer done its rows [head, full, masked, low, high, p]

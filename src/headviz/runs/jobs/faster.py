@@ -12,12 +12,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...engine.job import Tools
 from ...errors import OptionError
-from ...pruning.faster_options import FasterOptions, check_target
-from ...pruning.options import FinetuneOptions, read_options, tuples, without_repeats
+from ...options import declared, option
+from ...pruning.faster_options import TARGETS, FasterOptions, SearchOptions
+from ...pruning.options import FinetuneOptions
 from ...tasks import chosen_on
 from . import JobSpec, Loaded, SourcesJob
 
@@ -31,33 +32,25 @@ State = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class FasterSpec(JobSpec):
+class FasterSpec(SearchOptions, JobSpec):
     """The options of ``headviz prune --faster``. ``beside`` also removes heads only, for the same targets."""
 
+    called: ClassVar[str] = "option of a run of kind 'faster'"
+
     targets: tuple[float, ...] = (1.5, 2.0)
-    batch: int = FasterOptions.batch
-    length: int | None = FasterOptions.length
-    samples: int = FasterOptions.samples
-    repair: str = FasterOptions.repair
-    seed: int = FasterOptions.seed
     beside: bool = True
-    train_limit: int | None = None
-    dev_limit: int | None = None
-    finetune: tuple[tuple[str, Any], ...] | None = None  # train the smaller models so
+    train_limit: int | None = option(None, least=1)
+    dev_limit: int | None = option(None, least=1)
+    finetune: FinetuneOptions | None = None  # train the smaller models so
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        tuples(self, "targets")
-        object.__setattr__(self, "targets", tuple(check_target(t) for t in self.targets))
-        without_repeats(self.targets, "target")
-        if isinstance(self.finetune, Mapping):
-            object.__setattr__(self, "finetune", tuple(sorted(self.finetune.items())))
-        _ = self.options
+        object.__setattr__(self, "targets", tuple(map(float, TARGETS.checked(self.targets))))
 
     @property
     def options(self) -> FasterOptions:
-        retrain = None if self.finetune is None else FinetuneOptions.from_dict(dict(self.finetune))
-        return FasterOptions(self.batch, self.length, self.samples, repair=self.repair, seed=self.seed, retrain=retrain)
+        shared = {name: getattr(self, name) for name in declared(SearchOptions)}
+        return FasterOptions(**shared, retrain=self.finetune)
 
     @property
     def splits(self) -> tuple[Dataset, Dataset]:
@@ -72,7 +65,7 @@ class FasterSpec(JobSpec):
 
 
 def make(spec: Mapping[str, Any]) -> FasterJob:
-    return FasterJob(read_options(FasterSpec, spec, "option of a run of kind 'faster'"))
+    return FasterJob(FasterSpec.from_options(spec))
 
 
 @dataclass(frozen=True)

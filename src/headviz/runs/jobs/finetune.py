@@ -7,13 +7,13 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...engine.job import Job, Tools
-from ...errors import seed_number
 from ...heads import HeadMask
+from ...options import option, seed_option
 from ...progress import of_phase
-from ...pruning.options import FinetuneOptions, read_options
+from ...pruning.options import FinetuneOptions
 from ...results import plain
 from ..files import write_json
 from . import JobSpec
@@ -31,23 +31,18 @@ CURVE = "curve.json"  # the learning curve so far, for readers
 class FinetuneSpec(JobSpec):
     """The options of ``headviz finetune``; ``finetune`` holds those of the training, None = the model's own recipe."""
 
-    seed: int = 0
+    called: ClassVar[str] = "option of a run of kind 'finetune'"
+
+    seed: int = seed_option()
     mask: str | None = None  # heads to remove first, in hexadecimal
     keep_head: bool = False
-    train_limit: int | None = None
-    dev_limit: int | None = None
-    finetune: tuple[tuple[str, Any], ...] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        seed_number(self.seed)
-        if isinstance(self.finetune, Mapping):
-            FinetuneOptions.from_dict(self.finetune)
-            object.__setattr__(self, "finetune", tuple(sorted(self.finetune.items())))
+    train_limit: int | None = option(None, least=1)
+    dev_limit: int | None = option(None, least=1)
+    finetune: FinetuneOptions | None = None
 
 
 def make(spec: Mapping[str, Any]) -> FinetuneJob:
-    return FinetuneJob(read_options(FinetuneSpec, spec, "option of a run of kind 'finetune'"))
+    return FinetuneJob(FinetuneSpec.from_options(spec))
 
 
 State = dict[str, Any]  # empty, then the result
@@ -73,7 +68,7 @@ class FinetuneJob(Job):
         if spec.finetune is None and limit is None and spec.data is None:
             limit = examples_of(spec.model)  # the recipe's, as its options
         train, dev = spec.dataset("train", limit), spec.dataset("dev", spec.dev_limit)
-        options = recipe_of(spec.model) if spec.finetune is None else FinetuneOptions.from_dict(dict(spec.finetune))
+        options = spec.finetune or recipe_of(spec.model)
         return self._model(train), train, dev, options or FinetuneOptions()
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:

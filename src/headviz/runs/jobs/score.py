@@ -7,15 +7,15 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ...engine.job import Tools
-from ...errors import RunError, seed_number, whole_number
+from ...errors import RunError
 from ...heads import HeadMask, parse_heads
+from ...options import option, seed_option
 from ...progress import of_phase
-from ...pruning.options import choice, read_options
 from ...pruning.plan import LENGTH_FILTERS, PruningPlan
 from ...pruning.state import ScorePart
 from ...scores import DEFAULT
@@ -34,27 +34,20 @@ CHECK, JOIN = "check", "join"
 class ScoreSpec(JobSpec):
     """The options of ``headviz score``; heads in ``off`` are masked while the others are scored."""
 
+    called: ClassVar[str] = "option of a run of kind 'score'"
+
     score: str | None = None  # or a preset's name
     split: str = "train"
-    limit: int | None = None
-    samples: int = PruningPlan.samples
-    length_filter: str = "quantile"
-    seed: int = 0
+    limit: int | None = option(None, least=1)
+    samples: int = option(PruningPlan.samples, least=1)
+    length_filter: str = option("quantile", choices=LENGTH_FILTERS)
+    seed: int = seed_option()
     off: str = ""
     options: tuple[tuple[str, Any], ...] = ()  # of the score, such as {"steps": 8}
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        given = self.options
-        pairs = given.items() if isinstance(given, Mapping) else given
-        object.__setattr__(self, "options", tuple(sorted((str(k), v) for k, v in pairs)))
-        choice(self.length_filter, "length filter", LENGTH_FILTERS)
-        whole_number(self.samples, "samples", 1)
-        seed_number(self.seed)
-
 
 def make(spec: Mapping[str, Any]) -> ScoringJob:
-    return ScoringJob(read_options(ScoreSpec, spec, "option of a run of kind 'score'"))
+    return ScoringJob(ScoreSpec.from_options(spec))
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from ...display.figures import histograms
 from ...display.numbers import share, span
 from ...display.recipes import command
 from ...display.table import Column, Table
-from ...errors import TaskError, UserError
+from ...errors import LARGEST_SEED, TaskError, UserError
 from ...models.named import NAMED
+from ...options import Option
 from ...runs import reading, service
 from ...runs.kinds import make_job
 from ...runs.prepare import planned_training
@@ -26,9 +27,9 @@ from ...tasks import TASKS, sample
 from ...tasks.readers import read_table, separator_hint
 from ...tasks.sampling import text_lengths
 from ..parts import training
-from ..shell import frame, jobs, loaders, numbers, recipes, show, state, uploads
+from ..shell import controls, frame, jobs, loaders, recipes, show, state, uploads
 from ..shell.messages import asked, on_page, plain, refused
-from ..shell.view import FIELDS, View, defaults
+from ..shell.view import FIELDS, OPTIONS, View, defaults
 from .runs import listing, models, plans
 
 if TYPE_CHECKING:
@@ -240,10 +241,8 @@ def data_form(view: View) -> None:
         row = st.container(horizontal=True, vertical_alignment="bottom")
         with row:
             # the value is part of the key, so that a link can change the field
-            limit = numbers.field(
-                row, "Dev examples (0 = all)", 0, 1_000_000, view.limit, f"data_limit_{view.limit}", step=100, width=190
-            )
-            seed = numbers.field(row, "Seed", 0, 2**31 - 1, view.seed, f"data_seed_{view.seed}", width=120)
+            limit = controls.field(row, OPTIONS["limit"], f"data_limit_{view.limit}", view.limit, step=100, width=190)
+            seed = controls.field(row, OPTIONS["seed"], f"data_seed_{view.seed}", view.seed, width=120)
             sent = st.form_submit_button("Use these data", type="primary")
     if not sent:
         return
@@ -450,6 +449,7 @@ def recipe(view: View) -> tuple[str, str]:
 
 # ---- fine-tuning a base model in the background
 
+SEED = Option("seed", 0, "for the new head, the order of the examples and dropout", most=LARGEST_SEED)
 WORDS = plans.Words(
     "Check", "Count the updates and time a few", "Checking model and data, timing a few updates", "Check it first"
 )
@@ -485,11 +485,9 @@ def finetuning_form(view: View) -> None:
         return
     st.caption(plain(recipe.said(view)))
     options, limit, room = training.fields(f"tune_{base}", recipe, None if view.data else recipe.examples)
-    seed = room.number_input(
-        "Seed", 0, 2**31 - 1, 0, key=f"tune_{base}_seed", help="For the new head, the order of the examples and dropout"
-    )
+    seed = controls.field(room, SEED, f"tune_{base}_seed")
     try:
-        spec = spec_of(view, name, options(), int(seed), limit)
+        spec = spec_of(view, name, options(), seed(), limit())
     except UserError as wrong:
         refused(wrong)
         return
@@ -506,7 +504,7 @@ def finetuning_form(view: View) -> None:
         plans.start(place, "tune", lambda owner: _start(spec, title, found.device, owner))
 
 
-def spec_of(view: View, name: str, options: FinetuneOptions, seed: int, limit: int) -> dict[str, Any]:
+def spec_of(view: View, name: str, options: FinetuneOptions, seed: int, limit: int | None) -> dict[str, Any]:
     """The run's specification; ``UserError`` if it cannot work."""
     source = plans.source(view)
     if TASKS[view.task].answer.quick:

@@ -27,7 +27,7 @@ from ..parts import abilities, measure, scoring
 from ..parts.texts import Text
 from ..shell import jobs, loaders, recipes, show, state
 from ..shell.messages import plain
-from ..shell.view import LIMITS, View
+from ..shell.view import View
 from ..widgets.grid import Look
 from ..widgets.maps import ORDERS, SCALES, Panel, linked_maps
 
@@ -355,8 +355,8 @@ def controls(clf: Classifier, shown: Text) -> None:
         state.choose("target", "Class explained", targets, width=170)
         with st.popover("More"):
             state.choose("rule", "Integration rule", list(RULES))
-            state.number("steps", "Integration steps (0 = default)", *LIMITS["steps"])
-            state.number("mass", "Arcs: share of the map that they carry, %", 10, 100)
+            state.number("steps", "Integration steps (0 = default)")
+            state.number("mass", "Arcs: share of the map that they carry, %")
         state.tick(
             "special", "[CLS], [SEP]", help="Show the special tokens, at the edge. Hiding them changes no value."
         )

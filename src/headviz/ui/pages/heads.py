@@ -158,8 +158,6 @@ def options(view: View, shape: Shape) -> None:
         state.number(
             "samples",
             "Minimum examples",
-            4,
-            20_000,
             step=64,
             width=150,
             help="A score is computed on this many examples. A table of more examples is shown if there is one.",

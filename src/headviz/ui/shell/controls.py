@@ -38,7 +38,10 @@ def field(
     label = label or option.title or option.name.replace("_", " ").capitalize()
     value = option.default if value is UNSET else value
     choices = option.choices if choices is None else choices
-    more = {"key": key, "help": plain(option.help[:1].upper() + option.help[1:]), **more}
+    text = option.help[:1].upper() + option.help[1:]
+    if option.optional and option.kind is int and option.usual:
+        text = f"{text}; 0 = {option.usual}" if text else f"0 = {option.usual}"
+    more = {"key": key, "help": plain(text) or None, **more}
     if choices is not None:
         names = list(choices)
         table = choices if isinstance(choices, Mapping) else {}
@@ -82,7 +85,7 @@ def _text(option: Option, value: Any) -> str:
 
 def _read(option: Option, label: str, text: str) -> Any:
     """The value of a text field; an empty one is the default."""
-    if not text.strip():
+    if not text.strip() and not option.each:
         return option.default
     parts = text.replace("%", "").split(",") if option.several else [text]
     try:
@@ -101,4 +104,4 @@ def _read(option: Option, label: str, text: str) -> Any:
     for value in values:
         if not option.fits(value):
             raise OptionError(f"“{label}” is '{short(text)}': give {option.valid}.")
-    return tuple(values) if option.several else values[0]
+    return option.checked(tuple(values)) if option.several else values[0]

@@ -14,7 +14,7 @@ from ...errors import MaskError, UserError
 from ...heads import HeadId, HeadMask, parse_heads
 from .mask_edit import History
 from .messages import on_page, plain
-from .view import FIELDS, LONG, LONGEST_TEXT, View, from_address, to_address
+from .view import FIELDS, LONG, LONGEST_TEXT, OPTIONS, View, from_address, to_address
 
 Address = tuple[tuple[str, str], ...]
 
@@ -316,7 +316,10 @@ def tick(name: str, label: str, **more: Any) -> bool:
     return bool(getattr(view(), name))
 
 
-def number(name: str, label: str, low: int, high: int, **more: Any) -> int:
+def number(name: str, label: str, high: int | None = None, **more: Any) -> int:
+    """A number field within the bounds that the view declares, or up to ``high``."""
+    low, most = (int(bound) for bound in OPTIONS[name].bounds)
+    high = most if high is None else high
     value = min(max(getattr(view(), name), low), high)
     if value != getattr(view(), name):
         update(**{name: value})

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
 from ...analyses import board
-from ...errors import one_line
+from ...errors import OptionError, one_line
 from ...evaluation.verdict import MARGIN
+from ...options import declared, option
 from ...scores.catalogue import DEFAULT
 from ...storage.paths import START
 from .tables import PAGES
@@ -68,66 +69,70 @@ _TEXTS = {"a": "first", "b": "second"}
 class View:
     """Everything that a link restores. Each field is one query parameter; defaults are left out of the address."""
 
-    model: str = "demo"  # what ``headviz.load`` takes
-    revision: str = ""
-    device: str = "auto"
-    dtype: str = ""
-    job: str = ""  # what the model answers with, where neither its configuration nor the file tells
-    classes: str = ""  # what the model's outputs mean, in their order, "a,b"; empty = as its configuration says
-    task: str = "demo"
-    data: str = ""  # a local folder, or the id of an upload
-    columns: str = ""  # mapped text columns, "a,b"
-    label: str = ""  # mapped label column
-    groups: str = ""  # mapped slice column
-    limit: int = 500  # size of the dev subset; 0 = all
-    seed: int = 0
+    model: str = option("demo", "what headviz.load takes")
+    revision: str = option("", "branch, tag or commit of a hub model")
+    device: str = option("auto", "auto, cpu, cuda or mps")
+    dtype: str = option("", "precision of the weights")
+    job: str = option("", "what the model answers with, where neither its configuration nor the file tells")
+    classes: str = option(
+        "", "what the model's outputs mean, in their order, as a,b; empty = as its configuration says"
+    )
+    task: str = option("demo", "the data's task")
+    data: str = option("", "a local folder, or the id of an upload")
+    columns: str = option("", "mapped text columns, as a,b")
+    label: str = option("", "mapped label column")
+    groups: str = option("", "mapped slice column")
+    limit: int = option(500, "size of the dev subset; 0 = all", least=0, most=1_000_000, title="Dev examples (0 = all)")
+    seed: int = option(0, "which examples those are", most=2**31 - 1, title="Seed")
 
-    score: str = DEFAULT
-    beside: str = ""  # the score of the second grid, which also orders heads; empty = what each head costs
-    samples: int = 64  # fewest examples to compute a score on
-    weights: str = "fine-tuned"
-    base: str = ""  # the pre-trained model; empty = the demo's own
-    numbers: bool = True
-    side: str = "ranking"  # Heads, beside the grid: ranking, bands or board
+    score: str = option(DEFAULT, "the score of the first grid")
+    beside: str = option("", "the score of the second grid, which also orders heads; empty = what each head costs")
+    samples: int = option(64, "fewest examples to compute a score on", least=1, most=20_000)
+    weights: str = option("fine-tuned", "whose heads are scored: fine-tuned, or pretrained")
+    base: str = option("", "the pre-trained model; empty = the demo's own")
+    numbers: bool = option(True, "values in the grid's cells")
+    side: str = option("ranking", "Heads, beside the grid: ranking, bands or board")
 
-    head: str = ""  # "3.5"
-    mask: str = ""  # HeadMask.hex; empty = all heads on; an address may also list heads that are off, "3.5,7.0"
-    ablation: str = "zero"  # what stands in the place of heads that are off, with the size of its reference: "mean:64"
-    count: int = 14  # heads for 'lowest k' and 'random k'
-    slice: str = ""
+    head: str = option("", "the selected head, as 3.5")
+    mask: str = option("", "the mask in hexadecimal, or heads that are off, as 3.5,7.0; empty = all heads on")
+    ablation: str = option(
+        "zero", "what stands in the place of heads that are off, with the size of its reference: mean:64"
+    )
+    count: int = option(14, "heads for 'lowest k' and 'random k'", least=0, most=100_000)
+    slice: str = option("", "the slice whose results are shown")
 
-    example: int = 0
-    a: str = ""  # the user's own text; empty = the example's
-    b: str = ""
-    blank: bool = False  # the user's own text is empty; without this the example would come back
-    donor: str = ""  # Compare, Patching: the text whose heads are put into the other
-    donor_pair: str = ""
-    positions: str = "all"  # tokens that take the donor's values
-    other: str = ""  # a second model, beside the first in Compare
-    target: str = "predicted"
-    rule: str = "richardson"
-    steps: int = 0  # 0 = the library's default
-    arrows: str = "all"  # which connections: all, A→A, A→B, B→A, B→B
-    special: bool = True  # show [CLS] and [SEP]
-    mass: int = 70  # share of attention that the arcs carry, in per cent
-    picture: str = "maps"  # One head: maps, arcs, or the layer
-    scale: str = "power"  # One head: colours by the square root of a value, or linear
-    places: str = "text"  # One head: tokens as in the text, or strongest first
-    writes: bool = False  # One head: what it reads and writes
-    tokens: bool = False  # Compare: token attributions
-    shift: bool = False  # Compare: what attention changed
+    example: int = option(0, "number of the example")
+    a: str = option("", "the user's own text; empty = the example's")
+    b: str = option("", "its pair")
+    blank: bool = option(False, "the user's own text is empty; without this the example would come back")
+    donor: str = option("", "Compare, Patching: the text whose heads are put into the other")
+    donor_pair: str = option("", "its pair")
+    positions: str = option("all", "tokens that take the donor's values")
+    other: str = option("", "a second model, beside the first in Compare")
+    target: str = option("predicted", "class to explain")
+    rule: str = option("richardson", "integration rule")
+    steps: int = option(0, "integration steps; 0 = the library's default", least=0, most=400)
+    arrows: str = option("all", "which connections: all, A→A, A→B, B→A, B→B")
+    special: bool = option(True, "show [CLS] and [SEP]")
+    mass: int = option(70, "share of attention that the arcs carry, in per cent", least=10, most=100)
+    picture: str = option("maps", "One head: maps, arcs, or the layer")
+    scale: str = option("power", "One head: colours by the square root of a value, or linear")
+    places: str = option("text", "One head: tokens as in the text, or strongest first")
+    writes: bool = option(False, "One head: what it reads and writes")
+    tokens: bool = option(False, "Compare: token attributions")
+    shift: bool = option(False, "Compare: what attention changed")
 
-    analysis: str = "ablation"
-    select: str = "other"  # data that 'all but one' chooses its heads on
-    margin: float = MARGIN  # points that may be lost and still count as nothing
-    orders: str = ""  # pruning curves that are shown, with commas; empty = the usual ones
-    layers: str = ""  # Distil: whole layers to remove besides the mask's heads, "3,encoder.1"
-    ffn: str = ""  # and feed-forward blocks
-    run: str = ""
-    step: int = 0
-    tab: str = ""  # the open one of a page's tabs; empty = the first
-    present: bool = False  # presentation: no controls, larger type
-    story: int = 0  # the step of the demonstration that this view belongs to; 0 = none
+    analysis: str = option("ablation", "the analysis that is shown")
+    select: str = option("other", "data that 'all but one' chooses its heads on")
+    margin: float = option(MARGIN, "points that may be lost and still count as nothing", least=0, most=100)
+    orders: str = option("", "pruning curves that are shown, with commas; empty = the usual ones")
+    layers: str = option("", "Distil: whole layers to remove besides the mask's heads, as 3,encoder.1")
+    ffn: str = option("", "Distil: feed-forward blocks to remove")
+    run: str = option("", "the run that is shown")
+    step: int = option(0, "the step of that run")
+    tab: str = option("", "the open one of a page's tabs; empty = the first")
+    present: bool = option(False, "presentation: no controls, larger type")
+    story: int = option(0, "the step of the demonstration that this view belongs to; 0 = none", least=0, most=4)
 
     @property
     def told_order(self) -> str | None:
@@ -164,18 +169,8 @@ class View:
         return self.model == "demo" and self.task == "demo" and not self.data and not self.revision
 
 
-FIELDS: dict[str, Any] = {f.name: f.default for f in fields(View)}
-LIMITS = {
-    "limit": (0, 1_000_000),
-    "samples": (1, 20_000),
-    "count": (0, 100_000),
-    "mass": (10, 100),
-    "steps": (0, 400),
-    "margin": (0, 100),
-    "story": (0, 4),
-}
-
-
+OPTIONS = declared(View)
+FIELDS: dict[str, Any] = {name: one.default for name, one in OPTIONS.items()}
 OTHER_NAMES = {"off": "mask"}  # parameters that people write by hand -> the field they mean
 OTHER_VALUES = {("analysis", "harmful"): "ablation"}  # of links to what another value shows now
 TASKS_OF = {"demo-translation": "demo-translation"}  # the task of a model, where it is not the default
@@ -264,7 +259,7 @@ def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
             continue
         try:
             values[name] = _read(name, OTHER_VALUES.get((name, text), text))
-        except ValueError:
+        except OptionError:
             complaints.append(
                 f"The address has {name}={one_line(text[:40])}, which is not possible; {FIELDS[name]!r} is shown."
             )
@@ -272,15 +267,7 @@ def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
 
 
 def _read(name: str, text: str) -> str | float | bool:
-    default = FIELDS[name]
-    if isinstance(default, bool):
-        if text not in ("0", "1"):
-            raise ValueError(text)
-        return text == "1"
-    if isinstance(default, int | float):
-        number = type(default)(text)
-        low, high = LIMITS.get(name, (0, 2**31))
-        if not low <= number <= high:
-            raise ValueError(text)
-        return number
-    return text
+    if OPTIONS[name].kind is bool and text not in ("0", "1"):
+        raise OptionError(text)
+    value: str | float | bool = OPTIONS[name].read(text)
+    return value

@@ -12,16 +12,19 @@ import streamlit as st
 from ....display.recipes import call, command
 from ....errors import OptionError, UserError
 from ....heads import HeadId
+from ....options import declared
 from ....runs import service
 from ....ui.pages.runs import listing, plans
-from ....ui.shell import loaders, numbers, recipes, state
+from ....ui.shell import controls, loaders, recipes, state
 from ....ui.shell.loaders import Shape
 from ....ui.shell.messages import plain, refused
 from ....ui.shell.view import View
-from ..options import METHODS
+from ..options import METHODS, TrainingOptions
 from ..plan import DistillationPlan
 from ..removal import Removal
 from . import results as distil
+
+PLAN, TRAINING = declared(DistillationPlan), declared(TrainingOptions)
 
 
 def recurrent(view: View) -> Path | None:
@@ -78,25 +81,19 @@ def start_form(
     own = _teachers(view)
     known = "As many as the teacher had; fewer are quicker and favour students that start from its weights"
     unknown = "The model's folder does not tell how many the teacher had: as many make a fair comparison"
-    steps = numbers.field(
-        left, "Training steps", 1, 10_000_000, own or 300, "distil_steps", step=50, help=known if own else unknown
-    )
-    rate = numbers.field(
+    steps = controls.field(left, TRAINING["steps"], "distil_steps", own or 300, step=50, help=known if own else unknown)
+    rate = controls.field(
         right,
-        "Learning rate",
-        1e-6,
-        1.0,
-        3e-3 if shape is None else 3e-4,
+        TRAINING["learning_rate"],
         "distil_rate",
-        step=1e-4,
-        format="%g",
+        3e-3 if shape is None else 3e-4,
         help="The highest rate; it rises over the first steps and falls to zero",
     )
-    limit = numbers.field(left, "Training examples", 0, 1_000_000, 0, "distil_train", help="0 = all")
-    seeds = right.text_input("Seeds", "0,1,2", key="distil_seeds", help="Each student is trained once for every seed")
+    limit = controls.field(left, PLAN["train_limit"], "distil_train")
+    seeds = controls.field(right, PLAN["seeds"], "distil_seeds", (0, 1, 2))
     try:
         what = attention(view) if shape is None else removal(shape, gone, empty)
-        plan = make_plan(view, what, inits, seeds, steps(), limit(), rate())
+        plan = make_plan(view, what, inits, seeds(), steps(), limit(), rate())
     except UserError as wrong:
         refused(wrong, "info")
         st.button("Start", key="distil_start", disabled=True, width="stretch")
@@ -169,16 +166,22 @@ def _row(shape: Shape, row: int) -> tuple[str, int]:
 
 
 def make_plan(
-    view: View, what: Removal, inits: Sequence[str], seeds: str, steps: int, train_limit: int, rate: float
+    view: View,
+    what: Removal,
+    inits: Sequence[str],
+    seeds: Sequence[int],
+    steps: int,
+    train_limit: int | None,
+    rate: float,
 ) -> DistillationPlan:
     """The plan for the view's model and data."""
     given = {
         **plans.source(view),
         "remove": what.text,
         "inits": tuple(inits),
-        "seeds": plans.read_seeds(seeds),
+        "seeds": seeds,
         "training": {"steps": steps, "every": max(1, steps // 6), "learning_rate": rate},
-        "train_limit": train_limit or None,
+        "train_limit": train_limit,
     }
     return DistillationPlan.from_dict(given)
 

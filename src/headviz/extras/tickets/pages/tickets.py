@@ -10,9 +10,10 @@ import streamlit as st
 from ....display.table import Table
 from ....errors import UserError
 from ....evaluation.verdict import MARGIN
+from ....options import Option
 from ....pruning.algorithms import ALGORITHMS
 from ....ui.pages.runs.listing import state_of
-from ....ui.shell import numbers, show
+from ....ui.shell import controls, show
 from ....ui.shell.messages import plain, refused
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def tickets(views: Sequence[RunView]) -> None:
         return
     if any(len(s.plan["seeds"]) < 2 for s in states):
         st.info("With one seed there is no spread, so nothing can be said: give several.", icon=":material/info:")
-    label = "Loss that would matter, points"
-    margin = numbers.field(st.container(), label, 0.1, 100.0, MARGIN, "run_tickets_margin", width=260, step=0.5)
+    asked = Option("margin", MARGIN, least=0.1, most=100, title="Loss that would matter, points")
+    margin = controls.field(st.container(), asked, "run_tickets_margin", width=260, step=0.5)
     try:
         found = table_62(states, margin())
     except UserError as wrong:

@@ -11,11 +11,12 @@ import streamlit as st
 
 from ....display.recipes import call, command
 from ....errors import UserError
+from ....options import Option
 from ....storage.paths import read_small
 from ....ui.pages.runs import listing
 from ....ui.pages.runs.listing import state_of
 from ....ui.parts import recorded
-from ....ui.shell import frame, jobs, loaders, numbers
+from ....ui.shell import controls, frame, jobs, loaders
 from ....ui.shell.job import Memo
 from ....ui.shell.messages import plain, refused
 from .. import transfer_runs
@@ -29,7 +30,14 @@ if TYPE_CHECKING:
     from ..transfer_runs import Planned
 
 AS_IT_IS, RETRAINED = "Without retraining", "With retraining"
-DRAWS, MOST = 5, 200  # random masks of each size
+DRAWS = 5
+RANDOM = Option(
+    "random",
+    DRAWS,
+    "of the same size, on each model. A mask that is no better than those has not transferred",
+    most=200,
+    title="Random masks",
+)
 SEEDS = (0, 1, 2)  # of the retraining that is proposed
 FILE, OUT = "transfer.json", "cells.jsonl"
 RECIPE = "transfer_recipe"
@@ -101,15 +109,7 @@ def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
                 format_func=lambda s: f"{100 * s:.0f} %",
             )
             if not retrain:
-                read = numbers.field(
-                    st.container(width=240),
-                    "Random masks",
-                    0,
-                    MOST,
-                    DRAWS,
-                    "transfer_draws",
-                    help="Of the same size, on each model. A mask that is no better than those has not transferred",
-                )
+                read = controls.field(st.container(width=240), RANDOM, "transfer_draws")
                 try:
                     draws = read()
                 except UserError as bad:

@@ -99,7 +99,7 @@ def _json(mask: HeadMask, view: View) -> str:
 
 
 def _many(present: HeadMask, found: HeadScores | None) -> None:
-    count = state.number("count", "Heads to switch off", 0, len(present.kept))
+    count = state.number("count", "Heads to switch off", len(present.kept))
     if found is None:
         _no_scores()
     values = None if found is None else found.values

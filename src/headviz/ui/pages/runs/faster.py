@@ -13,8 +13,9 @@ import headviz
 from ....display.figures.speed import NAMES, faster_table, kept_against_speed
 from ....display.numbers import number
 from ....display.sentences import points_changed
-from ....errors import OptionError, UserError
-from ....pruning.faster_options import FasterOptions
+from ....errors import UserError
+from ....options import declared
+from ....pruning.faster_options import TARGETS, SearchOptions
 from ....runs import service
 from ....runs.files import RunFiles
 from ....runs.jobs.faster import make
@@ -22,7 +23,7 @@ from ....runs.kinds import make_job
 from ....runs.prepare import device_name
 from ....tasks import chosen_on, points_in
 from ...parts import training
-from ...shell import loaders, numbers, show, state
+from ...shell import controls, loaders, show, state
 from ...shell.messages import plain, refused
 from ...shell.view import View
 from . import models, plans
@@ -31,18 +32,20 @@ if TYPE_CHECKING:
     from ....runs.reading import RunView
     from ....runs.record import RunRecord
 
-REPAIRS = {"refit": "solved anew for what is left", "tune": "scaled, one factor each", "none": "left as they are"}
+OWN: dict[str, dict[str, Any]] = {"length": {"value": 32}}
 
 
 def form(view: View) -> None:
     """The options of a search for faster models."""
     st.caption("Heads and feed-forward neurons go until the model is so many times as fast on this machine.")
     a, b, c, d = st.columns(4)
-    targets = a.text_input("Times as fast", "1.5, 2", key="fast_targets", help="One or more numbers above 1")
-    batch = numbers.field(b, "Texts at once", 1, 1024, FasterOptions.batch, "fast_batch")
-    length = numbers.field(c, "Tokens of each", 1, 4096, 32, "fast_length")
-    samples = numbers.field(d, "Examples to choose on", 4, 20_000, FasterOptions.samples, "fast_samples")
-    repair = st.selectbox("Kept weights", list(REPAIRS), format_func=REPAIRS.__getitem__, key="fast_repair")
+    targets = controls.field(a, TARGETS, "fast_targets", (1.5, 2))
+    places = {"batch": b, "length": c, "samples": d}
+    options = {
+        one.name: controls.field(places.get(one.name, st.container()), one, f"fast_{one.name}", **OWN.get(one.name, {}))
+        for one in declared(SearchOptions).values()
+        if one.title
+    }
     with st.container(horizontal=True, gap="medium"):
         beside = st.checkbox("Heads only, beside it", True, key="fast_beside")
         retrained = st.checkbox(
@@ -50,16 +53,8 @@ def form(view: View) -> None:
         )
     training_of: Callable[[], dict[str, Any]] = _training(view) if retrained else dict
     try:
-        spec = _spec(
-            view,
-            targets=_speeds(targets),
-            batch=batch(),
-            length=length(),
-            samples=samples(),
-            repair=repair,
-            beside=beside,
-            **training_of(),
-        )
+        values = {name: value() for name, value in options.items()}
+        spec = _spec(view, targets=list(targets()), beside=beside, **values, **training_of())
     except UserError as wrong:
         refused(wrong)
         return
@@ -76,14 +71,7 @@ def _training(view: View) -> Callable[[], dict[str, Any]]:
     with st.expander("Training of the smaller models", icon=":material/model_training:"):
         st.caption(plain(recipe.said(view)))
         options, limit, _ = training.fields(f"fast_train_{view.model}", recipe, None)
-    return lambda: {"finetune": options().to_dict(), "train_limit": limit or None}
-
-
-def _speeds(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise OptionError("Times as fast are numbers above 1 with commas, such as 1.5, 2.") from None
+    return lambda: {"finetune": options().to_dict(), "train_limit": limit()}
 
 
 def _spec(view: View, **chosen: Any) -> dict[str, Any]:

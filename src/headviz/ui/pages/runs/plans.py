@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
-from ....errors import Note, OptionError, UserError
+from ....errors import Note, UserError
+from ....options import declared
 from ....pruning.algorithms import ALGORITHMS, REPAIRS
-from ....pruning.plan import INITIALISATIONS, LENGTH_FILTERS, SCORE_SOURCES, PruningPlan, masked_lm_scores
+from ....pruning.plan import PruningPlan, masked_lm_scores
 from ...parts import training
-from ...shell import jobs, loaders, numbers, state
+from ...shell import controls, jobs, loaders, state
 from ...shell.messages import plain, refused
 from ...shell.view import View
 from . import listing
@@ -22,43 +23,30 @@ if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
     from ....pruning.algorithms import Algorithm
-    from ....pruning.plan import PruningPlan
     from ....runs.record import RunRecord
 
 T = TypeVar("T")
-LAST_STEPS = {"target": "at that share", "full": "after a whole step"}
-FILTERS = {"quantile": "of usual length", "std": "within one sd", "none": "of any length"}
-STARTS = {"pretrained": "pre-trained weights", "random": "random weights"}
+OPTIONS = declared(PruningPlan)
 FEW = 256  # examples, so that a first run has its first step within minutes; the command line has 2,000
-SOURCES = {"fine-tuned": "the fine-tuned model", "masked-lm": "the pre-trained model, filling in words"}
+AMOUNTS = ("step", "until", "samples", "keep_per_layer")
+RETRAINING = ("base", "initialisation", "retrain_full", "keep_models", "seeds")  # they have places of their own
 
 
 def title_of(name: str) -> str:
     return ALGORITHMS[name].title if name in ALGORITHMS else name
 
 
-def seeds(key: str, default: str) -> str:
-    return st.text_input("Seeds", default, key=key, help="One or more whole numbers, with commas: 0,1,2")
-
-
-def read_seeds(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(s) for s in text.split(",") if s.strip())
-    except ValueError:
-        raise OptionError("Seeds are whole numbers with commas, such as 0,1,2.") from None
+def seeds(key: str, default: tuple[int, ...]) -> Callable[[], tuple[int, ...]]:
+    return controls.field(st.container(), OPTIONS["seeds"], key, default)
 
 
 def amounts(key: str, algorithms: Sequence[Algorithm]) -> dict[str, Any]:
     """How far, in which steps, on how many examples."""
     of = "remaining heads" if algorithms and all(a.of_remaining for a in algorithms) else "heads"
-    a, b, c, d = st.columns(4)
-    step = numbers.field(a, f"Each step removes, % of {of}", 1, 100, 10, f"{key}_step")
-    until = numbers.field(b, "Up to, % of heads", 1, 100, 90, f"{key}_until")
+    own: dict[str, dict[str, Any]] = {"step": {"label": f"Each step removes, % of {of}"}, "samples": {"value": FEW}}
     return {
-        "step": lambda: step() / 100,
-        "until": lambda: until() / 100,
-        "samples": numbers.field(c, "Examples to score on", 4, 20_000, FEW, f"{key}_samples"),
-        "keep_per_layer": numbers.field(d, "Heads each layer keeps", 0, 64, 0, f"{key}_keep"),
+        name: controls.field(place, OPTIONS[name], f"{key}_{name}", **own.get(name, {}))
+        for name, place in zip(AMOUNTS, st.columns(4), strict=True)
     }
 
 
@@ -82,95 +70,58 @@ def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[st
     with st.expander("Training of the pruned models", icon=":material/model_training:"):
         st.caption(plain(recipe.said(view)))
         options, limit, room = training.fields(f"{key}_train_{base}", recipe, examples)
-        start = room.selectbox("Retrained from", INITIALISATIONS, key=f"{key}_init", format_func=STARTS.__getitem__)
-        with st.container(horizontal=True):
-            full = st.toggle("Train the full model too", True, key=f"{key}_full", help="Needed to find winning tickets")
-            everything = st.toggle(
-                "Keep every step's model",
-                key=f"{key}_all",
-                help="Needed to show one example's maps at each step; takes the size of a model per step",
-            )
+        read = {"initialisation": controls.field(room, OPTIONS["initialisation"], f"{key}_initialisation")}
+        row = st.container(horizontal=True, vertical_alignment="bottom")
+        for name in ("retrain_full", "keep_models"):
+            read[name] = controls.field(row, OPTIONS[name], f"{key}_{name}")
     return {
         "base": base,
-        "initialisation": start,
-        "retrain_full": full,
-        "keep_models": "all" if everything else "last",
+        **read,
         "finetune": lambda: None if options() == recipe.options else options().to_dict(),  # None = the recipe's
-        "train_limit": None if limit == (examples or 0) else limit or None,
+        "train_limit": lambda: None if limit() == examples else limit(),
     }
 
 
 def further(view: View, key: str, algorithms: Sequence[Algorithm], scores: Sequence[str]) -> dict[str, Any]:
     """Options that are rarely changed."""
     shape = loaders.shape(view)
-    options: dict[str, Any] = {}
-    with st.expander("More options", icon=":material/tune:"), st.container(horizontal=True):
-        if shape.stacks:
-            stacks = ["", *(name for name, _ in shape.stacks)]
-            options["stack"] = st.selectbox(
-                "Heads of",
-                stacks,
-                key=f"{key}_stack",
-                width=200,
-                format_func=lambda s: s or "all stacks",
-                help="Remove heads of this stack only; shares are of its heads",
-            )
-        if not any(a.of_remaining for a in algorithms):
-            shares = st.text_input(
-                "Only at these shares, %",
-                "",
-                key=f"{key}_shares",
-                width=200,
-                placeholder="30, 50, 70, 90",
-                help="Your own list instead of even steps",
-            )
-            options["sparsities"] = lambda: read_shares(shares)
-        options["last_step"] = st.selectbox(
-            "The last step ends",
-            LAST_STEPS,
-            key=f"{key}_last",
-            width=200,
-            format_func=LAST_STEPS.__getitem__,
-            help="“Up to” names a share. A whole step may end beyond it: 30 % a step up to 75 % ends at 90 %",
-        )
-        default = algorithms[0].default_repair if len(algorithms) == 1 else ""
-        repairs = list(REPAIRS) if default else ["", *REPAIRS]
-        options["repair"] = st.selectbox(
-            "Repair after removal",
-            repairs,
-            repairs.index(default),
-            key=f"{key}_repair",
-            width=220,
-            format_func=lambda r: r or "as each algorithm does",
-            help="How the remaining weights are adjusted",
-        )
-        options["length_filter"] = st.selectbox(
-            "Texts to score on", LENGTH_FILTERS, key=f"{key}_filter", width=200, format_func=FILTERS.__getitem__
-        )
-        masked = all(s in masked_lm_scores() for s in scores) and not any(
-            a.scores_trained or a.only_score for a in algorithms
-        )
-        if masked and scores and shape.labels:
-            options["score_source"] = st.selectbox(
-                "Model that is scored",
-                SCORE_SOURCES,
-                key=f"{key}_source",
-                width=260,
-                format_func=SOURCES.__getitem__,
-                help="The pre-trained model is scored on filling in words, as it was trained",
-            )
-    if options.get("score_source") == "masked-lm" and not any(a.retrains for a in algorithms):
+    masked = all(s in masked_lm_scores() for s in scores) and not any(
+        a.scores_trained or a.only_score for a in algorithms
+    )
+    repair = algorithms[0].default_repair if len(algorithms) == 1 else ""
+    stacks = ["", *(name for name, _ in shape.stacks)]
+    own: dict[str, dict[str, Any]] = {
+        "stack": {"choices": stacks, "words": lambda name: name or "all stacks"},
+        "sparsities": {"placeholder": "30, 50, 70, 90"},
+        "repair": {
+            "value": repair,
+            "choices": list(REPAIRS) if repair else ["", *REPAIRS],
+            "words": lambda name: name or "as each algorithm does",
+        },
+    }
+    left_out = {
+        "stack": not shape.stacks,
+        "sparsities": any(a.of_remaining for a in algorithms),
+        "score_source": not (masked and scores and shape.labels),
+    }
+    shown = [
+        one
+        for name, one in OPTIONS.items()
+        if one.title and name not in (*AMOUNTS, *RETRAINING) and not left_out.get(name)
+    ]
+    with st.expander("More options", icon=":material/tune:"):
+        row = st.container(horizontal=True)
+        options = {
+            one.name: controls.field(row, one, f"{key}_{one.name}", width=220, **own.get(one.name, {})) for one in shown
+        }
+    if (
+        "score_source" in options
+        and options["score_source"]() == "masked-lm"
+        and not any(a.retrains for a in algorithms)
+    ):
         default = "demo-pretrained" if view.model == "demo" else view.base
-        options["base"] = st.text_input("Pre-trained model θ0", default, key=f"{key}_source_base").strip()
+        options["base"] = controls.field(st.container(), OPTIONS["base"], f"{key}_source_base", default)
     return options
-
-
-def read_shares(text: str) -> tuple[float, ...] | None:
-    """Shares of heads from percentages with commas; None for an empty text."""
-    try:
-        return tuple(float(s) / 100 for s in text.replace("%", "").split(",") if s.strip()) or None
-    except ValueError:
-        raise OptionError("Write shares in per cent with commas, such as 30, 50, 70, 90.") from None
 
 
 def source(view: View) -> dict[str, Any]:

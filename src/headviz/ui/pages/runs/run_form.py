@@ -66,7 +66,7 @@ def form(view: View) -> None:
             help="This algorithm has a score of its own" if fixed else "Decides which heads are removed first",
         )
     with right:
-        given = plans.seeds("new_seeds", "0")
+        seeds = plans.seeds("new_seeds", (0,))
     kappa = " θ* is the fine-tuned model, κ the share that each step removes." if "κ" in algorithm.what else ""
     st.caption(plain(f"{algorithm.what}{kappa} {algorithm.cost} ({algorithm.source})"))
     options |= plans.amounts("new", [algorithm])
@@ -77,7 +77,7 @@ def form(view: View) -> None:
     options |= plans.further(view, f"new_{name}", [algorithm], [score])
     title = st.text_input("Title (optional)", "", key="new_title", max_chars=120, placeholder="its name in the list")
     try:
-        options["seeds"] = plans.read_seeds(given)
+        options["seeds"] = seeds()
         plan = plans.make_plan(view, options)
     except UserError as wrong:
         refused(wrong)

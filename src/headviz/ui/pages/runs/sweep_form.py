@@ -47,7 +47,7 @@ def form(view: View) -> None:
     a, b = st.columns(2)
     tasks = a.multiselect("Tasks", list(TASKS), [view.task] if view.task in TASKS else [], key="sweep_tasks")
     with b:
-        given = plans.seeds("sweep_seeds", "0,1,2")
+        read_seeds = plans.seeds("sweep_seeds", (0, 1, 2))
     places: dict[str, str] = {}
     if len(tasks) > 1:
         a, b = st.columns(2)
@@ -64,12 +64,13 @@ def form(view: View) -> None:
     title = st.text_input("Title (optional)", "", key="sweep_title", max_chars=120)
     try:
         base = plans.options_of(view, options)
-        members = expand(base, tasks, names, scores, plans.read_seeds(given), places, of_scores())
+        seeds = read_seeds()
+        members = expand(base, tasks, names, scores, seeds, places, of_scores())
     except UserError as wrong:
         refused(wrong)
         return
-    axes = {"task": tasks, "algorithm": names, "score": scores, "seed": plans.read_seeds(given)}
-    said = title_for(tasks, names, scores, plans.read_seeds(given))
+    axes = {"task": tasks, "algorithm": names, "score": scores, "seed": seeds}
+    said = title_for(tasks, names, scores, seeds)
     about = {"model": view.model, **{f"{k}s": list(v) for k, v in axes.items()}}
     key = ("sweep", tuple(p.digest for p in members))
     count = f"{len(members)} run{'s' if len(members) > 1 else ''}"

@@ -1,0 +1,50 @@
+"""The options that name a model and data, for every plan and command."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import OptionError
+from ..options import Options, option
+
+if TYPE_CHECKING:
+    from ..tasks import Dataset
+
+
+@dataclass(frozen=True)
+class Source(Options):
+    """The model and the data that a plan is about."""
+
+    model: str = option(help="'demo', a hub id, or a folder", metavar="M")
+    task: str = option(help="demo, mnli, mrpc, sst2, …, or custom", metavar="T")
+    _: KW_ONLY
+    revision: str | None = option(None, "branch, tag or commit of a hub model", metavar="R")
+    device: str = option("auto", "auto, cpu, cuda or mps", metavar="D")
+    data: str | None = option(None, "folder with local files instead of the hub's", metavar="DIR")
+    text_columns: tuple[str, ...] | None = option(None, "text columns of your own file", metavar="A[,B]")
+    label_column: str | None = option(None, "label column of your own file", metavar="Y")
+    label_order: tuple[str, ...] | None = option(
+        None, "the task's classes in the order of the model's outputs", metavar="A,B,…"
+    )
+    job: str | None = option(
+        None,
+        "what the model answers with, where its configuration or your file does not tell",
+        before=None,
+        metavar="J",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("model", "task"):
+            if not getattr(self, name).strip():
+                raise OptionError(f"The plan needs a {name}.")
+
+    def dataset(self, split: str, limit: int | None = None) -> Dataset:
+        """One split of the task."""
+        from ..tasks import load_task
+
+        columns = {"text_columns": self.text_columns, "label_column": self.label_column}
+        if self.task == "custom":
+            columns["job"] = self.job
+        return load_task(self.task, split=split, data=self.data, limit=limit, **columns)  # type: ignore[arg-type]
