@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import headviz
-from headviz.answers.constant import corrected, remark_on
+from headviz.answers.constant import corrected, counts, remark, remark_on
+from headviz.answers.one_class import ClassAnswers
 from headviz.evaluation.verdict import clear, excluded, outward, points_up, possible_loss, undecided, verdict, within
 from headviz.tasks import constant, metric
 
@@ -43,6 +44,26 @@ def test_what_is_neither_loss_nor_gain_is_undecided() -> None:
     ]
 
 
+def test_four_lost_answers_are_not_called_a_clear_loss() -> None:
+    """4 lost and none mended of 400: the percentile bootstrap excluded zero, McNemar's exact p is .125."""
+    gold = np.ones(400, dtype=int)
+    after = gold.copy()
+    after[:4] = 0
+    found = ClassAnswers(gold, gold, 2).deltas([after], "accuracy")[0]
+    assert found.p_value == pytest.approx(0.125)
+    assert verdict(found.interval_low, found.interval_high) == "open"
+
+
+def test_seven_unchanged_answers_do_not_show_that_nothing_is_lost() -> None:
+    """It read "+0.00 [+0.00, +0.00]"."""
+    gold = np.array([0, 1, 0, 1, 0, 1, 1])
+    found = ClassAnswers(gold, gold, 2).deltas([gold], "accuracy")[0]
+    assert found.delta == 0
+    assert found.interval_low < -0.4
+    assert not within(found.interval_low, 0.02)
+    assert excluded(found.interval_low, 100) == "a loss of more than 41.0 points is excluded, but not one of 2"
+
+
 def test_what_is_excluded_is_the_end_of_the_interval() -> None:
     gold = np.array([0, 1] * 250)
     change = headviz.paired(gold, gold, gold)
@@ -75,6 +96,10 @@ def test_any_loss_is_excluded_only_where_a_gain_is_clear() -> None:
     assert excluded(change.low, 100) == "a loss of more than 0.1 points is excluded"
 
 
+def test_a_bound_is_rounded_up() -> None:
+    assert excluded(-0.02001, 100, 5) == "a loss of more than 2.1 points is excluded"
+
+
 def test_the_majority_not_one_over_the_classes() -> None:
     """The charts drew .5 for MRPC, where "equivalent" for every pair is right in .684 of them."""
     mrpc = np.array([1] * 279 + [0] * 129)
@@ -93,6 +118,21 @@ def test_corrected_for_chance_a_constant_answer_keeps_nothing() -> None:
     assert np.isnan([corrected(0.5, 0.68, 0.684), corrected(0.5, 0.7, None)]).all()
 
 
+def test_answers_of_one_class_are_said_to_be() -> None:
+    assert remark({"yes": 408, "no": 0}) == "All 408 answers are “yes”."
+    assert remark({"yes": 404, "no": 4}) == "Nearly all answers are “yes” (404 of 408)."
+    assert remark({"yes": 390, "no": 18}) == remark(None) == remark({}) == ""
+    assert remark({"yes": 408, "no": 0}, majority=0.99) == ""  # nearly all gold labels are
+    assert remark({"yes": 408, "no": 0}, 0.99, 0.99) == ""
+    assert remark({"yes": 408, "no": 0}, 0.99, 0.01) == "All 408 answers are “yes”."  # but of the other class
+    assert remark({"yes": 1, "no": 0}) == "The one answer is “yes”."
+    for gold in (0, 1):
+        said = remark_on(np.ones(100, dtype=int), np.full(100, gold), ("no", "yes"))
+        assert said == ("" if gold else "All 100 answers are “yes”.")
+    assert remark_on(np.ones(50, int), np.array([0, 1] * 25), ("no", "yes")) == "All 50 answers are “yes”."
+    assert counts(np.array([0, -1, 1, 1]), ("no", "yes")) == {"no": 1, "yes": 2, "none of the classes": 1}
+
+
 def test_an_interval_is_rounded_outward_and_so_agrees_with_its_bound() -> None:
     assert outward(-0.08108, -0.06111, 100) == pytest.approx((-0.082, -0.061))
     rng = np.random.default_rng(0)
@@ -104,6 +144,11 @@ def test_an_interval_is_rounded_outward_and_so_agrees_with_its_bound() -> None:
         if low < 0:
             assert f"{-100 * ends[0]:.1f}" == points_up(-100 * low)
     assert outward(-0.02, 0.02, 100) == pytest.approx((-0.02, 0.02))
+
+
+def test_no_loss_is_written_without_a_sign() -> None:
+    """A winning ticket's loss stood there as -0.0."""
+    assert [points_up(v) for v in (0.0, -0.0, 0.04)] == ["0.0", "0.0", "0.1"]
 
 
 def test_answers_of_a_class_that_is_not_golds_are_remarked_however_even_gold_is() -> None:
