@@ -71,7 +71,7 @@ def test_metrics_are_scikit_learns() -> None:
 
 def test_model_and_data_must_be_of_one_job(tmp_path: Path) -> None:
     data = headviz.load_task("custom", data=folder(tmp_path / "a"), text_columns="text", label_column=NAMES)
-    with pytest.raises(headviz.UserError, match='job="labels"'):
+    with pytest.raises(headviz.UserError, match="job='labels'"):
         headviz.evaluate(tiny_classifier(labels=NAMES), data)
     clf = headviz.load(tiny_folder(tmp_path / "m", labels=NAMES), job="labels")
     assert headviz.evaluate(clf, data).n == 24

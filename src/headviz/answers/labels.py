@@ -142,8 +142,7 @@ class Labels(Answer):
         if clf.answer is not self:
             raise TaskError(
                 f"'{clf.name}' gives a text one answer ({clf.answers}), but '{data.task.name}' has several labels. "
-                'Choose a model with problem_type "multi_label_classification", or load it with job="labels" '
-                "(--job labels)."
+                "Choose a model of several labels, or load it as one (--job labels, job='labels')."
             )
         found = label_map(clf.labels, data, label_order)
         if len(found) != len(clf.labels):

@@ -60,7 +60,7 @@ def weights_present(folder: Path, name: object) -> None:
     if any(folder.glob("*.bin")) or any(folder.glob("*.pt")) or any(folder.glob("*.ckpt")):
         raise ModelError(
             f"'{name}' has its weights only as pickle files, which can run code when opened and are not loaded. "
-            "Convert them to safetensors first: headviz convert DIR --out DIR."
+            "The command headviz convert writes them as safetensors."
         )
     raise ModelError(f"'{name}' holds no weights: a file model.safetensors is needed.")
 

@@ -116,7 +116,7 @@ def _one_answer(problem: str | None, name: str) -> None:
     if problem == "regression":
         raise ModelError(
             f"'{name}' gives several numbers for a text (problem_type '{problem}'), and headviz takes one. If they are "
-            'classes, say so: job="class" or job="labels" (--job).'
+            "classes, name the job (--job class or --job labels, job='class' or job='labels')."
         )
 
 
