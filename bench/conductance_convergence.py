@@ -17,8 +17,7 @@ import numpy as np
 import torch
 
 import headviz
-from headviz.attribution.integration import sweep
-from headviz.attribution.path_sum import PathSum
+from headviz.attribution.integration import PathSum, sweep
 from headviz.attribution.rules import CAUTION, Part, PathOptions, Rule
 from headviz.attribution.walk import Walk
 from headviz.models.fast.linear import products

@@ -23,7 +23,7 @@ from headviz import HeadMask
 from headviz.analyses.ablation import ablate
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.evaluator_options import EvaluatorOptions
-from headviz.models.fast.kernels import bfloat16_here
+from headviz.models.fast.linear import bfloat16_here
 from headviz.tasks import Dataset
 
 LABELS = ("entailment", "neutral", "contradiction")

@@ -85,7 +85,7 @@ def family_table() -> Iterator[str]:
 
 
 def refused_types() -> Iterator[str]:
-    from headviz.models.families.refused import REFUSED
+    from headviz.models.families import REFUSED
 
     for why in dict.fromkeys(REFUSED.values()):
         yield f"* {', '.join(f'`{name}`' for name, reason in REFUSED.items() if reason == why)}: {why}."

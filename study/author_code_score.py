@@ -29,8 +29,7 @@ from torch import Tensor
 
 from headviz.attribution.integration import BUDGET, sweep_walk
 from headviz.attribution.rules import AUTO, PRECISIONS, PathOptions
-from headviz.attribution.swept import Swept
-from headviz.attribution.walk import Walk
+from headviz.attribution.walk import Swept, Walk
 from headviz.errors import ModelError, OptionError
 from headviz.options import option
 from headviz.progress import Cancel, tracked

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from headviz.analyses.board import recorded
+from headviz.analyses.grades import recorded
 from study.orders import AGAINST
 from study.page_pruned import comparable, leads_of, reached
 from study.page_retrained import ahead, full_by_model

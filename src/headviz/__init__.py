@@ -36,11 +36,9 @@ _MODULES = {
     "evaluation.plain": "Evaluation",
     "attribution.attattr": "attattr",
     "attribution.conductance": "conductance",
-    "attribution.contributions": "contributions",
+    "attribution.contributions": "contributions head_reading",
     "attribution.maps": "Maps",
-    "attribution.reading": "head_reading",
-    "attribution.patching": "patch",
-    "attribution.patching_set": "patch_pairs",
+    "attribution.patching": "patch patch_pairs",
     "attribution.paths": "paths",
     "attribution.token_explanations": "token_explanations",
     "attribution.tokens": "TokenAttributions token_attributions",
@@ -58,7 +56,7 @@ _MODULES = {
     "analyses.roles": "roles",
     "analyses.speed": "speed",
     "demo": "demo_folder",
-    "demo.minimal_pairs": "minimal_pairs",
+    "demo.pairs": "minimal_pairs",
     "pruning.faster": "prune_faster",
     "pruning.plan": "PruningPlan",
     "runs.prepare": "prepare",
@@ -91,16 +89,16 @@ if TYPE_CHECKING:
     from .attribution.attattr import attattr as attattr
     from .attribution.conductance import conductance as conductance
     from .attribution.contributions import contributions as contributions
+    from .attribution.contributions import head_reading as head_reading
     from .attribution.maps import Maps as Maps
     from .attribution.patching import patch as patch
-    from .attribution.patching_set import patch_pairs as patch_pairs
+    from .attribution.patching import patch_pairs as patch_pairs
     from .attribution.paths import paths as paths
-    from .attribution.reading import head_reading as head_reading
     from .attribution.token_explanations import token_explanations as token_explanations
     from .attribution.tokens import TokenAttributions as TokenAttributions
     from .attribution.tokens import token_attributions as token_attributions
     from .demo import demo_folder as demo_folder
-    from .demo.minimal_pairs import minimal_pairs as minimal_pairs
+    from .demo.pairs import minimal_pairs as minimal_pairs
     from .evaluation.dispatch import evaluate as evaluate
     from .evaluation.dispatch import evaluator_of as evaluator_of
     from .evaluation.evaluator import Evaluator as Evaluator

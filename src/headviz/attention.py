@@ -13,7 +13,7 @@ in a translation model they run in another order, and those of the decoder once 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -288,6 +288,21 @@ def _probabilities(
             logits = logits + mask
     # at least float32, and kept so: differences of half-precision probabilities would be mostly rounding
     return torch.softmax(logits, dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """transformers logs errors only and shows no progress bars while the block runs: headviz shows its own."""
+    logging = transformers.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
 
 
 AttentionInterface.register(NAME, headviz_attention)

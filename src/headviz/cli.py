@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 
 from . import __version__, plugins
 from .errors import INTERNAL, Cancelled, UserError, one_line, unknown_choice
+from .models import NAMED
 from .models.fast.thread_spinning import wait_briefly
-from .models.named import NAMED
 from .plugins import Command
 
 # command, which is also its module in headviz.commands -> one line of help

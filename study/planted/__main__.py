@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 import headviz
-from headviz.analyses.orders import auroc, precision
+from headviz.analyses.grading import auroc, precision
 from headviz.heads import HeadId
 from headviz.scores.catalogue import SCORES
 from headviz.tasks import Dataset, get_task

@@ -6,7 +6,7 @@ from types import ModuleType
 
 
 def test_the_default_score_is_the_least_behind_where_it_is_furthest_behind_over_all_boards(study: ModuleType) -> None:
-    from headviz.analyses.board import recorded
+    from headviz.analyses.grades import recorded
     from headviz.scores.catalogue import DEFAULT, SCORES, TO_PRUNE_BY
 
     boards = [cell["grades"]["scores"] for cell in study.read().values() if cell["experiment"] == "B"]

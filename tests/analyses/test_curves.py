@@ -16,9 +16,19 @@ from headviz.analyses.catalogue import ANALYSES
 from headviz.analyses.common import Subject
 from headviz.analyses.correlation import correlation_grids, in_band
 from headviz.analyses.correlation import finding as correlation_finding
-from headviz.analyses.curves import ORACLE_NAME, stepwise, told
 from headviz.analyses.dynamics import dynamics, find_checkpoints
-from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves, figure, finding, parts, pruning_curves
+from headviz.analyses.pruning_curve import (
+    ORACLE_NAME,
+    Curve,
+    CurvePoint,
+    PruningCurves,
+    figure,
+    finding,
+    parts,
+    pruning_curves,
+    stepwise,
+    told,
+)
 from headviz.analyses.published import nothing
 from headviz.analyses.scatter import scatter
 from headviz.analyses.speed import speed

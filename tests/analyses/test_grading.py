@@ -11,11 +11,9 @@ import pytest
 
 import headviz
 from headviz import HeadMask, UserError
-from headviz.analyses import board, grading
-from headviz.analyses.grade_view import cost, curves, figure, finding, view
-from headviz.analyses.grades import Grade, Grades
-from headviz.analyses.grading import grade
-from headviz.analyses.orders import SHARES, Half, auroc, halves_of, precision
+from headviz.analyses import grades, grading
+from headviz.analyses.grades import Grade, Grades, cost, curves, figure, finding, view
+from headviz.analyses.grading import SHARES, Half, auroc, grade, halves_of, precision
 from headviz.answers.number import NUMBER
 from headviz.answers.one_class import ONE_CLASS
 from headviz.cli import main
@@ -81,7 +79,7 @@ def test_a_class_that_a_draw_lacks_is_not_counted_in_it(clf: headviz.Classifier,
 def bare(gold: np.ndarray, answers: np.ndarray, monkeypatch: pytest.MonkeyPatch, regression: bool = False) -> Half:
     """A half whose model gives these answers."""
     evaluator = SimpleNamespace(data=SimpleNamespace(gold=gold), predictions=lambda mask, keep=True: answers)
-    monkeypatch.setattr("headviz.evaluation.dispatch.evaluator_of", lambda *args, **kwargs: evaluator)
+    monkeypatch.setattr("headviz.analyses.grading.evaluator_of", lambda *args, **kwargs: evaluator)
     clf = SimpleNamespace(full_mask=None, answer=NUMBER if regression else ONE_CLASS, name="it")
     return Half(clf, gold)  # type: ignore[arg-type]
 
@@ -321,22 +319,22 @@ def test_curves_costs_and_distances_from_the_best_are_shown() -> None:
     at = table.titles("page").index("behind the best [low, high]")
     assert [row[at] for row in table.rows[:2]] == [None, "0.050 [0.000, 0.100]"]
     assert replace(found.scores[1], behind_low=-0.01).behind_best == "0.050 [−0.010, 0.100]"
-    assert "| 0.050 [0.000, 0.100] |" in "\n".join(page(board.Recorded(found, "2026-01-01", "0.2.0", "headviz grade")))
+    assert "| 0.050 [0.000, 0.100] |" in "\n".join(page(grades.Recorded(found, "2026-01-01", "0.2.0", "headviz grade")))
 
 
 def test_a_record_without_curves_is_shown_without_them() -> None:
     found = Grades((graded("taylor", 0.8, (0.3, 0.2, 0.4), None),), "taylor", 39, 100, "some data")
-    old = json.loads(board.Recorded(found, "2026-01-01", "0.2.0", "headviz grade").to_json())
+    old = json.loads(grades.Recorded(found, "2026-01-01", "0.2.0", "headviz grade").to_json())
     del old["grades"]["scores"][0]["curve"]
-    opened = board.read(old).grades
+    opened = grades.read(old).grades
     assert opened[0] == replace(found[0], curve=())
     assert "grades_curves" not in [part.key for part in view(opened).parts]
 
 
 def test_a_recorded_board_is_read_back_as_it_was() -> None:
     found = Grades((graded("taylor", 0.8, (0.3, 0.2, 0.4), None),), "taylor", 39, 100, "some data")
-    kept = board.Recorded(found, "2026-01-01", "0.2.0", "headviz grade")
-    assert board.read(json.loads(kept.to_json())) == kept
+    kept = grades.Recorded(found, "2026-01-01", "0.2.0", "headviz grade")
+    assert grades.read(json.loads(kept.to_json())) == kept
     assert "headviz grade" in kept.about
     assert "taylor" in "\n".join(page(kept))
 
@@ -369,7 +367,7 @@ def test_further_scores_join_a_recorded_board_only_where_nothing_else_has_change
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     best, chance = graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("random", 0.5, (0.0, 0.0, 0.0), 0.3)
-    old = board.Recorded(
+    old = grades.Recorded(
         Grades((best, graded("fisher", 0.6, (0.1, 0.0, 0.2), 0.2), chance), "taylor", 0, 9, ""), "then", "1", "grade"
     )
     new = graded("gim", 0.7, (0.2, 0.1, 0.3), 0.1)
@@ -377,7 +375,7 @@ def test_further_scores_join_a_recorded_board_only_where_nothing_else_has_change
     def measured(*scores: Grade) -> None:
         found = Grades(scores, max(scores, key=lambda g: g.area).score, 0, 9, "")
         monkeypatch.setattr(
-            tool, "measure", lambda limit, names: board.Recorded(found, "now", "2", "grade --scores gim")
+            tool, "measure", lambda limit, names: grades.Recorded(found, "now", "2", "grade --scores gim")
         )
 
     measured(best, new, chance)
@@ -396,14 +394,14 @@ def test_shapley_values_that_join_a_board_are_compared_with_those_that_stand_the
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     best, chance = graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("random", 0.5, (0.0, 0.0, 0.0), 0.3)
-    old = board.Recorded(Grades((best, chance), "taylor", 0, 9, ""), "then", "1", "grade")
+    old = grades.Recorded(Grades((best, chance), "taylor", 0, 9, ""), "then", "1", "grade")
     asked: list[str] = []
 
-    def measured(limit: int, names: list[str]) -> board.Recorded:
+    def measured(limit: int, names: list[str]) -> grades.Recorded:
         asked.extend(names)
         new = replace(graded("shapley", 0.7, (0.2, 0.1, 0.3), 0.1), shapley=0.9)
         again = (replace(best, shapley=0.4, seconds=7.0), new, replace(chance, shapley=0.1))
-        return board.Recorded(Grades(again, "taylor", 0, 9, ""), "now", "2", "grade --scores shapley")
+        return grades.Recorded(Grades(again, "taylor", 0, 9, ""), "now", "2", "grade --scores shapley")
 
     monkeypatch.setattr(tool, "measure", measured)
     joined = added(old, ["shapley"], 9).grades

@@ -8,8 +8,7 @@ import torch
 
 import headviz
 from headviz import HeadMask
-from headviz.analyses.interactions import _estimated, interactions
-from headviz.analyses.pairs import Interactions, finding, view
+from headviz.analyses.interactions import Interactions, _estimated, finding, interactions, view
 from headviz.errors import Cancelled, OptionError, TaskError
 from headviz.evaluation.donors import Donors, PlaceMeans
 from headviz.evaluation.evaluator import Evaluator

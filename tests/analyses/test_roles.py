@@ -13,9 +13,16 @@ import torch
 import headviz
 from headviz import HeadMask, UserError
 from headviz.analyses import roles as module
-from headviz.analyses.role_importance import by_importance
-from headviz.analyses.roles import rare_tokens, roles
-from headviz.attribution.relations import RELATIONS, Tokens, chance_of, grammar_chances, linked_tokens
+from headviz.analyses.roles import (
+    RELATIONS,
+    Tokens,
+    chance_of,
+    grammar_chances,
+    importance_by_role,
+    linked_tokens,
+    rare_tokens,
+    roles,
+)
 from headviz.cli import main
 from headviz.demo import reading
 from headviz.errors import OptionError
@@ -124,7 +131,7 @@ def test_roles_against_importance() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(3, 4))
     firsts = {HeadId(0, 0): "next", HeadId(0, 1): "next", HeadId(2, 3): "[CLS]"}
-    one, two = by_importance(("next", "delimiter", "[CLS]"), firsts, values)
+    one, two = importance_by_role(("next", "delimiter", "[CLS]"), firsts, values)
     ranks = 100 * scipy.stats.rankdata(values).reshape(3, 4) / 12
     inside, outside = ranks[0, :2], np.r_[ranks[0, 2:], ranks[1:].ravel()]
     assert (one.role, one.heads, two.role) == ("next", (HeadId(0, 0), HeadId(0, 1)), "[CLS]")

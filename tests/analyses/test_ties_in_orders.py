@@ -11,10 +11,9 @@ import pytest
 import headviz
 from headviz import HeadMask
 from headviz.analyses import grading
-from headviz.analyses.curves import ORACLE_NAME
-from headviz.analyses.grade_view import view
-from headviz.analyses.orders import SHARES, Half, overlap, precision
-from headviz.analyses.pruning_curve import parts, pruning_curves
+from headviz.analyses.grades import view
+from headviz.analyses.grading import SHARES, Half, overlap, precision
+from headviz.analyses.pruning_curve import ORACLE_NAME, parts, pruning_curves
 from headviz.answers.one_class import ONE_CLASS
 from headviz.heads import HeadId
 from headviz.ties import STREAM
@@ -89,7 +88,7 @@ def half_of(monkeypatch: pytest.MonkeyPatch, layers: list[int], seen: list[HeadM
         return np.where(np.arange(240) < 240 * lost, 1 - gold, gold)
 
     evaluator = SimpleNamespace(data=SimpleNamespace(gold=gold), predictions=predictions)
-    monkeypatch.setattr("headviz.evaluation.dispatch.evaluator_of", lambda *args, **kwargs: evaluator)
+    monkeypatch.setattr("headviz.analyses.grading.evaluator_of", lambda *args, **kwargs: evaluator)
     clf: Any = SimpleNamespace(full_mask=HeadMask.full(4, 9), answer=ONE_CLASS, name="it")
     return Half(clf, gold)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from headviz.attribution.arcs import positions, strongest
+from headviz.attribution.maps import positions, strongest
 from headviz.errors import OptionError
 
 TYPES = (0, 0, 0, 0, 1, 1, 1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import headviz
-from headviz.attribution.attention_shift import attention_of, attention_shift
+from headviz.attribution.text_under_mask import attention_of, attention_shift
 from headviz.errors import MaskError
 from headviz.heads import HeadId, HeadMask
 from support.tiny import tiny_classifier

@@ -14,10 +14,9 @@ from headviz import HeadMask
 from headviz.attribution.explaining import Explainer
 from headviz.attribution.integration import BUDGET, sweep
 from headviz.attribution.rules import CAUTION, DEFAULT_STEPS, ENOUGH, RULES, TOLERANCE, PathOptions
-from headviz.attribution.swept import ExampleMaps
-from headviz.attribution.walk import Walk
+from headviz.attribution.walk import ExampleMaps, Walk
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
-from headviz.models.fast.kernels import bfloat16_here
+from headviz.models.fast.linear import bfloat16_here
 from headviz.storage.store import Store, StoreWarning
 from support.marks import all_in_ci, classifiers
 from support.tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model

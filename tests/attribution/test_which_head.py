@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headviz.attribution.which_head import which_heads, which_moves
+from headviz.attribution.text_under_mask import which_heads, which_moves
 from headviz.errors import Cancelled, MaskError, TaskError
 from headviz.heads import HeadMask
 from support.tiny import tiny_classifier

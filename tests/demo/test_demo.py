@@ -8,8 +8,8 @@ import pytest
 
 import headviz
 from headviz import demo
-from headviz.demo import tables
-from headviz.demo.example import LABELS
+from headviz.demo import pairs
+from headviz.demo.pairs import LABELS
 from headviz.errors import UserError
 from headviz.heads import HeadId
 from headviz.scores import SCORES
@@ -63,7 +63,7 @@ def test_wrong_names_are_answered_with_the_right_ones(call: object) -> None:
 
 def test_missing_files_say_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(demo, "DATA", tmp_path)
-    monkeypatch.setattr(tables, "DATA", tmp_path)
+    monkeypatch.setattr(pairs, "DATA", tmp_path)
     with pytest.raises(UserError, match="Reinstall headviz"):
         demo.demo_folder("finetuned")
     with pytest.raises(UserError, match="Reinstall headviz"):
@@ -89,12 +89,12 @@ def test_both_models_load_and_have_the_documented_shape() -> None:
 
 
 def test_shipped_scores_are_of_the_shipped_weights_and_claim_no_more_than_was_measured() -> None:
-    tables = json.loads((demo.DATA / "scores.json").read_text())["scores"]
-    tuned = {table["score"]: table for table in tables if table["weights"] == "fine-tuned"}
+    pairs = json.loads((demo.DATA / "scores.json").read_text())["scores"]
+    tuned = {table["score"]: table for table in pairs if table["weights"] == "fine-tuned"}
     assert {"conductance-spearman", "taylor", "ablation", "fisher"} < set(tuned) <= set(SCORES)
     now = headviz.score_heads(headviz.load("demo", device="cpu"), headviz.load_task("demo"), "magnitude")
     np.testing.assert_allclose(np.array(tuned["magnitude"]["values"]), now.values, rtol=1e-5)
-    (fresh,) = [table for table in tables if table["weights"] == "pre-trained"]
+    (fresh,) = [table for table in pairs if table["weights"] == "pre-trained"]
     assert fresh["settings"]["fresh_heads"] == 3
     assert fresh["stability"] is None  # a mean over heads: no sample was drawn again
 

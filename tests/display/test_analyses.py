@@ -16,7 +16,7 @@ from headviz.analyses.common import Subject
 from headviz.analyses.correlation import Band, CorrelationGrids, Level
 from headviz.analyses.cross_dataset import relate
 from headviz.analyses.dynamics import Checkpoint, Dynamics, finding
-from headviz.analyses.pairs import Interaction, Interactions
+from headviz.analyses.interactions import Interaction, Interactions
 from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
 from headviz.analyses.redundant import Redundant, RedundantPair
 from headviz.analyses.scatter import Scatter

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from headviz.answers.comparison import Delta
-from headviz.attribution.arcs import Arc
+from headviz.attribution.maps import Arc
 from headviz.display.figures import answers as charts
 from headviz.display.figures import histograms
 from headviz.display.figures import maps as charts_maps

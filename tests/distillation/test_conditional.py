@@ -7,11 +7,11 @@ from distillation.test_partition import copied
 from headviz.errors import ModelError, OptionError
 from headviz.extras.distillation.conditional import Prior
 from headviz.extras.distillation.iterates import FileIterates, MemoryIterates, save_iterate
+from headviz.extras.distillation.layer_removal import Piece
 from headviz.extras.distillation.options import PosteriorOptions
 from headviz.extras.distillation.partition import KEPT, ZEROED, Partition, remove
 from headviz.extras.distillation.posterior import Posterior
 from headviz.extras.distillation.removal import Removal
-from headviz.models.layer_removal import Piece
 from support.tiny import tiny_classifier
 
 HALF, DIAGONAL = PosteriorOptions(shrinkage=0.5), PosteriorOptions("diagonal")

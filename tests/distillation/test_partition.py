@@ -8,9 +8,9 @@ import torch
 
 import headviz
 from headviz.errors import MaskError, ModelError, OptionError
+from headviz.extras.distillation.layer_removal import Piece, trim
 from headviz.extras.distillation.partition import KEPT, USELESS, ZEROED, Partition, remove, zeroed_model
 from headviz.extras.distillation.removal import Removal
-from headviz.models.layer_removal import Piece, trim
 from support.tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier
 
 POST_NORM = tuple(name for name in PRUNABLE if name != "modernbert")  # and W_Q, W_K, W_V in matrices of their own

@@ -21,7 +21,7 @@ from headviz.extras.distillation.removal import Removal
 from headviz.extras.distillation.students import CHECKPOINT, Diverged, _Run, start_weights, train
 from headviz.extras.distillation.variational import Divergence, draw, starting_log_sd
 from headviz.extras.translation.recurrent import RnnTranslator
-from headviz.models.fresh_weights import fresh
+from headviz.models.folders import fresh
 from headviz.options import read_options
 from headviz.tasks import Dataset, get_task
 from support.marks import all_in_ci
@@ -64,8 +64,8 @@ def test_the_divergence_is_that_of_dense_gaussians(covariance):
             super().__init__()
             self.a, self.b, self.c = (torch.nn.Parameter(torch.randn(s)) for s in ((3, 2), (4,), (2,)))
 
+    from headviz.extras.distillation.layer_removal import Piece
     from headviz.extras.distillation.partition import Partition
-    from headviz.models.layer_removal import Piece
 
     torch.manual_seed(0)
     model = Small()

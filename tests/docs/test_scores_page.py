@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 
-from headviz.analyses import board
+from headviz.analyses.grades import FILE, Recorded, read
 from headviz.demo import DATA
 from headviz.scores import SCORES
 from tools.demo import grades
 
 
-def recorded() -> board.Recorded:
-    return board.read(json.loads((DATA / board.FILE).read_text(encoding="utf-8")))
+def recorded() -> Recorded:
+    return read(json.loads((DATA / FILE).read_text(encoding="utf-8")))
 
 
 def test_the_page_is_what_the_recorded_grades_and_the_catalogue_say() -> None:

@@ -16,11 +16,11 @@ from headviz.errors import Cancelled, ModelError, OptionError, TaskError
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.evaluation.state_cache import plan
-from headviz.models.fast import kernels, packing, post_norm
-from headviz.models.fast.kernels import bfloat16_here
+from headviz.extras.distillation.layer_removal import trim
+from headviz.models.fast import linear, packing, post_norm
+from headviz.models.fast.linear import bfloat16_here
 from headviz.models.fast.packing import pack
 from headviz.models.fast.stages import stages_for
-from headviz.models.layer_removal import trim
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from support.plain import evaluate
@@ -93,7 +93,7 @@ def test_texts_of_similar_length_padded_as_on_a_gpu(
         return dataclasses.replace(packing.placed(chunk, device, dtype), groups=groups)
 
     monkeypatch.setattr(packing, "UNEVEN", spread)
-    monkeypatch.setattr(kernels, "SHORT", 0)  # the kernel that a GPU takes at any length
+    monkeypatch.setattr(linear, "SHORT", 0)  # the kernel that a GPU takes at any length
     monkeypatch.setattr(post_norm, "placed", there)
     evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=150))
     for mask in (None, *(random_mask(rng, 3, 4) for _ in range(6))):
@@ -143,14 +143,14 @@ def test_other_activations(activation: str) -> None:
 def test_long_texts_take_the_other_attention_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     clf, data = worn_classifier(spread=0.15), some_data()
     expected = evaluate(clf, data).logits
-    monkeypatch.setattr("headviz.models.fast.kernels.SHORT", 4)
+    monkeypatch.setattr("headviz.models.fast.linear.SHORT", 4)
     np.testing.assert_allclose(Evaluator(clf, data).evaluate().logits, expected, **CLOSE)
 
 
 def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     clf, data = worn_classifier(spread=0.15), some_data()
     expected = evaluate(clf, data).logits
-    monkeypatch.setattr("headviz.models.fast.kernels._onednn", lambda: None)
+    monkeypatch.setattr("headviz.models.fast.linear._onednn", lambda: None)
     np.testing.assert_allclose(Evaluator(clf, data).evaluate().logits, expected, **CLOSE)
 
 

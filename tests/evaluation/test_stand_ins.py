@@ -15,7 +15,7 @@ from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.evaluation.stand_ins import _losses, mean_outputs, standing_in
 from headviz.models.families import FAMILIES
-from headviz.models.fill import Fill
+from headviz.models.network import Fill
 from headviz.models.stand_in import StandIn
 from headviz.pruning.plan import PruningPlan
 from headviz.tasks.catalogue import get_task

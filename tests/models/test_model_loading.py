@@ -11,8 +11,7 @@ import torch
 import headviz
 from headviz.errors import ModelError
 from headviz.models import hub
-from headviz.models.families import FAMILIES
-from headviz.models.families.refused import REFUSED, UNKNOWN
+from headviz.models.families import FAMILIES, REFUSED, UNKNOWN
 from support.marks import classifiers
 from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier, tiny_folder, tiny_model, tiny_tokenizer
 

@@ -13,11 +13,11 @@ import pytest
 
 import headviz
 from headviz import HeadMask, HeadScores
-from headviz.analyses import board
+from headviz.analyses import grades
 from headviz.analyses.pruning_curve import pruning_curves
 from headviz.answers.comparison import Comparison, Delta
 from headviz.notebook import display
-from headviz.notebook.html import MOST_CELLS
+from headviz.notebook.display import MOST_CELLS
 from headviz.runs import reading
 from headviz.tasks import Dataset
 from support import studio
@@ -131,7 +131,7 @@ def test_maps_of_one_head() -> None:
 def kept(kind: str, folder: Path) -> Any:
     """A finished run, or the grades that come with the demo."""
     if kind == "grades":
-        return board.recorded().grades
+        return grades.recorded().grades
     studio.make_model(folder / "model", layers=2, heads=2)
     studio.make_data(folder / "data")
     return reading.show(Runs().put("done", "prune", pruning(folder), title=HOSTILE))
@@ -154,9 +154,7 @@ def test_parts_of_results_show_their_fields_and_have_no_figure() -> None:
 
 def test_every_analysis_shows_its_own_result() -> None:
     """The result's type is what ``run`` says it returns; otherwise it would be shown field by field."""
-    from headviz.analyses.catalogue import ANALYSES
+    from headviz.analyses.catalogue import ANALYSES, result_type
 
     for analysis in ANALYSES.values():
-        kind = analysis.run.__annotations__["return"]
-        found = getattr(__import__(analysis.run.__module__, fromlist=[kind]), kind)
-        assert display.made_by(object.__new__(found)) is analysis
+        assert display.made_by(object.__new__(result_type(analysis))) is analysis

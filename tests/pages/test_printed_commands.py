@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headviz.analyses.catalogue import ANALYSES
+from headviz.analyses.catalogue import ANALYSES, result_type
 from headviz.answers import ANSWERS
 from headviz.cli import main
 from headviz.heads import HeadId, HeadMask
-from headviz.storage.exchange import made_by, restored
+from headviz.storage.exchange import restored
 
 LAYERS, HEADS = SHAPE = (3, 4)
 OFF = HeadMask.full(*SHAPE).without([(0, 0), (1, 1), (2, 3)])
@@ -106,7 +106,7 @@ def test_analyses(
         return
     assert without_seconds(ours) == without_seconds({k: v for k, v in theirs.items() if k != "analysis"})
     analysis = ANALYSES[name]
-    shown = analysis.view(restored(made_by(analysis.run), theirs, shape))
+    shown = analysis.view(restored(result_type(analysis), theirs, shape))
     assert shown.finding.replace("*", "") in texts(app).replace("*", "")
 
 

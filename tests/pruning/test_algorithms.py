@@ -199,7 +199,7 @@ def test_the_callers_models_stay_as_they_were(tmp_path):
     for name in ALGORITHMS:
         for _ in run_plan(plan(name, until=0.25), context(tmp_path / name, clf=c.clf)):
             pass
-    from headviz.models.digest import weights_digest
+    from headviz.models.network import weights_digest
 
     assert weights_digest(c.clf.model, c.clf.config.to_dict(), c.clf.present.hex) == before[0]
     assert c.load_base(0).digest == before[1]

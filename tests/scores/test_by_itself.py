@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import headviz
-from headviz.attribution import integration, swept, walk
+from headviz.attribution import integration, walk
 from headviz.attribution.integration import sweep
 from headviz.attribution.rules import PathOptions
 from headviz.evaluation import evaluator as evaluators
@@ -29,7 +29,7 @@ from headviz.scores import gradients, map_values
 from support.scored_data import made
 from support.tiny import PAIRS, TEXTS, tiny_classifier
 
-FETCHING = (swept, map_values, gradients, hies, evaluators)
+FETCHING = (walk, map_values, gradients, hies, evaluators)
 SCORES = ("conductance-spearman", "conductance-kendall", "conductance-max", "attattr-max", "taylor", "gim", "gnorm")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headviz.analyses.grades import Grade, Grades
-from headviz.analyses.orders import SHARES
+from headviz.analyses.grading import SHARES
 
 
 def graded(name: str, area: float, lead: tuple[float, float, float], behind: float | None) -> Grade:

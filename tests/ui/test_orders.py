@@ -83,16 +83,16 @@ def test_the_interval_of_a_rank_correlation_covers_it() -> None:
 
 
 def test_the_catalogue_stands_in_the_order_of_the_recorded_board() -> None:
-    from headviz.analyses import board
+    from headviz.analyses import grades
 
-    graded = [grade.score for grade in board.recorded().grades.scores]
+    graded = [grade.score for grade in grades.recorded().grades.scores]
     assert list(SCORES)[: len(graded)] == graded
 
 
 def test_the_users_choice_orders_the_heads_else_the_graded_best_else_cost() -> None:
-    from headviz.analyses import board
+    from headviz.analyses import grades
 
-    best = board.recorded().grades.best
+    best = grades.recorded().grades.best
     assert best == next(iter(SCORES))
     assert View().order == best
     assert View(model="another").order == View(data="/another").order == "ablation"

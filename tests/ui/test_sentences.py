@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("streamlit")
 
 from headviz.answers import ANSWERS
-from headviz.attribution.which_head import Moved
+from headviz.attribution.text_under_mask import Moved
 from headviz.heads import HeadId
 from headviz.ui.pages import heads
 from headviz.ui.pages.compare.heads import moved_sentence
@@ -25,7 +25,7 @@ LABELS = ("entailment", "neutral", "contradiction")
 
 def test_no_head_moves_the_answer_unless_it_does_among_all() -> None:
     """It said "0 of 72 heads move the answer. L5·H9 moves it most"."""
-    from headviz.attribution.patching_set import PatchingSet
+    from headviz.attribution.patching import PatchingSet
     from headviz.ui.pages.compare.patching import pairs_sentence
 
     mean = np.array([[0.1, 0.4]])

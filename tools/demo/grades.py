@@ -13,9 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headviz import __version__
-from headviz.analyses import board
-from headviz.analyses.grade_view import finding, table_of
-from headviz.analyses.grades import RANDOM, Grade
+from headviz.analyses.grades import FILE, RANDOM, Grade, Recorded, finding, read, table_of
 from headviz.analyses.grading import SHAPLEY
 from headviz.demo import DATA
 from headviz.scores.catalogue import SCORES
@@ -60,7 +58,7 @@ not published. `gnorm`: the formula in the authors' repository (github.com/diony
 examples; their scripts (github.com/Sheridan-Stable/greedy-gnorm) take norms over batches of 128, with dropout."""
 
 
-def measure(limit: int, scores: Sequence[str] | None) -> board.Recorded:
+def measure(limit: int, scores: Sequence[str] | None) -> Recorded:
     """The grades on so many dev examples, half of them for each side."""
     import headviz
 
@@ -70,10 +68,10 @@ def measure(limit: int, scores: Sequence[str] | None) -> board.Recorded:
     command = f"headviz grade --model demo --task demo --limit {limit}"
     if scores is not None:
         command += f" --scores {','.join(scores)}"
-    return board.Recorded(grades, datetime.now(UTC).date().isoformat(), __version__, command)
+    return Recorded(grades, datetime.now(UTC).date().isoformat(), __version__, command)
 
 
-def added(recorded: board.Recorded, names: Sequence[str], limit: int) -> board.Recorded:
+def added(recorded: Recorded, names: Sequence[str], limit: int) -> Recorded:
     """The recorded grades with those of further scores, measured beside the recorded best and random orders.
 
     With Shapley values the others are measured again as well, for their agreement with them.
@@ -100,7 +98,7 @@ def added(recorded: board.Recorded, names: Sequence[str], limit: int) -> board.R
     return replace(recorded, grades=replace(recorded.grades, scores=joined), command=command)
 
 
-def page(found: board.Recorded) -> Iterator[str]:
+def page(found: Recorded) -> Iterator[str]:
     """study/scores.md, line by line."""
     yield from INTRODUCTION.splitlines()
     yield ""
@@ -134,12 +132,12 @@ def _cell(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def write(found: board.Recorded) -> None:
-    (DATA / board.FILE).write_text(found.to_json(indent=1) + "\n", encoding="utf-8")
+def write(found: Recorded) -> None:
+    (DATA / FILE).write_text(found.to_json(indent=1) + "\n", encoding="utf-8")
     write_page(found)
 
 
-def write_page(found: board.Recorded) -> None:
+def write_page(found: Recorded) -> None:
     PAGE.write_text("\n".join(page(found)) + "\n", encoding="utf-8")
 
 
@@ -152,7 +150,7 @@ def main() -> None:
     parser.add_argument("--only-page", action="store_true")
     given = parser.parse_args()
     if given.only_page or given.add:
-        recorded = board.read(json.loads((DATA / board.FILE).read_text(encoding="utf-8")))
+        recorded = read(json.loads((DATA / FILE).read_text(encoding="utf-8")))
     if given.only_page:
         write_page(recorded)
         return

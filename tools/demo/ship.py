@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headviz.demo import DATA, FILES
-from headviz.demo.example import Example
-from headviz.demo.minimal_pairs import COLUMNS
+from headviz.demo.pairs import COLUMNS, Example
 from headviz.extras.translation.tasks import Pair
 
 from .corpus import MANY, generate

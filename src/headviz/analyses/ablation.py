@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from plotly.subplots import make_subplots
 
+from ..display.figures.histograms import value_histogram
+from ..display.figures.palette import MODELS, NEUTRAL
+from ..display.figures.style import SMALL, frame, grid
 from ..display.heads import heads_table
-from ..display.numbers import interval, number, points
-from ..display.numbers import metric as metric_text
+from ..display.numbers import interval, metric, number, points
 from ..display.table import Table
 from ..display.views import Grid, Picture, View
 from ..evaluation.verdict import MARGIN, clear, undecided, within
@@ -24,8 +27,7 @@ from ..statistics.intervals import interval_of_mean, over_draws
 from ..statistics.significance import benjamini_hochberg, holm
 from ..storage.exchange import MaskLike, restored
 from ..ties import grid_values, order_told, ordered, tied
-from . import published
-from .analysis import COST, MASKABLE, METRIC, MICHEL, PAIRED, Analysis
+from .analysis import COST, PAIRED
 from .common import SIGNIFICANT, Subject, empty_grid, evaluator_for, subject, sweep
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from ..evaluation.mask_evaluator import MaskEvaluator
     from ..models.base import Model
     from ..tasks import Dataset
-    from .given import Given
+    from .analysis import Given
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,11 +175,6 @@ def run(given: Given) -> Ablation:
 
 def figure(found: Ablation) -> Figure:
     """The grid of costs, significant heads marked, beside the histogram against the baseline."""
-    from plotly.subplots import make_subplots
-
-    from ..display.figures.palette import MODELS, NEUTRAL
-    from ..display.figures.style import SMALL, frame, grid
-
     fig = make_subplots(1, 2, column_widths=[0.56, 0.44], horizontal_spacing=0.24)
     unclear = undecided(found.interval_low, found.interval_high)
     grid(fig, found.subject.scale * found.values, "cost, points", 1, 1, bar_x=0.435, losses=True, grey=unclear)
@@ -220,8 +217,6 @@ def figure(found: Ablation) -> Figure:
 
 
 def _histogram(found: Ablation) -> Figure:
-    from ..display.figures.histograms import value_histogram
-
     about = found.subject
     return value_histogram(about.scale * found.values, found.significant(), f"cost, points of {about.metric}")
 
@@ -240,8 +235,7 @@ def view(found: Ablation) -> View:
             Picture(
                 "ablation_histogram",
                 lambda: _histogram(found),
-                f"How many heads cost how much; the full model has {about.metric} "
-                f"{metric_text(found.baseline, scale)}.",
+                f"How many heads cost how much; the full model has {about.metric} {metric(found.baseline, scale)}.",
                 COST,
             ),
             heads_table(
@@ -301,20 +295,3 @@ def cost_grid(found: Ablation) -> Grid:
         PAIRED,
         losses=True,
     )
-
-
-ANALYSIS = Analysis(
-    "ablation",
-    "One head off",
-    "What does each head cost on its own, and is that more than chance?",
-    "one head off at a time: its cost, with significance",
-    f"{MICHEL}, §3.2, Figure 1, Table 1",
-    run,
-    figure,
-    view,
-    lambda _: "found = headviz.ablate(evaluator)",
-    MASKABLE,
-    (METRIC,),
-    published.one_head_off,
-    over_draws=True,
-)

@@ -8,9 +8,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from ..answers.constant import going_on
+from ..display.figures.palette import NEUTRAL
+from ..display.figures.style import FAINT, frame, tone, whisker
 from ..display.recipes import Code, call
 from ..display.sentences import points_changed
 from ..display.table import Column, Table
@@ -20,17 +23,17 @@ from ..evaluation.verdict import MARGIN, MARGIN_OPTION, within
 from ..heads import HeadId, HeadMask, highest
 from ..options import changed
 from ..progress import Cancel, Progress, after
+from ..reference import find
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
-from . import published
-from .analysis import METRIC, MICHEL, SAMPLES, SEED, SELECT, Analysis, in_points
+from .analysis import in_points
 from .common import Subject, empty_grid, first_draw, predict_all, require_evaluator, subject, sweep
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..evaluation.mask_evaluator import MaskEvaluator
-    from .given import Given
+    from .analysis import Given
 
 Select = Literal["same", "other"]
 
@@ -143,12 +146,6 @@ def run(given: Given) -> AllButOne:
 
 def figure(found: AllButOne) -> Figure:
     """What each layer's best single head changes, with its interval; Michel et al.'s table beside it for MNLI."""
-    import plotly.graph_objects as go
-
-    from ..display.figures.palette import NEUTRAL
-    from ..display.figures.style import FAINT, frame, tone, whisker
-    from ..reference import find
-
     rows, unit = found.rows, found.subject.scale
     values, low, high = ([unit * getattr(r, name) for r in rows] for name in ("delta", "interval_low", "interval_high"))
     fig = go.Figure()
@@ -254,18 +251,3 @@ def recipe(options: Mapping[str, Any]) -> str:
     chosen_on = ["same"] if options["select"] == "same" else ["other", Code("headviz.evaluator_of(clf, some)")]
     made = call("headviz.all_but_one", Code("evaluator"), *chosen_on, **changed(options, (MARGIN_OPTION,)))
     return f"found = {made}"
-
-
-ANALYSIS = Analysis(
-    "all-but-one",
-    "All but one",
-    "How far does the best single head of each layer go?",
-    "all heads of a layer off but the best one",
-    f"{MICHEL}, §3.3, Tables 2, 3, 5 and 6",
-    run,
-    figure,
-    view,
-    recipe,
-    options=(METRIC, SELECT, MARGIN_OPTION, SAMPLES, SEED),
-    published=published.one_head_kept,
-)

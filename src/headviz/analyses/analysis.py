@@ -1,20 +1,21 @@
 """What an analysis is: what it asks, how it runs, how its result is shown, and the code that gives it again.
 
-Each module of this package describes itself in one ``ANALYSIS``. The command line, the Analyses page and the reports
-draw from that description; a plugin describes its own in the same way.
+Each is described by one ``Analysis`` in the catalogue. The command line, the Analyses page and the reports draw from
+that description; a plugin describes its own in the same way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ..display.table import Column, Ends
 from ..display.views import View
 from ..errors import LARGEST_SEED
 from ..heads import LEAST_STEP
 from ..options import Option
+from ..progress import Cancel, Progress
 from ..tasks import DEFAULT_SAMPLES
 from . import published
 from .published import PublishedTable
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..answers.answer import Answer
-    from .given import Given
+    from ..evaluation.evaluator import Evaluator
+    from ..heads import HeadMask
+    from ..models.base import TransformerModel
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
 
 Need = Literal["model", "data", "evaluator", "mask", "slices"]
 
+CLARK = "Clark, Khandelwal, Levy, Manning 2019, “What Does BERT Look At?” (arXiv 1906.04341)"
 MICHEL = "Michel, Levy, Neubig 2019, “Are Sixteen Heads Really Better than One?” (arXiv 1905.10650)"
 
 
@@ -38,6 +44,8 @@ SELECT = Option("select", "other", "data that the heads are chosen on", choices=
 SAMPLES = Option("samples", DEFAULT_SAMPLES, "train examples for scoring, or to choose heads on", least=1, metavar="N")
 SEED = Option("seed", 0, "of the sample", most=LARGEST_SEED, metavar="S")
 STEP = Option("step", 0.1, "share per step", least=LEAST_STEP, most=1, metavar="K")
+LOOKED_AT = Option("samples", 300, "at most so many examples", least=1, metavar="N")
+IMPORTANCE = Option("importance", "taylor", "a score by which heads with a role are compared, or none", metavar="NAME")
 ORDER = Option("score", "taylor", "order of pruning", metavar="NAME")
 
 
@@ -117,3 +125,56 @@ class Analysis:
 
     def asks(self, option: str) -> bool:
         return any(o.name == option for o in self.options)
+
+
+class Given(Protocol):
+    """What an analysis is given: loads a thing when it asks for it.
+
+    The command line and the dashboard have one class each.
+    """
+
+    @property
+    def progress(self) -> Progress | None: ...
+    @property
+    def cancel(self) -> Cancel | None: ...
+    @property
+    def clf(self) -> Classifier: ...
+    @property
+    def data(self) -> Dataset: ...
+    @property
+    def label_order(self) -> Sequence[str] | str | None:
+        """The model's class for each class of the task, where their names do not match."""
+        ...
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """Of the reported data."""
+        ...
+
+    def on(self, data: Dataset, clf: TransformerModel | None = None) -> Evaluator:
+        """Of the same model, or of ``clf``, on other data."""
+        ...
+
+    def sample(self, clf: TransformerModel | None = None) -> Dataset:
+        """Training examples, to choose heads and to score on."""
+        ...
+
+    def second(self) -> Dataset:
+        """The second data set of an analysis that compares two."""
+        ...
+
+    def mask(self) -> HeadMask | None:
+        """The user's mask; None without one."""
+        ...
+
+    def score(self, clf: TransformerModel, name: str, data: Dataset) -> Any:
+        """An L×H table of one score."""
+        ...
+
+    def load(self, place: Any, **how: Any) -> Classifier:
+        """Another model: a checkpoint's folder, or the pre-trained weights."""
+        ...
+
+    def option(self, name: str) -> Any:
+        """The value of one of the analysis's options."""
+        ...

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..answers.comparison import Answers, Delta
 from ..answers.constant import going_on
+from ..display.figures.heads import marked_map
 from ..display.numbers import points
 from ..display.table import Column, Table
 from ..display.views import Picture, View
@@ -28,7 +29,7 @@ from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..statistics.significance import benjamini_hochberg
 from ..storage.exchange import MaskLike
-from .analysis import MASKABLE, METRIC, Analysis, in_points
+from .analysis import in_points
 from .common import SIGNIFICANT, Subject, first_draw, predict_all, subject
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from ..evaluation.mask_evaluator import MaskEvaluator
     from ..tasks import Dataset
-    from .given import Given
+    from .analysis import Given
 
 MOST = 60  # kinds; a column with more of them is rather one of values
 
@@ -230,8 +231,6 @@ def run(given: Given) -> BySlice:
 
 def figure(found: BySlice) -> Figure:
     """Kinds of examples down, the heads that they hang on across; a block on the diagonal is a specialist."""
-    from ..display.figures.heads import marked_map
-
     heads = found.telling()
     layer, head = np.array(heads, dtype=int).reshape(-1, 2).T
     values, low, high = (
@@ -320,19 +319,3 @@ def view(found: BySlice) -> View:
         about=about.about(found.baseline),
         rows=about.rows,
     )
-
-
-ANALYSIS = Analysis(
-    "by-slice",
-    "By phenomenon",
-    "Which kind of examples hangs on which head?",
-    "what each head costs on each kind of examples, with significance",
-    "the table of single ablations, by slice",
-    run,
-    figure,
-    view,
-    lambda _: "found = headviz.by_slice(evaluator)",
-    (*MASKABLE, "slices"),
-    (METRIC,),
-    tells="abilities",
-)

@@ -1,36 +1,266 @@
-"""The analyses by name, in the order of the page. Each describes itself in its module; plugins add theirs."""
+"""The analyses by name, in the order of the page; plugins add theirs. What one does lies in the module that it names.
+
+The table is light: a module is imported when its analysis runs or its result is shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .. import plugins
-from .analysis import Analysis
+from ..errors import LARGEST_SEED
+from ..evaluation.verdict import MARGIN_OPTION
+from ..models import LENGTH
+from ..options import Option
+from ..scores.catalogue import THESIS, TO_PRUNE_BY
+from . import published
+from .analysis import (
+    CLARK,
+    IMPORTANCE,
+    LOOKED_AT,
+    MASKABLE,
+    METRIC,
+    MICHEL,
+    ORDER,
+    SAMPLES,
+    SEED,
+    SELECT,
+    STEP,
+    Analysis,
+    Lines,
+    explained,
+)
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..answers.answer import Answer
 
-_MODULES = (
-    "ablation",
-    "by_slice",
-    "all_but_one",
-    "cross_dataset",
-    "pruning_curve",
-    "speed",
-    "dynamics",
-    "redundant",
-    "interactions",
-    "grading",
-    "roles",
-    "correlation",
-    "scatter",
+
+def _later(module: str, name: str) -> Callable[..., Any]:
+    """A function of one of these modules, which is imported when the function is called."""
+
+    def call(*given: Any) -> Any:
+        return getattr(import_module(f".{module}", __package__), name)(*given)
+
+    call.__module__, call.__name__ = f"{__package__}.{module}", name
+    return call
+
+
+def _code(module: str, *more: str) -> dict[str, Any]:
+    """What runs an analysis, its figure and its view, and ``more`` of its module."""
+    return {name: _later(module, name) for name in ("run", "figure", "view", *more)}
+
+
+_ENTRIES = (
+    Analysis(
+        "ablation",
+        "One head off",
+        "What does each head cost on its own, and is that more than chance?",
+        "one head off at a time: its cost, with significance",
+        f"{MICHEL}, §3.2, Figure 1, Table 1",
+        **_code("ablation"),
+        recipe=lambda _: "found = headviz.ablate(evaluator)",
+        needs=MASKABLE,
+        options=(METRIC,),
+        published=published.one_head_off,
+        over_draws=True,
+    ),
+    Analysis(
+        "by-slice",
+        "By phenomenon",
+        "Which kind of examples hangs on which head?",
+        "what each head costs on each kind of examples, with significance",
+        "the table of single ablations, by slice",
+        **_code("by_slice"),
+        recipe=lambda _: "found = headviz.by_slice(evaluator)",
+        needs=(*MASKABLE, "slices"),
+        options=(METRIC,),
+        tells="abilities",
+    ),
+    Analysis(
+        "all-but-one",
+        "All but one",
+        "How far does the best single head of each layer go?",
+        "all heads of a layer off but the best one",
+        f"{MICHEL}, §3.3, Tables 2, 3, 5 and 6",
+        **_code("all_but_one", "recipe"),
+        options=(METRIC, SELECT, MARGIN_OPTION, SAMPLES, SEED),
+        published=published.one_head_kept,
+    ),
+    Analysis(
+        "cross-dataset",
+        "Other data",
+        "Do the heads that matter here matter on another data set too?",
+        "the same ablation on two data sets, and how well they agree",
+        f"{MICHEL}, §3.4, Figure 2",
+        **_code("cross_dataset"),
+        recipe=lambda _: "found = headviz.cross_dataset(evaluator, headviz.evaluator_of(clf, other))",
+        options=(
+            METRIC,
+            Option("other-task", None, "the second data set", usual="the same task", metavar="T"),
+            Option("other-data", None, "its folder", usual="that of --data", metavar="DIR"),
+            Option("other-split", None, "its split", usual="that of --split", metavar="S"),
+        ),
+        published=published.two_datasets,
+    ),
+    Analysis(
+        "pruning-curves",
+        "Pruning curves",
+        "How much can go, in the order of each score and in that of single ablations on the evaluation data?",
+        "metric against percentage pruned, by scores and by single ablations on the evaluation data",
+        f"{MICHEL}, §4, Figures 3 and 6",
+        **_code("pruning_curve", "recipe"),
+        options=(
+            METRIC,
+            Option(
+                "scores",
+                None,
+                "score orders; 'oracle' is that of single ablations on the evaluation data",
+                usual=TO_PRUNE_BY,
+                metavar="A,B,…",
+            ),
+            STEP,
+            Option("until", 1.0, "last sparsity", least=0, most=1, metavar="S"),
+            Option("keep-per-layer", 0, "heads that stay in every layer", metavar="N"),
+            MARGIN_OPTION,
+            SAMPLES,
+            SEED,
+        ),
+        published=published.without_loss,
+        lines=Lines(lambda found: [c.name for c in found.curves], _later("pruning_curve", "only")),
+    ),
+    Analysis(
+        "speed",
+        "Speed",
+        "How much faster is the model once the heads of the mask are gone?",
+        "examples per second before and after really removing heads",
+        f"{MICHEL}, §4.3, Table 4",
+        **_code("speed", "recipe"),
+        needs=("model", "mask"),
+        options=(
+            Option("remove", 0.5, "without a mask: this share, at random", least=0, most=1, metavar="S"),
+            Option("length", None, "tokens", int, usual=f"{LENGTH}, or what the model can take", least=1, metavar="T"),
+            Option("repeats", 7, "timed rounds", least=1, metavar="N"),
+            Option("batches", "1,4,16,64", "batch sizes", metavar="A,B,…"),
+        ),
+        published=published.speeds,
+        fits=explained,
+    ),
+    Analysis(
+        "dynamics",
+        "Training dynamics",
+        "From which point of training on can heads go?",
+        "pruning curves of the checkpoints of a training run",
+        f"{MICHEL}, §6, Figure 5",
+        **_code("dynamics", "recipe"),
+        needs=("data",),
+        options=(
+            METRIC,
+            Option("checkpoints", None, "folder with one folder per checkpoint", metavar="DIR", required=True),
+            ORDER,
+            STEP,
+            SAMPLES,
+            SEED,
+        ),
+        published=published.during_training,
+    ),
+    Analysis(
+        "redundant",
+        "Backup pairs",
+        "Which pairs have no clear cost alone, but cost more together than the sum of both?",
+        "pairs of heads without a clear cost one by one, but with one together",
+        "a search over the most promising pairs",
+        **_code("redundant", "recipe"),
+        options=(METRIC, Option("seconds", 60.0, "time for the search", least=0, metavar="S")),
+        fits=explained,
+    ),
+    Analysis(
+        "interactions",
+        "Interactions",
+        "Which heads stand in for which, and which need each other?",
+        "how the cost of each head changes when another is off, for all pairs",
+        "second differences of the loss; slopes of the logits for all pairs, exact for the strongest",
+        **_code("interactions", "recipe"),
+        needs=("model", "data", "evaluator"),
+        options=(
+            Option("samples", 64, "examples for the estimates", least=1, metavar="N"),
+            Option("seconds", 60.0, "time for exact pairs", least=0, metavar="S"),
+            Option("seed", 0, "of the sample", most=LARGEST_SEED, metavar="S"),
+        ),
+        fits=explained,
+    ),
+    Analysis(
+        "grade",
+        "Which score is right?",
+        "Whose order of removing heads keeps most of what the model knows?",
+        "grade head scores: by pruning in their order, exact cost, stability, and known heads",
+        "areas as in the Mechanistic Interpretability Benchmark (ICML 2025)",
+        run=_later("grading", "run"),
+        figure=_later("grades", "figure"),
+        view=_later("grades", "view"),
+        recipe=_later("grading", "recipe"),
+        options=(Option("scores", None, "names separated by commas", usual="all but the slow ones", metavar="A,B"),),
+        fits=explained,
+        command="grade",
+        tells="scores",
+    ),
+    Analysis(
+        "roles",
+        "What heads look at",
+        "Which heads look at the token before, the same word, the delimiter, the other text?",
+        "what each head looks at, against chance",
+        CLARK,
+        **_code("roles", "recipe"),
+        options=(LOOKED_AT, IMPORTANCE),
+        fits=explained,
+        command="roles",
+        tells="looks",
+    ),
+    Analysis(
+        "correlation",
+        "Before and after fine-tuning",
+        "Where does fine-tuning make a head's attention count?",
+        "pre-trained against fine-tuned correlation of every head",
+        f"{THESIS}, Figure 6.1, §6.5.2",
+        **_code("correlation"),
+        options=(
+            Option("base", None, "the pre-trained model it was made from", metavar="BASE", required=True),
+            Option("score", "conductance-spearman", "a correlation score", metavar="NAME"),
+            Option("source", "fresh-head", "pre-trained model's F", choices=("fresh-head", "masked-lm"), metavar="F"),
+            Option("heads", 5, "fresh heads to average", least=1, metavar="N"),
+            Option("copies", 4, "with masked-lm: masked copies of each text", least=1, metavar="N"),
+            Option("tokens", 200, "longer texts are cut to so many tokens, as in §6.5.2; 0 = all", metavar="N"),
+            Option("tuned", "", "the same model fine-tuned with other seeds", metavar="A,B,…"),
+            SAMPLES,
+            SEED,
+        ),
+        published=published.bands,
+        fits=explained,
+        page="heads",
+    ),
+    Analysis(
+        "scatter",
+        "Attention against attribution",
+        "Does a head look where its contribution comes from?",
+        "attention against attribution of one head on one example",
+        f"{THESIS}, Figure 6.5",
+        **_code("scatter"),
+        needs=("model",),
+        options=(
+            Option("text", None, "the text", metavar="A", required=True),
+            Option("text-pair", None, "its pair", metavar="B"),
+            Option("head", None, "the head, such as 3.5", metavar="L.H", required=True),
+            Option("coefficient", "spearman", "spearman, kendall or pearson", metavar="C"),
+            Option("target", "predicted", "class to explain", metavar="T"),
+        ),
+        fits=explained,
+        page="head",
+    ),
 )
-_FOUND = [import_module(f".{name}", __package__).ANALYSIS for name in _MODULES]
-ANALYSES: Mapping[str, Analysis] = plugins.Entries("analyses", _FOUND)
+ANALYSES: Mapping[str, Analysis] = plugins.Entries("analyses", _ENTRIES)
 
 
 def analyses_for(answer: Answer) -> list[Analysis]:
@@ -38,11 +268,18 @@ def analyses_for(answer: Answer) -> list[Analysis]:
     return [analysis for analysis in ANALYSES.values() if analysis.fits(answer)]
 
 
+def result_type(analysis: Analysis) -> Any:
+    """The class of an analysis's results: what its ``run`` says it returns. Its module is imported."""
+    module = import_module(analysis.run.__module__)
+    stated = getattr(module, analysis.run.__name__, analysis.run).__annotations__.get("return")
+    return vars(module).get(stated) if isinstance(stated, str) else stated
+
+
 def made_by(found: Any) -> Analysis | None:
     """The analysis whose ``run`` returns this kind of result; None for parts of results and for all else."""
     kind = type(found)
-    returned = {name: a.run.__annotations__.get("return") for name, a in ANALYSES.items()}
-    return next((ANALYSES[name] for name, told in returned.items() if told in (kind, kind.__name__)), None)
+    near = (a for a in ANALYSES.values() if kind.__module__ in (a.run.__module__, a.view.__module__))
+    return next((a for a in near if result_type(a) is kind), None)
 
 
 def figure(found: Any) -> Figure:

@@ -14,6 +14,7 @@ from ..answers.comparison import Answers, Delta
 from ..errors import OptionError, is_one_of, require_kind, shown, unknown_choice
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
+from ..scores import SCORES
 from ..tasks import constant, points_in
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ ORACLE = "oracle"  # an order of pruning: single-head ablation on the reported d
 
 def check_score(name: str) -> None:
     """Refuse an unknown order of pruning."""
-    from ..scores import SCORES
-
     if name != ORACLE and not is_one_of(name, SCORES):
         raise OptionError(plugins.unknown("score", name, [*SCORES, ORACLE]))
 

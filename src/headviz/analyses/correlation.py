@@ -16,26 +16,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+from plotly.subplots import make_subplots
 
+from ..display.figures.style import frame, grid
 from ..display.numbers import number
 from ..display.table import Table, columns
 from ..display.views import Picture, View
 from ..errors import OptionError, unknown_choice
 from ..evaluation.verdict import verdict
-from ..options import Option
+from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
-from ..scores.catalogue import THESIS
+from ..scores.catalogue import SCORES
+from ..scores.map_values import masked_rows, masked_source
 from ..scores.statistics import mean_of
-from . import published
-from .analysis import SAMPLES, SEED, Analysis, explained
 from .common import check_score
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..models.classifier import Classifier
-    from .given import Given
+    from .analysis import Given
 
 Grid = NDArray[np.float64]
 FRESH, MASKED = "fresh-head", "masked-lm"  # where a pre-trained model's F comes from
@@ -117,8 +118,6 @@ def correlation_grids(
     >>> grids.difference.shape
     (12, 12)
     """
-    from ..models.network import require_model
-
     if not pretrained:
         raise OptionError("The pre-trained model is missing. Name the model that was fine-tuned.")
     models = [fine_tuned, *pretrained, *others]
@@ -197,9 +196,6 @@ def run(given: Given) -> CorrelationGrids:
         heads = range(given.option("heads"))
         fresh = [replace(given.load(base, fresh_labels=clf.labels, seed=s), cut_at=most) for s in heads]
         return correlation_grids(clf, fresh, lambda model: given.score(model, score, data), **known)
-    from ..scores.catalogue import SCORES
-    from ..scores.map_values import masked_rows
-    from ..scores.map_values import source as place_of
 
     copies, mlm = given.option("copies"), replace(given.load(base, masked_lm=True), cut_at=most)
 
@@ -211,15 +207,11 @@ def run(given: Given) -> CorrelationGrids:
         seed = given.option("seed")
         return mean_of(masked_rows(model, data, statistic, copies=copies, seed=seed, progress=given.progress))
 
-    return correlation_grids(clf, [mlm], measure, source=place_of(copies), **known)
+    return correlation_grids(clf, [mlm], measure, source=masked_source(copies), **known)
 
 
 def figure(found: CorrelationGrids) -> Figure:
     """Signed: pre-trained, fine-tuned and their difference. Below: |ρ|, before and after. One scale each."""
-    from plotly.subplots import make_subplots
-
-    from ..display.figures.style import frame, grid
-
     after = np.abs(found.fine_tuned)
     rows = (
         {"pre-trained": found.pretrained, "fine-tuned": found.fine_tuned, "difference": found.difference},
@@ -274,29 +266,3 @@ def view(found: CorrelationGrids) -> View:
         ),
         about=(("data", f"{found.data}, {found.n:,} examples"), ("pre-trained", found.source)),
     )
-
-
-ANALYSIS = Analysis(
-    "correlation",
-    "Before and after fine-tuning",
-    "Where does fine-tuning make a head's attention count?",
-    "pre-trained against fine-tuned correlation of every head",
-    f"{THESIS}, Figure 6.1, §6.5.2",
-    run,
-    figure,
-    view,
-    options=(
-        Option("base", None, "the pre-trained model it was made from", metavar="BASE", required=True),
-        Option("score", "conductance-spearman", "a correlation score", metavar="NAME"),
-        Option("source", FRESH, "pre-trained model's F", choices=(FRESH, MASKED), metavar="F"),
-        Option("heads", 5, "fresh heads to average", least=1, metavar="N"),
-        Option("copies", 4, f"with {MASKED}: masked copies of each text", least=1, metavar="N"),
-        Option("tokens", 200, "longer texts are cut to so many tokens, as in §6.5.2; 0 = all", metavar="N"),
-        Option("tuned", "", "the same model fine-tuned with other seeds", metavar="A,B,…"),
-        SAMPLES,
-        SEED,
-    ),
-    published=published.bands,
-    fits=explained,
-    page="heads",
-)

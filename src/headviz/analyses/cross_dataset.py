@@ -6,20 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import plotly.graph_objects as go
 
+from ..display.figures.palette import MODELS
+from ..display.figures.style import FAINT, frame, note
 from ..display.numbers import number
 from ..display.table import Table, columns
 from ..display.views import Picture, View
 from ..errors import OptionError
 from ..heads import HeadId, head_name
-from ..options import Option
 from ..progress import Cancel, Progress, after
 from ..results import Result
 from ..statistics.resampling import pearson, ranks, spearman
 from ..statistics.significance import LEVEL
-from . import published
 from .ablation import Ablation, ablate
-from .analysis import COST, METRIC, MICHEL, Analysis
+from .analysis import COST
 from .common import require_evaluator
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..evaluation.mask_evaluator import MaskEvaluator
-    from .given import Given
+    from .analysis import Given
 
 LEAST = 3  # heads that a correlation is of
 RESAMPLES = 2000
@@ -115,11 +116,6 @@ def run(given: Given) -> CrossDataset:
 
 def figure(found: CrossDataset) -> Figure:
     """One point per head, cost on one data set against cost on the other."""
-    import plotly.graph_objects as go
-
-    from ..display.figures.palette import MODELS
-    from ..display.figures.style import FAINT, frame, note
-
     a, b = found.first, found.second
     both = np.argwhere(np.isfinite(a.values) & np.isfinite(b.values))
     x, y = (t.subject.scale * t.values[tuple(both.T)] for t in (a, b))
@@ -197,23 +193,3 @@ def view(found: CrossDataset) -> View:
         about=tuple((f"data {i}", f"{t.subject.data}, {t.subject.n:,} examples") for i, t in enumerate(tables, 1)),
         rows=found.first.subject.rows,
     )
-
-
-ANALYSIS = Analysis(
-    "cross-dataset",
-    "Other data",
-    "Do the heads that matter here matter on another data set too?",
-    "the same ablation on two data sets, and how well they agree",
-    f"{MICHEL}, §3.4, Figure 2",
-    run,
-    figure,
-    view,
-    lambda _: "found = headviz.cross_dataset(evaluator, headviz.evaluator_of(clf, other))",
-    options=(
-        METRIC,
-        Option("other-task", None, "the second data set", usual="the same task", metavar="T"),
-        Option("other-data", None, "its folder", usual="that of --data", metavar="DIR"),
-        Option("other-split", None, "its split", usual="that of --split", metavar="S"),
-    ),
-    published=published.two_datasets,
-)

@@ -12,21 +12,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from ..display.numbers import metric as metric_text
+from ..display.figures.style import FAINT, frame, safe
+from ..display.numbers import metric
 from ..display.recipes import Code, call
 from ..display.table import Table, columns
 from ..display.views import Picture, View
 from ..errors import ModelError
-from ..options import Option, changed
+from ..evaluation.dispatch import evaluator_of
+from ..models import loading
+from ..options import changed
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
-from . import published
-from .analysis import METRIC, MICHEL, ORDER, SAMPLES, SEED, STEP, Analysis
+from ..tasks.dataset import require_dataset
+from .ablation import ablate
+from .analysis import SEED
 from .common import ORACLE, check_score
-from .curves import flat, ties_beside
-from .pruning_curve import PruningCurves, pruning_curves
+from .pruning_curve import PruningCurves, flat, pruning_curves, ties_beside
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     from ..evaluation.mask_evaluator import MaskEvaluator
     from ..models.classifier import Classifier
     from ..tasks import Dataset
-    from .given import Given
+    from .analysis import Given
 
 KEPT = 0.95  # of what the unpruned checkpoint has above one class for all
 Scorer = Callable[["MaskEvaluator"], NDArray]  # an L×H table, high = keep
@@ -113,15 +117,11 @@ def dynamics(
     >>> len(found.checkpoints) > 2
     True
     """
-    from ..evaluation.dispatch import evaluator_of
-    from ..models.loading import load as load_model
-    from ..tasks.dataset import require_dataset
-
     require_dataset(data)
     places = find_checkpoints(folder)
     found = []
     for place in tracked(places, progress, cancel):
-        clf: Any = load(place) if load is not None else load_model(place)
+        clf: Any = load(place) if load is not None else loading.load(place)
         own = evaluator(data, clf) if evaluator is not None else evaluator_of(clf, data, label_order=label_order)
         table = scorer(own)
         curves = pruning_curves(own, {score: table}, step=step, metric=metric, seed=seed, cancel=cancel)
@@ -147,8 +147,6 @@ def find_checkpoints(folder: str | Path) -> list[Path]:
 
 
 def run(given: Given) -> Dynamics:
-    from .ablation import ablate
-
     score = given.option("score")
     check_score(score)
 
@@ -175,10 +173,6 @@ def run(given: Given) -> Dynamics:
 
 def figure(found: Dynamics) -> Figure:
     """One line per checkpoint, later ones stronger: percentage pruned against percentage left."""
-    import plotly.graph_objects as go
-
-    from ..display.figures.style import FAINT, frame, safe
-
     fig = go.Figure()
     last = max(1, len(found.checkpoints) - 1)
     for k, point in enumerate(found.checkpoints):
@@ -235,7 +229,7 @@ def view(found: Dynamics) -> View:
                 "dynamics_curves",
                 lambda: figure(found),
                 f"Each line is one checkpoint, pruned in the order of its own {found.score} score, later ones "
-                f"stronger; the last one reaches {metric_text(last.baseline, about.scale)} unpruned. Dotted: one class "
+                f"stronger; the last one reaches {metric(last.baseline, about.scale)} unpruned. Dotted: one class "
                 "for all.",
                 r"(m(\text{masked}) - m(\text{one class})) / (m(\text{full}) - m(\text{one class}))",
             ),
@@ -261,26 +255,3 @@ def recipe(options: Mapping[str, Any]) -> str:
     score = Code("lambda e: headviz.score_heads(e.clf, some, score='taylor').values")
     made = call("headviz.dynamics", Code("checkpoints"), Code("data"), "taylor", score, **changed(options, (SEED,)))
     return f"found = {made}"
-
-
-ANALYSIS = Analysis(
-    "dynamics",
-    "Training dynamics",
-    "From which point of training on can heads go?",
-    "pruning curves of the checkpoints of a training run",
-    f"{MICHEL}, §6, Figure 5",
-    run,
-    figure,
-    view,
-    recipe,
-    ("data",),
-    (
-        METRIC,
-        Option("checkpoints", None, "folder with one folder per checkpoint", metavar="DIR", required=True),
-        ORDER,
-        STEP,
-        SAMPLES,
-        SEED,
-    ),
-    published.during_training,
-)

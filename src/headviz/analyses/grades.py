@@ -1,14 +1,30 @@
-"""What grading finds: a row for each score, and all of them from the best to the worst."""
+"""What grading finds, and how it is shown: one sentence, the areas, the curves behind them, the costs and the table.
+
+The grades of the demo are recorded, with the command, date and version.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import overload
+from functools import cache
+from operator import attrgetter
+from typing import Any, overload
 
+from plotly.graph_objects import Figure, Scatter
+
+from ..demo import DATA
+from ..display.figures.palette import CLASSES, NEUTRAL
+from ..display.figures.style import FAINT, ROW, frame, whisker
+from ..display.numbers import number
+from ..display.table import Column, Table
+from ..display.views import Picture, View
 from ..results import Result
+from ..storage.exchange import restored
 
 RANDOM = "random"
+SHARES = tuple(k / 10 for k in range(1, 10))  # of the heads removed
 
 
 @dataclass(frozen=True)
@@ -93,3 +109,174 @@ class Grades(Result):
     def equals(self) -> tuple[str, ...]:
         """Scores that these examples cannot tell from the best."""
         return tuple(g.score for g in self.scores if g.behind_low is not None and g.behind_low <= 0)
+
+
+KEPT = "What is kept of what the model knows, in balanced accuracy: 1 = everything, 0 = one class for all. Dotted: \
+random orders."
+CURVES = "What is kept with ever more heads removed, the lowest first. Dotted: random orders; grey: the other scores."
+COST = "The area against the time that a score takes. A name stands where no cheaper score keeps more."
+MEASURED = """Measured on one half of the data, removed on the other, both ways. Balanced accuracy is the mean over \
+the classes; a regression has Pearson's r. Heads tied: in the tables of both halves; where some do, values are means \
+over ten drawn orders of them. Behind the best: paired on the same examples, 95 %. CPR, CMD: areas of the \
+Mechanistic Interpretability Benchmark. Exact costs and Shapley values are of the task's own metric."""
+PLANTED = " AUROC, precision: against the heads whose part is known."
+FIRST = 5  # curves that have a colour: more cannot be told apart
+LEAST_SECONDS = 1e-5  # the axis is logarithmic
+
+
+def _column(title: str, field: str, form: str = "%.3f") -> Column:
+    return Column(title, form, attrgetter(field))
+
+
+COLUMNS = (
+    _column("score", "score", ""),
+    _column("area", "area"),
+    _column("95 % low", "area_low"),
+    _column("95 % high", "area_high"),
+    _column("heads tied", "heads_tied", ""),
+    _column("area over orders of ties", "over_ties", ""),
+    _column("behind the best [low, high]", "behind_best", ""),
+    _column("lead over random", "lead"),
+    _column("area, highest removed first", "area_top"),
+    _column("CPR", "cpr"),
+    _column("CMD", "cmd"),
+    _column("agreement with exact cost", "agreement"),
+    _column("agreement with Shapley", "shapley"),
+    _column("AUROC", "auroc"),
+    _column("precision", "precision"),
+    _column("stability", "stability"),
+    _column("CPU seconds per example", "seconds", "%.4f"),
+)
+
+
+def figure(found: Grades) -> Figure:
+    """The area of each score with its interval, the best on top; the line is that of random orders."""
+    shown = found.scores[::-1]
+    fig = frame(Figure(), 80 + ROW * len(shown), xaxis_title="area: share that is kept")
+    ends = whisker([g.area for g in shown], [g.area_low for g in shown], [g.area_high for g in shown])
+    fig.add_vline(shown[0].area - shown[0].lead, line={"dash": "dot", "color": FAINT})
+    return fig.add_trace(
+        Scatter(x=[g.area for g in shown], y=[g.score for g in shown], mode="markers", error_x=ends, name="area")
+    )
+
+
+def curves(found: Grades) -> Figure:
+    """What is left of what the model knows against the heads removed, a line for each score that has its points."""
+    fig = Figure()
+    drawn = [g for g in found if g.curve]
+    first = [g.score for g in drawn if g.score != RANDOM][:FIRST]
+    for g in sorted(drawn, key=lambda g: g.score in first):  # the coloured ones on top
+        line = {"color": FAINT, "width": 1}
+        if g.score in first:
+            line = {"color": CLASSES[first.index(g.score)], "width": 2}
+        elif g.score == RANDOM:
+            line = {"color": NEUTRAL, "width": 2, "dash": "dot"}
+        fig.add_scatter(
+            x=[0, *(100 * share for share in SHARES)],
+            y=[1.0, *g.curve],
+            mode="lines",
+            name=g.score,
+            line=line,
+            showlegend=g.score in (*first, RANDOM),
+            hovertemplate="%{x:.0f} % removed: %{y:.3f} kept",
+        )
+    fig.update_xaxes(title="heads removed, %")
+    fig.update_yaxes(title="share that is kept")
+    return frame(fig, 380, top=34)
+
+
+def cost(found: Grades) -> Figure:
+    """The area against the seconds per example, on a logarithmic axis; random orders cost nothing and are left out."""
+    shown = sorted((g for g in found if g.score != RANDOM), key=_seconds)
+    named = [g.area > max((c.area for c in shown[:at]), default=float("-inf")) for at, g in enumerate(shown)]
+    areas = [g.area for g in shown]
+    fig = Figure()
+    fig.add_scatter(
+        x=[_seconds(g) for g in shown],
+        y=areas,
+        mode="markers+text",
+        text=[g.score if wanted else "" for g, wanted in zip(shown, named, strict=True)],
+        # no cheaper score keeps more, so there is room on the left; the cheapest stands at the edge
+        textposition=["bottom right", *(["top left"] * (len(shown) - 1))],
+        customdata=[g.score for g in shown],
+        marker={"size": 8, "color": [CLASSES[0] if wanted else FAINT for wanted in named]},
+        error_y=whisker(areas, [g.area_low for g in shown], [g.area_high for g in shown]),
+        hovertemplate="%{customdata}: %{y:.3f}, %{x:.2g} s<extra></extra>",
+        showlegend=False,
+    )
+    times = [_seconds(g) for g in shown]
+    decades = 1 if times and max(times) > 10 * min(times) else None  # a shorter axis may hold no power of ten
+    fig.update_xaxes(title="CPU seconds per example", type="log", dtick=decades)
+    fig.update_yaxes(title="area")
+    return frame(fig, 340)
+
+
+def _seconds(grade: Grade) -> float:
+    return max(grade.seconds, LEAST_SECONDS)
+
+
+def finding(found: Grades) -> str:
+    """One sentence: what to use here, and what is no better than chance."""
+    first = next(g for g in found.scores if g.score == found.best)
+    if first.lead_low <= 0:
+        return "On these examples the largest area is not shown to be better than that of random orders."
+    said = f"On this model use {found.best}: it keeps {number(first.area, 2)} of what the model knows, on average over "
+    said += "10 to 90 % of the heads removed"
+    same = [name for name in found.equals if name != RANDOM]
+    said += f", not told from {', '.join(same)}" if same else ""
+    if not found.untold:
+        return f"{said}. Every score graded is shown to be better than random orders."
+    worse = [g.score for g in found.scores if g.lead_high < 0]
+    open_ = [name for name in found.untold if name not in worse]
+    said += f". Not shown to be better than random orders: {', '.join(open_)}" if open_ else ""
+    return f"{said}. Worse than random orders: {', '.join(worse)}." if worse else f"{said}."
+
+
+def table_of(found: Grades) -> Table:
+    """The scores with the columns in which some score has a value."""
+    caption = MEASURED + (PLANTED if found.planted else "")
+    return Table.of("grades_table", COLUMNS, found.scores, caption=caption).filled()
+
+
+def view(found: Grades) -> View:
+    truth = f"{found.planted} heads with a known part" if found.planted else "no head's part is known"
+    pictures = [Picture("grades", lambda: figure(found), KEPT)]
+    if any(g.curve for g in found):
+        pictures.append(Picture("grades_curves", lambda: curves(found), CURVES))
+    if any(g.score != RANDOM for g in found):
+        pictures.append(Picture("grades_cost", lambda: cost(found), COST))
+    return View(
+        finding(found),
+        (*pictures, table_of(found)),
+        about=(("data", f"{found.data}, {found.n:,} examples"), ("truth", truth)),
+    )
+
+
+FILE = "grades.json"
+
+
+@dataclass(frozen=True)
+class Recorded(Result):
+    """Grades that were measured once, and how."""
+
+    grades: Grades
+    date: str
+    version: str
+    command: str
+
+    @property
+    def about(self) -> str:
+        return f"Recorded on {self.date} with headviz {self.version}: {self.command}"
+
+
+@cache
+def recorded() -> Recorded | None:
+    """The board of the demo; None where the package came without it."""
+    path = DATA / FILE
+    return read(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+
+
+def read(given: dict[str, Any]) -> Recorded:
+    """What ``Recorded.to_dict`` wrote. Older records have no curves."""
+    found: Recorded = restored(Recorded, given, (0, 0))
+    return found

@@ -10,35 +10,158 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from .. import __version__, plugins
+from ..attribution import explaining
+from ..demo import planted_heads
 from ..display.recipes import Code, call
-from ..errors import OptionError, shown
-from ..heads import HeadId
-from ..options import Option
-from ..progress import Cancel, Progress, tracked
+from ..errors import OptionError, TaskError, shown
+from ..evaluation.dispatch import evaluator_of
+from ..evaluation.plain import class_order
+from ..heads import HeadId, HeadMask
+from ..models.loading import load
+from ..models.network import require_model
+from ..progress import Cancel, Progress, stop_if, tracked
 from ..results import Result
+from ..scores import chunk, score_heads, whole
 from ..scores.catalogue import SCORES, score_named
+from ..scores.sweeps import SWEEPS
+from ..statistics.resampling import rank_correlation
 from ..storage.exchange import restored
 from ..storage.store import Store, make_key
-from ..ties import DRAWS, grid_values, tied
-from .analysis import Analysis, explained
-from .grade_view import figure, view
-from .grades import RANDOM, Grade, Grades
-from .orders import Half, auroc, halves_of, overlap, planted_in, precision, spearman
+from ..tasks.dataset import require_dataset
+from ..ties import DRAWS, draws, grid_values, in_lowest, ordered, tied
+from .analysis import Given, explained
+from .grades import RANDOM, SHARES, Grade, Grades
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..models.classifier import Classifier
     from ..tasks import Dataset
-    from .given import Given
+    from .analysis import Given
+
+FIFTH = 0.2
+RESAMPLES = 2000  # of the examples of a half
+LEAST_KNOWN = 1e-9  # above one class for all; less is rounding
+
+
+def halves_of(data: Dataset) -> tuple[Dataset, Dataset]:
+    """Every other example of the data in the order of kind, label and length, so that both halves are alike."""
+    gold = np.zeros(len(data)) if data.labels is None else data.labels
+    gold = gold if gold.ndim == 1 else data.answer.groups(data)[0]
+    kinds = np.unique(data.slices, return_inverse=True)[1] if data.slices else np.zeros(len(data), dtype=int)
+    order = np.lexsort((np.arange(len(data)), np.array([len(t) for t in data.texts]), gold, kinds))
+    return data.subset(order[0::2].tolist()), data.subset(order[1::2].tolist())
+
+
+class Half:
+    """One half: predictions under masks, resampled with the same draws for all scores, and with others in each half."""
+
+    def __init__(
+        self, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None = None, number: int = 0
+    ) -> None:
+        self.data, self.label_order = data, label_order
+        self.evaluator = evaluator_of(clf, data, label_order=label_order)
+        self.gold = np.asarray(self.evaluator.data.gold)
+        rng = np.random.default_rng([0, number])
+        self.weights = rng.multinomial(len(data), np.full(len(data), 1 / len(data)), RESAMPLES)
+        self.weights = np.concatenate([np.ones((1, len(data)), dtype=self.weights.dtype), self.weights])
+        self.measure = clf.answer.drawn(self.gold, self.weights)
+        self.constant = self.measure.constant
+        self.full = self._metric(self.evaluator.predictions(clf.full_mask))
+        self._none: float | None = None  # with every head off
+        if not self.full[0] > self.constant[0] + LEAST_KNOWN:
+            lacking = self.measure.lacking.format(self.full[0], self.constant[0])
+            raise TaskError(
+                f"On one half of the examples, {len(data)}, '{clf.name}' {lacking}, so no order can be graded. "
+                "More examples may do."
+            )
+
+    def _metric(self, predictions: NDArray) -> NDArray[np.float64]:
+        """[1 + draws] of the measure; the first is that of the half itself."""
+        return self.measure.of(predictions)
+
+    def curves(self, present: HeadMask, values: NDArray, cancel: Cancel | None) -> list[NDArray[np.float64]]:
+        """[shares, 1 + draws]: the metric with ever more heads off, the lowest values first.
+
+        One for each of ten orders of the heads that tie, or for the one where none does. A mask is evaluated once.
+        """
+        heads = present.kept
+        known: dict[HeadMask, NDArray[np.float64]] = {}
+
+        def metric(mask: HeadMask) -> NDArray[np.float64]:
+            if mask not in known:
+                stop_if(cancel)
+                known[mask] = self._metric(self.evaluator.predictions(mask, keep=False))
+            return known[mask]
+
+        orders = [ordered(values, heads, seed) for seed in draws(grid_values(values, heads))]
+        counts = [round(share * len(heads)) for share in SHARES]
+        return [np.array([metric(present.without(order[:count])) for count in counts]) for order in orders]
+
+    def left(self, curve: NDArray) -> NDArray[np.float64]:
+        """[shares, 1 + draws]: the share that is left of what the full model has above one class for all.
+
+        NaN for a draw in which it has nothing, as one of a single class.
+        """
+        known = self.full - self.constant
+        with np.errstate(divide="ignore", invalid="ignore"):
+            left: NDArray[np.float64] = np.where(known > LEAST_KNOWN, (curve - self.constant) / known, np.nan)
+        return left
+
+    def benchmark(self, present: HeadMask, curve: NDArray) -> tuple[float, float]:
+        """CPR and CMD: the areas of f and of |1 − f| over the share of heads kept, f from 0 at none to 1 at all."""
+        if self._none is None:
+            self._none = float(self._metric(self.evaluator.predictions(present.without(present.kept)))[0])
+        none, full = self._none, float(self.full[0])
+        if full == none:
+            return float("nan"), float("nan")
+        heads = len(present.kept)
+        kept = np.array([0.0, *(1 - round(share * heads) / heads for share in SHARES[::-1]), 1.0])
+        f = (np.array([none, *curve[::-1, 0], full]) - none) / (full - none)
+        return float(np.trapezoid(f, kept)), float(np.trapezoid(np.abs(1 - f), kept))
+
+
+def auroc(values: NDArray, positives: Set[HeadId]) -> float:
+    """The probability that a head of ``positives`` has a higher value than another; ties count half."""
+    known = np.isfinite(values)
+    wanted = np.zeros(values.shape, dtype=bool)
+    for head in positives:
+        wanted[head] = True
+    ranks = scipy.stats.rankdata(values[known])
+    good = wanted[known]
+    n, m = int(good.sum()), int((~good).sum())
+    if not n or not m:
+        return float("nan")
+    return float((ranks[good].sum() - n * (n + 1) / 2) / (n * m))
+
+
+def precision(values: NDArray, positives: Set[HeadId]) -> float:
+    """The share of ``positives`` among as many heads of the highest values; expected, where heads tie."""
+    known = [HeadId(int(i), int(j)) for i, j in np.argwhere(np.isfinite(values))]
+    wanted = [h in positives for h in known]
+    count = sum(wanted)
+    return float(in_lowest(grid_values(-values, known), count)[wanted].sum()) / count if count else float("nan")
+
+
+def overlap(a: NDArray, b: NDArray, present: HeadMask) -> float:
+    """Which share of the lowest fifth both tables name; expected, where heads tie."""
+    count = max(1, round(FIFTH * len(present.kept)))
+    first, second = (in_lowest(grid_values(values, present.kept), count) for values in (a, b))
+    return float((first * second).sum()) / count
+
+
+def planted_in(clf: Classifier) -> frozenset[HeadId] | None:
+    """The heads that the demo's training gave a part to; None for any other weights."""
+    shipped = load("demo", device="cpu").digest
+    return frozenset(planted_heads()) if clf.digest == shipped else None
+
 
 ABLATION, SHAPLEY = "ablation", "shapley"
 SEEDS = 20  # orders that the random score is averaged over
@@ -46,7 +169,6 @@ LEAST = 40  # examples
 VERSION, WORDS = 4, "measured"  # of what is kept in the cache
 TIMED = 8  # examples that a score is timed on, with nothing from the cache
 WHY_CLASSES = "areas count right answers of each class, and translations have no classes"
-MIB = "areas as in the Mechanistic Interpretability Benchmark (ICML 2025)"
 
 
 def grade(
@@ -71,13 +193,9 @@ def grade(
     >>> found.scores[-1].score == found.best
     False
     """
-    from ..models.network import require_model
-    from ..scores import score_heads
-    from ..tasks.dataset import require_dataset
-
     require_model(clf)
     require_dataset(data)
-    if not ANALYSIS.fits(clf.answer):
+    if not explained(clf.answer):
         raise OptionError(f"Scores of {clf.kind} models such as '{clf.name}' are not graded: {WHY_CLASSES}.")
     usual = [name for name, score in SCORES.items() if score.fits(clf.answer) and not score.slow]
     if isinstance(scores, str) or not isinstance(scores, Sequence | None):
@@ -147,7 +265,7 @@ class Measured(Result):
         if not self.tables or not other.tables:
             return None
         both = ((values, other.tables[1 - half][0]) for half in (0, 1) for values in self.tables[half])
-        return float(np.mean([spearman(mine, theirs) for mine, theirs in both]))
+        return float(np.mean([rank_correlation(mine, theirs) for mine, theirs in both]))
 
 
 class Known:
@@ -156,11 +274,6 @@ class Known:
     def __init__(
         self, store: Store | bool, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None
     ) -> None:
-        from ..attribution import explaining
-        from ..evaluation.plain import class_order
-        from ..scores import chunk, whole
-        from ..scores.sweeps import SWEEPS
-
         self.store = explaining.store_for(store)
         self.about = {
             "version": [VERSION, explaining.VERSION, whole.VERSION, __version__],
@@ -206,7 +319,7 @@ def _measured(
             # a random order from its other end is another random order
             again = drawn if name == RANDOM else half.curves(present, -values, cancel)
             tops.append(np.mean([half.left(curve)[:, 0].mean() for curve in again]))
-            agreements.append(spearman(values, truth.costs[other]))
+            agreements.append(rank_correlation(values, truth.costs[other]))
             if truth.planted is not None:
                 rocs.append(auroc(values, truth.planted))
                 precise.append(precision(values, truth.planted))
@@ -234,8 +347,6 @@ def _tables(
     clf: Classifier, halves: Sequence[Half], name: str, cache: Store | bool, cancel: Cancel | None
 ) -> tuple[list[list[NDArray]], float]:
     """The score's tables on each half, and its processor seconds per example, none of them from the cache."""
-    from ..scores import score_heads
-
     how: dict[str, Any] = {"label_order": halves[0].label_order, "cancel": cancel}
     began = time.process_time()
     if SCORES[name].of_whole:  # its time does not grow with the examples
@@ -290,20 +401,3 @@ def recipe(options: Mapping[str, Any]) -> str:
     asked = options.get("scores")
     names = [[name.strip() for name in asked.split(",")]] if asked else []
     return f"found = {call('headviz.grade', Code('clf'), Code('data'), *names)}"
-
-
-ANALYSIS = Analysis(
-    "grade",
-    "Which score is right?",
-    "Whose order of removing heads keeps most of what the model knows?",
-    "grade head scores: by pruning in their order, exact cost, stability, and known heads",
-    MIB,
-    run,
-    figure,
-    view,
-    recipe,
-    options=(Option("scores", None, "names separated by commas", usual="all but the slow ones", metavar="A,B"),),
-    fits=explained,
-    command="grade",
-    tells="scores",
-)

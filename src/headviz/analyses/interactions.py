@@ -9,28 +9,170 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
+import torch
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import squareform
 
+from ..attention import HeadCall, gate_of
+from ..display.figures.heads import pair_map
+from ..display.numbers import number, signed
 from ..display.recipes import Code, call
-from ..errors import LARGEST_SEED, OptionError, TaskError
+from ..display.table import Column, Table
+from ..display.views import Picture, View
+from ..errors import OptionError, TaskError
+from ..evaluation.plain import gold_for
 from ..heads import HeadId
-from ..options import Option
 from ..progress import Cancel, Progress, after, stop_if, tracked
+from ..results import Result
+from ..statistics.resampling import rank_correlation
 from ..statistics.significance import benjamini_hochberg
 from ..tasks import Dataset
 from ..tasks.sampling import limited, require_size
 from ..ties import in_order
-from .analysis import Analysis, explained
-from .common import first_draw, require_classes, require_seconds, subject
-from .pairs import Interaction, Interactions, figure, view
+from .common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
 
 if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
     from ..evaluation.evaluator import Evaluator
     from ..models.classifier import Encoding
-    from .given import Given
+    from .analysis import Given
+
+
+@dataclass(frozen=True)
+class Interaction(Result):
+    """One pair, exactly: the mean over examples, its interval, and q over all pairs."""
+
+    first: HeadId
+    second: HeadId
+    value: float  # below 0: one stands in for the other
+    low: float
+    high: float
+    q: float
+    estimate: float
+
+    @property
+    def clear(self) -> bool:
+        return self.q <= SIGNIFICANT and (self.high < 0 or self.low > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions(Result):
+    """``matrix`` [H, H] over ``heads``: exact values of ``pairs``, estimates elsewhere, NaN on the diagonal."""
+
+    subject: Subject
+    loss: float  # of the whole model
+    samples: int  # examples of the estimates
+    heads: tuple[HeadId, ...]
+    matrix: NDArray[np.float64]
+    pairs: tuple[Interaction, ...]  # the strongest first
+    seconds: float
+
+    @cached_property
+    def groups(self) -> tuple[tuple[HeadId, ...], ...]:
+        """Heads that are joined by pairs that clearly stand in for each other, the largest group first."""
+        place = {head: i for i, head in enumerate(self.heads)}
+        joined = [(place[p.first], place[p.second]) for p in self.pairs if p.clear and p.value < 0]
+        rows, columns = np.array(joined, int).reshape(-1, 2).T
+        size = (len(self.heads), len(self.heads))
+        _, of = connected_components(coo_array((np.ones(len(rows)), (rows, columns)), shape=size), directed=False)
+        found = [tuple(h for h, one in zip(self.heads, of, strict=True) if one == g) for g in range(max(of) + 1)]
+        return tuple(sorted((g for g in found if len(g) > 1), key=lambda g: (-len(g), g)))
+
+    def order(self) -> list[int]:
+        """The heads so that those with like interactions stand side by side."""
+        near = np.maximum(0.0, -np.nan_to_num(self.matrix))
+        if len(self.heads) < 3 or near.max() == 0:
+            return list(range(len(self.heads)))
+        far = near.max() - near
+        np.fill_diagonal(far, 0.0)
+        distances = squareform(far, checks=False)
+        return [int(i) for i in leaves_list(optimal_leaf_ordering(linkage(distances, "average"), distances))]
+
+
+def figure(found: Interactions) -> Figure:
+    """The matrix, with heads that stand in for each other side by side."""
+    order = found.order()
+    return pair_map(found.matrix[np.ix_(order, order)], [str(found.heads[i]) for i in order], "interaction, loss")
+
+
+def finding(found: Interactions) -> str:
+    """What the exact pairs show."""
+    clear, heads = [p for p in found.pairs if p.clear], len(found.heads)
+    said = f"Of the {len(found.pairs):,} pairs of heads computed exactly (of {heads * (heads - 1) // 2:,}), "
+    if not clear:
+        return f"{said}none clearly interacts."
+    backs = sum(p.value < 0 for p in clear)
+    stand, need = (
+        f"{n or 'none'} clearly {verb}{'s' * (n < 2)}" for n, verb in ((backs, "stand"), (len(clear) - backs, "need"))
+    )
+    said += f"{stand} in for each other, {need} each other."
+    first = clear[0]
+    much = f"{number(abs(first.value))} of loss {'less' if first.value > 0 else 'more'}"
+    return f"{said} Strongest: {first.first} and {first.second} cost {much} together than the sum of each alone."
+
+
+def view(found: Interactions) -> View:
+    agree, every = "", len(found.heads) * (len(found.heads) - 1) // 2
+    known = "All values are exact." if len(found.pairs) == every else "Most values are estimates."
+    if len(found.pairs) > 2:
+        pairs = np.array([(p.estimate, p.value) for p in found.pairs]).T
+        rank = signed(rank_correlation(*pairs), 2)
+        agree = f" In the table below, the rank correlation of estimates and exact values is {rank}."
+    groups = [[", ".join(map(str, group)), len(group)] for group in found.groups]
+    four = "%+.4f"
+    parts: list[Picture | Table] = [
+        Picture(
+            "interactions_matrix",
+            lambda: figure(found),
+            "Orange: one stands in for the other, so both together cost more than the sum. Blue: they need each other, "
+            f"so the second costs less once the first is gone. {known}{agree}",
+            r"-[\ell(\emptyset) - \ell(i) - \ell(j) + \ell(i, j)]",
+            f"Estimates on {found.samples} examples; the strongest pairs exactly, on {found.subject.n:,}.",
+            wide="48",
+        ),
+        Table.of(
+            "interactions_pairs",
+            (
+                Column("pair", value=lambda p: (p.first, p.second)),
+                Column("interaction", four, attrgetter("value"), ends=lambda p: (p.low, p.high)),
+                Column("q", value=attrgetter("q")),
+                Column("estimate", four, attrgetter("estimate")),
+            ),
+            found.pairs,
+            caption="The pairs computed exactly, in loss; q: Benjamini-Hochberg over all pairs, those not computed "
+            "included.",
+            shortened=12,
+            height=320,
+        ),
+    ]
+    if groups:
+        parts.append(
+            Table(
+                "interactions_groups",
+                ("heads", "how many"),
+                groups,
+                "Heads joined by pairs that stand in for each other.",
+            )
+        )
+    return View(
+        finding(found),
+        tuple(parts),
+        about=(*found.subject.about(found.loss)[:2], ("loss", f"{found.loss:.4f}")),
+        rows=found.subject.rows,
+        note="In loss; Backup pairs asks the same of the metric. A pair may be clear in one only.",
+    )
+
 
 SAMPLES, SECONDS, BATCH = 64, 60.0, 16
 ROUNDING = 1e-6  # of a loss computed in float32: pairs that change no example's by more do not interact
@@ -100,8 +242,6 @@ def _estimated(
 
     Each pair is the mean of both ways round.
     """
-    from ..evaluation.plain import gold_for
-
     clf = evaluator.clf
     gold = gold_for(data, evaluator.order)
     assert gold is not None
@@ -122,10 +262,6 @@ def _estimated(
 
 def _sloped(evaluator: Evaluator, encodings: Sequence[Encoding], off: HeadId | None) -> tuple[NDArray, NDArray]:
     """Logits [N, C] without a head, and their derivatives [N, L, H, C] by every head's gate."""
-    import torch
-
-    from ..attention import HeadCall, gate_of
-
     clf, logits, slopes = evaluator.clf, [], []
     for begin in range(0, len(encodings), BATCH):
         texts = encodings[begin : begin + BATCH]
@@ -159,11 +295,9 @@ def _rows(
     heads: tuple[HeadId, ...], estimates: NDArray, found: Mapping[tuple[int, int], NDArray]
 ) -> tuple[Interaction, ...]:
     """The exact pairs, strongest first, tested over examples."""
-    from scipy import stats
-
     means = np.array([each.mean() for each in found.values()])
     errors = np.array([each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else np.nan for each in found.values()])
-    student = stats.t(max((len(each) - 1 for each in found.values()), default=1))
+    student = scipy.stats.t(max((len(each) - 1 for each in found.values()), default=1))
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where(errors > 0, 2 * student.sf(np.abs(means) / errors), np.where(means == 0, 1.0, np.nan))
     # chosen by estimates on these examples, so those not computed count as tested, too
@@ -185,23 +319,3 @@ def run(given: Given) -> Interactions:
 def recipe(options: Mapping[str, Any]) -> str:
     asked = {name: options[name] for name in ("samples", "seconds", "seed")}
     return f"found = {call('headviz.interactions', Code('evaluator'), **asked)}"
-
-
-ANALYSIS = Analysis(
-    "interactions",
-    "Interactions",
-    "Which heads stand in for which, and which need each other?",
-    "how the cost of each head changes when another is off, for all pairs",
-    "second differences of the loss; slopes of the logits for all pairs, exact for the strongest",
-    run,
-    figure,
-    view,
-    recipe,
-    needs=("model", "data", "evaluator"),
-    options=(
-        Option("samples", SAMPLES, "examples for the estimates", least=1, metavar="N"),
-        Option("seconds", SECONDS, "time for exact pairs", least=0, metavar="S"),
-        Option("seed", 0, "of the sample", most=LARGEST_SEED, metavar="S"),
-    ),
-    fits=explained,
-)

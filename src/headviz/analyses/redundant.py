@@ -19,25 +19,26 @@ import scipy
 from numpy.typing import NDArray
 
 from ..answers.comparison import Answers, Delta
+from ..display.figures.heads import changes
+from ..display.figures.palette import WORSE
 from ..display.table import Column, Table
 from ..display.views import Picture, View
 from ..errors import OptionError
 from ..evaluation.verdict import clear
 from ..heads import HeadId, HeadMask
-from ..options import Option
 from ..progress import Cancel, Progress, stop_if
 from ..results import Result, drawn
 from ..statistics.significance import LEVEL, benjamini_hochberg
 from ..ties import in_order
 from .ablation import Ablation, ablate
-from .analysis import METRIC, Analysis, explained, in_points
+from .analysis import in_points
 from .common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..evaluation.evaluator import Evaluator
-    from .given import Given
+    from .analysis import Given
 
 TESTED = "q: Benjamini-Hochberg of the excess over the pairs tried; interval of the excess: same examples, 95 %."
 
@@ -222,9 +223,6 @@ def run(given: Given) -> Redundant:
 
 def figure(found: Redundant, most: int = 20) -> Figure:
     """The pairs of the largest excess, with its interval; the stroke is what both cost together."""
-    from ..display.figures.heads import changes
-    from ..display.figures.palette import WORSE
-
     rows, unit = found.pairs[:most], found.subject.scale
     return changes(
         [f"{r.first} + {r.second}" for r in rows],
@@ -331,18 +329,3 @@ def excess(
 def _of(answers: Answers, first: NDArray, second: NDArray, both: NDArray, metric: str) -> float:
     one, two, none, all_ = (answers.measure(said, metric) for said in (first, second, answers.full, both))
     return one + two - none - all_
-
-
-ANALYSIS = Analysis(
-    "redundant",
-    "Backup pairs",
-    "Which pairs have no clear cost alone, but cost more together than the sum of both?",
-    "pairs of heads without a clear cost one by one, but with one together",
-    "a search over the most promising pairs",
-    run,
-    figure,
-    view,
-    recipe,
-    options=(METRIC, Option("seconds", 60.0, "time for the search", least=0, metavar="S")),
-    fits=explained,
-)

@@ -1,51 +1,272 @@
-"""What each head looks at: its share of attention on relations between tokens, against chance."""
+"""What each head looks at: its share of attention on relations between tokens, against chance.
+
+``chance`` says what the share of attention on a relation is compared with:
+
+- *place*: attention spread evenly over all tokens, for relations that the places alone decide;
+- *words*: the same attention with the words of each text put into another order, for relations that hang on which
+  word stands where. A head that looks at fixed places gains nothing by that.
+- *grammar*: the larger of two, for relations whose words often stand in the same places: the same attention between
+  other words of the text that are as far apart, and that of its other words on the same word.
+
+Shape: T tokens.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import scipy
+import torch
 from numpy.typing import NDArray
 
-from ..attribution.relations import (
-    RELATIONS,
-    Relation,
-    Tokens,
-    chance_of,
-    grammar_chances,
-    grammar_relations,
-    linked_tokens,
-)
+from ..display.figures.heads import relation_map
 from ..display.recipes import Code, call
-from ..display.table import Table, columns
+from ..display.table import Column, Ends, Table, columns
 from ..display.views import Picture, View
 from ..errors import OptionError
 from ..heads import HeadId
-from ..options import Option
+from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
+from ..scores import score_heads
 from ..statistics.significance import benjamini_hochberg
+from ..tasks.dataset import require_dataset
+from ..tasks.loading import grammar_of
+from ..tasks.sampling import limited, require_size
+from ..tasks.tokenizing import alone_with
 from ..ties import in_order
-from .analysis import Analysis, explained
+from .analysis import IMPORTANCE, LOOKED_AT, Given
 from .common import SIGNIFICANT
-from .role_importance import RoleImportance, by_importance, importance_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from plotly.graph_objects import Figure
 
     from ..models.classifier import Classifier, Encoding
     from ..tasks import Dataset
-    from .given import Given
+
+Pairs = NDArray[np.bool_]  # [T, T]: query, key
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What the relations are read from."""
+
+    ids: NDArray[np.int64]
+    types: NDArray[np.int64]
+    special: NDArray[np.bool_]
+    rare: NDArray[np.bool_]
+    links: Mapping[str, Pairs] = field(default_factory=dict)  # relations of grammar that the text has
+
+    @classmethod
+    def of(cls, encoding: Encoding, rare: frozenset[int], links: Mapping[str, Pairs] | None = None) -> Tokens:
+        special, types = np.array(encoding.special, dtype=bool), encoding.text_numbers
+        ids = np.array(encoding.ids, dtype=np.int64)
+        return cls(ids, types, special, np.isin(ids, list(rare)) & ~special, links or {})
+
+    @property
+    def words(self) -> NDArray[np.bool_]:
+        return ~self.special
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One relation. Queries are words; keys are whatever the relation names."""
+
+    name: str
+    meaning: str
+    pairs: Callable[[Tokens], Pairs]
+    chance: Literal["place", "words", "grammar"] = "place"
+
+
+def _place(shift: int) -> Callable[[Tokens], Pairs]:
+    return lambda t: np.eye(len(t.ids), k=shift, dtype=bool)
+
+
+def _keys(which: Callable[[Tokens], NDArray[np.bool_]]) -> Callable[[Tokens], Pairs]:
+    return lambda t: np.broadcast_to(which(t)[None], (len(t.ids), len(t.ids))).copy()
+
+
+def _first(t: Tokens) -> NDArray[np.bool_]:
+    return np.arange(len(t.ids)) == 0
+
+
+def _delimiters(t: Tokens) -> NDArray[np.bool_]:
+    return t.special & ~_first(t)
+
+
+def _same_text(t: Tokens) -> Pairs:
+    return (t.types[:, None] == t.types[None]) & t.words[None] & ~np.eye(len(t.ids), dtype=bool)
+
+
+def _other_text(t: Tokens) -> Pairs:
+    return (t.types[:, None] != t.types[None]) & t.words[None]
+
+
+def _edge(last: bool) -> Callable[[Tokens], Pairs]:
+    """The first, or the last, word of the query's own text."""
+
+    def pairs(t: Tokens) -> Pairs:
+        edge = np.zeros(len(t.ids), dtype=bool)
+        for text in np.unique(t.types):
+            words = np.flatnonzero(t.words & (t.types == text))
+            if len(words):
+                edge[words[-1 if last else 0]] = True
+        return edge[None] & (t.types[:, None] == t.types[None])
+
+    return pairs
+
+
+def _equal(t: Tokens) -> Pairs:
+    return (t.ids[:, None] == t.ids[None]) & t.words[None]
+
+
+RELATIONS = (
+    Relation("previous", "the token before", _place(-1)),
+    Relation("next", "the token after", _place(1)),
+    Relation("itself", "the token itself", _place(0)),
+    Relation("[CLS]", "the first token of the input", _keys(_first)),
+    Relation("delimiter", "[SEP] and the like", _keys(_delimiters)),
+    Relation("first word", "the first word of its own text", _edge(False)),
+    Relation("last word", "the last word of its own text", _edge(True)),
+    Relation("own text", "other words of its own text", _same_text),
+    Relation("other text", "words of the other text", _other_text),
+    Relation("same word", "the same word again in its own text", lambda t: _equal(t) & _same_text(t), "words"),
+    Relation("same word across", "the same word in the other text", lambda t: _equal(t) & _other_text(t), "words"),
+    Relation("rare word", "words that are rare in the data", _keys(lambda t: t.rare), "words"),
+)
+
+
+def grammar_relations(meanings: Mapping[str, str]) -> tuple[Relation, ...]:
+    """Relations whose pairs of tokens each text brings along."""
+
+    def linked(name: str) -> Callable[[Tokens], Pairs]:
+        return lambda t: t.links.get(name, np.zeros((len(t.ids), len(t.ids)), dtype=bool))
+
+    return tuple(Relation(name, meaning, linked(name), "grammar") for name, meaning in meanings.items())
+
+
+def linked_tokens(
+    clf: Classifier, length: int, texts: tuple[str, ...], reader: Callable[[str], list[tuple[str, int, int]]]
+) -> dict[str, Pairs]:
+    """The tokens of the words that a reader of texts relates, both ways; a word of several tokens has its first."""
+    with alone_with(clf.tokenizer):
+        where = clf.tokenizer(*texts)
+    found: dict[str, Pairs] = {}
+    for number, text in enumerate(texts):
+        for name, one, other in reader(text):
+            i, j = (where.char_to_token(0, begin, sequence_index=number) for begin in (one, other))
+            if i is not None and j is not None and max(i, j) < length:
+                pairs = found.setdefault(name, np.zeros((length, length), dtype=bool))
+                pairs[i, j] = pairs[j, i] = True
+    return found
+
+
+def grammar_chances(pairs: Pairs, tokens: Tokens) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """[T, T] twice: attention by these weights is that of other words as far apart, and of other words on the same."""
+    same = (tokens.types[:, None] == tokens.types[None]) & tokens.words[:, None] & tokens.words[None] & ~pairs
+    np.fill_diagonal(same, False)
+    far = np.arange(len(tokens.ids))[None] - np.arange(len(tokens.ids))[:, None]
+    apart, keys = np.zeros(pairs.shape), np.zeros(pairs.shape)
+    for i, j in np.argwhere(pairs):
+        for weights, others in ((apart, same & (far == j - i)), (keys, same & (np.arange(len(pairs))[None] == j))):
+            if others.any():
+                weights[others] += 1 / others.sum()
+    return apart, keys
+
+
+def chance_of(relation: Relation, pairs: Pairs, tokens: Tokens) -> NDArray[np.float64]:
+    """[T, T] by which attention is weighted to give the relation's chance share.
+
+    The mean of the relation over all orders: of the keys for *place*, of the words within each text for *words*.
+    """
+    weights = np.zeros(pairs.shape)
+    if relation.chance == "place":
+        weights[:] = pairs.mean(axis=1, keepdims=True)
+        return weights
+    groups = [np.flatnonzero(tokens.words & (tokens.types == text)) for text in np.unique(tokens.types)]
+    for rows in groups:
+        for others in groups:
+            block = pairs[np.ix_(rows, others)]
+            if rows is others:
+                diagonal = np.eye(len(rows), dtype=bool)
+                off = block[~diagonal].mean() if len(rows) > 1 else 0.0
+                weights[np.ix_(rows, others)] = np.where(diagonal, np.diag(block).mean(), off)
+            else:
+                weights[np.ix_(rows, others)] = block.mean() if block.size else 0.0
+    return weights
+
+
+@dataclass(frozen=True)
+class RoleImportance(Result):
+    """Heads whose first role this is, against all others, by importance.
+
+    ``difference``: mean rank of their importance, in per cent of all heads (100 = the most important), minus that of
+    the others, with Welch's 95 % interval over heads; NaN below two heads on either side.
+    """
+
+    role: str
+    heads: tuple[HeadId, ...]
+    difference: float
+    low: float
+    high: float
+    q: float  # Benjamini-Hochberg over the roles
+
+
+def importance_by_role(
+    relations: Sequence[str], firsts: Mapping[HeadId, str], values: NDArray[np.float64]
+) -> tuple[RoleImportance, ...]:
+    """Every role that some head has as its first, against a score of the heads' importance [L, H]."""
+    known = np.isfinite(values)
+    ranks = np.full(values.shape, np.nan)
+    ranks[known] = 100 * scipy.stats.rankdata(values[known]) / known.sum()
+    rows: list[tuple[str, tuple[HeadId, ...], float, float, float, float]] = []
+    for name in relations:
+        heads = tuple(head for head, role in firsts.items() if role == name and known[head])
+        if not heads:
+            continue
+        mine = np.zeros(values.shape, dtype=bool)
+        for head in heads:
+            mine[head] = True
+        inside, outside = ranks[mine], ranks[~mine & known]
+        difference, low, high, p = (float("nan"),) * 4
+        if min(len(inside), len(outside)) > 1:
+            tested = scipy.stats.ttest_ind(inside, outside, equal_var=False)
+            ends = tested.confidence_interval(0.95)
+            difference, p = float(inside.mean() - outside.mean()), float(tested.pvalue)
+            low, high = float(ends.low), float(ends.high)
+        rows.append((name, heads, difference, low, high, p))
+    q = benjamini_hochberg(np.array([row[-1] for row in rows]))
+    return tuple(RoleImportance(*row[:-1], float(one)) for row, one in zip(rows, q, strict=True))
+
+
+def importance_table(found: Sequence[RoleImportance], score: str) -> Table:
+    """The comparison for readers."""
+
+    def ends(one: RoleImportance) -> Ends:
+        return max(one.low, -100.0), min(one.high, 100.0)  # no two ranks are further apart
+
+    return Table.of(
+        "roles_importance",
+        (
+            Column("role", value=attrgetter("role")),
+            Column("heads", value=lambda one: len(one.heads)),
+            Column("which", value=attrgetter("heads")),
+            Column("rank against others", "%+.0f", attrgetter("difference"), ends=ends),
+            Column("q", value=attrgetter("q")),
+        ),
+        found,
+        caption=f"Do heads with a role matter more? Every head is ranked by {score}, from 0 (matters least) to 100 "
+        "(most). The table has the mean rank of these heads minus that of all others; above 0 they matter more.",
+    )
+
 
 LEAST = 10  # examples that have a relation, below which it is not tested
 TOKENS = 2048  # in one pass
-SAMPLES, IMPORTANCE = 300, "taylor"  # where nothing else is asked for
-CLARK = "Clark, Khandelwal, Levy, Manning 2019, “What Does BERT Look At?” (arXiv 1906.04341)"
 
 
 @dataclass(frozen=True)
@@ -91,7 +312,7 @@ class Roles(Result):
     def against(self, score: str, values: NDArray[np.float64]) -> Roles:
         """The same with every role against a score of the heads' importance [L, H]."""
         firsts = {head: role.name for head, role in self.first().items()}
-        return replace(self, importance=score, by_importance=by_importance(self.relations, firsts, values))
+        return replace(self, importance=score, by_importance=importance_by_role(self.relations, firsts, values))
 
     def extra(self) -> dict[str, Any]:
         layers, heads = self.share.shape[:2]
@@ -135,14 +356,6 @@ def roles(
     >>> found.share.shape == (12, 12, len(found.relations)), found.n
     (True, 12)
     """
-    from scipy import stats
-
-    from ..models.network import require_model
-    from ..scores import score_heads
-    from ..tasks.dataset import require_dataset
-    from ..tasks.loading import grammar_of
-    from ..tasks.sampling import limited, require_size
-
     require_model(clf)
     require_dataset(data)
     clf.check_maps()
@@ -172,7 +385,7 @@ def roles(
         rows = np.isfinite(shares[:, r]).any(axis=(1, 2))
         mine, chance = shares[rows, r], bases[rows, r]
         share[..., r], base[..., r] = mine.mean(axis=0), chance.mean(axis=0)
-        p[..., r] = _one_sided(mine - chance, stats)
+        p[..., r] = _one_sided(mine - chance)
     names = tuple(relation.name for relation in relations)
     q = benjamini_hochberg(p)
     found = Roles(names, share, base, q, tuple(int(n) for n in there), len(encodings), data.task.title)
@@ -182,13 +395,13 @@ def roles(
     return found.against(importance, scored.values)
 
 
-def _one_sided(excess: NDArray[np.float64], stats: Any) -> NDArray[np.float64]:
+def _one_sided(excess: NDArray[np.float64]) -> NDArray[np.float64]:
     """p of a mean over examples above 0; without any spread it is 0 or 1."""
     n = len(excess)
     mean, deviation = excess.mean(axis=0), excess.std(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = mean / (deviation / np.sqrt(n))
-    p = stats.t.sf(t, n - 1)
+    p = scipy.stats.t.sf(t, n - 1)
     flat = deviation < 1e-12
     found: NDArray[np.float64] = np.where(flat, np.where(mean > 1e-9, 0.0, 1.0), p)
     return np.where(np.isnan(mean), np.nan, found)
@@ -219,8 +432,6 @@ def _batches(encodings: Sequence[Encoding]) -> list[list[int]]:
 
 def _attention(clf: Classifier, members: Sequence[Encoding]) -> list[NDArray[np.float64]]:
     """[L, H, T, T] of each example; NaN for heads that have been removed."""
-    import torch
-
     call = clf.call(None, "eager", keep_probs=True)
     with torch.inference_mode():
         clf.forward(clf.collate(members), call)
@@ -261,14 +472,12 @@ def run(given: Given) -> Roles:
 
 
 def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
-    score = options.get("importance", IMPORTANCE)
-    return {"samples": options.get("samples", SAMPLES), "importance": None if score == "none" else score}
+    samples, score = (options.get(one.name, one.default) for one in (LOOKED_AT, IMPORTANCE))
+    return {"samples": samples, "importance": None if score == "none" else score}
 
 
 def figure(found: Roles) -> Figure:
     """How much more than by chance each head looks at each relation."""
-    from ..display.figures.heads import relation_map
-
     return relation_map(100 * (found.share - found.baseline), found.relations)
 
 
@@ -318,23 +527,3 @@ def view(found: Roles) -> View:
 
 def recipe(options: Mapping[str, Any]) -> str:
     return f"found = {call('headviz.roles', Code('clf'), Code('data'), **_asked(options))}"
-
-
-ANALYSIS = Analysis(
-    "roles",
-    "What heads look at",
-    "Which heads look at the token before, the same word, the delimiter, the other text?",
-    "what each head looks at, against chance",
-    CLARK,
-    run,
-    figure,
-    view,
-    recipe,
-    options=(
-        Option("samples", SAMPLES, "at most so many examples", least=1, metavar="N"),
-        Option("importance", IMPORTANCE, "a score by which heads with a role are compared, or none", metavar="NAME"),
-    ),
-    fits=explained,
-    command="roles",
-    tells="looks",
-)

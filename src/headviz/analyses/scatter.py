@@ -6,23 +6,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
+from ..attribution.conductance import conductance
+from ..display.figures import maps
+from ..display.figures.style import note
 from ..display.numbers import number, signed
 from ..display.table import Column, Table
 from ..display.views import Picture, View
 from ..errors import MaskError, OptionError, unknown_choice
 from ..heads import HeadId
-from ..options import Option
 from ..results import Result
-from ..scores.catalogue import THESIS
-from .analysis import Analysis, explained
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..attribution.maps import Maps
-    from .given import Given
+    from .analysis import Given
 
 COEFFICIENTS = {"spearman": "spearmanr", "kendall": "kendalltau", "pearson": "pearsonr"}  # their names in scipy
 
@@ -44,8 +45,6 @@ class Scatter(Result):
 
 def scatter(maps: Maps, head: tuple[int, int], coefficient: str = "spearman") -> Scatter:
     """Read one head off the maps of one example; no score averaged over examples comes from here."""
-    from scipy import stats
-
     if coefficient not in COEFFICIENTS:
         raise OptionError(unknown_choice("coefficient", coefficient, COEFFICIENTS))
     layers, heads = maps.attention.shape[:2]
@@ -59,13 +58,11 @@ def scatter(maps: Maps, head: tuple[int, int], coefficient: str = "spearman") ->
     if np.isnan(x).any():
         raise MaskError(f"Head {where.dotted} was removed from this model, so it has no attention map.")
     constant = np.ptp(x) == 0 or np.ptp(y) == 0
-    value = float("nan") if constant else float(getattr(stats, COEFFICIENTS[coefficient])(x, y).statistic)
+    value = float("nan") if constant else float(getattr(scipy.stats, COEFFICIENTS[coefficient])(x, y).statistic)
     return Scatter(where, maps.tokens, maps.target_label, maps.method, x, y, coefficient, value, maps.error)
 
 
 def run(given: Given) -> Scatter:
-    from ..attribution.conductance import conductance
-
     head = HeadId.parse(given.option("head"))
     maps = conductance(given.clf, given.option("text"), given.option("text-pair"), target=given.option("target"))
     return scatter(maps, head, given.option("coefficient"))
@@ -73,12 +70,9 @@ def run(given: Given) -> Scatter:
 
 def figure(found: Scatter) -> Figure:
     """Every connection of one head: attention across, attribution up."""
-    from ..display.figures.maps import scatter as cloud
-    from ..display.figures.style import note
-
     pairs = [f"{q} → {k}" for q in found.tokens for k in found.tokens]
     value = "undefined, one of the two is constant" if np.isnan(found.value) else f"{found.value:+.3f}"
-    fig = cloud(found.attention, found.attribution, pairs, "attention", f"{found.method} for “{found.target}”")
+    fig = maps.scatter(found.attention, found.attribution, pairs, "attention", f"{found.method} for “{found.target}”")
     note(fig, f"{found.head}: {found.coefficient} {value}")
     return fig.update_layout(margin_t=34)
 
@@ -109,25 +103,3 @@ def view(found: Scatter) -> View:
             ("relative error", number(found.error)),
         ),
     )
-
-
-ANALYSIS = Analysis(
-    "scatter",
-    "Attention against attribution",
-    "Does a head look where its contribution comes from?",
-    "attention against attribution of one head on one example",
-    f"{THESIS}, Figure 6.5",
-    run,
-    figure,
-    view,
-    needs=("model",),
-    options=(
-        Option("text", None, "the text", metavar="A", required=True),
-        Option("text-pair", None, "its pair", metavar="B"),
-        Option("head", None, "the head, such as 3.5", metavar="L.H", required=True),
-        Option("coefficient", "spearman", "spearman, kendall or pearson", metavar="C"),
-        Option("target", "predicted", "class to explain", metavar="T"),
-    ),
-    fits=explained,
-    page="head",
-)

@@ -13,26 +13,28 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from plotly.subplots import make_subplots
 
+from ..display.figures.palette import BETTER, MODELS, NEUTRAL, WORSE
+from ..display.figures.style import FAINT, SMALL, frame, whisker
 from ..display.table import Column, Table
 from ..display.views import Picture, View
 from ..errors import OptionError
 from ..heads import HeadMask
-from ..models.text_length import LENGTH
-from ..options import Option
+from ..models import LENGTH
+from ..models.pruning import prune
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
 from ..statistics.intervals import interval_of_mean
 from ..storage.exchange import MaskLike
-from . import published
-from .analysis import MICHEL, Analysis, explained
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
     from torch import Tensor
 
     from ..models.classifier import Classifier
-    from .given import Given
+    from .analysis import Given
 
 BATCHES = (1, 4, 16, 64)
 SCATTER = 0.2  # sd as a share of the mean above which a timing is no measurement
@@ -100,10 +102,6 @@ def speed(
     >>> [row.batch for row in found.rows]
     [1]
     """
-    import torch
-
-    from ..models.pruning import prune
-
     small = prune(clf, mask)
     if repeats < 2:
         raise OptionError("A standard deviation needs at least 2 repeats.")
@@ -148,8 +146,6 @@ def _row(size: int, full: Sequence[float], pruned: Sequence[float]) -> SpeedRow:
 
 def random_batch(clf: Classifier, size: int, length: int) -> dict[str, Tensor]:
     """Texts of random tokens, always the same."""
-    import torch
-
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(0, int(clf.config.vocab_size), (size, length), generator=generator)
     pad = clf.tokenizer.pad_token_id
@@ -160,8 +156,6 @@ def random_batch(clf: Classifier, size: int, length: int) -> dict[str, Tensor]:
 
 
 def _time(clf: Classifier, batch: dict[str, Tensor]) -> float:
-    import torch
-
     wait = torch.cuda.synchronize if clf.device.type == "cuda" else int
     wait()
     start = time.perf_counter()
@@ -197,11 +191,6 @@ def run(given: Given) -> Speed:
 
 def figure(found: Speed) -> Figure:
     """Examples per second of both models, and their ratio below the arithmetic ceiling."""
-    from plotly.subplots import make_subplots
-
-    from ..display.figures.palette import MODELS, NEUTRAL
-    from ..display.figures.style import FAINT, SMALL, frame, whisker
-
     fig = make_subplots(1, 2, column_widths=[0.58, 0.42], horizontal_spacing=0.12)
     names = [f"batch {r.batch}" for r in found.rows]
     for name, rates, shade in (
@@ -257,8 +246,6 @@ def figure(found: Speed) -> Figure:
 
 def _colour(row: SpeedRow, found: Speed) -> str:
     """Blue is faster and orange slower where the interval excludes 1; grey is not told apart, or noise."""
-    from ..display.figures.palette import BETTER, NEUTRAL, WORSE
-
     if _noise(row, found) or not (row.ratio_low > 1 or row.ratio_high < 1):
         return NEUTRAL
     return BETTER if row.ratio > 1 else WORSE
@@ -329,25 +316,3 @@ def view(found: Speed) -> View:
 
 def recipe(options: Mapping[str, Any]) -> str:
     return f"found = headviz.speed(clf, mask, length={options['length']!r})"
-
-
-ANALYSIS = Analysis(
-    "speed",
-    "Speed",
-    "How much faster is the model once the heads of the mask are gone?",
-    "examples per second before and after really removing heads",
-    f"{MICHEL}, §4.3, Table 4",
-    run,
-    figure,
-    view,
-    recipe,
-    ("model", "mask"),
-    (
-        Option("remove", 0.5, "without a mask: this share, at random", least=0, most=1, metavar="S"),
-        Option("length", None, "tokens", int, usual=f"{LENGTH}, or what the model can take", least=1, metavar="T"),
-        Option("repeats", 7, "timed rounds", least=1, metavar="N"),
-        Option("batches", "1,4,16,64", "batch sizes", metavar="A,B,…"),
-    ),
-    published.speeds,
-    explained,
-)

@@ -26,8 +26,7 @@ from .explaining import Explainer, Label, MapsOptions, Texts, store_for
 from .integration import BUDGET, gradients, groups, less_than, nodes_at_once, room_on
 from .maps import Maps
 from .rules import SCALING_RULES, AttAttrOptions
-from .swept import ExampleMaps, Swept
-from .walk import Target, Walk
+from .walk import ExampleMaps, Swept, Target, Walk
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding

@@ -16,10 +16,9 @@ from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike
 from ..storage.store import Store
 from .explaining import MAX_STEPS, Explainer, Label, MapsOptions, Texts, store_for
-from .integration import room_for, room_on, sweep
+from .integration import Visited, room_for, room_on, sweep
 from .maps import Maps
 from .rules import AUTO, DEFAULT_RULE, DEFAULT_STEPS, ENOUGH, TOLERANCE, PathOptions
-from .visited import Visited
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier

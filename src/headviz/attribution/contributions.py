@@ -5,21 +5,26 @@ output through W_O, every feed-forward block, and biases. With the scale of each
 read-out's activations, frozen at their values for this text, each part has a share of each score, and the shares sum to
 the score. This is the direct path alone: what later layers make of a head's output is in the ablation, not here.
 
+``headviz.head_reading``: which words a head's queries and keys match (QK), and what it writes of each word (OV). For
+families of BERT's kind a position is part of a token's state, so a match is of words and positions together.
+
 Shapes: T tokens, D hidden size, C classes, h heads present, d head size.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from ..attention import Filled, factor_of
-from ..errors import ModelError
-from ..heads import HeadMask
+from ..errors import MaskError, ModelError
+from ..heads import HeadId, HeadMask, head_of
 from ..models.fast.packing import Chunk, Group
 from ..models.fast.post_norm import PostNormStages
 from ..models.fast.stages import stages_for
@@ -27,12 +32,62 @@ from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..results import Result
 from ..storage.exchange import MaskLike
-from .frozen import frozen_read_out
-from .inputs import encode
+from .explaining import encode
 from .patching_runs import without_each
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
+
+ACTIVATIONS = frozenset(
+    {
+        torch.tanh,
+        Tensor.tanh,
+        torch.relu,
+        Tensor.relu,
+        torch.sigmoid,
+        nn.functional.relu,
+        nn.functional.gelu,
+        nn.functional.silu,
+        nn.functional.tanh,
+    }
+)
+
+
+class _Frozen(TorchFunctionMode):
+    """Activations become straight lines that end at the value of the second row.
+
+    They begin at that of the first row, the empty state, or with ``at_zero`` where the activation reads zero.
+    """
+
+    def __init__(self, at_zero: bool) -> None:
+        super().__init__()
+        self.at_zero = at_zero
+
+    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func not in ACTIVATIONS:
+            return out
+        into = args[0]
+        begin = torch.zeros_like(into[:1]) if self.at_zero else into[:1].detach()
+        value = func(begin, *args[1:], **(kwargs or {})).detach() if self.at_zero else out[:1].detach()
+        step, rise = (into[1] - begin[0]).detach(), (out[1] - value[0]).detach()
+        slope = torch.where(step == 0, torch.zeros_like(step), rise / torch.where(step == 0, 1.0, step))
+        return value + slope * (into - begin)
+
+
+def frozen_read_out(stages: PostNormStages, state: Tensor, at_zero: bool = False) -> tuple[Tensor, Tensor, np.ndarray]:
+    """The weight [D, C] of the first token's last state [1, D] in each score, what an empty state scores [C], and the
+    scores."""
+    with torch.inference_mode(False), torch.enable_grad():
+        rows = torch.cat([torch.zeros_like(state), state]).to(stages.clf.dtype).clone().requires_grad_(True)
+        with _Frozen(at_zero):
+            logits = stages.layout.read_out(stages.clf.model, rows)  # [2, C]
+        grads = [torch.autograd.grad(logits[1, c], rows, retain_graph=True)[0][1] for c in range(logits.shape[1])]
+        weights = torch.stack(grads, dim=1).double()
+    rest = logits[0].detach().double()
+    own = stages.read_out(state, Chunk((0,), (Group(0, 1, 1, 1, 0),)))[0].double().cpu().numpy()
+    return weights, rest, own
+
 
 EXACT = 1e-4  # of the sum against the model's own logits, as a share of their size
 
@@ -221,3 +276,69 @@ def waterfall(found: Contributions) -> list[tuple[str, float]]:
         parts.append((f"L{layer} heads", float(np.nansum(found.heads[layer, :, c]))))
         parts.append((f"L{layer} feed-forward", float(found.feed_forward[layer, c])))
     return [*parts, ("biases", float(found.biases[c]))]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading(Result):
+    """One head on one text. ``attention`` is the softmax of ``match`` over each row.
+
+    ``written`` is the length of what goes from a key to a query through W_O: ‖p·W_O·v‖. ``scores`` is what the first
+    token's row of that adds directly to each class score, by the token that is read; its sum over tokens is the head's
+    contribution.
+    """
+
+    head: HeadId
+    match: np.ndarray  # [T, T] q·k/√d, and the position's part where attention has one of its own (MPNet)
+    attention: np.ndarray  # [T, T]
+    written: np.ndarray  # [T, T]
+    scores: np.ndarray  # [T, C]
+    tokens: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+def head_reading(
+    clf: Classifier, text: str, pair: str | None, head: HeadId | tuple[int, int] | str, *, mask: MaskLike | None = None
+) -> Reading:
+    """What a head reads and writes in a text. ``mask`` is of the other heads.
+
+    Raises ``MaskError`` for a head that is off or removed, and ``ModelError`` for families without such states.
+
+    >>> import headviz
+    >>> clf = headviz.load("demo", device="cpu")
+    >>> found = headviz.head_reading(clf, "The dog is not sleeping.", "The dog is sleeping.", "3.5")
+    >>> found.scores.shape[1]
+    3
+    """
+    at = head_of(head)
+    parts, encoding, whole = parts_of(clf, text, pair, mask)
+    if at not in whole.kept:
+        raise MaskError(f"Head {at.dotted} is off or was removed; it reads nothing. Choose one that is on.")
+    match, attention, value, out = _pieces(clf, parts, at)
+    carried = value @ out  # [T, D]
+    return Reading(
+        at,
+        match.float().cpu().numpy(),
+        attention.float().cpu().numpy(),
+        (attention * carried.norm(dim=1)).float().cpu().numpy(),
+        (attention[0][:, None] * (carried @ parts.weights[at.layer])).cpu().numpy(),
+        tuple(clf.tokens(encoding)),
+        clf.labels,
+    )
+
+
+@torch.inference_mode()
+def _pieces(
+    clf: Classifier, parts: Parts, head: HeadId
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Scores and attention [T, T], values [T, d] and the head's part of W_O [d, D], in float64."""
+    own, size = parts.stages.weights[head.layer], clf.head_size
+    row = clf.present.kept_in(head.layer).index(head.head)
+    width = own.out.shape[1]
+    hidden = parts.states[head.layer]
+    columns = [slice(n * width + row * size, n * width + (row + 1) * size) for n in range(3)]
+    query, key, value = (hidden @ own.qkv[at].T + own.qkv_bias[at] for at in columns)
+    match = query @ key.T  # the scale is folded into W_Q
+    bias = parts.stages.position_bias(head.layer, len(hidden), hidden)
+    if bias is not None:
+        match = match + bias[0, row].to(match)
+    return match, match.softmax(dim=-1), value, own.out[:, row * size : (row + 1) * size].T

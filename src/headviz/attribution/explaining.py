@@ -1,27 +1,116 @@
-"""What every method of explaining a prediction shares: check, look up, compute, refine, keep."""
+"""What every method of explaining a prediction shares: check, look up, compute, refine, keep.
+
+Texts become encodings and a target a class number. On a GPU the precision is TF32 where that agrees with float32 on the
+first texts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
-from ..errors import OptionError
-from ..models.fast.linear import TF32
+from ..errors import OptionError, TaskError
+from ..models.fast.linear import FLOAT32, TF32
+from ..models.fast.transfers import fetch
 from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike
 from ..storage.store import Store, default_store, make_key
-from .inputs import encode, resolve_target
+from .integration import swept
 from .maps import Maps
-from .precision import settled
-from .rules import IntegrationOptions
-from .swept import ExampleMaps
-from .walk import Target
+from .rules import AUTO, KEPT, IntegrationOptions, PathOptions
+from .walk import ExampleMaps, Target
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
+
+
+def encode(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None) -> list[Encoding]:
+    """Encodings of texts somebody typed: an empty text, or one without a known word, is an error."""
+    if not texts:
+        raise TaskError("There is no text to explain. Give at least one.")
+    clf.check_texts(pairs is not None)
+    if pairs is not None and len(pairs) != len(texts):
+        raise TaskError(f"There are {len(texts)} texts but {len(pairs)} pairs. Give one pair for each text.")
+    for words in (texts, pairs or ()):
+        for text in words:
+            if not isinstance(text, str):
+                raise TaskError(f"A text is needed, not {type(text).__name__}.")
+            if not text.strip():
+                raise TaskError("The text is empty. Write at least one word.")
+            if any("\ud800" <= c <= "\udfff" for c in text):
+                raise TaskError(f"The text '{_short(text)}' is not UTF-8: it has half of a character. Write it anew.")
+    for words in (texts, pairs or ()):
+        for text, e in zip(words, clf.encode(words), strict=True):
+            _check_known(clf, text, e)
+    return clf.encode(texts, pairs)
+
+
+def _check_known(clf: Classifier, text: str, alone: Encoding) -> None:
+    """Complain about a text of which nothing, or nothing but unknown words, reaches the model."""
+    own = [i for i, special in zip(alone.ids, alone.special, strict=True) if not special]
+    if not own:
+        raise TaskError(f"Nothing of '{_short(text)}' is left after tokenising. Write at least one word.")
+    if all(i == clf.tokenizer.unk_token_id for i in own):
+        raise TaskError(
+            f"'{clf.name}' knows no word of '{_short(text)}': to it all of them are {clf.tokenizer.unk_token}. "
+            "Use words of its vocabulary."
+        )
+
+
+def resolve_target(clf: Classifier, target: str | int, label: str | int | None = None) -> int | None:
+    """The class to explain; None = the predicted one. A regression has a single output, 0."""
+    clf.check_classes()
+    return clf.answer.target(clf, target, label)
+
+
+def _short(text: str) -> str:
+    seen = "".join(c for c in text if c.isprintable())  # what joins emoji is none, and would be shown as an escape
+    return seen if len(seen) <= 40 else seen[:37] + "…"
+
+
+SAMPLE = 4  # texts that are explained in both
+Chosen = TypeVar("Chosen", bound=IntegrationOptions)
+_KNOWN: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
+
+
+def settled(options: Chosen, clf: Classifier, encodings: Sequence[Encoding], mask: MaskLike | None) -> Chosen:
+    """The options with a precision that is named: "auto" becomes TF32 where a GPU has it and it agrees."""
+    if options.precision not in (AUTO, TF32):
+        return options
+    if clf.device.type != "cuda" or clf.dtype != torch.float32:
+        return replace(options, precision=FLOAT32)
+    if options.precision == TF32:
+        return options
+    if clf.model not in _KNOWN:
+        _KNOWN[clf.model] = TF32 if _agrees(clf, encodings[:SAMPLE], mask) else FLOAT32
+    return replace(options, precision=_KNOWN[clf.model])
+
+
+def _agrees(clf: Classifier, encodings: Sequence[Encoding], mask: MaskLike | None) -> bool:
+    """Whether the same outputs are explained, and maps differ by no more than their order bears."""
+    if torch.cuda.get_device_capability(clf.device) < (8, 0):
+        return False
+    one, other = (
+        list(swept(clf, encodings, [None] * len(encodings), PathOptions(8, precision=p), mask)) for p in (FLOAT32, TF32)
+    )
+    found = [torch.stack([_apart(a.attribution, b.attribution) for a, b in zip(one, other, strict=True)]).amax()]
+    found += [(a.chosen != b.chosen).any() for a, b in zip(one, other, strict=True)]
+    error, *changed = fetch(found)()
+    return bool(error <= KEPT[0][0]) and not any(changed)
+
+
+def _apart(exact: list[Tensor], fast: list[Tensor]) -> Tensor:
+    """The relative L2 distance."""
+    whole, other = (torch.cat(tables, dim=1) for tables in (exact, fast))
+    size, wrong = (torch.linalg.vector_norm(t) for t in (whole, other - whole))
+    return wrong / size.clamp(min=torch.finfo(size.dtype).tiny)
+
 
 Label = str | int  # a class, by name or number
 Texts = list[str] | tuple[str, ...]

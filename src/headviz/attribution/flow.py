@@ -17,8 +17,7 @@ from ..heads import HeadMask
 from ..models.fast.packing import Chunk, Group
 from ..models.fast.post_norm import PostNormStages
 from ..models.fast.stages import is_fast, stages_for
-from .contributions import EXACT
-from .frozen import frozen_read_out
+from .contributions import EXACT, frozen_read_out
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding

@@ -1,14 +1,17 @@
 """The straight path of word embeddings from a baseline to the input, and one sweep along it.
 
 Every node of the path is one forward and one backward pass that serves all layers and heads at once.
-Nodes and examples are cut into chunks of a byte budget, which changes the time but not the values.
+Nodes and examples are cut into chunks of a byte budget, which changes the time but not the values. ``PathSum`` takes
+the nodes in as they are computed. ``Visited`` keeps them, so that twice the steps compute only the nodes between.
 
-Shapes: B examples, N nodes of a chunk, L layers, H heads, h heads present in a layer, T tokens, E embedding.
+Shapes: B examples, N nodes of a chunk, n of a whole path, L layers, H heads, h heads present in a layer, T tokens, E
+embedding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,15 +25,121 @@ from ..models.fast.linear import products
 from ..models.fast.transfers import free, in_turn, put, runs_by_itself
 from ..progress import Cancel, Progress, after, tracked
 from ..storage.exchange import MaskLike
-from .path_sum import PathSum
-from .rules import DEFAULT_STEPS, ENOUGH, RULES, PathOptions, check
-from .swept import ExampleMaps, Swept
-from .visited import Points, Visited
-from .walk import Target, Walk
+from .rules import DEFAULT_STEPS, ENOUGH, RULES, PathOptions, Rule, check
+from .walk import ExampleMaps, Swept, Target, Walk
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
     from ..models.classifier import Encoding
+
+Layers = list[Tensor]  # [n, 1, h, T, T] of each layer
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """What was found at evenly spaced points of one text's path: probabilities and gradients of every layer."""
+
+    alphas: Tensor
+    logits: Tensor  # at the input
+    maps: Layers
+    grads: Layers
+
+    @property
+    def attention(self) -> Layers:
+        """The probabilities at the input, [1, h, T, T] of each layer."""
+        return [m[-1].clone() for m in self.maps]
+
+    def woven(self, layer: int, first: int, maps: Tensor, grads: Tensor) -> tuple[Tensor, Tensor]:
+        """Points of a layer in order: from the ``first`` known one on, each known one and the new one behind it."""
+        found = []
+        for known, new in ((self.maps[layer], maps), (self.grads[layer], grads)):
+            end = first + len(new)
+            pairs = torch.stack([known[first:end], new], dim=1).flatten(0, 1)
+            found.append(torch.cat([pairs, known[end:]]) if end == len(known) - 1 else pairs)
+        return found[0], found[1]
+
+
+@dataclass(eq=False)
+class Visited:
+    """The points of several texts, as long as they take no more than ``room`` bytes; what does not fit is dropped.
+
+    Points are kept only while doubling the steps would not exceed ``most``.
+    """
+
+    room: int
+    most: int
+    _points: dict[Hashable, Points] = field(default_factory=dict)
+
+    def take(self, text: Hashable, alphas: Tensor) -> Points | None:
+        """The points of every other alpha, which are forgotten here; None if these were not visited."""
+        found = self._points.pop(text, None)
+        if found is None:
+            return None
+        self.room += _bytes(found)
+        return found if torch.equal(found.alphas, alphas[::2]) else None
+
+    def wants(self, steps: int, text_bytes: int) -> bool:
+        """Whether the points of a text would be kept."""
+        return 2 * steps <= self.most and text_bytes <= self.room
+
+    def keep(self, text: Hashable, points: Points) -> None:
+        self.room -= _bytes(points)
+        self._points[text] = points
+
+
+def _bytes(points: Points) -> int:
+    return sum(t.nbytes for t in (*points.maps, *points.grads))
+
+
+class PathSum:
+    """The integral of one layer and its error map, fed with nodes in the order of the path, any number at a time."""
+
+    def __init__(self, rule: Rule, steps: int) -> None:
+        self.rule, self.last = rule.over(steps), steps
+        self._totals: list[Tensor | None] = [None, None]  # value and error
+        self._previous: list[tuple[Tensor, Tensor] | None] = [None] * len(self.rule.parts)
+
+    def add(self, first: int, maps: Tensor, grads: Tensor) -> None:
+        """Nodes ``first``, ``first`` + 1, … as [nodes, B, h, T, T]."""
+        nodes = range(first, first + len(maps))
+        copies: dict[int, tuple[Tensor, Tensor]] = {}
+        for i, part in enumerate(self.rule.parts):
+            picked = [k - first for k in nodes if k % part.stride == 0 or k == self.last]
+            if not picked:
+                continue
+            a, g = (_picked(t, first, part.stride, self.last) for t in (maps, grads))
+            before = self._previous[i]
+            if before is not None:
+                a, g = torch.cat([before[0][None], a]), torch.cat([before[1][None], g])
+            # a copy: a view would keep the whole chunk alive until the next one is done
+            if nodes[-1] != self.last:
+                if picked[-1] not in copies:
+                    copies[picked[-1]] = a[-1].clone(), g[-1].clone()
+                self._previous[i] = copies[picked[-1]]
+            if len(a) == 1:  # the first node: no step ends here
+                continue
+            step = g[:-1] * part.left if part.right == 0 else torch.add(g[:-1] * part.left, g[1:], alpha=part.right)
+            step = step.mul_(a[1:] - a[:-1]).sum(dim=0)
+            for t, weight in enumerate((self.rule.value[i], self.rule.error[i])):
+                if weight:
+                    total = self._totals[t]
+                    self._totals[t] = step * weight if total is None else total.add_(step, alpha=weight)
+
+    def result(self) -> tuple[Tensor, Tensor | None]:
+        """The integral's estimate and the error map (None: a single step allows no estimate)."""
+        value, error = self._totals
+        assert value is not None
+        if self.last == 1 and self.rule.parts[1].stride > 1:
+            return value, None  # both sums are over the same two nodes
+        return value, error
+
+
+def _picked(table: Tensor, first: int, stride: int, last: int) -> Tensor:
+    """Of nodes from ``first`` on, every ``stride``-th of the path and the last one, by slices: they copy no numbers."""
+    own = table[-first % stride :: stride]
+    ends = first + len(table) - 1 == last and last % stride
+    return torch.cat([own, table[-1:]]) if ends else own
+
 
 BUDGET = 2**30  # bytes
 LEAST = 2**28  # below that, a GPU that is full stays an error

@@ -28,9 +28,8 @@ from ..statistics.significance import LEVEL
 from ..storage.exchange import MaskLike
 from ..ties import in_order
 from .alignment import ALL, align, checked, places
-from .patching import SMALLEST_SPAN, Measured, Text, check_pairs, encoded
+from .patching import LEAST_SPAN, SMALLEST_SPAN, Measured, Text, check_pairs, encoded
 from .patching_runs import Swap, numbers_of
-from .patching_set import LEAST_SPAN
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding

@@ -19,7 +19,7 @@ from ..models.fast.linear import products
 from ..models.network import require_model
 from ..results import Shown
 from ..storage.exchange import MaskLike
-from .inputs import encode, resolve_target
+from .explaining import encode, resolve_target
 from .rules import check_steps
 from .walk import Walk, baseline_ids
 

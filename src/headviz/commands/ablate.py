@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from ..analyses.analysis import METRIC
+from ..analyses.catalogue import ANALYSES
 from ..errors import OptionError
 from ..storage.paths import out_file, outside_path
 from ..storage.writing import disk_errors
@@ -43,11 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Shown:
-    from ..analyses.ablation import ANALYSIS, view
-
     found, evaluator = table_of(args)
-    save_figure(args, ANALYSIS, found)
-    return Shown(with_agreement(found.to_dict(), evaluator), view(found))
+    save_figure(args, ANALYSES["ablation"], found)
+    return Shown(with_agreement(found.to_dict(), evaluator), ANALYSES["ablation"].view(found))
 
 
 def show(result: Shown) -> str:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ..errors import UNTRAINED, ModelError
-from ..models.text_length import LENGTH
+from ..models import LENGTH
 from .common import add_model, load_model, table
 from .number_types import positive_int
 

@@ -105,7 +105,7 @@ def _paths(
 
 def _many(args: argparse.Namespace, wanted: str | list[int]) -> dict[str, Any]:
     """A set of pairs from a file."""
-    from ..attribution.patching_set import pairs_of, patch_pairs
+    from ..attribution.patching import pairs_of, patch_pairs
     from ..storage.paths import outside_path
     from ..tasks.readers import read_table
 

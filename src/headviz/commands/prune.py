@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ..errors import MaskError, OptionError
-from ..models.text_length import LENGTH
+from ..models import LENGTH
 from ..storage.paths import new_folder
 from . import faster
 from .common import add_ablation, add_mask, add_model, in_their_place, load_with_reference, read_mask, table, told_place

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 
 from .. import plugins
 from ..errors import OptionError, UserError
-from ..models.named import NAMED
+from ..models import NAMED
 from ..options import short
 from ..storage.paths import ROOTS, START, outside_path
 from ..tasks import TASKS

@@ -14,8 +14,8 @@ from typing import Any
 
 from ..errors import TaskError, UserError
 from ..heads import HeadId
-from .example import LABELS, PHENOMENA, Example
-from .tables import DATA, columns, shipped
+from .pairs import DATA, LABELS, PHENOMENA, Example, columns, shipped
+from .reading import RELATIONS, links
 
 FOLDERS = ("finetuned", "pretrained", "checkpoints", "translation")
 FILES = {"train": "train_sample", "dev": "dev", "unseen": "unseen"}
@@ -96,8 +96,6 @@ def related_words() -> tuple[dict[str, str], Callable[[str], list[tuple[str, int
 
     The reader gives for a text the relation and where its two words begin.
     """
-    from .reading import RELATIONS, links
-
     return RELATIONS, links
 
 

@@ -10,7 +10,7 @@ import json
 import re
 from functools import cache
 
-from .tables import shipped
+from .pairs import shipped
 
 RELATIONS = {
     "subject and verb": "a subject and its verb, either way",

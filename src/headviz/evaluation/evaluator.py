@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 
-from ..answers.comparison import Answers
 from ..errors import TaskError
 from ..heads import HeadId, HeadMask
 from ..models.fast.linear import gpu_products
@@ -163,12 +162,6 @@ class Evaluator(MaskEvaluator):
         """Class numbers of the task, -1 for an output that is none of its classes; a regression's values."""
         logits = self._logits(self.whole(mask), keep, progress, cancel)
         return self.data.answer.predicted(logits, self.order)
-
-    def answers(
-        self, reference: MaskLike | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
-    ) -> Answers:
-        full = self.predictions(reference, progress=progress, cancel=cancel)
-        return self.data.answer.answers(self.data.gold, full, self.data.label_names)
 
     def growing(
         self,

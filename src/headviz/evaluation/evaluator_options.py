@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from ..errors import ModelError, OptionError, unknown_choice, whole_number
-from ..models.fast.kernels import bfloat16_here
-from ..models.fast.linear import BFLOAT16, FLOAT32, TF32, gpu_products
+from ..models.fast.linear import BFLOAT16, FLOAT32, TF32, bfloat16_here, gpu_products
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import is_fast, stages_for
 from ..models.fast.transfers import fetch, free

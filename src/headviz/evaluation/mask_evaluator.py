@@ -28,7 +28,7 @@ from ..answers.comparison import Answers, Comparison, Delta
 from ..errors import ModelError
 from ..heads import HeadMask
 from ..models.base import TransformerModel
-from ..models.digest import weights_state
+from ..models.network import weights_state
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..storage.exchange import MaskLike
@@ -185,11 +185,12 @@ class MaskEvaluator(ABC):
     ) -> NDArray:
         """[n] what the model answers under a mask, in the data's order and the task's own terms."""
 
-    @abstractmethod
     def answers(
         self, reference: MaskLike | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> Answers:
         """Gold answers and the predictions under ``reference``, which other masks are compared with."""
+        full = self.predictions(reference, progress=progress, cancel=cancel)
+        return self.data.answer.answers(self.data.gold, full, self.data.label_names)
 
     def each_draw(self) -> Iterator[Self]:
         """Itself, or one evaluator for each draw of what stands in a head's place. They share what they keep."""

@@ -21,8 +21,7 @@ from ..attention import Gate, HeadCall, gate_of
 from ..errors import ModelError, OptionError, TaskError
 from ..models.base import TransformerModel
 from ..models.fast.linear import products
-from ..models.fill import Fill
-from ..models.network import require_model
+from ..models.network import Fill, require_model
 from ..models.stand_in import CONSTANT, MEAN, ZERO, StandIn
 from ..progress import Cancel, Progress, after, tracked
 from ..tasks.dataset import require_dataset

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import threading
+import warnings
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -14,16 +15,14 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from ..attention import NAME, transformers
+from ..attention import NAME, quiet, transformers
 from ..errors import UNTRAINED, ModelError
 from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
 from .feed_forward import sized_as_recorded
-from .fill import add_bias
 from .folder_check import CONFIG, HEADS, LAYERS, check_charsmap, naming
-from .fresh_weights import renew_head
 from .kinds import auto_class, trained_part, wrapped
+from .network import add_bias
 from .pruning import cut
-from .quiet import quiet
 from .recorded import present_in
 from .saving import FORMAT, RECORD, WEIGHTS
 
@@ -237,3 +236,37 @@ def load_tokenizer(folder: Path, name: object) -> Any:
                 f"The tokenizer of '{name}' needs the package {missing[1].lower()}, which is not installed: "
                 "pip install 'headviz[translation]'."
             ) from error
+
+
+MARK = "_is_hf_initialized"  # transformers leaves weights that carry it as they are
+
+
+def fresh(model: Any, seed: int) -> Any:
+    """A copy of a transformers model, drawn anew by its family's own rule; equal seeds give equal weights.
+
+    Heads, layers and blocks that the model has lost stay lost.
+    """
+    own = copy.deepcopy(model)
+    _unmark(own)
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        # an emptied feed-forward block has nothing to draw, and torch warns of that
+        warnings.filterwarnings("ignore", message="Initializing zero-element tensors")
+        torch.manual_seed(seed)
+        own.init_weights()
+    return own
+
+
+def renew_head(model: Any, seed: int) -> None:
+    """Draw anew, in place, everything that is no part of the encoder."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for name, part in model.named_children():
+            if name != model.base_model_prefix:
+                _unmark(part)
+                part.apply(model._init_weights)
+
+
+def _unmark(module: Any) -> None:
+    for part in (*module.modules(), *module.parameters(), *module.buffers()):
+        if hasattr(part, MARK):
+            delattr(part, MARK)

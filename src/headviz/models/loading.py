@@ -16,6 +16,7 @@ from ..answers.word import WORD
 from ..errors import ModelError, UserError, shown, unknown_choice
 from ..heads import CLASSIFICATION
 from ..storage.paths import kind_at, outside_path
+from . import NAMED
 from .adapters import Adapter, is_adapter
 from .as_described import is_peft, merged, require_described, without_wrappers
 from .classifier import Classifier
@@ -33,7 +34,6 @@ from .folders import (
 )
 from .hub import download, is_hub_id
 from .kinds import MODELS, claimed, kind_of, use_our_attention, wanted_kind, wrapped
-from .named import NAMED
 from .recorded import forget, present_in, recorded
 from .saving import FORMAT, RECORD, WEIGHTS
 

@@ -1,26 +1,95 @@
-"""The weights of a transformers model, the grid of its heads, and where the matrices of each row are."""
+"""The weights of a transformers model, the grid of its heads and what stands in their place, and where matrices are."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
+import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..errors import MaskError, ModelError
 from ..heads import ENCODER, HeadMask
 from ..storage.exchange import MaskLike, mask_of
 from ..tasks.tokenizing import alone_with
 from .as_described import described, require_described
-from .digest import tokenizer_digest, weights_digest
 from .families import Family, family_of
 from .families.sheet import Attention
-from .fill import Fill
+
+# settings that say where a model came from or how to show it, and leave its logits alone
+_IRRELEVANT = {
+    "_name_or_path",
+    "_attn_implementation",
+    "architectures",
+    "dtype",
+    "finetuning_task",
+    "id2label",
+    "label2id",
+    "torch_dtype",
+    "transformers_version",
+}
+
+
+_known: WeakKeyDictionary[torch.nn.Module, tuple[Any, str]] = WeakKeyDictionary()  # what was hashed, and its digest
+
+
+def weights_digest(model: torch.nn.Module, config: dict[str, Any], present_hex: str) -> str:
+    """SHA-256 over every weight as it is in memory, the configuration, and the heads that are present.
+
+    A model is hashed again once one of its weights has been replaced or changed in place. Only values written into a
+    weight's ``.data`` stay unseen: torch does not count them.
+    """
+    settings = {k: v for k, v in config.items() if k not in _IRRELEVANT}
+    head = json.dumps(settings, sort_keys=True, default=str) + present_hex
+    now = (head, weights_state(model))
+    known = _known.get(model)
+    if known is None or known[0] != now:
+        known = _known[model] = (now, _hashed(model, head))
+    return known[1]
+
+
+def weights_state(model: torch.nn.Module) -> list[Any]:
+    """Equal to an earlier one as long as no weight has been replaced or changed in place. Reads no weight."""
+    return [(id(t), t.data_ptr(), t.dtype, _changes(t)) for t in chain(model.parameters(), model.buffers())]
+
+
+def _changes(tensor: torch.Tensor) -> int:
+    """How often a tensor has been changed in place; those of inference mode cannot be."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _hashed(model: torch.nn.Module, head: str) -> str:
+    sha = hashlib.sha256(head.encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        sha.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
+        raw = tensor.detach().cpu().contiguous()
+        if raw.numel():
+            sha.update(raw.reshape(-1).view(torch.uint8).numpy().data)
+    return sha.hexdigest()
+
+
+def tokenizer_digest(tokenizer: Any) -> str:
+    """SHA-256 over the tokenizer's full serialised state: same digest, same token ids."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None:
+        state = json.loads(backend.to_str())
+        # padding and truncation are set by whoever called last, and headviz never uses them
+        state.pop("padding", None)
+        state.pop("truncation", None)
+        return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+    state = {
+        "class": type(tokenizer).__name__,
+        "vocab": sorted(tokenizer.get_vocab().items()),
+        "special": {k: str(v) for k, v in sorted(tokenizer.special_tokens_map.items())},
+    }
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
 class Projections(NamedTuple):
@@ -202,3 +271,40 @@ class Network(ABC):
         return Projections(
             *(self.matrix(path.format(**where)) for path in (paths.query, paths.key, paths.value, paths.output))
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Fill:
+    """One vector per head, in float32, for each row of the grid [H, d]; zero for heads that the model has lost."""
+
+    kind: str
+    values: tuple[Tensor, ...]
+    examples: int  # of the reference
+    reference: str  # its digest
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for the same vectors, wherever they came from."""
+        sha = hashlib.sha256()
+        for rows in self.values:
+            sha.update(rows.detach().cpu().contiguous().numpy().tobytes())
+        return sha.hexdigest()
+
+
+def added_bias(weight: Tensor, fill: Tensor, rows: Tensor) -> Tensor:
+    """[D] what W_O [D, h·d] makes of these rows (numbers of columns) of a fill [h, d]: the bias that replaces heads."""
+    return (weight.detach()[:, rows].double() @ fill.reshape(-1)[rows].to(weight.device).double()).to(weight.dtype)
+
+
+def add_bias(matrix: torch.nn.Linear, more: Tensor) -> None:
+    """Add to a linear map's bias, in place; a map without one gets one, which only headviz's own format keeps."""
+    old = matrix.bias
+    bias = more if old is None else old.detach() + more
+    trained = matrix.weight.requires_grad if old is None else old.requires_grad
+    matrix.own_bias = old is None or has_own_bias(matrix)  # type: ignore[assignment]
+    matrix.bias = torch.nn.Parameter(bias.contiguous(), requires_grad=trained)
+
+
+def has_own_bias(matrix: torch.nn.Linear) -> bool:
+    """Whether plain transformers has no bias here."""
+    return bool(getattr(matrix, "own_bias", False))

@@ -20,11 +20,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ..attention import HeadCall
+from ..attention import HeadCall, quiet
 from ..errors import ModelError
 from ..heads import HeadMask
 from .pruning import require_even
-from .quiet import quiet
 from .slices import is_map, weight_of
 
 if TYPE_CHECKING:

@@ -15,13 +15,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..attention import transformers
+from ..attention import quiet, transformers
 from ..errors import ModelError
 from .card import TRUST
 from .folder_check import first_line
 from .network import Network
 from .pruning import require_even
-from .quiet import quiet
 from .recorded import CODE_OF, POSITIONS, SHAPES
 
 FILE = "modeling_pruned.py"

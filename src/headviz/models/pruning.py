@@ -1,9 +1,18 @@
-"""Really removing heads: the rows of W_Q, W_K, W_V and the columns of W_O are cut out."""
+"""Really removing heads: the rows of W_Q, W_K, W_V and the columns of W_O are cut out.
+
+Position tables (T5) have a column for each head. The first layer of a stack computes the position bias and hands it on
+to the others. After pruning, layers have different heads, so the table keeps the columns of heads that any layer of the
+stack still has, and every attention module of the stack remembers which of those are its own (``bias_heads``, read by
+the attention function).
+
+Cross-attention has no table: transformers adds zeros there, of as many heads as the first layer says.
+"""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Iterator
 from typing import TypeVar
 
 import torch
@@ -13,9 +22,8 @@ from ..errors import MaskError, ModelError
 from ..heads import HeadMask
 from ..models.network import require_model
 from ..storage.exchange import MaskLike
-from . import position_tables as position
-from .fill import add_bias, added_bias
-from .network import Network
+from .families import CROSS
+from .network import Network, add_bias, added_bias
 from .slices import fit_vectors, is_transposed, keep, key_index, parts, weight_of
 
 N = TypeVar("N", bound=Network)
@@ -74,7 +82,7 @@ def settle(clf: Network, before: HeadMask) -> None:
             places = key.out_features // clf.head_size
             groups = (places - heads) // 2 if query is key else places
             module.num_key_value_groups = max(1, heads // max(1, groups))
-    position.fit(clf, before)
+    fit_tables(clf, before)
 
 
 def require_prunable(clf: Network) -> None:
@@ -117,3 +125,49 @@ def zero_columns(matrix: nn.Module, heads: list[int], head_size: int) -> None:
     for h in heads:
         weight[:, h * head_size : (h + 1) * head_size] = 0
     matrix.weight = nn.Parameter(weight.T.contiguous() if is_transposed(matrix) else weight, requires_grad=False)
+
+
+def position_tables(clf: Network) -> Iterator[tuple[nn.Embedding, range]]:
+    """Each table and the rows of the grid that it serves."""
+    for stack, attention in clf.family.attention.items():
+        if attention.position_table:
+            path = attention.position_table
+            yield clf.plain(path, nn.Embedding), clf.stacks[stack]
+
+
+def table_columns(present: HeadMask, rows: range) -> list[int]:
+    """The heads that a stack's table has a column for."""
+    return sorted({h for row in rows for h in present.kept_in(row)})
+
+
+def removed_parameters(clf: Network, after: HeadMask) -> int:
+    """How many numbers of tables go when ``clf`` is pruned to the heads ``after``."""
+    return sum(
+        table.num_embeddings * (len(table_columns(clf.present, rows)) - len(table_columns(after, rows)))
+        for table, rows in position_tables(clf)
+    )
+
+
+def fit_tables(clf: Network, before: HeadMask) -> None:
+    """Bring the tables of a model from the heads ``before`` to those it has; new columns are zero. In place."""
+    for table, rows in position_tables(clf):
+        old, new = table_columns(before, rows), table_columns(clf.present, rows)
+        if old != new:
+            weight = table.weight.detach()
+            fresh = weight.new_zeros(table.num_embeddings, len(new))
+            kept = [h for h in new if h in old]
+            fresh[:, [new.index(h) for h in kept]] = weight[:, [old.index(h) for h in kept]]
+            table.weight = nn.Parameter(fresh, requires_grad=False)
+            table.embedding_dim = len(new)
+        for row in rows:
+            own = [new.index(h) for h in clf.present.kept_in(row)]
+            clf.attention_module(row).register_buffer(
+                "bias_heads",
+                None if len(own) == len(new) else torch.tensor(own, dtype=torch.long, device=clf.device),
+                persistent=False,
+            )
+    if next(position_tables(clf), None) is not None:
+        for row in clf.stacks.get(CROSS, ()):
+            # zeros of one head broadcast to any number
+            uneven = any(clf.present.off_in(r) for r in clf.stacks[CROSS])
+            clf.attention_module(row).n_heads = 1 if uneven else clf.num_heads

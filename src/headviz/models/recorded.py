@@ -14,9 +14,8 @@ from .as_described import unfilled
 from .families import family_of
 from .families.own_attention import put_in
 from .feed_forward import sized_as_recorded
-from .fill import add_bias, has_own_bias
 from .folder_check import KEPT, METHOD
-from .network import Network
+from .network import Network, add_bias, has_own_bias
 from .pruning import cut, require_even, settle
 
 HOW, HOW_TO_LOAD = (

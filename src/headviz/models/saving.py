@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from ..attention import quiet
 from ..errors import ModelError, OptionError
 from ..heads import HeadMask
 from ..storage.exchange import MaskLike
@@ -20,12 +21,10 @@ from ..storage.paths import new_folder
 from ..storage.writing import disk_errors
 from .card import Measured, card
 from .feed_forward import fill_up, require_known, uneven
-from .fill import add_bias, added_bias, has_own_bias
-from .network import Network
+from .network import Network, add_bias, added_bias, has_own_bias
 from .portable import FILE as MODELLING
 from .portable import make_portable, require_equal
 from .pruning import settle, zero_columns
-from .quiet import quiet
 from .recorded import record
 from .slices import parts, weight_of, widen
 

@@ -1,6 +1,6 @@
 """What stands in the place of a head that is off: nothing, its mean, another example's output, or a learned constant.
 
-This is the choice, as commands and links carry it; ``fill.py`` has what is measured for one model.
+This is the choice, as commands and links carry it; ``network.Fill`` has what is measured for one model.
 """
 
 from __future__ import annotations

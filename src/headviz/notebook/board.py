@@ -18,10 +18,11 @@ from urllib.parse import urlencode
 from ..commands import serve
 from ..errors import MaskError, OptionError, UserError
 from ..heads import HeadMask
-from ..models.named import NAMED
+from ..models import NAMED
 from ..results import Shown
 from ..storage.exchange import MaskLike
 from ..storage.writing import replace_file
+from ..tasks import load_task
 
 if TYPE_CHECKING:
     from ..models.base import Model
@@ -102,8 +103,6 @@ def name_of(model: Model) -> str:
 
 def address_of(data: Dataset) -> dict[str, str]:
     """The address's fields for these examples: their task if it gives just them, else files that hold them."""
-    from ..tasks import load_task
-
     try:
         same = load_task(data.task.name, split=data.split, limit=len(data)).digest == data.digest
     except UserError:  # data of its own, from files

@@ -24,14 +24,13 @@ import torch
 
 from .. import __version__, plugins
 from ..answers.class_names import parse_order
-from ..attention import transformers
+from ..attention import quiet, transformers
 from ..errors import OptionError, TaskError, seed_number, whole_number
 from ..evaluation.dispatch import check_gold, gold_answers
 from ..evaluation.plain import gold_for, metrics_for
 from ..models.as_described import without_wrappers
 from ..models.classifier import NUM_TEXTS
 from ..models.loading import locate, wrap
-from ..models.quiet import quiet
 from ..options import read_options
 from ..storage.exchange import MaskLike
 from ..storage.store import make_key

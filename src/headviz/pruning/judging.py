@@ -20,8 +20,8 @@ from ..answers.metrics import metric, why_undefined
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.evaluator_options import EvaluatorOptions
 from ..evaluation.plain import class_order
+from ..models import LENGTH
 from ..models.pruning import never_empty, prune
-from ..models.text_length import LENGTH
 from ..results import plain
 from ..tasks import Dataset
 from .state import Point, StepRecord, Work, logits_digest

@@ -17,8 +17,8 @@ import torch
 from ..analyses.speed import random_batch
 from ..errors import OptionError
 from ..heads import HeadMask
+from ..models import LENGTH
 from ..models.feed_forward import neurons, smaller
-from ..models.text_length import LENGTH
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from .. import plugins
 from ..errors import LARGEST_SEED, OptionError, is_one_of
 from ..heads import LEAST_STEP
+from ..models import LENGTH
 from ..models.source import Source
 from ..models.stand_in import ABLATIONS, CONSTANT, EXAMPLES, MEAN, ZERO, StandIn
-from ..models.text_length import LENGTH
 from ..options import option
 from ..scores.catalogue import SCORES, TO_PRUNE_BY, Score
 from ..tasks import DEFAULT_SAMPLES

@@ -6,26 +6,36 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from plotly.subplots import make_subplots
 
 from .. import plugins
+from ..analyses import ablation
 from ..answers.constant import going_on
+from ..display.figures.style import frame, grid
+from ..display.figures.training import learning_curve
 from ..display.numbers import span
 from ..display.table import DASH, REPORT, Table
 from ..errors import RunError
-from ..heads import HeadMask
+from ..heads import HeadId, HeadMask, head_name
 from ..pruning import baselines
 from ..pruning.baselines import SECTIONS, finding, one_class
+from ..runs.curves import curve_of, run_curves
 from ..runs.kinds import RUNS
-from ..runs.reading import RunView
+from ..runs.reading import RunView, state_of
 from ..runs.record import PRUNE, SWEEP
 from ..runs.tables import step_table, sweep_table
 from ..storage.paths import out_file
 from ..storage.tables import to_csv, to_latex
 from ..storage.writing import disk_errors, replace_file
-from . import heads as report_heads
+from ..ties import in_order, order_told
 from .html_page import Page
 from .run_recipe import recipe_of
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 
 def write_run(view: RunView, path: Path) -> Path:
@@ -64,7 +74,7 @@ def run_table(view: RunView) -> Table:
     """One row per step, full models first; of a sweep per sparsity and metric, of a table of heads per head."""
     if view.record.kind == SWEEP:
         return sweep_table(view.results())
-    heads = report_heads.table_of({"kind": view.record.kind, "outcome": view.outcome})
+    heads = heads_table({"kind": view.record.kind, "outcome": view.outcome})
     return heads or step_table(view.record.kind, view.record.spec, view.baseline, view.steps)
 
 
@@ -122,11 +132,9 @@ def findings(view: RunView) -> list[str]:
 
 def figure(view: RunView) -> tuple[str, Any, str] | None:
     """Heading, figure and caption of what a run is about; None without one."""
-    from ..runs.curves import curve_of, run_curves
-
     run = view.to_dict()
-    if run["kind"] in report_heads.KINDS:
-        return report_heads.figure_of(run)
+    if run["kind"] in WITHOUT_PRUNING:
+        return WITHOUT_PRUNING[run["kind"]](run)
     if run["kind"] in RUNS and RUNS[run["kind"]].side_by_side:
         return None
     runs = [c.to_dict() for c in view.children] or [run]
@@ -146,8 +154,7 @@ def _summary(view: RunView) -> dict[str, Any]:
     """What the pruning package says about a run's state; empty for other kinds and before the first step."""
     if view.record.kind != "prune":
         return {}
-    from ..pruning.outcome import summary
-    from ..runs.reading import state_of
+    from ..pruning.outcome import summary  # imports torch, which other kinds of runs must not wait for
 
     state = state_of(view.record)
     return {} if state is None else summary(state)
@@ -203,3 +210,57 @@ def _when(seconds: float | None) -> str | None:
 
 
 FORMS: dict[str, Callable[[RunView], str]] = {".html": run_html, ".json": run_json, ".csv": run_csv, ".tex": run_tex}
+
+
+def _score(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
+    outcome = run["outcome"]
+    if not outcome:
+        return None
+    values = np.array(outcome["values"], dtype=float)
+    fig = make_subplots(1, 1)
+    grid(fig, values, outcome["score"], 1, 1)
+    said = f"{outcome['score']} of every head, on {outcome['samples']:,} examples; high = keep."
+    said += order_told(outcome.get("tied", 0), int(np.isfinite(values).sum()))
+    return "Score of every head", frame(fig, 110 + max(220, 26 * len(values))), said
+
+
+def _ablation(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
+    if not run["outcome"]:
+        return None
+    found = ablation.Ablation.from_dict(run["outcome"])
+    about = found.subject
+    said = f"Points of {about.metric} that {about.model} loses without each head, on {about.n:,} examples."
+    said += order_told(found.tied, len(found.base.kept))
+    return "Cost of every head", ablation.figure(found), said
+
+
+def _learning_curve(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
+    points = run["steps"][0].get("curve") if run["steps"] else None
+    if not points:
+        return None
+    metric = next(iter(run["steps"][0]["metrics"]), "")
+    return ("Learning curve", learning_curve(points, metric), "Training loss by update, and dev after each epoch.")
+
+
+# how the runs that do not prune are drawn; all others are shown by their steps
+WITHOUT_PRUNING = {"score": _score, "ablation": _ablation, "finetune": _learning_curve}
+
+
+def heads_table(run: Mapping[str, Any]) -> Table | None:
+    """The heads of a score or an ablation, highest first; None for other runs and unfinished ones."""
+    outcome = run["outcome"]
+    if run["kind"] not in ("score", "ablation") or not outcome:
+        return None
+    named = {"value": "values", "low": "interval_low", "high": "interval_high"}
+    if run["kind"] == "ablation":
+        named = {"cost": "values", **named, "p": "p_value", "q": "q_value"}
+        del named["value"]
+    tables = [outcome[name] for name in named.values()]
+    stacks = outcome.get("subject", {}).get("rows") or None
+    rows = [
+        [head_name(HeadId(layer, head), stacks), *(t[layer][head] for t in tables)]
+        for layer, line in enumerate(outcome["values"])
+        for head, value in enumerate(line)
+        if value is not None
+    ]
+    return Table("heads", ("head", *named), in_order(rows, [-row[1] for row in rows], seed=0))

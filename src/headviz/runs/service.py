@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import __version__, plugins
 from ..errors import RunError, is_one_of, one_line
-from ..models.named import NAMED
+from ..models import NAMED
 from ..storage.paths import outside_path
 from .files import RunFiles
 from .kinds import check, make_job

@@ -21,8 +21,7 @@ from torch import Tensor
 from .. import plugins
 from ..attention import HeadCall, Kernel
 from ..attribution.integration import gradients
-from ..attribution.swept import unanswered
-from ..attribution.walk import Walk
+from ..attribution.walk import Walk, unanswered
 from ..models.fast.linear import products
 from ..models.fast.transfers import exact, fetch, runs_by_itself
 from .chunk import Chunk, Tables

@@ -21,9 +21,8 @@ from torch import Tensor
 from ..attention import HeadCall
 from ..attribution import attattr as attattr_maps
 from ..attribution import integration
-from ..attribution import integration as path
 from ..attribution.rules import AttAttrOptions, PathOptions
-from ..attribution.swept import Swept, answers_of
+from ..attribution.walk import Swept, answers_of
 from ..errors import OptionError, TaskError, is_one_of, unknown_choice
 from ..evaluation.plain import encode_data
 from ..models.classifier import Classifier, Encoding
@@ -182,7 +181,7 @@ class _AtPlace(Classifier):
         return super().forward(batch, call)[:, self.position]
 
 
-def source(copies: int) -> str:
+def masked_source(copies: int) -> str:
     """Where the pre-trained model's F comes from, in words."""
     places = "one masked place" if copies == 1 else f"mean over {copies} masked copies"
     return f"the masked-language model's logit of the true token, {places} per text"
@@ -220,7 +219,7 @@ def masked_rows(
             ids = list(encoding.ids)
             truth, ids[place] = ids[place], mask_token
             hidden = Encoding(ids, encoding.types, encoding.truncated, encoding.special)
-            (swept,) = path.swept(at_place, [hidden], [truth], options or PathOptions(), mask, cancel=cancel)
+            (swept,) = integration.swept(at_place, [hidden], [truth], options or PathOptions(), mask, cancel=cancel)
             (value,) = map_values(swept, kept, (statistic,))
             found.append(value()[statistic])
         out[number] = mean_of(found)

@@ -11,10 +11,8 @@ import numpy as np
 
 from .. import plugins
 from ..answers.answer import GOLD
-from ..attribution.explaining import store_for
-from ..attribution.inputs import resolve_target
+from ..attribution.explaining import resolve_target, settled, store_for
 from ..attribution.integration import room_on
-from ..attribution.precision import settled
 from ..attribution.rules import IntegrationOptions
 from ..errors import OptionError, TaskError
 from ..evaluation.dispatch import check_texts, gold_answers

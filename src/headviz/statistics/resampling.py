@@ -162,6 +162,12 @@ def spearman(gold: NDArray, predicted: NDArray) -> float:
     return pearson(ranks(gold), ranks(predicted))
 
 
+def rank_correlation(a: NDArray, b: NDArray) -> float:
+    """Spearman's of two tables where both have a value; NaN of fewer than three such places."""
+    both = np.isfinite(a) & np.isfinite(b)
+    return spearman(a[both], b[both]) if both.sum() >= 3 else float("nan")
+
+
 REGRESSION_METRICS: dict[str, Callable[[NDArray, NDArray], float]] = {"pearson": pearson, "spearman": spearman}
 
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Any, Protocol, TypeAlias, Union, get_args, get_origin, get_type_hints
@@ -381,11 +380,6 @@ def restored(kind: Any, value: Any, shape: tuple[int, int]) -> Any:
     if dataclasses.is_dataclass(kind):
         return _object(kind, value, shape)
     return value
-
-
-def made_by(function: Callable[..., Any]) -> Any:
-    """The type that a function says it returns, one that its module knows."""
-    return vars(sys.modules[function.__module__])[function.__annotations__["return"]]
 
 
 def _object(kind: Any, value: Mapping[str, Any], shape: tuple[int, int]) -> Any:

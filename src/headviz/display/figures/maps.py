@@ -13,7 +13,7 @@ from .palette import BETTER, MODELS, NEUTRAL, WORSE, either_scale, root_scale, s
 from .style import FONT, GRID, SMALL, colour_bar, frame, safe
 
 if TYPE_CHECKING:
-    from ...attribution.arcs import Arc
+    from ...attribution.maps import Arc
 
 MANY = 5000  # from so many points on they are drawn by WebGL
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from ...errors import MaskError, ModelError
 from ...heads import HeadId, HeadMask
-from ...models.layer_removal import Piece, rows_of, trim
+from .layer_removal import Piece, rows_of, trim
 from .removal import Removal
 
 if TYPE_CHECKING:

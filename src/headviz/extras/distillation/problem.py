@@ -17,7 +17,7 @@ from ...answers.one_class import ONE_CLASS
 from ...errors import ModelError, OptionError, TaskError
 from ...evaluation.dispatch import evaluate
 from ...evaluation.plain import class_order, encode_data, gold_for
-from ...models.fresh_weights import fresh
+from ...models.folders import fresh
 from ...progress import Cancel
 from ...tasks import constant
 from .options import TrainingOptions

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import ModelError
-from ...models.layer_removal import Piece
 from ...progress import Cancel, tracked
 from ...tasks import metrics
+from .layer_removal import Piece
 from .partition import Partition
 from .problem import Call, TaskData
 

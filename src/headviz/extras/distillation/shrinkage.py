@@ -16,8 +16,8 @@ import scipy
 import torch
 from torch import Tensor
 
-from ...models.layer_removal import Piece
 from .iterates import Iterates
+from .layer_removal import Piece
 from .options import PosteriorOptions
 from .partition import Partition
 

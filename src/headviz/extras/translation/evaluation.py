@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ...answers.comparison import Answers
 from ...errors import OptionError, TaskError, whole_number
 from ...evaluation.evaluator_options import AUTO
 from ...evaluation.mask_evaluator import MaskEvaluator
@@ -289,12 +288,6 @@ class TranslationEvaluator(MaskEvaluator):
         cancel: Cancel | None = None,
     ) -> NDArray:
         return self.evaluate(mask, keep=keep, progress=progress, cancel=cancel).predictions
-
-    def answers(
-        self, reference: MaskLike | None = None, *, progress: Progress | None = None, cancel: Cancel | None = None
-    ) -> Answers:
-        full = self.predictions(reference, progress=progress, cancel=cancel)
-        return self.data.answer.answers(self.data.gold, full, ())
 
 
 def evaluator(clf: Model, data: Dataset, options: Any, label_order: Any, beams: int, donors: Any) -> MaskEvaluator:

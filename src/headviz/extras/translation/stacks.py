@@ -19,8 +19,7 @@ from ...analyses.ablation import Ablation, ablate
 from ...analyses.all_but_one import AllButOne, Select, all_but_one
 from ...analyses.analysis import MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis
 from ...analyses.common import Subject, require_evaluator, subject
-from ...analyses.curves import Curve, ordered_by
-from ...analyses.pruning_curve import PruningCurves, check_steps, measured
+from ...analyses.pruning_curve import Curve, PruningCurves, check_steps, measured, ordered_by
 from ...display.numbers import points as in_points
 from ...display.recipes import Code, call
 from ...display.table import Table
@@ -35,7 +34,7 @@ from ...results import Result
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ...analyses.given import Given
+    from ...analyses.analysis import Given
     from ...evaluation.mask_evaluator import MaskEvaluator
     from ...models.base import TransformerModel
 

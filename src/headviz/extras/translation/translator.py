@@ -19,12 +19,11 @@ import torch
 from torch import Tensor
 
 from ...answers.answer import IGNORED
-from ...attention import HeadCall, Kernel, transformers
+from ...attention import HeadCall, Kernel, quiet, transformers
 from ...errors import ModelError, OptionError, TaskError, unknown_choice, whole_number
 from ...heads import ENCODER, TRANSLATION
 from ...models.base import DEFAULT_LENGTH, TransformerModel
 from ...models.families.sheet import decoder_layers
-from ...models.quiet import quiet
 from ...storage.exchange import MaskLike
 from ...tasks.tokenizing import alone_with, pieces
 from .sentence import SENTENCE

@@ -11,19 +11,12 @@ from collections.abc import Mapping
 from ... import plugins
 from ...errors import ModelError
 from .albert import ALBERT
-from .bart import BART, MARIAN, MBART
-from .bert import BERT, ERNIE
-from .deberta import DEBERTA, DEBERTA_V2
-from .distilbert import DISTILBERT
-from .electra import ELECTRA
+from .bert import BERT, CAMEMBERT, DISTILBERT, ELECTRA, ERNIE, ROBERTA, XLM_R
+from .encoder_decoder import BART, MARIAN, MBART, T5
 from .interface import INTERFACE
 from .modernbert import MODERNBERT
-from .mpnet import MPNET
-from .phi3 import PHI3
-from .refused import REFUSED, UNKNOWN
-from .roberta import CAMEMBERT, ROBERTA, XLM_R
+from .own_attention import DEBERTA, DEBERTA_V2, MPNET, PHI3
 from .sheet import CROSS, DECODER, Family
-from .t5 import T5
 
 __all__ = ["CROSS", "DECODER", "FAMILIES", "Family", "family_of", "family_rows"]
 
@@ -41,8 +34,10 @@ FAMILIES: Mapping[str, Family] = plugins.Entries(
         MODERNBERT,
         MPNET,
         DEBERTA,
+        DEBERTA,
         DEBERTA_V2,
         *INTERFACE,
+        PHI3,
         PHI3,
         MARIAN,
         BART,
@@ -78,3 +73,23 @@ def family_rows() -> list[tuple[str, ...]]:
             )
         )
     return rows
+
+
+_PASSES_OVER = "its attention does not pass through transformers' attention interface, so a mask would be passed over"
+_WINDOWS = "its attention is cut into windows or blocks of its own, which do not call transformers' attention interface"
+_NO_HEADS = "it mixes tokens without attention heads"
+
+# model types that are refused, and why: their attention would pass a mask over, or is no grid of heads
+REFUSED = {
+    **dict.fromkeys(
+        "layoutlmv3 lilt luke mluke roformer rembert megatron-bert ibert canine squeezebert bloom gptj gpt_neo falcon "
+        "xlm flaubert xlnet nystromformer tapas funnel mpt codegen ctrl".split(),
+        _PASSES_OVER,
+    ),
+    **dict.fromkeys("longformer big_bird bigbird_pegasus led reformer yoso mra".split(), _WINDOWS),
+    **dict.fromkeys("fnet mamba mamba2 falcon_mamba rwkv xlstm".split(), _NO_HEADS),
+    "convbert": "it mixes heads with convolutions in one layer",
+    "gpt_oss": "its attention has sinks, which headviz's attention does not compute",
+    "gemma3": "it reads images as well; the text model alone is supported (gemma3_text)",
+}
+UNKNOWN = "headviz does not know where its heads are"

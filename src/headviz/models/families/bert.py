@@ -1,10 +1,11 @@
-"""BERT, the models built of its modules, and ERNIE, which is BERT with task embeddings."""
+"""BERT and its kin: BERT's layers (ELECTRA, RoBERTa, CamemBERT, XLM-R, ERNIE), and DistilBERT's under other names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ...heads import ENCODER
@@ -80,3 +81,63 @@ def classifier_head(model: Any, first: Tensor) -> Tensor:
 
 BERT = bert_like("BERT", "bert", pooled)
 ERNIE = bert_like("ERNIE", "ernie", pooled)
+
+
+ELECTRA = bert_like("ELECTRA", "electra", classifier_head, widen="embeddings_project", tiny={"embedding_size": 16})
+
+
+def _roberta_like(title: str, model_type: str) -> Family:
+    return bert_like(
+        title,
+        model_type,
+        classifier_head,
+        position_offset=True,
+        tiny={"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": 1},
+    )
+
+
+ROBERTA = _roberta_like("RoBERTa", "roberta")
+CAMEMBERT = _roberta_like("CamemBERT", "camembert")
+XLM_R = _roberta_like("XLM-R", "xlm-roberta")
+
+
+_LAYER = "transformer.layer.{i}"
+
+
+def _read_out(model: Any, first: Tensor) -> Tensor:
+    logits: Tensor = model.classifier(torch.relu(model.pre_classifier(first)))
+    return logits
+
+
+DISTILBERT = Family(
+    "DistilBERT",
+    "distilbert",
+    attention={
+        ENCODER: Attention(
+            query=f"{_LAYER}.attention.q_lin",
+            key=f"{_LAYER}.attention.k_lin",
+            value=f"{_LAYER}.attention.v_lin",
+            output=f"{_LAYER}.attention.out_lin",
+        )
+    },
+    layers={
+        ENCODER: Layers(
+            modules="transformer.layer",
+            count="n_layers",
+            writes=("attention.out_lin", "ffn.lin2"),
+            inner=("ffn.lin1",),
+            outer="ffn.lin2",
+            neurons="hidden_dim",
+        )
+    },
+    embeddings="embeddings",
+    post_norm=PostNorm(
+        attention_norm=f"{_LAYER}.sa_layer_norm",
+        inner=f"{_LAYER}.ffn.lin1",
+        activation=f"{_LAYER}.ffn.activation",
+        outer=f"{_LAYER}.ffn.lin2",
+        output_norm=f"{_LAYER}.output_layer_norm",
+        read_out=_read_out,
+    ),
+    tiny={"hidden_dim": 64},
+)

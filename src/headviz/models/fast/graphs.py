@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from ..digest import weights_state
+from ..network import weights_state
 from .linear import GPU
 
 MOST = 16  # recorded passes of a model

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ...attention import Filled, Gate, factor_of
 from ..families.sheet import PostNorm
-from .kernels import attention, linear
+from .linear import attention, linear
 from .packing import Chunk, Placed, embed, placed
 
 if TYPE_CHECKING:
@@ -224,4 +223,4 @@ def _norm(module: nn.LayerNorm, x: Tensor) -> Tensor:
     bias: Tensor = module.bias
     if x.dtype != weight.dtype:
         weight, bias = weight.to(x.dtype), bias.to(x.dtype)
-    return F.layer_norm(x, module.normalized_shape, weight, bias, module.eps)
+    return nn.functional.layer_norm(x, module.normalized_shape, weight, bias, module.eps)

@@ -16,14 +16,114 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
-from ...attention import Gate
+from ...attention import Filled, Gate, HeadCall, running
 from ...heads import TRANSLATION
-from .own_layers import OwnLayerStages, WholePasses
-from .packing import Chunk
+from ..classifier import Encoding
+from ..families.sheet import OwnLayers
+from .packing import Chunk, Group, embed
 from .post_norm import PostNormStages
 
 if TYPE_CHECKING:
-    from ..classifier import Classifier, Encoding
+    from ..classifier import Classifier
+
+
+class _InOnePiece:
+    """Stages whose layers cannot be resumed behind their attention. All rows are computed."""
+
+    splits = False
+    first_only = False
+
+    def __init__(self, clf: Classifier, dtype: torch.dtype) -> None:
+        if dtype != clf.dtype:
+            raise ValueError(f"{clf.family.title} is evaluated in its own precision only")
+        self.clf, self.dtype = clf, dtype
+
+    def entry(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor:
+        return hidden
+
+    def context(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor:
+        raise NotImplementedError("this family's layers are one piece; ask `splits` first")
+
+    def finish(self, layer: int, hidden: Tensor, context: Tensor, gates: Sequence[Gate]) -> Tensor:
+        raise NotImplementedError("this family's layers are one piece; ask `splits` first")
+
+
+class OwnLayerStages(_InOnePiece):
+    """The layer modules as they are; texts of equal length run as a batch without padding."""
+
+    how = "the model's own layers, one by one"
+
+    def __init__(self, clf: Classifier, own: OwnLayers, dtype: torch.dtype) -> None:
+        super().__init__(clf, dtype)
+        self.own = own
+
+    @torch.inference_mode()
+    def embed(self, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
+        """[N, D]"""
+        return embed(self.clf, chunk, encodings)
+
+    @torch.inference_mode()
+    def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Sequence[Gate]) -> Tensor:
+        out = torch.empty_like(hidden)
+        for g, rows in zip(chunk.groups, _groups(hidden, chunk), strict=True):
+            call = HeadCall(_gates_of(gates, g), layer=layer)
+            with running(call):
+                out[g.start : g.stop] = self.own.layer(self.clf.model.base_model, layer, rows, call).flatten(0, 1)
+        return out
+
+    @torch.inference_mode()
+    def read_out(self, hidden: Tensor, chunk: Chunk) -> Tensor:
+        """[n, C] in float32."""
+        return self.own.read_out(self.clf.model, _groups(hidden, chunk)).float()
+
+
+class WholePasses(_InOnePiece):
+    """The model as a whole, for families of which headviz knows only the attention.
+
+    The token ids take the place of hidden states: every layer hands them on, and the last one runs the model.
+    Results are exact; nothing is reused from one mask to the next.
+    """
+
+    how = "whole passes, nothing is reused"
+
+    def embed(self, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
+        """Token ids and types, [N, 2]."""
+        rows = [pair for i in chunk.index for pair in zip(encodings[i].ids, encodings[i].types, strict=True)]
+        return torch.tensor(rows, dtype=torch.long, device=self.clf.device)
+
+    @torch.inference_mode()
+    def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Sequence[Gate]) -> Tensor:
+        """The ids again; from the last layer the logits [n, C]."""
+        if layer < self.clf.num_layers - 1:
+            return hidden
+        logits = []
+        for g, texts in zip(chunk.groups, _groups(hidden, chunk), strict=True):
+            members = [Encoding(ids, types, False, []) for ids, types in texts.transpose(1, 2).tolist()]
+            call = HeadCall(_gates_of(gates, g), order=self.clf.order)
+            logits.append(self.clf.forward(self.clf.collate(members), call))
+        return torch.cat(logits)
+
+    def read_out(self, hidden: Tensor, chunk: Chunk) -> Tensor:
+        """[n, C] in float32."""
+        return hidden.float()
+
+
+def _groups(hidden: Tensor, chunk: Chunk) -> list[Tensor]:
+    """One [B, T, D] for each length."""
+    return [hidden[g.start : g.stop].view(g.count, g.length, -1) for g in chunk.groups]
+
+
+def _gates_of(gates: Sequence[Gate], group: Group) -> tuple[Gate, ...]:
+    """The gates for one group of texts: packed rows become [B, h, T, d]."""
+
+    def own(gate: Gate) -> Gate:
+        if not isinstance(gate, Filled) or gate.add.dim() > 2:
+            return gate
+        rows, heads = gate.add[group.start : group.stop], gate.factor.shape[1]
+        return Filled(gate.factor, rows.view(group.count, group.length, heads, -1).transpose(1, 2))
+
+    return tuple(map(own, gates))
+
 
 Gates = Sequence[Gate]  # one per layer, as ``Classifier.gates`` makes them
 

@@ -25,8 +25,8 @@ from ...display.views import Grid, Picture
 from ...errors import TaskError, UserError
 from ...evaluation.verdict import MARGIN
 from ...heads import HeadMask
+from ...models import LENGTH
 from ...models.stand_in import ZERO, StandIn
-from ...models.text_length import LENGTH
 from ...tasks import TASKS, sample
 from ..parts import abilities, measure, recorded, scoring
 from ..parts.measure import key_of

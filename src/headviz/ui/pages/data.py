@@ -17,7 +17,7 @@ from ...display.numbers import share, span
 from ...display.recipes import command
 from ...display.table import Column, Table
 from ...errors import LARGEST_SEED, TaskError, UserError
-from ...models.named import NAMED
+from ...models import NAMED
 from ...options import Option
 from ...runs import reading, service
 from ...runs.kinds import make_job

@@ -13,7 +13,7 @@ import streamlit as st
 import headviz
 
 from ...answers import ANSWERS
-from ...attribution.arcs import PARTS, positions, strongest
+from ...attribution.maps import PARTS, positions, strongest
 from ...attribution.rules import RULES, order_kept
 from ...display import numbers
 from ...display.figures import maps, parts

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from ...analyses import board
-from ...analyses.grade_view import view
-from ...analyses.grades import Grades
+from ...analyses import grades
 from ...attribution.rules import KEPT, order_kept
 from ...display import numbers
 from ...display.figures import histograms
@@ -86,14 +84,14 @@ def in_band(values: np.ndarray, low: float, high: float) -> float:
 ASKED = "grades_asked"
 
 
-def grades(view: View) -> None:
+def board(view: View) -> None:
     """The board where it is known, and one click to make it here; its progress stands above what is known so far."""
     if not view.present and st.session_state.get(ASKED) == view.source:
         clf, data = loaders.classifier(view), loaders.dataset(view)
         loaders.check(clf, data)
         analyses.computed(analyses.GRADE, clf, data)
     own = own_grades(view.source)
-    recorded = board.recorded() if own is None and view.on_demo else None
+    recorded = grades.recorded() if own is None and view.on_demo else None
     if own is not None:
         _board(own, f"Measured here on {own.data}, {own.n:,} examples.")
         return
@@ -119,8 +117,8 @@ def _ask_grades() -> None:
     st.session_state[ASKED] = state.view().source
 
 
-def _board(grades: Grades, about: str) -> None:
-    shown = view(grades)
+def _board(found: grades.Grades, about: str) -> None:
+    shown = grades.view(found)
     show.finding(shown.finding)
     for shown_part in shown.parts:
         if isinstance(shown_part, Picture):
@@ -451,7 +449,7 @@ def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
     if chosen == "bands":
         bands({name: table.values for name, table in ready.items()})
     elif chosen == "board":
-        grades(view)
+        board(view)
     else:
         found = list(ready.values())[-1]
         _ranking(found, shape, orders.CHANGES_RANKED if "difference" in ready else scoring.ranked_by(found))

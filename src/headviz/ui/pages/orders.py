@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...analyses.common import SIGNIFICANT
-from ...analyses.orders import spearman
 from ...display import numbers
 from ...heads import HeadId, HeadScores, head_name, highest
 from ...scores.catalogue import correlates
+from ...statistics.resampling import rank_correlation
 from ...statistics.significance import benjamini_hochberg
 from ..parts import scoring
 from ..parts.scoring import ENOUGH, LOSSES
@@ -103,7 +103,7 @@ def sentence(
         return costs(second, rows, hint) + (" Too few for an order." if clear(second).any() else "")
     if n < FEW:
         return f"Too few heads have both values to compare {a} with {b}."
-    r = spearman(first.values, second.values)
+    r = rank_correlation(first.values, second.values)
     if r != r:
         return (
             f"All heads have the same {a if np.ptp(first.values[both]) == 0 else b}, so there is no order to compare."
@@ -177,7 +177,7 @@ def change_sentence(before: HeadScores, after: HeadScores, shape: Shape) -> str:
     a, b = before.values[both], after.values[both]
     if a.size < FEW or a.std() == 0 or b.std() == 0:
         return said + "."
-    r = spearman(a, b)
+    r = rank_correlation(a, b)
     low, high = interval(r, a.size)
     known = f"rank correlation {two(r)} [{two(low)}, {two(high)}] over {a.size} heads"
     if low <= 0 <= high:

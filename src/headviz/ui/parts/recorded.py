@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ...analyses import board
-from ...analyses.catalogue import ANALYSES
+from ...analyses import grades
+from ...analyses.catalogue import ANALYSES, result_type
 from ...demo import DATA
 from ...runs.reading import RunView, WorkerReport
 from ...runs.record import from_row
-from ...storage.exchange import made_by, restored
+from ...storage.exchange import restored
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -115,11 +115,11 @@ def role_names() -> dict[str, list[Any]]:
 
 def analysis(name: str, clf: Classifier, data: Dataset, on_demo: bool = False) -> RecordedAnalysis | None:
     """The recorded result of an analysis of exactly these weights and data; the demo's grades are of a part of them."""
-    if name == "grade" and on_demo and (graded := board.recorded()):
+    if name == "grade" and on_demo and (graded := grades.recorded()):
         return RecordedAnalysis(graded.grades, graded.command, graded.version, graded.date)
     found = _analyses().get(name)
     if found is None or (found["digest"], found["data"]) != (clf.digest, data.digest):
         return None
 
-    result = restored(made_by(ANALYSES[name].run), found["result"], (clf.num_layers, clf.num_heads))
+    result = restored(result_type(ANALYSES[name]), found["result"], (clf.num_layers, clf.num_heads))
     return RecordedAnalysis(result, found["command"], found["version"], found["date"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from ...models.named import NAMED
+from ...models import NAMED
 from ...options import Option, declared
 from ...pruning.options import FinetuneOptions
 from ...tasks import TASKS

@@ -27,9 +27,9 @@ from ...answers.catalogue import ANSWERS, answer_in, answer_named, kind_named
 from ...demo import demo_folder
 from ...errors import ModelError, OptionError, TaskError, UserError
 from ...heads import HeadMask
+from ...models import NAMED
 from ...models.fast.thread_spinning import wait_briefly
 from ...models.folder_check import check_config, labels_of, read_json
-from ...models.named import NAMED
 from ...models.stand_in import ZERO, StandIn
 from ...scores.catalogue import names_for
 from ...storage.paths import ROOTS, home, outside_path
@@ -44,9 +44,8 @@ from .view import View
 if TYPE_CHECKING:
     from ...answers.answer import Answer
     from ...evaluation.evaluator import Evaluator
-    from ...models.base import Model, TransformerModel
+    from ...models.base import Cost, Model, TransformerModel
     from ...models.classifier import Classifier
-    from ...models.cost import Cost
     from ...tasks import Dataset
 
 MODELS, DATASETS, EVALUATORS = 4, 8, 3  # kept for all sessions together

@@ -17,8 +17,7 @@ from ...display.numbers import number
 from ...display.table import PAGE, REPORT, Table
 from ...evaluation.verdict import verdict
 from ...heads import HeadId, HeadMask, head_name
-from ...reports.grid_picture import grid_svg
-from ...reports.html_page import Page
+from ...reports.html_page import Page, grid_svg
 from ...storage.tables import to_csv, to_latex
 from ..widgets import component, grid
 from ..widgets.grid import Look

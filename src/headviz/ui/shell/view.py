@@ -9,19 +9,16 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from ...analyses import board
+from ...analyses.grades import Grades, recorded
 from ...errors import OptionError, one_line
 from ...evaluation.verdict import MARGIN
 from ...options import declared, option
 from ...scores.catalogue import DEFAULT
 from ...storage.paths import START
 from .tables import PAGES
-
-if TYPE_CHECKING:
-    from ...analyses.grades import Grades
 
 # ---- grades of scores: what the user has measured is kept until the server ends, else those recorded on the demo
 
@@ -44,8 +41,8 @@ def best_score(source: GradeSource, on_demo: bool) -> str | None:
     """The score to prune by here; None where nothing is graded, or nothing is shown to be better than chance."""
     found = own_grades(source)
     if found is None:
-        recorded = board.recorded() if on_demo else None
-        found = None if recorded is None else recorded.grades
+        measured = recorded() if on_demo else None
+        found = None if measured is None else measured.grades
     return None if found is None or found.best in found.untold else found.best
 
 

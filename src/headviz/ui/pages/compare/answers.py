@@ -15,7 +15,6 @@ import headviz
 
 from ....answers.class_names import is_generic
 from ....answers.one_class import ONE_CLASS
-from ....attribution.inputs import encode
 from ....display import numbers
 from ....display.figures import maps
 from ....display.figures.answers import probabilities
@@ -87,6 +86,8 @@ def distinct(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
 
 def answer(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None, mask: HeadMask) -> np.ndarray:
     """Class probabilities [n, C], or the numbers of a regression [n, 1]."""
+    from ....attribution.explaining import encode
+
     found = encode(clf, list(texts), None if pairs is None else list(pairs))
     logits = np.concatenate(
         [clf.logits(clf.collate(found[i : i + 32]), mask).cpu().numpy() for i in range(0, len(found), 32)]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from ....attribution.which_head import which_heads, which_moves
 from ....display.figures import maps
 from ....heads import HeadId, HeadMask, highest
 from ...parts import abilities
@@ -18,7 +17,7 @@ from ...shell.messages import plain
 from ...widgets.grid import Look
 
 if TYPE_CHECKING:
-    from ....attribution.which_head import Moved, Restored
+    from ....attribution.text_under_mask import Moved, Restored
     from ....models.classifier import Classifier
 
 # ---- which head did it
@@ -42,6 +41,8 @@ def which_head(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> Non
         st.session_state["which_asked"] = key
     if st.session_state.get("which_asked") != key:
         return
+    from ....attribution.text_under_mask import which_heads, which_moves
+
     asked = (clf, shown.text, shown.pair, mask)
     if flipped:
         result = jobs.need(key, "Searching", lambda p, c: which_heads(*asked, progress=p, cancel=c))
@@ -120,7 +121,7 @@ def width_for(tokens: int) -> str:
 
 def shift(clf: Classifier, shown: Text) -> None:
     """How much of each head's attention has moved, and one head's change for every connection."""
-    from ....attribution.attention_shift import attention_shift
+    from ....attribution.text_under_mask import attention_shift
 
     mask = state.mask(clf.present)
     values = attention_shift(clf, shown.text, shown.pair, mask)
@@ -170,7 +171,7 @@ def shift(clf: Classifier, shown: Text) -> None:
 
 def _one(clf: Classifier, shown: Text, mask: HeadMask, head: HeadId) -> None:
     """The change of one head's map, and its largest change in words."""
-    from ....attribution.attention_shift import attention_of
+    from ....attribution.text_under_mask import attention_of
 
     tokens, before = attention_of(clf, shown.text, shown.pair, clf.full_mask, head)
     _, after = attention_of(clf, shown.text, shown.pair, mask, head)

@@ -14,8 +14,7 @@ import streamlit as st
 import headviz
 
 from ....attribution.alignment import ALL, POSITIONS
-from ....demo.example import PHENOMENA
-from ....demo.minimal_pairs import minimal_pairs
+from ....demo.pairs import PHENOMENA, minimal_pairs
 from ....display.figures.palette import scale_for
 from ....display.figures.paths import paths_figure, paths_table, way
 from ....display.heads import heads_table
@@ -35,8 +34,7 @@ from ...widgets.grid import Look
 from .answers import CLF, MASK, PRINTED, recipe_of, text_options
 
 if TYPE_CHECKING:
-    from ....attribution.patching import Patching
-    from ....attribution.patching_set import PatchingSet
+    from ....attribution.patching import Patching, PatchingSet
     from ....attribution.paths import Paths
     from ....models.classifier import Classifier
 
@@ -348,7 +346,7 @@ def _texts(demo: bool) -> list[tuple[Any, Any]] | None:
 
 def read_pairs(content: bytes, kind: str) -> list[tuple[Any, Any]]:
     """The pairs of an uploaded table, by the reader that reads tasks."""
-    from ....attribution.patching_set import pairs_of
+    from ....attribution.patching import pairs_of
 
     if kind not in FORMATS:
         raise TaskError(f"'{kind[:20]}' files cannot be read. Upload {', '.join(FORMATS)}.")
