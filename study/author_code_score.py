@@ -173,6 +173,6 @@ SCORES = [
         needs="sample",
         options=CodeOptions,
         caution="for comparing with published tables only; values depend on how long the longest text is",
-        classes_only="explains the class that a model predicts",
+        explained_only="explains the class that a model predicts",
     )
 ]

@@ -75,7 +75,7 @@ def test_batches_masks_pruning_and_the_cache(clf):
 
 
 @pytest.mark.parametrize(
-    ("given", "says"), [({"steps": 0}, "at least 1"), ({"steps": 3}, "use 4"), ({"rule": "captum"}, "simpson, riemann")]
+    ("given", "says"), [({"steps": 0}, "from 1"), ({"steps": 3}, "use 4"), ({"rule": "captum"}, "simpson, riemann")]
 )
 def test_bad_options(clf, given, says):
     with pytest.raises(OptionError, match=says):

@@ -356,7 +356,7 @@ def test_growing_can_be_stopped_and_taken_up_again(clf, data, tmp_path, monkeypa
         ({"score": "taylor", "batch_size": 0}, OptionError, "at least 1"),
         ({"score": "ablation", "metric": "f1"}, OptionError, "accuracy"),
         ({"score": "fisher", "steps": 3}, OptionError, "has no options"),
-        ({"steps": 0}, OptionError, "at least 1"),
+        ({"steps": 0}, OptionError, "from 1"),
         ({"target": "yes"}, OptionError, "entailment"),
         ({"mask": HeadMask.full(2, 2)}, MaskError, "2×2 heads"),
     ],

@@ -266,8 +266,8 @@ def _always(metric: str, answer: Any) -> Any:
 
 
 Labels.metrics = {
-    "micro_f1": Metric(_of("micro_f1"), _nothing, _always("micro_f1", _same_for_all)),
-    "macro_f1": Metric(_of("macro_f1"), _nothing, _always("macro_f1", np.ones_like)),
-    "exact_match": Metric(_of("exact_match"), constant=_most_frequent),
+    "micro_f1": Metric(_of("micro_f1"), _nothing, _always("micro_f1", _same_for_all), columns=True),
+    "macro_f1": Metric(_of("macro_f1"), _nothing, _always("macro_f1", np.ones_like), columns=True),
+    "exact_match": Metric(_of("exact_match"), constant=_most_frequent, columns=True),
 }
 LABELS = Labels()

@@ -29,6 +29,7 @@ class Metric:
     undefined: Callable[[NDArray, NDArray], str | None] = lambda predictions, gold: None
     constant: Callable[[NDArray], float | None] = lambda gold: None
     points: float = 100.0  # in one unit of the metric
+    columns: bool = False  # predictions and gold are tables with a column for each label
 
 
 class Metrics(Mapping[str, Metric]):
@@ -64,8 +65,11 @@ def metric(name: str, predictions: Any, gold: Any) -> float:
     if not is_one_of(name, METRICS):
         raise TaskError(unknown_choice("metric", name, METRICS))
     predictions, gold = np.asarray(predictions), np.asarray(gold)
-    if predictions.shape != gold.shape or not gold.ndim:
-        raise ValueError(f"predictions {predictions.shape} and gold labels {gold.shape} must have the same shape")
+    shape = "[n, labels]" if METRICS[name].columns else "[n]"
+    if predictions.shape != gold.shape or (gold.size and gold.ndim != shape.count(",") + 1):
+        raise ValueError(
+            f"predictions {predictions.shape} and gold labels {gold.shape} must have the same shape, {shape}"
+        )
     if why_undefined(name, predictions, gold) is not None:
         return float("nan")
     return float(METRICS[name].of(predictions, gold))
