@@ -104,6 +104,10 @@ def test_masked_equals_a_mask_of_headviz(family: str, kernel: str) -> None:
 def test_pruned_in_place_equals_masked(family: str, kernel: str) -> None:
     inputs, model = batch(family), tiny_model(family, attn_implementation=kernel)
     off = off_for(family)
+    if not FAMILIES[family].prunable:
+        with pytest.raises(ModelError, match="masked"):
+            headviz.prune_heads(model, off)
+        return
     with headviz.masked(model, off):
         expected = logits(model, inputs)
     before = sum(p.numel() for p in model.parameters())
