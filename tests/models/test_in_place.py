@@ -14,6 +14,7 @@ from torch import nn
 
 import headviz
 from headviz import HeadMask, UserError
+from headviz.errors import ModelError
 from headviz.models.families import FAMILIES
 from support.marks import all_in_ci
 from support.tiny import ALL_FAMILIES, FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
