@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from headviz.analyses import grading
-from headviz.ui.shell.view import COST, View, _grades, by_grade, remember_grades
+from headviz.ui.shell import view as addresses
+from headviz.ui.shell.view import COST, View, by_grade, remember_grades
 
 USUAL = ("conductance-spearman", "taylor", "magnitude", "ablation", "random")  # what the small model is graded on
 
@@ -22,7 +23,7 @@ def own(open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("HEADVIZ_ROOTS", str(tmp_path))
     monkeypatch.setattr(grading, "SEEDS", 3)
     monkeypatch.setattr(grading, "SCORES", {name: grading.SCORES[name] for name in USUAL})
-    monkeypatch.setattr("headviz.ui.shell.view._grades", {})
+    monkeypatch.setattr(addresses, "_grades", {})
     studio.make_model(tmp_path / "model", layers=3, heads=4)
     studio.make_data(tmp_path / "data", rows=60)
     folder = studio.answered(tmp_path / "model", tmp_path / "data")
@@ -43,7 +44,7 @@ def test_one_click_on_heads_grades_all_scores_and_the_result_orders_the_choice(
     assert "It has not been measured on this model" in said(app)
     app = next(b for b in app.button if b.key == "grade_here").click().run()
     assert not app.exception
-    (found,) = _grades.values()
+    (found,) = addresses._grades.values()
     assert {g.score for g in found} == set(USUAL)
     assert "Measured here on" in said(app)
     assert not [b for b in app.button if b.key == "grade_here"]
@@ -62,7 +63,7 @@ def test_the_analyses_page_grades_all_scores_not_those_that_have_tables(
     app = open_page("analyses", **own | {"limit": "44"}, analysis="grade")  # the other test has had 45
     app = next(b for b in app.button if b.key == "run_grade").click().run()
     assert not app.exception
-    (found,) = _grades.values()
+    (found,) = addresses._grades.values()
     assert {g.score for g in found} == set(USUAL)
     assert "--scores" not in app.code[-1].value
 
@@ -70,7 +71,7 @@ def test_the_analyses_page_grades_all_scores_not_those_that_have_tables(
 def test_a_best_that_is_no_better_than_chance_orders_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from support.graded import graded_as
 
-    monkeypatch.setattr("headviz.ui.shell.view._grades", {})
+    monkeypatch.setattr(addresses, "_grades", {})
     view = View(model="another")
     assert view.order == COST
     remember_grades(view.source, graded_as(taylor=0.8, fisher=0.7))
