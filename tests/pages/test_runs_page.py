@@ -448,7 +448,7 @@ def test_a_fine_tuning_is_checked_started_and_opened(
     assert not app.exception
     (record,) = Registry().records()
     assert (record.kind, record.owner, record.spec["model"]) == ("finetune", ME, base)
-    runs.claimed(record).finish()
+    runs.claimed(record).end()
     app = open_page("data", limit="12", run=record.id)
     assert not app.exception
     button(app, "tune_use").click().run()
