@@ -44,7 +44,6 @@ from .grades import RANDOM, SHARES, Grade, Grades
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..tasks import Dataset
-    from .analysis import Given
 
 FIFTH = 0.2
 RESAMPLES = 2000  # of the examples of a half

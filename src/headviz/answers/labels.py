@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 NONE = "none of them"
+SAME = "the same labels for all"
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,8 +267,8 @@ def _always(metric: str, answer: Any) -> Any:
 
 
 Labels.metrics = {
-    "micro_f1": Metric(_of("micro_f1"), _nothing, _always("micro_f1", _same_for_all), columns=True),
-    "macro_f1": Metric(_of("macro_f1"), _nothing, _always("macro_f1", np.ones_like), columns=True),
-    "exact_match": Metric(_of("exact_match"), constant=_most_frequent, columns=True),
+    "micro_f1": Metric(_of("micro_f1"), _nothing, _always("micro_f1", _same_for_all), columns=True, constant_name=SAME),
+    "macro_f1": Metric(_of("macro_f1"), _nothing, _always("macro_f1", np.ones_like), columns=True, constant_name=SAME),
+    "exact_match": Metric(_of("exact_match"), constant=_most_frequent, columns=True, constant_name=SAME),
 }
 LABELS = Labels()

@@ -28,6 +28,7 @@ class Metric:
     of: Callable[[NDArray, NDArray], float]
     undefined: Callable[[NDArray, NDArray], str | None] = lambda predictions, gold: None
     constant: Callable[[NDArray], float | None] = lambda gold: None
+    constant_name: str = "one class for all"  # what that answer is called
     points: float = 100.0  # in one unit of the metric
     columns: bool = False  # predictions and gold are tables with a column for each label
 
@@ -50,6 +51,11 @@ class Metrics(Mapping[str, Metric]):
 
 
 METRICS = Metrics()
+
+
+def constant_name(name: str) -> str:
+    """What the best constant answer is called beside a metric."""
+    return METRICS[name].constant_name
 
 
 def points_in(name: str) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..answers.comparison import Delta
 from ..answers.constant import remark
+from ..answers.metrics import constant_name
 from ..display.comparison import change_table
 from ..display.numbers import fixed, interval, points
 from ..display.sentences import heads_named, mask_cost
@@ -104,7 +105,7 @@ def show(result: dict[str, Any]) -> str:
         rows.append(("data", result["origin"]))
     digits = 2 if "signatures" in result else 4  # BLEU and chrF run from 0 to 100
     for name, value in result["metrics"].items():
-        level = "" if constant.get(name) is None else f" (one class for all answers: {fixed(constant[name], digits)})"
+        level = "" if constant.get(name) is None else f" ({constant_name(name)}: {fixed(constant[name], digits)})"
         rows.append((name, fixed(value, digits) + level))
     if predicted:
         rows.append(("answers", ", ".join(f"{name} {count:,}" for name, count in predicted.items())))

@@ -30,7 +30,6 @@ from .service import absolute
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..pruning.context import Context
-    from ..pruning.options import FinetuneOptions
     from ..tasks import Dataset
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ..errors import RunError
 from ..pruning import baselines
@@ -19,9 +19,6 @@ from .process import monotonic, place
 from .queue import look, look_at_all
 from .record import ACTIVE, BROKEN, CARRIED, PRUNE, QUEUED, SWEEP, RunRecord, broken, of_sweep
 from .registry import Registry
-
-if TYPE_CHECKING:
-    from ..pruning.state import State
 
 QUIET = 10.0  # seconds without a report after which a worker is called unresponsive
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...commands.common import table, warn
 from ...commands.number_types import share
@@ -16,9 +16,6 @@ from ...runs.reading import state_of
 from ...runs.record import SWEEP
 from ...runs.registry import Registry
 from ...storage.paths import kind_at, outside_path
-
-if TYPE_CHECKING:
-    from ...pruning.state import State
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ...heads import HeadMask
     from ...pruning.context import Context
     from .transfer import Cell
-    from .transfer_spec import TransferSpec
 
 OWN_FILES = (
     'A target of your own files also has "text_columns": ["a", "b"] and "label_column": "y"; '

@@ -19,7 +19,6 @@ from ..shell.view import View
 
 if TYPE_CHECKING:
     from ...answers.comparison import Comparison
-    from ...heads import HeadMask
     from ...models.base import TransformerModel
     from ...models.classifier import Classifier
     from ...tasks import Dataset

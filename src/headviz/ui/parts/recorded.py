@@ -21,7 +21,6 @@ from ...storage.exchange import restored
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
-    from ...runs.reading import RunView
     from ...tasks import Dataset
 
 

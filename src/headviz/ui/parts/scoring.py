@@ -29,7 +29,6 @@ from ..shell import jobs, loaders
 from ..shell.view import COST, IN_LOSS, View
 
 if TYPE_CHECKING:
-    from ...heads import HeadScores
     from ...models.base import TransformerModel
     from ...tasks import Dataset
 

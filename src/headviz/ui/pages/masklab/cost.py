@@ -14,6 +14,7 @@ import streamlit as st
 import headviz
 
 from ....answers.constant import remark_on
+from ....answers.metrics import constant_name
 from ....display import numbers, sentences
 from ....display.comparison import change_table
 from ....display.figures import answers
@@ -35,12 +36,9 @@ if TYPE_CHECKING:
     from ....answers.answer import Changed
     from ....answers.comparison import Comparison, Delta
     from ....evaluation.evaluator import Evaluator
-    from ....heads import HeadId
     from ....models.classifier import Classifier
-    from ....models.stand_in import StandIn
     from ....tasks import Dataset
     from ...parts.measure import Measured
-    from ...shell.view import View
 
 # ---- parts of the sentence
 
@@ -246,8 +244,10 @@ def _second(found: Measured) -> list[tuple[str, str, str, Literal["orange", "blu
 
 
 def _constant(d: Delta) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
-    """What answers of one class reach: the level below which nothing has been learnt."""
-    return [] if d.constant is None else [("one class for all", numbers.metric(d.constant, d.scale), d.metric, "gray")]
+    """What the best constant answer reaches: the level below which nothing has been learnt."""
+    if d.constant is None:
+        return []
+    return [(constant_name(d.metric), numbers.metric(d.constant, d.scale), d.metric, "gray")]
 
 
 def _ends(d: Delta) -> tuple[float, float]:

@@ -24,7 +24,6 @@ from . import listing, steps
 from .steps import tabs_of
 
 if TYPE_CHECKING:
-    from ....runs.curves import Curve
     from ....runs.reading import Row, RunView
 
 OWN = ("Results", "Its runs")

@@ -26,7 +26,7 @@ from . import plans
 if TYPE_CHECKING:
     from ....pruning.plan import PruningPlan
     from ....runs.record import RunRecord
-    from ....runs.sweep import Member, SweepPlan
+    from ....runs.sweep import SweepPlan
 
 WORDS = plans.Words(doing="Checking every run and timing a few examples")
 
