@@ -273,6 +273,7 @@ GOOD = "sentence,label\nfine,1\npoor,0\n"
         ("sst2", GOOD, {"text_columns": "a,b,c"}, "one or two different text columns"),
         ("sst2", GOOD, {"text_columns": "sentence,sentence"}, "one or two different text columns"),
         ("sst2", GOOD, {"text_columns": ""}, "one or two different text columns"),
+        *[("sst2", GOOD, {"label_column": c}, "label column") for c in ([], (), ["a", "a"], ["a", " "], 3, {}, b"y")],
         ("sst2", GOOD, {"slice_column": "genre"}, "no column 'genre'"),
         ("sst2", GOOD, {"regression": True}, "Task 'sst2' says itself what its labels are"),
         ("sst2", "sentence,label\na,great\nb,1\n", {}, r"line 2: .*does not know: 'great'.*negative, positive"),

@@ -59,11 +59,12 @@ def load_task(
     """
     task = check_request(name, split)
     mapped = text_columns is not None or label_column is not None or slice_column is not None
-    named = [("label", one) for one in ([label_column] if isinstance(label_column, str) else label_column or ())]
-    for what, column in (*named, ("slice", slice_column)):
-        if column is not None and (not isinstance(column, str) or not column.strip()):
+    texts = None if text_columns is None else _column_names("text", text_columns)
+    if label_column is not None and not isinstance(label_column, str):  # a comma may be part of a single name
+        label_column = _column_names("label", label_column)
+    for what, column in (("label", label_column), ("slice", slice_column)):
+        if not isinstance(column, str | tuple | None) or (isinstance(column, str) and not column.strip()):
             raise TaskError(f"The {what} column is given by its name, not as {shown(column)}.")
-    texts = _column_names(text_columns)
     if regression is not None and name != "custom":
         raise TaskError(
             f"Task '{name}' says itself what its labels are; only 'custom' can be told (--regression, regression=)."
@@ -116,16 +117,18 @@ def grammar_of(task: Task) -> tuple[dict[str, str], Callable[[str], list[tuple[s
     return None if make is None else make()
 
 
-def _column_names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    if given is None:
-        return None
-    parts = given.split(",") if isinstance(given, str) else given
-    if not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
-        raise TaskError(f"Text columns are given by name, such as 'a,b', not as {type(given).__name__}.")
+def _column_names(what: str, columns: str | Sequence[str]) -> tuple[str, ...]:
+    """One or two different names for texts, one or more for labels."""
+    parts = columns.split(",") if isinstance(columns, str) else columns
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+        raise TaskError(f"The {what} columns are given by name, such as 'a,b', not as {shown(columns)}.")
     names = tuple(part.strip() for part in parts)
-    if not 1 <= len(names) <= 2 or not all(names) or len(set(names)) != len(names):
+    most = 2 if what == "text" else len(names)
+    if not 1 <= len(names) <= most or not all(names) or len(set(names)) != len(names):
+        count, option = ("one or two", "text_columns") if what == "text" else ("one or more", "label_column")
         raise TaskError(
-            f"Give one or two different text columns, such as a,b, not {given!r} (--text-columns, text_columns=)."
+            f"Give {count} different {what} columns, such as a,b, not {shown(columns)} "
+            f"(--{option.replace('_', '-')}, {option}=)."
         )
     return names
 
