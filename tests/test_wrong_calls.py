@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,15 @@ def used(made: Any) -> None:
 @pytest.mark.parametrize(("name", "place"), PLACES, ids=[f"{n}({p})" for n, p in PLACES])
 def test_another_type_is_told_and_what_is_needed(name: str, place: str, clf: Any, tmp_path: Path) -> None:
     """Every function that is public, every argument that is a model, data, an evaluator, a mask or a plan."""
+    function, wanted = getattr(headviz, name), good(name, clf, tmp_path)
+    needed = NEEDED[inspect.signature(function).parameters[place].annotation]
+    for wrong in WRONG:
+        given = {**wanted, place: wrong}
+        assert needed in line(lambda: used(function(**given)))  # noqa: B023
+
+
+def good(name: str, clf: Any, tmp_path: Path) -> dict[str, Any]:
+    """Arguments of their types for whatever a public function must be given."""
     data = headviz.load_task("demo", limit=4)
     evaluator = headviz.Evaluator(clf, data)
     kinds = {"Dataset": data, "MaskEvaluator": evaluator, "Evaluator": evaluator, "HeadMask": HeadMask.full(2, 2)}
@@ -110,16 +120,26 @@ def test_another_type_is_told_and_what_is_needed(name: str, place: str, clf: Any
     names |= {"scores": np.zeros((2, 2)), "orders": {"x": np.zeros((2, 2))}, "texts": ["a"], "n": 3, "scorer": None}
     names["model"] = tiny_model(layers=2, heads=2, hidden=8)
     names |= {"pretrained": [clf], "measure": lambda _: np.zeros((2, 2)), "pairs": [("a dog", "no dog")]}
-    function = getattr(headviz, name)
-    wanted = {
+    return {
         p.name: kinds.get(p.annotation, names.get(p.name, "a dog"))
-        for p in inspect.signature(function).parameters.values()
+        for p in inspect.signature(getattr(headviz, name)).parameters.values()
         if p.default is p.empty and p.kind is not p.VAR_KEYWORD
     }
-    needed = NEEDED[inspect.signature(function).parameters[place].annotation]
-    for wrong in WRONG:
-        given = {**wanted, place: wrong}
-        assert needed in line(lambda: used(function(**given)))  # noqa: B023
+
+
+FUNCTIONS = [
+    (name, option)
+    for name in headviz.__all__
+    if inspect.isfunction(getattr(headviz, name))
+    for option in ("progress", "cancel")
+    if option in inspect.signature(getattr(headviz, name)).parameters
+]
+
+
+@pytest.mark.parametrize(("name", "option"), FUNCTIONS, ids=[f"{n}({o})" for n, o in FUNCTIONS])
+def test_what_is_no_function(name: str, option: str, clf: Any, tmp_path: Path) -> None:
+    with suppress(UserError):  # where it is never called, nothing is said
+        used(getattr(headviz, name)(**good(name, clf, tmp_path), **{option: "x"}))
 
 
 CALLS: dict[str, Callable[[Any], Any]] = {
@@ -222,6 +242,19 @@ BAD: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "half a head in a set": ("not a head", lambda clf: headviz.patch(clf, *PAIR, sets=[[(0.5, 1)]])),  # type: ignore
     "a list for an alignment": ("alignment", lambda clf: headviz.patch(clf, *PAIR, alignment=[0, 1])),  # type: ignore
     "a word for a budget": ("budget", lambda clf: headviz.conductance(clf, "a", pair="b", budget="x")),  # type: ignore
+    "a class for a model": ("not the class", lambda clf: headviz.evaluate(type(clf), some())),
+    "examples that are no numbers": ("whole numbers", lambda clf: some().subset([float("nan")])),  # type: ignore
+    "no new classes": ("fresh_labels", lambda clf: headviz.load("demo-pretrained", fresh_labels=())),
+    "equal classes": ("fresh_labels", lambda clf: headviz.load("demo-pretrained", fresh_labels=("a", "a"))),
+    "classes that run out": ("class_names", lambda clf: headviz.load("demo", class_names=(c for c in "abc"))),  # type: ignore
+    "a head of words": ("not a head", lambda clf: clf.present.without([headviz.HeadId("a", "b")])),  # type: ignore
+    "a number for options": ("EvaluatorOptions", lambda clf: headviz.Evaluator(clf, some(), options=3)),  # type: ignore
+    "a model that shows nothing": ("headviz.load", lambda clf: headviz.show(3)),  # type: ignore[arg-type]
+    "a transfer of nothing": ("Mapping", lambda clf: headviz.transfer(None, None)),  # type: ignore[arg-type]
+    "a billion random masks": ("random", lambda clf: headviz.transfer({"a": "f"}, {"b": {}}, random=10**9)),
+    "a classifier that translates": ("translates", lambda clf: headviz.translate(clf, ["a"])),
+    "a search with too many beams": ("beams", lambda clf: TranslationOptions(beams=65)),
+    "a seed that is no number": ("seed", lambda clf: headviz.load("demo", seed=float("nan"))),  # type: ignore
     "a revision of the demo": ("no revisions", lambda clf: headviz.load("demo", revision="main")),
 }
 PAIR = ("a dog sleeps", "b"), ("a cat sleeps", "b")

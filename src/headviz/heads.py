@@ -69,8 +69,6 @@ class HeadId(NamedTuple):
 
 def head_of(given: object) -> HeadId:
     """A head as people write it in Python: ``(3, 5)``, a ``HeadId``, or ``"3.5"``."""
-    if isinstance(given, HeadId):
-        return given
     if isinstance(given, str):
         return HeadId.parse(given)
     try:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from .errors import Cancelled
+from .errors import Cancelled, OptionError, shown
 
 Progress = Callable[[int, int], None]  # (done, total)
 PhaseProgress = Callable[[str, int, int], None]  # (phase, done, total)
@@ -32,6 +32,7 @@ def tracked(
     ``size(item)`` says how much of the work an item is; without it, every item counts one.
     Raises ``Cancelled`` as soon as the caller asked to stop.
     """
+    require_functions(progress, cancel)
     work = list(items)
     weights = [1 if size is None else size(item) for item in work]
     done, total = 0, sum(weights)
@@ -47,20 +48,32 @@ def tracked(
 
 def stop_if(cancel: Cancel | None) -> None:
     """Raise ``Cancelled`` if the caller asked to stop."""
+    require_functions(cancel=cancel)
     if cancel is not None and cancel():
         raise Cancelled
+
+
+def require_functions(progress: object = None, cancel: object = None) -> None:
+    """An ``OptionError`` for what cannot be called."""
+    for name, given in (("progress", progress), ("cancel", cancel)):
+        if given is not None and not callable(given):
+            raise OptionError(f"{name} is a function, not {shown(given)}.")
 
 
 def part(progress: Progress | None, number: int, parts: int) -> Progress | None:
     """The progress of one of several equal parts, as the progress of the whole."""
     if progress is None:
         return None
+    require_functions(progress)
     return lambda done, total: progress(number * total + done, parts * total)
 
 
 def of_phase(progress: PhaseProgress | None, phase: str) -> Progress | None:
     """The progress of one phase of a work that names its phases."""
-    return None if progress is None else lambda done, total: progress(phase, done, total)
+    if progress is None:
+        return None
+    require_functions(progress)
+    return lambda done, total: progress(phase, done, total)
 
 
 def after(progress: Progress | None, before: int, total: int) -> Progress | None:
@@ -70,6 +83,7 @@ def after(progress: Progress | None, before: int, total: int) -> Progress | None
     """
     if progress is None:
         return None
+    require_functions(progress)
     return lambda done, _: progress(before + done, total) if done or not before else None
 
 

@@ -85,6 +85,15 @@ def test_no_pickle_is_read(tmp_path: Path) -> None:
         headviz.read_mask(tmp_path / "mask.npy", 3, 4)
 
 
+@pytest.mark.parametrize("head", ["PK\3\4", "(0, 4)", f"({10**30}, 4)", "(1000000000, 1000)"])
+def test_an_odd_table_is_no_mask(head: str, tmp_path: Path) -> None:
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {head}, }}".encode().ljust(117) + b"\n"
+    raw = b"\x93NUMPY\x01\0" + len(text).to_bytes(2, "little") + text
+    (tmp_path / "mask.npy").write_bytes(head.encode() * 40 if head.startswith("PK") else raw)
+    with pytest.raises(UserError):
+        headviz.read_mask(tmp_path / "mask.npy", 3, 4)
+
+
 def test_scores_come_and_go(tmp_path: Path) -> None:
     table = [[0.5, None], [0.1, 0.9]]
     (tmp_path / "mine.json").write_text(json.dumps(table))

@@ -51,6 +51,15 @@ def test_a_loop_of_links_is_refused_and_a_missing_place_is_not(tmp_path: Path) -
     assert outside_path("~") == Path.home()
 
 
+def test_the_folder_one_is_in_is_no_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for given in (".", "./", "sub/..", tmp_path):
+        with pytest.raises(OptionError, match="folder you are in"):
+            new_folder(given)
+    assert not list(tmp_path.iterdir())
+    assert new_folder("a/../b").absolute() == tmp_path / "b"
+
+
 def special(kind: str, place: Path) -> None:
     """Something at this place that is not a plain file; never a node of the machine's own."""
     if kind == "fifo":

@@ -427,7 +427,7 @@ def test_the_limit_comes_from_the_environment(monkeypatch):
     for text, size in {"": 2 * 2**30, "500MB": 500 * 2**20, "1.5 GiB": 3 * 2**29, "4g": 4 * 2**30}.items():
         monkeypatch.setenv("HEADVIZ_CACHE_LIMIT", text)
         assert limit_from_environment() == size
-    for text in ("much", "-1GB", "10"):
+    for text in ("much", "-1GB", "10", "9" * 30 + "GB", "9" * 400):
         monkeypatch.setenv("HEADVIZ_CACHE_LIMIT", text)
         with pytest.raises(OptionError, match="HEADVIZ_CACHE_LIMIT"):
             limit_from_environment()

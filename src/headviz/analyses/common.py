@@ -12,7 +12,7 @@ import numpy as np
 from .. import plugins
 from ..answers.comparison import Answers, Delta
 from ..errors import OptionError, is_one_of, require_kind, shown, unknown_choice
-from ..progress import Cancel, Progress, after, tracked
+from ..progress import Cancel, Progress, after, require_functions, tracked
 from ..results import Result
 from ..scores import SCORES
 from ..tasks import constant, points_in
@@ -140,6 +140,7 @@ def predict_all(
 ) -> tuple[Answers, list[NDArray]]:
     """The reference's answers (the full model's), and every mask's predictions. Progress counts masks."""
     total = len(masks) + 1
+    require_functions(progress, cancel)
     tell = progress or (lambda done, total: None)
     tell(0, total)
     answers = evaluator.answers(reference, cancel=cancel)

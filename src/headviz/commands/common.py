@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..display.table import TERMINAL, Table
-from ..errors import MaskError, OptionError, shown
+from ..errors import MOST_BEAMS, MaskError, OptionError, shown
 from ..evaluation.verdict import MARGIN_OPTION
 from ..heads import HeadId, HeadMask, parse_heads
 from ..models.source import Source
@@ -177,7 +177,7 @@ def told_place(result: dict[str, Any]) -> list[tuple[str, str]]:
 def add_translation(parser: argparse.ArgumentParser) -> None:
     """Options that only translation models have."""
     parser.add_argument(
-        "--beams", type=whole(1, 64), default=1, metavar="N", help="translation: beam search with N beams"
+        "--beams", type=whole(1, MOST_BEAMS), default=1, metavar="N", help="translation: beam search with N beams"
     )
     parser.add_argument("--prefix", metavar="TEXT", help="translation: put before each source, as T5 wants it")
     parser.add_argument(

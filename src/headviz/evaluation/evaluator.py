@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 
-from ..errors import TaskError
+from ..errors import TaskError, require_kind
 from ..heads import HeadId, HeadMask
 from ..models.fast.linear import gpu_products
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import stages_for
 from ..models.fast.transfers import fetch
 from ..models.network import require_model
-from ..progress import Cancel, Progress, stop_if, tracked
+from ..progress import Cancel, Progress, require_functions, stop_if, tracked
 from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
 from .donors import TextRows
@@ -71,7 +71,8 @@ class Evaluator(MaskEvaluator):
         if len(data) == 0:
             raise TaskError("There is nothing to evaluate: the data set has no examples.")
         super().__init__(clf, data)
-        self.options = options or EvaluatorOptions()
+        self.options = EvaluatorOptions() if options is None else options
+        require_kind(self.options, EvaluatorOptions, "options = EvaluatorOptions(budget=0)")
         self.label_order = label_order
         self._donors, self._draw, self._one_draw = donors, 0, donors is None or donors.draws == 1
         self.order = class_order(clf, data, label_order)
@@ -236,6 +237,7 @@ class Evaluator(MaskEvaluator):
         self, whole: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None
     ) -> Generator[tuple[np.ndarray, int]]:
         """The logits, and of how many examples of the order they are there; all of them at last."""
+        require_functions(progress, cancel)
         seen, total = self._named(whole, self.clf.num_layers), len(self.data)
         if (known := self._seen(seen)) is None:
             for known, count in self._compute(whole, keep, progress, cancel):

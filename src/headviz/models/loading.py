@@ -13,7 +13,7 @@ import torch
 from .. import plugins
 from ..answers.catalogue import answer_named
 from ..answers.word import WORD
-from ..errors import ModelError, UserError, shown, unknown_choice
+from ..errors import ModelError, UserError, seed_number, shown, unknown_choice
 from ..heads import CLASSIFICATION
 from ..storage.paths import kind_at, outside_path
 from . import NAMED
@@ -95,6 +95,10 @@ def load(
     >>> clf.num_layers, clf.num_heads, clf.labels
     (12, 12, ('entailment', 'neutral', 'contradiction'))
     """
+    for option, names in (("fresh_labels", fresh_labels), ("class_names", class_names)):
+        if names is not None:
+            _check_names(option, names)
+    seed_number(seed)
     folder = locate(name, revision)
     for other in MODELS.values():
         if (folder / other.file).is_file():
@@ -175,13 +179,17 @@ def _adapted(
     return wrapped(model.to(device=device, dtype=dtype), tokenizer, base.present, str(name), base.kind)
 
 
+def _check_names(option: str, names: object) -> None:
+    texts = isinstance(names, list | tuple) and all(isinstance(one, str) and one for one in names)
+    if not isinstance(names, list | tuple) or not names or not texts or len(set(names)) < len(names):
+        raise ModelError(f"{option} are different names, such as ('no', 'yes'), not {shown(names)}.")
+
+
 def _name_classes(config: Any, names: Sequence[str], kind: str, name: object) -> None:
     """Put the user's names for the outputs into the configuration of a model that was just read."""
     count = int(config.num_labels)
     if kind != CLASSIFICATION or count < 2:
         raise ModelError(f"'{name}' has no classes to name.")
-    if isinstance(names, str) or not all(isinstance(one, str) and one for one in names) or len(set(names)) < len(names):
-        raise ModelError(f"class_names are different names, such as ('no', 'yes'), not {shown(names)}.")
     if len(names) != count:
         raise ModelError(f"class_names names {len(names)} classes, but '{name}' has {count} outputs.")
     config.id2label = dict(enumerate(names))

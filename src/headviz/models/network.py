@@ -106,10 +106,10 @@ M = TypeVar("M", bound=nn.Module)
 
 def require_model(given: object) -> None:
     """Refuse what is no model of headviz's (a name, a folder, a bare transformers model) or has been changed."""
-    if not hasattr(type(given), "kind") and not hasattr(given, "kind"):
+    if isinstance(given, type) or not hasattr(given, "kind"):
+        named = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
         raise ModelError(
-            f"A model from headviz.load or headviz.wrap is needed, not {type(given).__name__}: "
-            "clf = headviz.load('demo')."
+            f"A model from headviz.load or headviz.wrap is needed, not {named}: clf = headviz.load('demo')."
         )
     if isinstance(given, Network):
         given.require_described()

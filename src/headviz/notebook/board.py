@@ -72,6 +72,10 @@ def show(
         raise OptionError(f"There is no page '{page}' to show. Choose one of {', '.join(PAGES)}.")
     if isinstance(height, bool) or not isinstance(height, int) or not 100 <= height <= 10_000:
         raise OptionError("height is a number of pixels, from 100 to 10000.")
+    if not isinstance(model, str):
+        from ..models.network import require_model
+
+        require_model(model)
     view = {"model": model if isinstance(model, str) else name_of(model)}
     if data is not None:
         view |= address_of(data)

@@ -19,7 +19,7 @@ from ..evaluation.dispatch import check_texts, gold_answers
 from ..evaluation.plain import class_order, encode_data
 from ..heads import HeadScores
 from ..models.network import require_model
-from ..progress import Cancel, Progress
+from ..progress import Cancel, Progress, require_functions
 from ..storage.exchange import MaskLike
 from ..storage.store import Store
 from ..tasks.dataset import require_dataset
@@ -196,6 +196,7 @@ class Scoring:
 
     def grow(self) -> Iterator[int]:
         """Measure more examples; gives how many there are each time a table can be made."""
+        require_functions(self.progress, self.cancel)
         if self.collector is not None:
             yield from self.collector.run(self.progress, self.cancel)
         elif self.whole is not None:

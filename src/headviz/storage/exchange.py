@@ -250,10 +250,11 @@ def _content(given: str | Path) -> Any:
         raise OptionError(f"'{path.name}' is larger than {LARGEST >> 20} MiB, which no mask or table of scores is.")
     try:
         if path.suffix.lower() == ".npy":
-            return np.load(path)  # refuses pickles
+            with path.open("rb") as file:  # np.load would also take a zip file, or a pickle
+                return np.lib.format.read_array(file, allow_pickle=False)
         text = path.read_text(encoding="utf-8-sig")
         return json.loads(text) if path.suffix.lower() == ".json" else text
-    except (ValueError, EOFError, RecursionError) as error:
+    except (ValueError, EOFError, RecursionError, OverflowError, MemoryError) as error:
         raise OptionError(f"'{path.name}' cannot be read: it is not a whole {path.suffix} file.") from error
 
 

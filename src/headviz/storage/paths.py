@@ -85,6 +85,10 @@ def out_file(given: Any, example: str, option: str = OUT) -> Path:
 def new_folder(given: Any) -> Path:
     """Where a new folder may be made: nothing is there, or an empty folder."""
     path = outside_path(given, OUT)
+    if not path.name or ".." in path.parts:
+        path = path.resolve()
+    if path.absolute() == Path.cwd():  # a folder is put in place as a whole
+        raise OptionError(f"'{given}' is the folder you are in. Choose a name in it.")
     found = kind_at(path, OUT)
     if not found:
         _writable(next((p for p in path.absolute().parents if p.exists()), path), path, OUT)

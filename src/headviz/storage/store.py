@@ -26,7 +26,7 @@ import numpy as np
 import safetensors.numpy
 
 from .. import plugins
-from ..errors import OptionError
+from ..errors import OptionError, shown
 from .paths import home
 from .strict_disk import (
     DAMAGED,
@@ -46,6 +46,7 @@ from .strict_disk import (
 
 LIMIT_VARIABLE = "HEADVIZ_CACHE_LIMIT"
 DEFAULT_LIMIT = 2 * 2**30  # bytes
+LARGEST_LIMIT = 2**50
 
 _MAGIC = b"headviz2"
 _SUM = hashlib.sha256
@@ -304,10 +305,12 @@ def limit_from_environment() -> int:
     if not text:
         return DEFAULT_LIMIT
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", text.lower())
-    size = int(float(match[1]) * 1024 ** " kmgt".index(match[2] or " ")) if match else 0
-    if size < 2**20:
-        raise OptionError(f"{LIMIT_VARIABLE}='{text}' is not a size of at least 1 MB. Write one such as 500MB or 4GB.")
-    return size
+    size = float(match[1]) * 1024 ** " kmgt".index(match[2] or " ") if match else 0
+    if not 2**20 <= size <= LARGEST_LIMIT:
+        raise OptionError(
+            f"{LIMIT_VARIABLE}={shown(text)} is not a size from 1 MB to 1,024 TB. Write one such as 500MB or 4GB."
+        )
+    return int(size)
 
 
 @cache

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -217,7 +218,10 @@ class Dataset(Shown):
 
     def subset(self, indices: Iterable[int], report: SampleReport | None = None) -> Dataset:
         """The examples at these positions, in this order."""
-        at = [int(i) for i in indices]
+        try:
+            at = [index(i) for i in indices]
+        except TypeError:
+            raise TaskError(f"Examples are chosen by their whole numbers, not by {shown(indices)}.") from None
         outside = [i for i in at if not 0 <= i < len(self)]
         if outside:
             raise TaskError(f"There is no example {outside[0]}: the {self.split} split has 0 to {len(self) - 1}.")

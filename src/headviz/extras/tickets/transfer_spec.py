@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import OptionError, UserError, seed_number, unknown_choice, whole_number
+from ...errors import OptionError, UserError, require_kind, seed_number, unknown_choice, whole_number
 from ...heads import HeadMask
 from ...options import read_options
 from ...pruning.algorithms import of_one_scoring
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .transfer_matrix import Matrix
 
 LARGEST = 16 * 2**20  # bytes
+MOST_RANDOM = 10_000  # random masks of each size
 SHAPE = (
     '{"masks": {"mrpc": "fff…"}, "targets": {"rte": {"model": M, "task": "rte", "base": M0, "data": DIR}}, '
     '"retrain": false, "seeds": [0], "random": 5}'
@@ -57,12 +58,10 @@ class TransferSpec:
     finetune: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if not self.masks or not self.targets:
-            raise OptionError(f"A transfer needs masks and targets: {SHAPE}")
         by_layer = "a mask in hexadecimal or heads by layer"
         for what, kind, each in (("masks", str | Mapping, by_layer), ("targets", Mapping, "a model and a task")):
             given = getattr(self, what)
-            if not isinstance(given, Mapping) or not all(isinstance(v, kind) for v in given.values()):
+            if not isinstance(given, Mapping) or not given or not all(isinstance(v, kind) for v in given.values()):
                 raise OptionError(f"{what} gives {each} for each name: {SHAPE}")
         if "" in self.masks:
             raise OptionError(f"A mask needs a name that is not empty: {SHAPE}")
@@ -74,7 +73,7 @@ class TransferSpec:
         for seed in seeds:
             seed_number(seed)
         if self.random is not None:
-            whole_number(self.random, "random", 0)
+            whole_number(self.random, "random", 0, MOST_RANDOM)
         if self.finetune is not None:
             FinetuneOptions.from_dict(self.finetune)
 
@@ -209,6 +208,7 @@ def transfer(
     """
     from .transfer_matrix import matrix
 
+    require_kind(masks, Mapping, "{'mrpc': mask}")
     written = {name: mask if isinstance(mask, str) else _written(mask) for name, mask in masks.items()}
     spec = TransferSpec(written, targets, retrain, seeds, random, finetune)
     return matrix(list(spec.cells(each=progress, cancel=cancel)))

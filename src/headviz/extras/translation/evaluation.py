@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ...errors import OptionError, TaskError, whole_number
+from ...errors import MOST_BEAMS, ModelError, OptionError, TaskError, shown, whole_number
 from ...evaluation.evaluator_options import AUTO
 from ...evaluation.mask_evaluator import MaskEvaluator
 from ...evaluation.plain import BATCH_TOKENS, Evaluation, batches, stands_in
@@ -170,6 +170,10 @@ def translate(
     (2, 0)
     """
     require_model(clf)
+    if not hasattr(clf, "generate"):
+        raise ModelError(f"'{clf.name}' is {clf.title}; headviz.translate takes a transformers model that translates.")
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        raise TaskError(f"headviz.translate takes a list of texts, not {shown(texts)}.")
     encodings = clf.encode(list(texts))
     out = [""] * len(encodings)
     cut = 0
@@ -221,8 +225,9 @@ class TranslationOptions:
     results: int = 512  # masks whose translations are kept
 
     def __post_init__(self) -> None:
-        for name in ("beams", "batch_tokens", "results"):
+        for name in ("batch_tokens", "results"):
             whole_number(getattr(self, name), name, 1)
+        whole_number(self.beams, "beams", 1, MOST_BEAMS)
 
 
 class TranslationEvaluator(MaskEvaluator):

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from ...errors import ModelError, OptionError, whole_number
+from ...errors import MOST_BEAMS, ModelError, OptionError, whole_number
 from ...heads import TRANSLATION
 from ...models.folder_check import naming, numbers_in, read_json
 from ...models.saving import size_of, write_folder
@@ -167,7 +167,7 @@ class RnnTranslator:
 
     def translate(self, texts: Sequence[str], batch: int = 128, beams: int = 1) -> list[str]:
         """Translations in the texts' order: greedy, or by a search with ``beams`` hypotheses."""
-        whole_number(beams, "beams", 1)
+        whole_number(beams, "beams", 1, MOST_BEAMS)
         out = [""] * len(texts)
         rows = [self.source.encode(t) for t in texts]
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ...answers.answer import IGNORED
 from ...attention import HeadCall, Kernel, quiet, transformers
-from ...errors import ModelError, OptionError, TaskError, unknown_choice, whole_number
+from ...errors import MOST_BEAMS, ModelError, OptionError, TaskError, unknown_choice, whole_number
 from ...heads import ENCODER, TRANSLATION
 from ...models.base import DEFAULT_LENGTH, TransformerModel
 from ...models.families.sheet import decoder_layers
@@ -222,7 +222,7 @@ class Translator(TransformerModel):
         The model's own generation settings hold for all but the number of beams and the length.
         ``cached=False`` computes every step anew; it is slow and there to be compared with.
         """
-        whole_number(beams, "beams", 1)
+        whole_number(beams, "beams", 1, MOST_BEAMS)
         call = self.call(mask, kernel)
         model: Any = self.model
         options: dict[str, Any] = {}
