@@ -21,7 +21,7 @@ from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetuning import fine_tune
 from headviz.tasks import Dataset, get_task
 from support.marks import all_in_ci
-from support.tiny import PAIRS, TEXTS, tiny_model, tiny_tokenizer
+from support.tiny import PAIRS, TEXTS, WORDS, tiny_model, tiny_tokenizer
 
 JOBS = [job for job, answer in ANSWERS.items() if answer.explains]
 FAMILIES = ("bert", "distilbert", "roberta", "deberta-v2", "modernbert", "mpnet")
@@ -30,7 +30,8 @@ QUICK = [*((job, "bert") for job in JOBS), ("number", "distilbert"), ("labels", 
 each = pytest.mark.parametrize(("job", "family"), all_in_ci(EACH, QUICK))
 each_job = pytest.mark.parametrize("job", JOBS)
 CLASSES, OFF = ("red", "cold", "wet"), [(0, 1), (1, 0), (1, 3), (2, 2)]
-NAMES = {"class": CLASSES, "number": ("value",), "labels": CLASSES}  # of the outputs, by how gold answers are read
+# of the outputs, by how gold answers are read
+NAMES = {"class": CLASSES, "number": ("value",), "labels": CLASSES, "relevance": ("value",)}
 
 
 def model_of(job: str, family: str = "bert") -> Any:
@@ -41,12 +42,18 @@ def model_of(job: str, family: str = "bert") -> Any:
 def data_of(job: str, repeat: int = 8, seed: int = 0) -> Dataset:
     """Made-up gold answers of a job."""
     rng, answer, n = np.random.default_rng(seed), ANSWERS[job], repeat * len(TEXTS)
-    labels = {"class": rng.integers(0, 3, n), "number": rng.normal(size=n), "labels": rng.integers(0, 2, (n, 3))}[
-        answer.columns
-    ]
-    names = () if answer.columns == "number" else CLASSES
+    labels = {
+        "class": rng.integers(0, 3, n),
+        "number": rng.normal(size=n),
+        "labels": rng.integers(0, 2, (n, 3)),
+        "relevance": np.tile([0, 2, 0, 1], repeat),
+    }[answer.columns]
+    names = () if NAMES[answer.columns] == ("value",) else CLASSES
     task = replace(get_task("custom"), job=job, metrics=answer.usual, label_names=names)
-    return Dataset(task, "dev", tuple(TEXTS) * repeat, tuple(PAIRS) * repeat, labels)
+    texts = [TEXTS[i // 4 % 4 if answer.unit[0] == "query" else i % 4] for i in range(n)]
+    if answer.unit[0] == "query":  # each with four passages
+        texts = [f"{text} {WORDS[i // 4]}" for i, text in enumerate(texts)]
+    return Dataset(task, "dev", tuple(texts), tuple(PAIRS) * repeat, labels)
 
 
 def flat(logits: Any) -> np.ndarray:

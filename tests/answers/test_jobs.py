@@ -30,7 +30,7 @@ def test_a_job_can_be_named_where_the_configuration_tells_none(tmp_path: Path) -
     assert headviz.load(folder, job="number").config.problem_type == "regression"
     assert headviz.wrap(tiny_model(), tiny_tokenizer(), job="class").job == "class"
     for job, why in (
-        ("class", "1 output: its job can be number"),
+        ("class", "1 output: its job can be rank or number"),
         ("none", "Unknown job"),
         ("word", "masked-language head"),
     ):
@@ -41,7 +41,7 @@ def test_a_job_can_be_named_where_the_configuration_tells_none(tmp_path: Path) -
 def test_the_command_line_takes_a_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tiny_folder(tmp_path / "m", labels=("value",))
     assert call(capsys, "info", "--model", folder, "--job", "number")["job"] == "number"
-    assert "can be number" in mistake(capsys, "info", "--model", folder, "--job", "class")
+    assert "can be rank or number" in mistake(capsys, "info", "--model", folder, "--job", "class")
 
 
 @pytest.mark.parametrize("job", [job for job, answer in ANSWERS.items() if answer.explains])

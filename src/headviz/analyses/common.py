@@ -168,8 +168,8 @@ def sweep(
 
 def constant_of(evaluator: MaskEvaluator, metric: str) -> float | None:
     """What the best constant answer reaches on the evaluator's data; None where it has no value."""
-    labels = evaluator.data.labels
-    return None if labels is None else constant(metric, labels)
+    data = evaluator.data
+    return None if data.labels is None else constant(metric, data.gold)
 
 
 def empty_grid(mask: HeadMask) -> NDArray[np.float64]:

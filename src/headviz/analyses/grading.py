@@ -37,6 +37,7 @@ from ..statistics.resampling import rank_correlation
 from ..storage.exchange import restored
 from ..storage.store import Store, make_key
 from ..tasks.dataset import require_dataset
+from ..tasks.sampling import members_of
 from ..ties import DRAWS, draws, grid_values, in_lowest, ordered, tied
 from .analysis import Given, explained
 from .grades import RANDOM, SHARES, Grade, Grades
@@ -51,12 +52,15 @@ LEAST_KNOWN = 1e-9  # above one class for all; less is rounding
 
 
 def halves_of(data: Dataset) -> tuple[Dataset, Dataset]:
-    """Every other example of the data in the order of kind, label and length, so that both halves are alike."""
+    """Every other unit of the data in the order of kind, label and length, so that both halves are alike."""
     gold = np.zeros(len(data)) if data.labels is None else data.labels
     gold = gold if gold.ndim == 1 else data.answer.groups(data)[0]
     kinds = np.unique(data.slices, return_inverse=True)[1] if data.slices else np.zeros(len(data), dtype=int)
     order = np.lexsort((np.arange(len(data)), np.array([len(t) for t in data.texts]), gold, kinds))
-    return data.subset(order[0::2].tolist()), data.subset(order[1::2].tolist())
+    units = list(dict.fromkeys(data.units[order].tolist()))
+    members = members_of(data)
+    first, second = ([int(i) for unit in units[start::2] for i in members[unit]] for start in (0, 1))
+    return data.subset(first), data.subset(second)
 
 
 class Half:
@@ -69,8 +73,9 @@ class Half:
         self.evaluator = evaluator_of(clf, data, label_order=label_order)
         self.gold = np.asarray(self.evaluator.data.gold)
         rng = np.random.default_rng([0, number])
-        self.weights = rng.multinomial(len(data), np.full(len(data), 1 / len(data)), RESAMPLES)
-        self.weights = np.concatenate([np.ones((1, len(data)), dtype=self.weights.dtype), self.weights])
+        n = data.answer.answers(self.gold, self.gold, data.label_names).units
+        self.weights = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES)
+        self.weights = np.concatenate([np.ones((1, n), dtype=self.weights.dtype), self.weights])
         self.measure = clf.answer.drawn(self.gold, self.weights)
         self.constant = self.measure.constant
         self.full = self._metric(self.evaluator.predictions(clf.full_mask))

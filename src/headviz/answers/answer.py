@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 IGNORED = -100  # transformers' label for what the loss leaves out
-JOB = "headviz_job"  # where a configuration holds the job that a user named
+JOB = "headviz_job"  # where a configuration holds the job that a user named, if nothing else in it tells
 PREDICTED, GOLD = "predicted", "gold"  # what may be explained, besides a name
 
 
@@ -64,6 +64,7 @@ class Answer(ABC):
     decoder: bool | None = False  # whether it takes an encoder-decoder model; None = it takes either
     stacked: bool = False  # its models have several stacks of heads
     reads_first: bool = False  # the head reads the first token alone, so a last layer may be computed for it only
+    others: tuple[str, ...] = ()  # further jobs whose data its models answer
     explains: bool = True  # there is one number to explain: gradients, conductance and what builds on them
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
@@ -71,13 +72,22 @@ class Answer(ABC):
         that only the user can name."""
         return True
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The jobs whose data its models answer."""
+        return self.job, *self.others
+
+    def choice(self, settings: Mapping[str, Any]) -> str:
+        """What is said where a configuration leaves a doubt about the job; empty where it has none."""
+        return ""
+
     def possible(self, outputs: int) -> bool:
         """Whether a model of this kind with so many outputs may have this job, if the user says so."""
         return True
 
     def claim(self, config: Any) -> None:
-        """Write into a configuration that a model has this job."""
-        setattr(config, JOB, self.job)
+        """Write into a configuration what other programs read of this job; headviz's own entry comes to it."""
+        return
 
     # judging -----------------------------------------------------------------------------------------------
 
@@ -90,6 +100,7 @@ class Answer(ABC):
     paired: bool = False  # ``rows`` reads answers for ``headviz.paired``
     formula: str = ""  # TeX: how ``values`` come from logits
     gold_name: str = "labels"  # what gold answers are called
+    unit: tuple[str, str] = ("example", "examples")  # what is drawn, resampled and paired as a whole
     gold_is_pair: bool = False  # the second text is the gold answer: it is not written by hand, and nothing is balanced
     quick: bool = True  # answering dev takes less time than an epoch of training
 
@@ -97,8 +108,9 @@ class Answer(ABC):
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> Answers:
         """Gold answers with the predictions that masks are compared with: units, intervals and tests."""
 
-    def rows(self, metric: str, gold: Any, before: Any, after: Any) -> tuple[Answers, NDArray]:
-        """What ``headviz.paired`` is given, checked: gold answers with those before, and those after."""
+    def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[Answers, NDArray]:
+        """What ``headviz.paired`` is given, checked: gold answers with those before, and those after; ``groups`` names
+        the unit of each row."""
         raise TaskError(f"'{metric}' is not compared from rows of answers.")
 
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
@@ -137,9 +149,21 @@ class Answer(ABC):
         """The texts that an answer in words is compared with."""
         raise TaskError(f"Task '{data.task.name}' has no reference translations.")
 
+    def units(self, data: Any) -> NDArray[np.int64]:
+        """The number of each example's unit, from 0: examples of one unit stay together."""
+        return np.arange(len(data))
+
+    def slices(self, data: Any) -> tuple[str, list[str]] | None:
+        """What the job's own slices are called, and the slice of each example, for data without a slice column."""
+        return None
+
     def groups(self, data: Any) -> tuple[NDArray[np.int64], list[str]]:
         """The group of each example that samples are balanced over, and what the groups are called."""
         return np.zeros(len(data), dtype=np.int64), ["examples"]
+
+    def doubts(self, data: Any) -> list[str]:
+        """What is said of examples that no metric counts, where data are read."""
+        return []
 
     def notes(self, data: Any) -> list[str]:
         """What a report says of how its metrics are computed on these data."""

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from .. import plugins
 from ..errors import ModelError, is_one_of
-from .answer import Answer
+from .answer import JOB, Answer
 from .labels import LABELS
 from .number import NUMBER
 from .one_class import ONE_CLASS
+from .rank import RANK
 from .word import WORD
+
+CROSS_ENCODER = "sentence_transformers"  # what sentence-transformers writes into the config.json of a cross-encoder
 
 _ANSWERS: tuple[Answer, ...] = (
     # the first that fits a model's configuration is its answer
     ONE_CLASS,
+    RANK,
     NUMBER,
     LABELS,
     WORD,
@@ -37,11 +42,13 @@ def kind_named(architecture: str, decoder: bool) -> str | None:
     return None
 
 
-def answer_in(kind: str, problem: str | None, outputs: int, ranks: bool = False, named: object = None) -> Answer:
+def answer_in(kind: str, settings: Mapping[str, Any], outputs: int) -> Answer:
     """The answer of a model of this kind by its configuration: the job that a user named, else its problem_type, how
     many outputs it has, and whether sentence-transformers wrote it as a cross-encoder."""
+    named, problem = settings.get(JOB), settings.get("problem_type")
     if is_one_of(named, ANSWERS) and ANSWERS[str(named)].kind == kind:
         return ANSWERS[str(named)]
+    ranks = settings.get(CROSS_ENCODER) is not None
     fitting = (answer for answer in ANSWERS.values() if answer.kind == kind and answer.fits(problem, outputs, ranks))
     found = next(fitting, None)
     if found is None:

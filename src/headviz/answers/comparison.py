@@ -92,8 +92,13 @@ class Answers(ABC):
         if len(self.gold) == 0:
             raise TaskError("There is no example to compare on. Raise the limit, or choose another split.")
 
+    @property
+    def units(self) -> int:
+        """How many there are."""
+        return len(self.gold)
+
     def pick(self, index: NDArray) -> Self:
-        """Some of the units."""
+        """Some of the examples."""
         return replace(self, gold=self.gold[index], full=self.full[index])
 
     def against(self, full: NDArray) -> Self:
@@ -113,12 +118,12 @@ class Answers(ABC):
         """Both ends of the interval of the change, and its p value; without a seed the test is left out."""
 
     def each(self, predicted: NDArray, metric: str) -> NDArray[np.float64] | None:
-        """[n] the parts of a metric that is a mean over the units; None for other metrics."""
+        """[units] the parts of a metric that is a mean over the units; None for other metrics."""
         return None
 
     @abstractmethod
     def resampled(self, counts: NDArray, predicted: NDArray, metric: str) -> NDArray[np.float64]:
-        """[R] the metric where each unit is drawn so often: counts [R, n]."""
+        """[R] the metric where each unit is drawn so often: counts [R, units]."""
 
     def agreement(self, predicted: NDArray) -> float | None:
         """How far some predictions are those of the full model: the share that is equal."""
@@ -166,7 +171,7 @@ class Answers(ABC):
         undefined = before or ""
         if before != now:
             undefined = f"of the full model, {before}" if before else f"under the mask, {now}"
-        return Delta(metric, len(self.gold), full, value, low, high, p, name, undefined)
+        return Delta(metric, self.units, full, value, low, high, p, name, undefined)
 
     def compare(
         self,
@@ -201,10 +206,10 @@ class SumAnswers(Answers):
 
     @abstractmethod
     def parts(self, predicted: NDArray, metric: str) -> NDArray:
-        """[n, K] what is summed."""
+        """[units, K] what is summed."""
 
     def spoiled(self) -> NDArray:
-        """The full model's predictions with each unit's from another unit: what a change may look like."""
+        """The full model's predictions with each example's from another: what a change may look like."""
         return np.roll(self.full, 1, axis=0)
 
     def measure(self, predicted: NDArray, metric: str) -> float:

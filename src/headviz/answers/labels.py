@@ -85,7 +85,7 @@ class Labels(Answer):
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> LabelAnswers:
         return LabelAnswers(gold, full)
 
-    def rows(self, metric: str, gold: Any, before: Any, after: Any) -> tuple[LabelAnswers, NDArray]:
+    def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[LabelAnswers, NDArray]:
         truth, was, now = rows_of(gold, before, after, _table)
         if len({one.shape[1] for one in (truth, was, now)}) > 1:
             raise TaskError("gold, before and after must have equally many labels.")
@@ -267,8 +267,8 @@ def _always(metric: str, answer: Any) -> Any:
 
 
 Labels.metrics = {
-    "micro_f1": Metric(_of("micro_f1"), _nothing, _always("micro_f1", _same_for_all), columns=True, constant_name=SAME),
-    "macro_f1": Metric(_of("macro_f1"), _nothing, _always("macro_f1", np.ones_like), columns=True, constant_name=SAME),
-    "exact_match": Metric(_of("exact_match"), constant=_most_frequent, columns=True, constant_name=SAME),
+    "micro_f1": Metric(_of("micro_f1"), _nothing, _always("micro_f1", _same_for_all), dims=(2, 2), constant_name=SAME),
+    "macro_f1": Metric(_of("macro_f1"), _nothing, _always("macro_f1", np.ones_like), dims=(2, 2), constant_name=SAME),
+    "exact_match": Metric(_of("exact_match"), constant=_most_frequent, dims=(2, 2), constant_name=SAME),
 }
 LABELS = Labels()

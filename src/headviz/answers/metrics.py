@@ -19,7 +19,7 @@ from ..errors import TaskError, is_one_of, unknown_choice
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric of predictions and gold answers, both arrays. Higher is better.
+    """One metric of predictions and gold answers, both arrays [n, …]. Higher is better.
 
     ``undefined`` gives the reason where it has no value; ``constant`` is what the best answer that does not depend on
     the input reaches, None where such an answer has no value.
@@ -30,7 +30,7 @@ class Metric:
     constant: Callable[[NDArray], float | None] = lambda gold: None
     constant_name: str = "one class for all"  # what that answer is called
     points: float = 100.0  # in one unit of the metric
-    columns: bool = False  # predictions and gold are tables with a column for each label
+    dims: tuple[int, int] = (1, 1)  # dimensions of predictions and of gold answers
 
 
 class Metrics(Mapping[str, Metric]):
@@ -71,11 +71,10 @@ def metric(name: str, predictions: Any, gold: Any) -> float:
     if not is_one_of(name, METRICS):
         raise TaskError(unknown_choice("metric", name, METRICS))
     predictions, gold = np.asarray(predictions), np.asarray(gold)
-    shape = "[n, labels]" if METRICS[name].columns else "[n]"
-    if predictions.shape != gold.shape or (gold.size and gold.ndim != shape.count(",") + 1):
-        raise ValueError(
-            f"predictions {predictions.shape} and gold labels {gold.shape} must have the same shape, {shape}"
-        )
+    dims = METRICS[name].dims
+    same = predictions.shape == gold.shape if dims[0] == dims[1] else len(predictions) == len(gold)
+    if not same or (gold.size and (predictions.ndim, gold.ndim) != dims):
+        raise ValueError(f"predictions {predictions.shape} and gold labels {gold.shape} do not fit '{name}'")
     if why_undefined(name, predictions, gold) is not None:
         return float("nan")
     return float(METRICS[name].of(predictions, gold))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from ..errors import OptionError, TaskError, is_one_of, shown, unknown_choice
 from ..heads import CLASSIFICATION
 from ..statistics.intervals import correlation_interval
 from ..statistics.resampling import REGRESSION_METRICS, of_rows, pearson, ranks, regression_swap_p
-from .answer import GOLD, PREDICTED, Answer, one_for_each
+from .answer import GOLD, JOB, PREDICTED, Answer, one_for_each
 from .comparison import RESAMPLES, Answers, Drawn, Ends, percentiles, rows_of
 from .metrics import Metric, unrelated
 
@@ -65,10 +65,17 @@ class Number(Answer):
     job, kind = "number", CLASSIFICATION
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
     trained, reads_first, decoder = "classification head", True, None
-    usual, paired, columns = ("pearson", "spearman"), True, "number"
+    usual: tuple[str, ...] = ("pearson", "spearman")
+    paired, columns = True, "number"
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
         return outputs == 1 and problem != "multi_label_classification"
+
+    def choice(self, settings: Mapping[str, Any]) -> str:
+        """Of one output the configuration does not say whether it is a number or orders passages."""
+        if settings.get("problem_type") == "regression" or settings.get(JOB) is not None:
+            return ""
+        return "one output, read as a number; --job rank (job='rank') if it orders passages"
 
     def possible(self, outputs: int) -> bool:
         return outputs == 1
@@ -76,10 +83,10 @@ class Number(Answer):
     def claim(self, config: Any) -> None:
         config.problem_type = "regression"
 
-    def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> NumberAnswers:
+    def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> Answers:
         return NumberAnswers(gold, full)
 
-    def rows(self, metric: str, gold: Any, before: Any, after: Any) -> tuple[NumberAnswers, NDArray]:
+    def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[Answers, NDArray]:
         rows = (one.astype(float) for one in rows_of(gold, before, after))
         # times a power of two, which leaves correlations unchanged: no square is too large or too small for a number
         truth, was, now = (np.ldexp(one, -np.frexp(np.abs(one).max())[1]) for one in rows)
@@ -125,6 +132,11 @@ class Number(Answer):
             raise TaskError(
                 f"Task '{data.task.name}' is a regression: it needs a model with one output, "
                 f"and this one has {len(clf.labels)} ({', '.join(clf.labels)})."
+            )
+        if self.job not in clf.answer.reads:
+            raise TaskError(
+                f"'{clf.name}' answers with {clf.answers}, but '{data.task.name}' asks for "
+                f"{self.described(())}. Load the model with the job of the data (--job {self.job}, job='{self.job}')."
             )
         return np.zeros(1, dtype=np.int64)
 

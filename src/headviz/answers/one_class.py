@@ -114,7 +114,7 @@ class OneClass(Answer):
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> ClassAnswers:
         return ClassAnswers(gold, full, len(names))
 
-    def rows(self, metric: str, gold: Any, before: Any, after: Any) -> tuple[ClassAnswers, NDArray]:
+    def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[ClassAnswers, NDArray]:
         rows = rows_of(gold, before, after, _numbers)
         if (rows[0] < 0).any():
             raise TaskError("A gold label is negative. Give class numbers from 0.")

@@ -198,7 +198,10 @@ def load_model(args: argparse.Namespace) -> Classifier:
     check_early(args)
     from ..models.loading import load
 
-    return load(args.model, revision=args.revision, device=args.device, dtype=args.dtype, job=args.job)
+    clf = load(args.model, revision=args.revision, device=args.device, dtype=args.dtype, job=args.job)
+    if args.job is None and (choice := getattr(clf, "about_answers", dict)().get("choice")):
+        warn(f"{clf.name}: {choice}")
+    return clf
 
 
 def check_early(args: argparse.Namespace) -> None:

@@ -104,6 +104,7 @@ def show(result: dict[str, Any]) -> str:
             ("layers × heads", heads),
             *([("neurons per layer", " ".join(map(str, sizes)))] if len(set(sizes)) > 1 else []),
             ("labels", result["answers"]),
+            ("job", f"{result['job']} ({result['choice']})" if result["choice"] else result["job"]),
             ("parameters", f"{result['parameters']:,}"),
             ("FLOPs", f"{result['flops'] / 1e9:.3g} G for {result['flops_length']} tokens"),
             ("longest input", f"{result['max_length']} tokens"),

@@ -85,14 +85,19 @@ def level(n: int) -> float:
 
 
 def in_order(data: Dataset, seed: int = 0) -> NDArray[np.int64]:
-    """Positions of the examples, so that every prefix has each class in proportion, to within one example."""
-    rank = sampling.ranks(data, seed)
+    """Positions of the examples, so that every prefix has each class in proportion, to within one unit."""
+    return np.concatenate(_units_in_order(data, seed))
+
+
+def _units_in_order(data: Dataset, seed: int = 0) -> list[NDArray[np.int64]]:
+    rank, units = sampling.unit_ranks(data, seed), sampling.members_of(data)
     group = np.zeros(len(data), dtype=np.int64) if data.labels is None else data.answer.groups(data)[0]
-    place = np.empty(len(data))
+    group = group[[members[0] for members in units]]
+    place = np.empty(len(units))
     for one in np.unique(group):
         members = np.flatnonzero(group == one)
         place[members[np.argsort(rank[members], kind="stable")]] = (np.arange(len(members)) + 0.5) / len(members)
-    return np.lexsort((rank, place))
+    return [units[i] for i in np.lexsort((rank, place))]
 
 
 def parts(data: Dataset, operations: float, device: torch.device) -> list[NDArray[np.int64]]:
@@ -100,14 +105,16 @@ def parts(data: Dataset, operations: float, device: torch.device) -> list[NDArra
     operations /= GPU_FASTER if device.type == "cuda" else 1
     if operations <= AT_ONCE:
         return [np.arange(len(data))]
-    ends = looks(len(data))
-    return np.split(in_order(data), ends if operations > SOON else ends[-2:-1])
+    units = _units_in_order(data)
+    ends = looks(len(units))
+    steps = np.split(np.arange(len(units)), ends if operations > SOON else ends[-2:-1])
+    return [np.concatenate([units[i] for i in step]) for step in steps]
 
 
 def partial(data: Dataset, index: NDArray[np.int64], full: NDArray, masked: NDArray) -> Growing:
     """The comparison on some of the examples; ``full`` and ``masked`` are the answers to these alone."""
     answers = data.answer.answers(data.gold[index], full, data.label_names)
-    found = answers.compare(masked, data.task.metrics, level=level(len(data)), tested=False)
+    found = answers.compare(masked, data.task.metrics, level=level(len(np.unique(data.units))), tested=False)
     untested = replace(found, deltas=tuple(map(_untested, found.deltas)))
     return Growing(untested, index, answers.gold, full, masked, len(data))
 

@@ -38,12 +38,18 @@ class Paired(Result):
 
 
 def paired(
-    gold: ArrayLike, before: ArrayLike, after: ArrayLike, metric: str = "accuracy", level: float = LEVEL
+    gold: ArrayLike,
+    before: ArrayLike,
+    after: ArrayLike,
+    metric: str = "accuracy",
+    level: float = LEVEL,
+    groups: ArrayLike | None = None,
 ) -> Paired:
     """Compare two sets of predictions of the same examples.
 
     All three are equally long rows: class numbers for accuracy, f1 (of class 1) and matthews, numbers for pearson
-    and spearman. f1 and matthews take at most 2,000 classes. -1 is an answer that is none of the classes. The interval
+    and spearman, relevances with scores before and after for a ranking, where ``groups`` has the query of each. f1 and
+    matthews take at most 2,000 classes. -1 is an answer that is none of the classes. The interval
     and the test agree: it excludes zero only where the test rejects, for an accuracy also wherever it does. A
     correlation does not depend on the scale of the answers, and neither do its interval and p. NaN where the metric is
     undefined, as a correlation is where all answers are one value.
@@ -58,7 +64,7 @@ def paired(
         raise OptionError(unknown_choice("metric", metric, known))
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise OptionError(f"The level must be a number between 0 and 1, such as 0.95, not {shown(level)}.")
-    answers, now = known[metric].rows(metric, gold, before, after)
+    answers, now = known[metric].rows(metric, gold, before, after, groups)
     (found,) = answers.deltas([now], metric, level=level)
     ends = (found.interval_low, found.interval_high)
     return Paired(metric, found.n, found.delta, *ends, found.p_value, *answers.moved(now))

@@ -137,15 +137,15 @@ def class_order(clf: Model, data: Dataset, label_order: Sequence[str] | str | No
 
 
 def gold_for(data: Dataset, order: np.ndarray) -> np.ndarray | None:
-    """The gold labels as class numbers of the model; values for a regression; None without labels."""
-    return None if data.labels is None else data.answer.in_model(data.labels, order)
+    """The gold answers in the model's terms: its class numbers, values for a regression; None without labels."""
+    return None if data.labels is None else data.answer.in_model(data.gold, order)
 
 
 def metrics_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, float]:
     """The task's own metrics of these logits; none for data without labels."""
     if data.labels is None:
         return {}
-    return metrics(data.task, data.answer.predicted(logits, order), data.labels)
+    return metrics(data.task, data.answer.predicted(logits, order), data.gold)
 
 
 def counts_for(clf: Classifier, data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, int] | None:
@@ -157,7 +157,7 @@ def counts_for(clf: Classifier, data: Dataset, logits: np.ndarray, order: np.nda
 
 def constants_for(data: Dataset) -> dict[str, float | None]:
     """What the best constant answer reaches in each metric of the task; None where it has no value."""
-    return {} if data.labels is None else {name: constant(name, data.labels) for name in data.task.metrics}
+    return {} if data.labels is None else {name: constant(name, data.gold) for name in data.task.metrics}
 
 
 def undefined_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, str]:
@@ -165,5 +165,5 @@ def undefined_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[
     if data.labels is None:
         return {}
     said = data.answer.predicted(logits, order)
-    found = {name: why_undefined(name, said, data.labels) for name in data.task.metrics}
+    found = {name: why_undefined(name, said, data.gold) for name in data.task.metrics}
     return {name: reason for name, reason in found.items() if reason is not None}

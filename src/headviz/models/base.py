@@ -215,7 +215,8 @@ class TransformerModel(Network, ABC):
     def about_answers(self) -> dict[str, Any]:
         """What it answers with, as ``headviz info --json`` has it."""
         labels, number = list(self.classes or ()), self.answer is NUMBER
-        return {"job": self.job, "labels": labels, "answers": self.answers, "regression": number}
+        about = {"job": self.job, "labels": labels, "answers": self.answers, "regression": number}
+        return about | {"choice": self.answer.choice(self.config.to_dict())}
 
     def check_classes(self, refusal: UserError | None = None) -> None:
         """Raise ``refusal``, or a ``ModelError``, unless it answers with a class, or a number, to explain."""

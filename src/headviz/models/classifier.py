@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..answers.answer import JOB, Answer
+from ..answers.answer import Answer
 from ..answers.catalogue import answer_in
 from ..attention import HeadCall, running
 from ..errors import ModelError, TaskError, UserError
@@ -25,7 +25,6 @@ from .stand_in import ABLATIONS
 
 # a model may say in its config.json how many texts it reads; headviz writes it when it fine-tunes
 NUM_TEXTS = "headviz_num_texts"
-CROSS_ENCODER = "sentence_transformers"  # what sentence-transformers writes into the config.json of a cross-encoder
 
 
 class Encoding(NamedTuple):
@@ -91,9 +90,7 @@ class Classifier(TransformerModel):
 
     @cached_property
     def answer(self) -> Answer:
-        ranks = getattr(self.config, CROSS_ENCODER, None) is not None
-        named = getattr(self.config, JOB, None)
-        return answer_in(self.kind, self.config.problem_type, self.num_labels, ranks, named)
+        return answer_in(self.kind, self.config.to_dict(), self.num_labels)
 
     @cached_property
     def max_length(self) -> int:

@@ -7,8 +7,8 @@ from typing import Any
 
 from .. import plugins
 from ..answers import ANSWERS
-from ..answers.answer import Answer
-from ..answers.catalogue import answer_named, kind_named
+from ..answers.answer import JOB, Answer
+from ..answers.catalogue import answer_in, answer_named, kind_named
 from ..attention import NAME, transformers
 from ..errors import ModelError
 from ..heads import CLASSIFICATION, MASKED_LM, HeadMask
@@ -94,7 +94,11 @@ def claimed(config: Any, kind: str, asked: Answer | None, name: object) -> None:
         fit = [a.job for a in ANSWERS.values() if a.kind == kind and a.possible(int(config.num_labels))]
         outputs = f"{config.num_labels} output{'s' if config.num_labels > 1 else ''}"
         raise ModelError(f"'{name}' has {outputs}: its job can be {' or '.join(fit)}, not {asked.job}.")
+    if hasattr(config, JOB):
+        delattr(config, JOB)
     asked.claim(config)
+    if answer_in(kind, config.to_dict(), int(config.num_labels)) is not asked:
+        setattr(config, JOB, asked.job)
 
 
 def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str) -> TransformerModel:

@@ -95,8 +95,9 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
     for where, delta in zip(answers, found, strict=True):
         values[where] = _or_none(delta.full, name) - _or_none(delta.masked, name)
         low[where], high[where] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
-    if (right := compared.each(whole, name)) is not None:  # the metric is a mean over the examples
-        per = np.full((len(gold), *shape), np.nan)
+    n = compared.units
+    if (right := compared.each(whole, name)) is not None:  # the metric is a mean over the units
+        per = np.full((n, *shape), np.nan)
         for where, masked in answers.items():
             per[:, where[0], where[1]] = right - np.asarray(compared.each(masked, name))
         return replace(mean(per), low=low, high=high)
@@ -108,14 +109,14 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
             out[:, where[0], where[1]] = base - _or_none(compared.resampled(counts, masked, name), name)
         return out
 
-    if len(gold) < 2:
+    if n < 2:
         unknown = np.full(shape, np.nan)
         return Summary(values, unknown, low, high, np.zeros(shape, np.int64))
-    drawn = resample(draw(len(gold), resamples=_RESAMPLES // 5 if compared.slow_test else _RESAMPLES))
+    drawn = resample(draw(n, resamples=_RESAMPLES // 5 if compared.slow_test else _RESAMPLES))
     known = measured & np.isfinite(values)  # F1 without any of class 1, say, is undefined
     stderr = np.full(shape, np.nan)
     stderr[known] = np.nanstd(drawn[:, known], axis=0, ddof=1)
-    return Summary(values, stderr, low, high, np.zeros(shape, np.int64), len(gold), resample)
+    return Summary(values, stderr, low, high, np.zeros(shape, np.int64), n, resample)
 
 
 def cost_in_loss(rows: Tables, data: Dataset, order: NDArray) -> NDArray:

@@ -21,6 +21,8 @@ MAX_CLASSES = 200
 SEVERAL = "|"  # between the labels of one cell
 MAX_BROKEN_SHARE = 0.01
 
+RANKING = ("query", "passage", "relevance")  # the columns of a ranking
+
 Read = tuple[np.ndarray, list[str]]  # labels, with notes for the user
 
 
@@ -74,7 +76,10 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> C
             unlabelled += 1
         else:
             keep.append(i)
-    notes = _broken_notes(table, [*table.broken, *((table.lines[i], "an empty cell") for i in missing)])
+    notes = [
+        *table.notes,
+        *_broken_notes(table, [*table.broken, *((table.lines[i], "an empty cell") for i in missing)]),
+    ]
     if unlabelled:
         notes.append(f"{unlabelled:,} rows of {table.name} left out: no gold label ('{UNLABELLED}')")
     if not keep:
@@ -277,8 +282,19 @@ def _names_of_several(cells: Sequence[Any], file: str, column: str) -> tuple[str
     return class_names([name for cell in cells for name in split_labels(cell)], file, column)
 
 
+def _relevances(table: Table, columns: Sequence[str], keep: Sequence[int], task: Task) -> Read:
+    found, notes = _numbers(table, columns, keep, task)
+    if (found < 0).any():
+        first = keep[int(np.argmax(found < 0))]
+        raise TaskError(
+            f"{table.at(first)}: the relevance in column '{columns[0]}' is negative. Give 0 for a passage that is not "
+            "relevant, and more for the others."
+        )
+    return found, notes
+
+
 # by ``Answer.columns``: how cells become labels, with notes for the user, and which names those of one column have
-LABELS = {"class": _class_indices, "number": _numbers, "labels": _several}
+LABELS = {"class": _class_indices, "number": _numbers, "labels": _several, "relevance": _relevances}
 NAMES = {"class": class_names, "labels": _names_of_several}
 
 

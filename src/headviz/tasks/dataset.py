@@ -169,10 +169,15 @@ class Dataset(Shown):
         """The reference translations of a translation task."""
         return self.answer.references(self)
 
-    @property
+    @cached_property
     def gold(self) -> np.ndarray:
         """The gold answers, labels as a rule; a ``TaskError`` without any."""
         return self.answer.gold(self)
+
+    @cached_property
+    def units(self) -> np.ndarray:
+        """The number of each example's unit, from 0. Examples of one unit stay together, as the passages of a query."""
+        return self.answer.units(self)
 
     def __len__(self) -> int:
         return len(self.texts)

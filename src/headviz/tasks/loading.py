@@ -16,6 +16,7 @@ from ..answers import ANSWERS
 from ..answers.labels import LABELS
 from ..answers.number import NUMBER
 from ..answers.one_class import ONE_CLASS
+from ..answers.rank import RANK
 from ..errors import TaskError, is_one_of, shown, unknown_choice
 from ..storage.downloads import obtain
 from ..storage.paths import outside_path
@@ -23,7 +24,7 @@ from . import columns
 from .catalogue import Task, check_split, get_task
 from .columns import Mapping
 from .dataset import Dataset
-from .readers import FORMATS, Table, read_parquet, read_table
+from .readers import FORMATS, Table, read_parquet, read_ranking, read_table
 from .sampling import limited
 
 _OTHER_STEMS = {"dev": ("validation",)}
@@ -172,13 +173,18 @@ def _load_local(
     slice_column: str | None,
     job: str | None,
 ) -> Dataset:
-    path = find_file(task, split, folder)
+    ranking = read_ranking(folder, split) if task.name == "custom" else None
+    if ranking is not None:
+        texts, label, job = columns.RANKING[:2], columns.RANKING[2], job or RANK.job
+    path = folder if ranking is not None else find_file(task, split, folder)
     if (own := task.answer.own.get("reader")) is not None:
         read: Dataset = plugins.function(own)(task, split, path, texts, label, slice_column)
         return read
     # GLUE's own files hold a few broken rows, which are always left out
     published = texts is None and label is None and bool(task.source.local_folder) and path.suffix.lower() == ".tsv"
-    table = read_table(path, task.source.headerless if published else None, lenient=published)
+    table = ranking or read_table(path, task.source.headerless if published else None, lenient=published)
+    if task.name == "custom" and texts is None and set(columns.RANKING) <= set(table.columns):
+        texts, label, job = columns.RANKING[:2], label or columns.RANKING[2], job or RANK.job
     mapping = _map_local(task, table, texts, label, slice_column)
     if task.name == "custom":
         task = _define_custom(task, split, folder, path, table, mapping, job)
@@ -195,7 +201,7 @@ def _other_name(task: Task, split: str, path: Path) -> list[str]:
 
 def _dataset(task: Task, split: str, table: Table, mapping: Mapping, origin: str, published: bool) -> Dataset:
     got = columns.take(table, mapping, task, lenient=published)
-    return Dataset(
+    found = Dataset(
         task,
         split,
         texts=tuple(got.texts),
@@ -206,6 +212,9 @@ def _dataset(task: Task, split: str, table: Table, mapping: Mapping, origin: str
         origin=origin,
         notes=got.notes,
     )
+    name, slices = (None if found.slices else task.answer.slices(found)) or (found.slice_name, found.slices)
+    slices = None if slices is None else tuple(slices)
+    return replace(found, slice_name=name, slices=slices, notes=(*found.notes, *task.answer.doubts(found)))
 
 
 def _stems(task: Task, split: str) -> list[str]:

@@ -11,6 +11,7 @@ import codecs
 import csv
 import io
 import json
+import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -53,6 +54,7 @@ class Table:
     lines: Sequence[int]
     broken: tuple[tuple[int, str], ...] = ()
     place: str = "line"
+    notes: tuple[str, ...] = ()
 
     def at(self, row: int) -> str:
         """The place of a row for messages: ``train.csv, line 17``."""
@@ -240,3 +242,66 @@ def _read_jsonl(name: str, text: str) -> Table:
         for key, values in columns.items():
             values.append(row.get(key))
     return Table(name, columns, lines)
+
+
+QUERIES, CORPUS, JUDGED = "queries.jsonl", "corpus.jsonl", "qrels"  # the files of a ranking, as BEIR has them
+CANDIDATES = 20  # passages of a query at the least, where only relevant ones are judged
+
+
+def read_ranking(folder: Path, split: str) -> Table | None:
+    """A ranking in BEIR's files as rows of query, passage and relevance; None where the folder has none.
+
+    A query with fewer than ``CANDIDATES`` judged passages gets others of the corpus, which count as not relevant: they
+    are drawn by the query's id, the same ones in every call.
+    """
+    if not (folder / QUERIES).is_file() or not (folder / CORPUS).is_file():
+        return None
+    places = [folder / JUDGED / f"{split}.tsv", folder / f"{JUDGED}.tsv"]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise TaskError(
+            f"{folder} has {QUERIES} and {CORPUS}, but neither {JUDGED}/{split}.tsv nor {JUDGED}.tsv.",
+            code="no-split", split=split, place=folder,
+        )  # fmt: skip
+    judged = read_table(path)
+    if len(judged.columns) < 3:
+        raise TaskError(
+            f"{judged.name} has {len(judged.columns)} columns; a query's id, a passage's id and a relevance are needed."
+        )
+    queries, corpus = (_texts_by_id(folder / name) for name in (QUERIES, CORPUS))
+    of_query: dict[str, dict[str, tuple[Any, int]]] = {}
+    for line, query, passage, relevance in zip(judged.lines, *list(judged.columns.values())[:3], strict=True):
+        for known, one, where in ((queries, query, QUERIES), (corpus, passage, CORPUS)):
+            if str(one) not in known:
+                raise TaskError(f"{judged.name}, line {line}: '{str(one)[:40]}' is no _id in {where}.")
+        of_query.setdefault(str(query), {})[str(passage)] = relevance, line
+    columns: dict[str, list[Any]] = {"query": [], "passage": [], "relevance": []}
+    lines, everything, added = [], sorted(corpus), 0
+    for query, passages in of_query.items():
+        rows = [(passage, *about) for passage, about in passages.items()]
+        draw = random.Random(query)
+        while len(rows) < min(CANDIDATES, len(corpus)):
+            passage = draw.choice(everything)
+            if passage not in passages:
+                passages[passage] = 0, 0
+                rows.append((passage, 0, next(iter(passages.values()))[1]))
+                added += 1
+        for passage, relevance, line in rows:
+            for name, cell in zip(columns, (queries[query], corpus[passage], relevance), strict=True):
+                columns[name].append(cell)
+            lines.append(line)
+    notes = (
+        (f"{added:,} passages that nobody judged were drawn from {CORPUS}: they count as not relevant",)
+        if added
+        else ()
+    )
+    return Table(judged.name, columns, lines, notes=notes)
+
+
+def _texts_by_id(path: Path) -> dict[str, str]:
+    table = read_table(path)
+    if missing := {"_id", "text"} - set(table.columns):
+        raise TaskError(f"{table.name} has no '{min(missing)}'. Each line has _id and text, a passage also a title.")
+    titles = table.columns.get("title", [""] * len(table))
+    cells = zip(table.columns["_id"], titles, table.columns["text"], strict=True)
+    return {str(name): f"{title} {text}" if title else text for name, title, text in cells}

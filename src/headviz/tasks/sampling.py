@@ -38,6 +38,19 @@ def ranks(data: Dataset, seed: int) -> np.ndarray:
     return out
 
 
+def members_of(data: Dataset) -> list[np.ndarray]:
+    """For each unit the positions of its examples, in file order."""
+    order = np.argsort(data.units, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(data.units))[:-1])
+
+
+def unit_ranks(data: Dataset, seed: int) -> np.ndarray:
+    """A pseudo-random rank for each unit; of a unit of one example that example's."""
+    found = np.zeros(int(data.units.max(initial=-1)) + 1, dtype=np.uint64)
+    np.add.at(found, data.units, ranks(data, seed))  # wraps around
+    return found
+
+
 def proportional(counts: Mapping[Any, int], total: int) -> dict[Any, int]:
     """Share ``total`` in proportion to the counts, by largest remainder; never more than a count."""
     size = sum(counts.values())
@@ -50,21 +63,26 @@ def proportional(counts: Mapping[Any, int], total: int) -> dict[Any, int]:
 
 
 def limited(data: Dataset, limit: int, seed: int) -> np.ndarray:
-    """Positions of ``limit`` examples, stratified by label, then by slice; in file order."""
+    """Positions of ``limit`` examples, stratified by label, then by slice; in file order.
+
+    Units stay whole: of queries as many are drawn as have about so many passages.
+    """
     if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
         raise OptionError(f"The limit is a number of examples from 1 up, not {limit!r}.")
     if limit >= len(data):
         return np.arange(len(data))
-    rank = ranks(data, seed)
+    rank, units = unit_ranks(data, seed), members_of(data)
+    first = np.array([members[0] for members in units])
     group = np.zeros(len(data), dtype=np.int64) if data.labels is None else data.answer.groups(data)[0]
     slices = np.array(data.slices if data.slices is not None else [""] * len(data))
+    group, slices = group[first], slices[first]
     chosen: list[np.ndarray] = []
-    share = proportional(_counts(group), limit)
+    share = proportional(_counts(group), max(1, limit * len(units) // len(data)))
     for label, wanted in share.items():
         members = np.flatnonzero(group == label)
         inner = proportional(_counts(slices[members]), wanted)
         chosen += [lowest_ranks(members[slices[members] == name], rank, count) for name, count in inner.items()]
-    return np.sort(np.concatenate(chosen))
+    return np.sort(np.concatenate([units[i] for i in np.concatenate(chosen)]))
 
 
 def lowest_ranks(members: np.ndarray, rank: np.ndarray, count: int) -> np.ndarray:
@@ -106,16 +124,18 @@ def sample(
     group, names = data.answer.groups(data)
     if not len(data):
         raise TaskError(f"The {data.split} split of '{data.task.name}' is empty; there is nothing to draw from.")
-    counted = text_lengths(data, lengths)
+    units, text = members_of(data), text_lengths(data, lengths)
+    counted = np.array([text[members].mean() for members in units]) if len(units) < len(data) else text
+    group = group[[members[0] for members in units]]
     band = how.band(counted)
     low, high = band if band is not None else (-np.inf, np.inf)
     inside = (counted >= low) & (counted <= high)
     if not inside.any():
         raise TaskError(f"No example is {low:.4g} to {high:.4g} long. Widen the band, or draw without a length filter.")
-    rank = ranks(data, seed)
-    wanted = _equal_parts(int(n), names)
+    rank = unit_ranks(data, seed)
+    wanted = _equal_parts(max(1, int(n) * len(units) // len(data)) if len(units) < len(data) else int(n), names)
     chosen = [lowest_ranks(np.flatnonzero(inside & (group == k)), rank, wanted[name]) for k, name in enumerate(names)]
-    at = np.sort(np.concatenate(chosen))
+    at = np.sort(np.concatenate([units[i] for i in np.concatenate(chosen)]))
     report = SampleReport(
         requested=int(n),
         drawn=len(at),

@@ -22,7 +22,6 @@ import streamlit as st
 
 import headviz
 
-from ...answers.answer import JOB
 from ...answers.catalogue import ANSWERS, answer_in, answer_named, kind_named
 from ...demo import demo_folder
 from ...errors import ModelError, OptionError, TaskError, UserError
@@ -215,8 +214,7 @@ def _answer_in(config: dict[str, Any], outputs: int) -> Answer:
     kinds = [kind for a in config.get("architectures") or () if (kind := kind_named(str(a), decoder)) is not None]
     if not kinds or (not decoder and kinds[0] == answer_named("word").kind):
         return answer_named("sentence" if decoder else "class")
-    ranks, named = "sentence_transformers" in config, config.get(JOB)
-    return answer_in(kinds[0], config.get("problem_type"), outputs or 2, ranks, named)
+    return answer_in(kinds[0], config, outputs or 2)
 
 
 def _stacks(config: dict[str, Any]) -> tuple[tuple[str, int], ...]:
