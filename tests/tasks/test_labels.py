@@ -111,7 +111,7 @@ def test_users_numbers_fit_numbered_models() -> None:
 
 def test_regression_needs_one_output_and_classes_need_more() -> None:
     data = _data("stsb")
-    assert data.answer.order(SimpleNamespace(labels=["LABEL_0"]), data, None).tolist() == [0]
+    assert data.answer.order(SimpleNamespace(labels=["LABEL_0"], answer=NUMBER), data, None).tolist() == [0]
     with pytest.raises(TaskError, match="needs a model with one output, and this one has 2"):
         data.answer.order(SimpleNamespace(labels=["a", "b"]), data, None)
     with pytest.raises(TaskError, match="single output"):

@@ -74,7 +74,9 @@ def metric(name: str, predictions: Any, gold: Any) -> float:
     dims = METRICS[name].dims
     same = predictions.shape == gold.shape if dims[0] == dims[1] else len(predictions) == len(gold)
     if not same or (gold.size and (predictions.ndim, gold.ndim) != dims):
-        raise ValueError(f"predictions {predictions.shape} and gold labels {gold.shape} do not fit '{name}'")
+        raise ValueError(
+            f"predictions {predictions.shape} and gold labels {gold.shape} must have the same shape, or as many rows"
+        )
     if why_undefined(name, predictions, gold) is not None:
         return float("nan")
     return float(METRICS[name].of(predictions, gold))

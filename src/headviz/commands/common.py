@@ -199,8 +199,9 @@ def load_model(args: argparse.Namespace) -> Classifier:
     from ..models.loading import load
 
     clf = load(args.model, revision=args.revision, device=args.device, dtype=args.dtype, job=args.job)
-    if args.job is None and (choice := getattr(clf, "about_answers", dict)().get("choice")):
-        warn(f"{clf.name}: {choice}")
+    about = clf.about_answers() if args.job is None and hasattr(clf, "about_answers") else {}
+    if about.get("choice"):
+        warn(f"{clf.name}: {about['choice']}")
     return clf
 
 
