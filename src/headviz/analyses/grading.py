@@ -73,7 +73,7 @@ class Half:
         self.evaluator = evaluator_of(clf, data, label_order=label_order)
         self.gold = np.asarray(self.evaluator.data.gold)
         rng = np.random.default_rng([0, number])
-        n = data.answer.answers(self.gold, self.gold, data.label_names).units
+        n = clf.answer.answers(self.gold, self.gold, ()).units
         self.weights = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES)
         self.weights = np.concatenate([np.ones((1, n), dtype=self.weights.dtype), self.weights])
         self.measure = clf.answer.drawn(self.gold, self.weights)
