@@ -56,7 +56,7 @@ from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.models.fast.graphs import refusals
 from headviz.models.fast.linear import gpu_products
-from headviz.scores import score_heads
+from headviz.scores.scoring import score_heads
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 

@@ -18,8 +18,8 @@ import headviz
 from headviz.attribution.integration import sweep, swept
 from headviz.attribution.rules import PathOptions
 from headviz.models.fast.linear import linear
-from headviz.scores import score_heads
 from headviz.scores.map_values import map_values
+from headviz.scores.scoring import score_heads
 from headviz.storage.store import Entry, Store
 
 

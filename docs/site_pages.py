@@ -91,8 +91,8 @@ def reference() -> str:
     """The page that mkdocstrings fills."""
     import headviz
 
-    places = {name: headviz._LAZY.get(name, "heads") for name in headviz.__all__ if name != "__version__"}
-    places["UserError"] = "errors"
+    rooms = {name: headviz.plugins.module_of(name).removeprefix("headviz.") for name in headviz.plugins.public_names()}
+    places = headviz._LAZY | rooms
     tops = [place.split(".")[0] for place in places.values()]
     parts = [REFERENCE]
     for top in [*GROUPS, *sorted(set(tops) - set(GROUPS))]:

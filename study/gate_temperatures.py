@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 import headviz
-from headviz.scores import learned, score_heads
+from headviz.scores import learned
 from headviz.scores.learned import Drawn
-from headviz.scores.scoring import Scoring
+from headviz.scores.scoring import Scoring, score_heads
 from headviz.ties import lowest
 
 LEAST = 0.1  # of the softmax's temperature

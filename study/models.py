@@ -17,9 +17,11 @@ import headviz
 from headviz.errors import RunError
 from headviz.models.classifier import Classifier
 from headviz.progress import Cancel
-from headviz.pruning import PruningPlan, State, open_context, run_plan, start
-from headviz.pruning.context import Context
+from headviz.pruning import PruningPlan, State
+from headviz.pruning.check import start
+from headviz.pruning.context import Context, open_context
 from headviz.pruning.finetuning import fine_tune
+from headviz.pruning.job import run_plan
 from headviz.pruning.options import FinetuneOptions
 from headviz.storage.writing import replace_file
 

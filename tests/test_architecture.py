@@ -59,7 +59,6 @@ KINDS |= {"NUMBER", "ONE_CLASS", "SENTENCE", "WORD"}
 NAMES_ANY = {
     "": "the front door names what it exports",
     "cli": "it names the module of each command, and a command may run another",
-    "pruning": "it names what it exports",
     "plugins": "it names the tables that plugins add to",
 }
 KNOWN_NAMED = {("scores.catalogue", "scores.learned"): "searches ask gates by scoring"}

@@ -37,7 +37,9 @@ from pathlib import Path
 import headviz
 from headviz.cli import main
 from headviz.display.table import PLACES
-from headviz.pruning import PruningPlan, open_context, run_plan
+from headviz.pruning import PruningPlan
+from headviz.pruning.context import open_context
+from headviz.pruning.job import run_plan
 from headviz.runs.reading import Row
 from headviz.runs.tables import sweep_table
 from support.real_runs import folders, options

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import headviz
-from headviz.pruning import run_plan
+from headviz.pruning.job import run_plan
 from support.pruning_plans import context, plan
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "prune_by_hand.py"

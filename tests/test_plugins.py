@@ -15,7 +15,8 @@ from headviz import plugins
 from headviz.answers import ANSWERS
 from headviz.cli import main
 from headviz.errors import Cancelled, OptionError, TaskError
-from headviz.scores import SCORES, score_heads
+from headviz.scores import SCORES
+from headviz.scores.scoring import score_heads
 from headviz.storage.store import Store, default_store
 from headviz.tasks import metric
 from support.plugin_files import ANALYSIS, EXAMPLES, FAMILY, ROOT, SCORE, TASK, forget, nothing_stays, written

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import torch
-import transformers as transformers
+import transformers
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 

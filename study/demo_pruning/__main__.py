@@ -14,9 +14,10 @@ from typing import Any
 
 from headviz.engine.execution import Execution, Workplace
 from headviz.errors import RunError
-from headviz.pruning import ALGORITHMS, PruningJob, PruningPlan, State, open_context, start
-from headviz.pruning.context import Context
-from headviz.pruning.job import works
+from headviz.pruning import ALGORITHMS, PruningPlan, State
+from headviz.pruning.check import start
+from headviz.pruning.context import Context, open_context
+from headviz.pruning.job import PruningJob, works
 from headviz.pruning.state import states_in
 from study.demo_pruning.plans import MASKED, RETRAINED, SAME, plans
 

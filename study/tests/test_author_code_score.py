@@ -14,7 +14,8 @@ from headviz import plugins
 from headviz.attribution.rules import PathOptions
 from headviz.errors import OptionError
 from headviz.heads import ENCODER
-from headviz.scores import SCORES, score_heads
+from headviz.scores import SCORES
+from headviz.scores.scoring import score_heads
 from study import author_code_score
 from study.author_code_score import TYPES, AuthorWalk, baseline, pad_of, swept
 from support.plugin_files import forget, nothing_stays

@@ -9,8 +9,9 @@ import pytest
 import headviz
 from headviz.errors import OptionError
 from headviz.heads import HeadMask
-from headviz.pruning import ALGORITHMS, run_plan
+from headviz.pruning import ALGORITHMS
 from headviz.pruning.finetuning import fine_tune
+from headviz.pruning.job import run_plan
 from support.marks import all_in_ci
 from support.plain import evaluate
 from support.pruning_plans import QUICK, by_hash, context, plan, without_times
@@ -122,7 +123,7 @@ def test_equal_seeds_give_equal_runs_and_other_seeds_others(name, tmp_path):
 
 
 def test_a_score_that_draws_takes_the_runs_seed(tmp_path):
-    from headviz.scores import score_heads
+    from headviz.scores.scoring import score_heads
 
     c, p = context(tmp_path, score=None), plan("one-importance", seeds=(0, 3))
     *_, state = run_plan(p, c)

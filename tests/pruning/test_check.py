@@ -5,9 +5,11 @@ import pytest
 import headviz
 from headviz.errors import ModelError, OptionError, TaskError
 from headviz.heads import HeadMask
-from headviz.pruning import FinetuneOptions, State, run_plan, start
+from headviz.pruning import FinetuneOptions, State
+from headviz.pruning.check import start
 from headviz.pruning.context import base_of
 from headviz.pruning.finetuning import examples_of, recipe_of
+from headviz.pruning.job import run_plan
 from headviz.pruning.trainer import Diverged
 from headviz.tasks import Dataset, get_task
 from support.plain import evaluate

@@ -8,7 +8,7 @@ import pytest
 import headviz
 from headviz.cli import main
 from headviz.heads import HeadMask
-from headviz.pruning import run_plan
+from headviz.pruning.job import run_plan
 from support.pruning_plans import context, make_data, plan
 from support.tiny import tiny_folder
 

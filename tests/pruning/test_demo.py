@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from headviz.demo import DATA
-from headviz.pruning import PruningPlan, open_context, run_plan
+from headviz.pruning import PruningPlan
+from headviz.pruning.context import open_context
+from headviz.pruning.job import run_plan
 from headviz.statistics.significance import wilson
 
 pytestmark = pytest.mark.skipif(

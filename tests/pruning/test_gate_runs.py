@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from headviz.errors import Cancelled
-from headviz.pruning import State, run_plan
-from headviz.scores import score_heads
+from headviz.pruning import State
+from headviz.pruning.job import run_plan
 from headviz.scores import whole as whole_module
+from headviz.scores.scoring import score_heads
 from headviz.ties import lowest
 from support.marks import all_in_ci
 from support.pruning_plans import context, plan, without_times

@@ -11,8 +11,9 @@ import pytest
 from headviz import plugins
 from headviz.errors import OptionError, RunError
 from headviz.heads import HeadMask
-from headviz.pruning import ALGORITHMS, Algorithm, State, run_plan
+from headviz.pruning import ALGORITHMS, Algorithm, State
 from headviz.pruning.algorithms import Remove, Score
+from headviz.pruning.job import run_plan
 from support.plugin_files import nothing_stays, written
 from support.pruning_plans import by_hash, context, plan, without_times
 

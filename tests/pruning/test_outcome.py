@@ -8,7 +8,7 @@ import pytest
 
 import headviz
 from headviz.errors import RunError
-from headviz.pruning import run_plan
+from headviz.pruning.job import run_plan
 from headviz.pruning.outcome import model_of, seconds, write_outcome
 from support.plain import evaluate
 from support.pruning_plans import context, plan

@@ -13,7 +13,8 @@ from headviz.heads import ENCODER, HeadMask
 from headviz.models import slices
 from headviz.models.families import FAMILIES
 from headviz.models.feed_forward import block, neurons, smaller
-from headviz.pruning import REPAIRS, run_plan
+from headviz.pruning import REPAIRS
+from headviz.pruning.job import run_plan
 from headviz.pruning.reconstruction import LIMIT, Moments, Split, held_out, rebuild, solved, weights_of
 from headviz.pruning.removal import SOLVERS, factors, refit_output, repaired, scale_heads
 from support.marks import classifiers

@@ -5,7 +5,9 @@ import random
 import pytest
 
 from headviz.errors import Cancelled, RunError
-from headviz.pruning import ALGORITHMS, FinetuneOptions, State, run_plan, start
+from headviz.pruning import ALGORITHMS, FinetuneOptions, State
+from headviz.pruning.check import start
+from headviz.pruning.job import run_plan
 from support.marks import algorithms, all_in_ci
 from support.pruning_plans import by_hash, context, do, plan, ready, without_times, write
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from headviz.errors import Cancelled, RunError
-from headviz.pruning import ALGORITHMS, State, run_plan, start
+from headviz.pruning import ALGORITHMS, State
+from headviz.pruning.check import start
+from headviz.pruning.job import run_plan
 from headviz.pruning.state import ScorePart
 from headviz.scores import parts as parts_module
 from support.marks import algorithms

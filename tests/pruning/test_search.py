@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from headviz.heads import HeadId, HeadMask
-from headviz.pruning import run_plan
 from headviz.pruning import search as s
+from headviz.pruning.job import run_plan
 from headviz.scores.learned import gate_gradients
 from support.pruning_plans import context, make_data, plan
 from support.tiny import tiny_classifier
@@ -114,7 +114,7 @@ def test_gradients_do_not_depend_on_batches_or_order(monkeypatch):
 
 
 def test_fisher_is_that_of_the_score_table():
-    from headviz.scores import score_heads
+    from headviz.scores.scoring import score_heads
 
     clf, data = tiny_classifier(), make_data(20)
     mine = (gate_gradients(clf, data) ** 2).sum(axis=0)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from headviz.errors import OptionError
-from headviz.pruning import run_plan, step
+from headviz.pruning import step
 from headviz.pruning.finetuning import fine_tune, trained_once
+from headviz.pruning.job import run_plan
 from headviz.pruning.options import FinetuneOptions
 from headviz.storage.store import Store
 from support.marks import all_in_ci

@@ -7,8 +7,8 @@ import pytest
 
 import headviz
 from headviz import UserError
-from headviz.pruning import run_plan
 from headviz.pruning.context import open_context
+from headviz.pruning.job import run_plan
 from headviz.pruning.outcome import MASKED, PRUNED, write_outcome
 from support.custom_files import write_custom
 from support.tiny import tiny_folder

@@ -15,7 +15,7 @@ from headviz.extras.tickets.section import table as report_tickets
 from headviz.extras.tickets.thesis_tables import table_62, table_64
 from headviz.extras.tickets.winning import PUBLISHED_TASKS, highest, highest_within, ticket, ticket_rows, tickets, wins
 from headviz.heads import HeadMask
-from headviz.pruning import run_plan
+from headviz.pruning.job import run_plan
 from headviz.pruning.masked_lm import masked_gates, masked_lm_scores, masked_places
 from headviz.reference import find
 from headviz.scores.map_values import masked_rows

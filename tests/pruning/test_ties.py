@@ -10,7 +10,9 @@ import pytest
 
 from headviz.errors import RunError
 from headviz.heads import HeadMask
-from headviz.pruning import PruningPlan, State, baselines, run_plan, start
+from headviz.pruning import PruningPlan, State, baselines
+from headviz.pruning.check import start
+from headviz.pruning.job import run_plan
 from headviz.ties import lowest
 from support.pruning_plans import Table, context, plan, ready, without_times, write
 

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from headviz.extras.tickets.winning import ticket_rows, together
-from headviz.pruning import run_plan
+from headviz.pruning.job import run_plan
 from support.pruning_plans import context, plan
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 import headviz
 from headviz.errors import MaskError, ModelError, OptionError
 from headviz.evaluation.plain import class_order
-from headviz.extras.tickets.transfer import FULL, Cell, subject_of, transfer, wanted
+from headviz.extras.tickets.transfer import FULL, Cell, subject_of, transfer_cells, wanted
 from headviz.extras.tickets.transfer_matrix import finding, matrix
 from headviz.extras.tickets.transfer_spec import TransferSpec, cells_of, line_of
 from headviz.extras.tickets.winning import wins
@@ -30,7 +30,7 @@ from support.tiny import tiny_classifier, tiny_folder
 def test_transfer_without_retraining(tmp_path):
     a, b = context(tmp_path / "a"), context(tmp_path / "b", dev=make_data(40, "dev", seed=7))
     masks = {"A": HeadMask.full(3, 4).without([(0, 0), (1, 1)]), "B": HeadMask.full(3, 4).without([(2, 2)])}
-    cells = list(transfer(masks, {"A": a, "B": b}, random=2))
+    cells = list(transfer_cells(masks, {"A": a, "B": b}, random=2))
     assert len(cells) == 2 * (1 + 2 + 2 * 2)  # on each: every head on, both masks, two random ones of each size
     assert [c.key for c in cells] == [w.key for w in wanted(masks, ("A", "B"), HeadMask.full(3, 4), random=2)]
     m = matrix(cells)
@@ -46,7 +46,7 @@ def test_transfer_without_retraining(tmp_path):
         target = {"A": a, "B": b}[cell.target]
         assert cell.metric == pytest.approx(evaluate(target.clf, target.dev, mask).metrics["accuracy"])
     half = cells[:3]
-    rest = list(transfer(masks, {"A": a, "B": b}, random=2, known=half))
+    rest = list(transfer_cells(masks, {"A": a, "B": b}, random=2, known=half))
     assert [c.key for c in (*half, *rest)] == [c.key for c in cells]
     assert [c.metric for c in rest] == [c.metric for c in cells[3:]]
 
@@ -56,7 +56,7 @@ def test_random_masks_on_a_pruned_target_take_as_many_heads_as_the_mask_does(tmp
     gone = [(0, 0), (1, 2), (2, 3)]
     target = dataclasses.replace(whole, clf=headviz.prune(whole.clf, HeadMask.full(3, 4).without(gone)))
     mask = HeadMask.full(3, 4).without([(0, 0), (0, 1), (1, 1), (2, 2)])  # the first is gone already
-    cells = list(transfer({"A": mask}, {"B": target}, random=4))
+    cells = list(transfer_cells({"A": mask}, {"B": target}, random=4))
     found = [HeadMask.from_hex(c.mask, 3, 4) for c in cells]
     assert found[0] == target.clf.present
     assert found[1] == mask | target.clf.present
@@ -74,7 +74,7 @@ def test_random_masks_on_a_pruned_target_take_as_many_heads_as_the_mask_does(tmp
 def test_a_cell_without_retraining_has_the_paired_change(tmp_path):
     a = context(tmp_path)
     mask = HeadMask.full(3, 4).without([(0, 0), (1, 1), (2, 0)])
-    cell = next(c for c in transfer({"A": mask}, {"A": a}, random=0) if c.source)
+    cell = next(c for c in transfer_cells({"A": mask}, {"A": a}, random=0) if c.source)
     full, now = (evaluate(a.clf, a.dev, m).predictions for m in (None, mask))
     change = headviz.paired(a.dev.gold, full, now)
     expected = (change.difference, change.low, change.high, change.p)
@@ -86,8 +86,8 @@ def test_transfer_reads_classes_in_the_order_given(tmp_path):
     """Outputs without names: the order given says which output is which class."""
     a = context(tmp_path)
     names = a.dev.label_names
-    plain = list(transfer({}, {"A": a}))
-    turned = list(transfer({}, {"A": a}, label_orders={"A": (*names[1:], names[0])}))
+    plain = list(transfer_cells({}, {"A": a}))
+    turned = list(transfer_cells({}, {"A": a}, label_orders={"A": (*names[1:], names[0])}))
     order = class_order(a.clf, a.dev, (*names[1:], names[0]))
     right = order[a.dev.labels] == evaluate(a.clf, a.dev).logits.argmax(axis=1)
     assert turned[0].metric == pytest.approx(right.mean())
@@ -98,7 +98,7 @@ def test_transfer_reads_classes_in_the_order_given(tmp_path):
 def test_transfer_with_retraining_gives_matching_and_universal(tmp_path):
     a = context(tmp_path / "a")
     mask = HeadMask.full(3, 4).without([(0, 0), (1, 1)])
-    cells = list(transfer({"A": mask}, {"A": a}, retrain=True, seeds=(0, 1), options=QUICK))
+    cells = list(transfer_cells({"A": mask}, {"A": a}, retrain=True, seeds=(0, 1), options=QUICK))
     drawn = next(c for c in cells if c.draw == 1)
     other = headviz.prune(a.base(1), HeadMask.full(3, 4).without_random(2, 1))
     expected = evaluate(fine_tune(other, a.train, QUICK, 1).classifier, a.dev).metrics["accuracy"]
@@ -124,7 +124,7 @@ def test_an_undefined_metric_of_a_retrained_cell_is_missing(tmp_path, monkeypatc
         return dataclasses.replace(found, **gone) if len(asked) == 2 else found
 
     monkeypatch.setattr(Classes, "measured", undefined)
-    cells = list(transfer({}, {"A": context(tmp_path)}, retrain=True, seeds=(0, 1), options=QUICK))
+    cells = list(transfer_cells({}, {"A": context(tmp_path)}, retrain=True, seeds=(0, 1), options=QUICK))
     assert cells[0].metric is not None
     assert (cells[1].metric, cells[1].undefined) == (None, "every prediction is the same")
     assert matrix(cells).full == pytest.approx([cells[0].metric])
@@ -134,18 +134,18 @@ def test_an_undefined_metric_of_a_retrained_cell_is_missing(tmp_path, monkeypatc
 def test_transfer_may_stop_early_and_wants_a_base_of_the_targets_shape(tmp_path):
     options = FinetuneOptions(epochs=2, batch=8, early_stopping=1)
     a = context(tmp_path / "a")
-    (cell,) = transfer({}, {"A": a}, retrain=True, options=options)
+    (cell,) = transfer_cells({}, {"A": a}, retrain=True, options=options)
     expected = fine_tune(a.base(0), a.train, options, 0, dev=a.dev).classifier
     assert cell.metric == evaluate(expected, a.dev).metrics["accuracy"]
     other = tiny_folder(tmp_path / "other", layers=4)
     a = context(tmp_path / "a", load_base=lambda seed: headviz.load(other, fresh_labels=("a", "b", "c"), seed=seed))
     with pytest.raises(ModelError, match="hidden layers 4 instead of 3"):
-        next(transfer({}, {"A": a}, retrain=True, options=options))
+        next(transfer_cells({}, {"A": a}, retrain=True, options=options))
 
 
 def test_transfer_between_other_grids_is_refused(tmp_path):
     with pytest.raises(MaskError, match="2×4 heads, but the model of 'A' has 3×4"):
-        list(transfer({"B": HeadMask.full(2, 4)}, {"A": context(tmp_path)}))
+        list(transfer_cells({"B": HeadMask.full(2, 4)}, {"A": context(tmp_path)}))
 
 
 def test_a_mask_that_cannot_be_cut_is_refused_before_the_first_training(tmp_path):
@@ -155,15 +155,15 @@ def test_a_mask_that_cannot_be_cut_is_refused_before_the_first_training(tmp_path
     full = HeadMask.full(2, 4)
     masks = {"small": full.without([(0, 1)]), "large": full.without([(1, h) for h in range(4)])}
     with pytest.raises(MaskError, match=r"The mask of 'large' leaves a layer of 'A'.*query, key and value"):
-        next(transfer(masks, {"A": a}, retrain=True, random=0))
-    assert len(list(transfer(masks, {"A": a}, random=0))) == 3  # under the mask it can be used
+        next(transfer_cells(masks, {"A": a}, retrain=True, random=0))
+    assert len(list(transfer_cells(masks, {"A": a}, random=0))) == 3  # under the mask it can be used
     most = {"most": full.without([(layer, h) for layer in range(2) for h in range(3)])}
     empty = [n for n in range(20) if not all(full.without_random(6, n).kept_in(row) for row in range(2))]
     with pytest.raises(MaskError, match=r"A mask of 6 random heads leaves a layer.*random=0"):
-        next(transfer(most, {"A": a}, retrain=True, random=min(empty) + 1))
+        next(transfer_cells(most, {"A": a}, retrain=True, random=min(empty) + 1))
     albert = context(tmp_path / "albert", clf=tiny_classifier("albert"))
     with pytest.raises(ModelError, match="not really removed"):
-        next(transfer({"x": HeadMask.full(3, 4).without([(0, 0)])}, {"A": albert}, retrain=True))
+        next(transfer_cells({"x": HeadMask.full(3, 4).without([(0, 0)])}, {"A": albert}, retrain=True))
 
 
 # the matrix -----------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def test_a_spec_is_measured_target_by_target_as_in_one_call(tmp_path, monkeypatc
     made = TransferSpec({"x": "7fb"}, {name: {"model": "m", "task": "demo"} for name in contexts}, random=2)
     told: list[tuple[int, int]] = []
     cells = list(made.cells(contexts.__getitem__, each=lambda done, total: told.append((done, total))))
-    assert cells == list(transfer(made.masks_on(contexts["a"]), contexts, random=2))
+    assert cells == list(transfer_cells(made.masks_on(contexts["a"]), contexts, random=2))
     assert told[0] == (0, 8)
     assert told[-1] == (8, 8)
     assert not list(made.cells(contexts.__getitem__, known=cells))

@@ -14,13 +14,14 @@ from headviz.extras.tickets.transfer import transfer
 from headviz.extras.tickets.transfer_matrix import matrix
 from headviz.extras.translation.evaluation import evaluate_translation
 from headviz.extras.translation.judging import lines, texts_of
-from headviz.pruning import State, start
+from headviz.pruning import State
+from headviz.pruning.check import start
 from headviz.pruning.context import Context
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.outcome import write_outcome
 from headviz.pruning.plan import PruningPlan
-from headviz.scores import score_heads
+from headviz.scores.scoring import score_heads
 from headviz.tasks import get_task
 from headviz.ties import lowest
 from support.marks import all_in_ci, translators

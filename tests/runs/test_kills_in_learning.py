@@ -21,7 +21,7 @@ from headviz.runs.jobs.faster import FasterSpec
 from headviz.runs.queue import look
 from headviz.runs.record import DONE
 from headviz.runs.registry import Registry
-from headviz.scores import score_heads
+from headviz.scores.scoring import score_heads
 from headviz.scores.whole import KEEP_SECONDS
 from headviz.storage.store import unpack
 from support.real_runs import folders, options

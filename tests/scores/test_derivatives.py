@@ -9,8 +9,8 @@ from headviz import HeadMask
 from headviz.analyses.ablation import ablate
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.stand_ins import standing_in
-from headviz.scores import score_heads
 from headviz.scores.learned import gate_gradients
+from headviz.scores.scoring import score_heads
 from support.gated import gated
 from support.scored_data import made
 from support.tiny import tiny_classifier, tiny_model, tiny_tokenizer

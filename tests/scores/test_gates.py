@@ -10,7 +10,7 @@ from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.stand_ins import standing_in
 from headviz.extras.scores.measures import causal_roles
 from headviz.extras.scores.options import CausalOptions
-from headviz.scores import learned, score_heads
+from headviz.scores import learned
 from headviz.scores import whole as whole_module
 from headviz.scores.learned import (
     OPEN,
@@ -23,7 +23,7 @@ from headviz.scores.learned import (
     soft_subset,
 )
 from headviz.scores.measures import Given
-from headviz.scores.scoring import Scoring
+from headviz.scores.scoring import Scoring, score_heads
 from headviz.tasks import TASKS, Dataset
 from support.gated import gated
 from support.marks import all_in_ci

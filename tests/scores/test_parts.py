@@ -7,8 +7,9 @@ import pytest
 
 from headviz import HeadMask
 from headviz.errors import OptionError
-from headviz.scores import SCORES, parts, score_heads
+from headviz.scores import SCORES, parts
 from headviz.scores.collect import windows
+from headviz.scores.scoring import score_heads
 from headviz.tasks import TASKS, Dataset
 from support.marks import all_in_ci
 from support.scored_data import made

@@ -11,7 +11,7 @@ from headviz.errors import OptionError
 from headviz.evaluation.stand_ins import standing_in
 from headviz.extras.scores import gim
 from headviz.extras.scores.ranks import USUAL, mean_ranks
-from headviz.scores import score_heads
+from headviz.scores.scoring import score_heads
 from headviz.storage.store import Store
 from headviz.tasks import TASKS, Dataset
 from support.marks import all_in_ci

@@ -19,8 +19,9 @@ from headviz.errors import Cancelled, MaskError, OptionError, TaskError
 from headviz.evaluation.stand_ins import standing_in
 from headviz.extras.scores import shapley
 from headviz.models.slices import weight_of
-from headviz.scores import PRESETS, SCORES, chunk, score_heads, score_progressive
+from headviz.scores import PRESETS, SCORES, chunk
 from headviz.scores import sweeps as sweeps_module
+from headviz.scores.scoring import score_heads, score_progressive
 from headviz.storage.store import Store
 from support.marks import all_in_ci
 from support.scored_data import made
@@ -290,7 +291,7 @@ WORKER = """
 import torch; torch.set_num_threads(1)
 from support.scored_data import made
 from support.tiny import tiny_classifier
-from headviz.scores import score_heads
+from headviz.scores.scoring import score_heads
 from headviz.storage.store import Store
 def say(done, total):
     print(done, flush=True)

@@ -8,9 +8,8 @@ import pytest
 from headviz import HeadMask
 from headviz.errors import Cancelled, OptionError
 from headviz.extras.scores import shapley
-from headviz.scores import score_heads
 from headviz.scores import whole as whole_module
-from headviz.scores.scoring import Scoring
+from headviz.scores.scoring import Scoring, score_heads
 from support.analysed import learnt
 from support.marks import all_in_ci
 from support.plain import evaluate

@@ -12,8 +12,7 @@ from headviz import HeadMask
 from headviz.errors import OptionError
 from headviz.evaluation.stand_ins import standing_in
 from headviz.extras.translation.scores import sentence_losses
-from headviz.scores import score_heads
-from headviz.scores.scoring import Scoring
+from headviz.scores.scoring import Scoring, score_heads
 from headviz.storage.store import Store
 from headviz.tasks import TASKS, Dataset
 from support.gated import gated

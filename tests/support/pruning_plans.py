@@ -9,8 +9,9 @@ import numpy as np
 
 import headviz
 from headviz.engine.execution import Workplace
-from headviz.pruning import ALGORITHMS, FinetuneOptions, PruningJob, PruningPlan, State
+from headviz.pruning import ALGORITHMS, FinetuneOptions, PruningPlan, State
 from headviz.pruning.context import Context
+from headviz.pruning.job import PruningJob
 from headviz.pruning.state import states_in
 from headviz.tasks import Dataset, get_task
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from headviz import HeadMask
-from headviz.pruning import ALGORITHMS, State, run_plan
+from headviz.pruning import ALGORITHMS, State
 from headviz.pruning.context import Context
+from headviz.pruning.job import run_plan
 from headviz.pruning.plan import PruningPlan
 from headviz.tasks import TASKS, Dataset
 

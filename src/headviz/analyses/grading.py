@@ -30,8 +30,9 @@ from ..models.loading import load
 from ..models.network import require_model
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..results import Result
-from ..scores import chunk, score_heads, whole
+from ..scores import chunk, whole
 from ..scores.catalogue import SCORES, score_named
+from ..scores.scoring import score_heads
 from ..scores.sweeps import SWEEPS
 from ..statistics.resampling import rank_correlation
 from ..storage.exchange import restored

@@ -33,7 +33,7 @@ from ..heads import HeadId
 from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
-from ..scores import score_heads
+from ..scores.scoring import score_heads
 from ..statistics.significance import benjamini_hochberg
 from ..tasks.dataset import require_dataset
 from ..tasks.loading import grammar_of

@@ -8,20 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ..analyses.analysis import METRIC
 from ..analyses.catalogue import ANALYSES
 from ..errors import OptionError
+from ..progress import progress_bar
 from ..storage.paths import out_file, outside_path
 from ..storage.writing import disk_errors
-from .common import (
-    ablation_of,
-    add_ablation,
-    add_mask,
-    add_model,
-    add_task,
-    load_data,
-    load_model,
-    progress_bar,
-    read_mask,
-    warn,
-)
+from .common import ablation_of, add_ablation, add_mask, add_model, add_task, load_data, load_model, read_mask, warn
 from .number_types import positive_int
 from .view_text import Shown, text_of
 

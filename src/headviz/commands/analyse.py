@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..analyses.analysis import METRIC, Analysis
 from ..analyses.catalogue import ANALYSES, analyses_for
 from ..errors import OptionError
-from ..progress import Progress
+from ..progress import Progress, progress_bar
 from .ablate import add_evaluator, add_figure, check_figure, evaluator_for, save_figure, warn_of_answers, with_agreement
 from .common import (
     ablation_of,
@@ -20,7 +20,6 @@ from .common import (
     add_task,
     load_data,
     load_model,
-    progress_bar,
     read_mask,
     training_sample,
 )
@@ -147,7 +146,7 @@ class FromArguments:
         return read_mask(self.args, self.clf) if asked else None
 
     def score(self, clf: TransformerModel, name: str, data: Dataset) -> Any:
-        from ..scores import score_heads
+        from ..scores.scoring import score_heads
 
         with progress_bar(f"scoring, {name}") as progress:
             return score_heads(clf, data, score=name, label_order=self.args.label_order, progress=progress).values

@@ -16,7 +16,7 @@ from ..heads import HeadId, HeadMask, parse_heads
 from ..models.source import Source
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
 from ..options import Option, declared, short
-from ..progress import progress_bar as progress_bar
+from ..progress import progress_bar
 from ..storage import exchange
 from .number_types import positive_int, seed, whole
 

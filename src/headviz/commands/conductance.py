@@ -14,10 +14,11 @@ from ..attribution.maps import Maps
 from ..attribution.rules import DEFAULT_RULE, RULES, TOLERANCE
 from ..display.numbers import fixed
 from ..errors import OptionError
+from ..progress import progress_bar
 from ..results import plain
 from ..storage.paths import out_file
 from ..storage.writing import disk_errors, replacing
-from .common import add_masked_model, add_text, in_their_place, masked_model, progress_bar, table, told_place, warn
+from .common import add_masked_model, add_text, in_their_place, masked_model, table, told_place, warn
 from .number_types import between, path_steps
 
 

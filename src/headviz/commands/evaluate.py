@@ -18,6 +18,7 @@ from ..evaluation.dispatch import evaluate
 from ..evaluation.plain import class_order, undefined_for
 from ..heads import HeadId
 from ..models.stand_in import ZERO
+from ..progress import progress_bar
 from ..storage.exchange import restored
 from ..tasks import points_in
 from .common import (
@@ -29,7 +30,6 @@ from .common import (
     add_translation,
     load_data,
     load_model,
-    progress_bar,
     read_mask,
     reading,
     table,

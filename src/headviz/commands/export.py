@@ -7,8 +7,9 @@ from typing import Any
 
 from ..display.numbers import change
 from ..errors import OptionError
+from ..progress import progress_bar
 from ..tasks import points_in
-from .common import add_model, add_task, load_data, load_model, progress_bar, table
+from .common import add_model, add_task, load_data, load_model, table
 from .number_types import positive_int
 
 

@@ -11,10 +11,11 @@ from ..display.table import Column, Table
 from ..errors import OptionError
 from ..models.stand_in import ZERO
 from ..options import add_flags, from_flags, with_flags
+from ..progress import progress_bar
 from ..pruning.faster_options import BOTH, HEADS_ONLY, TARGETS, SearchOptions
 from ..pruning.options import FinetuneOptions
 from ..tasks import chosen_on
-from .common import add_task, load_data, load_model, progress_bar, stand_in_of, table_text, warn
+from .common import add_task, load_data, load_model, stand_in_of, table_text, warn
 from .finetune import add_training, training_options
 
 BATCH = ("batch",)  # is that of the timing, not of the training

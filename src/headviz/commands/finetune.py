@@ -13,10 +13,11 @@ from ..answers.constant import remark
 from ..display.numbers import fixed
 from ..errors import Cancelled, seed_number
 from ..options import add_flags, from_flags
+from ..progress import progress_bar
 from ..pruning.options import FinetuneOptions
 from ..storage.paths import OUT, new_folder, outside_path
 from ..storage.writing import disk_errors, replace_file
-from .common import add_mask, add_model, add_task, load_data, progress_bar, read_mask, table, warn
+from .common import add_mask, add_model, add_task, load_data, read_mask, table, warn
 from .number_types import seed
 
 if TYPE_CHECKING:

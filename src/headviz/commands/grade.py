@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from ..analyses.catalogue import ANALYSES
-from .analyse import declare
-from .analyse import run as run
-from .analyse import show as show
+from .analyse import declare, run, show
+
+__all__ = ["add_arguments", "run", "show"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

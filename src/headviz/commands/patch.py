@@ -14,18 +14,9 @@ from ..display.numbers import fixed
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, highest
 from ..options import short
+from ..progress import progress_bar
 from ..storage.exchange import restored
-from .common import (
-    add_masked_model,
-    in_their_place,
-    masked_model,
-    positive_int,
-    progress_bar,
-    table,
-    table_text,
-    told_place,
-    warn,
-)
+from .common import add_masked_model, in_their_place, masked_model, positive_int, table, table_text, told_place, warn
 
 if TYPE_CHECKING:
     from ..attribution.patching import Text

@@ -11,12 +11,14 @@ from ..display.numbers import fixed
 from ..errors import OptionError
 from ..heads import HeadId
 from ..options import declared
-from ..scores import DEFAULT, PRESETS, SCORES, score_heads
+from ..progress import progress_bar
+from ..scores import DEFAULT, PRESETS, SCORES
 from ..scores.catalogue import preset_named, score_named
+from ..scores.scoring import score_heads
 from ..storage.exchange import read_scores
 from ..tasks import DEFAULT_SAMPLES, LengthFilter, sample
 from ..ties import order_told
-from .common import add_mask, add_model, add_task, load_data, load_model, progress_bar, read_mask, table_text, warn
+from .common import add_mask, add_model, add_task, load_data, load_model, read_mask, table_text, warn
 from .number_types import positive_int, seed
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..attribution.token_explanations import METHODS, ORDERS
 from ..display.numbers import fixed
-from .common import add_masked_model, add_text, in_their_place, masked_model, progress_bar, table, told_place
+from ..progress import progress_bar
+from .common import add_masked_model, add_text, in_their_place, masked_model, table, told_place
 from .number_types import seed, whole
 
 

@@ -147,9 +147,15 @@ def export_onnx(clf: Classifier, path: str | Path, head_mask: bool = False) -> P
 
 def _failures() -> tuple[type[Exception], ...]:
     """What ONNX Runtime raises where it cannot load or run a file."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as raised
+    from onnxruntime.capi.onnxruntime_pybind11_state import (
+        Fail,
+        InvalidArgument,
+        InvalidGraph,
+        NotImplemented,
+        RuntimeException,
+    )
 
-    return (raised.Fail, raised.InvalidArgument, raised.InvalidGraph, raised.NotImplemented, raised.RuntimeException)
+    return (Fail, InvalidArgument, InvalidGraph, NotImplemented, RuntimeException)
 
 
 class Session:

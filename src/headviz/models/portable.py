@@ -23,7 +23,7 @@ from .network import Network
 from .pruning import require_even
 from .recorded import CODE_OF, POSITIONS, SHAPES
 
-FILE = "modeling_pruned.py"
+MODELLING = "modeling_pruned.py"
 EQUAL = 1e-4  # the most that a logit may differ, as a share of the largest where that is above 1
 
 CODE = '''"""{title}, pruned: transformers' classes with modules of the sizes that config.json lists as "{shapes}".
@@ -78,7 +78,7 @@ def make_portable(clf: Network, config: Any) -> str:
     setattr(config, POSITIONS, {path: heads.tolist() for path, heads in own if heads is not None})
     names = [one.__name__ for one in classes]
     opened_by = {
-        auto: f"{Path(FILE).stem}.Pruned{one.__name__}" for one in classes for auto in _auto_classes(one, config)
+        auto: f"{Path(MODELLING).stem}.Pruned{one.__name__}" for one in classes for auto in _auto_classes(one, config)
     }
     setattr(config, CODE_OF, opened_by)
     header = CODE.format(
@@ -97,7 +97,7 @@ def require_equal(clf: Any, folder: Path) -> None:
     batch = {k: v.cpu() for k, v in clf.collate(clf.encode(["a b c d e"], ["c d"])).items()}
     with quiet(), torch.inference_mode():
         expected = copy.deepcopy(clf.model).cpu().eval()(**batch).logits.float()
-        own = runpy.run_path(str(folder / FILE))[f"Pruned{_theirs(clf.model).__name__}"]
+        own = runpy.run_path(str(folder / MODELLING))[f"Pruned{_theirs(clf.model).__name__}"]
         try:
             found = own.from_pretrained(folder, use_safetensors=True, dtype=clf.dtype).eval()(**batch).logits.float()
         except (RuntimeError, ValueError, IndexError) as error:  # layers of a size that a family's code cannot run

@@ -22,8 +22,7 @@ from ..storage.writing import disk_errors
 from .card import Measured, card
 from .feed_forward import fill_up, require_known, uneven
 from .network import Network, add_bias, added_bias, has_own_bias
-from .portable import FILE as MODELLING
-from .portable import make_portable, require_equal
+from .portable import MODELLING, make_portable, require_equal
 from .pruning import settle, zero_columns
 from .recorded import record
 from .slices import parts, weight_of, widen

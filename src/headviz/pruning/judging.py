@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Evaluated:
     """An evaluated model."""
 
     answers: np.ndarray  # to every dev example, as the run's judge gives them
@@ -64,7 +64,7 @@ class Judge(ABC):
 
     def evaluated(
         self, clf: Classifier, mask: HeadMask | None, progress: Progress | None = None, cancel: Cancel | None = None
-    ) -> Result:
+    ) -> Evaluated:
         """A model's answers on dev and its size under a mask."""
         start = time.perf_counter()
         if mask is not None and not mask.is_full and clf.family.prunable and not never_empty(clf, clf.under(mask)):
@@ -72,10 +72,10 @@ class Judge(ABC):
             clf, mask = prune(clf, mask), None
         answers = self.answers(clf, mask, progress, cancel)
         cost = clf.cost(mask, self.flops_length)
-        return Result(answers, cost.parameters, cost.flops, {"evaluate": time.perf_counter() - start})
+        return Evaluated(answers, cost.parameters, cost.flops, {"evaluate": time.perf_counter() - start})
 
     def record(
-        self, result: Result, mask: HeadMask, work: Work, score_seconds: float, reference: np.ndarray
+        self, result: Evaluated, mask: HeadMask, work: Work, score_seconds: float, reference: np.ndarray
     ) -> StepRecord:
         """A step's result as its record; ``reference`` are θ*'s answers with all heads."""
         found = self.measured(result.answers, reference)

@@ -24,7 +24,7 @@ from ..scores.statistics import total
 from ..ties import Seed, grid_values, lowest, tied
 from .algorithms import ALGORITHMS, NOTHING, FisherSearch, LearnGates, Question, Remove, Score
 from .finetuning import Trained, fine_tune, trained_once
-from .judging import Result, judge_of
+from .judging import Evaluated, judge_of
 from .masked_lm import masked_lm_scores
 from .options import FinetuneOptions
 from .plan import DRAWN, PruningPlan
@@ -238,11 +238,11 @@ class Step:
 
     # models -----------------------------------------------------------------------------------
 
-    def result(self, mask: HeadMask) -> Result:
+    def result(self, mask: HeadMask) -> Evaluated:
         """The model that the algorithm evaluates under a mask."""
         return self.retrained(mask) if ALGORITHMS[self.plan.algorithm].retrains else self.masked(mask)
 
-    def masked(self, mask: HeadMask) -> Result:
+    def masked(self, mask: HeadMask) -> Evaluated:
         """θ* under a mask, repaired as the plan says; nothing is trained."""
         clf = self.context.clf
         if self.plan.repair == NOTHING:
@@ -250,7 +250,7 @@ class Step:
         fixed = self._repaired(clf, mask)
         return self._evaluated(fixed.classifier, None, {"repair": fixed.seconds}, fixed.error)
 
-    def retrained(self, mask: HeadMask) -> Result:
+    def retrained(self, mask: HeadMask) -> Evaluated:
         """θ0 pruned by a mask, repaired as the plan says, then fine-tuned."""
         base = self.context.base(self.work.seed)
         seconds: dict[str, float] = {}
@@ -301,12 +301,12 @@ class Step:
             cancel=self.cancel,
         )
 
-    def _full_result(self) -> Result:
+    def _full_result(self) -> Evaluated:
         """The result of step 0, the model with every head. θ* itself has been evaluated already."""
         if ALGORITHMS[self.plan.algorithm].retrains and self.plan.retrain_full:
             return self.retrained(self.full)
         reference = self.state.reference
-        return Result(
+        return Evaluated(
             answers=self.state.logits[reference.logits],
             parameters=reference.parameters,
             flops=reference.flops,
@@ -319,7 +319,7 @@ class Step:
         mask: HeadMask | None,
         seconds: Mapping[str, float] | None = None,
         error: dict[str, Any] | None = None,
-    ) -> Result:
+    ) -> Evaluated:
         """The evaluated model; ``seconds`` and ``error`` are those of its making."""
         judge = judge_of(self.context, self.plan.label_order, self.plan.flops_length)
         result = judge.evaluated(clf, mask, self._progress("evaluate"), self.cancel)

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..attention import HeadCall
-from ..attribution import attattr as attattr_maps
-from ..attribution import integration
+from ..attribution import attattr, integration
 from ..attribution.rules import AttAttrOptions, PathOptions
 from ..attribution.walk import Swept, answers_of
 from ..errors import OptionError, TaskError, is_one_of, unknown_choice
@@ -51,13 +50,11 @@ def conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
     return [value for one in found for value in map_values(one, chunk.mask.array(), names)]
 
 
-def attattr(chunk: Chunk) -> list[Callable[[], Tables]]:
+def attattr_values(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The sweep of AttAttr's maps: "max" alone."""
     asked = chunk.options
     options = AttAttrOptions(int(asked.steps), asked.rule, asked.precision)
-    found = attattr_maps.swept(
-        chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel
-    )
+    found = attattr.swept(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel)
     values = [value for one in found for value in map_values(one, chunk.mask.array(), ["max"])]
     return [lambda value=value: {"max": value()["max"]} for value in values]  # type: ignore[misc]
 

@@ -52,7 +52,12 @@ _ENTRIES = (
         spare_core=True,
     ),
     Sweep(
-        "attattr", 1, "headviz.scores.map_values:attattr", "headviz.scores.map_values:by_nodes", _PATH, uses_target=True
+        "attattr",
+        1,
+        "headviz.scores.map_values:attattr_values",
+        "headviz.scores.map_values:by_nodes",
+        _PATH,
+        uses_target=True,
     ),
     Sweep(
         "gates",

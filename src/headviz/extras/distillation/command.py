@@ -6,8 +6,9 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-from ...commands.common import progress_bar, table_text, warn
+from ...commands.common import table_text, warn
 from ...options import add_flags, declared, from_flags
+from ...progress import progress_bar
 from ...storage.paths import outside_path
 from .curves import students_table
 from .job import distil

@@ -17,12 +17,11 @@ from torch import Tensor, nn
 
 from ...errors import ModelError
 from ...heads import HeadMask
-from ...models import pruning as position
 from ...models.base import TransformerModel
 from ...models.families import FAMILIES, Family
 from ...models.families.sheet import Layers
 from ...models.feed_forward import HOLLOW, NEURONS, Place, block, hollow
-from ...models.pruning import prune, require_prunable
+from ...models.pruning import fit_tables, position_tables, prune, require_prunable, table_columns
 from ...models.slices import IN, parts
 
 
@@ -144,9 +143,9 @@ def _own_maps(clf: TransformerModel, row: int, by: str) -> list[Any]:
 def _tables(clf: TransformerModel, smaller: TransformerModel, kept: dict[str, Piece]) -> None:
     """Position tables have a column for every head that is left in any layer of their stack."""
     names = {id(m): name for name, m in clf.model.named_modules()}
-    both = zip(position.position_tables(clf), position.position_tables(smaller), strict=True)
+    both = zip(position_tables(clf), position_tables(smaller), strict=True)
     for (table, rows), (_, new_rows) in both:
-        old, new = position.table_columns(clf.present, rows), position.table_columns(smaller.present, new_rows)
+        old, new = table_columns(clf.present, rows), table_columns(smaller.present, new_rows)
         if old != new:
             name = f"{names[id(table)]}.weight"
             kept[name] = Piece(name, 1, torch.tensor([old.index(h) for h in new], dtype=torch.long))
@@ -185,12 +184,12 @@ def _without_layers(
     stay = [row for row in range(clf.num_layers) if row not in rows]
     off = [(new, h) for new, row in enumerate(stay) for h in clf.present.off_in(row)]
     present = HeadMask.full(len(stay), clf.num_heads).without(off)
-    columns = [position.table_columns(clf.present, own) for _, own in position.position_tables(clf)]
+    columns = [table_columns(clf.present, own) for _, own in position_tables(clf)]
     smaller = dataclasses.replace(clf, model=model, present=present)
     wider = present
-    for heads, (_, own) in zip(columns, position.position_tables(smaller), strict=True):
+    for heads, (_, own) in zip(columns, position_tables(smaller), strict=True):
         wider = wider.with_([(own.start, h) for h in heads])  # a grid with just the old columns
-    position.fit_tables(smaller, wider)
+    fit_tables(smaller, wider)
     return smaller
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from ...errors import OptionError
@@ -28,7 +28,7 @@ from .gnorm import linear_weight
 from .options import ChangedOptions
 
 VALUE, QUERY_KEY, FACTOR = 0.5, 0.25, 0.5
-SOFTMAX = (F.softmax, torch.softmax, Tensor.softmax)
+SOFTMAX = (functional.softmax, torch.softmax, Tensor.softmax)
 
 
 class Changed(TorchFunctionMode):
@@ -40,7 +40,7 @@ class Changed(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         given = kwargs or {}
-        if func is F.layer_norm:
+        if func is functional.layer_norm:
             return layer_norm(*args, **given)
         if func in SOFTMAX:
             return softmax(self.temperature, *args, **given)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...models.classifier import Classifier
     from ...progress import Cancel, PhaseProgress, Progress
     from ...pruning.context import Context
-    from ...pruning.judging import Result as Evaluated
+    from ...pruning.judging import Evaluated
     from ...tasks import Dataset
 
 FULL = ""  # the source of cells with every head on, and of random masks
@@ -109,7 +109,7 @@ def wanted(
     return found
 
 
-def transfer(
+def transfer_cells(
     masks: Mapping[str, HeadMask],
     targets: Mapping[str, Context],
     *,

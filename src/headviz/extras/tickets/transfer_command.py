@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...commands.common import progress_bar, table
+from ...commands.common import table
 from ...display.numbers import fixed, interval, points
 from ...errors import OptionError
+from ...progress import progress_bar
 from ...storage.paths import out_file, outside_path
 from ...storage.writing import disk_errors
 from ...tasks import points_in

@@ -135,7 +135,7 @@ class TransferSpec:
 
         ``each`` gets how many cells are there, and how many there will be.
         """
-        from .transfer import transfer as measured
+        from .transfer import transfer_cells
 
         done, total = len(known), 0
         masks: dict[str, HeadMask] = {}
@@ -145,7 +145,7 @@ class TransferSpec:
             total = total or self.count(masks)
             if each is not None:
                 each(done, total)
-            for cell in measured(
+            for cell in transfer_cells(
                 masks,
                 {target: context},
                 retrain=self.retrain,

@@ -65,7 +65,7 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     return Score(float(found.score), str(metric.get_signature()))
 
 
-def counts(hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
+def bleu_counts(hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
     """What BLEU needs of each sentence, int64 [N, 10]: matches and totals by order, both lengths.
 
     Sums of rows give the corpus score of those sentences (``bleu_of``).
@@ -89,7 +89,7 @@ def bleu_of(total: np.ndarray) -> float:
 
 
 def compare(first: np.ndarray, other: np.ndarray, seed: int = 0, resamples: int = RESAMPLES) -> Change:
-    """Paired bootstrap resampling of two systems' ``counts``: the same sentences are drawn for both.
+    """Paired bootstrap resampling of two systems' ``bleu_counts``: the same sentences are drawn for both.
 
     The p value is the share of resampled changes that are at least as far from their mean as the observed change is
     from zero; its least value is 1 / (resamples + 1). With fewer than ``FEW`` sentences that differ there is no

@@ -20,8 +20,7 @@ from ...models.fast.transfers import exact
 from ...scores.chunk import Chunk, Tables
 from ...scores.gradients import Within
 from ...scores.statistics import Counts, Summary, draw
-from .bleu import bleu_of, differing, interval
-from .bleu import counts as bleu_counts
+from .bleu import bleu_counts, bleu_of, differing, interval
 from .evaluation import TranslationEvaluator
 
 if TYPE_CHECKING:

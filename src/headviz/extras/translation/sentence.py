@@ -52,7 +52,7 @@ class TextAnswers(Answers):
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """What BLEU needs of each of the full model's translations."""
-        return bleu.counts(self.full.tolist(), self.gold.tolist())
+        return bleu.bleu_counts(self.full.tolist(), self.gold.tolist())
 
     def pick(self, index: NDArray) -> Self:
         some = super().pick(index)
@@ -66,14 +66,14 @@ class TextAnswers(Answers):
         """By bootstrap over the sentences; chrF has none: it only accompanies BLEU."""
         if name != "bleu":
             return None, None
-        n, counts = len(self.gold), bleu.counts(predicted.tolist(), self.gold.tolist())
+        n, counts = len(self.gold), bleu.bleu_counts(predicted.tolist(), self.gold.tolist())
         weights = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), bleu.RESAMPLES)
         tail = (1 - LEVEL) / 2
         low, high = np.quantile([bleu.bleu_of(total) for total in weights @ counts], [tail, 1 - tail])
         return float(low), float(high)
 
     def resampled(self, counts: NDArray, predicted: NDArray, name: str) -> NDArray[np.float64]:
-        parts = bleu.counts(predicted.tolist(), self.gold.tolist())
+        parts = bleu.bleu_counts(predicted.tolist(), self.gold.tolist())
         return np.array([bleu.bleu_of(total) for total in counts @ parts])
 
     def uncertainty(self, masked: NDArray, name: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
@@ -84,7 +84,7 @@ class TextAnswers(Answers):
         changed = np.flatnonzero(masked != self.full)
         counts = self.counts.copy()
         if len(changed):
-            counts[changed] = bleu.counts(masked[changed].tolist(), self.gold[changed].tolist())
+            counts[changed] = bleu.bleu_counts(masked[changed].tolist(), self.gold[changed].tolist())
         found = bleu.compare(self.counts, counts, seed or 0)
         return found.interval_low, found.interval_high, found.p_value
 

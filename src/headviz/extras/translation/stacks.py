@@ -20,7 +20,7 @@ from ...analyses.all_but_one import AllButOne, Select, all_but_one
 from ...analyses.analysis import MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis
 from ...analyses.common import Subject, require_evaluator, subject
 from ...analyses.pruning_curve import Curve, PruningCurves, check_steps, measured, ordered_by
-from ...display.numbers import points as in_points
+from ...display import numbers
 from ...display.recipes import Code, call
 from ...display.table import Table
 from ...display.views import View
@@ -268,7 +268,7 @@ def view(found: StackReport) -> View:
 
 
 def _marked(points: float, mark: bool) -> str:
-    return "–" if points != points else in_points(points, 1) + ("*" if mark else "")
+    return "–" if points != points else numbers.points(points, 1) + ("*" if mark else "")
 
 
 def recipe(options: Mapping[str, Any]) -> str:

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> Shown:
 def found(args: argparse.Namespace) -> StackReport:
     """The report that these arguments ask for."""
     from ...evaluation.dispatch import evaluator_of
-    from ...scores import score_heads
+    from ...scores.scoring import score_heads
 
     clf = reading(args, load_model(args))
     if len(clf.stacks) == 1:

@@ -9,8 +9,7 @@ import streamlit as st
 from ....ui.pages.masklab import board
 from ....ui.parts import scoring
 from ....ui.shell import frame, loaders, state
-from . import form as distilform
-from . import results as distil
+from . import form, results
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 def draw() -> None:
     """The page."""
     view = frame.begin()
-    shape = None if distilform.recurrent(view) else loaders.shape(view)
-    found, plan = distil.runs(), None
+    shape = None if form.recurrent(view) else loaders.shape(view)
+    found, plan = results.runs(), None
     parts: tuple[Any, ...] = ()
     if frame.controls():
         left, right = st.columns([5, 6], gap="large")
@@ -36,23 +35,23 @@ def draw() -> None:
                 )
                 board.toolbar(shape.present, scoring.ordering(view), shape.scores)
                 board.grid(shape.present, scoring.ordering(state.view()), rows=shape.rows)
-                parts = distilform.layers_form(shape)
+                parts = form.layers_form(shape)
     else:
         right = st.container()
     with right:
         if found:
-            distil.watch(distil.chooser(found, view))
+            results.watch(results.chooser(found, view))
         else:
             st.info(
                 "No distillations yet. Choose what to remove and press Start. It continues when you close this page.",
                 icon=":material/science:",
             )
-        distil.published()
+        results.published()
     if frame.controls():
         with st.container(border=True):
-            plan = distilform.start_form(view, shape, *parts)
+            plan = form.start_form(view, shape, *parts)
     if plan is not None:
-        frame.recipe(*distilform.recipe(plan))
+        frame.recipe(*form.recipe(plan))
 
 
 def link(view: RunView) -> None:

@@ -22,7 +22,6 @@ from ....ui.shell.view import View
 from ..options import METHODS, TrainingOptions
 from ..plan import DistillationPlan
 from ..removal import Removal
-from . import results as distil
 
 PLAN, TRAINING = declared(DistillationPlan), declared(TrainingOptions)
 
@@ -194,7 +193,7 @@ def _start(plan: DistillationPlan) -> None:
         state.notify(wrong)
         return
     state.update(run=record.id)
-    st.session_state[distil.CHOSEN] = record.id  # the one to look at, whichever was before
+    st.session_state[results.CHOSEN] = record.id  # the one to look at, whichever was before
 
 
 def removed_words(remove: str) -> str:

@@ -22,7 +22,7 @@ from ....ui.shell.messages import plain, refused
 from .. import transfer_runs
 from ..transfer_runs import measure
 from ..transfer_spec import cells_of
-from . import transfer_matrix as matrixview
+from . import transfer_matrix
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
@@ -172,7 +172,7 @@ def _as_it_is(planned: Planned) -> None:
 
     cells = jobs.need(key, "Evaluating masks", work)
     if cells is not None:
-        matrixview.draw(cells, planned.own)
+        transfer_matrix.draw(cells, planned.own)
         st.session_state[RECIPE] = _recipe(planned)
 
 
@@ -234,4 +234,4 @@ def _retrained(planned: Planned | None) -> None:
         st.info("This file has no cell of a mask yet.", icon=":material/hourglass_top:")
         return
     same = planned is not None and set(planned.own) >= {c.source for c in cells if c.source}
-    matrixview.draw(cells, planned.own if planned is not None and same else None)
+    transfer_matrix.draw(cells, planned.own if planned is not None and same else None)
