@@ -22,6 +22,7 @@ from ....ui.shell.view import View
 from ..options import METHODS, TrainingOptions
 from ..plan import DistillationPlan
 from ..removal import Removal
+from . import results
 
 PLAN, TRAINING = declared(DistillationPlan), declared(TrainingOptions)
 
