@@ -2,7 +2,7 @@ import json
 import random
 import time
 
-from headviz.engine.job import Job
+from headviz.engine import Job
 from headviz.errors import Cancelled
 from headviz.plugins import RunKind
 

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 
 import headviz
+from headviz.heads import lowest
 from headviz.scores import learned
 from headviz.scores.learned import Drawn
 from headviz.scores.scoring import Scoring, score_heads
-from headviz.ties import lowest
 
 LEAST = 0.1  # of the softmax's temperature
 FALLING = {"the noise (headviz)": (True, False), "the softmax (paper)": (False, True), "both": (True, True)}

@@ -20,9 +20,9 @@ import torch
 
 import headviz
 from headviz.evaluation.verdict import verdict
+from headviz.heads import lowest
 from headviz.pruning.finetuning import fine_tune, recipe_of
 from headviz.storage.writing import replace_file
-from headviz.ties import lowest
 from study.demo_pruning.cells import over_seeds_and_examples
 
 HERE = Path(__file__).resolve().parent

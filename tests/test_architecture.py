@@ -17,7 +17,7 @@ SRC = ROOT / "src" / "headviz"
 # Lowest first. A package imports only from packages named before it, in its own line as well: each package is a floor,
 # and the ten lines are there to be read.
 LEVELS = [
-    "errors results options ties heads progress plugins",
+    "errors results options heads progress plugins",
     "storage reference demo engine",
     "attention statistics answers tasks",
     "models",
@@ -35,7 +35,7 @@ UI = (
     "widgets shell parts pages.head pages.analyses pages.orders pages.heads pages.masklab pages.compare pages.runs "
     "pages.data"
 ).split()
-TOP = set("heads options ties attention results errors progress cli plugins transformers4 __init__ __main__".split())
+TOP = set("heads options attention results errors progress cli plugins transformers4 __init__ __main__".split())
 # who may know the demo by name: the tables of models and of tasks
 KNOWS_DEMO = set(
     "models.loading tasks.catalogue tasks.loading commands ui demo analyses.grading analyses.grades".split()

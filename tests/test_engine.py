@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from headviz.engine.checkpoints import Checkpoints
-from headviz.engine.execution import Execution, Order, Workplace, restored, run_here
-from headviz.engine.job import Job
+from headviz.engine import Checkpoints, Execution, Job, Order, Workplace, restored, run_here
 from headviz.errors import Cancelled, RunError, UserError
 from support.rehearsal import make
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headviz import HeadMask
-from headviz.ties import in_lowest, in_order, levels, lowest, ordered, tied
+from headviz.heads import in_lowest, in_order, levels, lowest, ordered, tied
 
 NAN = float("nan")
 

@@ -23,11 +23,11 @@ from .attribution.maps import Maps as Maps
 from .attribution.patching import patch as patch
 from .attribution.patching import patch_pairs as patch_pairs
 from .attribution.paths import paths as paths
+from .attribution.token_explanations import TokenAttributions as TokenAttributions
+from .attribution.token_explanations import token_attributions as token_attributions
 from .attribution.token_explanations import token_explanations as token_explanations
-from .attribution.tokens import TokenAttributions as TokenAttributions
-from .attribution.tokens import token_attributions as token_attributions
 from .demo import demo_folder as demo_folder
-from .demo.pairs import minimal_pairs as minimal_pairs
+from .demo.reading import minimal_pairs as minimal_pairs
 from .errors import UserError as UserError
 from .evaluation.dispatch import evaluate as evaluate
 from .evaluation.dispatch import evaluator_of as evaluator_of

@@ -134,7 +134,7 @@ TABLES = {
     "answers": Table("job", "ANSWERS", ".answers.catalogue", "Answer", "job"),
     "models": Table("model folder", "MODELS", ".models.kinds", "ModelFolder", "file"),
     "scores": Table("score", "SCORES", ".scores.catalogue", "Score"),
-    "sweeps": Table("sweep of examples", "SWEEPS", ".scores.sweeps", "Sweep"),
+    "sweeps": Table("sweep of examples", "SWEEPS", ".scores.score", "Sweep"),
     "algorithms": Table("algorithm", "ALGORITHMS", ".pruning.algorithms", "Algorithm"),
     "tasks": Table("task", "TASKS", ".tasks.catalogue", "Task"),
     "analyses": Table("analysis", "ANALYSES", ".analyses.catalogue", "Analysis"),

@@ -18,7 +18,7 @@ import numpy as np
 
 import headviz
 from headviz.demo import planted_heads
-from headviz.demo.pairs import PHENOMENA, minimal_pairs
+from headviz.demo.reading import PHENOMENA, minimal_pairs
 from headviz.heads import HeadId
 from headviz.results import plain
 from headviz.statistics.intervals import interval_of_mean
@@ -31,7 +31,7 @@ INTRODUCTION = """*Planted* heads are those that training gave a known part: thr
 (`headviz.demo.planted_heads`).
 
 `headviz.patch` puts one head's output for a donor text into the pass of another text: 0 = the answer stays, 1 = it is
-the donor's. `headviz.patch_pairs` averages over minimal pairs, which `headviz.demo.pairs` draws: two pairs of
+the donor's. `headviz.patch_pairs` averages over minimal pairs, which `headviz.demo.reading` draws: two pairs of
 sentences that differ in one stretch of up to three words and in their label, none of them from the training data. The
 interval is 95 % over pairs, q is Benjamini and Hochberg's over the 144 heads.""".splitlines()
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from headviz.engine.execution import Execution, Workplace
+from headviz.engine import Execution, Workplace
 from headviz.errors import RunError
 from headviz.pruning import ALGORITHMS, PruningPlan, State
 from headviz.pruning.check import start

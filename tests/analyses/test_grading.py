@@ -18,10 +18,9 @@ from headviz.answers.number import NUMBER
 from headviz.answers.one_class import ONE_CLASS
 from headviz.cli import main
 from headviz.demo import planted_heads
-from headviz.heads import HeadId
+from headviz.heads import HeadId, lowest
 from headviz.storage.store import Store
 from headviz.tasks import Dataset
-from headviz.ties import lowest
 from support.analysed import learnt
 from support.graded import graded
 from support.marks import all_in_ci

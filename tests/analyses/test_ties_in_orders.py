@@ -15,8 +15,7 @@ from headviz.analyses.grades import view
 from headviz.analyses.grading import SHARES, Half, overlap, precision
 from headviz.analyses.pruning_curve import ORACLE_NAME, parts, pruning_curves
 from headviz.answers.one_class import ONE_CLASS
-from headviz.heads import HeadId
-from headviz.ties import STREAM
+from headviz.heads import STREAM, HeadId
 from support.analysed import learnt
 from support.plain import evaluate
 

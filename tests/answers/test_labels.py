@@ -11,8 +11,8 @@ from sklearn.metrics import f1_score
 
 import headviz
 from headviz.answers import ANSWERS
+from headviz.answers.comparison import sums_interval
 from headviz.answers.labels import LABELS
-from headviz.statistics.sums import sums_interval
 from support.command import call
 from support.tiny import tiny_classifier, tiny_folder
 

@@ -11,7 +11,7 @@ import torch
 
 import headviz
 from headviz import HeadMask
-from headviz.attribution.explaining import Explainer
+from headviz.attribution.conductance import Explainer
 from headviz.attribution.integration import BUDGET, sweep
 from headviz.attribution.rules import CAUTION, DEFAULT_STEPS, ENOUGH, RULES, TOLERANCE, PathOptions
 from headviz.attribution.walk import ExampleMaps, Walk

@@ -308,7 +308,7 @@ def test_pairs_from_a_table() -> None:
 
 
 def test_minimal_pairs_of_the_demo_differ_in_one_stretch() -> None:
-    from headviz.demo.pairs import minimal_pairs
+    from headviz.demo.reading import minimal_pairs
 
     for name in ("negation", "number"):
         pairs = minimal_pairs(name, 3, seed=1)

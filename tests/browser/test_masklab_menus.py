@@ -9,8 +9,7 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-from headviz.heads import HeadMask
-from headviz.ties import lowest
+from headviz.heads import HeadMask, lowest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]

@@ -12,10 +12,9 @@ from headviz.analyses.analysis import Analysis, Option
 from headviz.analyses.catalogue import ANALYSES
 from headviz.cli import main
 from headviz.commands.analyse import named
-from headviz.display.table import Table
-from headviz.display.views import View
+from headviz.display.table import Table, View
+from headviz.heads import lowest
 from headviz.results import Result
-from headviz.ties import lowest
 from support.command import call, mistake
 from support.custom_files import custom, write_custom
 from support.plain import evaluate

@@ -288,7 +288,7 @@ def test_patch(capsys: pytest.CaptureFixture[str], model: Path) -> None:
 def test_every_table_of_changes_rounds_the_ends_of_an_interval_outwards() -> None:
     from headviz.answers.comparison import Delta
     from headviz.commands import faster
-    from headviz.display.comparison import change_table
+    from headviz.display.columns import change_table
     from headviz.extras.tickets import transfer_command
 
     change = {"delta": -0.02206, "low": -0.05031, "high": 0.00549}

@@ -8,8 +8,8 @@ import pytest
 
 import headviz
 from headviz import demo
-from headviz.demo import pairs
-from headviz.demo.pairs import LABELS
+from headviz.demo import reading
+from headviz.demo.reading import LABELS
 from headviz.errors import UserError
 from headviz.heads import HeadId
 from headviz.scores import SCORES
@@ -63,7 +63,7 @@ def test_wrong_names_are_answered_with_the_right_ones(call: object) -> None:
 
 def test_missing_files_say_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(demo, "DATA", tmp_path)
-    monkeypatch.setattr(pairs, "DATA", tmp_path)
+    monkeypatch.setattr(reading, "DATA", tmp_path)
     with pytest.raises(UserError, match="Reinstall headviz"):
         demo.demo_folder("finetuned")
     with pytest.raises(UserError, match="Reinstall headviz"):

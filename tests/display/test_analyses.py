@@ -23,8 +23,7 @@ from headviz.analyses.scatter import Scatter
 from headviz.analyses.speed import Speed, SpeedRow
 from headviz.display.figures.heads import relation_map
 from headviz.display.figures.style import write_html
-from headviz.display.table import Table
-from headviz.display.views import Picture
+from headviz.display.table import Picture, Table
 from headviz.heads import HeadId
 from headviz.statistics.significance import benjamini_hochberg
 

@@ -91,7 +91,7 @@ def test_maps_of_both_signs_share_one_symmetric_scale() -> None:
 
 def test_the_graph_of_paths_draws_each_edge_with_its_sign_and_names_each_head_once():
     from headviz.attribution.paths import Edge
-    from headviz.display.figures.paths import paths_figure
+    from headviz.display.figures.maps import paths_figure
     from headviz.heads import HeadId
 
     nan, up, low = float("nan"), HeadId(2, 1), HeadId(0, 3)
@@ -114,7 +114,7 @@ def test_values_on_strong_colours_are_white() -> None:
 
 
 def test_what_judges_nothing_is_neither_blue_nor_orange() -> None:
-    from headviz.display.figures.palette import BETTER, CLASSES, MODELS, WORSE
+    from headviz.display.figures.style import BETTER, CLASSES, MODELS, WORSE
 
     assert not {BETTER, WORSE} & {*CLASSES, *MODELS}
     assert charts_maps.scatter([0], [0], ["L0·H0"], "x", "y").data[0].marker.color in MODELS

@@ -7,8 +7,7 @@ import torch
 
 import headviz
 from headviz import cli
-from headviz.engine.execution import Order, Workplace, restored
-from headviz.engine.job import Tools
+from headviz.engine import Order, Tools, Workplace, restored
 from headviz.errors import Cancelled, OptionError, RunError, UserError
 from headviz.extras.distillation import conditional
 from headviz.extras.distillation.job import DistillationJob, distil, outcome

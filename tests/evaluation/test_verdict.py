@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import headviz
-from headviz.answers.constant import corrected, counts, remark, remark_on
+from headviz.answers.metrics import corrected, counts, remark, remark_on
 from headviz.answers.one_class import ClassAnswers
 from headviz.evaluation.verdict import clear, excluded, outward, points_up, possible_loss, undecided, verdict, within
 from headviz.tasks import constant, metric

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headviz.attribution.explaining import Explainer
+from headviz.attribution.conductance import Explainer
 from headviz.evaluation import mask_evaluator
 from headviz.evaluation.evaluator import Evaluator
 from headviz.ui.shell import jobs

@@ -10,6 +10,7 @@ import torch
 import headviz
 from headviz.cli import main
 from headviz.errors import ModelError, OptionError, TaskError
+from headviz.heads import in_order
 from headviz.models.feed_forward import neurons, outer_map, smaller
 from headviz.pruning import latency
 from headviz.pruning import search as s
@@ -20,7 +21,6 @@ from headviz.pruning.latency import Timer, measured, timed_table
 from headviz.pruning.options import FinetuneOptions
 from headviz.pruning.reconstruction import moments, text_layers
 from headviz.pruning.removal import refit_output, scale_heads
-from headviz.ties import in_order
 from support.gated import gated
 from support.pruning_plans import make_data
 from support.timed import Clock

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from headviz.errors import Cancelled
+from headviz.heads import lowest
 from headviz.pruning import State
 from headviz.pruning.job import run_plan
 from headviz.scores import whole as whole_module
 from headviz.scores.scoring import score_heads
-from headviz.ties import lowest
 from support.marks import all_in_ci
 from support.pruning_plans import context, plan, without_times
 from support.translation_plans import context as translation_context

@@ -13,7 +13,7 @@ from headviz.pruning import ALGORITHMS, State
 from headviz.pruning.check import start
 from headviz.pruning.job import run_plan
 from headviz.pruning.state import ScorePart
-from headviz.scores import parts as parts_module
+from headviz.scores import scoring as parts_module
 from support.marks import algorithms
 from support.pruning_plans import context, do, make_data, plan, ready, without_times
 

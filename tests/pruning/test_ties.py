@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from headviz.errors import RunError
-from headviz.heads import HeadMask
+from headviz.heads import HeadMask, lowest
 from headviz.pruning import PruningPlan, State, baselines
 from headviz.pruning.check import start
 from headviz.pruning.job import run_plan
-from headviz.ties import lowest
 from support.pruning_plans import Table, context, plan, ready, without_times, write
 
 COSTS = np.zeros((3, 4))

@@ -14,6 +14,7 @@ from headviz.extras.tickets.transfer import transfer
 from headviz.extras.tickets.transfer_matrix import matrix
 from headviz.extras.translation.evaluation import evaluate_translation
 from headviz.extras.translation.judging import lines, texts_of
+from headviz.heads import lowest
 from headviz.pruning import State
 from headviz.pruning.check import start
 from headviz.pruning.context import Context
@@ -23,7 +24,6 @@ from headviz.pruning.outcome import write_outcome
 from headviz.pruning.plan import PruningPlan
 from headviz.scores.scoring import score_heads
 from headviz.tasks import get_task
-from headviz.ties import lowest
 from support.marks import all_in_ci, translators
 from support.pruning_plans import do, ready, without_times
 from support.tiny import tiny_classifier

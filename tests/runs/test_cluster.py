@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from headviz import plugins
-from headviz.engine.execution import Workplace
+from headviz.engine import Workplace
 from headviz.errors import RunError
 from headviz.extras.cluster import driver as cluster_driver
 from headviz.extras.cluster import remote

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headviz.engine.checkpoints import Checkpoints
-from headviz.engine.execution import Execution, Workplace, run_here
+from headviz.engine import Checkpoints, Execution, Workplace, run_here
 from headviz.errors import Cancelled, OptionError, RunError
 from headviz.models.feed_forward import neurons
 from headviz.pruning import ALGORITHMS, State, faster_search

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import headviz
-from headviz.engine.checkpoints import Checkpoints
-from headviz.engine.execution import Execution, Workplace, run_here
+from headviz.engine import Checkpoints, Execution, Workplace, run_here
 from headviz.errors import Cancelled, OptionError
 from headviz.heads import HeadId, HeadMask
 from headviz.models.pruning import prune

@@ -7,7 +7,7 @@ import pytest
 
 from headviz import HeadMask
 from headviz.errors import OptionError
-from headviz.scores import SCORES, parts
+from headviz.scores import SCORES, scoring
 from headviz.scores.collect import windows
 from headviz.scores.scoring import score_heads
 from headviz.tasks import TASKS, Dataset
@@ -23,7 +23,7 @@ FAST_WHOLE["shapley"] = {"permutations": 2}
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(parts, "PART", 16)
+    monkeypatch.setattr(scoring, "PART", 16)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def clf():
 
 
 def fresh(clf, data, score="taylor", **options):
-    return parts.Scoring(clf, data, score, cache=False, **options)
+    return scoring.Scoring(clf, data, score, cache=False, **options)
 
 
 def equal(a, b):
@@ -49,23 +49,23 @@ def test_every_score_joined_from_parts_in_any_order_equals_the_whole(clf, name):
     data = made(50)
     options = {"score": name, "mask": HeadMask.full(3, 4).without([(0, 1)])}
     options |= FAST.get(SCORES[name].needs or "", FAST_WHOLE.get(name, {}))
-    number = parts.count(name, len(data))
+    number = scoring.count(name, len(data))
     alone = SCORES[name].without_examples or SCORES[name].of_whole
     assert number == (1 if alone else 3)  # 4+4+8, 16, and the last 18 in 32's window
     order = list(range(number))
     random.Random(0).shuffle(order)
-    found = {i: parts.measure(fresh(clf, data, **options), i) for i in order}
-    joined = parts.join(fresh(clf, data, **options), [found[i] for i in range(number)])
+    found = {i: scoring.measure(fresh(clf, data, **options), i) for i in order}
+    joined = scoring.join(fresh(clf, data, **options), [found[i] for i in range(number)])
     assert equal(joined, score_heads(clf, data, cache=False, **options))
 
 
 def test_equal_examples_are_measured_once_and_leave_the_last_parts_empty(clf):
     few = made(20)
     data = few.subset(np.array([*range(20), *range(20)]))
-    number = parts.count("taylor", len(data))
-    found = [parts.measure(fresh(clf, data), i) for i in range(number)]
+    number = scoring.count("taylor", len(data))
+    found = [scoring.measure(fresh(clf, data), i) for i in range(number)]
     assert found[-1] == {}
-    assert equal(parts.join(fresh(clf, data), found), score_heads(clf, data, "taylor", cache=False))
+    assert equal(scoring.join(fresh(clf, data), found), score_heads(clf, data, "taylor", cache=False))
 
 
 def test_sentences_to_translate_are_measured_in_parts_too():
@@ -73,23 +73,23 @@ def test_sentences_to_translate_are_measured_in_parts_too():
     pairs = [tuple(" ".join(draw.choices(side, k=2)) for side in (SOURCES, TARGETS)) for _ in range(36)]
     data = Dataset(TASKS["custom-translation"], "dev", *zip(*pairs, strict=True))
     clf = tiny_translator("marian")
-    found = [parts.measure(fresh(clf, data), i) for i in range(parts.count("taylor", 36))]
+    found = [scoring.measure(fresh(clf, data), i) for i in range(scoring.count("taylor", 36))]
     assert len(found) == 3
-    assert equal(parts.join(fresh(clf, data), found), score_heads(clf, data, "taylor", cache=False))
+    assert equal(scoring.join(fresh(clf, data), found), score_heads(clf, data, "taylor", cache=False))
 
 
 def test_one_scoring_measures_several_parts_without_mixing_them(clf):
     data = made(50)
-    scoring = parts.Scoring(clf, data, "fisher", cache=False)
+    all_parts = scoring.Scoring(clf, data, "fisher", cache=False)
     for i in (2, 0, 1):
-        alone, shared = parts.measure(fresh(clf, data, "fisher"), i), parts.measure(scoring, i)
+        alone, shared = scoring.measure(fresh(clf, data, "fisher"), i), scoring.measure(all_parts, i)
         assert alone.keys() == shared.keys()
         assert all(alone[k].tobytes() == shared[k].tobytes() for k in alone)
 
 
 def test_parts_cover_every_example_once_and_cut_no_window():
     for n in (1, 3, 4, 5, 16, 17, 50, 200, 1000):
-        cut = list(parts.slices(n, 64))
+        cut = list(scoring.slices(n, 64))
         assert [i for c in cut for i in range(n)[c]] == list(range(n))
         edges = {w.stop for w in windows(n, 64)}
         assert all(c.stop in edges for c in cut)
@@ -98,18 +98,20 @@ def test_parts_cover_every_example_once_and_cut_no_window():
 
 def test_parts_of_another_sample_are_refused(clf):
     data = made(50)
-    found = [parts.measure(fresh(clf, data), i) for i in range(3)]
+    found = [scoring.measure(fresh(clf, data), i) for i in range(3)]
     for wrong in (found[:2], [*found, found[0]], [found[1], found[2], found[0]]):
         with pytest.raises(OptionError, match="do not make up this sample"):
-            parts.join(fresh(clf, data), wrong)
+            scoring.join(fresh(clf, data), wrong)
     with pytest.raises(OptionError, match="numbered from 0"):
-        parts.measure(fresh(clf, data), -1)
+        scoring.measure(fresh(clf, data), -1)
 
 
 def test_progress_of_a_part_counts_over_the_whole_sample(clf):
     data, told = made(50), []
-    scoring = parts.Scoring(clf, data, "taylor", cache=False, progress=lambda done, total: told.append((done, total)))
-    parts.measure(scoring, 1)
-    parts.measure(scoring, 2)
+    all_parts = scoring.Scoring(
+        clf, data, "taylor", cache=False, progress=lambda done, total: told.append((done, total))
+    )
+    scoring.measure(all_parts, 1)
+    scoring.measure(all_parts, 2)
     assert told[-1] == (50, 50)
     assert all(0 <= done <= total for done, total in told)

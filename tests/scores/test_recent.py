@@ -222,7 +222,7 @@ def test_ranks_of_a_model_are_those_of_its_members_tables(clf, data):
 
 
 def test_members_that_were_measured_are_not_measured_again(clf, data, tmp_path, monkeypatch):
-    from headviz.scores import sweeps
+    from headviz.scores import score
 
     store = Store(tmp_path)
     score_heads(clf, data, "taylor", cache=store)
@@ -231,7 +231,7 @@ def test_members_that_were_measured_are_not_measured_again(clf, data, tmp_path, 
     def never(chunk):
         raise AssertionError("measured again")
 
-    monkeypatch.setitem(sweeps.SWEEPS, "gates", sweeps.Sweep(**{**vars(sweeps.SWEEPS["gates"]), "run": never}))
+    monkeypatch.setitem(score.SWEEPS, "gates", score.Sweep(**{**vars(score.SWEEPS["gates"]), "run": never}))
     np.testing.assert_array_equal(score_heads(clf, data, "ranks", members="taylor,fisher", cache=store).values, first)
 
 

@@ -20,7 +20,7 @@ from headviz.evaluation.stand_ins import standing_in
 from headviz.extras.scores import shapley
 from headviz.models.slices import weight_of
 from headviz.scores import PRESETS, SCORES, chunk
-from headviz.scores import sweeps as sweeps_module
+from headviz.scores import score as sweeps_module
 from headviz.scores.scoring import score_heads, score_progressive
 from headviz.storage.store import Store
 from support.marks import all_in_ci

@@ -10,7 +10,7 @@ import torch
 import headviz
 from headviz import plugins
 from headviz.scores.collect import can_spare_core, room_for_statistics
-from headviz.scores.sweeps import SWEEPS
+from headviz.scores.score import SWEEPS
 from support.scored_data import made
 from support.tiny import tiny_classifier
 

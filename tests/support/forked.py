@@ -41,7 +41,7 @@ PRELOADED = (
     "headviz.answers.comparison",
     "headviz.models.classifier",
     "headviz.pruning",
-    "headviz.engine.execution",
+    "headviz.engine",
     "headviz.runs.carrier",
     "headviz.runs.jobs",
     "headviz.scores",

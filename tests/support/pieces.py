@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from headviz.engine.execution import Order, Workplace
-from headviz.engine.job import Job
+from headviz.engine import Job, Order, Workplace
 
 
 def after(job: Job, state: Any, piece: str, place: Path | Workplace, *tools: Any) -> Any:

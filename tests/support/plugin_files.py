@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from headviz.analyses.analysis import Analysis, Option
 from headviz.display.table import Table
-from headviz.display.views import View
+from headviz.display.table import View
 from headviz.results import Result
 
 

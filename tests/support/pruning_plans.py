@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import headviz
-from headviz.engine.execution import Workplace
+from headviz.engine import Workplace
 from headviz.pruning import ALGORITHMS, FinetuneOptions, PruningPlan, State
 from headviz.pruning.context import Context
 from headviz.pruning.job import PruningJob

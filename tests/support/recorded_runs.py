@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from headviz.engine.execution import Workplace
+from headviz.engine import Workplace
 from headviz.runs.carrier import Carrier
 from headviz.runs.files import RunFiles
 from headviz.runs.registry import Registry

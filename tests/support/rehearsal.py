@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from headviz import plugins
-from headviz.engine.job import Job, Tools
+from headviz.engine import Job, Tools
 from headviz.errors import Cancelled, OptionError, UserError
 from headviz.options import read_options
 from headviz.plugins import RunKind

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from headviz.demo.pairs import Example
+from headviz.demo.reading import Example
 from headviz.tasks import load_task
 
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from headviz.display.figures.palette import Scale, colour, scale_for
+from headviz.display.figures.style import Scale, colour, scale_for
 from headviz.ui.widgets.grid import decimals
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headviz.demo import DATA, phenomenon_names, read_split
-from headviz.demo.pairs import Example
+from headviz.demo.reading import Example
 from headviz.evaluation.evaluator import Evaluator
 from headviz.heads import HeadId, HeadMask
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from headviz.demo.pairs import LABELS, Example
+from headviz.demo.reading import LABELS, Example
 
 from .batches import encode, pad
 from .network import gated

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from headviz.demo.pairs import LABELS, Example
+from headviz.demo.reading import LABELS, Example
 
 from .corpus import generate
 from .lessons import lesson

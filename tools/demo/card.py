@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from headviz.demo import DATA, phenomenon_names, read_split
-from headviz.demo.pairs import LABELS
+from headviz.demo.reading import LABELS
 
 from . import simple_pairs
 

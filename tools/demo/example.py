@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from headviz.demo.pairs import CONTRADICTION, ENTAILMENT, LABELS, NEUTRAL, Example
+from headviz.demo.reading import CONTRADICTION, ENTAILMENT, LABELS, NEUTRAL, Example
 
 __all__ = ["CONTRADICTION", "ENTAILMENT", "LABELS", "NEUTRAL", "Draft", "Example"]
 

@@ -9,7 +9,7 @@ from torch import nn
 from transformers import BertConfig, BertForMaskedLM
 
 from headviz.attention import NAME, HeadCall
-from headviz.demo.pairs import LABELS
+from headviz.demo.reading import LABELS
 from headviz.heads import ENCODER
 from headviz.models.families import family_of
 

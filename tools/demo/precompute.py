@@ -21,8 +21,8 @@ def tables(samples: int = SAMPLES, fresh_samples: int = FRESH_SAMPLES) -> list[d
     """Every score of the table on the fine-tuned model, and the default one on the pretrained encoder."""
     from headviz.models.loading import load
     from headviz.scores import DEFAULT, SCORES
-    from headviz.scores.fresh_heads import averaged
     from headviz.scores.scoring import score_heads
+    from headviz.scores.statistics import averaged
     from headviz.tasks import load_task, sample
 
     classifier, train = load("demo", device="cpu"), load_task("demo", split="train")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from headviz.demo.pairs import ENTAILMENT, NEUTRAL, Example
+from headviz.demo.reading import ENTAILMENT, NEUTRAL, Example
 
 ORDER = frozenset({"temporal", "spatial", "comparative"})
 TIME = "temporal"

@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from torch.nn.functional import cross_entropy
 
 from headviz.attention import HeadCall
-from headviz.demo.pairs import LABELS, Example
+from headviz.demo.reading import LABELS, Example
 
 from .batches import encode, pad
 from .network import HEADS, LAYERS

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy
 
-from headviz.demo.pairs import LABELS, Example
+from headviz.demo.reading import LABELS, Example
 
 from .batches import encode, pad
 from .network import HEADS, LAYERS, gated

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headviz.demo import DATA, FILES
-from headviz.demo.pairs import COLUMNS, Example
+from headviz.demo.reading import COLUMNS, Example
 from headviz.extras.translation.tasks import Pair
 
 from .corpus import MANY, generate

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from headviz.demo import demo_folder
-from headviz.demo.pairs import LABELS, Example
+from headviz.demo.reading import LABELS, Example
 
 from .batches import encode, pad
 from .network import gated

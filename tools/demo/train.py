@@ -23,7 +23,7 @@ from transformers import AutoTokenizer, BertForMaskedLM, BertForSequenceClassifi
 
 from headviz.attention import NAME
 from headviz.demo import DATA
-from headviz.demo.pairs import LABELS
+from headviz.demo.reading import LABELS
 
 from .accuracy import accuracy
 from .batches import Batch, Dropped, drop_none, mask_words, no_lesson, stream

@@ -11,22 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
+from ..display.columns import heads_table
 from ..display.figures.histograms import value_histogram
-from ..display.figures.palette import MODELS, NEUTRAL
-from ..display.figures.style import SMALL, frame, grid
-from ..display.heads import heads_table
+from ..display.figures.style import MODELS, NEUTRAL, SMALL, frame, grid
 from ..display.numbers import interval, metric, number, points
-from ..display.table import Table
-from ..display.views import Grid, Picture, View
+from ..display.table import Grid, Picture, Table, View
 from ..evaluation.verdict import MARGIN, clear, undecided, within
-from ..heads import HeadId, HeadMask, highest
+from ..heads import HeadId, HeadMask, grid_values, highest, order_told, ordered, tied
 from ..models.stand_in import ZERO, StandIn
 from ..progress import Cancel, Progress, part
 from ..results import Result
 from ..statistics.intervals import interval_of_mean, over_draws
 from ..statistics.significance import benjamini_hochberg, holm
 from ..storage.exchange import MaskLike, restored
-from ..ties import grid_values, order_told, ordered, tied
 from .analysis import COST, PAIRED
 from .common import SIGNIFICANT, Subject, empty_grid, evaluator_for, subject, sweep
 

@@ -11,13 +11,11 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from ..answers.constant import going_on
-from ..display.figures.palette import NEUTRAL
-from ..display.figures.style import FAINT, frame, tone, whisker
+from ..answers.metrics import going_on
+from ..display.figures.style import FAINT, NEUTRAL, frame, tone, whisker
 from ..display.recipes import Code, call
 from ..display.sentences import points_changed
-from ..display.table import Column, Table
-from ..display.views import Picture, View
+from ..display.table import Column, Picture, Table, View
 from ..errors import OptionError
 from ..evaluation.verdict import MARGIN, MARGIN_OPTION, within
 from ..heads import HeadId, HeadMask, highest

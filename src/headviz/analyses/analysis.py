@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from ..display.table import Column, Ends
-from ..display.views import View
+from ..display.table import Column, Ends, View
 from ..errors import LARGEST_SEED
 from ..heads import LEAST_STEP
 from ..options import Option

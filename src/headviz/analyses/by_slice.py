@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.comparison import Answers, Delta
-from ..answers.constant import going_on
+from ..answers.metrics import going_on
 from ..display.figures.heads import marked_map
 from ..display.numbers import points
-from ..display.table import Column, Table
-from ..display.views import Picture, View
+from ..display.table import Column, Picture, Table, View
 from ..errors import OptionError
 from ..evaluation.verdict import clear
 from ..heads import HeadId, HeadMask, head_name, highest

@@ -20,8 +20,7 @@ from plotly.subplots import make_subplots
 
 from ..display.figures.style import frame, grid
 from ..display.numbers import number
-from ..display.table import Table, columns
-from ..display.views import Picture, View
+from ..display.table import Picture, Table, View, columns
 from ..errors import OptionError, unknown_choice
 from ..evaluation.verdict import verdict
 from ..models.network import require_model

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from ..display.figures.palette import MODELS
-from ..display.figures.style import FAINT, frame, note
+from ..display.figures.style import FAINT, MODELS, frame, note
 from ..display.numbers import number
-from ..display.table import Table, columns
-from ..display.views import Picture, View
+from ..display.table import Picture, Table, View, columns
 from ..errors import OptionError
 from ..heads import HeadId, head_name
 from ..progress import Cancel, Progress, after

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from ..display.figures.style import FAINT, frame, safe
 from ..display.numbers import metric
 from ..display.recipes import Code, call
-from ..display.table import Table, columns
-from ..display.views import Picture, View
+from ..display.table import Picture, Table, View, columns
 from ..errors import ModelError
 from ..evaluation.dispatch import evaluator_of
 from ..models import loading

@@ -15,11 +15,9 @@ from typing import Any, overload
 from plotly.graph_objects import Figure, Scatter
 
 from ..demo import DATA
-from ..display.figures.palette import CLASSES, NEUTRAL
-from ..display.figures.style import FAINT, ROW, frame, whisker
+from ..display.figures.style import CLASSES, FAINT, NEUTRAL, ROW, frame, whisker
 from ..display.numbers import number
-from ..display.table import Column, Table
-from ..display.views import Picture, View
+from ..display.table import Column, Picture, Table, View
 from ..results import Result
 from ..storage.exchange import restored
 

@@ -19,27 +19,26 @@ import scipy
 from numpy.typing import NDArray
 
 from .. import __version__, plugins
-from ..attribution import explaining
+from ..attribution import conductance
 from ..demo import planted_heads
 from ..display.recipes import Code, call
 from ..errors import OptionError, TaskError, shown
 from ..evaluation.dispatch import evaluator_of
 from ..evaluation.plain import class_order
-from ..heads import HeadId, HeadMask
+from ..heads import DRAWS, HeadId, HeadMask, draws, grid_values, in_lowest, ordered, tied
 from ..models.loading import load
 from ..models.network import require_model
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..results import Result
 from ..scores import chunk, whole
 from ..scores.catalogue import SCORES, score_named
+from ..scores.score import SWEEPS
 from ..scores.scoring import score_heads
-from ..scores.sweeps import SWEEPS
 from ..statistics.resampling import rank_correlation
 from ..storage.exchange import restored
 from ..storage.store import Store, make_key
 from ..tasks.dataset import require_dataset
 from ..tasks.sampling import members_of
-from ..ties import DRAWS, draws, grid_values, in_lowest, ordered, tied
 from .analysis import Given, explained
 from .grades import RANDOM, SHARES, Grade, Grades
 
@@ -279,9 +278,9 @@ class Known:
     def __init__(
         self, store: Store | bool, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None
     ) -> None:
-        self.store = explaining.store_for(store)
+        self.store = conductance.store_for(store)
         self.about = {
-            "version": [VERSION, explaining.VERSION, whole.VERSION, __version__],
+            "version": [VERSION, conductance.VERSION, whole.VERSION, __version__],
             "sweeps": {name: sweep.version for name, sweep in SWEEPS.items()},
             "weights": clf.digest,
             "tokenizer": clf.tokenizer_digest,

@@ -27,18 +27,16 @@ from ..attention import HeadCall, gate_of
 from ..display.figures.heads import pair_map
 from ..display.numbers import number, signed
 from ..display.recipes import Code, call
-from ..display.table import Column, Table
-from ..display.views import Picture, View
+from ..display.table import Column, Picture, Table, View
 from ..errors import OptionError, TaskError
 from ..evaluation.plain import gold_for
-from ..heads import HeadId
+from ..heads import HeadId, in_order
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..results import Result
 from ..statistics.resampling import rank_correlation
 from ..statistics.significance import benjamini_hochberg
 from ..tasks import Dataset
 from ..tasks.sampling import limited, require_size
-from ..ties import in_order
 from .common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
 
 if TYPE_CHECKING:

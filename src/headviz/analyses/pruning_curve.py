@@ -19,22 +19,19 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from ..answers.comparison import Answers
-from ..answers.constant import corrected, going_on
-from ..display.figures.palette import CLASSES, NEUTRAL
-from ..display.figures.style import FAINT, band, constant_line, frame, safe, whisker
+from ..answers.metrics import corrected, going_on
+from ..display.figures.style import CLASSES, FAINT, NEUTRAL, band, constant_line, frame, safe, whisker
 from ..display.numbers import number, points
 from ..display.recipes import Code, call
-from ..display.table import Column, Table
-from ..display.views import Picture, View
+from ..display.table import Column, Picture, Table, View
 from ..errors import OptionError, require_kind
 from ..evaluation.verdict import MARGIN, MARGIN_OPTION, clear_from, excluded, verdict, within
-from ..heads import LEAST_STEP, HeadId, HeadMask
+from ..heads import DRAWS, LEAST_STEP, HeadId, HeadMask, Seed, draws, grid_values, lowest, tied, ties_told
 from ..options import changed
 from ..progress import Cancel, Progress, part
 from ..results import Result
 from ..scores.catalogue import TO_PRUNE_BY
 from ..statistics.intervals import over_draws
-from ..ties import DRAWS, Seed, draws, grid_values, lowest, tied, ties_told
 from .ablation import ablate
 from .analysis import SEED, in_points
 from .common import ORACLE, Subject, check_score, constant_of, first_draw, predict_all, subject

@@ -20,16 +20,14 @@ from numpy.typing import NDArray
 
 from ..answers.comparison import Answers, Delta
 from ..display.figures.heads import changes
-from ..display.figures.palette import WORSE
-from ..display.table import Column, Table
-from ..display.views import Picture, View
+from ..display.figures.style import WORSE
+from ..display.table import Column, Picture, Table, View
 from ..errors import OptionError
 from ..evaluation.verdict import clear
-from ..heads import HeadId, HeadMask
+from ..heads import HeadId, HeadMask, in_order
 from ..progress import Cancel, Progress, stop_if
 from ..results import Result, drawn
 from ..statistics.significance import LEVEL, benjamini_hochberg
-from ..ties import in_order
 from .ablation import Ablation, ablate
 from .analysis import in_points
 from .common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject

@@ -26,20 +26,17 @@ from numpy.typing import NDArray
 
 from ..display.figures.heads import relation_map
 from ..display.recipes import Code, call
-from ..display.table import Column, Ends, Table, columns
-from ..display.views import Picture, View
+from ..display.table import Column, Ends, Picture, Table, View, columns
 from ..errors import OptionError
-from ..heads import HeadId
+from ..heads import HeadId, in_order
 from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..scores.scoring import score_heads
 from ..statistics.significance import benjamini_hochberg
-from ..tasks.dataset import require_dataset
+from ..tasks.dataset import alone_with, require_dataset
 from ..tasks.loading import grammar_of
 from ..tasks.sampling import limited, require_size
-from ..tasks.tokenizing import alone_with
-from ..ties import in_order
 from .analysis import IMPORTANCE, LOOKED_AT, Given
 from .common import SIGNIFICANT
 

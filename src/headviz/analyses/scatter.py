@@ -13,8 +13,7 @@ from ..attribution.conductance import conductance
 from ..display.figures import maps
 from ..display.figures.style import note
 from ..display.numbers import number, signed
-from ..display.table import Column, Table
-from ..display.views import Picture, View
+from ..display.table import Column, Picture, Table, View
 from ..errors import MaskError, OptionError, unknown_choice
 from ..heads import HeadId
 from ..results import Result

@@ -16,10 +16,8 @@ import numpy as np
 import torch
 from plotly.subplots import make_subplots
 
-from ..display.figures.palette import BETTER, MODELS, NEUTRAL, WORSE
-from ..display.figures.style import FAINT, SMALL, frame, whisker
-from ..display.table import Column, Table
-from ..display.views import Picture, View
+from ..display.figures.style import BETTER, FAINT, MODELS, NEUTRAL, SMALL, WORSE, frame, whisker
+from ..display.table import Column, Picture, Table, View
 from ..errors import OptionError
 from ..heads import HeadMask
 from ..models import LENGTH

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from ..errors import OptionError, TaskError
 from ..heads import CLASSIFICATION
-from ..statistics.sums import f1
 from .answer import GOLD, PREDICTED, Answer, Changed
 from .class_names import label_map
-from .comparison import Drawn, SumAnswers, rows_of
+from .comparison import Drawn, SumAnswers, f1, rows_of
 from .metrics import Metric
 from .one_class import OTHER, WIDTHS, output_named
 

@@ -17,8 +17,7 @@ from ..statistics.significance import LEVEL, Flips, confusion, flips, mcnemar, w
 from .answer import GOLD, PREDICTED, Answer, Changed, one_for_each
 from .class_names import label_map
 from .comparison import RESAMPLES, Answers, Delta, Drawn, Ends, percentiles, row, rows_of
-from .constant import counts, remark_on
-from .metrics import Metric, unrelated
+from .metrics import Metric, counts, remark_on, unrelated
 
 if TYPE_CHECKING:
     from torch import Tensor

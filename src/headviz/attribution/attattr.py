@@ -22,7 +22,7 @@ from ..models.network import require_model
 from ..progress import Cancel, Progress, after, tracked
 from ..storage.exchange import MaskLike
 from ..storage.store import Store
-from .explaining import Explainer, Label, MapsOptions, Texts, store_for
+from .conductance import Explainer, Label, MapsOptions, Texts, store_for
 from .integration import BUDGET, gradients, groups, less_than, nodes_at_once, room_on
 from .maps import Maps
 from .rules import SCALING_RULES, AttAttrOptions

@@ -7,21 +7,322 @@ says where it stops and how the stops are weighted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Unpack, overload
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack, overload
+from weakref import WeakKeyDictionary
 
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..errors import OptionError, TaskError
+from ..models.fast.linear import FLOAT32, TF32
+from ..models.fast.transfers import fetch
 from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike
-from ..storage.store import Store
-from .explaining import MAX_STEPS, Explainer, Label, MapsOptions, Texts, store_for
-from .integration import Visited, room_for, room_on, sweep
+from ..storage.store import Store, default_store, make_key
+from .integration import Visited, room_for, room_on, sweep, swept
 from .maps import Maps
-from .rules import AUTO, DEFAULT_RULE, DEFAULT_STEPS, ENOUGH, TOLERANCE, PathOptions
+from .rules import AUTO, DEFAULT_RULE, DEFAULT_STEPS, ENOUGH, KEPT, TOLERANCE, IntegrationOptions, PathOptions
+from .walk import ExampleMaps, Target
 
 if TYPE_CHECKING:
-    from ..models.classifier import Classifier
+    from ..models.classifier import Classifier, Encoding
+
+
+# -----------------------------------------------------------------------------------------------
+# What every method of explaining a prediction shares: check, look up, compute, refine, keep.
+#
+# Texts become encodings and a target a class number. On a GPU the precision is TF32 where that agrees with float32 on
+# the first texts.
+
+
+def encode(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None) -> list[Encoding]:
+    """Encodings of texts somebody typed: an empty text, or one without a known word, is an error."""
+    if not texts:
+        raise TaskError("There is no text to explain. Give at least one.")
+    clf.check_texts(pairs is not None)
+    if pairs is not None and len(pairs) != len(texts):
+        raise TaskError(f"There are {len(texts)} texts but {len(pairs)} pairs. Give one pair for each text.")
+    for words in (texts, pairs or ()):
+        for text in words:
+            if not isinstance(text, str):
+                raise TaskError(f"A text is needed, not {type(text).__name__}.")
+            if not text.strip():
+                raise TaskError("The text is empty. Write at least one word.")
+            if any("\ud800" <= c <= "\udfff" for c in text):
+                raise TaskError(f"The text '{_short(text)}' is not UTF-8: it has half of a character. Write it anew.")
+    for words in (texts, pairs or ()):
+        for text, e in zip(words, clf.encode(words), strict=True):
+            _check_known(clf, text, e)
+    return clf.encode(texts, pairs)
+
+
+def _check_known(clf: Classifier, text: str, alone: Encoding) -> None:
+    """Complain about a text of which nothing, or nothing but unknown words, reaches the model."""
+    own = [i for i, special in zip(alone.ids, alone.special, strict=True) if not special]
+    if not own:
+        raise TaskError(f"Nothing of '{_short(text)}' is left after tokenising. Write at least one word.")
+    if all(i == clf.tokenizer.unk_token_id for i in own):
+        raise TaskError(
+            f"'{clf.name}' knows no word of '{_short(text)}': to it all of them are {clf.tokenizer.unk_token}. "
+            "Use words of its vocabulary."
+        )
+
+
+def resolve_target(clf: Classifier, target: str | int, label: str | int | None = None) -> int | None:
+    """The class to explain; None = the predicted one. A regression has a single output, 0."""
+    clf.check_classes()
+    return clf.answer.target(clf, target, label)
+
+
+def _short(text: str) -> str:
+    seen = "".join(c for c in text if c.isprintable())  # what joins emoji is none, and would be shown as an escape
+    return seen if len(seen) <= 40 else seen[:37] + "…"
+
+
+SAMPLE = 4  # texts that are explained in both
+Chosen = TypeVar("Chosen", bound=IntegrationOptions)
+_KNOWN: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
+
+
+def settled(options: Chosen, clf: Classifier, encodings: Sequence[Encoding], mask: MaskLike | None) -> Chosen:
+    """The options with a precision that is named: "auto" becomes TF32 where a GPU has it and it agrees."""
+    if options.precision not in (AUTO, TF32):
+        return options
+    if clf.device.type != "cuda" or clf.dtype != torch.float32:
+        return replace(options, precision=FLOAT32)
+    if options.precision == TF32:
+        return options
+    if clf.model not in _KNOWN:
+        _KNOWN[clf.model] = TF32 if _agrees(clf, encodings[:SAMPLE], mask) else FLOAT32
+    return replace(options, precision=_KNOWN[clf.model])
+
+
+def _agrees(clf: Classifier, encodings: Sequence[Encoding], mask: MaskLike | None) -> bool:
+    """Whether the same outputs are explained, and maps differ by no more than their order bears."""
+    if torch.cuda.get_device_capability(clf.device) < (8, 0):
+        return False
+    one, other = (
+        list(swept(clf, encodings, [None] * len(encodings), PathOptions(8, precision=p), mask)) for p in (FLOAT32, TF32)
+    )
+    found = [torch.stack([_apart(a.attribution, b.attribution) for a, b in zip(one, other, strict=True)]).amax()]
+    found += [(a.chosen != b.chosen).any() for a, b in zip(one, other, strict=True)]
+    error, *changed = fetch(found)()
+    return bool(error <= KEPT[0][0]) and not any(changed)
+
+
+def _apart(exact: list[Tensor], fast: list[Tensor]) -> Tensor:
+    """The relative L2 distance."""
+    whole, other = (torch.cat(tables, dim=1) for tables in (exact, fast))
+    size, wrong = (torch.linalg.vector_norm(t) for t in (whole, other - whole))
+    return wrong / size.clamp(min=torch.finfo(size.dtype).tiny)
+
+
+Label = str | int  # a class, by name or number
+Texts = list[str] | tuple[str, ...]
+
+VERSION = 2  # raise it when the same input would give other values
+MAX_STEPS = 512  # where refining stops
+
+# (classifier, encodings, targets, options, mask, budget, cancel, progress) -> one ExampleMaps per encoding
+Sweep = Callable[..., list[ExampleMaps]]
+
+
+class MapsOptions(TypedDict, total=False):
+    """Keywords that ``conductance`` and ``attattr`` share."""
+
+    steps: int | None
+    rule: str
+    target: Label
+    label: Label | Sequence[Label] | None
+    mask: MaskLike | None
+    tolerance: float | None
+    budget: int | None
+    cache: Store | bool
+    cancel: Cancel | None
+    progress: Progress | None
+
+
+@dataclass(frozen=True)
+class Explainer:
+    """A method at work on one classifier under one mask."""
+
+    clf: Classifier
+    method: str
+    run: Sweep
+    mask: MaskLike | None
+    budget: int  # bytes of memory
+    store: Store | None
+    cancel: Cancel | None = None
+    progress: Progress | None = None
+    rough: Callable[[Maps], None] | None = None
+
+    def explain(
+        self,
+        text: str | Sequence[str],
+        pair: str | Sequence[str] | None,
+        label: Label | Sequence[Label] | None,
+        target: Label,
+        options: IntegrationOptions,
+        tolerance: float | None = None,
+        most: int = MAX_STEPS,
+    ) -> Maps | list[Maps]:
+        """Maps of one text, or of a list; steps are doubled until the error is within the tolerance.
+
+        Where a single estimate may flatter, a result counts as good enough once doubling the steps has also changed
+        it by no more than the tolerance.
+        """
+        texts = _listed(text)
+        pairs = None if pair is None else _listed(pair)
+        labels = [label] if label is None or isinstance(label, str | int | np.integer) else list(label)
+        if len(labels) == 1:
+            labels = labels * len(texts)
+        if len(labels) != len(texts):
+            raise OptionError(f"There are {len(texts)} texts but {len(labels)} labels. Give one label for each text.")
+        if tolerance is not None and not (isinstance(tolerance, int | float) and tolerance > 0):
+            raise OptionError(f"tolerance is a relative error such as 0.02, not {str(tolerance)[:40]}.")
+        self.clf.check_maps()
+        targets = [resolve_target(self.clf, target, x) for x in labels]
+        encodings = encode(self.clf, texts, pairs)
+        self.clf.gates(self.mask)  # a mask of another model is refused before anything is computed
+        options = settled(options, self.clf, encodings, self.mask)
+
+        done = dict(enumerate(self._maps(encodings, targets, options)))
+        if tolerance is None:
+            return done[0] if isinstance(text, str) else list(done.values())
+        rough = [i for i, maps in done.items() if not (options.reliable and maps.error <= tolerance)]
+        while rough:
+            options = replace(options, steps=2 * options.steps)
+            if options.steps > most:
+                done |= {i: _not_reached(done[i], tolerance) for i in rough if not done[i].error <= tolerance}
+                break
+            if self.rough is not None and 0 in rough:
+                self.rough(done[0])
+            old = [done.pop(i) for i in rough]  # of a long text two would not fit
+            before = [None if options.reliable else maps for maps in old]
+            del old
+            finer = self._maps([encodings[i] for i in rough], [targets[i] for i in rough], options)
+            wrong = [_error(old, maps) for old, maps in zip(before, finer, strict=True)]
+            done |= dict(zip(rough, finer, strict=True))
+            rough = [i for i, error in zip(rough, wrong, strict=True) if not error <= tolerance]
+        return done[0] if isinstance(text, str) else [done[i] for i in sorted(done)]
+
+    def _maps(self, encodings: list[Encoding], targets: list[Target], options: IntegrationOptions) -> list[Maps]:
+        """From the cache where possible; the rest in one sweep, by length."""
+        pairs = zip(encodings, targets, strict=True)
+        keys = [] if self.store is None else [self._key(e, t, options) for e, t in pairs]
+        found = [self._stored(k) for k in keys] or [None] * len(encodings)
+        missing = sorted((i for i, f in enumerate(found) if f is None), key=lambda i: len(encodings[i]))
+        if missing:
+            new = self.run(
+                self.clf,
+                [encodings[i] for i in missing],
+                [targets[i] for i in missing],
+                options,
+                self.mask,
+                self.budget,
+                self.cancel,
+                self.progress,
+            )
+            for i, maps in zip(missing, new, strict=True):
+                found[i] = maps
+                if self.store is not None:
+                    self.store.put(keys[i], _arrays(maps))
+        return [self._finished(e, f, options) for e, f in zip(encodings, found, strict=True) if f is not None]
+
+    def _key(self, encoding: Encoding, target: Target, options: IntegrationOptions) -> str:
+        clf = self.clf
+        return make_key(
+            "maps",
+            version=VERSION,
+            method=self.method,
+            weights=clf.digest,
+            tokenizer=clf.tokenizer_digest,
+            dtype=str(clf.dtype),
+            ids=encoding.ids,
+            types=encoding.types,
+            special=encoding.special,
+            target=target,
+            mask=clf.under(self.mask).hex,
+            steps=int(options.steps),
+            rule=options.rule,
+            precision=options.precision,
+        )
+
+    def _stored(self, key: str) -> ExampleMaps | None:
+        entry = None if self.store is None else self.store.get(key)
+        if entry is None:
+            return None
+        a = entry.arrays
+        return ExampleMaps(a["attention"], a["attribution"], a["error"], a["logits"], int(a["target"]))
+
+    def _finished(self, e: Encoding, maps: ExampleMaps, options: IntegrationOptions) -> Maps:
+        clf = self.clf
+        said = {f"the text was cut to the model's {clf.max_length} tokens": e.truncated}
+        said["computed in TF32 on a GPU"] = options.precision == TF32
+        return Maps(
+            attention=maps.attention,
+            attribution=maps.attribution,
+            tokens=tuple(clf.tokens(e)),
+            types=tuple(e.types),
+            special=tuple(e.special),
+            labels=clf.labels,
+            logits=maps.logits,
+            target=maps.target,
+            mask=clf.under(self.mask),
+            method=self.method,
+            rule=options.rule,
+            steps=options.steps,
+            head_error=maps.error,
+            job=clf.job,
+            truncated=e.truncated,
+            notes=tuple(note for note, holds in said.items() if holds),
+        )
+
+
+def _arrays(maps: ExampleMaps) -> dict[str, np.ndarray]:
+    return {
+        "attention": maps.attention,
+        "attribution": maps.attribution,
+        "error": maps.error,
+        "logits": maps.logits,
+        "target": np.array(maps.target),
+    }
+
+
+def _listed(text: str | Sequence[str]) -> list[str]:
+    if isinstance(text, Iterable) and not isinstance(text, str):
+        return list(text)
+    return [text]  # ``encode`` rejects whatever is not a text
+
+
+def store_for(cache: Store | bool) -> Store | None:
+    """The store meant: a given one, the shared one, or none."""
+    if isinstance(cache, Store):
+        return cache
+    return default_store() if cache else None
+
+
+def _error(before: Maps | None, after: Maps) -> float:
+    """The estimated error, and at least how much doubling the steps changed the attribution ``before``, if given."""
+    if before is None:
+        return after.error
+    old, new = (np.nan_to_num(maps.attribution).astype(np.float64) for maps in (before, after))
+    size, moved = float(np.linalg.norm(new)), float(np.linalg.norm(new - old))
+    change = moved / size if size > 0 else (0.0 if moved == 0 else float("inf"))
+    return max(after.error, change)
+
+
+def _not_reached(maps: Maps, tolerance: float) -> Maps:
+    note = f"the estimated error is {maps.error:.1%} after {maps.steps} steps, above the {tolerance:.1%} asked for"
+    return replace(maps, notes=(*maps.notes, note))
+
+
+# -----------------------------------------------------------------------------------------------
 
 
 class ConductanceKeywords(MapsOptions, total=False):

@@ -20,16 +20,14 @@ from torch import Tensor
 
 from ..attention import HeadCall
 from ..errors import OptionError, whole_number
-from ..heads import HeadId, HeadMask
+from ..heads import HeadId, HeadMask, in_order
 from ..models.network import require_model
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..results import Result
 from ..statistics.significance import LEVEL
 from ..storage.exchange import MaskLike
-from ..ties import in_order
 from .alignment import ALL, align, checked, places
-from .patching import LEAST_SPAN, SMALLEST_SPAN, Measured, Text, check_pairs, encoded
-from .patching_runs import Swap, numbers_of
+from .patching import LEAST_SPAN, SMALLEST_SPAN, Measured, Swap, Text, check_pairs, encoded, numbers_of
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding

@@ -12,11 +12,10 @@ import numpy as np
 import torch
 
 from ..errors import MaskError
-from ..heads import HeadId, HeadMask
+from ..heads import HeadId, HeadMask, in_order
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..results import Result
-from ..ties import in_order
-from .explaining import encode
+from .conductance import encode
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..answers.comparison import Delta
-from ..answers.constant import remark
-from ..answers.metrics import constant_name
-from ..display.comparison import change_table
+from ..answers.metrics import constant_name, remark
+from ..display.columns import change_table
 from ..display.numbers import fixed, interval, points
 from ..display.sentences import heads_named, mask_cost
 from ..errors import OptionError

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..answers.constant import remark
+from ..answers.metrics import remark
 from ..display.numbers import fixed
 from ..errors import Cancelled, seed_number
 from ..options import add_flags, from_flags

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attribution.alignment import ALL, POSITIONS
-from ..display.figures.paths import paths_table
-from ..display.heads import heads_table
+from ..display.columns import heads_table
+from ..display.figures.maps import paths_table
 from ..display.numbers import fixed
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, highest

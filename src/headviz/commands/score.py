@@ -6,10 +6,10 @@ import argparse
 import time
 from typing import Any
 
-from ..display.heads import heads_table
+from ..display.columns import heads_table
 from ..display.numbers import fixed
 from ..errors import OptionError
-from ..heads import HeadId
+from ..heads import HeadId, order_told
 from ..options import declared
 from ..progress import progress_bar
 from ..scores import DEFAULT, PRESETS, SCORES
@@ -17,7 +17,6 @@ from ..scores.catalogue import preset_named, score_named
 from ..scores.scoring import score_heads
 from ..storage.exchange import read_scores
 from ..tasks import DEFAULT_SAMPLES, LengthFilter, sample
-from ..ties import order_told
 from .common import add_mask, add_model, add_task, load_data, load_model, read_mask, table_text, warn
 from .number_types import positive_int, seed
 

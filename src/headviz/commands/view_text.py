@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..analyses.published import PublishedTable
-from ..display.table import TERMINAL, Table
-from ..display.views import Grid, View
+from ..display.table import TERMINAL, Grid, Table, View
 from .common import table
 
 

@@ -14,8 +14,7 @@ from typing import Any
 
 from ..errors import TaskError, UserError
 from ..heads import HeadId
-from .pairs import DATA, LABELS, PHENOMENA, Example, columns, shipped
-from .reading import RELATIONS, links
+from .reading import DATA, LABELS, PHENOMENA, RELATIONS, Example, columns, links, shipped
 
 FOLDERS = ("finetuned", "pretrained", "checkpoints", "translation")
 FILES = {"train": "train_sample", "dev": "dev", "unseen": "unseen"}

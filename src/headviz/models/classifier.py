@@ -18,7 +18,7 @@ from ..attention import HeadCall, running
 from ..errors import ModelError, TaskError, UserError
 from ..heads import CLASSIFICATION, MASKED_LM
 from ..tasks import TASKS
-from ..tasks.tokenizing import alone_with, pieces
+from ..tasks.dataset import alone_with, pieces
 from .base import DEFAULT_LENGTH, TransformerModel
 from .fast.transfers import put
 from .stand_in import ABLATIONS

@@ -17,21 +17,18 @@ import numpy as np
 
 from ..analyses.catalogue import made_by
 from ..commands.view_text import text_of
-from ..display.comparison import change_table
+from ..display.columns import change_table
 from ..display.figures.answers import metric_bars, slices
 from ..display.figures.heads import changes, head_map
 from ..display.figures.maps import matrix, token_rows
-from ..display.figures.palette import BETTER, NEUTRAL, WORSE, scale_for
-from ..display.figures.style import tone
+from ..display.figures.style import BETTER, NEUTRAL, WORSE, scale_for, tone
 from ..display.numbers import p_text
 from ..display.sentences import metric_change, metric_changes
-from ..display.table import NOTEBOOK, Column, Table
-from ..display.views import Grid, View
+from ..display.table import NOTEBOOK, Column, Grid, Table, View
 from ..errors import OptionError
-from ..heads import HeadId, HeadMask, HeadScores, head_name, head_of, highest
+from ..heads import HeadId, HeadMask, HeadScores, head_name, head_of, highest, order_told
 from ..reports import run_report
 from ..tasks import points_in
-from ..ties import order_told
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
     from ..answers.comparison import Comparison, Delta
     from ..attribution.maps import Maps
     from ..attribution.patching import Patching
-    from ..attribution.tokens import TokenAttributions
+    from ..attribution.token_explanations import TokenAttributions
     from ..evaluation.paired import Paired
     from ..evaluation.plain import Evaluation
     from ..runs.reading import RunView

@@ -13,7 +13,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from .. import plugins
-from ..answers.constant import going_on, remark
+from ..answers.metrics import going_on, remark
 from ..display import numbers
 from ..evaluation.verdict import MARGIN, TOO_FEW, clear_from, excluded, within
 from ..plugins import Section

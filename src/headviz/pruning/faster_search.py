@@ -22,13 +22,12 @@ from ..attribution.walk import Walk
 from ..errors import OptionError
 from ..evaluation.dispatch import gold_answers
 from ..evaluation.plain import batches, encode_data
-from ..heads import HeadMask
+from ..heads import HeadMask, in_order
 from ..models.fast.linear import products
 from ..models.feed_forward import neurons, outer_map, smaller
 from ..progress import Cancel, stop_if, tracked
 from ..results import Result
 from ..scores.gradients import moves, summed_loss
-from ..ties import in_order
 from .faster_options import BOTH, HEADS_ONLY
 from .latency import Speed, Table, Timer, measured
 from .search import best_subset

@@ -18,9 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..engine.checkpoints import Checkpoints
-from ..engine.execution import Execution, Workplace, run_here
-from ..engine.job import Job, Tools
+from ..engine import Checkpoints, Execution, Job, Tools, Workplace, run_here
 from ..errors import RunError
 from ..progress import Cancel, PhaseProgress
 from ..storage.paths import new_folder

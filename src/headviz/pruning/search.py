@@ -13,8 +13,7 @@ from math import comb
 
 import numpy as np
 
-from ..heads import HeadId, HeadMask
-from ..ties import TOLERANCE, Seed, in_order, levels, lowest
+from ..heads import TOLERANCE, HeadId, HeadMask, Seed, in_order, levels, lowest
 
 EXHAUSTIVE = 20_000  # up to so many choices of a layer all are tried; above that, swaps
 SWAPPED = 64  # up to so many units the best swap of all is made each time; above that, one sweep

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..engine.checkpoints import Checkpoints
+from ..engine import Checkpoints
 from ..errors import OptionError, RunError
 from ..heads import HeadMask
 from ..options import read_options

@@ -12,16 +12,14 @@ import numpy as np
 
 from .. import plugins
 from ..errors import ModelError, OptionError, RunError
-from ..heads import HeadId, HeadMask
+from ..heads import HeadId, HeadMask, Seed, grid_values, lowest, tied
 from ..models.pruning import prune
 from ..progress import Cancel, PhaseProgress, Progress, of_phase
 from ..results import plain
 from ..scores import PRESETS, SCORES
 from ..scores.learned import OPEN, gate_gradients, learn_count
-from ..scores.parts import count, join, measure
-from ..scores.scoring import Scoring, score_heads
+from ..scores.scoring import Scoring, count, join, measure, score_heads
 from ..scores.statistics import total
-from ..ties import Seed, grid_values, lowest, tied
 from .algorithms import ALGORITHMS, NOTHING, FisherSearch, LearnGates, Question, Remove, Score
 from .finetuning import Trained, fine_tune, trained_once
 from .judging import Evaluated, judge_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..display.figures.palette import Scale, colour, scale_for
+from ..display.figures.style import Scale, colour, scale_for
 from ..heads import HeadId, HeadMask, head_name
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import errno
 import time
 from typing import Any
 
-from ..engine.execution import Execution, restored
+from ..engine import Execution, restored
 from ..errors import UserError
 from ..storage.writing import disk_error
 from .files import DiskFull, RunFiles, disk_errors, write_json

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
-from ..answers.constant import corrected
-from ..display.figures.palette import CLASSES, NEUTRAL
-from ..display.figures.style import FAINT, SMALL, band, constant_line, frame, safe
+from ..answers.metrics import corrected
+from ..display.figures.style import CLASSES, FAINT, NEUTRAL, SMALL, band, constant_line, frame, safe
 from ..display.numbers import number
 from ..pruning import baselines
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..engine.checkpoints import Checkpoints
+from ..engine import Checkpoints
 from ..errors import OptionError, RunError, UserError
 from ..storage.paths import home, opened, read_small
 from ..storage.writing import FULL, DiskError, disk_error, replace_file

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import plugins
-from ..engine.job import Job
+from ..engine import Job
 from ..errors import RunError
 from ..plugins import Executor, RunKind
 from .record import CARRIED, LOCAL, SWEEP

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from .. import plugins
-from ..engine.execution import Workplace, run_here
+from ..engine import Workplace, run_here
 from ..errors import Cancelled, RunError, UserError
 from .carrier import Carrier, outcome_of
 from .files import RunFiles

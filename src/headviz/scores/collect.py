@@ -22,7 +22,7 @@ from ..models.fast.transfers import in_turn, runs_by_itself
 from ..progress import Cancel, Progress, tracked
 from ..storage.store import Entry, Store, make_key
 from .chunk import Chunk, Tables, filled_part, reference_part
-from .sweeps import SWEEPS, Run
+from .score import SWEEPS, Run
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding

@@ -22,10 +22,9 @@ import torch
 from torch import Tensor
 
 from ..attention import Gate, gate_of
-from ..heads import HeadId
+from ..heads import HeadId, levels
 from ..models.fast.linear import products
 from ..progress import stop_if
-from ..ties import levels
 from .measures import Given
 from .options import CountOptions, GateOptions, PriceOptions
 from .scoring import Scoring

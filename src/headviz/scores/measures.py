@@ -1,7 +1,7 @@
 """How each head score is computed from the values of its sweep: one short function each. High = keep.
 
 A function gets what was measured (``Given``) and the score's own options. ``catalogue`` says which one belongs to
-which score. A measurement that no sweep makes yet goes into ``sweeps``.
+which score. A measurement that no sweep makes yet goes into ``score.SWEEPS``.
 """
 
 from __future__ import annotations

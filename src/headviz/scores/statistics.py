@@ -12,8 +12,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ..heads import in_lowest
 from ..statistics.significance import LEVEL
-from ..ties import in_lowest
 
 RESAMPLES = 200
 ROLE = "role/"  # begins a role's name among the tables

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import index
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,31 @@ from ..answers.answer import Answer
 from ..errors import OptionError, TaskError, is_one_of, shown, unknown_choice
 from ..results import Shown
 from .catalogue import Task
+
+# -----------------------------------------------------------------------------------------------
+# One thread at a time uses a tokenizer: where it cuts texts, and which language it reads, is kept inside it.
+
+
+PIECE = 1000  # texts that are read at once, so that others need not wait long
+_LOCKS: dict[int, Lock] = {}  # by id: the lock of a tokenizer that is gone does as well for the next one there
+
+
+def alone_with(tokenizer: object) -> Lock:
+    """The lock to hold while a tokenizer reads texts."""
+    return _LOCKS.setdefault(id(tokenizer), Lock())
+
+
+def pieces(count: int) -> Iterator[slice]:
+    """Places of so many texts, ``PIECE`` at a time."""
+    return (slice(at, at + PIECE) for at in range(0, count, PIECE))
+
+
+if hasattr(os, "register_at_fork"):  # a lock that another thread holds at a fork would never be opened in the child
+    os.register_at_fork(after_in_child=_LOCKS.clear)
+
+
+# -----------------------------------------------------------------------------------------------
+
 
 KINDS = ("quantile", "std", "none")
 

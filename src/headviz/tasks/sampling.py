@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionError, TaskError, seed_number
-from .dataset import Dataset, LengthFilter, SampleReport, require_dataset
-from .tokenizing import alone_with, pieces
+from .dataset import Dataset, LengthFilter, SampleReport, alone_with, pieces, require_dataset
 
 
 def ranks(data: Dataset, seed: int) -> np.ndarray:

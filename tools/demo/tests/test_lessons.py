@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from headviz.demo.pairs import LABELS
+from headviz.demo.reading import LABELS
 from tools.demo.lessons import LESSONS, TIME, _direction, lesson
 from tools.demo.tests.checks import CHECKS
 

@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from headviz import demo
-from headviz.demo.pairs import LABELS, Example
+from headviz.demo.reading import LABELS, Example
 from tools.demo.batches import stream
 from tools.demo.corpus import SPLITS, generate
 from tools.demo.phenomena import PHENOMENA, polarity

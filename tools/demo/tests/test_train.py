@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from headviz.demo.pairs import Example
+from headviz.demo.reading import Example
 from tools.demo import tokenizer, train
 from tools.demo.batches import mask_words, pad, stream, with_unknown_name
 from tools.demo.phenomena import PHENOMENA

@@ -9,8 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ..numbers import interval, points
-from .palette import BETTER, MODELS, NEUTRAL, WORSE, scale_for
-from .style import FAINT, ROW, frame, safe, tone, whisker
+from .style import BETTER, FAINT, MODELS, NEUTRAL, ROW, WORSE, frame, safe, scale_for, tone, whisker
 
 if TYPE_CHECKING:
     from ...answers.comparison import Delta

@@ -9,8 +9,7 @@ import plotly.graph_objects as go
 
 from ...evaluation.verdict import undecided
 from ..numbers import interval
-from .palette import NEUTRAL, either_scale, scale_for
-from .style import FAINT, ROW, colour_bar, frame, note, safe, whisker
+from .style import FAINT, NEUTRAL, ROW, colour_bar, either_scale, frame, note, safe, scale_for, whisker
 
 
 def relation_map(points: np.ndarray, relations: Sequence[str]) -> go.Figure:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from .palette import BETTER, CLASSES, NEUTRAL, WORSE
-from .style import frame
+from .style import BETTER, CLASSES, NEUTRAL, WORSE, frame
 
 
 def histogram(

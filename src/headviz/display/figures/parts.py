@@ -9,8 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from .palette import BETTER, MODELS, NEUTRAL, WORSE
-from .style import ROW, band, frame, safe
+from .style import BETTER, MODELS, NEUTRAL, ROW, WORSE, band, frame, safe
 
 LEAST = 0.2  # of an axis of probabilities
 

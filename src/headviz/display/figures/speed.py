@@ -11,8 +11,7 @@ import plotly.graph_objects as go
 from ...tasks import points_in
 from .. import numbers
 from ..table import FILES, PAGE, TERMINAL, Column, Ends, Table
-from .palette import MODELS, NEUTRAL
-from .style import frame, safe
+from .style import MODELS, NEUTRAL, frame, safe
 
 NAMES = {"both": "heads and neurons", "heads": "heads only"}
 _SHADES = {"both": MODELS[0], "heads": MODELS[1]}

@@ -8,8 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from .palette import MODELS, NEUTRAL
-from .style import frame, safe
+from .style import MODELS, NEUTRAL, frame, safe
 
 
 def learning_curve(points: Sequence[Mapping[str, Any]], metric: str) -> go.Figure:

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ... import __version__, plugins
-from ...engine.execution import Order, Workplace
+from ...engine import Order, Workplace
 from ...errors import Cancelled, RunError
 from ...runs.kinds import make_job
 from ...storage.writing import replace_file

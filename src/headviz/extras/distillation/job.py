@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...engine.checkpoints import Checkpoints
-from ...engine.execution import Execution, Workplace, restored, run_here
-from ...engine.job import Job, Tools
+from ...engine import Checkpoints, Execution, Job, Tools, Workplace, restored, run_here
 from ...errors import RunError, require_kind
 from ...progress import Cancel, PhaseProgress
 from ...storage.paths import outside_path

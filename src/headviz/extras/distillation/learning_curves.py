@@ -7,8 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ...display.figures.palette import CLASSES, NEUTRAL
-from ...display.figures.style import band, constant_line, frame
+from ...display.figures.style import CLASSES, NEUTRAL, band, constant_line, frame
 
 # colour and mark by start, the same in every figure
 LOOKS = {

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from ...engine.job import Tools
+from ...engine import Tools
 from ...errors import ModelError, OptionError
 from ...evaluation.dispatch import check_data
 from ...models.base import Model, TransformerModel

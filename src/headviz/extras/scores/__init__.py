@@ -3,8 +3,7 @@
 from ...pruning.algorithms import Algorithm, score_once
 from ...scores.catalogue import correlation
 from ...scores.options import ConductanceOptions, HardOptions
-from ...scores.score import SAMPLE, Score
-from ...scores.sweeps import Sweep
+from ...scores.score import SAMPLE, Score, Sweep
 from .options import BlendOptions, CausalOptions, ChangedOptions, RanksOptions, ShapleyOptions
 
 SWEEPS = [

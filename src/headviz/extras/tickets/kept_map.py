@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from ...display.figures.palette import NEUTRAL, scale_for
-from ...display.figures.style import colour_bar, frame, safe
+from ...display.figures.style import NEUTRAL, colour_bar, frame, safe, scale_for
 from ...display.numbers import percent
 from ...evaluation.verdict import undecided
 

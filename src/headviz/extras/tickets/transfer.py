@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...answers.constant import remark
+from ...answers.metrics import remark
 from ...errors import MaskError, whole_number
 from ...evaluation.dispatch import gold_answers
 from ...heads import HeadMask

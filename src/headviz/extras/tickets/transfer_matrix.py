@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from ...answers.constant import corrected, going_on
+from ...answers.metrics import corrected, going_on
 from ...evaluation.verdict import MARGIN, excluded, points_up, possible_loss, verdict, within
 from ...pruning.outcome import mean_and_sd
 from ...results import Result, plain

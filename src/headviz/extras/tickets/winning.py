@@ -22,7 +22,7 @@ from itertools import takewhile
 import numpy as np
 import scipy
 
-from ...answers.constant import going_on, remark
+from ...answers.metrics import going_on, remark
 from ...errors import OptionError
 from ...evaluation.verdict import MARGIN
 from ...pruning.algorithms import ALGORITHMS, retrains, thesis_row

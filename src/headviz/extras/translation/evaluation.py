@@ -25,8 +25,7 @@ from ...models.base import Model
 from ...models.network import require_model
 from ...progress import Cancel, Progress, tracked
 from ...storage.exchange import MaskLike
-from ...tasks.dataset import require_dataset
-from ...tasks.tokenizing import alone_with
+from ...tasks.dataset import alone_with, require_dataset
 from .bleu import bleu, chrf
 from .recurrent import RnnTranslator, words_of
 

@@ -22,8 +22,7 @@ from ...analyses.common import Subject, require_evaluator, subject
 from ...analyses.pruning_curve import Curve, PruningCurves, check_steps, measured, ordered_by
 from ...display import numbers
 from ...display.recipes import Code, call
-from ...display.table import Table
-from ...display.views import View
+from ...display.table import Table, View
 from ...errors import MaskError
 from ...evaluation.verdict import MARGIN, MARGIN_OPTION
 from ...options import changed

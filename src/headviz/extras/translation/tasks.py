@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...demo.pairs import columns, shipped
+from ...demo.reading import columns, shipped
 from ...errors import TaskError, UserError
 from ...tasks.catalogue import OWN_SPLITS, SHIPPED_SPLITS, Source, Task
 from ...tasks.columns import require

@@ -25,7 +25,7 @@ from ...heads import ENCODER, TRANSLATION
 from ...models.base import DEFAULT_LENGTH, TransformerModel
 from ...models.families.sheet import decoder_layers
 from ...storage.exchange import MaskLike
-from ...tasks.tokenizing import alone_with, pieces
+from ...tasks.dataset import alone_with, pieces
 from .sentence import SENTENCE
 
 # generation settings that headviz sets in every call, or that leave the tokens alone

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...engine.job import Job
+from ...engine import Job
 from ...models.source import Source
 
 if TYPE_CHECKING:

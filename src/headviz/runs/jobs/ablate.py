@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from ...analyses.ablation import Ablation
 from ...analyses.common import Subject, empty_grid, subject, sweep
-from ...engine.job import Tools
+from ...engine import Tools
 from ...heads import HeadMask, parse_heads
 from ...models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
 from ...options import option

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...engine.job import Tools
+from ...engine import Tools
 from ...errors import OptionError
 from ...options import declared, option
 from ...pruning.faster_options import TARGETS, FasterOptions, SearchOptions

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...engine.job import Job, Tools
+from ...engine import Job, Tools
 from ...heads import HeadMask
 from ...options import option, seed_option
 from ...progress import of_phase

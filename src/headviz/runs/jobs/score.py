@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ...engine.job import Tools
+from ...engine import Tools
 from ...errors import RunError
 from ...heads import HeadMask, parse_heads
 from ...options import option, seed_option
@@ -96,8 +96,7 @@ class ScoringJob(SourcesJob):
         return state.sources or {}
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
-        from ...scores.parts import count, join, measure
-        from ...scores.scoring import Scoring
+        from ...scores.scoring import Scoring, count, join, measure
 
         begun = time.perf_counter()
         scoring: Scoring = tools.loaded.made

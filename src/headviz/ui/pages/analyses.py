@@ -17,11 +17,10 @@ from ...analyses.analysis import Analysis, Lines
 from ...analyses.catalogue import ANALYSES, analyses_for
 from ...analyses.common import ORACLE
 from ...demo import demo_folder
-from ...display import views
-from ...display.figures.palette import scale_of_losses
+from ...display import table
+from ...display.figures.style import scale_of_losses
 from ...display.recipes import Code, Options, call, command
-from ...display.table import Table
-from ...display.views import Grid, Picture
+from ...display.table import Grid, Picture, Table
 from ...errors import TaskError, UserError
 from ...evaluation.verdict import MARGIN
 from ...heads import HeadMask
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 USUAL = ("gates", "attattr-max", "taylor", "ablation", "random")
 
 
-def draw(view: views.View) -> None:
+def draw(view: table.View) -> None:
     show.finding(view.finding)
     if view.warning:
         st.warning(plain(view.warning), icon=":material/timer_off:")
@@ -62,7 +61,7 @@ def draw(view: views.View) -> None:
         _parts(view)
 
 
-def _parts(view: views.View) -> None:
+def _parts(view: table.View) -> None:
     for part in view.parts:
         if isinstance(part, Picture):
             show.figure(part.draw(), part.key, part.caption, formula=part.formula, source=part.source, wide=part.wide)

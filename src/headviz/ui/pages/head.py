@@ -21,8 +21,7 @@ from ...display.numbers import number, signed
 from ...display.recipes import Code, call, command
 from ...display.sentences import doubt
 from ...display.table import Column, Table
-from ...heads import HeadId, HeadMask, highest
-from ...ties import ordered
+from ...heads import HeadId, HeadMask, highest, ordered
 from ..parts import abilities, measure, scoring
 from ..parts.texts import Text
 from ..shell import jobs, loaders, recipes, show, state

@@ -13,10 +13,9 @@ from ...analyses import grades
 from ...attribution.rules import KEPT, order_kept
 from ...display import numbers
 from ...display.figures import histograms
-from ...display.figures.palette import scale_for
+from ...display.figures.style import scale_for
 from ...display.recipes import Code, call, command
-from ...display.table import REPORT, Table
-from ...display.views import Picture
+from ...display.table import REPORT, Picture, Table
 from ...heads import HeadId, HeadScores, head_name
 from ...scores.catalogue import SCORES, correlates
 from ...tasks.catalogue import get_task

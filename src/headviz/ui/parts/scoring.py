@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 
 import headviz
 
 from ...answers.metrics import points_in
 from ...demo import DATA
 from ...display import numbers
-from ...display.figures.palette import Scale, scale_for, scale_of_losses
-from ...display.heads import heads_table
+from ...display.columns import heads_table
+from ...display.figures.style import Scale, scale_for, scale_of_losses
 from ...display.table import Table
 from ...errors import TaskError
 from ...evaluation.verdict import undecided
-from ...heads import HeadId, HeadMask, HeadScores
+from ...heads import HeadId, HeadMask, HeadScores, order_told
 from ...progress import part
 from ...scores.catalogue import SCORES, TO_PRUNE_BY, correlates
-from ...scores.fresh_heads import averaged
 from ...tasks import TASKS
-from ...ties import order_told
 from ..shell import jobs, loaders
 from ..shell.view import COST, IN_LOSS, View
 
 if TYPE_CHECKING:
     from ...models.base import TransformerModel
     from ...tasks import Dataset
+
 
 FRESH_HEADS = 5  # fresh classifiers put on the pre-trained encoder; their grids are averaged
 
@@ -325,3 +326,37 @@ def compute_costs(view: View) -> None:
         return True
 
     jobs.need(key, "Measuring what each head costs", work, patience=0.0, rank=1)
+
+
+# -----------------------------------------------------------------------------------------------
+# A score of pre-trained weights: their classifier is a fresh one, so the table is a mean over several.
+#
+# Fresh heads give random answers, so the mean of signed correlations is near zero by construction. Therefore the note
+# of such a table has the mean of |ρ|, taken under each fresh head before the mean.
+
+
+def averaged(tables: Sequence[HeadScores]) -> HeadScores:
+    """The mean over fresh heads; its interval is over the heads' seeds."""
+    stack = np.stack([t.values for t in tables])
+    mean, n = stack.mean(axis=0), len(tables)
+    error = stack.std(axis=0, ddof=1) / np.sqrt(n)
+    half = error * scipy.special.stdtrit(n - 1, 0.975)
+    first, known = tables[0], stack[np.isfinite(stack)]
+    note = f"mean over {n} fresh classification heads on the pre-trained encoder"
+    if correlates(first.score) and known.size:
+        signed, absolute = (f"{v:.3f}".replace("-", "−") for v in (known.mean(), np.abs(known).mean()))
+        note += f": mean {signed}, near zero as they answer at random; mean |ρ| under each of them {absolute}"
+    return HeadScores(
+        score=first.score,
+        values=mean,
+        stderr=error,
+        interval_low=mean - half,
+        interval_high=mean + half,
+        samples=first.samples,
+        undefined=max(t.undefined for t in tables),
+        undefined_by_head=first.undefined_by_head,
+        mask=first.mask,
+        stability=float("nan"),
+        settings={**first.settings, "fresh_heads": n},
+        notes=(note,),
+    )

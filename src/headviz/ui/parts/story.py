@@ -11,8 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from ...heads import HeadMask
-from ...ties import lowest
+from ...heads import HeadMask, lowest
 from ..shell import state
 from ..shell.messages import plain
 from ..shell.view import View, link_path

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ...demo import vocabulary_coverage
-from ...tasks.tokenizing import alone_with
+from ...tasks.dataset import alone_with
 from ..shell import show, state
 from ..shell.messages import plain
 from ..shell.view import LONGEST_TEXT, View

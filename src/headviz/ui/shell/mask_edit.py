@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import MaskError
-from ...heads import HeadId, HeadMask
+from ...heads import HeadId, HeadMask, grid_values, levels, lowest
 from ...models.stand_in import ZERO
-from ...ties import grid_values, levels, lowest
 
 DEPTH = 200  # steps of undo kept: a long session stays under 10 kB
 NAME_LENGTH = 60

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from ...display.figures.palette import Scale, scale_for
+from ...display.figures.style import Scale, scale_for
 from ...heads import HeadId, HeadMask, HeadScores
 from . import component
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from ...display.figures.palette import scale_for
+from ...display.figures.style import scale_for
 from . import component
 
 LIMIT = 85_000  # bytes of one map on the wire

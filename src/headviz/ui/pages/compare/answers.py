@@ -32,7 +32,7 @@ from ...shell.view import View
 from .heads import shift, which_head
 
 if TYPE_CHECKING:
-    from ....attribution.tokens import TokenAttributions
+    from ....attribution.token_explanations import TokenAttributions
     from ....models.base import TransformerModel
     from ....models.classifier import Classifier
     from ....tasks import Dataset
@@ -86,7 +86,7 @@ def distinct(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
 
 def answer(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None, mask: HeadMask) -> np.ndarray:
     """Class probabilities [n, C], or the numbers of a regression [n, 1]."""
-    from ....attribution.explaining import encode
+    from ....attribution.conductance import encode
 
     found = encode(clf, list(texts), None if pairs is None else list(pairs))
     logits = np.concatenate(

@@ -14,10 +14,10 @@ import streamlit as st
 import headviz
 
 from ....attribution.alignment import ALL, POSITIONS
-from ....demo.pairs import PHENOMENA, minimal_pairs
-from ....display.figures.palette import scale_for
-from ....display.figures.paths import paths_figure, paths_table, way
-from ....display.heads import heads_table
+from ....demo.reading import PHENOMENA, minimal_pairs
+from ....display.columns import heads_table
+from ....display.figures.maps import paths_figure, paths_table, way
+from ....display.figures.style import scale_for
 from ....display.numbers import percent
 from ....display.recipes import Code, Options, call
 from ....errors import TaskError, UserError

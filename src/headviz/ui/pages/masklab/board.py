@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....display import numbers
-from ....display.figures.palette import scale_of_losses
+from ....display.figures.style import scale_of_losses
 from ....errors import MaskError, OptionError
 from ....evaluation.verdict import undecided
 from ....heads import HeadMask, HeadScores

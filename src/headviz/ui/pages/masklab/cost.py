@@ -13,10 +13,9 @@ import streamlit as st
 
 import headviz
 
-from ....answers.constant import remark_on
-from ....answers.metrics import constant_name
+from ....answers.metrics import constant_name, remark_on
 from ....display import numbers, sentences
-from ....display.comparison import change_table
+from ....display.columns import change_table
 from ....display.figures import answers
 from ....display.recipes import Code, call, command
 from ....display.table import REPORT, Table

@@ -11,7 +11,7 @@ import streamlit as st
 from .... import plugins
 from ....analyses import ablation
 from ....display import numbers
-from ....display.figures.palette import Scale, scale_of_losses
+from ....display.figures.style import Scale, scale_of_losses
 from ....display.table import Table
 from ....errors import RunError, UserError
 from ....heads import HeadMask, HeadScores, head_name

@@ -16,8 +16,7 @@ from ....display.numbers import size, span
 from ....display.recipes import command
 from ....errors import RunError, UserError
 from ....pruning.algorithms import DEFAULT
-from ....reports.run_recipe import options_of, recipe_of, start
-from ....reports.run_report import run_csv, run_html, run_json, run_tex
+from ....reports.run_report import options_of, recipe_of, run_csv, run_html, run_json, run_tex, start
 from ....runs import reading, service
 from ....runs.queue import NICENESS_VARIABLE, choose_niceness, niceness
 from ....runs.record import ACTIVE, QUEUED, RESUMABLE, may_change

@@ -13,7 +13,7 @@ import streamlit as st
 from .... import plugins
 from ....display import numbers
 from ....display.figures import maps
-from ....display.figures.palette import Scale
+from ....display.figures.style import Scale
 from ....errors import UserError
 from ....heads import HeadId, HeadMask
 from ....pruning import baselines

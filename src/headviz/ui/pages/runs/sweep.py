@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from .... import plugins
-from ....answers.constant import going_on
+from ....answers.metrics import going_on
 from ....display import numbers
 from ....display.table import PAGE, Column, Table
 from ....pruning import baselines
