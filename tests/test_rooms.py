@@ -42,7 +42,7 @@ ASKED = {
     "scores": """
         import headviz.scores; headviz.scores.catalogue.score_named("gim")
         main_refused(["score", "--model", "demo", "--task", "demo", "--score", "shapley"])
-        main_refused(["run", "start", "--model", "demo", "--task", "demo", "--algorithm", "gates-hard"])
+        main_refused(["run", "start", "--model", "demo", "--task", "demo", "--algorithm", "gates-causal"])
     """,
     "cluster": """
         from headviz.runs.kinds import check; check("dask")

@@ -127,7 +127,7 @@ def test_open_forms_fit_a_phone_and_hide_nothing_from_anybody(
     for fold in ("Fine-tune a base model", "More about the training"):
         page.locator("[data-testid=stExpander] summary").filter(has_text=fold).first.click()
         v.settle()
-    page.get_by_label("Weight decay").wait_for()
+    page.get_by_role("spinbutton", name="Weight decay").wait_for()
     wide = page.evaluate("(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))")
     assert wide == 0
     assert not serious(v)

@@ -112,7 +112,7 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Pat
     assert "accuracy" in mistake(capsys, "ablate", *common(place), "--metric", "f3")
     assert "bfloat16" in mistake(capsys, "ablate", *common(place), "--precision", "half")
     assert "choose from" in mistake(capsys, "analyse", "ablaton", *common(place))
-    assert "same, other" in mistake(capsys, "analyse", "all-but-one", *common(place), "--select", "none")
+    assert "other, same" in mistake(capsys, "analyse", "all-but-one", *common(place), "--select", "none")
     assert "magnitude" in mistake(capsys, "analyse", "pruning-curves", *common(place), "--scores", "magnitud")
     correlation = ["analyse", "correlation", *common(place), "--base", str(place / "model")]
     assert "masked-lm" in mistake(capsys, *correlation, "--source", "mlm")

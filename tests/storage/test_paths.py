@@ -161,7 +161,7 @@ def test_a_folder_that_is_not_ours_is_one_line(tmp_path: Path) -> None:
 # ``~`` is read in one place. The plugins lie below the storage, so they turn the same errors into a line themselves.
 EXPANDS = {"storage/paths.py", "plugins.py"}
 # writers of folders of their own, which nobody else names
-RENAMES = {"storage/writing.py", "models/saving.py", "runs/saving.py", "distillation/job.py"}
+RENAMES = {"storage/writing.py", "models/saving.py", "runs/step_models.py"}
 
 
 @pytest.mark.slow

@@ -26,7 +26,6 @@ def field(
     key: str,
     value: Any = UNSET,
     *,
-    label: str = "",
     choices: Collection[Any] | None = None,
     words: Callable[[Any], str] | None = None,
     **more: Any,
@@ -35,7 +34,7 @@ def field(
 
     ``value`` and ``choices`` take the place of the declared ones, and ``words`` says how a choice is shown.
     """
-    label = label or option.title or option.name.replace("_", " ").capitalize()
+    label = option.title or option.name.replace("_", " ").capitalize()
     value = option.default if value is UNSET else value
     choices = option.choices if choices is None else choices
     text = option.help[:1].upper() + option.help[1:]
@@ -47,14 +46,14 @@ def field(
         table = choices if isinstance(choices, Mapping) else {}
         words = words or (lambda name: said if isinstance(said := table.get(name), str) else str(name))
         at = names.index(value) if value in names else 0
-        chosen = place.selectbox(plain(label), names, at, format_func=words, **more)
+        chosen = place.selectbox(label, names, at, format_func=words, **more)
         return lambda: chosen
     if option.kind is bool:
         width = more.pop("width", "content")
-        on = place.container(width=width, vertical_alignment="bottom").toggle(plain(label), bool(value), **more)
+        on = place.container(width=width, vertical_alignment="bottom").toggle(label, bool(value), **more)
         return lambda: on
     if option.several or option.kind not in (int, float) or (option.kind is float and 0 < abs(value) < SMALL):
-        text = place.text_input(plain(label), _text(option, value), **more)
+        text = place.text_input(label, _text(option, value), **more)
         return lambda: _read(option, label, text)
     shown = option
     if option.percent:
@@ -63,7 +62,7 @@ def field(
         shown, value = replace(option, least=0), value or 0
     if option.kind is float:
         value, more = float(value), {"format": "%g", **more}
-    number = place.number_input(plain(label), value=value, **more)
+    number = place.number_input(label, value=value, **more)
     return lambda: _checked(shown, label, number)
 
 
