@@ -132,7 +132,10 @@ class Option:
         value = value.item() if hasattr(value, "dtype") and hasattr(value, "item") else value  # numpy's numbers
         if self.choices is not None and not (isinstance(value, str | int | float | None) and value in self.choices):
             if value != self.default:
-                raise OptionError(unknown_choice(self.each or self.name, value, map(str, self.choices)))
+                # a table that others add to says where an absent entry comes from
+                known = getattr(self.choices, "unknown", None)
+                what = self.each or self.name
+                raise OptionError(known(value) if known else unknown_choice(what, value, map(str, self.choices)))
         elif not self.fits(value):
             raise OptionError(f"{name} is {self.valid}, not {shown(value)}.")
         return value

@@ -176,6 +176,10 @@ class Entries(MutableMapping[str, Any]):
         for moved in later:
             entries[moved] = entries.pop(moved)
 
+    def unknown(self, name: object) -> str:
+        """One line for a name that is none of the table's."""
+        return unknown(TABLES[self._group].what, name, self)
+
     def _all(self) -> dict[str, Any]:
         if not self._complete:
             self._complete = True

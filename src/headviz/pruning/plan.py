@@ -7,7 +7,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .. import plugins
 from ..errors import LARGEST_SEED, OptionError, is_one_of
 from ..heads import LEAST_STEP
 from ..models import LENGTH
@@ -153,8 +152,6 @@ class PruningPlan(Source):
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.algorithm, str) and self.algorithm not in ALGORITHMS:
-            raise OptionError(plugins.unknown("algorithm", self.algorithm, ALGORITHMS))
         if is_one_of(self.ablation, ABLATIONS) and StandIn(self.ablation).of_the_text:
             raise OptionError(StandIn(self.ablation).refusal())
         super().__post_init__()
