@@ -37,9 +37,7 @@ UI = (
 ).split()
 TOP = set("heads options attention results errors progress cli plugins transformers4 __init__ __main__".split())
 # who may know the demo by name: the tables of models and of tasks
-KNOWS_DEMO = set(
-    "models.loading tasks.catalogue tasks.loading commands ui demo analyses.grading analyses.grades".split()
-)
+KNOWS_DEMO = set("models.hub tasks.catalogue tasks.loading commands ui demo analyses.grading analyses.grades".split())
 KNOWS_DEMO |= {"", "extras.translation.tasks"}
 PICKLES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 UNSAFE = ("torch.load(", "allow_pickle=True", "weights_only=False", "trust_remote_code=True")

@@ -157,6 +157,8 @@ def _run(name: str, words: list[str]) -> int:
     module.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     args = parser.parse_args(words)
+    if "check" in args:  # what is wrong whatever the model and the data are
+        args.check(args)
     result = module.run(args)
     if result is not None:
         sys.stdout.write((to_json(result) if args.json else module.show(result)).rstrip() + "\n")

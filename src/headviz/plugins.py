@@ -132,7 +132,7 @@ class Table:
 
 TABLES = {
     "answers": Table("job", "ANSWERS", ".answers.catalogue", "Answer", "job"),
-    "models": Table("model folder", "MODELS", ".models.kinds", "ModelFolder", "file"),
+    "models": Table("model folder", "MODELS", ".models.hub", "ModelFolder", "file"),
     "scores": Table("score", "SCORES", ".scores.catalogue", "Score"),
     "sweeps": Table("sweep of examples", "SWEEPS", ".scores.score", "Sweep"),
     "algorithms": Table("algorithm", "ALGORITHMS", ".pruning.algorithms", "Algorithm"),

@@ -10,7 +10,8 @@ import torch
 
 import headviz
 from headviz import UserError
-from headviz.attribution.token_explanations import METHODS, counts_of
+from headviz.attribution.token_explanations import counts_of
+from headviz.attribution.token_methods import METHODS
 from headviz.models.families import FAMILIES
 from support.tiny import tiny_classifier, tiny_model, tiny_tokenizer
 

@@ -10,7 +10,7 @@ import pytest
 from huggingface_hub import constants
 
 from headviz.errors import ModelError, NotDownloaded
-from headviz.models.loading import locate
+from headviz.models.hub import locate
 from headviz.storage.downloads import wait_for_press
 
 

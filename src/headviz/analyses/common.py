@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..evaluation.mask_evaluator import MaskEvaluator
     from ..heads import HeadMask
     from ..models.base import Model
-    from ..tasks import Dataset
+    from ..tasks import Dataset, Task
 
 E = TypeVar("E", bound="MaskEvaluator")
 SIGNIFICANT = 0.05  # of q values, in tables and pictures
@@ -34,6 +34,12 @@ def check_score(name: str) -> None:
     """Refuse an unknown order of pruning."""
     if name != ORACLE and not is_one_of(name, SCORES):
         raise OptionError(plugins.unknown("score", name, [*SCORES, ORACLE]))
+
+
+def check_metric(task: Task, metric: str | None) -> None:
+    """Refuse a metric that the task does not have; None is its primary one."""
+    if metric is not None and not is_one_of(metric, task.metrics):
+        raise OptionError(unknown_choice(f"metric of task '{task.name}'", metric, task.metrics))
 
 
 @dataclass(frozen=True)
@@ -113,9 +119,7 @@ def subject(evaluator: MaskEvaluator, metric: str | None = None) -> Subject:
     """The subject of an analysis; ``metric`` is one of the task's, its primary one by default."""
     require_evaluator(evaluator)
     clf, data = evaluator.clf, evaluator.data
-    known = data.task.metrics
-    if metric is not None and not is_one_of(metric, known):
-        raise OptionError(unknown_choice(f"metric of task '{data.task.name}'", metric, known))
+    check_metric(data.task, metric)
     return Subject(
         clf.name,
         clf.digest,

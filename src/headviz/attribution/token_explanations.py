@@ -11,7 +11,7 @@ Shapes: T tokens, n words, K steps of a curve, M orders.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ import scipy
 import torch
 from torch import Tensor, nn
 
-from ..errors import ModelError, OptionError, seed_number, unknown_choice, whole_number
+from ..errors import ModelError, OptionError
 from ..heads import HeadMask
 from ..models.fast.linear import products
 from ..models.network import require_model
@@ -32,6 +32,7 @@ from .conductance import encode, resolve_target
 from .contributions import Flow
 from .integration import TOKENS_AT_ONCE
 from .rules import check_steps
+from .token_methods import METHODS, ORDERS, chosen_methods
 from .walk import Walk, baseline_ids
 
 if TYPE_CHECKING:
@@ -135,7 +136,6 @@ def token_attributions(
 # -----------------------------------------------------------------------------------------------
 
 
-ORDERS = 20  # random ones
 LEAST_WORDS = 3
 
 
@@ -157,57 +157,6 @@ class _Asked:
 
     def integrated(self) -> np.ndarray:
         return token_attributions(self.clf, *self.texts, target=self.target, mask=self.mask).values
-
-
-@dataclass(frozen=True)
-class Method:
-    """One way to explain. ``signed``: it says for or against the class; the others only say how much."""
-
-    name: str
-    title: str
-    meaning: str
-    source: str
-    signed: bool
-    values: Callable[[_Asked], np.ndarray]
-
-
-METHODS: Mapping[str, Method] = {
-    m.name: m
-    for m in (
-        Method(
-            "rollout",
-            "attention rollout",
-            "how much attention flows from the word to [CLS], over all layers; not for a class",
-            "Abnar and Zuidema 2020 (arXiv 2005.00928)",
-            False,
-            lambda asked: asked.flow.rollout(),
-        ),
-        Method(
-            "value-norm",
-            "value-weighted norm",
-            "the same with the size of what the heads write of each word; not for a class",
-            "Kobayashi et al. 2020 (arXiv 2004.10102), rolled out over layers",
-            False,
-            lambda asked: asked.flow.norms(),
-        ),
-        Method(
-            "integrated-gradients",
-            "integrated gradients",
-            "what the word adds to the logit, on a straight path from padding",
-            "Sundararajan, Taly, Yan 2017 (arXiv 1703.01365), by Captum",
-            True,
-            lambda asked: asked.integrated(),
-        ),
-        Method(
-            "attnlrp",
-            "AttnLRP",
-            "the word's relevance; with what the biases have, relevance sums to the logit",
-            "Achtibat et al. 2024 (arXiv 2402.05602)",
-            True,
-            lambda asked: asked.relevance[0],
-        ),
-    )
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,8 +220,8 @@ def token_explanations(
 ) -> TokenExplanations:
     """Explain one answer by several methods, each with deletion and insertion curves against random orders.
 
-    ``methods`` are names of ``METHODS``; by default all that the model has. A method that is asked for by name and that
-    the model does not have raises ``ModelError``.
+    ``methods`` are names of ``token_methods.METHODS``; by default all that the model has. A method that is asked for by
+    name and that the model does not have raises ``ModelError``.
 
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
@@ -285,7 +234,7 @@ def token_explanations(
     """
     require_model(clf)
     clf.check_classes()
-    wanted = _checked(methods, orders, seed)
+    wanted = chosen_methods(methods, orders, seed)
     (encoding,) = encode(clf, [text], None if pair is None else [pair])
     words = words_of(encoding)
     if len(words) < LEAST_WORDS:
@@ -322,20 +271,6 @@ def token_explanations(
         float(relevance[1]),
         present,
     )
-
-
-def _checked(methods: Sequence[str] | None, orders: int, seed: int) -> tuple[str, ...]:
-    whole_number(orders, "orders", 1, 1000)
-    seed_number(seed)
-    if isinstance(methods, str) or not isinstance(methods, Sequence | None):
-        raise OptionError(f"methods are a list of names: {', '.join(METHODS)}.")
-    given = tuple(METHODS) if methods is None else tuple(methods)
-    for name in given:
-        if not isinstance(name, str) or name not in METHODS:
-            raise OptionError(unknown_choice("method", str(name)[:40], METHODS))
-    if not given:
-        raise OptionError(f"Name at least one method: {', '.join(METHODS)}.")
-    return tuple(dict.fromkeys(given))
 
 
 def _values(asked: _Asked, wanted: Sequence[str], strict: bool) -> tuple[dict[str, np.ndarray], dict[str, str]]:

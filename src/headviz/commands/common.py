@@ -9,15 +9,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..analyses.common import check_metric, check_score
 from ..display.table import TERMINAL, Table
 from ..errors import MOST_BEAMS, MaskError, OptionError, shown
 from ..evaluation.verdict import MARGIN_OPTION
 from ..heads import HeadId, HeadMask, parse_heads
-from ..models.source import Source
+from ..models.hub import refuse_absent
+from ..models.source import Source, device_named, dtype_named
 from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
 from ..options import Option, declared, short
 from ..progress import progress_bar
 from ..storage import exchange
+from ..tasks import check_request, load_task, sample
 from .number_types import positive_int, seed, whole
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--job", metavar="J", help="what it answers with, where its configuration does not tell")
     SOURCE["device"].add_to(parser, "auto")
     parser.add_argument("--dtype", default=None, metavar="T", help="float32 (default), bfloat16, float16")
+    parser.set_defaults(check=check_early)  # the command line calls it first
 
 
 def add_task(parser: argparse._ActionsContainer, split: str | None = "dev", required: bool = True) -> None:
@@ -116,16 +120,12 @@ def ablation_of(args: argparse.Namespace) -> tuple[StandIn, Dataset | None]:
     chosen = stand_in_of(args)
     if chosen.kind == ZERO:
         return chosen, None
-    from ..tasks import sample
-
     train = load_data(argparse.Namespace(**{**vars(args), "limit": None}), "train")
     return chosen, sample(train, chosen.examples, seed=chosen.seed, length_filter=None)
 
 
 def training_sample(args: argparse.Namespace, clf: TransformerModel) -> Dataset:
     """A balanced sample of the training split; ``--limit`` is about the reported data only."""
-    from ..tasks import sample
-
     train = load_data(argparse.Namespace(**{**vars(args), "limit": None}), "train")
     return sample(train, args.samples, seed=args.seed, lengths=clf.tokenizer)
 
@@ -194,8 +194,7 @@ def reading(args: argparse.Namespace, clf: Classifier) -> Classifier:
 
 
 def load_model(args: argparse.Namespace) -> Classifier:
-    """The model asked for. What can be refused without it is refused before, because loading takes a while."""
-    check_early(args)
+    """The model asked for."""
     from ..models.loading import load
 
     clf = load(args.model, revision=args.revision, device=args.device, dtype=args.dtype, job=args.job)
@@ -206,27 +205,29 @@ def load_model(args: argparse.Namespace) -> Classifier:
 
 
 def check_early(args: argparse.Namespace) -> None:
-    """Refuse what is wrong whatever the model and the data are: task, split, heads, mask, device and precision."""
-    from ..models.loading import pick_device, pick_dtype
-
+    """Refuse what is wrong whatever the model and the data are, without torch, whose import takes seconds: a model that
+    is not there, an unknown task or split, heads, a mask, device and precision."""
     if getattr(args, "task", None) is not None:
-        from ..tasks.loading import check_request
-
-        check_request(args.task, getattr(args, "split", None) or "dev")
+        task = check_request(args.task, getattr(args, "split", None) or "dev")
+        if not task.source.own:  # the metrics of one's own task follow from its labels
+            check_metric(task, getattr(args, "metric", None))
     for part in (getattr(args, "off", None) or "").split(","):
         if part.strip() and not re.match(r"\s*[A-Za-z]{2,}[.:]", part):  # a stack's name needs the model
             HeadId.parse(part)
     if re.fullmatch(r"\s*0[bBoO][0-7]*\s*", getattr(args, "mask", None) or ""):
         given = short(args.mask.strip())
         raise MaskError(f"'{given}' looks binary or octal, and masks are hexadecimal: write 0x{given}.")
-    pick_device(args.device)
-    pick_dtype(getattr(args, "dtype", None))
+    if (getattr(args, "mask", None) or "").strip().lower().endswith(exchange.FILES):
+        exchange.existing_file(args.mask)
+    asked = getattr(args, "scores", None) or getattr(args, "score", None) or ""
+    for name in filter(None, map(str.strip, asked.split(","))):
+        check_score(name)
+    device_named(args.device)
+    dtype_named(getattr(args, "dtype", None))
+    refuse_absent(args.model, args.revision)
 
 
 def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:
-    from ..tasks import load_task
-
-    check_early(args)
     data = load_task(
         args.task,
         split=split or args.split,

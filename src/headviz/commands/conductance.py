@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..attribution.conductance import conductance
 from ..attribution.maps import Maps
 from ..attribution.rules import DEFAULT_RULE, RULES, TOLERANCE
 from ..display.numbers import fixed
-from ..errors import OptionError
+from ..errors import OptionError, unknown_choice
 from ..progress import progress_bar
 from ..results import plain
 from ..storage.paths import out_file
@@ -44,7 +43,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     out = out_file(args.out, "maps.npz")
     if out.suffix.lower() != ".npz":
         raise OptionError(f"'{out.name}' must end in .npz.")
+    if args.rule not in RULES:
+        raise OptionError(unknown_choice("rule", args.rule, RULES))
     clf, mask = masked_model(args)
+    from ..attribution.conductance import conductance
+
     start = time.perf_counter()
     with progress_bar("points of the path") as progress:
         maps: Maps = conductance(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..models.hub import existing_folder
 from .common import table
 
 
@@ -16,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
+    existing_folder(args.folder)
     from ..models.convert import convert
 
     folder = convert(args.folder, args.out)

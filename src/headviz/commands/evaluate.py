@@ -13,7 +13,6 @@ from ..display.columns import change_table
 from ..display.numbers import fixed, interval, points
 from ..display.sentences import heads_named, mask_cost
 from ..errors import OptionError
-from ..evaluation.dispatch import evaluate
 from ..evaluation.plain import class_order, undefined_for
 from ..heads import HeadId
 from ..models.stand_in import ZERO
@@ -58,6 +57,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         warn("--slice-column splits what --compare shows; without it there is one figure for all examples.")
     data = load_data(args)  # before the model, which takes longer: a wrong column is named at once
     clf = reading(args, load_model(args))
+    from ..evaluation.dispatch import evaluate, evaluator_of
+
     # a model without heads says so only where it is asked to switch one off
     mask = None if args.mask is None and args.off is None else read_mask(args, clf)
     stand_in, reference = ablation_of(args)
@@ -67,8 +68,6 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     compared = {}
     with progress_bar("evaluating") as progress:
         if args.compare and mask is not None:
-            from ..evaluation.dispatch import evaluator_of
-
             evaluator = evaluator_of(clf, data, **about)
             result = evaluator.evaluate(mask, progress=progress)
             comparison = evaluator.compare(mask, progress=progress)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..display.numbers import change
 from ..errors import OptionError
+from ..models.source import EXPORTED
 from ..progress import progress_bar
 from ..tasks import points_in
 from .common import add_model, add_task, load_data, load_model, table
@@ -26,12 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..pruning.export import PRECISIONS, export
-
-    if args.precision not in PRECISIONS:
-        raise OptionError(f"--precision is float32 or int8, not '{args.precision[:40]}'.")
+    if args.precision not in EXPORTED:
+        raise OptionError(f"--precision is {' or '.join(EXPORTED)}, not '{args.precision[:40]}'.")
     data = None if args.task is None else load_data(args)
     clf = load_model(args)
+    from ..pruning.export import export
+
     with progress_bar("exporting") as told:
         found = export(
             clf,

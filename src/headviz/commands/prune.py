@@ -36,22 +36,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..models.feed_forward import uneven
-    from ..models.pruning import prune, require_prunable
-
     faster.check(args)
     if args.portable and args.masked:
         raise OptionError("--masked loads in any transformers as it is. Leave --portable out.")
     if args.onnx:
-        from ..models.onnx import require_onnx
-
         if args.masked:
             raise OptionError("--onnx writes the small shapes and --masked keeps the large ones. Give one of the two.")
+        from ..models.onnx import require_onnx
+
         require_onnx()
     out = new_folder(args.out)
     if args.faster is not None:
         return faster.run(args, out)
     clf = load_with_reference(args)
+    from ..models.feed_forward import uneven
+    from ..models.pruning import prune, require_prunable
+
     if args.off is None and args.mask is None and clf.present.is_full and not uneven(clf.config):
         raise MaskError("Name the heads to remove (--off 3.5,7.0 or --mask HEX), or a speed (--faster 2 --task T).")
     mask, length = read_mask(args, clf), args.length or LENGTH

@@ -12,9 +12,7 @@ from ..errors import OptionError
 from ..heads import HeadId, order_told
 from ..options import declared
 from ..progress import progress_bar
-from ..scores import DEFAULT, PRESETS, SCORES
-from ..scores.catalogue import preset_named, score_named
-from ..scores.scoring import score_heads
+from ..scores.catalogue import DEFAULT, PRESETS, SCORES, preset_named, score_named
 from ..storage.exchange import read_scores
 from ..tasks import DEFAULT_SAMPLES, LengthFilter, sample
 from .common import add_mask, add_model, add_task, load_data, load_model, read_mask, table_text, warn
@@ -49,12 +47,14 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     options = read_options(chosen, args.set)
     if score_named(chosen).seeded:
         options.setdefault("seed", args.seed)
+    score_named(chosen).options_from(options)
+    kept = LengthFilter(args.length_filter)
     data = load_data(args)
     clf = load_model(args)
+    from ..scores.scoring import score_heads
+
     mask = read_mask(args, clf)
-    drawn = sample(
-        data, args.samples, seed=args.seed, length_filter=LengthFilter(args.length_filter), lengths=clf.tokenizer
-    )
+    drawn = sample(data, args.samples, seed=args.seed, length_filter=kept, lengths=clf.tokenizer)
     start = time.perf_counter()
     with progress_bar("scoring heads") as progress:
         found = score_heads(

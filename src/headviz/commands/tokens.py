@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..attribution.token_explanations import METHODS, ORDERS
+from ..attribution.token_methods import METHODS, ORDERS, chosen_methods
 from ..display.numbers import fixed
 from ..progress import progress_bar
 from .common import add_masked_model, add_text, in_their_place, masked_model, table, told_place
@@ -25,10 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
+    named = None if args.methods is None else [part.strip() for part in args.methods.split(",") if part.strip()]
+    methods = chosen_methods(named)
+    clf, mask = masked_model(args)
     from ..attribution.token_explanations import token_explanations
 
-    clf, mask = masked_model(args)
-    methods = None if args.methods is None else [part.strip() for part in args.methods.split(",") if part.strip()]
     with progress_bar("passes") as progress:
         found = token_explanations(
             clf,

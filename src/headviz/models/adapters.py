@@ -15,9 +15,9 @@ from safetensors.torch import load_file
 
 from ..errors import ModelError, shown
 from .as_described import merged
-from .folder_check import numbers_in, read_json
+from .folder_check import ADAPTER, numbers_in, read_json
 
-ADAPTER, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+WEIGHTS = "adapter_model.safetensors"
 MERGE = (
     "Merge it into its model first: peft.AutoPeftModelForSequenceClassification.from_pretrained(folder)"
     ".merge_and_unload().save_pretrained(merged)."

@@ -15,9 +15,9 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile
 import torch
 
 from ..errors import ModelError, shown
-from ..storage.paths import outside_path
 from .adapters import is_adapter
 from .folder_check import CONFIG, KEPT, LARGEST, check_config, check_entry, check_folder, naming, read_json
+from .hub import existing_folder
 from .loading import load
 from .saving import RECORD, write_folder
 
@@ -37,9 +37,7 @@ def convert(folder: str | Path, out: str | Path) -> Path:
     >>> headviz.convert("old-model", "new-model")  # doctest: +SKIP
     PosixPath('new-model')
     """
-    source = outside_path(str(folder), "the model")
-    if not source.is_dir():
-        raise ModelError(f"There is no folder {shown(str(folder))}. Give the one that holds the model.")
+    source = existing_folder(folder)
     if is_adapter(source):
         return load(source, device="cpu").save(out)
     with tempfile.TemporaryDirectory() as place:

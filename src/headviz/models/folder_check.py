@@ -21,6 +21,7 @@ from ..errors import ModelError, UserError, shown
 from ..storage.paths import read_small
 
 CONFIG, INDEX = "config.json", "model.safetensors.index.json"
+ADAPTER = "adapter_config.json"  # of PEFT
 # where the configuration of a pruned model has its heads: the name is transformers', and a method of ours stands there
 KEPT, METHOD = "quantization_config", "headviz"
 SMALL = 16 * 2**20  # bytes of a JSON file; one with 100,000 class names has 4 MB

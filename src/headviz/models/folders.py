@@ -35,14 +35,6 @@ VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def models_inside(folder: Path, name: object) -> str:
-    """Where the model may be: a folder with several exports is easily taken for one."""
-    inside = sorted(p.parent.name for p in folder.glob("*/config.json"))
-    if not inside:
-        return "Give the folder that holds the model."
-    return f"Did you mean {' or '.join(str(Path(str(name)) / i) for i in inside[:4])}?"
-
-
 def check_activations(raw: dict[str, Any], name: object) -> None:
     known = transformers.activations.ACT2FN
     for key in ("hidden_act", "activation", "activation_function", "hidden_activation", "classifier_activation"):

@@ -1,14 +1,26 @@
-"""Fetching a model from the hub into its local cache: safetensors and tokenizer files, nothing else."""
+"""Where a model's files are: shipped with headviz, in a folder, or on the hub. Imports no torch.
+
+From the hub safetensors and tokenizer files are fetched into its local cache, nothing else.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
-from ..errors import ModelError
+from .. import plugins
+from ..demo import demo_folder
+from ..errors import ModelError, UserError, shown
+from ..plugins import ModelFolder
 from ..storage.downloads import obtain
-from .folder_check import first_line
+from ..storage.paths import kind_at, outside_path
+from . import NAMED
+from .folder_check import ADAPTER, CONFIG, first_line
+
+MODELS: Mapping[str, ModelFolder] = plugins.Entries("models", ())  # without transformers' configuration, of plugins
 
 WANTED = [
     "adapter_config.json",
@@ -25,6 +37,63 @@ WANTED = [
     "*.model",
     "*.spm",
 ]
+
+
+def locate(name: str | Path, revision: str | None = None) -> Path:
+    """The local folder of a model, downloaded first if it is a hub id."""
+    text = str(name)
+    if text in NAMED:
+        if revision is not None:
+            raise ModelError(f"'{text}' is built in and has no revisions. Leave the revision out.")
+        return Path(demo_folder(NAMED[text]))
+    path = outside_path(text, "the model")
+    found = kind_at(path)
+    if found == "folder":
+        return path
+    if found:
+        raise ModelError(f"'{text}' is a file. Give the folder that holds config.json and the weights.")
+    if not is_hub_id(text):
+        raise ModelError(
+            f"There is no folder '{text}', and it is not a hub id (such as 'textattack/bert-base-uncased-MNLI'). "
+            f"Built-in models: {', '.join(NAMED)}."
+        )
+    try:
+        return download(text, revision)
+    except UserError as error:
+        near = [f"'{name}'" for name in get_close_matches(text, NAMED)]
+        if not near:
+            raise
+        raise error.reworded(f"{error} Did you mean the built-in {' or '.join(near)}?") from error
+
+
+def refuse_absent(name: str | Path, revision: str | None = None) -> None:
+    """Refuse a model that is not there, if that can be known without a request to the hub."""
+    from huggingface_hub.constants import HF_HUB_OFFLINE
+
+    text = str(name)
+    if HF_HUB_OFFLINE or text in NAMED or kind_at(outside_path(text, "the model")) or not is_hub_id(text):
+        require_model(locate(name, revision), name)
+
+
+def require_model(folder: Path, name: object) -> None:
+    """Refuse a folder that holds nothing which says what its model is."""
+    if any((folder / file).is_file() for file in (CONFIG, ADAPTER, *MODELS)):
+        return
+    if absent := plugins.missing_among("models", [path.name for path in folder.iterdir()]):
+        raise ModelError(absent)
+    # a folder with several exports is easily taken for one
+    inside = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
+    near = " or ".join(str(Path(str(name)) / one) for one in inside[:4])
+    what = f"Did you mean {near}?" if inside else "Give the folder that holds the model."
+    raise ModelError(f"'{name}' has no {CONFIG}: it is not a model folder. {what}")
+
+
+def existing_folder(name: object) -> Path:
+    """The folder with files of a model, whatever they are."""
+    folder = outside_path(str(name), "the model")
+    if not folder.is_dir():
+        raise ModelError(f"There is no folder {shown(str(name))}. Give the one that holds the model.")
+    return folder
 
 
 def is_hub_id(text: str) -> bool:

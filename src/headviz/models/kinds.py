@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from .. import plugins
@@ -12,13 +11,10 @@ from ..answers.catalogue import answer_in, answer_named, kind_named
 from ..attention import NAME, transformers
 from ..errors import ModelError
 from ..heads import CLASSIFICATION, MASKED_LM, HeadMask
-from ..plugins import ModelFolder
 from .base import TransformerModel
 from .classifier import Classifier
 from .families import family_of
 from .families.own_attention import put_in
-
-MODELS: Mapping[str, ModelFolder] = plugins.Entries("models", ())
 
 
 def answer_to(kind: str) -> Answer | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
 
@@ -13,10 +12,8 @@ import torch
 from .. import plugins
 from ..answers.catalogue import answer_named
 from ..answers.word import WORD
-from ..errors import ModelError, UserError, seed_number, shown, unknown_choice
+from ..errors import ModelError, seed_number, shown
 from ..heads import CLASSIFICATION
-from ..storage.paths import kind_at, outside_path
-from . import NAMED
 from .adapters import Adapter, is_adapter
 from .as_described import is_peft, merged, require_described, without_wrappers
 from .classifier import Classifier
@@ -29,15 +26,13 @@ from .folders import (
     load_pruned,
     load_pruned_by_transformers,
     load_tokenizer,
-    models_inside,
     weights_present,
 )
-from .hub import download, is_hub_id
-from .kinds import MODELS, claimed, kind_of, use_our_attention, wanted_kind, wrapped
+from .hub import MODELS, locate, require_model
+from .kinds import claimed, kind_of, use_our_attention, wanted_kind, wrapped
 from .recorded import forget, present_in, recorded
 from .saving import FORMAT, RECORD, WEIGHTS
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+from .source import DEVICES, device_named, dtype_named
 
 
 class LoadOptions(TypedDict, total=False):
@@ -100,6 +95,7 @@ def load(
             _check_names(option, names)
     seed_number(seed)
     folder = locate(name, revision)
+    require_model(folder, name)
     for other in MODELS.values():
         if (folder / other.file).is_file():
             plain = fresh_labels is None and class_names is None and not masked_lm
@@ -111,10 +107,6 @@ def load(
             raise ModelError(f"'{name}' is an adapter; a fresh head is put on a model. Merge it: headviz convert.")
         head = WORD.job if masked_lm else job
         return _adapted(folder, name, pick_device(device), pick_dtype(dtype), head, class_names)
-    if not (folder / CONFIG).exists():
-        if absent := plugins.missing_among("models", [path.name for path in folder.iterdir()]):
-            raise ModelError(absent)
-        raise ModelError(f"'{name}' has no {CONFIG}: it is not a model folder. {models_inside(folder, name)}")
     _refuse_unsupported(read_json(folder / CONFIG, name), name)
     if not (folder / WEIGHTS).exists():
         weights_present(folder, name)
@@ -234,35 +226,6 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "", job: str | None
     return wrapped(own, tokenizer, present_in(config), name, kind)
 
 
-def locate(name: str | Path, revision: str | None = None) -> Path:
-    """The local folder of a model, downloaded first if it is a hub id."""
-    text = str(name)
-    if text in NAMED:
-        if revision is not None:
-            raise ModelError(f"'{text}' is built in and has no revisions. Leave the revision out.")
-        from ..demo import demo_folder
-
-        return Path(demo_folder(NAMED[text]))
-    path = outside_path(text, "the model")
-    found = kind_at(path)
-    if found == "folder":
-        return path
-    if found:
-        raise ModelError(f"'{text}' is a file. Give the folder that holds config.json and the weights.")
-    if not is_hub_id(text):
-        raise ModelError(
-            f"There is no folder '{text}', and it is not a hub id (such as 'textattack/bert-base-uncased-MNLI'). "
-            f"Built-in models: {', '.join(NAMED)}."
-        )
-    try:
-        return download(text, revision)
-    except UserError as error:
-        near = [f"'{name}'" for name in get_close_matches(text, NAMED)]
-        if not near:
-            raise
-        raise error.reworded(f"{error} Did you mean the built-in {' or '.join(near)}?") from error
-
-
 def pick_device(device: str | torch.device) -> torch.device:
     """``auto`` is CUDA, MPS, CPU in that order; a device that is not there is an error."""
     if str(device) == "auto":
@@ -271,25 +234,19 @@ def pick_device(device: str | torch.device) -> torch.device:
         if torch.backends.mps.is_available():
             return torch.device("mps")
         return torch.device("cpu")
+    name = device_named(str(device))
     try:
-        chosen = torch.device(device)
-        if chosen.type not in ("cpu", "cuda", "mps"):  # "meta" computes nothing
-            raise RuntimeError(f"{chosen.type} is not supported")
+        chosen = torch.device(name)
         torch.empty(0, device=chosen)
     except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError) as error:
-        given = str(device)[:40]
-        raise ModelError(f"Device '{given}' is not available here. Choose one of: auto, cpu, cuda, mps.") from error
+        raise ModelError(f"Device '{name}' is not available here. Choose one of: {', '.join(DEVICES)}.") from error
     return chosen
 
 
 def pick_dtype(dtype: str | torch.dtype | None) -> torch.dtype:
     """float32 unless asked otherwise."""
-    if dtype is None:
-        return torch.float32
-    name = str(dtype).removeprefix("torch.")
-    if name not in DTYPES:
-        raise ModelError(unknown_choice("dtype", name, DTYPES))
-    return DTYPES[name]
+    chosen: torch.dtype = getattr(torch, dtype_named(dtype))
+    return chosen
 
 
 def _refuse_unsupported(raw: dict[str, Any], name: object) -> None:

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
 
-from ..errors import OptionError
+from ..errors import ModelError, OptionError, unknown_choice
 from ..options import Options, option
+from ..tasks import Dataset, check_request, load_task
+from .hub import refuse_absent
 
-if TYPE_CHECKING:
-    from ..tasks import Dataset
+DEVICES = ("auto", "cpu", "cuda", "mps")
+DTYPES = ("float32", "bfloat16", "float16")
+EXPORTED = ("float32", "int8")  # precisions of an ONNX file
+
+
+def device_named(name: str) -> str:
+    """The name of a device; whether this machine has it is known once torch is imported."""
+    if not re.fullmatch(rf"({'|'.join(DEVICES)})(:\d{{1,3}})?", name) or name.startswith("auto:"):
+        given = name[:40]
+        raise ModelError(f"Device '{given}' is not available here. Choose one of: {', '.join(DEVICES)}.")
+    return name
+
+
+def dtype_named(dtype: object) -> str:
+    """The name of a precision, float32 for None."""
+    name = "float32" if dtype is None else str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise ModelError(unknown_choice("dtype", name, DTYPES))
+    return name
 
 
 @dataclass(frozen=True)
@@ -40,10 +59,14 @@ class Source(Options):
             if not getattr(self, name).strip():
                 raise OptionError(f"The plan needs a {name}.")
 
+    def require_there(self) -> None:
+        """Refuse, without torch and without a request, a task, a device or a model that is not there."""
+        check_request(self.task)
+        device_named(self.device)
+        refuse_absent(self.model, self.revision)
+
     def dataset(self, split: str, limit: int | None = None) -> Dataset:
         """One split of the task."""
-        from ..tasks import load_task
-
         columns = {"text_columns": self.text_columns, "label_column": self.label_column}
         if self.task == "custom":
             columns["job"] = self.job

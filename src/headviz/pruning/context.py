@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError, OptionError, TaskError
 from ..evaluation.stand_ins import standing_in
-from ..models.loading import NAMED, load
+from ..models import NAMED
+from ..models.loading import load
 from ..models.saving import require_bias
 from ..models.stand_in import ZERO
 from ..storage.store import default_store

@@ -20,6 +20,7 @@ from ..models.loading import load
 from ..models.network import require_model
 from ..models.onnx import Session, export_onnx, require_onnx
 from ..models.saving import plain_config, write_folder
+from ..models.source import EXPORTED
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from .latency import Timer, in_pairs
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 FILE = "model.onnx"  # where optimum and sentence-transformers look for it
-PRECISIONS = ("float32", "int8")
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def export(
     >>> headviz.export("demo", "demo-onnx", "int8").precision  # doctest: +SKIP
     'int8'
     """
-    if not is_one_of(precision, PRECISIONS):
-        raise OptionError(unknown_choice("precision", precision, PRECISIONS))
+    if not is_one_of(precision, EXPORTED):
+        raise OptionError(unknown_choice("precision", precision, EXPORTED))
     require_onnx()
     clf: Any = load(model, device="cpu") if isinstance(model, str | Path) else model
     require_model(clf)

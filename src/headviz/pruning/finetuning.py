@@ -30,7 +30,8 @@ from ..evaluation.dispatch import check_gold, gold_answers
 from ..evaluation.plain import gold_for, metrics_for
 from ..models.as_described import without_wrappers
 from ..models.classifier import NUM_TEXTS
-from ..models.loading import locate, wrap
+from ..models.hub import locate
+from ..models.loading import wrap
 from ..options import read_options
 from ..storage.exchange import MaskLike
 from ..storage.store import make_key

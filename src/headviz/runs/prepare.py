@@ -22,7 +22,7 @@ from ..progress import Cancel, Progress, stop_if, tracked
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.options import FinetuneOptions
 from ..pruning.plan import PruningPlan
-from ..scores.catalogue import SCORES
+from ..scores.catalogue import SCORES, score_named
 from ..tasks import trained_on
 from .jobs.finetune import make
 from .service import absolute
@@ -92,6 +92,9 @@ def prepare_all(
 
 
 def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cancel: Cancel | None) -> Prepared:
+    plan.require_there()
+    if plan.score:
+        score_named(plan.score)
     from ..pruning.check import heads_off, notes_of, scored_on, start
     from ..pruning.context import open_context
 

@@ -241,11 +241,17 @@ def _names_file(given: Any) -> bool:
     return isinstance(given, Path) or (isinstance(given, str) and given.strip().lower().endswith(FILES))
 
 
-def _content(given: str | Path) -> Any:
-    """What a file holds: an array, what JSON reads, or a text."""
+def existing_file(given: str | Path) -> Path:
+    """The path of a file of a mask or of scores; ``OptionError`` if it is not there."""
     path = outside_path(given, "the file")
     if not path.is_file():
         raise OptionError(f"There is no file {shown(str(path))}.")
+    return path
+
+
+def _content(given: str | Path) -> Any:
+    """What a file holds: an array, what JSON reads, or a text."""
+    path = existing_file(given)
     if path.stat().st_size > LARGEST:
         raise OptionError(f"'{path.name}' is larger than {LARGEST >> 20} MiB, which no mask or table of scores is.")
     try:

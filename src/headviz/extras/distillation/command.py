@@ -37,14 +37,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read_plan(args: argparse.Namespace) -> DistillationPlan:
     """The plan; an option that is not given keeps its default."""
-    from .pieces import teacher_updates
-
     groups = {"training": TrainingOptions, "posterior": PosteriorOptions, "iterates": IterateOptions}
     given = from_flags(args, DistillationPlan, without=("remove",))
     given["remove"] = Removal.parse(args.remove).text
     plan = DistillationPlan.from_options(
         given | {name: options(**from_flags(args, options)) for name, options in groups.items()}
     )
+
+    plan.require_there()
+    from .pieces import teacher_updates
 
     # asked last: a slip in another option is told before a model is downloaded
     if args.steps is not None or not (own := teacher_updates(args.model, args.revision)):

@@ -20,7 +20,8 @@ from ...errors import ModelError, OptionError
 from ...evaluation.dispatch import check_data
 from ...models.base import Model, TransformerModel
 from ...models.classifier import Classifier
-from ...models.loading import load, locate
+from ...models.hub import locate
+from ...models.loading import load
 from ...progress import Cancel, of_phase
 from ...tasks import trained_on
 from .conditional import FAR, Prior, supported

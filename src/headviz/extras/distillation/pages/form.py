@@ -29,7 +29,7 @@ PLAN, TRAINING = declared(DistillationPlan), declared(TrainingOptions)
 
 def recurrent(view: View) -> Path | None:
     """The record of a model of a format of its own, such as a recurrent translator: one attention, no heads."""
-    from ....models.kinds import MODELS
+    from ....models.hub import MODELS
 
     folder = Path(loaders.model_name(view.model))
     if not folder.is_dir() or (folder / "config.json").exists():

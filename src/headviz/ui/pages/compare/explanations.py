@@ -10,6 +10,7 @@ import streamlit as st
 
 import headviz
 
+from ....attribution.token_methods import METHODS
 from ....display.figures import maps, parts
 from ....display.recipes import call
 from ....display.sentences import doubt
@@ -54,8 +55,6 @@ def section(clf: Classifier, shown: Text) -> None:
 
 
 def _title(name: str) -> str:
-    from ....attribution.token_explanations import METHODS
-
     return METHODS[name].title
 
 
@@ -88,8 +87,6 @@ def _digits(places: int) -> Callable[[float], str]:
 
 def _words(found: TokenExplanations) -> None:
     """One row for each method, on a scale of its own: they do not measure in one unit."""
-    from ....attribution.token_explanations import METHODS
-
     words = ~np.array(found.special)
     rows = []
     for name, values in zip(found.methods, found.values, strict=True):

@@ -1,0 +1,68 @@
+"""What can be refused without torch is refused before torch is imported, which takes seconds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.loaded import loaded_by
+
+DEMO = "evaluate --model demo --task demo"
+REFUSED = [
+    "info --model ./nowhere",
+    "info --model empty",
+    "info --model someone/not-there",
+    "evaluate --model ./nowhere --task sst2",
+    "evaluate --model demo --task sst3",
+    "evaluate --model demo --task sst2 --data ./nowhere",
+    "evaluate --model demo --task custom --data empty",
+    f"{DEMO} --split nine",
+    f"{DEMO} --off 3.x",
+    f"{DEMO} --mask nothing.json",
+    f"{DEMO} --device tpu",
+    f"{DEMO} --dtype int8",
+    "score --model demo --task demo --score tailor",
+    "score --model demo --task demo --score taylor --set abs_level=word",
+    "score --model demo --task demo --length-filter long",
+    "ablate --model demo --task demo --metric f9",
+    "analyse speed --model ./nowhere",
+    "analyse pruning-curves --model demo --task demo --scores tailor",
+    "grade --model demo --task demo --scores tailor",
+    "roles --model ./nowhere --task demo",
+    "tokens --model demo --text a --methods none",
+    "conductance --model demo --text a --rule none --out maps.npz",
+    "patch --model ./nowhere --text a --donor b",
+    "finetune --model ./nowhere --task sst2 --out x",
+    "prune --model ./nowhere --off 1.1 --out x",
+    "prune --model demo --faster 2 --out x",
+    "export --model demo --out x --precision int4",
+    "convert ./nowhere --out x",
+    "run start --model ./nowhere --task demo --algorithm iterative",
+    "run start --model demo --task demo --algorithm none",
+    "run start --model demo --task demo --algorithm iterative --score tailor",
+    "run show nothing",
+    "distill --model ./nowhere --task demo --remove layers:1 --out x",
+]
+
+
+def test_refusals_come_before_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All in one process: what one of them imports would be seen at the next."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "home"))
+    code = (
+        "import json, sys; from headviz.cli import main\n"
+        f"for line in json.loads({json.dumps(json.dumps(REFUSED))}):\n"
+        "    assert main(line.split()) == 2, line\n"
+        "    assert 'torch' not in sys.modules and 'transformers' not in sys.modules, line"
+    )
+    assert loaded_by(code, "torch", "transformers", "streamlit", "pandas") == []
+
+
+@pytest.mark.parametrize("command", ["evaluate", "score", "tokens", "conductance", "prune", "distill"])
+def test_help_comes_before_torch(command: str) -> None:
+    code = f"from headviz.cli import main\ntry: main(['{command}', '--help'])\nexcept SystemExit: pass"
+    assert loaded_by(code, "torch", "transformers", "streamlit", "pandas") == []
