@@ -385,7 +385,7 @@ def test_a_near_miss_of_a_built_in_name_is_answered_with_all_near_ones(monkeypat
     def nowhere(*_: object) -> None:
         raise ModelError("There is no model of that name.")
 
-    monkeypatch.setattr("headviz.models.loading.download", nowhere)
+    monkeypatch.setattr("headviz.models.hub.download", nowhere)
     with pytest.raises(ModelError, match="Did you mean the built-in 'demo-translation' or 'demo-pretrained'"):
         headviz.load("demo-translat")
     with pytest.raises(ModelError, match=r"of that name\.$"):
