@@ -10,7 +10,7 @@ if server.in_session():  # streamlit runs this file for each visit to a page
     frame.run()
 else:  # and once before, when the server starts
     from headviz.ui.shell.server import addressed
-    from headviz.ui.shell.tables import PAGES
+    from headviz.ui.shell.view import PAGES
 
     server.begin()
     app = st.App(__file__, middleware=[*server.MIDDLEWARE, addressed(PAGES)])

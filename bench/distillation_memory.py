@@ -16,9 +16,8 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import headviz
 from headviz.extras.distillation.conditional import Prior
-from headviz.extras.distillation.iterates import FileIterates, save_iterate
-from headviz.extras.distillation.partition import remove
-from headviz.extras.distillation.posterior import Posterior
+from headviz.extras.distillation.layer_removal import remove
+from headviz.extras.distillation.posterior import FileIterates, Posterior, save_iterate
 from headviz.extras.distillation.removal import Removal
 
 

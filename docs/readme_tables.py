@@ -153,11 +153,11 @@ def address() -> Iterator[str]:
 
 TABLES = {"commands": commands, "families": families, "scores": scores, "algorithms": algorithms, "analyses": analyses}
 
-_DISTILLATION = "extras.distillation.options:"
+_DISTILLATION = "extras.distillation.plan:"
 OPTIONS = {
     "plan-options": partial(options, "pruning.plan:PruningPlan"),
     "training-options": partial(options, "pruning.options:FinetuneOptions"),
-    "faster-options": partial(options, "pruning.faster_options:FasterOptions"),
+    "faster-options": partial(options, "pruning.options:FasterOptions"),
     "distillation-options": partial(
         options,
         "extras.distillation.plan:DistillationPlan",

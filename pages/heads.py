@@ -5,7 +5,7 @@ import streamlit as st
 from headviz.scores.catalogue import SCORES
 from headviz.ui.pages import heads, orders
 from headviz.ui.parts import abilities, scoring, story
-from headviz.ui.shell import frame, loaders, part, show, state
+from headviz.ui.shell import frame, loaders, show, state
 from headviz.ui.shell.messages import plain
 from headviz.ui.shell.view import COST
 
@@ -58,7 +58,7 @@ with top:
         show.finding(orders.sentence(main, beside, shape.rows, carried, growing, heads.hint(view, shape)))
     else:
         show.finding(heads.finding(main, main.values, view, shape))
-part.part(part.HEAD, lambda: heads.card(ready, beside, shape, view), "head")
+frame.part(frame.HEAD, lambda: heads.card(ready, beside, shape, view), "head")
 heads.introduction(view)
 if ready:
     score = SCORES[view.score]

@@ -4,7 +4,7 @@ import streamlit as st
 
 from headviz.ui.pages.masklab import board, cost
 from headviz.ui.parts import measure, scoring, story
-from headviz.ui.shell import frame, loaders, part, state
+from headviz.ui.shell import frame, loaders, state
 from headviz.ui.shell.view import by_grade
 
 view = frame.begin()
@@ -39,7 +39,7 @@ def headline() -> None:
 
 
 with right:
-    part.part(part.MASK, headline, "mask", follows=True)
+    frame.part(frame.MASK, headline, "mask", follows=True)
     shown = measure.last(clf, data, found)
     if shown is not None:
         with st.container(key="slices" if found else "slices_before"):

@@ -27,18 +27,18 @@ from headviz.errors import UserError
 from headviz.extras.distillation.conditional import FAR
 from headviz.extras.distillation.curves import steps_to
 from headviz.extras.distillation.job import distil
-from headviz.extras.distillation.options import (
+from headviz.extras.distillation.pieces import teacher_updates
+from headviz.extras.distillation.plan import (
     COPY,
     LIKELIHOOD,
     METHODS,
+    DistillationPlan,
     IterateOptions,
     Method,
     PosteriorOptions,
     TrainingOptions,
 )
-from headviz.extras.distillation.pieces import teacher_updates
-from headviz.extras.distillation.plan import DistillationPlan
-from headviz.extras.distillation.recurrent import RnnTranslating
+from headviz.extras.distillation.problem import RnnTranslating
 from headviz.extras.distillation.students import train
 from headviz.extras.translation.recurrent import RnnTranslator
 from study.plot import Curve, Panel, draw

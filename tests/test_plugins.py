@@ -384,7 +384,7 @@ def test_commands_pages_and_sections_come_through_the_door(
 ) -> None:
     from headviz.cli import COMMANDS
     from headviz.pruning.baselines import SECTIONS
-    from headviz.ui.shell.tables import PAGES
+    from headviz.ui.shell.view import PAGES
     from support.page import switch
 
     file = written(tmp_path, DOOR)

@@ -17,7 +17,7 @@ from headviz.errors import UserError
 from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.extras.scores.options import ShapleyOptions
 from headviz.extras.translation.evaluation import TranslationOptions
-from headviz.extras.translation.recurrent_network import RnnConfig
+from headviz.extras.translation.recurrent import RnnConfig
 from headviz.heads import HeadId, HeadMask
 from headviz.pruning import FinetuneOptions
 from headviz.scores.options import TaylorOptions

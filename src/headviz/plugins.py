@@ -141,8 +141,8 @@ TABLES = {
     "families": Table("family", "FAMILIES", ".models.families", "Family", "model_type"),
     "runs": Table("kind of run", "RUNS", ".runs.kinds", "RunKind"),
     "commands": Table("command", "COMMANDS", ".cli", "Command"),
-    "pages": Table("page", "PAGES", ".ui.shell.tables", "Page"),
-    "tabs": Table("tab", "TABS", ".ui.shell.tables", "Tab"),
+    "pages": Table("page", "PAGES", ".ui.shell.view", "Page"),
+    "tabs": Table("tab", "TABS", ".ui.shell.view", "Tab"),
     "sections": Table("section", "SECTIONS", ".pruning.baselines", "Section"),
     "executors": Table("executor", "EXECUTORS", ".runs.kinds", "Executor"),
 }

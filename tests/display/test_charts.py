@@ -122,7 +122,7 @@ def test_what_judges_nothing_is_neither_blue_nor_orange() -> None:
 
 
 def test_a_transfer_is_coloured_only_where_its_interval_decides() -> None:
-    from headviz.extras.tickets.kept_map import Square, kept_map
+    from headviz.extras.tickets.transfer_figure import Square, kept_map
 
     lost = Square(0.4, -0.3, -0.1, below="0.650", hover=f"{EVIL}\nkept 40 %", clear=True)
     open_, gained = Square(0.9, -0.1, 0.05, own=True), Square(1.2, 0.01, 0.2, ahead=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headviz.display.figures import heads, maps
-from headviz.extras.tickets.kept_map import Square, kept_map
+from headviz.extras.tickets.transfer_figure import Square, kept_map
 
 SQUARE, WORDS = np.array([[0.5, -0.1], [0.2, 0.0]]), ["a", "b"]
 MADE: dict[str, Any] = {

@@ -6,11 +6,9 @@ import torch
 from distillation.test_partition import copied
 from headviz.errors import ModelError, OptionError
 from headviz.extras.distillation.conditional import Prior
-from headviz.extras.distillation.iterates import FileIterates, MemoryIterates, save_iterate
-from headviz.extras.distillation.layer_removal import Piece
-from headviz.extras.distillation.options import PosteriorOptions
-from headviz.extras.distillation.partition import KEPT, ZEROED, Partition, remove
-from headviz.extras.distillation.posterior import Posterior
+from headviz.extras.distillation.layer_removal import KEPT, ZEROED, Partition, Piece, remove
+from headviz.extras.distillation.plan import PosteriorOptions
+from headviz.extras.distillation.posterior import FileIterates, MemoryIterates, Posterior, save_iterate
 from headviz.extras.distillation.removal import Removal
 from support.tiny import tiny_classifier
 
@@ -231,8 +229,8 @@ def test_iterates_in_files_give_the_same_prior(tmp_path):
 @pytest.mark.slow
 def test_a_trained_teachers_iterates_give_the_dense_formula():
     """The published case at a small size: a recurrent teacher, its own iterates, and the energies' vector at zero."""
-    from headviz.extras.distillation.options import COPY, LIKELIHOOD, Method, TrainingOptions
-    from headviz.extras.distillation.recurrent import RnnTranslating, without_attention
+    from headviz.extras.distillation.plan import COPY, LIKELIHOOD, Method, TrainingOptions
+    from headviz.extras.distillation.problem import RnnTranslating, without_attention
     from headviz.extras.distillation.students import train
     from headviz.extras.translation.recurrent import RnnTranslator
     from headviz.tasks import Dataset, get_task

@@ -10,11 +10,10 @@ from headviz import cli
 from headviz.engine import Order, Tools, Workplace, restored
 from headviz.errors import Cancelled, OptionError, RunError, UserError
 from headviz.extras.distillation import conditional
+from headviz.extras.distillation.conditional import Chosen
 from headviz.extras.distillation.job import DistillationJob, distil, outcome
-from headviz.extras.distillation.options import PosteriorOptions
 from headviz.extras.distillation.pieces import open_context
-from headviz.extras.distillation.plan import TEACHER, DistillationPlan
-from headviz.extras.distillation.shrinkage import Chosen
+from headviz.extras.distillation.plan import TEACHER, DistillationPlan, PosteriorOptions
 from headviz.extras.translation.recurrent import RnnTranslator
 from support.loaded import loaded_by
 from support.marks import all_in_ci
@@ -146,7 +145,7 @@ def test_a_copy_starts_where_the_zeroed_teacher_stands(teacher, data, tmp_path):
     assert found["teacher"]["partition"]["difference"]["largest"] < 1e-5
     assert found["teacher"]["partition"]["difference"]["changed"] == 0
     clf = headviz.load(teacher)
-    from headviz.extras.distillation.partition import remove
+    from headviz.extras.distillation.layer_removal import remove
     from headviz.extras.distillation.removal import Removal
 
     student = remove(clf, Removal.parse("ffn:0")).student
@@ -468,7 +467,7 @@ def test_making_a_network_leaves_the_callers_random_numbers_alone():
     torch.manual_seed(1)
     before = torch.rand(1)
     torch.manual_seed(1)
-    from headviz.extras.translation.recurrent_network import Rnn, RnnConfig
+    from headviz.extras.translation.recurrent import Rnn, RnnConfig
 
     Rnn(RnnConfig(5, 5, 2, 2, 2))
     assert torch.equal(torch.rand(1), before)

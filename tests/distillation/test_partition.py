@@ -8,8 +8,16 @@ import torch
 
 import headviz
 from headviz.errors import MaskError, ModelError, OptionError
-from headviz.extras.distillation.layer_removal import Piece, trim
-from headviz.extras.distillation.partition import KEPT, USELESS, ZEROED, Partition, remove, zeroed_model
+from headviz.extras.distillation.layer_removal import (
+    KEPT,
+    USELESS,
+    ZEROED,
+    Partition,
+    Piece,
+    remove,
+    trim,
+    zeroed_model,
+)
 from headviz.extras.distillation.removal import Removal
 from support.tiny import PAIRS, PRUNABLE, TEXTS, tiny_classifier
 

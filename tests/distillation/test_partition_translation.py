@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import headviz
-from headviz.extras.distillation.partition import remove, zeroed_model
+from headviz.extras.distillation.layer_removal import remove, zeroed_model
 from headviz.extras.distillation.removal import Removal
 from support.tiny_translation import SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator
 

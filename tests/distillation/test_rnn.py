@@ -10,11 +10,10 @@ import torch
 import headviz
 from headviz import HeadMask, cli
 from headviz.errors import ModelError, OptionError, TaskError
-from headviz.extras.distillation.partition import zeroed_model
-from headviz.extras.distillation.recurrent import redrawn, without_attention
-from headviz.extras.translation.bleu import bleu
-from headviz.extras.translation.recurrent import BEGIN, END, RnnTranslator, Vocabulary, padded, words_of
-from headviz.extras.translation.recurrent_network import Rnn, RnnConfig
+from headviz.extras.distillation.layer_removal import zeroed_model
+from headviz.extras.distillation.problem import redrawn, without_attention
+from headviz.extras.translation.recurrent import BEGIN, END, Rnn, RnnConfig, RnnTranslator, Vocabulary, padded, words_of
+from headviz.extras.translation.sentence import bleu
 from headviz.tasks import TASKS, Dataset, get_task
 
 SOURCES = ["the dog sees a cat.", "a bird sings", "does the cat see the small bird?"]

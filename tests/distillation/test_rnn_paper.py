@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from distillation.test_rnn import SOURCES, batch, translator
-from headviz.extras.distillation.partition import USELESS, zeroed_model
-from headviz.extras.distillation.recurrent import ZEROED, without_attention
-from headviz.extras.translation.recurrent import BEGIN, END
-from headviz.extras.translation.recurrent_network import Rnn, RnnConfig, beam
+from headviz.extras.distillation.layer_removal import USELESS, zeroed_model
+from headviz.extras.distillation.problem import ZEROED, without_attention
+from headviz.extras.translation.recurrent import BEGIN, END, Rnn, RnnConfig, beam
 
 SIZES = {"embedding": 3, "hidden": 4, "units": 3}
 KINDS = [(a, r) for a in (True, False) for r in ("state-and-context", "state")]

@@ -8,12 +8,10 @@ import torch
 
 from distillation.test_conditional import SHAPES, dense, partition
 from distillation.test_partition import copied
-from headviz.extras.distillation.conditional import FAR, Prior, supported
-from headviz.extras.distillation.iterates import MemoryIterates
-from headviz.extras.distillation.options import PosteriorOptions
-from headviz.extras.distillation.partition import KEPT, ZEROED
-from headviz.extras.distillation.posterior import Posterior
-from headviz.extras.distillation.shrinkage import GRID, _gains, _rows, chosen
+from headviz.extras.distillation.conditional import FAR, GRID, Prior, _gains, _rows, chosen, supported
+from headviz.extras.distillation.layer_removal import KEPT, ZEROED
+from headviz.extras.distillation.plan import PosteriorOptions
+from headviz.extras.distillation.posterior import MemoryIterates, Posterior
 
 OPTIONS = PosteriorOptions()
 

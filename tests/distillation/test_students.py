@@ -10,13 +10,10 @@ from distillation.test_partition import copied
 from headviz.errors import Cancelled, OptionError, TaskError, UserError
 from headviz.extras.distillation.conditional import Prior
 from headviz.extras.distillation.curves import Point, band, merged, steps_to
-from headviz.extras.distillation.iterates import MemoryIterates
-from headviz.extras.distillation.options import METHODS, PosteriorOptions, TrainingOptions
-from headviz.extras.distillation.partition import remove
-from headviz.extras.distillation.plan import DistillationPlan
-from headviz.extras.distillation.posterior import Posterior
-from headviz.extras.distillation.problem import Batches, Classifying
-from headviz.extras.distillation.recurrent import RnnTranslating, without_attention
+from headviz.extras.distillation.layer_removal import remove
+from headviz.extras.distillation.plan import METHODS, DistillationPlan, PosteriorOptions, TrainingOptions
+from headviz.extras.distillation.posterior import MemoryIterates, Posterior
+from headviz.extras.distillation.problem import Batches, Classifying, RnnTranslating, without_attention
 from headviz.extras.distillation.removal import Removal
 from headviz.extras.distillation.students import CHECKPOINT, Diverged, _Run, start_weights, train
 from headviz.extras.distillation.variational import Divergence, draw, starting_log_sd
@@ -64,8 +61,7 @@ def test_the_divergence_is_that_of_dense_gaussians(covariance):
             super().__init__()
             self.a, self.b, self.c = (torch.nn.Parameter(torch.randn(s)) for s in ((3, 2), (4,), (2,)))
 
-    from headviz.extras.distillation.layer_removal import Piece
-    from headviz.extras.distillation.partition import Partition
+    from headviz.extras.distillation.layer_removal import Partition, Piece
 
     torch.manual_seed(0)
     model = Small()

@@ -4,12 +4,10 @@ import pytest
 import torch
 
 from headviz.extras.distillation.conditional import Prior
-from headviz.extras.distillation.iterates import MemoryIterates
-from headviz.extras.distillation.options import METHODS, TrainingOptions
-from headviz.extras.distillation.partition import remove
-from headviz.extras.distillation.posterior import Posterior
-from headviz.extras.distillation.problem import Translating
-from headviz.extras.distillation.recurrent import RnnTranslating, without_attention
+from headviz.extras.distillation.layer_removal import remove
+from headviz.extras.distillation.plan import METHODS, TrainingOptions
+from headviz.extras.distillation.posterior import MemoryIterates, Posterior
+from headviz.extras.distillation.problem import RnnTranslating, Translating, without_attention
 from headviz.extras.distillation.removal import Removal
 from headviz.extras.distillation.students import train
 from headviz.extras.translation.recurrent import RnnTranslator

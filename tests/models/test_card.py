@@ -15,7 +15,7 @@ from huggingface_hub import ModelCard
 
 import headviz
 from headviz.errors import UserError
-from headviz.models.card import Measured
+from headviz.models.saving import Measured
 from support.tiny import tiny_classifier
 
 OFF = {0: [1], 2: [0, 3]}

@@ -11,7 +11,7 @@ from huggingface_hub import constants
 
 from headviz.errors import ModelError, NotDownloaded
 from headviz.models.hub import locate
-from headviz.storage.downloads import wait_for_press
+from headviz.storage.paths import wait_for_press
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from headviz.errors import UserError
 from headviz.extras.distillation.job import make
-from headviz.extras.distillation.learning_curves import learning_curves
+from headviz.extras.distillation.pages.results import learning_curves
 
 PLAN = {"model": "m", "task": "custom", "remove": "layers:1", "inits": ["random", "copy"], "seeds": [0, 1]}
 

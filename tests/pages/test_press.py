@@ -10,7 +10,7 @@ import huggingface_hub
 import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-from headviz.storage.downloads import wait_for_press
+from headviz.storage.paths import wait_for_press
 
 GLUE = "nyu-mll/glue"
 

@@ -541,7 +541,7 @@ def test_the_sentence_of_a_sweep_says_what_its_intervals_do_not_tell_apart() -> 
     from types import SimpleNamespace as Some
 
     from headviz.runs.reading import results
-    from headviz.ui.pages.runs.sweep import finding
+    from headviz.ui.pages.runs.detail import finding
 
     def run(score: str, seed: int, delta: float, half: float | None) -> Some:
         ends = {"low": delta - half, "high": delta + half} if half is not None else {"low": None, "high": None}

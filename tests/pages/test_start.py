@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from headviz.storage.paths import START
-from headviz.ui.shell.tables import PAGES
+from headviz.ui.shell.view import PAGES
 from support.page import switch
 
 APP = Path(__file__).resolve().parents[2] / "app.py"

@@ -13,7 +13,7 @@ import pytest
 
 import headviz
 from headviz.cli import main
-from headviz.extras.tickets import transfer_runs as transfer
+from headviz.extras.tickets import transfer_spec as transfer
 from headviz.heads import HeadMask
 from headviz.runs.reading import show as look
 from headviz.storage.paths import home as place

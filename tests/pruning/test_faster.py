@@ -14,11 +14,9 @@ from headviz.heads import in_order
 from headviz.models.feed_forward import neurons, outer_map, smaller
 from headviz.pruning import latency
 from headviz.pruning import search as s
-from headviz.pruning.faster import Work
-from headviz.pruning.faster_options import FasterOptions
-from headviz.pruning.faster_search import Choices, Search, Shape, allotted, gate_gradients, losses
+from headviz.pruning.faster import Choices, Search, Shape, Work, allotted, gate_gradients, losses
 from headviz.pruning.latency import Timer, measured, timed_table
-from headviz.pruning.options import FinetuneOptions
+from headviz.pruning.options import FasterOptions, FinetuneOptions
 from headviz.pruning.reconstruction import moments, text_layers
 from headviz.pruning.removal import refit_output, scale_heads
 from support.gated import gated

@@ -11,9 +11,9 @@ from scipy.stats import t as student
 import headviz
 from headviz.attribution.rules import PathOptions
 from headviz.errors import ModelError, OptionError
-from headviz.extras.tickets.section import table as report_tickets
 from headviz.extras.tickets.thesis_tables import table_62, table_64
 from headviz.extras.tickets.winning import PUBLISHED_TASKS, highest, highest_within, ticket, ticket_rows, tickets, wins
+from headviz.extras.tickets.winning import table as report_tickets
 from headviz.heads import HeadMask
 from headviz.pruning.job import run_plan
 from headviz.pruning.masked_lm import masked_gates, masked_lm_scores, masked_places

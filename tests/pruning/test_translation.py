@@ -12,8 +12,7 @@ from headviz import HeadMask
 from headviz.errors import OptionError, TaskError
 from headviz.extras.tickets.transfer import transfer
 from headviz.extras.tickets.transfer_matrix import matrix
-from headviz.extras.translation.evaluation import evaluate_translation
-from headviz.extras.translation.judging import lines, texts_of
+from headviz.extras.translation.evaluation import evaluate_translation, lines, texts_of
 from headviz.heads import lowest
 from headviz.pruning import State
 from headviz.pruning.check import start

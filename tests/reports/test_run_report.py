@@ -14,9 +14,9 @@ import pytest
 from headviz.display.figures.style import FAINT
 from headviz.errors import RunError, UserError
 from headviz.reports.run_report import recipe_of, run_csv, run_html, run_json, run_table, run_tex, write_run
-from headviz.runs.curves import Curve, curve_of, run_curves
 from headviz.runs.reading import RunView, WorkerReport
 from headviz.runs.record import RunRecord
+from headviz.runs.tables import Curve, curve_of, run_curves
 
 EVIL = '=cmd|"<script>alert(1)</script> & 50 %_{x}'
 

@@ -21,7 +21,7 @@ from headviz.engine import Workplace
 from headviz.errors import RunError
 from headviz.extras.cluster import driver as cluster_driver
 from headviz.extras.cluster import remote
-from headviz.extras.cluster.address import cluster_address
+from headviz.extras.cluster.driver import cluster_address
 from headviz.pruning import PruningPlan, State
 from headviz.runs import reading, service
 from headviz.runs.carrier import Carrier

@@ -12,8 +12,8 @@ import pytest
 from headviz.engine import Checkpoints, Execution, Workplace, run_here
 from headviz.errors import Cancelled, OptionError, RunError
 from headviz.models.feed_forward import neurons
-from headviz.pruning import ALGORITHMS, State, faster_search
-from headviz.pruning.faster_search import Turn
+from headviz.pruning import ALGORITHMS, State, faster
+from headviz.pruning.faster import Turn
 from headviz.pruning.latency import Table
 from headviz.runs import reading, service
 from headviz.runs.jobs import JobSpec
@@ -191,7 +191,7 @@ def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place
             return jitter * (super().__call__(clf) + sum(clf.heads_per_layer) * sum(neurons(clf)) / 20)
 
     monkeypatch.setattr("headviz.pruning.faster.Timer", Slower)
-    monkeypatch.setattr(faster_search, "CLOSE", 1e-4)
+    monkeypatch.setattr(faster, "CLOSE", 1e-4)
     job = make_job("faster", spec)
     state, kept = job.begin(), []
     while not state["build"]:

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import headviz
-from headviz.pruning.faster import Work
-from headviz.pruning.faster_search import Turn
+from headviz.pruning.faster import Turn, Work
 from headviz.pruning.latency import Table
 from headviz.runs import service
 from headviz.runs.files import RunFiles

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from headviz.runs.heartbeat import Pace
+from headviz.runs.carrier import Pace
 
 
 def test_it_falls_while_a_step_runs_and_never_rises_with_it():

@@ -20,16 +20,16 @@ from headviz.attribution import integration, walk
 from headviz.attribution.integration import sweep
 from headviz.attribution.rules import PathOptions
 from headviz.evaluation import evaluator as evaluators
-from headviz.extras.scores import hies
+from headviz.extras.scores import measures
 from headviz.heads import HeadMask
 from headviz.models import as_described
-from headviz.models.fast import transfers
+from headviz.models.fast import gpu
 from headviz.models.network import Network
 from headviz.scores import gradients, map_values
 from support.scored_data import made
 from support.tiny import PAIRS, TEXTS, tiny_classifier
 
-FETCHING = (walk, map_values, gradients, hies, evaluators)
+FETCHING = (walk, map_values, gradients, measures, evaluators)
 SCORES = ("conductance-spearman", "conductance-kendall", "conductance-max", "attattr-max", "taylor", "gim", "gnorm")
 
 
@@ -145,7 +145,7 @@ def test_values_are_the_processors(score: str, mask: HeadMask | None, monkeypatc
         options = {"rows": rows} if rows else {}
         one = headviz.score_heads(clf, data, score, mask=mask, cache=False, **options)
         with monkeypatch.context() as patched:
-            for module in (transfers, walk, map_values, integration):
+            for module in (gpu, walk, map_values, integration):
                 patched.setattr(module, "runs_by_itself", lambda device: True)
             patched.setattr(integration, "repeated", lambda *_: None)
             other = headviz.score_heads(clf, data, score, mask=mask, cache=False, **options)

@@ -10,7 +10,7 @@ from headviz import HeadMask
 from headviz.errors import OptionError
 from headviz.evaluation.stand_ins import standing_in
 from headviz.extras.scores import gim
-from headviz.extras.scores.ranks import USUAL, mean_ranks
+from headviz.extras.scores.measures import USUAL, mean_ranks
 from headviz.scores.scoring import score_heads
 from headviz.storage.store import Store
 from headviz.tasks import TASKS, Dataset

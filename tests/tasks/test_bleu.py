@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headviz.errors import OptionError, TaskError
-from headviz.extras.translation.bleu import bleu, bleu_of, chrf, compare, counts
+from headviz.extras.translation.sentence import bleu, bleu_of, chrf, compare, counts
 from headviz.tasks import TASKS, metrics
 
 REFERENCES = [

@@ -21,7 +21,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoTokenizer, GenerationConfig, MarianConfig, MarianMTModel
 
 from headviz.demo import DATA
-from headviz.extras.translation.bleu import bleu
+from headviz.extras.translation.sentence import bleu
 
 from .ship import write_model
 from .training_state import learning_rate, load_state, optimizer_for, save_state

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..models.fast.gpu import in_turn, put
 from ..models.fast.linear import products
-from ..models.fast.transfers import in_turn, put
 from ..models.network import require_model
 from ..progress import Cancel, Progress, after, tracked
 from ..storage.exchange import MaskLike

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import OptionError, TaskError
+from ..models.fast.gpu import fetch
 from ..models.fast.linear import FLOAT32, TF32
-from ..models.fast.transfers import fetch
 from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike

@@ -20,9 +20,8 @@ from torch import Tensor
 
 from ..errors import whole_number
 from ..models.classifier import Classifier
-from ..models.fast.graphs import repeated
+from ..models.fast.gpu import free, in_turn, put, repeated, runs_by_itself
 from ..models.fast.linear import products
-from ..models.fast.transfers import free, in_turn, put, runs_by_itself
 from ..progress import Cancel, Progress, after, tracked
 from ..storage.exchange import MaskLike
 from .rules import DEFAULT_STEPS, ENOUGH, RULES, PathOptions, Rule, check

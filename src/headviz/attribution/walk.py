@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..attention import HeadCall
 from ..errors import ModelError
-from ..models.fast.transfers import exact, fetch, put, runs_by_itself
+from ..models.fast.gpu import exact, fetch, put, runs_by_itself
 from ..storage.exchange import MaskLike
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from ..errors import OptionError
 from ..models.stand_in import ZERO
 from ..options import add_flags, from_flags, with_flags
 from ..progress import progress_bar
-from ..pruning.faster_options import BOTH, HEADS_ONLY, TARGETS, SearchOptions
-from ..pruning.options import FinetuneOptions
+from ..pruning.options import BOTH, HEADS_ONLY, TARGETS, FinetuneOptions, SearchOptions
 from ..tasks import chosen_on
 from .common import add_task, load_data, load_model, stand_in_of, table_text, warn
 from .finetune import add_training, training_options
@@ -59,7 +58,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
-    from ..models.card import Measured
+    from ..models.saving import Measured
     from ..pruning.faster import prune_faster
 
     clf = load_model(args)

@@ -22,10 +22,10 @@ import torch
 
 from ..errors import TaskError, require_kind
 from ..heads import HeadId, HeadMask
+from ..models.fast.gpu import fetch
 from ..models.fast.linear import gpu_products
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import stages_for
-from ..models.fast.transfers import fetch
 from ..models.network import require_model
 from ..progress import Cancel, Progress, require_functions, stop_if, tracked
 from ..storage.exchange import MaskLike

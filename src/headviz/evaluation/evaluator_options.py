@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from ..errors import ModelError, OptionError, unknown_choice, whole_number
+from ..models.fast.gpu import fetch, free
 from ..models.fast.linear import BFLOAT16, FLOAT32, TF32, bfloat16_here, gpu_products
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import is_fast, stages_for
-from ..models.fast.transfers import fetch, free
 from ..results import Result
 
 if TYPE_CHECKING:

@@ -20,12 +20,11 @@ from ..errors import ModelError, OptionError, UserError
 from ..heads import ENCODER, HeadMask
 from ..storage.exchange import MaskLike
 from . import LENGTH
-from .card import Measured
 from .families import CROSS, DECODER
 from .hub import upload
 from .network import Network
 from .pruning import removed_parameters
-from .saving import export_masked, save
+from .saving import Measured, export_masked, save
 from .slices import OUT, is_map, parts
 from .stand_in import MEAN, ZERO
 

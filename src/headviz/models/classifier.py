@@ -20,7 +20,7 @@ from ..heads import CLASSIFICATION, MASKED_LM
 from ..tasks import TASKS
 from ..tasks.dataset import alone_with, pieces
 from .base import DEFAULT_LENGTH, TransformerModel
-from .fast.transfers import put
+from .fast.gpu import put
 from .stand_in import ABLATIONS
 
 # a model may say in its config.json how many texts it reads; headviz writes it when it fine-tunes

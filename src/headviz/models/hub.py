@@ -15,8 +15,7 @@ from .. import plugins
 from ..demo import demo_folder
 from ..errors import ModelError, UserError, shown
 from ..plugins import ModelFolder
-from ..storage.downloads import obtain
-from ..storage.paths import kind_at, outside_path
+from ..storage.paths import kind_at, obtain, outside_path
 from . import NAMED
 from .folder_check import ADAPTER, CONFIG, first_line
 

@@ -5,27 +5,299 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import runpy
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
-from ..attention import quiet
+from ..attention import quiet, transformers
 from ..errors import ModelError, OptionError
 from ..heads import HeadMask
 from ..storage.exchange import MaskLike
 from ..storage.paths import new_folder
 from ..storage.writing import disk_errors
-from .card import Measured, card
-from .feed_forward import fill_up, require_known, uneven
+from .feed_forward import fill_up, neurons, require_known, uneven
+from .folder_check import first_line
+from .hub import is_hub_id
 from .network import Network, add_bias, added_bias, has_own_bias
-from .portable import MODELLING, make_portable, require_equal
-from .pruning import settle, zero_columns
-from .recorded import record
+from .pruning import require_even, settle, zero_columns
+from .recorded import CODE_OF, POSITIONS, SHAPES, record
 from .slices import parts, weight_of, widen
+
+# -----------------------------------------------------------------------------------------------
+# The README of a saved pruned model: a model card that says what was removed, what that costs, and how to load it.
+
+
+# the hub's names for what a model does, by its job
+PIPELINES = {
+    **dict.fromkeys(("class", "number", "labels"), "text-classification"),
+    "tokens": "token-classification",
+    "span": "question-answering",
+    "rank": "text-ranking",
+    "vector": "sentence-similarity",
+    "sentence": "translation",
+    "word": "fill-mask",
+}
+TRUST = "trust_remote_code"  # the option of transformers by which somebody allows the code of a folder to be run
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a pruned model, for its card. ``of`` reads it from a result of headviz."""
+
+    task: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    change: Mapping[str, Any] | None = None  # what ``headviz.paired`` gives
+    speedup: tuple[float, float, float] | None = None  # and its interval
+    where: str = ""  # the batch and the machine of the speed
+
+    @classmethod
+    def of(cls, result: Any, task: str = "") -> Measured:
+        """From the result of ``headviz.prune_faster`` or ``headviz.paired``."""
+        found: Mapping[str, Any] = result.to_dict() if hasattr(result, "to_dict") else {}
+        if "difference" in found:
+            return cls(task, change=found)
+        if "speedup_low" not in found:
+            raise ModelError(
+                f"A card is written of prune_faster's result or of paired's, not of {type(result).__name__}."
+            )
+        where = f"batches of {found['batch']} texts of {found['length']} tokens, {found['table']['device']}"
+        speedup = (found["speedup"], found["speedup_low"], found["speedup_high"])
+        return cls(task, found["metrics"] or {}, found["change"], speedup, where)
+
+    def lines(self) -> list[str]:
+        """The same as sentences; empty where nothing was measured."""
+        out = []
+        if self.change is not None:
+            low, high = self.change["low"], self.change["high"]
+            out.append(
+                f"{self.change['metric']}{f' on {self.task}' if self.task else ''}: {self.change['difference']:+.4f} "
+                f"(95 % interval {low:+.4f} to {high:+.4f}, {self.change['n']:,} examples), against the model before."
+            )
+        out += [f"{name}: {value:.4f}" for name, value in self.metrics.items()]
+        if self.speedup is not None:
+            times, low, high = self.speedup
+            out.append(f"{times:.2f} times as fast (95 % interval {low:.2f} to {high:.2f}): {self.where}.")
+        return out
+
+
+def card(clf: Network, portable: bool = False, measured: Measured | None = None) -> str:
+    """The text of README.md, with the hub's metadata in front."""
+    source = Path(clf.name).name or type(clf.model).__name__
+    measured = measured or Measured()
+    kept = [clf.present.kept_in(row) for row in range(clf.num_layers)]
+    sizes = neurons(clf) if len(clf.stacks) == 1 else []  # of several stacks a row is no layer
+    title = ["layer", "heads", *(["neurons"] if sizes else [])]
+    rows = [[clf.row_name(row), " ".join(map(str, heads)) or "none"] for row, heads in enumerate(kept)]
+    rows = [[*row, f"{size:,}"] for row, size in zip(rows, sizes, strict=True)] if sizes else rows
+    lines = measured.lines()
+    return TEXT.format(
+        metadata=_metadata(clf, f"{source}, pruned", measured),
+        source=source,
+        gone=clf.num_layers * clf.num_heads - sum(map(len, kept)),
+        heads=clf.num_layers * clf.num_heads,
+        family=clf.family.title,
+        parameters=sum(weight.numel() for weight in clf.model.parameters()),
+        model=type(clf.model).__name__,
+        cost="".join(f"- {line}\n" for line in lines) or "Not measured.\n",
+        portable=PORTABLE.format(model=type(clf.model).__name__, trust=TRUST) if portable else "",
+        table="\n".join(f"| {' | '.join(row)} |" for row in (title, ["---"] * len(title), *rows)),
+    )
+
+
+def _metadata(clf: Network, title: str, measured: Measured) -> str:
+    from huggingface_hub import EvalResult, ModelCardData
+
+    pipeline = PIPELINES.get(str(getattr(clf, "job", "")))
+    of_hub = "/" in clf.name and is_hub_id(clf.name) and not Path(clf.name).is_dir()
+    results = [
+        EvalResult(pipeline or "other", measured.task, measured.task, name, value)
+        for name, value in measured.metrics.items()
+        if measured.task
+    ]
+    return ModelCardData(
+        library_name="transformers",
+        base_model=clf.name if of_hub else None,
+        base_model_relation="finetune" if of_hub else None,  # the hub has no word for a pruned model
+        pipeline_tag=pipeline,
+        tags=["headviz", "pruned", "attention-heads"],
+        model_name=title if results else None,
+        eval_results=results or None,
+    ).to_yaml()
+
+
+TEXT = """---
+{metadata}
+---
+
+# {source}, pruned
+
+{gone} of {heads} attention heads of this {family} model have been removed. It has {parameters:,} parameters.
+
+## What it costs
+
+{cost}
+## How to load it
+
+```python
+import headviz  # pip install headviz: lets transformers open layers with different numbers of heads
+from transformers import AutoTokenizer, {model}
+
+model = {model}.from_pretrained("this-folder")
+tokenizer = AutoTokenizer.from_pretrained("this-folder")
+```
+
+Or `clf = headviz.load("this-folder")`. Without headviz, transformers warns of an unknown quantization type and raises
+a size mismatch. Never pass `ignore_mismatched_sizes=True`: it would fill the matrices at random.
+{portable}
+## What is left
+
+{table}
+"""
+PORTABLE = """
+This folder also opens without headviz, by the code in `modeling_pruned.py`: an `AutoModel` class of transformers'
+with `from_pretrained("this-folder", {trust}=True)`. The warning then means nothing.
+"""
+
+
+# -----------------------------------------------------------------------------------------------
+# A pruned model for those who cannot install headviz: one file of modelling code beside the weights.
+#
+# The file subclasses transformers' own classes and gives their modules the sizes that ``config.json`` lists. Those
+# are found by comparing the pruned model with a whole one, so nothing here knows a family.
+
+
+MODELLING = "modeling_pruned.py"
+EQUAL = 1e-4  # the most that a logit may differ, as a share of the largest where that is above 1
+
+CODE = '''"""{title}, pruned: transformers' classes with modules of the sizes that config.json lists as "{shapes}".
+
+Written by headviz, which is not needed:
+
+    {auto}.from_pretrained(folder, {trust}=True)
+"""
+
+from functools import partial
+
+import torch
+from torch import nn
+from transformers import {names}
+
+
+def cut(base):
+    """Give the modules of a whole model the recorded sizes. Their weights are read afterwards."""
+    for path, sizes in base.config.{shapes}.items():
+        module = base.get_submodule(path)
+        for name, size in sizes.items():  # a list is the shape of a weight, a number is a setting
+            setattr(module, name, nn.Parameter(torch.empty(size)) if isinstance(size, list) else size)
+    for path, heads in base.config.{positions}.items():
+        base.get_submodule(path).register_forward_pre_hook(partial(own_positions, heads))
+
+
+def own_positions(heads, attention, inputs):
+    """All layers get one table of positions by head; each keeps those of its own heads."""
+    states, mask, positions, *others = inputs
+    return (states, mask, positions[:, heads], *others)
+'''
+CLASS = """
+
+class Pruned{name}({name}):
+    cut_by_itself = True  # headviz leaves it alone
+
+    def __init__(self, config, *inputs, **options):
+        super().__init__(config, *inputs, **options)
+        cut(self.base_model)
+"""
+
+
+def make_portable(clf: Network, config: Any) -> str:
+    """The text of the file for a pruned model. Its sizes and ``auto_map`` are written into ``config``."""
+    require_even(clf, clf.present)
+    model: Any = clf.model
+    classes = list(dict.fromkeys(map(_theirs, (model.base_model, model))))
+    with torch.device("meta"), quiet():
+        whole = classes[-1](copy.deepcopy(model.config))
+    setattr(config, SHAPES, dict(_differences(model.base_model, whole.base_model)))
+    own = ((path, getattr(module, "bias_heads", None)) for path, module in model.base_model.named_modules())
+    setattr(config, POSITIONS, {path: heads.tolist() for path, heads in own if heads is not None})
+    names = [one.__name__ for one in classes]
+    opened_by = {
+        auto: f"{Path(MODELLING).stem}.Pruned{one.__name__}" for one in classes for auto in _auto_classes(one, config)
+    }
+    setattr(config, CODE_OF, opened_by)
+    header = CODE.format(
+        title=clf.title,
+        trust=TRUST,
+        auto=list(opened_by)[-1],
+        names=", ".join(names),
+        shapes=SHAPES,
+        positions=POSITIONS,
+    )
+    return header + "".join(CLASS.format(name=name) for name in names)
+
+
+def require_equal(clf: Any, folder: Path) -> None:
+    """Open a folder by the file in it; a ``ModelError`` unless it gives the model's logits."""
+    batch = {k: v.cpu() for k, v in clf.collate(clf.encode(["a b c d e"], ["c d"])).items()}
+    with quiet(), torch.inference_mode():
+        expected = copy.deepcopy(clf.model).cpu().eval()(**batch).logits.float()
+        own = runpy.run_path(str(folder / MODELLING))[f"Pruned{_theirs(clf.model).__name__}"]
+        try:
+            found = own.from_pretrained(folder, use_safetensors=True, dtype=clf.dtype).eval()(**batch).logits.float()
+        except (RuntimeError, ValueError, IndexError) as error:  # layers of a size that a family's code cannot run
+            raise ModelError(
+                f"{clf.title} with these heads cannot be saved as portable, because transformers' own code does not "
+                f"run it ({first_line(error)}). Leave every layer a head, or save it without portable."
+            ) from error
+    wrong = float((found - expected).abs().max()) / max(1.0, float(expected.abs().max()))
+    if not wrong <= EQUAL:
+        raise ModelError(
+            f"{clf.title} cannot be saved as portable: by transformers' own code its logits differ by {wrong:.2g}. "
+            "Save it without portable."
+        )
+
+
+def _theirs(model: nn.Module) -> Any:
+    """The class of transformers' that a model is of, which one from a portable folder subclasses."""
+    return next(kind for kind in type(model).__mro__ if kind.__module__.startswith("transformers.models."))
+
+
+def _differences(pruned: nn.Module, whole: nn.Module) -> Iterator[tuple[str, dict[str, Any]]]:
+    """By module: the shapes of weights and the whole-number settings that a pruned model has and a whole one not."""
+    modules = dict(whole.named_modules())
+    for path, module in pruned.named_modules():
+        other = modules[path]
+        shapes = {
+            name: list(weight.shape)
+            for name, weight in module.named_parameters(recurse=False)
+            if getattr(getattr(other, name, None), "shape", None) != weight.shape
+        }
+        settings = {
+            name: value
+            for name, value in vars(module).items()
+            if type(value) is int and vars(other).get(name, value) != value
+        }
+        if shapes or settings:
+            yield path, shapes | settings
+
+
+def _auto_classes(own: type, config: Any) -> Iterator[str]:
+    """The names of transformers' classes that choose this model class for a configuration."""
+    for auto in vars(transformers.models.auto.modeling_auto).values():
+        mapping = (getattr(auto, "_model_mapping", None) if isinstance(auto, type) else None) or {}
+        found = mapping.get(type(config), ())
+        if own in (found if isinstance(found, tuple) else (found,)):
+            yield str(auto.__name__)
+
+
+# -----------------------------------------------------------------------------------------------
+
 
 RECORD = "headviz.json"
 WEIGHTS = "pruned.safetensors"  # of format 1, which only headviz reads

@@ -27,11 +27,10 @@ from ..pruning.algorithms import ALGORITHMS
 from ..pruning.baselines import SECTIONS, finding, one_class
 from ..pruning.options import FinetuneOptions
 from ..pruning.plan import BESIDE_THE_PLAN, PruningPlan
-from ..runs.curves import curve_of, run_curves
 from ..runs.kinds import RUNS
 from ..runs.reading import RunView, state_of
 from ..runs.record import PRUNE, SWEEP
-from ..runs.tables import step_table, sweep_table
+from ..runs.tables import curve_of, run_curves, step_table, sweep_table
 from ..storage.paths import out_file
 from ..storage.tables import to_csv, to_latex
 from ..storage.writing import disk_errors, replace_file

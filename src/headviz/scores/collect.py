@@ -18,7 +18,7 @@ import torch
 
 from .. import plugins
 from ..heads import HeadMask
-from ..models.fast.transfers import in_turn, runs_by_itself
+from ..models.fast.gpu import in_turn, runs_by_itself
 from ..progress import Cancel, Progress, tracked
 from ..storage.store import Entry, Store, make_key
 from .chunk import Chunk, Tables, filled_part, reference_part

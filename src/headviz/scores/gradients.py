@@ -22,8 +22,8 @@ from .. import plugins
 from ..attention import HeadCall, Kernel
 from ..attribution.integration import gradients
 from ..attribution.walk import Walk, unanswered
+from ..models.fast.gpu import exact, fetch, runs_by_itself
 from ..models.fast.linear import products
-from ..models.fast.transfers import exact, fetch, runs_by_itself
 from .chunk import Chunk, Tables
 
 Within = AbstractContextManager[object]  # what the passes run in

@@ -25,7 +25,7 @@ from ..attribution.walk import Swept, answers_of
 from ..errors import OptionError, TaskError, is_one_of, unknown_choice
 from ..evaluation.plain import encode_data
 from ..models.classifier import Classifier, Encoding
-from ..models.fast.transfers import fetch, put, runs_by_itself
+from ..models.fast.gpu import fetch, put, runs_by_itself
 from ..progress import Cancel, Progress, tracked
 from ..storage.exchange import MaskLike
 from .chunk import Chunk, Tables

@@ -18,8 +18,7 @@ from ..answers.number import NUMBER
 from ..answers.one_class import ONE_CLASS
 from ..answers.rank import RANK
 from ..errors import TaskError, is_one_of, shown, unknown_choice
-from ..storage.downloads import obtain
-from ..storage.paths import outside_path
+from ..storage.paths import obtain, outside_path
 from . import columns
 from .catalogue import Task, check_split, get_task
 from .columns import Mapping

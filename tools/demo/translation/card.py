@@ -40,7 +40,7 @@ def measured(folder: Path = FOLDER) -> dict[str, Any]:
 
 
 def _figures(result: TranslationEvaluation, constructions: tuple[str, ...]) -> dict[str, Any]:
-    from headviz.extras.translation.bleu import bleu
+    from headviz.extras.translation.sentence import bleu
 
     pairs = list(zip(result.translations, result.references, strict=True))
     parts = {}

@@ -6,7 +6,7 @@ EXECUTORS = [
     Executor(
         "dask",
         "the cluster at $HEADVIZ_DASK",
-        "headviz.extras.cluster.address:cluster_address",
+        "headviz.extras.cluster.driver:cluster_address",
         "headviz.extras.cluster.driver:drive",
     )
 ]

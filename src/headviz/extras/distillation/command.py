@@ -12,8 +12,7 @@ from ...progress import progress_bar
 from ...storage.paths import outside_path
 from .curves import students_table
 from .job import distil
-from .options import IterateOptions, PosteriorOptions, TrainingOptions
-from .plan import DistillationPlan
+from .plan import DistillationPlan, IterateOptions, PosteriorOptions, TrainingOptions
 from .removal import Removal
 
 SEVERAL = ("remove", "inits")  # the command's own: one is given several times, the other has another default

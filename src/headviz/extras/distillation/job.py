@@ -18,8 +18,7 @@ from ...progress import Cancel, PhaseProgress
 from ...storage.paths import outside_path
 from ...storage.writing import DiskError, disk_errors
 from .curves import Point, band, merged
-from .options import METHODS
-from .plan import ITERATES, STUDENTS, TEACHER, WORK, DistillationPlan
+from .plan import ITERATES, METHODS, STUDENTS, TEACHER, WORK, DistillationPlan
 
 if TYPE_CHECKING:
     from .pieces import Context

@@ -25,13 +25,21 @@ from ...models.loading import load
 from ...progress import Cancel, of_phase
 from ...tasks import trained_on
 from .conditional import FAR, Prior, supported
-from .iterates import FileIterates, Iterates, MemoryIterates, save_iterate
-from .options import COPY, LIKELIHOOD, METHODS, TEACHER, Method, TrainingOptions
-from .partition import Partition, remove, zeroed_model
-from .plan import ITERATES, STUDENTS, WORK, DistillationPlan
-from .posterior import Posterior
-from .problem import Classifying, Problem, Translating, check_forcing
-from .recurrent import RnnTranslating, without_attention
+from .layer_removal import Partition, remove, zeroed_model
+from .plan import (
+    COPY,
+    ITERATES,
+    LIKELIHOOD,
+    METHODS,
+    STUDENTS,
+    TEACHER,
+    WORK,
+    DistillationPlan,
+    Method,
+    TrainingOptions,
+)
+from .posterior import FileIterates, Iterates, MemoryIterates, Posterior, save_iterate
+from .problem import Classifying, Problem, RnnTranslating, Translating, check_forcing, without_attention
 from .removal import Removal
 from .students import train
 

@@ -29,7 +29,7 @@ from ...progress import Cancel, Progress, stop_if
 from ...storage.writing import replacing
 from .conditional import Prior
 from .curves import Point
-from .options import COPY, RANDOM, TEACHER, VARIATIONAL, Method, TrainingOptions
+from .plan import COPY, RANDOM, TEACHER, VARIATIONAL, Method, TrainingOptions
 from .problem import Batches, Call, Problem, check_forcing
 from .variational import Divergence, draw, nats_per_weight, starting_log_sd
 

@@ -10,7 +10,7 @@ SWEEPS = [
     Sweep(
         "entropy",
         1,
-        "headviz.extras.scores.hies:sweep",
+        "headviz.extras.scores.measures:sweep",
         "headviz.scores.gradients:by_tokens",
         uses_gold=True,
         reads_labels=True,
@@ -53,7 +53,7 @@ SCORES = [
         meaning="Where a head stands on average in the orders of several scores: 0 = lowest in all, 1 = highest.",
         formula="mean over the members of (rank − 1) / (heads − 1), ties at their mean rank",
         source="Borda's count",
-        measure="headviz.extras.scores.ranks:ranks",
+        measure="headviz.extras.scores.measures:ranks",
         needs=SAMPLE,
         options=RanksOptions,
         caution="costs what its members cost together; members that say the same outvote the others",
@@ -126,7 +126,7 @@ SCORES = [
         formula="α · I + (1 − α) · (1 − E), I = mean |∂Loss/∂ξ| and E = mean entropy of attention / log T, each "
         "brought between 0 and 1 over all heads",
         source="Choi et al. 2025 (arXiv 2510.13832), eq. 1 and B.2.1",
-        measure="headviz.extras.scores.hies:hies",
+        measure="headviz.extras.scores.measures:hies",
         needs="entropy",
         options=BlendOptions,
         caution="α is tuned for each task as published, and 0.5 here; narrow attention is not yet useful attention",

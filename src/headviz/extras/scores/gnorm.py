@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ...attribution.walk import Walk
+from ...models.fast.gpu import exact
 from ...models.fast.linear import products
-from ...models.fast.transfers import exact
 from ...models.slices import is_transposed, key_index
 from ...scores.chunk import Chunk, Tables
 from ...scores.gradients import per_example

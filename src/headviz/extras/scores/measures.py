@@ -5,18 +5,36 @@ High = keep.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.stats import rankdata
 from torch import Tensor
 
+from ...errors import OptionError
+from ...models.fast import gpu
+from ...models.fast.gpu import fetch, put
 from ...progress import part
+from ...scores import gradients
+from ...scores.catalogue import SCORES, Score, check_fits, score_named
+from ...scores.chunk import Chunk, Tables
 from ...scores.learned import Drawn, Rule, learn, rising_price
 from ...scores.measures import Given, row_of
 from ...scores.options import ConductanceOptions, HardOptions
-from ...scores.statistics import Summary, exact, mean
-from .options import CausalOptions
+from ...scores.scoring import Scoring
+from ...scores.statistics import Counts, Summary, exact, mean
+from ...scores.whole import Whole
+from .gim import unknown_norm
+from .options import BlendOptions, CausalOptions, RanksOptions
+
+if TYPE_CHECKING:
+    from ...models.base import TransformerModel
+
 
 PRESSED = 4.0  # no pressure beyond this logit: 0.98 open, or 0.02
 
@@ -74,3 +92,134 @@ def pressed(price: float) -> Rule:
         return Drawn(gates, -price * logits.clamp(-PRESSED, PRESSED).mean(), gates)
 
     return draw
+
+
+# How spread each head's attention is, beside its derivative (Choi et al. 2025, HIES) -----------
+#
+# A text's entropy is the mean over its tokens of −Σ p·log p, divided by log T: 0 = every token looks at one place, 1
+# = everywhere alike.
+#
+# Shapes: B examples of a chunk, h heads present in a layer, T tokens.
+
+
+def sweep(chunk: Chunk) -> list[Callable[[], Tables]]:
+    """For each example: "signed", the loss's derivative by the gate, and "entropy"."""
+    call = chunk.clf.call(chunk.mask, "eager", keep_probs=True, keep_outputs=True)
+    signed = [part.sum(dim=-1) for part in gradients.of_texts(chunk, call)]
+    lengths = put(torch.tensor([len(e) for e in chunk.encodings]), chunk.clf.device)
+    spread = [entropy(probs.detach(), lengths) for probs in call.probs]
+    ahead = fetch([torch.stack([p.detach().triu(1).any() for p in call.probs if p.shape[1]] or [lengths[0] > 1])])
+    values = gradients.per_example(chunk, {"signed": signed, "entropy": spread})
+
+    def checked(value: Callable[[], Tables]) -> Tables:
+        if max(map(len, chunk.encodings)) > 1 and not ahead()[0].any():
+            raise OptionError(
+                f"Score 'hies' divides entropy by the logarithm of the text's length, but '{chunk.clf.name}' reads "
+                "from left to right: its tokens see different numbers of places."
+            )
+        return value()
+
+    return [partial(checked, value) for value in values]
+
+
+def entropy(probs: Tensor, lengths: Tensor) -> Tensor:
+    """[B, h] of probabilities [B, h, T, T]; padding takes no part. NaN for a text of one token."""
+    there = torch.arange(probs.shape[-1], device=probs.device) < lengths[:, None]  # [B, T]
+    inside = there[:, None, :, None] & there[:, None, None]
+    seen, count = gpu.exact(probs), gpu.exact(lengths)[:, None]
+    parts = torch.special.xlogy(seen, seen).where(inside.to(seen.device), 0.0)
+    return -parts.sum(dim=(2, 3)) / (count * count.log()).where(count > 1, torch.nan)
+
+
+def hies(given: Given, options: BlendOptions) -> Summary:
+    """α·importance + (1 − α)·(1 − entropy), each brought between 0 and 1 over the heads."""
+    entropies = given.rows["entropy"]
+    importance = np.where(np.isnan(entropies), np.nan, np.abs(given.rows["signed"]))
+    whole, spread = mean(importance), mean(entropies)
+    found = mean(_blend(importance, entropies, whole.values, spread.values, options.alpha))
+
+    def resample(counts: Counts) -> NDArray:
+        assert whole.resample is not None
+        assert spread.resample is not None
+        first, second = whole.resample(counts), spread.resample(counts)
+        pairs = zip(first, second, strict=True)
+        return np.array([_blend(one, other, one, other, options.alpha) for one, other in pairs])
+
+    return replace(found, resample=resample)
+
+
+def _blend(importance: NDArray, entropies: NDArray, by: NDArray, spread: NDArray, alpha: float) -> NDArray:
+    """The formula, with the least and the largest value of the two tables ``by`` and ``spread``."""
+    return alpha * _between(importance, by) + (1 - alpha) * (1 - _between(entropies, spread))
+
+
+def _between(values: NDArray, table: NDArray) -> NDArray:
+    """So that the table's least value becomes 0 and its largest 1; a table of one value becomes 0."""
+    known = table[np.isfinite(table)]
+    low, high = (known.min(), known.max()) if known.size else (0.0, 0.0)
+    scaled: NDArray = (values - low) / (high - low if high > low else 1.0)
+    return scaled
+
+
+# The mean rank of every head over several scores. High = keep, as in each of them --------------
+
+
+NAME = "ranks"
+USUAL = ("gim", "gnorm", "magnitude")  # cheap ones, as far as the model has them
+
+
+def ranks(given: Given, options: RanksOptions) -> NDArray[np.float64]:
+    """[L, H] of the members' tables; those that the cache has are read from it."""
+    whole = given.whole
+    assert whole is not None
+    members = members_of(options, whole.clf)
+    return mean_ranks([_table(whole, member, i, len(members)) for i, member in enumerate(members)])
+
+
+def members_of(options: RanksOptions, clf: TransformerModel) -> list[Score]:
+    """The scores whose ranks are averaged on this model. By default Fisher stands in where GIM does not know it."""
+    if options.names is None:
+        usual = ("fisher" if name == "gim" and unknown_norm(clf) else name for name in USUAL)
+        return [SCORES[name] for name in usual if SCORES[name].fits(clf.answer)]
+    found = [score_named(name) for name in options.names]
+    for score in found:
+        if score.name == NAME:
+            raise OptionError(f"'{NAME}' averages the ranks of other scores, so it cannot be a member of itself.")
+        check_fits(score, clf.answer)
+    return found
+
+
+def _table(whole: Whole, member: Score, number: int, count: int) -> NDArray[np.float64]:
+    scoring = Scoring(
+        whole.clf,
+        whole.data,
+        member.name,
+        mask=whole.mask,
+        progress=part(whole.progress, number, count),
+        cancel=whole.cancel,
+        cache=False if whole.store is None else whole.store,
+        budget=whole.budget,
+        label_order=whole.label_order,
+        checkpoint=whole.checkpoint,
+    )
+    for _ in scoring.grow():
+        pass
+    return scoring.result().values
+
+
+def mean_ranks(tables: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """[L, H] between 0 and 1. A table without a value for a head does not count for it; NaN where none has one."""
+    places = np.array([ranked(table) for table in tables])
+    known = ~np.isnan(places)
+    with np.errstate(invalid="ignore"):
+        out: NDArray[np.float64] = np.where(known, places, 0.0).sum(axis=0) / known.sum(axis=0)
+    return out
+
+
+def ranked(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each value's place among the table's values, 0 the lowest and 1 the highest; equal values share one."""
+    out = np.full(table.shape, np.nan)
+    known = np.isfinite(table)
+    if known.any():
+        out[known] = (rankdata(table[known]) - 1) / max(1, known.sum() - 1)
+    return out

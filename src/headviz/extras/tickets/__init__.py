@@ -25,7 +25,7 @@ TABS = [
 ]
 SECTIONS = [
     Section(
-        "tickets", "Winning tickets", "headviz.extras.tickets.section:summary", "headviz.extras.tickets.section:report"
+        "tickets", "Winning tickets", "headviz.extras.tickets.winning:summary", "headviz.extras.tickets.winning:report"
     )
 ]
 NAMES = {"transfer": "headviz.extras.tickets.transfer_spec"}

@@ -24,16 +24,19 @@ from ...heads import HeadMask
 from ...models.base import Model
 from ...models.network import require_model
 from ...progress import Cancel, Progress, tracked
+from ...pruning.judging import Judge, Measured, measured
 from ...storage.exchange import MaskLike
 from ...tasks.dataset import alone_with, require_dataset
-from .bleu import bleu, chrf
 from .recurrent import RnnTranslator, words_of
+from .sentence import bleu, chrf
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ...models.classifier import Classifier
     from ...tasks import Dataset
     from .translator import SentenceEncoding, Translator
+
 
 # a broken model may never stop: a translation ends after 2 tokens per source token and 20 more
 LENGTH_FACTOR, LENGTH_EXTRA = 2, 20
@@ -301,3 +304,35 @@ def evaluator(clf: Model, data: Dataset, options: Any, label_order: Any, beams: 
             f"A translation model is evaluated in its own precision; '{options.precision}' is for classifiers."
         )
     return TranslationEvaluator(clf, data, TranslationOptions(beams))
+
+
+# Evaluate a translation model of a pruning run -------------------------------------------------
+
+
+END = "\n"
+
+
+class Sentences(Judge):
+    """Translations, greedy: kept as UTF-8, one per line."""
+
+    def answers(
+        self, clf: Classifier, mask: HeadMask | None, progress: Progress | None, cancel: Cancel | None
+    ) -> np.ndarray:
+        model = require_translation(clf, self.data)
+        texts, _ = translate(model, self.data.texts, mask, progress=progress, cancel=cancel)
+        return lines(texts)
+
+    def measured(self, answers: np.ndarray, reference: np.ndarray) -> Measured:
+        mine, theirs = (np.array(texts_of(one), dtype=object) for one in (answers, reference))
+        return measured(self.data, mine, theirs)
+
+
+def lines(texts: list[str]) -> np.ndarray:
+    """Texts as one array of bytes, one per line. Line breaks within a text become spaces."""
+    whole = END.join(" ".join(t.splitlines()) for t in texts)
+    return np.frombuffer(whole.encode(), np.uint8).copy()
+
+
+def texts_of(answers: np.ndarray) -> list[str]:
+    """The inverse of ``lines``."""
+    return answers.tobytes().decode().split(END)

@@ -16,12 +16,12 @@ from torch import Tensor
 
 from ...answers.answer import IGNORED
 from ...attention import HeadCall, factor_of, gate_of
-from ...models.fast.transfers import exact
+from ...models.fast.gpu import exact
 from ...scores.chunk import Chunk, Tables
 from ...scores.gradients import Within
 from ...scores.statistics import Counts, Summary, draw
-from .bleu import bleu_counts, bleu_of, differing, interval
 from .evaluation import TranslationEvaluator
+from .sentence import bleu_counts, bleu_of, differing, interval
 
 if TYPE_CHECKING:
     from ...tasks import Dataset

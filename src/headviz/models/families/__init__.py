@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 from ... import plugins
 from ...errors import ModelError
-from .albert import ALBERT
-from .bert import BERT, CAMEMBERT, DISTILBERT, ELECTRA, ERNIE, ROBERTA, XLM_R
+from .bert import ALBERT, BERT, CAMEMBERT, DISTILBERT, ELECTRA, ERNIE, ROBERTA, XLM_R
 from .encoder_decoder import BART, MARIAN, MBART, T5
 from .interface import INTERFACE
 from .modernbert import MODERNBERT

@@ -129,7 +129,7 @@ class Placed:
 def placed(chunk: Chunk, device: torch.device, dtype: torch.dtype) -> Placed:
     import torch
 
-    from .transfers import put
+    from .gpu import put
 
     groups = chunk.groups if device.type == "cpu" else tuple(_padded(chunk.groups, device, dtype))
     return Placed(groups, put(torch.tensor(chunk.first_rows(), dtype=torch.long), device))
@@ -139,7 +139,7 @@ def _padded(groups: Sequence[Group], device: torch.device, dtype: torch.dtype) -
     """Neighbours of similar length as one group."""
     import torch
 
-    from .transfers import put
+    from .gpu import put
 
     together: list[Group] = []
     for group in (*groups, None):

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ...engine import Tools
 from ...errors import OptionError
 from ...options import declared, option
-from ...pruning.faster_options import TARGETS, FasterOptions, SearchOptions
-from ...pruning.options import FinetuneOptions
+from ...pruning.options import TARGETS, FasterOptions, FinetuneOptions, SearchOptions
 from ...tasks import chosen_on
 from . import JobSpec, Loaded, SourcesJob
 
@@ -100,7 +99,7 @@ class FasterJob(SourcesJob):
         return Loaded(work.clf, tuple(work.read), work)
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
-        from ...pruning.faster_search import Shape
+        from ...pruning.faster import Shape
         from ...pruning.latency import Table
 
         begun, given = time.perf_counter(), json.loads(parcel)
@@ -167,7 +166,7 @@ def _turns(state: State, name: str) -> list[dict[str, Any]]:
 
 def _turn(work: Work, remove: str, target: float, before: list[dict[str, Any]]) -> dict[str, Any]:
     """One turn of a search, if one is needed, and the shape once no more is."""
-    from ...pruning.faster_search import Turn
+    from ...pruning.faster import Turn
 
     search, turns = work.search(remove), [Turn.from_dict(t) for t in before]
     shape: dict[str, Any] | None = None

@@ -20,7 +20,7 @@ from ...heads import HeadId, HeadScores, head_name
 from ...scores.catalogue import SCORES, correlates
 from ...tasks.catalogue import get_task
 from ..parts import abilities, scoring
-from ..shell import jobs, loaders, part, recipes, show, state
+from ..shell import frame, jobs, loaders, recipes, show, state
 from ..shell.loaders import Shape
 from ..shell.messages import plain
 from ..shell.view import COST, IN_LOSS, View, by_grade, own_grades
@@ -302,7 +302,7 @@ def one(key: str, found: HeadScores | None, other: HeadScores | None, title: str
 def grid(key: str, found: HeadScores | None, tips: Any, look: Look, shape: Shape, view: View) -> None:
     """A grid of the page; all of them show the same chosen head."""
     name, score = ("heads", "heads") if found is None else (scoring.label(found), found.score)
-    part.clickable(
+    frame.clickable(
         lambda: show.head_grid(
             key,
             shape.present,
@@ -315,7 +315,7 @@ def grid(key: str, found: HeadScores | None, tips: Any, look: Look, shape: Shape
             group="heads",
             look=replace(look, name=name, numbers=view.numbers, large=view.present, file=f"headviz-{score}"),
             rows=shape.rows,
-            on_select=part.select,
+            on_select=frame.select,
         )
     )
 
@@ -461,14 +461,14 @@ def _ranking(found: HeadScores, shape: Shape, caption: str) -> None:
     rows = [[names.get(cell, cell) if isinstance(cell, HeadId) else cell for cell in row] for row in made.rows]
     made = replace(made, rows=rows)
     show.report("table", (made.titles(REPORT), made.texts(REPORT)), caption)
-    part.clickable(
+    frame.clickable(
         lambda: rank_list(
             "ranking",
             found,
             names,
             mask=state.mask(shape.present),
             selected=state.head(shape.present),
-            on_select=part.select,
+            on_select=frame.select,
             group="heads",
             interval=scoring.interval,
         )

@@ -22,9 +22,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.web.server.server_util import get_url
 
 from ...commands.serve import answers
-from ...storage.downloads import wait_for_press
-from .tables import FIRST
-from .view import start
+from ...storage.paths import wait_for_press
+from .view import FIRST, start
 
 LINE = (
     '<script>{const at=location.pathname.split("/"),page=at.pop();'

@@ -12,13 +12,36 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from ... import plugins
 from ...analyses.grades import Grades, recorded
 from ...errors import OptionError, one_line
 from ...evaluation.verdict import MARGIN
 from ...options import declared, option
+from ...plugins import Page, Tab
 from ...scores.catalogue import DEFAULT
 from ...storage.paths import START
-from .tables import PAGES
+
+# Tables of the dashboard that plugins add to. Read without streamlit ---------------------------
+
+
+FIRST = "heads"  # the page at /
+
+# in the order of the story; the first is the start page. These are files in pages/.
+_PAGES = (
+    Page(FIRST, "Heads"),
+    Page("head", "One head"),
+    Page("masklab", "Mask lab"),
+    Page("compare", "Compare"),
+    Page("analyses", "Analyses"),
+    Page("runs", "Runs", without_data=True),
+    Page("data", "Data & model", without_data=True),
+)
+PAGES: Mapping[str, Page] = plugins.Entries("pages", _PAGES)
+TABS: Mapping[str, Tab] = plugins.Entries("tabs", ())
+
+
+# -----------------------------------------------------------------------------------------------
+
 
 # ---- grades of scores: what the user has measured is kept until the server ends, else those recorded on the demo
 

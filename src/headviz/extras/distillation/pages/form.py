@@ -19,8 +19,7 @@ from ....ui.shell import controls, loaders, recipes, state
 from ....ui.shell.loaders import Shape
 from ....ui.shell.messages import plain, refused
 from ....ui.shell.view import View
-from ..options import METHODS, TrainingOptions
-from ..plan import DistillationPlan
+from ..plan import METHODS, DistillationPlan, TrainingOptions
 from ..removal import Removal
 from . import results
 

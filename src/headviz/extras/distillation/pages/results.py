@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import plotly.graph_objects as go
 import streamlit as st
 
+from ....display.figures.style import CLASSES, NEUTRAL, band, constant_line, frame
 from ....display.numbers import number
 from ....display.table import Table
 from ....runs.files import RunFiles
@@ -17,12 +19,69 @@ from ....ui.shell import show, state
 from ....ui.shell.view import View
 from ..curves import students_table
 from ..job import DistillationJob, outcome
-from ..learning_curves import learning_curves
-from ..options import METHODS
-from ..plan import STUDENTS, DistillationPlan
+from ..plan import METHODS, STUDENTS, DistillationPlan
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
+
+
+# -----------------------------------------------------------------------------------------------
+# Learning curves of students: mean over seeds, interval as a band, the teacher dashed, one class for all dotted.
+
+
+# colour and mark by start, the same in every figure
+LOOKS = {
+    "random": (NEUTRAL, "circle"),
+    "copy": (CLASSES[1], "square"),
+    "conditional": (CLASSES[0], "diamond"),
+    "variational": (CLASSES[3], "triangle-up"),
+    "kd": (CLASSES[2], "x"),
+    "kd-copy": (CLASSES[4], "cross"),
+}
+
+
+def learning_curves(
+    students: Sequence[Mapping[str, Any]], teacher: float | None, metric: str, constant: float | None = None
+) -> go.Figure:
+    """``students`` as ``distillation.job.outcome`` gives them; ``constant``: what one class for all reaches."""
+    fig = go.Figure()
+    last = 0
+    for student in students:
+        colour, mark = LOOKS[student["init"]]
+        points = [p for p in student["curve"] if p["metrics"].get(metric) is not None]
+        steps = [p["step"] for p in points]
+        last = max([last, *steps])
+        low, high = ([p[name].get(metric) for p in points] for name in ("interval_low", "interval_high"))
+        if points and None not in low and None not in high:
+            band(fig, steps, low, high, colour, legendgroup=student["init"])
+        fig.add_scatter(
+            x=steps,
+            y=[p["metrics"][metric] for p in points],
+            mode="lines+markers",
+            name=student["title"],
+            line={"color": colour, "width": 2.2},
+            marker={"size": 6, "symbol": mark},
+            legendgroup=student["init"],
+            hovertemplate=f"{student['title']}<br>step %{{x}}: %{{y:.4g}}<extra></extra>",
+        )
+    if teacher is not None:
+        fig.add_scatter(
+            x=[0, last],
+            y=[teacher, teacher],
+            mode="lines",
+            name="teacher",
+            line={"color": NEUTRAL, "width": 1.6, "dash": "dash"},
+            hovertemplate="teacher %{y:.4g}<extra></extra>",
+        )
+    if constant is not None:
+        constant_line(fig, constant)
+    fig.update_xaxes(title="training steps", rangemode="tozero")
+    fig.update_yaxes(title=metric)
+    return frame(fig, 400)
+
+
+# -----------------------------------------------------------------------------------------------
+
 
 CHOSEN = "distil_run"  # the selection box's key
 PUBLISHED = (23.70, 13.35, 17.73)  # BLEU in the 2023 paper: teacher, student from random, from the teacher

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -16,18 +16,61 @@ from ....storage.paths import read_small
 from ....ui.pages.runs import listing
 from ....ui.pages.runs.listing import state_of
 from ....ui.parts import recorded
-from ....ui.shell import controls, frame, jobs, loaders
+from ....ui.shell import controls, frame, jobs, loaders, show, state
 from ....ui.shell.job import Memo
 from ....ui.shell.messages import plain, refused
-from .. import transfer_runs
-from ..transfer_runs import measure
-from ..transfer_spec import cells_of
-from . import transfer_matrix
+from .. import transfer_spec
+from ..transfer_spec import cells_of, measure
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
     from ..transfer import Cell
-    from ..transfer_runs import Planned
+    from ..transfer_matrix import Matrix
+    from ..transfer_spec import Planned
+
+
+# The matrix of a transfer on the page: its sentence, its figure, its table ---------------------
+
+
+FORMULA = r"\text{kept} = \frac{m(\text{mask}) - m(\text{one answer})}{m(\text{every head}) - m(\text{one answer})}"
+SOURCE = (
+    "2024 thesis, §7.2. With 95 %, a random mask lies within mean ± t·sd·√(1 + 1/n) of the n that were drawn; q values "
+    "are Benjamini–Hochberg over the matrix."
+)
+
+
+def draw(cells: Sequence[Cell], own: Mapping[str, str] | None) -> None:
+    """``own`` says which target each mask was found on; None = the one of its name."""
+    from ..transfer_figure import transfer_figure, transfer_table
+    from ..transfer_matrix import finding, matrix
+
+    found = matrix(cells)
+    show.finding(finding(found, own, state.view().margin))
+    show.figure(
+        transfer_figure(found, own), "transfer_matrix", _caption(found), formula=FORMULA, source=SOURCE, wide="40"
+    )
+    if unknown := [e for e in found.entries if e.why]:
+        e = unknown[0]
+        more = f" The same or alike for {len(unknown) - 1} more." if len(unknown) > 1 else ""
+        st.caption(plain(f"Without a share: {e.source} on {e.target}, because {e.why}.{more}"))
+    show.table(transfer_table(found), record=found.to_dict())
+
+
+def _caption(found: Matrix) -> str:
+    paired = "over the seeds" if found.retrained else "over the examples"
+    beside = ""
+    if found.random:
+        counts = sorted({e.count for e in found.random})
+        beside = f" ▲: better than {' to '.join(map(str, counts))} random masks of as many heads (q < 0.05)."
+    return (
+        "The share of the metric above one answer for all that each mask keeps; below it the metric. Outlined: the "
+        "mask's own task. Orange lost, blue gained; grey: the 95 % interval, paired "
+        f"{paired}, includes no change. Bold: q < 0.05.{beside}"
+    )
+
+
+# -----------------------------------------------------------------------------------------------
+
 
 AS_IT_IS, RETRAINED = "Without retraining", "With retraining"
 DRAWS = 5
@@ -47,7 +90,7 @@ _measured: Memo[list[Any]] = Memo(6)  # cells by their transfer; a computation t
 
 def tab(views: Sequence[RunView]) -> None:
     """The transfer among these runs and others that are chosen."""
-    here = [v for v in transfer_runs.able(views) if not recorded.of(v.record.id)]
+    here = [v for v in transfer_spec.able(views) if not recorded.of(v.record.id)]
     if not here:
         st.info("A transfer begins with a finished run: its masks are given to the models of other runs.")
         return
@@ -76,9 +119,9 @@ def tab(views: Sequence[RunView]) -> None:
 
 def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
     """The runs, their share of heads off, and how many random masks; None while that makes no transfer."""
-    others = transfer_runs.able(listing.overview())
+    others = transfer_spec.able(listing.overview())
     known = {v.record.id: v for v in (*here, *others) if not recorded.of(v.record.id)}
-    known = {v.record.id: v for v in transfer_runs.alike(list(known.values()), here[0])}
+    known = {v.record.id: v for v in transfer_spec.alike(list(known.values()), here[0])}
     titles = listing.labels(list(known.values()))
     first = _one_of_each_place(here)
     picked = st.session_state.get("transfer_runs", first)
@@ -95,7 +138,7 @@ def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
     if wrong := _why_not(chosen):
         st.info(plain(wrong), icon=":material/info:")
         return None
-    shares = transfer_runs.shares_of(chosen)
+    shares = transfer_spec.shares_of(chosen)
     near = min(shares, key=lambda s: abs(s - 0.5))
     share, draws = st.session_state.get("transfer_share", near), st.session_state.get("transfer_draws", DRAWS)
     if frame.controls():
@@ -116,7 +159,7 @@ def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
                     refused(bad)
                     return None
     seeds = SEEDS if retrain else (0,)
-    return transfer_runs.plan_of(chosen, share, retrain=retrain, seeds=seeds, random=None if retrain else int(draws))
+    return transfer_spec.plan_of(chosen, share, retrain=retrain, seeds=seeds, random=None if retrain else int(draws))
 
 
 def _one_of_each_place(here: Sequence[RunView]) -> list[str]:
@@ -136,7 +179,7 @@ def _why_not(chosen: Sequence[RunView]) -> str:
     if len(grids) > 1:
         told = " and ".join(f"{a}×{b}" for a, b in sorted(grids))
         return f"These runs have heads in grids of {told}, so a mask of one means other heads of the other."
-    if not transfer_runs.shares_of(chosen):
+    if not transfer_spec.shares_of(chosen):
         return "These runs have no share of heads off in common. Choose runs with the same steps."
     return ""
 
@@ -172,7 +215,7 @@ def _as_it_is(planned: Planned) -> None:
 
     cells = jobs.need(key, "Evaluating masks", work)
     if cells is not None:
-        transfer_matrix.draw(cells, planned.own)
+        draw(cells, planned.own)
         st.session_state[RECIPE] = _recipe(planned)
 
 
@@ -234,4 +277,4 @@ def _retrained(planned: Planned | None) -> None:
         st.info("This file has no cell of a mask yet.", icon=":material/hourglass_top:")
         return
     same = planned is not None and set(planned.own) >= {c.source for c in cells if c.source}
-    transfer_matrix.draw(cells, planned.own if planned is not None and same else None)
+    draw(cells, planned.own if planned is not None and same else None)

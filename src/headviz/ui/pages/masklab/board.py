@@ -18,7 +18,7 @@ from ....heads import HeadMask, HeadScores
 from ....models.stand_in import ZERO, StandIn
 from ....storage.exchange import mask_from_text, mask_json, read_ablation
 from ...parts import abilities, scoring
-from ...shell import loaders, mask_edit, part, show, state
+from ...shell import frame, loaders, mask_edit, show, state
 from ...shell.messages import plain, refused
 from ...shell.view import COST, View
 from ...widgets.grid import Look
@@ -225,10 +225,10 @@ def grid(
         size = present.num_layers, present.num_heads
         before = None if base is None else mask_edit.from_indices(base, *size)
         state.set_mask(mask_edit.from_indices(off, *size), base=before)
-        part.redraw(part.MASK)
+        frame.redraw(frame.MASK)
 
     view = state.view()
-    part.clickable(
+    frame.clickable(
         lambda: show.head_grid(
             "board",
             present,

@@ -15,7 +15,7 @@ from ....display.numbers import number
 from ....display.sentences import points_changed
 from ....errors import UserError
 from ....options import declared
-from ....pruning.faster_options import TARGETS, SearchOptions
+from ....pruning.options import TARGETS, SearchOptions
 from ....runs import service
 from ....runs.files import RunFiles
 from ....runs.jobs.faster import make

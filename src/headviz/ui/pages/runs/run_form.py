@@ -14,7 +14,7 @@ from ....runs import service
 from ....runs.prepare import prepare_all
 from ....runs.service import default_threads
 from ....runs.sweep import plan_of
-from ...parts import score_form, scoring
+from ...parts import scoring
 from ...shell import jobs, loaders
 from ...shell.messages import plain, refused
 from ...shell.view import View, by_grade
@@ -72,7 +72,7 @@ def form(view: View) -> None:
     options |= plans.amounts("new", [algorithm])
     options |= plans.retraining(view, f"new_{name}", [algorithm])
     if not fixed:
-        of_score = score_form.fields(view, "new_option", [score])
+        of_score = plans.fields(view, "new_option", [score])
         options["score_options"] = lambda: of_score()[score]
     options |= plans.further(view, f"new_{name}", [algorithm], [score])
     title = st.text_input("Title (optional)", "", key="new_title", max_chars=120, placeholder="its name in the list")

@@ -18,17 +18,16 @@ from ....errors import UserError
 from ....heads import HeadId, HeadMask
 from ....pruning import baselines
 from ....pruning.baselines import can_go, finding
-from ....runs.curves import curve_of, run_curves
 from ....runs.files import RunFiles
 from ....runs.record import ACTIVE, QUEUED
 from ....runs.step_models import open_run, step_maps
-from ....runs.tables import step_table
+from ....runs.tables import curve_of, run_curves, step_table
 from ....tasks import points_in
 from ...parts import abilities, recorded, texts
 from ...shell import frame, jobs, loaders, show, state
 from ...shell.job import Memo
 from ...shell.messages import plain
-from ...shell.tables import TABS
+from ...shell.view import TABS
 from ...widgets.grid import Look
 from ..head import FORMULA, SOURCE
 from . import listing, models

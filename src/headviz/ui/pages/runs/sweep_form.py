@@ -17,7 +17,7 @@ from ....runs.prepare import prepare_all
 from ....runs.service import default_threads
 from ....runs.sweep import Member, plan_of, title_for
 from ....tasks import TASKS
-from ...parts import score_form, scoring
+from ...parts import scoring
 from ...shell import jobs, loaders, show
 from ...shell.messages import plain, refused
 from ...shell.view import View, by_grade
@@ -59,7 +59,7 @@ def form(view: View) -> None:
         )
     options = plans.amounts("sweep", algorithms)
     options |= plans.retraining(view, "sweep", algorithms)
-    of_scores = score_form.fields(view, "sweep_option", scores)
+    of_scores = plans.fields(view, "sweep_option", scores)
     options |= plans.further(view, "sweep", algorithms, scores)
     title = st.text_input("Title (optional)", "", key="sweep_title", max_chars=120)
     try:

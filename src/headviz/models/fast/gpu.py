@@ -1,0 +1,162 @@
+"""The two ways between this process's memory and a device's. Neither makes anybody wait: results are asked for later.
+
+Whatever is computed on a GPU comes back through ``fetch``, a few tables at a time, so the number of times that a GPU is
+waited for can be counted here.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..network import weights_state
+from .linear import GPU
+
+T = TypeVar("T")
+AHEAD = 2  # pieces of work that a GPU may have before the first one's results are waited for
+
+
+def runs_by_itself(device: torch.device) -> bool:
+    """Whether a device computes while this process goes on: then nothing should wait for it, and its work be large."""
+    return device.type not in ("cpu", "mps")
+
+
+def put(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor of the processor's on the device; the copy waits for nothing that a GPU is doing."""
+    if device.type != "cuda":
+        return tensor.to(device)
+    return _pinned(tensor).to(device, non_blocking=True)
+
+
+def _pinned(tensor: Tensor) -> Tensor:
+    return tensor.pin_memory() if torch.cuda.is_available() else tensor
+
+
+def free(device: torch.device) -> int:
+    """Bytes of a GPU's memory that nobody uses now."""
+    unused, _ = torch.cuda.mem_get_info(device)
+    return unused + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+
+
+def exact(tensor: Tensor) -> Tensor:
+    """In float64; on the processor where the device has no such numbers (MPS)."""
+    return (tensor.cpu() if tensor.device.type == "mps" else tensor).double()
+
+
+def fetch(tensors: Sequence[Tensor]) -> Callable[[], list[np.ndarray]]:
+    """Begins to copy tensors to the processor; the function that comes back waits for them."""
+    if not tensors or tensors[0].device.type != "cuda":
+        return lambda: [t.detach().cpu().numpy() for t in tensors]
+    copies = [torch.empty(t.shape, dtype=t.dtype, pin_memory=True) for t in tensors]
+    for copy, tensor in zip(copies, tensors, strict=True):
+        copy.copy_(tensor.detach(), non_blocking=True)
+    done = torch.cuda.Event()
+    done.record()
+
+    def wait() -> list[np.ndarray]:
+        done.synchronize()
+        return [copy.numpy() for copy in copies]
+
+    return wait
+
+
+def in_turn(begun: Iterable[T], device: torch.device) -> Iterator[T]:
+    """Each piece of work in turn; on a GPU once the next ones have begun."""
+    waiting: deque[T] = deque()
+    for piece in begun:
+        waiting.append(piece)
+        if len(waiting) > (AHEAD if runs_by_itself(device) else 0):
+            yield waiting.popleft()
+    yield from waiting
+
+
+# -----------------------------------------------------------------------------------------------
+# Passes that a GPU repeats by itself: recorded once as a CUDA graph, and started by one call instead of hundreds.
+#
+# A small pass takes a GPU less time than a processor takes to start its kernels one by one. What is recorded reads
+# its inputs from places of its own and leaves its results in others; all recorded passes share their memory, so
+# results are copied before the next one starts. Where nothing can be recorded, the caller computes as always.
+
+
+MOST = 16  # recorded passes of a model
+Run = Callable[[dict[str, Tensor]], Sequence[Tensor]]
+
+
+@dataclass(eq=False)
+class _Recorded:
+    """One pass with the places of its inputs and results."""
+
+    inputs: dict[str, Tensor]
+    graph: Any
+    results: Sequence[Tensor]
+
+
+@dataclass(eq=False)
+class _Passes:
+    """What was recorded of a model as its weights are; None = it cannot be."""
+
+    state: list[Any]
+    pool: Any = None
+    refusals: list[str] = field(default_factory=list)  # why something could not be recorded
+    by_key: OrderedDict[Hashable, _Recorded | None] = field(default_factory=OrderedDict)
+
+
+_KNOWN: WeakKeyDictionary[nn.Module, _Passes] = WeakKeyDictionary()
+
+
+def repeated(model: nn.Module, key: Hashable, inputs: dict[str, Tensor], run: Run) -> list[Tensor] | None:
+    """``run(inputs)`` from its record, which is made at the first use; None where it cannot be recorded.
+
+    The key holds all that decides the work besides the shapes of the inputs. ``run`` may not look at a number.
+    """
+    with GPU:
+        state = weights_state(model)
+        known = _KNOWN.get(model)
+        if known is None or known.state != state:
+            known = _KNOWN[model] = _Passes(state)
+        whole = (key, *((name, t.shape, t.dtype) for name, t in inputs.items()))
+        if whole not in known.by_key:
+            known.by_key[whole] = _record(known, inputs, run)
+            if len(known.by_key) > MOST:
+                known.by_key.popitem(last=False)
+        known.by_key.move_to_end(whole)
+        found = known.by_key[whole]
+        if found is None:
+            return None
+        for name, place in found.inputs.items():
+            place.copy_(inputs[name])
+        found.graph.replay()
+        return [result.clone() for result in found.results]
+
+
+def refusals(model: nn.Module) -> list[str]:
+    """Why passes of a model could not be recorded."""
+    known = _KNOWN.get(model)
+    return [] if known is None else known.refusals
+
+
+def _record(known: _Passes, inputs: dict[str, Tensor], run: Run) -> _Recorded | None:
+    own = {name: t.clone() for name, t in inputs.items()}
+    try:
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            run(own)  # libraries load what they need
+        torch.cuda.current_stream().wait_stream(side)
+        graph: Any = torch.cuda.CUDAGraph()
+        if known.pool is None:
+            known.pool = torch.cuda.graph_pool_handle()
+        # other threads may ask for memory meanwhile
+        with torch.cuda.graph(graph, pool=known.pool, stream=side, capture_error_mode="thread_local"):
+            results = run(own)
+    except RuntimeError as error:  # a model that looks at its numbers, or no memory
+        known.refusals.append(str(error))
+        return None
+    return _Recorded(own, graph, results)
