@@ -25,8 +25,7 @@ from support.analysed import learnt
 from support.graded import graded
 from support.marks import all_in_ci
 from support.plain import evaluate
-from tools.demo import grades as tool
-from tools.demo.grades import added, page
+from tools.demo.grades import page
 
 
 @pytest.fixture(autouse=True)
@@ -360,53 +359,6 @@ def test_an_interrupted_grading_goes_on_with_what_it_kept(
         return [replace(g, seconds=0.0) for g in found.scores]
 
     assert without_time(again) == without_time(grade(clf, few, ["magnitude", "fisher"], cache=False))
-
-
-def test_further_scores_join_a_recorded_board_only_where_nothing_else_has_changed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    best, chance = graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("random", 0.5, (0.0, 0.0, 0.0), 0.3)
-    old = grades.Recorded(
-        Grades((best, graded("fisher", 0.6, (0.1, 0.0, 0.2), 0.2), chance), "taylor", 0, 9, ""), "then", "1", "grade"
-    )
-    new = graded("gim", 0.7, (0.2, 0.1, 0.3), 0.1)
-
-    def measured(*scores: Grade) -> None:
-        found = Grades(scores, max(scores, key=lambda g: g.area).score, 0, 9, "")
-        monkeypatch.setattr(
-            tool, "measure", lambda limit, names: grades.Recorded(found, "now", "2", "grade --scores gim")
-        )
-
-    measured(best, new, chance)
-    joined = added(old, ["gim"], 9)
-    assert [g.score for g in joined.grades.scores] == ["taylor", "gim", "fisher", "random"]
-    assert joined.command == "grade # gim added on now with headviz 2"
-    measured(replace(best, area=0.81), new, chance)
-    with pytest.raises(SystemExit, match="another area"):
-        added(old, ["gim"], 9)
-    measured(best, graded("gim", 0.9, (0.4, 0.3, 0.5), None), chance)
-    with pytest.raises(SystemExit, match="new best"):
-        added(old, ["gim"], 9)
-
-
-def test_shapley_values_that_join_a_board_are_compared_with_those_that_stand_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    best, chance = graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("random", 0.5, (0.0, 0.0, 0.0), 0.3)
-    old = grades.Recorded(Grades((best, chance), "taylor", 0, 9, ""), "then", "1", "grade")
-    asked: list[str] = []
-
-    def measured(limit: int, names: list[str]) -> grades.Recorded:
-        asked.extend(names)
-        new = replace(graded("shapley", 0.7, (0.2, 0.1, 0.3), 0.1), shapley=0.9)
-        again = (replace(best, shapley=0.4, seconds=7.0), new, replace(chance, shapley=0.1))
-        return grades.Recorded(Grades(again, "taylor", 0, 9, ""), "now", "2", "grade --scores shapley")
-
-    monkeypatch.setattr(tool, "measure", measured)
-    joined = added(old, ["shapley"], 9).grades
-    assert asked == ["shapley", "taylor", "random"]
-    assert [(g.score, g.shapley) for g in joined] == [("taylor", 0.4), ("shapley", 0.9), ("random", 0.1)]
-    assert joined[0].seconds == best.seconds
 
 
 def test_shapley_values_that_were_kept_are_compared_as_well(

@@ -1,7 +1,6 @@
 """Roles of heads: patterns made by hand are found, chance is what reordering gives, random attention has no role."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from headviz.analyses.roles import (
     rare_tokens,
     roles,
 )
-from headviz.cli import main
 from headviz.demo import reading
 from headviz.errors import OptionError
 from headviz.heads import HeadId
@@ -31,7 +29,7 @@ from headviz.models.classifier import Encoding
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from support.analysed import texts
-from support.tiny import tiny_classifier, tiny_folder
+from support.tiny import tiny_classifier
 
 NAMES = [relation.name for relation in RELATIONS]
 GRAMMAR = list(reading.RELATIONS)
@@ -237,25 +235,6 @@ def test_as_many_are_drawn_as_asked_for_with_labels_and_without() -> None:
         assert roles(clf, given, samples=60).n == roles(clf, given, samples=99).n == 60
     with pytest.raises(OptionError, match="The sample size is a number of examples"):
         roles(clf, some, samples=0)
-
-
-def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    folder = tiny_folder(tmp_path / "model")
-    labels = ["neutral", "entailment"] * 15
-    rows = [f"{a}\t{b}\t{y}" for a, b, y in zip(*texts(30, 3), labels, strict=True)]
-    (tmp_path / "dev.tsv").write_text("\n".join(["a\tb\ty", *rows]) + "\n")
-    words = ["roles", "--model", str(folder), "--task", "custom", "--data", str(tmp_path)]
-    words += ["--text-columns", "a,b", "--label-column", "y"]
-    assert main([*words, "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert len(result["heads"]) == 12
-    assert {tuple(role) for role in result["heads"]["1.2"]} == {("role", "share", "baseline", "q")}
-    assert [role["role"] for role in result["heads"]["0.0"]] == NAMES
-    assert main(words) == 0
-    shown = capsys.readouterr().out
-    assert "heads spend at least half" in " ".join(shown.split())
-    assert "ranked by taylor" in " ".join(shown.split()) or not result["by_importance"]
-    assert result["importance"] == "taylor"
 
 
 def test_a_model_whose_decoder_reads_one_token_later_is_refused() -> None:

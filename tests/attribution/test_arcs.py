@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from headviz.attribution.maps import positions, strongest
-from headviz.errors import OptionError
 
 TYPES = (0, 0, 0, 0, 1, 1, 1)
 SPECIAL = (True, False, False, True, False, False, True)
@@ -24,11 +23,6 @@ def test_parts_of_a_pair(part: str, show: bool, rows: list[int], columns: list[i
     assert positions(TYPES, SPECIAL, part, show) == (rows, columns)
 
 
-def test_an_unknown_part_names_the_valid_ones() -> None:
-    with pytest.raises(OptionError, match="A→A"):
-        positions(TYPES, SPECIAL, "C", True)
-
-
 def test_strongest_is_the_fewest_that_hold_the_mass() -> None:
     rng = np.random.default_rng(0)
     matrix = rng.normal(size=(7, 5))
@@ -39,9 +33,3 @@ def test_strongest_is_the_fewest_that_hold_the_mass() -> None:
         assert sum(abs(a.value) for a in found) >= mass * total - 1e-9
         assert sizes[: len(found) - 1].sum() < mass * total
         assert all(matrix[a.query, a.key] == a.value for a in found)
-
-
-def test_strongest_of_nothing_is_nothing() -> None:
-    assert strongest(np.zeros((3, 3)), 0.7) == []
-    assert strongest(np.full((2, 2), np.nan), 0.7) == []
-    assert len(strongest(np.ones((30, 30)), 1.0, most=10)) == 10

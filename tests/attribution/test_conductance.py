@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -13,11 +12,11 @@ import headviz
 from headviz import HeadMask
 from headviz.attribution.conductance import Explainer
 from headviz.attribution.integration import BUDGET, sweep
-from headviz.attribution.rules import CAUTION, DEFAULT_STEPS, ENOUGH, RULES, TOLERANCE, PathOptions
+from headviz.attribution.rules import CAUTION, ENOUGH, RULES, TOLERANCE, PathOptions
 from headviz.attribution.walk import ExampleMaps, Walk
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
 from headviz.models.fast.linear import bfloat16_here
-from headviz.storage.store import Store, StoreWarning
+from headviz.storage.store import Store
 from support.marks import all_in_ci, classifiers
 from support.tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model
 from support.together import together
@@ -220,10 +219,6 @@ def test_several_texts_are_refined_as_one_by_one(clf):
     assert {maps.tokens for maps in told} <= {many[0].tokens}
 
 
-def test_a_single_trapezoid_step_has_no_estimate(clf):
-    assert np.isnan(one(clf, steps=1, rule="trapezoid").error)
-
-
 # the definition's consequences --------------------------------------------------------------------
 
 
@@ -393,16 +388,6 @@ def test_bad_input_is_answered_in_one_line(clf, given, error, says):
     assert "\n" not in str(caught.value)
 
 
-def test_a_pair_for_a_single_text_model():
-    clf = tiny_classifier("bert", labels=("negative", "positive"))
-    with pytest.raises(TaskError, match="reads one text"):
-        headviz.conductance(clf, "a dog", "a cat")
-    assert headviz.conductance(clf, "a dog", cache=False).types == (0,) * 4
-    unknown = tiny_classifier("bert", labels=("x", "y"))  # nothing tells: both are fine
-    headviz.conductance(unknown, "a dog", cache=False)
-    headviz.conductance(unknown, "a dog", "a cat", cache=False)
-
-
 def test_a_regression_explains_its_output():
     clf = tiny_classifier("bert", labels=("score",))
     maps = one(clf)
@@ -468,26 +453,6 @@ def test_renaming_a_model_keeps_its_entries(clf, tmp_path):
     assert store.usage().entries == 1
 
 
-def test_without_a_cache_folder_the_result_still_comes(clf, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.warns(StoreWarning):
-        maps = one(clf, cache=Store(tmp_path / "file" / "store"))
-    np.testing.assert_array_equal(maps.attribution, one(clf).attribution)
-
-
-def test_no_cache_writes_nothing(clf, tmp_path, monkeypatch):
-    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "home"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        one(clf, cache=False)
-    assert not (tmp_path / "home").exists()
-
-
-def test_the_default_steps_suit_the_default_rule():
-    PathOptions()
-    assert DEFAULT_STEPS % 2 == 0
-
-
 # memory -------------------------------------------------------------------------------------------
 
 LARGE = """
@@ -514,13 +479,3 @@ def test_bert_base_with_512_tokens_works_in_4_gib():
     done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, timeout=280, env=env)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 4 * 2**20  # KiB
-
-
-def test_a_label_may_be_numpys_own() -> None:
-    """``Dataset.labels`` holds such numbers."""
-    clf = tiny_classifier("bert")
-    one, two = (
-        headviz.conductance(clf, TEXTS[1], PAIRS[1], target="gold", label=label, steps=4, cache=False)
-        for label in (2, np.int64(2))
-    )
-    np.testing.assert_array_equal(one.attribution, two.attribution)

@@ -217,16 +217,6 @@ def test_masked_and_pruned_models_agree() -> None:
     np.testing.assert_allclose(masked.deletion, pruned.deletion, atol=1e-5)
 
 
-def test_what_a_family_does_not_have_is_refused_by_name() -> None:
-    clf = tiny_classifier("modernbert")
-    found = headviz.token_explanations(clf, TEXT, PAIR, orders=1)
-    assert found.methods == ("integrated-gradients",)
-    assert set(found.refused) == set(METHODS) - set(found.methods)
-    assert all("ModernBERT" in why for why in found.refused.values())
-    with pytest.raises(UserError, match="ModernBERT"):
-        headviz.token_explanations(clf, TEXT, PAIR, methods=["attnlrp"])
-
-
 @pytest.mark.parametrize(
     ("options", "why"),
     [

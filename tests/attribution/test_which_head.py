@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headviz.attribution.text_under_mask import which_heads, which_moves
-from headviz.errors import Cancelled, MaskError, TaskError
+from headviz.errors import Cancelled, MaskError
 from headviz.heads import HeadMask
 from support.tiny import tiny_classifier
 
@@ -65,24 +65,6 @@ def test_greedy_sets_restore_and_need_each_head(clf: Any, flipping: list[HeadMas
         if not found.smallest:
             for h in found.heads:
                 assert answer(clf, mask.with_(set(found.heads) - {h})) != was
-
-
-def test_a_mask_that_changes_no_answer_has_no_culprit(clf: Any) -> None:
-    full = HeadMask.full(3, 4)
-    steady = next(m for m in (full.without([h]) for h in full.heads()) if answer(clf, m) == answer(clf, full))
-    assert which_heads(clf, TEXT, PAIR, steady) is None
-    assert which_heads(clf, TEXT, PAIR, full) is None
-
-
-def test_says_what_it_cannot_do(clf: Any, flipping: list[HeadMask]) -> None:
-    mask = flipping[0]
-    with pytest.raises(TaskError, match="empty"):
-        which_heads(clf, "  ", PAIR, mask)
-    with pytest.raises(Cancelled):
-        which_heads(clf, TEXT, PAIR, mask, cancel=lambda: True)
-    number = tiny_classifier("bert", labels=("score",))
-    with pytest.raises(MaskError, match="regression"):
-        which_heads(number, TEXT, None, HeadMask.full(3, 4).without([(0, 0)]))
 
 
 def share(clf: Any, mask: HeadMask, target: int) -> float:

@@ -13,14 +13,11 @@ from headviz.analyses.catalogue import ANALYSES
 from headviz.cli import main
 from headviz.commands.analyse import named
 from headviz.display.table import Table, View
-from headviz.heads import lowest
 from headviz.results import Result
 from support.command import call, mistake
 from support.custom_files import custom, write_custom
 from support.plain import evaluate
 from support.tiny import tiny_folder
-
-LABELS = ["entailment", "neutral", "contradiction"]
 
 
 @pytest.fixture(scope="module")
@@ -100,13 +97,6 @@ def test_every_analysis_is_called_above() -> None:
     assert set(COMMANDS) == set(named())
 
 
-def test_text_output(capsys: pytest.CaptureFixture[str], place: Path) -> None:
-    assert main(["ablate", *common(place)]) == 0
-    out, _ = capsys.readouterr()
-    assert "costliest" in out
-    assert "L2" in out
-
-
 @pytest.mark.slow
 def test_mistakes(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path) -> None:
     assert "accuracy" in mistake(capsys, "ablate", *common(place), "--metric", "f3")
@@ -150,31 +140,6 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
-def test_correlation_of_a_masked_language_model(
-    capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path
-) -> None:
-    from transformers import BertForMaskedLM
-
-    clf = headviz.load(place / "model", device="cpu")
-    BertForMaskedLM(clf.config).save_pretrained(tmp_path)
-    clf.tokenizer.save_pretrained(tmp_path)
-    found = call(
-        capsys,
-        "analyse",
-        "correlation",
-        *common(place),
-        "--base",
-        str(tmp_path),
-        "--source",
-        "masked-lm",
-        "--samples",
-        "3",
-    )
-    assert "true token" in found["source"]
-    assert np.isfinite(np.array(found["pretrained"], dtype=float)).all()
-
-
 @dataclass(frozen=True)
 class Counted(Result):
     heads: int
@@ -203,26 +168,3 @@ def test_an_analysis_from_outside_has_a_command_with_its_options(
     assert call(capsys, *words) == {"analysis": "count", "heads": 24}
     assert main(words) == 0
     assert capsys.readouterr().out.split() == ["24", "heads.", "All", "of", "them.", "heads", "24"]
-
-
-@pytest.mark.slow
-def test_the_exact_order_of_checkpoints_is_that_of_the_metric_asked_for(
-    capsys: pytest.CaptureFixture[str], place: Path
-) -> None:
-    """It was that of the task's first metric, whatever was asked."""
-    asked = ["analyse", "dynamics", *common(place, model=False), "--checkpoints", str(place / "run")]
-    found = call(capsys, *asked, "--score", "oracle", "--step", "0.25", "--metric", "matthews")
-    others = set()
-    for one in found["checkpoints"]:
-        single = ["ablate", *common(place, model=False), "--model", str(place / "run" / one["name"]), "--metric"]
-        order = {}
-        for metric in ("matthews", "accuracy"):
-            values = np.array(call(capsys, *single, metric)["values"])
-            full = HeadMask.full(*values.shape)
-            order[metric] = [
-                full.without(lowest(values, round(share * full.size), full.kept, seed=0)).hex
-                for share in (0.25, 0.5, 0.75)
-            ]
-        assert [p["mask"] for p in one["curves"]["curves"][0]["points"][1:4]] == order["matthews"]
-        others.add(order["matthews"] != order["accuracy"])
-    assert True in others  # or the test would tell nothing

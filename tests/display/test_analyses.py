@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from headviz import HeadMask
-from headviz.analyses import ablation, by_slice, cross_dataset, pruning_curve, redundant
+from headviz.analyses import ablation, by_slice, cross_dataset, pruning_curve
 from headviz.analyses.ablation import Ablation
 from headviz.analyses.all_but_one import AllButOne, BestHead
 from headviz.analyses.by_slice import BySlice, SliceCost
@@ -25,7 +25,6 @@ from headviz.display.figures.heads import relation_map
 from headviz.display.figures.style import write_html
 from headviz.display.table import Picture, Table
 from headviz.heads import HeadId
-from headviz.statistics.significance import benjamini_hochberg
 
 SUBJECT = Subject("m", "d", "mnli", "dev", "x", 500, "accuracy", "float32")
 FULL = HeadMask.full(12, 12)
@@ -147,16 +146,6 @@ def test_every_view_has_a_sentence_and_tables_whose_rows_fit(name: str) -> None:
     assert all(part.draw().data for part in view.parts if isinstance(part, Picture))
 
 
-def test_for_certain_is_family_wise_and_q_is_said_beside_it() -> None:
-    """Of four heads with q = .04 one has a p that Holm's correction accepts as well."""
-    p = np.full((12, 12), np.nan)
-    p[0, :4] = 0.001, 0.02, 0.03, 0.04
-    values = np.where(np.isnan(p), np.nan, 0.05)
-    found = Ablation(SUBJECT, FULL, 0.9, values, values - 0.01, values + 0.01, p, benjamini_hochberg(p), 1.0)
-    assert ablation.view(found).finding.startswith("1 of 4 heads costs something for certain (Holm), 4 at q < 0.05;")
-    assert (found.to_dict()["certain"], found.to_dict()["significant"]) == (1, 4)
-
-
 def test_significant_heads_are_marked_and_the_baseline_is_drawn() -> None:
     fig = ablation.figure(table())
     marks = next(t for t in fig.data if t.name and t.name.startswith("significant"))
@@ -192,24 +181,11 @@ def test_every_head_has_a_place_of_its_own_in_the_map_of_relations() -> None:
         assert [row[at] for row in heat.z] == points.reshape(24, 3)[at].tolist()
 
 
-def test_published_rows_stand_apart() -> None:
-    fig = ANALYSES["all-but-one"].figure(results()["all-but-one"])
-    published = [t for t in fig.data if t.name and t.name.startswith("published")]
-    assert len(published) == 1
-    assert published[0].y[1] == pytest.approx(0.10)
-    assert "open" in published[0].marker.symbol
-
-
 def test_band_of_a_curve_is_its_interval() -> None:
     fig = pruning_curve.figure(curves())
     band = fig.data[0]
     assert list(band.y[:3]) == pytest.approx([0.92, 0.67, 0.42])
     assert list(band.y[3:]) == pytest.approx([0.38, 0.63, 0.88])
-
-
-def test_nothing_found_says_so() -> None:
-    none = Redundant(SUBJECT, 0.9, 2, 1, 1, 60, 60, ())
-    assert any("no redundant pair" in a.text for a in redundant.figure(none).layout.annotations)
 
 
 def test_texts_from_data_are_no_markup() -> None:

@@ -106,21 +106,6 @@ def test_the_graph_of_paths_draws_each_edge_with_its_sign_and_names_each_head_on
     assert list(fig.data[-1].text) == ["0.3", "2.1", "answer"]
 
 
-def test_values_on_strong_colours_are_white() -> None:
-    """They were dark on dark blue."""
-    weak, strong = charts_maps.token_rows([("full", "full", np.array([1.0, -0.1]))], ["a", "b"]).data[-2:]
-    assert (weak.text, weak.textfont.color) == (("−.1",), None)
-    assert (strong.text, strong.textfont.color) == (("1.0",), "white")
-
-
-def test_what_judges_nothing_is_neither_blue_nor_orange() -> None:
-    from headviz.display.figures.style import BETTER, CLASSES, MODELS, WORSE
-
-    assert not {BETTER, WORSE} & {*CLASSES, *MODELS}
-    assert charts_maps.scatter([0], [0], ["L0·H0"], "x", "y").data[0].marker.color in MODELS
-    assert charts_maps.scatter([0], [0], ["L0·H0"], "x", "y").layout.colorway == CLASSES
-
-
 def test_a_transfer_is_coloured_only_where_its_interval_decides() -> None:
     from headviz.extras.tickets.transfer_figure import Square, kept_map
 

@@ -427,19 +427,6 @@ def test_bad_plans_get_one_clear_line(teacher, data, wrong, words):
     assert "\n" not in str(error.value)
 
 
-def test_bad_commands_exit_with_two(teacher, data, tmp_path, capsys):
-    for more in (
-        ["--remove", "layers:0,1"],
-        ["--remove", "heads:0.1", "--init", "x"],
-        ["--remove", "heads:0.1", "--seeds", "a"],
-    ):
-        assert cli.main(command(teacher, data, tmp_path / "out", *more)) == 2
-        line = capsys.readouterr().err.strip()
-        assert line.startswith("headviz: ")
-        assert "\n" not in line
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_plan_is_read_back(teacher, data):
     one = plan(teacher, data, inits=("variational",), posterior={"rank": 2})
     assert DistillationPlan.from_dict(json.loads(json.dumps(one.to_dict()))) == one

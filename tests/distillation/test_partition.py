@@ -272,23 +272,6 @@ def test_families_without_separate_layers_say_so():
         remove(tiny_classifier("modernbert"), Removal.parse("layers:0"))
 
 
-def test_a_removal_is_written_as_it_is_read():
-    removal = Removal.parse("ffn:2 + heads:7.0,3.5+layers:decoder.1,0")
-    assert removal.text == "heads:3.5,7.0+layers:decoder.1,0+ffn:2"
-    assert Removal.parse(removal.text) == removal
-    assert Removal.parse(["heads:1.1", "heads:0.0"]).text == "heads:0.0,1.1"
-    for text in ("heads-v:3.5", "heads-qkv:0.1,cross.1.5+ffn:1", "heads-all:1.2", "attention-keys", "attention:2"):
-        assert Removal.parse(text).text == text
-    assert Removal.parse("attention:3") == Removal.parse("attention")
-    for wrong in ("attention:5", "attention-keys:2", "attention+attention:4"):
-        with pytest.raises(OptionError):
-            Removal.parse(wrong)
-    with pytest.raises(OptionError, match="no head is named"):
-        Removal(ffn=(("encoder", 1),), by="v")
-    with pytest.raises(OptionError, match="Nothing is removed by 'keys'"):
-        Removal(heads=((0, 1),), by="keys")
-
-
 def test_a_weight_cannot_be_kept_and_zeroed():
     with pytest.raises(ModelError, match="at once"):
         Partition({"w": torch.Size([3])}, {"w": Piece("w")}, (Piece("w"),))

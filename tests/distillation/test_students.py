@@ -9,7 +9,6 @@ import torch
 from distillation.test_partition import copied
 from headviz.errors import Cancelled, OptionError, TaskError, UserError
 from headviz.extras.distillation.conditional import Prior
-from headviz.extras.distillation.curves import Point, band, merged, steps_to
 from headviz.extras.distillation.layer_removal import remove
 from headviz.extras.distillation.plan import METHODS, DistillationPlan, PosteriorOptions, TrainingOptions
 from headviz.extras.distillation.posterior import MemoryIterates, Posterior
@@ -350,24 +349,6 @@ def test_bad_options_get_one_clear_line(wrong):
         TrainingOptions(**wrong)
     with pytest.raises(OptionError, match="Did you mean 'steps'"):
         read_options(TrainingOptions, {"step": 3}, "training option")
-
-
-def test_bands_over_seeds():
-    from scipy import stats
-
-    values = [0.8, 0.9, 0.85, 0.95]
-    found = band(values)
-    want = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
-    assert (found.low, found.high) == pytest.approx(want)
-    assert band([0.5]).low is None
-    assert band([None, 0.5, float("nan")]).seeds == 1
-    assert band([None]).mean is None
-    first = [Point(0, {"bleu": 1.0}), Point(5, {"bleu": 8.0}, loss=2.0)]
-    curve = merged([first, [Point(0, {"bleu": 3.0}), Point(5, {"bleu": 6.0}, loss=4.0)]])
-    assert [p["loss"] for p in curve] == [None, 3.0]
-    assert [p["metrics"]["bleu"] for p in curve] == [2.0, 7.0]
-    assert steps_to(curve, "bleu", 5.0) == 5
-    assert steps_to(curve, "bleu", 9.0) is None
 
 
 def test_unlabelled_and_foreign_data_are_refused():

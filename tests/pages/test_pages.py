@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,28 +92,6 @@ def test_a_head_that_the_model_has_not_is_said_at_once(open_page: Callable[..., 
     assert not app.exception
     assert any("99.9" in str(w.value).replace("\\", "") for w in app.warning)
     assert not any("99.9" in str(w.value).replace("\\", "") for w in app.run().warning)
-
-
-@pytest.mark.parametrize(("page", "wrong"), [("heads", {"score": "tailor"}), ("analyses", {"analysis": "ablaton"})])
-def test_a_choice_that_there_is_not_is_said_once(
-    open_page: Callable[..., Any], page: str, wrong: dict[str, str]
-) -> None:
-    (value,) = wrong.values()
-    app = open_page(page, **wrong)
-    assert not app.exception
-    assert any(value in str(w.value) for w in app.warning)
-    assert not any(value in str(w.value) for w in app.run().warning)
-
-
-def test_the_board_is_coloured_by_any_score_and_says_when_it_cannot(open_page: Callable[..., Any]) -> None:
-    app = open_page("masklab", score="taylor", seed="9")  # on a sample that no other page scores
-    assert not app.exception
-    assert any("taylor has not been computed" in str(c.value).replace("\\", "") for c in app.caption)
-    app = next(s for s in app.selectbox if s.label == "Score").set_value("random").run()
-    assert any("random has not been computed" in str(c.value).replace("\\", "") for c in app.caption)
-    app = open_page("masklab", model="demo", task="demo", data="", columns="", label="", groups="", score="fisher")
-    assert not app.exception
-    assert not any("has not been computed" in str(c.value).replace("\\", "") for c in app.caption)
 
 
 def test_where_all_heads_are_on_a_first_mask_is_one_click_away(open_page: Callable[..., Any]) -> None:
@@ -234,12 +211,6 @@ def test_an_unknown_parameter_of_a_link_is_named(open_page: Callable[..., Any]) 
     (said,) = [w.value.replace("\\", "") for w in app.warning]
     assert said == "headviz does not know 'headd' in the address and ignores it. Did you mean 'head'?"
     assert "headd" not in app.query_params
-
-
-def test_the_line_on_top_counts_the_examples_there_are(open_page: Callable[..., Any]) -> None:
-    said = texts(open_page("masklab")).replace("\\", "")
-    assert re.search(r"task custom, all \d+ dev examples", said)
-    assert "up to 500" not in said
 
 
 @pytest.mark.slow

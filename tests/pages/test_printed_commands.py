@@ -131,16 +131,6 @@ def test_heads(open_page: Callable[..., Any], view: dict[str, str], capsys: pyte
     assert f"rank {place} of {len(ranked)}" in texts(app)
 
 
-@pytest.mark.slow
-def test_heads_before_fine_tuning(open_page: Callable[..., Any], view: dict[str, str], capsys: Capture) -> None:
-    here = {**view, "base": view["model"], "weights": "difference", "samples": "24"}
-    python, command = printed(open_page("heads", **here, score="taylor"))
-    theirs = ran(command, capsys)
-    ours = executed(python, capsys)[0]["grids"]
-    for grid in ("pretrained", "fine_tuned", "difference"):
-        np.testing.assert_allclose(np.array(theirs[grid], dtype=float), getattr(ours, grid), rtol=1e-4, atol=1e-6)
-
-
 def test_head(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     from headviz.ui.pages.head import verdict
 

@@ -15,9 +15,8 @@ from headviz.runs import service
 from headviz.runs.files import RunFiles
 from headviz.runs.record import SWEEP
 from headviz.runs.registry import Registry
-from support import rehearsal
 from support.marks import all_in_ci
-from support.recorded_runs import ME, Runs, button, kinds, press, pruning, put_sweep, said, tab, tuning
+from support.recorded_runs import ME, Runs, button, kinds, press, pruning, put_sweep, said, tab
 
 
 def test_without_runs_the_form_is_open_and_the_page_says_what_to_do(open_page: Callable[..., Any], home) -> None:
@@ -143,32 +142,6 @@ def test_a_retrained_run_names_its_baselines_and_opens_its_own_model(
 
 
 @pytest.mark.slow
-def test_tickets_stand_beside_a_test_with_a_margin_of_ones_own(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
-) -> None:
-    app = open_page("runs", run=runs.put("done", "prune", retraining(studio_folder, seeds=[0, 1])))
-    app = tab(app, "Winning tickets", "run_tabs")
-    assert "With 2 seeds the thesis's criterion also passes 42 %" in said(app)
-    next(n for n in app.number_input if n.key == "run_tickets_margin").set_value(50.0).run()
-    assert not app.exception
-    assert any("within 50 points" in d.value.columns for d in app.dataframe)
-    next(n for n in app.number_input if n.key == "run_tickets_margin").set_value(0.0).run()
-    assert any("Loss that would matter" in e.value for e in app.error)
-
-
-@pytest.mark.slow
-def test_runs_measured_on_other_examples_are_not_laid_over_each_other_in_silence(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs
-) -> None:
-    few, many = (runs.put("done", "prune", pruning(studio_folder, dev_limit=n)) for n in (12, 24))
-    same = runs.put("done", "prune", pruning(studio_folder, dev_limit=24, score="random"))
-    app = open_page("runs", run=f"{many},{few}")
-    assert not app.exception
-    assert "measured on different dev examples (n = 24, 12)" in said(app)
-    assert "different dev examples" not in said(open_page("runs", run=f"{many},{same}"))
-
-
-@pytest.mark.slow
 def test_one_example_is_followed_through_the_steps(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:
@@ -261,24 +234,6 @@ def test_a_run_is_planned_before_it_can_be_started(
     assert record.id in str(app.session_state["headviz"].view.run)
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "answer"),
-    [
-        ("new_seeds", "0,x", "“Seeds” is a whole number"),
-        ("new_seeds", "", "at least one seed"),
-        ("new_seeds", "1,1", "Each seed may be given once"),
-    ],
-)
-def test_a_form_that_makes_no_sense_says_so(
-    open_page: Callable[..., Any], home: Path, key: str, value: str, answer: str
-) -> None:
-    app = open_page("runs")
-    next(t for t in app.text_input if t.key == key).set_value(value).run()
-    assert not app.exception
-    assert answer in said(app)
-    assert button(app, "new_start") is None
-
-
 @pytest.mark.slow
 def test_a_sweep_shows_its_plan_and_starts_all_or_nothing(
     open_page: Callable[..., Any], studio_folder: Path, home: Path
@@ -339,27 +294,6 @@ def test_a_sweep_in_the_middle_has_curves_results_and_runs_to_open(
     assert not app.exception
 
 
-def test_other_kinds_are_shown_too(open_page: Callable[..., Any], studio_folder: Path, runs: Runs) -> None:
-    rehearsal.load()
-    app = open_page("runs", run=runs.put("done", "rehearsal", {"steps": 2}))
-    assert not app.exception
-    assert "a rehearsal run" in said(app)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["score", "ablation"])
-@pytest.mark.parametrize("state", all_in_ci(["queued", "running", "failed", "done"], ["running", "done"]))
-def test_a_table_of_heads_in_every_state(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, name: str, state: str
-) -> None:
-    pieces = {"queued": 0, "running": 3 if name == "ablation" else 1, "failed": 2}.get(state)
-    run = runs.put(state, *kinds(studio_folder)[name], pieces)
-    app = open_page("runs", run=run)
-    assert not app.exception
-    assert not [e for e in app.error if "failed here" in str(e.value)]
-    assert (button(app, {"score": "run_heads", "ablation": "run_analyses"}[name]) is not None) == (state == "done")
-
-
 def test_a_score_run_opens_on_heads_with_its_own_numbers(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:
@@ -379,26 +313,6 @@ def test_a_score_run_opens_on_heads_with_its_own_numbers(
     assert button(app, "compute_fine-tuned_fisher") is None  # nothing is left to compute
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"off": "0.1"},
-        {"split": "dev"},
-        {"limit": 20},
-        {"options": {"abs_level": "token"}},
-        {"length_filter": "none"},
-        {"score": "thesis-2024"},
-        {"score": "random", "seed": 3},
-    ],
-    ids=lambda m: next(iter(m)),
-)
-def test_a_table_that_heads_would_not_compute_stays_where_it_is(more: dict[str, Any]) -> None:
-    from headviz.ui.pages.runs.detail import asked_on_heads
-
-    assert asked_on_heads({"model": "m", "task": "t", "score": "taylor", "samples": 9, "seed": 2})
-    assert not asked_on_heads({"model": "m", "task": "t", "score": "taylor", **more})
-
-
 def test_an_ablation_run_opens_on_analyses_without_computing_it_again(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -412,18 +326,6 @@ def test_an_ablation_run_opens_on_analyses_without_computing_it_again(
     assert not list(app.error), [e.value for e in app.error]
     shown = next(d.value for d in app.dataframe if "cost [95 %]" in d.value.columns)
     assert shown.equals(table)
-
-
-@pytest.mark.parametrize(("state", "pieces"), [("lost", 2), ("done", None)])
-def test_an_ablation_whose_metric_is_undefined_is_drawn_without_costs(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str, pieces: int | None
-) -> None:
-    kind, spec = kinds(studio_folder)["ablation"]
-    run = runs.put(state, kind, {**spec, "metric": "matthews", "limit": 1}, pieces)
-    app = open_page("runs", run=run)
-    assert not app.exception
-    assert not list(app.error), [e.value for e in app.error]
-    assert ("for the heads measured so far" in said(app)) is (state == "lost")
 
 
 # ---- fine-tuning
@@ -455,35 +357,6 @@ def test_a_fine_tuning_is_checked_started_and_opened(
     assert not app.exception
     view = app.session_state["headviz"].view
     assert (view.model, view.base) == (str(RunFiles(record.id).results / "model"), base)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("state", all_in_ci(["queued", "running", "failed", "cancelled", "done"], ["running", "done"]))
-@pytest.mark.parametrize("page", all_in_ci(["runs", "data"], ["runs"]))
-def test_a_fine_tuning_in_every_state(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str, page: str
-) -> None:
-    run = runs.put(state, "finetune", tuning(studio_folder), None if state == "done" else 0)
-    app = open_page(page, run=run, limit="12")
-    assert not app.exception
-    assert not [e for e in app.error if "failed here" in str(e.value)]
-    assert (button(app, "tune_use") is not None) == (state == "done")
-    if page == "runs" and state == "done":
-        assert "6 updates, 2 epochs" in said(app)
-
-
-@pytest.mark.parametrize(
-    ("base", "answer"), [("", "Name the model to train"), ("/nowhere", "outside the allowed folders")]
-)
-def test_a_base_that_cannot_be_trained_is_said_beside_the_field(
-    open_page: Callable[..., Any], home: Path, base: str, answer: str
-) -> None:
-    app = open_page("data", limit="12", base=base)
-    app.session_state["tune_box"] = True
-    app.run()
-    assert not app.exception
-    assert answer in said(app)
-    assert button(app, "tune_start") is None
 
 
 # ---- sentences and small decisions
@@ -537,29 +410,6 @@ def test_a_sweep_over_tasks_puts_the_name_in_and_confines_the_folder(
         expand({}, ["mrpc", "rte"], ["iterative"], ["taylor"], [0], {"model": "", "data": ""})
 
 
-def test_the_sentence_of_a_sweep_says_what_its_intervals_do_not_tell_apart() -> None:
-    from types import SimpleNamespace as Some
-
-    from headviz.runs.reading import results
-    from headviz.ui.pages.runs.detail import finding
-
-    def run(score: str, seed: int, delta: float, half: float | None) -> Some:
-        ends = {"low": delta - half, "high": delta + half} if half is not None else {"low": None, "high": None}
-        step = {"sparsity": 0.5, "metrics": {"accuracy": 0.9 + delta}, "change": {"accuracy": {"delta": delta, **ends}}}
-        spec = {"task": "demo", "algorithm": "isp", "score": score, "seeds": [seed]}
-        return Some(record=Some(spec=spec, kind="prune"), steps=[{**step, "role": "pruned"}], baseline=[])
-
-    def said(half: float | None) -> str:
-        runs = [run("taylor", 0, -0.01, half), run("gates", 0, -0.02, half), run("random", 0, -0.3, half)]
-        runs.append(run("gates", 1, -0.03, half))  # the seed that reaches farthest decides
-        return finding(results(runs), runs)
-
-    assert said(0.011).endswith("Not told apart from the highest: isp by gates.")
-    assert "Not told apart" not in said(0.002)
-    assert "Not told apart" not in said(None)
-    assert "isp by gates, isp by random." in said(0.2)
-
-
 def test_a_run_that_is_gone_is_said_and_the_newest_is_shown(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
 ) -> None:
@@ -581,15 +431,3 @@ def test_an_upload_has_nothing_to_train_on(open_page: Callable[..., Any], home: 
     assert not app.exception
     assert "An upload has no training split" in said(app)
     assert button(app, "tune_plan") is None
-
-
-def test_runs_of_one_title_are_told_apart() -> None:
-    from types import SimpleNamespace
-
-    from headviz.ui.pages.runs.listing import labels
-
-    made = [
-        SimpleNamespace(state="done", record=SimpleNamespace(id=i, title=t))
-        for i, t in (("a1", "twice"), ("b2", "twice"), ("c3", "once"))
-    ]
-    assert labels(made) == {"a1": "✓ twice · a1", "b2": "✓ twice · b2", "c3": "✓ once"}  # type: ignore[arg-type]

@@ -8,8 +8,7 @@ import pytest
 import headviz
 from headviz.cli import main
 from headviz.heads import HeadMask
-from headviz.pruning.job import run_plan
-from support.pruning_plans import context, make_data, plan
+from support.pruning_plans import make_data
 from support.tiny import tiny_folder
 
 LABELS = ("entailment", "neutral", "contradiction")
@@ -59,16 +58,6 @@ def test_finetune_writes_a_model_and_its_report(place, capsys):
     assert json.loads(again[1])["digest"] == found["digest"]
     text = call(capsys, "finetune", *arguments(place, "--out", place / "three", "--epochs", 1))[1]
     assert "dev accuracy" in text
-
-
-def test_one_file_for_both_splits_is_said(place, capsys):
-    """A training accuracy was called one of dev."""
-    status, _, err = call(capsys, "finetune", *arguments(place, "--out", place / "new", "--epochs", 0.1))
-    assert status == 0, err
-    assert "48 of 48 dev examples are among the training examples, too, so its figures look better" in err
-    words = arguments(place, "--out", place / "fast", "--faster", 1.01, "--length", 8, "--batch", 2, "--repair", "none")
-    _, _, err = call(capsys, "prune", *words)
-    assert "48 of 48 dev examples are among the training examples, too, so heads are chosen on what" in err
 
 
 @pytest.mark.parametrize(
@@ -140,22 +129,6 @@ def test_finetune_looks_at_its_out_folder_before_it_trains(place, capsys):
     status, _, err = call(capsys, "finetune", *arguments(place, "--out", place / "base"))
     assert status == 2
     assert "not an empty folder" in err
-
-
-@pytest.mark.slow
-def test_tickets_of_runs_in_folders(tmp_path, capsys):
-    for i, (name, options) in enumerate([("one-shot-isp", {"seeds": (0, 1)}), ("iterative", {})]):
-        for _ in run_plan(plan(name, step=0.4, until=0.8, **options), context(tmp_path / str(i))):
-            pass
-    folders = [tmp_path / "0" / "run", tmp_path / "1" / "run"]
-    status, out, err = call(capsys, "tickets", *folders, "--json")
-    assert status == 0, err
-    tickets, pruned, retrained = json.loads(out)["tables"]
-    assert [len(t["rows"]) for t in (tickets, pruned, retrained)] == [1, 1, 1]
-    status, out, _ = call(capsys, "tickets", *folders)
-    assert "Table 6.2" in out
-    status, _, err = call(capsys, "tickets", folders[0], "--pruned-at", "2")
-    assert (status, "a share from 0 to 1" in err) == (2, True)
 
 
 @pytest.mark.slow
@@ -257,13 +230,6 @@ def test_transfer_goes_on_with_cells_of_the_same_model_and_data_alone(place, cap
     old = [{k: v for k, v in cell.items() if k != "subject"} for cell in cells]
     out.write_text("".join(json.dumps(cell) + "\n" for cell in old))
     assert says() == (0, False)  # version 0.1 did not write it
-
-
-def test_the_help_of_transfer_says_what_a_target_of_ones_own_files_has(capsys):
-    with pytest.raises(SystemExit):
-        main(["transfer", "--help"])
-    said = " ".join(capsys.readouterr().out.split())
-    assert '"text_columns": ["a", "b"] and "label_column": "y"' in said
 
 
 def test_finetune_leaves_a_foreign_folder_alone(place, capsys):

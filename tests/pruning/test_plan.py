@@ -6,7 +6,7 @@ import pytest
 
 from headviz.answers import ANSWERS
 from headviz.errors import OptionError
-from headviz.pruning import ALGORITHMS, REPAIRS, FinetuneOptions, PruningPlan
+from headviz.pruning import FinetuneOptions, PruningPlan
 from headviz.pruning.check import heads_off
 from support.loaded import loaded_by
 from support.pruning_plans import plan
@@ -85,23 +85,6 @@ def test_the_default_score_depends_on_the_task_and_a_stored_plan_keeps_its_own()
     assert SCORES[masked.score].pretrained
     stored = PruningPlan(model="m", task="demo", algorithm="iterative", score=DEFAULT).to_dict()
     assert PruningPlan.from_dict(stored).score == DEFAULT  # as it was stored before the default was another
-
-
-def test_defaults_are_the_thesis_ones_but_for_the_score():
-    o = FinetuneOptions()
-    assert (o.epochs, o.batch, o.learning_rate, o.epsilon) == (3, 32, 2e-5, 1e-8)
-    p = PruningPlan(model="m", task="demo", algorithm="iterative")
-    assert (p.repair, p.samples, p.keep_per_layer) == ("none", 2000, 0)
-    fisher = PruningPlan(model="m", task="demo", algorithm="mask-search")
-    assert (fisher.score, fisher.repair) == ("fisher", "tune")
-
-
-def test_every_entry_of_the_tables_says_what_it_does_and_costs():
-    for entry in (*ALGORITHMS.values(), *REPAIRS.values()):
-        assert entry.what.endswith(".")
-        assert entry.cost.endswith(".")
-        assert entry.title
-    assert {"one-importance", "iterative", "igspf", "igspp", "isp", "one-shot-isp"} < set(ALGORITHMS)
 
 
 def test_plans_load_no_torch():

@@ -96,17 +96,6 @@ def test_the_order_of_pieces_does_not_matter(kind, place, tmp_path):
     assert carried(kind, spec, tmp_path / "a", None) == carried(kind, spec, tmp_path / "b", 3)
 
 
-@pytest.mark.parametrize("kind", [*RUNS, "rehearsal"])
-def test_a_misspelt_option_is_refused(kind, place):
-    with pytest.raises(OptionError, match="Choose one of"):
-        make_job(kind, {**spec_of(kind, place), "modell": 1})
-
-
-def test_an_unknown_kind_is_answered_with_the_table():
-    with pytest.raises(RunError, match="'prune'"):
-        make_job("prun", {})
-
-
 @pytest.mark.parametrize("kind", all_in_ci([kind for kind in RUNS if kind != "faster"], ["score"]))
 def test_each_kind_runs_in_the_background(kind, place, registry, tmp_path):
     spec = spec_of(kind, place)
@@ -162,20 +151,6 @@ def test_a_target_out_of_reach_is_noted_and_the_others_are_built(place, tmp_path
     assert near["speedup"] > 1
     assert outcome["models"] == ["models/both-1.2"]
     assert outcome["notes"] == []
-
-
-def test_a_search_on_one_file_for_both_splits_says_so(place, tmp_path):
-    shutil.copytree(place["data"], tmp_path / "data")
-    shutil.copy(tmp_path / "data" / "train.tsv", tmp_path / "data" / "dev.tsv")
-    spec = {**spec_of("faster", place), "data": str(tmp_path / "data"), "targets": [1.2], "beside": False}
-    _, outcome = carried("faster", spec, tmp_path / "a", None)
-    (note,) = outcome["notes"]
-    assert "dev examples are among the training examples, too, so heads are chosen on what they are judged on" in note
-
-
-def test_a_search_fails_if_no_target_is_in_reach(place, tmp_path):
-    with pytest.raises(OptionError, match="900× is out of reach"):
-        carried("faster", {**spec_of("faster", place), "targets": [900.0]}, tmp_path / "a", None)
 
 
 @pytest.mark.slow
@@ -400,14 +375,6 @@ def test_a_model_or_data_that_change_between_pieces_are_refused(kind, changed, p
     with pytest.raises(RunError, match=f"The {changed} of this run has changed") as refused:
         after(job, state, job.ready(state)[0], tmp_path)
     assert (refused.value.code, refused.value.resumable) == ("source-changed", False)
-
-
-@pytest.mark.slow
-def test_a_deleted_model_folder_is_named(place, registry):
-    run = service.start("prune", {**options(place, "one-importance"), "model": place["model"] + "-gone"})
-    end = ended(run.id)
-    assert end.state == "failed"
-    assert "There is no folder" in end.error
 
 
 def test_a_recipe_says_how_many_examples_its_training_takes(place, tmp_path, monkeypatch):

@@ -57,14 +57,6 @@ def test_without_wait_it_returns_at_once_and_can_be_cancelled_and_resumed(regist
     assert as_json(capsys, "cancel", run["id"])["state"] == "cancelled"
 
 
-def test_a_failed_run_gives_its_steps_and_status_2(registry, capsys):
-    status, out, err = headviz(capsys, *REHEARSAL, '{"steps": 3, "fail_at": 2}', "--wait", "--json")
-    assert status == 2
-    assert json.loads(out)["state"] == "failed"
-    assert len(json.loads(out)["steps"]) == 2
-    assert err == "headviz: Step 2 was asked to fail.\n"
-
-
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -138,10 +130,6 @@ def test_paths_are_kept_from_the_root_on_for_every_kind(own_home, tmp_path, monk
     assert service.new_record("distill", distilled).spec["trainings"] == [place["model"], place["base"]]
 
 
-def test_a_title_is_one_line(own_home):
-    assert service.new_record("rehearsal", {"steps": 1}, title="a\nb").title == "a\\nb"
-
-
 def test_nothing_is_written_for_a_plan_that_cannot_work(registry, capsys, tmp_path):
     place = folders(tmp_path / "real")
     for change, reason in (
@@ -202,13 +190,6 @@ def test_a_real_plan_is_shown_and_run_and_saved(registry, capsys, tmp_path, real
     assert library.load(saved["pruned"], device="cpu").present.hex == run["steps"][0]["mask"]
 
 
-def test_several_scores_are_a_sweep(capsys):
-    words = "--model demo --task demo --algorithm one-importance --score taylor,random".split()
-    status, _, err = headviz(capsys, "start", *words)
-    assert status == 2
-    assert "--score taylor,random, use headviz run sweep" in err
-
-
 def test_a_change_stands_with_its_interval():
     from headviz.runs.tables import step_table
 
@@ -222,18 +203,6 @@ def test_a_change_stands_with_its_interval():
     assert written(known) == "−4.8 [−6.2, −3.1]"  # outwards, so that it still covers
     assert written({"accuracy": {"delta": 0.0001, "low": None, "high": None}}) == "0.0"
     assert written({}) == "–"
-
-
-def test_a_plan_says_how_many_examples_were_asked_for_and_drawn():
-    from headviz.commands.run_text import show
-
-    def said(*drawn: int) -> str:
-        return show({"plan": {"samples": 2000, "drawn": list(drawn)}})
-
-    assert said(1596) == "samples  1,596 drawn, up to 2,000 asked for"
-    assert said(1596, 1601) == "samples  1,596 to 1,601 drawn, up to 2,000 asked for"
-    assert said(2000, 2000) == "samples  2,000"
-    assert said() == "samples  none: the score needs no examples"
 
 
 def test_the_times_of_a_plan_add_up():
@@ -258,15 +227,6 @@ def test_the_times_of_a_plan_add_up():
     assert said["time in all"] == "  about 4 min"
     without = show({"plan": {**plan, "finetunings": 0, "finetuning_seconds": None, "total_seconds": 111.0}})
     assert "time of finetunings" not in without
-
-
-def test_archive_and_delete_say_what_they_free(registry, capsys):
-    run = as_json(capsys, *REHEARSAL, '{"steps": 2, "payload": 100000}', "--wait")
-    ended(run["id"])
-    assert as_json(capsys, "archive", run["id"])["freed"] > 100_000
-    assert as_json(capsys, "list")["runs"] == []
-    assert [r["id"] for r in as_json(capsys, "list", "--archived")["runs"]] == [run["id"]]
-    assert as_json(capsys, "delete", run["id"])["freed"] > 100_000
 
 
 def test_only_the_owner_cancels(registry, capsys):

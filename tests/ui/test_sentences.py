@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,15 +11,8 @@ import pytest
 pytest.importorskip("streamlit")
 
 from headviz.answers import ANSWERS
-from headviz.attribution.text_under_mask import Moved
-from headviz.heads import HeadId
-from headviz.ui.pages import heads
-from headviz.ui.pages.compare.heads import moved_sentence
-from headviz.ui.parts import scoring
 from headviz.ui.shell import loaders
 from headviz.ui.shell.view import View
-
-LABELS = ("entailment", "neutral", "contradiction")
 
 
 def test_no_head_moves_the_answer_unless_it_does_among_all() -> None:
@@ -58,25 +50,6 @@ def test_the_worst_layer_is_named_only_where_it_loses() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("metric", "task", "said"),
-    [
-        ("bleu", "mnli", "points of BLEU; here accuracy"),
-        ("accuracy", "cola", "here matthews"),
-        ("accuracy", "demo-translation", "here BLEU"),
-        ("accuracy", "mnli", ""),
-        ("bleu", "demo-translation", ""),
-        ("", "mnli", ""),
-        ("bleu", "no such task", ""),
-    ],
-)
-def test_published_points_of_another_metric_are_not_taken_for_ours(metric: str, task: str, said: str) -> None:
-    from headviz.ui.pages.analyses import other_points
-
-    assert said in other_points(metric, task)
-    assert bool(said) == bool(other_points(metric, task))
-
-
 def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
     from headviz.ui.pages.analyses import shown_lines
 
@@ -94,7 +67,6 @@ def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPa
 
     from headviz.scores.catalogue import names_for
     from headviz.ui.pages import analyses
-    from headviz.ui.shell.view import View
 
     for job in ("class", "sentence"):
         shape = SimpleNamespace(scores=names_for(ANSWERS[job]), answer=ANSWERS[job])
@@ -102,19 +74,6 @@ def test_an_order_is_computed_where_none_is_at_hand(monkeypatch: pytest.MonkeyPa
         assert analyses.orders(View(model="another"), []) == ["gates"]
     assert analyses.orders(View(), ["fisher"]) == ["fisher"]
     assert analyses.orders(View(score="fisher"), []) == ["fisher"]
-
-
-def test_the_difference_has_no_columns_for_intervals() -> None:
-    from headviz.ui.pages.orders import difference
-
-    before, after = (scoring.shipped(View(), "conductance-spearman", w) for w in ("pre-trained", "fine-tuned"))
-    assert before is not None
-    assert after is not None
-    header, _ = scoring.ranking_table("key", after, "").for_files()
-    assert header[3:] == [f"{after.score} low", f"{after.score} high"]
-    header, rows = scoring.ranking_table("key", difference(before, after), "").for_files()
-    assert header == ["rank", "head", "change of conductance-spearman"]
-    assert {len(row) for row in rows} == {3}
 
 
 def test_a_speed_above_arithmetic_is_refused() -> None:
@@ -133,23 +92,6 @@ def test_a_speed_above_arithmetic_is_refused() -> None:
     assert told(1.02).startswith("No change of speed is clear")
 
 
-def test_distil_says_which_start_reaches_more() -> None:
-    """It said "the intervals overlap" where random weights lay above, and "nothing learnt" of .60 beside .34."""
-    from headviz.extras.distillation.pages.results import finding
-
-    def student(init: str, at: float, low: float, high: float) -> dict[str, Any]:
-        ends = {"interval_low": {"accuracy": low}, "interval_high": {"accuracy": high}}
-        return {"init": init, "title": init, "metrics": {"accuracy": at}, **ends, "curve": [{"step": 100}]}
-
-    teacher = {"constant": {"accuracy": 0.34}}
-    found = {"teacher": teacher, "students": [student("random", 0.8, 0.78, 0.82), student("copy", 0.6, 0.58, 0.62)]}
-    assert finding(found, "accuracy").startswith("After 100 training steps random weights reach more than a start from")
-    wide = {"teacher": teacher, "students": [student("random", 0.6, 0.3, 0.9), student("copy", 0.7, 0.5, 0.9)]}
-    assert "0.6 from random weights, not told apart from one class for all)" in finding(wide, "accuracy")
-    low = {"teacher": teacher, "students": [student("random", 0.33, 0.3, 0.36), student("copy", 0.7, 0.5, 0.9)]}
-    assert "no more than one class for all: nothing learnt in these steps" in finding(low, "accuracy")
-
-
 def test_a_layer_without_a_value_hides_no_loss() -> None:
     from headviz.analyses.all_but_one import AllButOne, BestHead, finding
     from headviz.analyses.common import Subject
@@ -164,24 +106,3 @@ def test_a_layer_without_a_value_hides_no_loss() -> None:
         "One head is shown to be enough in none of 1 layer: a loss of more than 2 points is possible."
     )
     assert same.endswith("The heads were chosen on these very examples, which flatters.")
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ([0.0, 0.1, 0.05, -0.1], "75 % of the heads lie between 0 and 0.2, none between 0.2 and 0.4"),
-        ([0.3, 0.1, 0.05, 0.1], "75 % of the heads lie between 0 and 0.2, 25 % between 0.2 and 0.4"),
-        ([0.3, 0.25, 0.35, 0.1], "75 % of the heads lie between 0.2 and 0.4, the band of the published"),
-        ([-0.3, -0.25, -0.35, 0.1], "75 % of the heads lie between −0.4 and −0.2, none"),
-        ([float("nan")], "No head has a value yet."),
-    ],
-)
-def test_the_fullest_band_is_named(values: list[float], said: str) -> None:
-    assert heads.bands_sentence(np.array([values])).startswith(said)
-
-
-def test_the_head_that_moves_it_most_is_named_with_its_numbers() -> None:
-    moved = Moved(HeadId(3, 5), 1, 0.96, 0.6, 0.9)
-    said = moved_sentence(moved, LABELS)
-    assert said.startswith("With L3·H5 on again, neutral 0.60 becomes 0.90 (full model 0.96)")
-    assert moved_sentence(replace(moved, head=None, back=0.6), LABELS).startswith("No single head brings")
