@@ -8,6 +8,7 @@ from headviz.ui.pages.data import (
     data_card,
     data_form,
     finetuning_form,
+    job_of,
     latest,
     lengths,
     misfit,
@@ -35,6 +36,7 @@ with left:
         card(found)
         clf = found  # one without heads has no card, and nothing below is about it
         named(view)
+        job_of(view, found)
     except UserError as wrong:
         refused(wrong)
 with right:

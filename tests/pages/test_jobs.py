@@ -20,31 +20,63 @@ from support.tiny import WORDS, tiny_folder
 
 NAMES = ("red", "cold", "wet")
 OFF = "fb7"  # of 3×4: two heads off
-STATES = [{}, {"mask": OFF, "head": "1.2", "target": "cold"}, {"a": "the dog sleeps .", "mask": OFF, "tokens": "1"}]
-HERE = [name for name, a in ANALYSES.items() if a.fits(ANSWERS["labels"])]
+STATES = [{}, {"mask": OFF, "head": "1.2"}, {"a": "the dog sleeps .", "b": "no cat", "mask": OFF, "tokens": "1"}]
+JOBS = ["labels", "rank"]
+HERE = [(job, name) for job in JOBS for name, a in ANALYSES.items() if a.fits(ANSWERS[job])]
+each_job = pytest.mark.parametrize("job", JOBS)
+
+
+def labels_of(folder: Path, split: str) -> None:
+    """Most gold labels are the model's own answers."""
+    rng, clf = random.Random(0), headviz.load(folder / "model", device="cpu")
+    rows, texts = ["text\tred\tcold\twet\tkind"], [" ".join(rng.choices(WORDS, k=6)) for _ in range(60)]
+    own = clf.answer.plain(clf.logits(clf.collate(clf.encode(texts))).numpy())
+    for i, (text, labels) in enumerate(zip(texts, own.tolist(), strict=True)):
+        labels[i % 3] = i % 2 if i % 5 == 0 else labels[i % 3]
+        rows.append("\t".join([text, *map(str, labels), "ab"[i % 3 == 0]]))
+    (folder / "data" / f"{split}.tsv").write_text("\n".join(rows) + "\n")
+
+
+def ranking_of(folder: Path, split: str) -> None:
+    """The passage that the model puts first is relevant, as a rule."""
+    rng, clf = random.Random(0), headviz.load(folder / "model", device="cpu")
+    rows = ["query\tpassage\trelevance\tkind"]
+    for i in range(40):
+        query, passages = (
+            " ".join(rng.choices(WORDS, k=2 + i % 4)),
+            [" ".join(rng.choices(WORDS, k=6)) for _ in range(4)],
+        )
+        scores = clf.logits(clf.collate(clf.encode([query] * 4, passages))).numpy()[:, 0]
+        best = int(scores.argmax()) if i % 6 else i % 4
+        rows += ["\t".join([query, text, str(int(k == best)), "ab"[i % 3 == 0]]) for k, text in enumerate(passages)]
+    (folder / "data" / f"{split}.tsv").write_text("\n".join(rows) + "\n")
+
+
+MADE: dict[str, Any] = {
+    "labels": (labels_of, NAMES, {"problem_type": "multi_label_classification"}),
+    "rank": (ranking_of, ("value",), {"sentence_transformers": {"version": "5.0.0"}}),
+}
+COLUMNS = {"labels": {"columns": "text", "label": "red,cold,wet"}, "rank": {"columns": "", "label": ""}}
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model and data of the job labels; most gold labels are the model's own answers."""
-    folder, rng = tmp_path_factory.mktemp("labels"), random.Random(0)
-    tiny_folder(folder / "model", labels=NAMES, problem_type="multi_label_classification")
-    clf = headviz.load(folder / "model", device="cpu")
-    (folder / "data").mkdir()
-    for split in ("train", "dev"):
-        rows, texts = ["text\tred\tcold\twet\tkind"], [" ".join(rng.choices(WORDS, k=6)) for _ in range(60)]
-        own = clf.answer.plain(clf.logits(clf.collate(clf.encode(texts))).numpy())
-        for i, (text, labels) in enumerate(zip(texts, own.tolist(), strict=True)):
-            labels[i % 3] = i % 2 if i % 5 == 0 else labels[i % 3]
-            rows.append("\t".join([text, *map(str, labels), "ab"[i % 3 == 0]]))
-        (folder / "data" / f"{split}.tsv").write_text("\n".join(rows) + "\n")
-    return folder
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A model and data of each job."""
+    found = {}
+    for job, (write, names, more) in MADE.items():
+        found[job] = tmp_path_factory.mktemp(job)
+        tiny_folder(found[job] / "model", labels=names, **more)
+        (found[job] / "data").mkdir()
+        for split in ("train", "dev"):
+            write(found[job], split)
+    return found
 
 
 @pytest.fixture
-def own(place: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def own(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch, job: str) -> dict[str, str]:
+    place = places[job]
     monkeypatch.setenv("HEADVIZ_ROOTS", str(place))
-    more = {"columns": "text", "label": "red,cold,wet", "groups": "kind", "samples": "8"}
+    more = {**COLUMNS[job], "groups": "kind", "samples": "8"}
     return {"model": str(place / "model"), "task": "custom", "data": str(place / "data"), **more}
 
 
@@ -53,14 +85,20 @@ def texts(app: Any) -> str:
     return "\n".join(str(e.value) for kind in kinds for e in app.get(kind))
 
 
+@each_job
 @pytest.mark.parametrize("page", all_in_ci(PAGES, ["masklab", "compare", "head", "data"]))
 @pytest.mark.parametrize("more", STATES, ids=lambda s: "-".join(s) or "plain")
-def test_no_page_fails(open_page: Callable[..., Any], own: dict[str, str], page: str, more: dict[str, str]) -> None:
+def test_no_page_fails(
+    open_page: Callable[..., Any], own: dict[str, str], job: str, page: str, more: dict[str, str]
+) -> None:
+    if job == "labels":
+        more = {k: v for k, v in more.items() if k != "b"}
     app = open_page(page, **own, **more)
     assert not app.exception
     assert not [str(e.value) for e in app.error]
 
 
+@pytest.mark.parametrize("job", ["labels"])
 def test_the_mask_lab_names_labels_that_changed(open_page: Callable[..., Any], own: dict[str, str]) -> None:
     app = open_page("masklab", **own, mask="000")
     assert not app.exception
@@ -68,6 +106,7 @@ def test_the_mask_lab_names_labels_that_changed(open_page: Callable[..., Any], o
     assert re.search(r"Examples with changed labels: \d+ now worse, \d+ now better", texts(app).replace("\\", ""))
 
 
+@pytest.mark.parametrize("job", ["labels"])
 def test_compare_shows_every_label_that_is_predicted(open_page: Callable[..., Any], own: dict[str, str]) -> None:
     clf = headviz.load(own["model"])
     text = "the dog sleeps ."
@@ -77,12 +116,38 @@ def test_compare_shows_every_label_that_is_predicted(open_page: Callable[..., An
         assert f"{name} {share:.3f}" in texts(app).replace("\\", "")
 
 
-@pytest.mark.parametrize("name", all_in_ci(HERE, ["interactions", "redundant", "by-slice", "all-but-one"]))
+RUN = ["interactions", "redundant", "by-slice", "all-but-one"]
+
+
+@pytest.mark.parametrize(
+    ("job", "name"), all_in_ci(HERE, [("labels", n) for n in RUN] + [("rank", n) for n in RUN[:2]])
+)
 def test_every_analysis_runs(own: dict[str, str], name: str, capsys: pytest.CaptureFixture[str]) -> None:
     analysis = ANALYSES[name]
     source = ["--model", own["model"]]
     if "data" in analysis.needs:
-        source += ["--task", "custom", "--data", own["data"], "--text-columns", "text", "--label-column", own["label"]]
+        source += ["--task", "custom", "--data", own["data"]]
+        source += ["--text-columns", own["columns"], "--label-column", own["label"]] if own["columns"] else []
         source += ["--slice-column", "kind"] if "slices" in analysis.needs or name == "by-slice" else []
     if name != "cross-dataset" and not {"checkpoints", "base", "other", "text"} & {o.name for o in analysis.options}:
         assert call(capsys, *analysis.line.split()[1:], *source)
+
+
+@pytest.mark.parametrize("job", ["rank"])
+def test_pages_show_passages_that_moved(open_page: Callable[..., Any], own: dict[str, str]) -> None:
+    app = open_page("masklab", **own, mask="000")
+    labels = [metric.label.replace("\\", "").replace("\u200b", "") for metric in app.metric]
+    assert {"ndcg@10", "a random order"} <= set(labels)
+    assert re.search(r"Relevant passages that moved: \d+ down, \d+ up", texts(app).replace("\\", ""))
+    app = open_page("compare", **own, mask="f00")
+    assert any("passage" in frame.value.columns and "relevance" in frame.value.columns for frame in app.dataframe)
+    assert any(box.label == "Passage of this query" and len(box.options) == 4 for box in app.selectbox)
+
+
+@pytest.mark.parametrize("job", ["rank"])
+def test_one_click_reads_one_output_in_another_way(open_page: Callable[..., Any], own: dict[str, str]) -> None:
+    app = open_page("data", **own)
+    assert "Job: rank" in texts(app).replace("\\", "")
+    app = app.button(key="other_job").click().run()
+    assert not app.exception
+    assert "You named the job: number" in texts(app).replace("\\", "")

@@ -426,11 +426,11 @@ def run(given: Given) -> PruningCurves:
 
 
 def figure(found: PruningCurves) -> Figure:
-    """Metric against percentage pruned; bands are the paired interval of the change. Dotted: one class for all."""
+    """Metric against percentage pruned; bands are the paired interval of the change. Dotted: the best constant."""
     fig, unit = go.Figure(), found.subject.scale
     fig.add_hline(y=found.baseline, line={"color": FAINT, "dash": "dash", "width": 1.2})
     if found.constant is not None:
-        constant_line(fig, found.constant)
+        constant_line(fig, found.constant, found.subject.metric)
     for k, curve in enumerate(found.curves):
         shade = NEUTRAL if curve.name == ORACLE_NAME else CLASSES[k % len(CLASSES)]
         x = [100 * p.sparsity for p in curve.points]

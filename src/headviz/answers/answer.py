@@ -64,6 +64,7 @@ class Answer(ABC):
     decoder: bool | None = False  # whether it takes an encoder-decoder model; None = it takes either
     stacked: bool = False  # its models have several stacks of heads
     reads_first: bool = False  # the head reads the first token alone, so a last layer may be computed for it only
+    instead: str = ""  # the job that its models may have as well, where the configuration leaves a doubt
     others: tuple[str, ...] = ()  # further jobs whose data its models answer
     explains: bool = True  # there is one number to explain: gradients, conductance and what builds on them
 
@@ -101,6 +102,7 @@ class Answer(ABC):
     formula: str = ""  # TeX: how ``values`` come from logits
     gold_name: str = "labels"  # what gold answers are called
     unit: tuple[str, str] = ("example", "examples")  # what is drawn, resampled and paired as a whole
+    text_names: tuple[str, str] = ("Text", "Pair")  # what the texts of an example are called
     gold_is_pair: bool = False  # the second text is the gold answer: it is not written by hand, and nothing is balanced
     quick: bool = True  # answering dev takes less time than an epoch of training
 

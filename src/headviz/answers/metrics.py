@@ -55,7 +55,7 @@ METRICS = Metrics()
 
 def constant_name(name: str) -> str:
     """What the best constant answer is called beside a metric."""
-    return METRICS[name].constant_name
+    return METRICS[name].constant_name if name in METRICS else Metric.constant_name
 
 
 def points_in(name: str) -> float:

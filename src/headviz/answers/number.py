@@ -66,7 +66,7 @@ class Number(Answer):
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
     trained, reads_first, decoder = "classification head", True, None
     usual: tuple[str, ...] = ("pearson", "spearman")
-    paired, columns = True, "number"
+    paired, columns, instead = True, "number", "rank"
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
         return outputs == 1 and problem != "multi_label_classification"
@@ -75,7 +75,7 @@ class Number(Answer):
         """Of one output the configuration does not say whether it is a number or orders passages."""
         if settings.get("problem_type") == "regression" or settings.get(JOB) is not None:
             return ""
-        return "one output, read as a number; --job rank (job='rank') if it orders passages"
+        return "It has one output, read as a number; --job rank (job='rank') reads it as what orders passages."
 
     def possible(self, outputs: int) -> bool:
         return outputs == 1

@@ -19,7 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ..errors import TaskError
-from .answer import JOB, Answer, Changed
+from .answer import JOB, Changed
 from .comparison import Drawn, SumAnswers, row
 from .metrics import Metric
 from .number import Number
@@ -163,8 +163,8 @@ class RankAnswers(SumAnswers):
 class Rank(Number):
     """A passage's score is the logit, which is F as well. Learned by binary cross-entropy, as cross-encoders are."""
 
-    job, usual, columns = "rank", tuple(OF_QUERY), "relevance"
-    gold_name, unit = "relevances", ("query", "queries")
+    job, usual, columns, instead = "rank", tuple(OF_QUERY), "relevance", "number"
+    gold_name, unit, text_names = "relevances", ("query", "queries"), ("Query", "Passage")
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
         return ranks and outputs == 1 and problem != "regression"
@@ -175,7 +175,7 @@ class Rank(Number):
     def choice(self, settings: Mapping[str, Any]) -> str:
         if settings.get(JOB) is not None:
             return ""
-        return "one output of sentence-transformers, read as a ranking; --job number (job='number') if it is a number"
+        return "sentence-transformers wrote it, so its one output orders passages; --job number reads it as a number."
 
     # judging -----------------------------------------------------------------------------------------------
 
@@ -211,7 +211,9 @@ class Rank(Number):
     def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
         """Relevant passages that changed their place; a mean where passages tie."""
         gold, rows = data.gold, []
-        was, now = (mean_places(scores, gold) for scores in (full, masked))
+        was, now = np.empty((2, len(gold)))
+        for at in (np.flatnonzero(data.units == unit) for unit in np.unique(data.units)):
+            was[at], now[at] = places(full[at]), places(masked[at])
         for i in map(int, np.flatnonzero((gold[:, 0] > 0) & (was != now))):
             e = data[i]
             how = "down" if now[i] > was[i] else "up"
@@ -247,7 +249,7 @@ class Rank(Number):
         return np.array([where[text] for text in data.texts], dtype=np.int64)
 
     def groups(self, data: Any) -> tuple[NDArray[np.int64], list[str]]:
-        return Answer.groups(self, data)
+        return np.zeros(len(data), dtype=np.int64), [self.unit[1]]
 
     def doubts(self, data: Any) -> list[str]:
         """Queries that no metric counts, and those that any order suits."""
@@ -309,13 +311,9 @@ def _number_of(query: str) -> float:
     return float(int.from_bytes(raw, "little") >> 12)
 
 
-def mean_places(scores: NDArray, gold: NDArray) -> Floats:
-    """[n] the place of each pair in its query, from 1; tied pairs have the mean of theirs."""
-    place = np.empty(len(scores))
-    for query in np.unique(gold[:, 1]):
-        at = np.flatnonzero(gold[:, 1] == query)
-        place[at] = scipy.stats.rankdata(-np.asarray(scores)[at])
-    return place
+def places(scores: NDArray) -> Floats:
+    """The place of each passage of one query, from 1; tied ones have the mean of theirs."""
+    return np.asarray(scipy.stats.rankdata(-np.asarray(scores, dtype=float)), dtype=float)
 
 
 def _metric(name: str) -> Metric:

@@ -200,7 +200,7 @@ def load_model(args: argparse.Namespace) -> Classifier:
     clf = load(args.model, revision=args.revision, device=args.device, dtype=args.dtype, job=args.job)
     about = clf.about_answers() if args.job is None and hasattr(clf, "about_answers") else {}
     if about.get("choice"):
-        warn(f"{clf.name}: {about['choice']}")
+        warn(about["choice"])
     return clf
 
 

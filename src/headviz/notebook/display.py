@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..analyses.catalogue import made_by
+from ..answers.metrics import constant_name
 from ..commands.view_text import text_of
 from ..display.columns import change_table
 from ..display.figures.answers import metric_bars, slices
@@ -287,7 +288,7 @@ def _evaluation(found: Evaluation) -> View:
     rows = [(name, value, found.constant.get(name)) for name, value in found.metrics.items()]
     several = f"mean of {len(found.draws)} draws"
     rows += [(f"{name}, {several}", drawn["mean"], None) for name, drawn in found.over_draws().items()]
-    parts = [Table("metrics", ("metric", Column("value", "%.4f"), "one class for all"), rows)]
+    parts = [Table("metrics", ("metric", Column("value", "%.4f"), constant_name(next(iter(found.metrics), ""))), rows)]
     if found.predicted:
         parts.append(Table("predicted", ("answer", "times"), list(found.predicted.items())))
     off = None if found.mask is None or found.mask.is_full else _mask(found.mask).grid

@@ -291,7 +291,7 @@ def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
     if len(given) == 1:
         _level(fig, given.pop(), FAINT, "dot", baselines.NAMES[baselines.GIVEN])
     for level in {round(c.constant, 9) for c in curves if c.constant is not None}:
-        constant_line(fig, level)
+        constant_line(fig, level, curves[0].metric)
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102], zeroline=False)
     fig.update_yaxes(title=curves[0].metric if curves else "", zeroline=False)
     return frame(fig, height, top=32, showlegend=several_runs)

@@ -183,8 +183,10 @@ def _load_local(
     published = texts is None and label is None and bool(task.source.local_folder) and path.suffix.lower() == ".tsv"
     table = ranking or read_table(path, task.source.headerless if published else None, lenient=published)
     if task.name == "custom" and texts is None and set(columns.RANKING) <= set(table.columns):
-        texts, label, job = columns.RANKING[:2], label or columns.RANKING[2], job or RANK.job
+        texts, label = columns.RANKING[:2], label or columns.RANKING[2]
     mapping = _map_local(task, table, texts, label, slice_column)
+    if (*mapping.texts, *mapping.labels) == columns.RANKING:
+        job = job or RANK.job
     if task.name == "custom":
         task = _define_custom(task, split, folder, path, table, mapping, job)
     found = _dataset(task, split, table, mapping, f"file: {table.name}", published)

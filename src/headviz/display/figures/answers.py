@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
+from ...answers.metrics import constant_name
 from ..numbers import interval, points
 from .style import BETTER, FAINT, MODELS, NEUTRAL, ROW, WORSE, frame, safe, scale_for, tone, whisker
 
@@ -18,7 +19,7 @@ CORRELATIONS = ("matthews", "pearson", "spearman")  # metrics that may be negati
 
 
 def slices(deltas: Sequence[Delta], metric: str, constant: float | None = None) -> go.Figure:
-    """One line per slice: the full model, the masked one, the interval of the change. Dotted: one class for all."""
+    """One line per slice: the full model, the masked one, the interval of the change. Dotted: the best constant."""
     order = sorted(deltas, key=lambda d: (d.delta, d.name), reverse=True)
     names = [safe(d.name) for d in order]
     fig = go.Figure()
@@ -26,7 +27,7 @@ def slices(deltas: Sequence[Delta], metric: str, constant: float | None = None) 
         fig.add_vline(
             x=constant,
             line={"color": FAINT, "width": 1, "dash": "dot"},
-            annotation={"text": "one class for all"},
+            annotation={"text": constant_name(metric)},
             annotation_position="bottom right",  # the slices that lose most are on top
         )
     # the way from one value to the other: traces with gaps, because one shape per slice takes five times as long
@@ -80,7 +81,7 @@ def _shares(deltas: Sequence[Delta]) -> bool:
 
 
 def metric_bars(metrics: Mapping[str, float], constant: Mapping[str, float | None]) -> go.Figure:
-    """One bar per metric; the stroke is what one class for all reaches."""
+    """One bar per metric; the stroke is what the best constant answer reaches."""
     names = [safe(name) for name in metrics]
     fig = go.Figure(
         go.Bar(y=names, x=list(metrics.values()), orientation="h", marker={"color": MODELS[0]}, name="model")
@@ -89,7 +90,7 @@ def metric_bars(metrics: Mapping[str, float], constant: Mapping[str, float | Non
         y=names,
         x=[constant.get(name) for name in metrics],
         mode="markers",
-        name="one class for all",
+        name=constant_name(next(iter(metrics))),
         marker={"symbol": "line-ns-open", "size": 18, "line": {"width": 2.5}, "color": NEUTRAL},
     )
     fig.update_traces(hovertemplate="%{y} %{x:.4f}<extra></extra>")

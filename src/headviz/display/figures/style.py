@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...answers.metrics import constant_name
 from ...evaluation.verdict import verdict
 from ...storage.writing import disk_errors, replace_file
 
@@ -238,10 +239,10 @@ def band(
     )
 
 
-def constant_line(fig: Figure, value: float, **place: Any) -> None:
-    """What the best constant answer reaches, dotted."""
+def constant_line(fig: Figure, value: float, metric: str, **place: Any) -> None:
+    """What the best constant answer reaches in a metric, dotted."""
     font = {"size": SMALL, "color": NEUTRAL}
-    named = {"annotation_text": "one class for all", "annotation_position": "bottom left", "annotation_font": font}
+    named = {"annotation_text": constant_name(metric), "annotation_position": "bottom left", "annotation_font": font}
     fig.add_hline(y=value, line={"color": FAINT, "dash": "dot", "width": 1}, **named, **place)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import streamlit as st
 
 from ...answers import ANSWERS
@@ -119,6 +120,21 @@ def named(view: View) -> None:
         st.caption(plain(f"You named the outputs: {', '.join(view.class_names or ())}."))
         if frame.controls():
             st.button("Use the model's own names", key="own_names", on_click=state.update, kwargs={"classes": ""})
+
+
+def job_of(view: View, clf: Classifier) -> None:
+    """The job that the user named, with the way back; or one that the configuration leaves in doubt, with the other."""
+    doubt = "" if view.job in ANSWERS else clf.answer.choice(clf.config.to_dict())
+    if doubt:
+        st.caption(plain(f"Job: {clf.job}. {doubt}"))
+        label, wanted = f"Read it as the job {clf.answer.instead}", clf.answer.instead
+    elif view.job in ANSWERS:
+        st.caption(plain(f"You named the job: {view.job}."))
+        label, wanted = "Read it as its configuration says", ""
+    else:
+        return
+    if frame.controls():
+        st.button(label, key="other_job", on_click=state.update, kwargs={"job": wanted})
 
 
 # ---- model, data and their cards
@@ -364,7 +380,7 @@ def peek(place: str, kind: str) -> dict[str, list[Any]]:
     return {n: list(table.columns[n]) for n in names}
 
 
-LABELS = ("label", "gold_label", "labels", "class", "target", "gold")
+LABELS = ("label", "gold_label", "labels", "class", "target", "gold", "relevance")
 
 
 def guess_label(table: Mapping[str, Sequence[Any]], classes: Sequence[str] = ()) -> str:
@@ -390,7 +406,9 @@ def _wordy(cells: Sequence[Any]) -> bool:
 
 def data_card(data: Dataset) -> None:
     """Size, classes, slices and notes of the data."""
-    st.markdown(f"**{plain(data.task.title)}**, {plain(data.split)}: {len(data):,} examples")
+    units = len(np.unique(data.units))
+    whole = f" of {units:,} {data.answer.unit[units != 1]}" if units < len(data) else ""
+    st.markdown(f"**{plain(data.task.title)}**, {plain(data.split)}: {len(data):,} examples{plain(whole)}")
     for note in (data.origin, *data.notes):
         st.caption(plain(note))
     counts = None if data.labels is None else data.answer.counts(data.labels, data.label_names)

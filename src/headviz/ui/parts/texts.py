@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import numpy as np
 import streamlit as st
 
 from ...demo import vocabulary_coverage
@@ -121,13 +122,25 @@ def _names(data: Dataset, shown: Text) -> list[str]:
         return ["Sentence"]
     if shown.pair is None:
         return ["Text"]
-    return {"demo": ["Premise", "Hypothesis"], "mnli": ["Premise", "Hypothesis"]}.get(data.task.name, ["Text", "Pair"])
+    own = {"demo": ["Premise", "Hypothesis"], "mnli": ["Premise", "Hypothesis"]}
+    return own.get(data.task.name, [*data.answer.text_names])
 
 
 def _picker(data: Dataset, shown: Text, key: str) -> None:
     view = state.view()
+    at = min(view.example, len(data) - 1)
+    if not shown.own and len(members := np.flatnonzero(data.units == data.units[at])) > 1:
+        one = st.selectbox(
+            plain(f"{data.answer.text_names[1]} of this {data.answer.unit[0]}"),
+            members.tolist(),
+            members.tolist().index(at),
+            key=f"{key}_member_{at}",
+            format_func=lambda i: f"{'' if data[i].label is None else f'{data[i].label:g}: '}{data[i].pair}",
+        )
+        if one != at:
+            _go(one)
+            st.rerun()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        at = min(view.example, len(data) - 1)
         for label, step, letter in (("Previous", -1, "p"), ("Next", 1, "n")):
             other = (at + step) % len(data)
             st.button(label, key=f"{key}_{label.lower()}", on_click=_go, args=(other,), shortcut=letter)
@@ -141,7 +154,8 @@ def _about(shown: Text, at: int, data: Dataset) -> str:
         return f"{'No text yet' if shown.empty else 'Your own text'}. Previous and Next go back to the examples."
     parts = [f"Example {at} (numbered 0 to {len(data) - 1:,})"]
     if shown.label is not None:
-        parts.append(f"gold label {shown.label}")
+        label = f"{shown.label:g}" if isinstance(shown.label, float) else shown.label
+        parts.append(f"gold {data.answer.gold_name.removesuffix('s')} {label}")
     if shown.slice:
         parts.append(f"{data.slice_name or 'slice'} {shown.slice}")
     return "  ·  ".join(parts)
@@ -162,7 +176,7 @@ def _find(data: Dataset, key: str) -> None:
         return
     import pandas as pd
 
-    frame = pd.DataFrame(rows, columns=["example", "text", "pair", "label"])
+    frame = pd.DataFrame(rows, columns=["example", *(n.lower() for n in data.answer.text_names), "label"])
     event = st.dataframe(
         frame, hide_index=True, key=f"{key}_found", height=240, on_select="rerun", selection_mode="single-row"
     )

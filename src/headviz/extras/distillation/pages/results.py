@@ -74,7 +74,7 @@ def learning_curves(
             hovertemplate="teacher %{y:.4g}<extra></extra>",
         )
     if constant is not None:
-        constant_line(fig, constant)
+        constant_line(fig, constant, metric)
     fig.update_xaxes(title="training steps", rangemode="tozero")
     fig.update_yaxes(title=metric)
     return frame(fig, 400)

@@ -15,6 +15,7 @@ import headviz
 
 from ....answers.class_names import is_generic
 from ....answers.one_class import ONE_CLASS
+from ....answers.rank import places
 from ....display import numbers
 from ....display.figures import maps
 from ....display.figures.answers import probabilities
@@ -359,6 +360,7 @@ def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]
             names = heads_named(off, loaders.rows_of(clf))
             show.finding(answer_change(clf.labels, names, found[0].tolist(), found[1].tolist()))
         verdicts(clf, given, found)
+        reordered(data, shown, given)
         if state.mask(clf.present).off:
             which_head(clf, shown, found)
         elif len(given) == 1:
@@ -402,6 +404,42 @@ def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarra
             "The probability that each model gives to each class for this text.",
             formula=clf.answer.formula,
         )
+
+
+MOST_PASSAGES = 100  # of one query, in the table
+
+
+def reordered(data: Dataset, shown: Text, given: Sequence[Column]) -> None:
+    """The passages of the query in the order of the full model, with their place in every column."""
+    at = min(state.view().example, len(data) - 1)
+    members = np.flatnonzero(data.units == data.units[at])
+    if len(members) < 2 or data.pairs is None:
+        return
+    passages = {data.pairs[i]: data[int(i)].label for i in members[:MOST_PASSAGES]}
+    if shown.own:  # the relevances are those of another query
+        passages = dict.fromkeys([*([shown.pair] if shown.pair else []), *passages])
+    scores = [answer(c.clf, [shown.text] * len(passages), [*passages], c.mask)[:, 0] for c in given]
+    show.table(reordering([*passages.items()], scores, [c.name for c in given], data.answer.text_names))
+
+
+def reordering(
+    passages: Sequence[tuple[str, Any]], scores: Sequence[np.ndarray], columns: Sequence[str], names: Sequence[str]
+) -> Table:
+    """A row for each passage, first the one that the first column puts first; arrows say where it went."""
+    placed = [places(one) for one in scores]
+    moved = sum(any(one[i] != placed[0][i] for one in placed[1:]) for i in range(len(passages)))
+    rows = []
+    for i in np.argsort(placed[0], kind="stable"):
+        text, relevance = passages[i]
+        cells = [f"{placed[0][i]:g}"]
+        for one in placed[1:]:
+            down = float(one[i] - placed[0][i])
+            arrow = f" {'↓' if down > 0 else '↑'} {abs(down):g}" if down else ""
+            cells.append(f"{one[i]:g}{arrow}")
+        rows.append([*cells, "–" if relevance is None else f"{relevance:g}", text])
+    said = f" {moved} of {len(passages)} change their place." if len(scores) > 1 else ""
+    caption = f"The place of each {names[1].lower()} of this {names[0].lower()}, 1 = first.{said}"
+    return Table("compare_order", (*columns, "relevance", names[1].lower()), rows, caption)
 
 
 def same_answer(change: float) -> str:

@@ -11,7 +11,7 @@ import streamlit as st
 
 from .... import plugins
 from ....analyses import ablation
-from ....answers.metrics import going_on
+from ....answers.metrics import constant_name, going_on
 from ....display import numbers
 from ....display.figures.style import Scale, scale_of_losses
 from ....display.table import PAGE, Column, Table
@@ -84,7 +84,10 @@ def detail(view: RunView) -> None:
 
 def dotted(drawn: Sequence[Curve]) -> str:
     """What the dotted lines of the curves are, with the semicolon before it."""
-    lines = {"the unpruned model": [c.given for c in drawn], "one class for all": [c.constant for c in drawn]}
+    lines = {
+        "the unpruned model": [c.given for c in drawn],
+        constant_name(drawn[0].metric): [c.constant for c in drawn],
+    }
     named = [name for name, values in lines.items() if any(v is not None for v in values)]
     return f"; dotted, {' and '.join(named)}" if named else ""
 

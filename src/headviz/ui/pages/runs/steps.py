@@ -11,6 +11,7 @@ import numpy as np
 import streamlit as st
 
 from .... import plugins
+from ....answers.metrics import constant_name
 from ....display import numbers
 from ....display.figures import maps
 from ....display.figures.style import Scale
@@ -342,7 +343,8 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
     show.figure(
         run_curves(curves),
         "run_curves",
-        f"{metric}{_counted(sizes)} against the share of heads removed; dashed, {level}; dotted, one class for all. "
+        f"{metric}{_counted(sizes)} against the share of heads removed; dashed, {level}; dotted, "
+        f"{constant_name(metric)}. "
         "Hover for the share that is left above it."
         + (
             " Thin lines are seeds, the band one standard deviation."
