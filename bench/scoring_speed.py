@@ -52,7 +52,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     clf = headviz.load(args.model)
     whole = headviz.load_task(args.task, split=args.split, data=args.data)
-    data = headviz.sample(whole, args.samples, lengths=clf.tokenizer)
+    data = headviz.sample(whole, args.samples, lengths=clf.tokenizer, length_filter="quantile")
     encodings = clf.encode(list(data.texts), None if data.pairs is None else list(data.pairs))
     some = sorted(encodings[:64], key=len)
     options = PathOptions()

@@ -69,7 +69,7 @@ def main() -> int:
     given = parser.parse_args()
     clf = headviz.load(given.model)
     train = headviz.load_task(given.task, split="train", data=given.data)
-    drawn = headviz.sample(train, given.samples, seed=0, lengths=clf.tokenizer)
+    drawn = headviz.sample(train, given.samples, seed=0, lengths=clf.tokenizer, length_filter="quantile")
     encodings = sorted(encode_data(clf, drawn), key=len)
     text = table(clf, encodings, Parts())
     fifth = round(0.2 * text.size)

@@ -60,7 +60,9 @@ def main() -> None:
     parser.add_argument("--dev", type=int, default=1000)
     given = parser.parse_args()
     clf, dev = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=given.dev)
-    some = headviz.sample(headviz.load_task("demo", split="train"), given.samples, lengths=clf.tokenizer)
+    some = headviz.sample(
+        headviz.load_task("demo", split="train"), given.samples, lengths=clf.tokenizer, length_filter="quantile"
+    )
     full, heads = clf.full_mask, len(clf.full_mask.kept)
     sizes = [round(share * heads) for share in SHARES]
 

@@ -73,7 +73,7 @@ def compute(work: Path) -> None:
     """Every cell that the file lacks; the file is written after each."""
     train, dev = headviz.load_task(TASK, "train", limit=EXAMPLES), headviz.load_task(TASK, "dev")
     clf = headviz.load(MODEL, device="cpu")
-    scores = headviz.score_heads(clf, headviz.sample(train, SCORED, seed=0), score="taylor")
+    scores = headviz.score_heads(clf, headviz.sample(train, SCORED, seed=0, length_filter="quantile"), score="taylor")
     mask = clf.full_mask.without(lowest(scores.values, OFF, clf.full_mask.kept, seed=0))
     recipe = recipe_of(BASE)
     assert recipe is not None

@@ -71,7 +71,7 @@ def broken_off(args: argparse.Namespace, cell: Cell) -> bool:
 def agree(args: argparse.Namespace, cancel: Cancel, encoder: str, task: str, seed: int) -> dict[str, Any]:
     """Spearman of attention and attribution, head by head, before, during and after fine-tuning, on the same texts."""
     data = data_of(args, task, "train", LIMITS.get(task))
-    sample = headviz.sample(data, SAMPLES, seed=seed)
+    sample = headviz.sample(data, SAMPLES, seed=seed, length_filter="quantile")
     after = headviz.load(str(model_of(args, encoder, task, seed)), device=args.device)
     before = headviz.load(str(args.encoder[encoder]), fresh_labels=data.label_names, seed=seed, device=args.device)
     grids = {

@@ -141,7 +141,9 @@ def michel(args: argparse.Namespace, cancel: Cancel, encoder: str, task: str, se
     clf, dev = headviz.load(str(model_of(args, encoder, task, seed)), device=args.device), data_of(args, task, "dev")
     evaluator = headviz.evaluator_of(clf, dev)
     single = headviz.ablate(evaluator, cancel=cancel)
-    sample = headviz.sample(data_of(args, task, "train", LIMITS.get(task)), SAMPLES, seed=seed)
+    sample = headviz.sample(
+        data_of(args, task, "train", LIMITS.get(task)), SAMPLES, seed=seed, length_filter="quantile"
+    )
     alone = headviz.all_but_one(evaluator, "other", headviz.evaluator_of(clf, sample), cancel=cancel)
     return {
         "n": len(dev),

@@ -24,7 +24,9 @@ def main() -> None:
     args = parser.parse_args()
     clf = headviz.load(args.model, device=args.device)
     dev = headviz.load_task("mrpc", split="dev", data=args.data)
-    some = headviz.sample(headviz.load_task("mrpc", split="train", data=args.data), EXAMPLES, seed=0)
+    some = headviz.sample(
+        headviz.load_task("mrpc", split="train", data=args.data), EXAMPLES, seed=0, length_filter="quantile"
+    )
     found = []
     for precision in ("highest", "high"):
         torch.set_float32_matmul_precision(precision)

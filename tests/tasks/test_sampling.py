@@ -28,7 +28,7 @@ def _scores(n: int = 500) -> Dataset:
 
 def test_balanced_and_in_the_band() -> None:
     data = _data()
-    some = sample(data, 90)
+    some = sample(data, 90, length_filter="quantile")
     assert some.report is not None
     assert some.class_counts() == some.report.per_class == {"entailment": 30, "neutral": 30, "contradiction": 30}
     lengths = text_lengths(data)
@@ -41,6 +41,12 @@ def test_balanced_and_in_the_band() -> None:
     assert some.report.too_long == sum(n > high for n in lengths)
     assert some.report.short == {}
     assert some.report.unit == "words"
+
+
+def test_texts_of_all_lengths_are_drawn_unless_a_filter_is_named() -> None:
+    report = sample(_data(), 90).report
+    assert report is not None
+    assert (report.band, report.dropped, report.length_filter.kind) == (None, 0, "none")
 
 
 def test_file_order_is_kept() -> None:
@@ -139,13 +145,13 @@ def test_lengths_given_or_counted_by_a_tokenizer() -> None:
 
     expected = [len(t) + len("pair words") + 3 for t in data.texts]
     assert text_lengths(data, tokenizer).tolist() == expected
-    by_tokenizer, by_numbers = sample(data, 30, lengths=tokenizer), sample(data, 30, lengths=expected)
+    by_tokenizer, by_numbers = (sample(data, 30, 0, "quantile", lengths) for lengths in (tokenizer, expected))
     assert by_tokenizer == by_numbers
     assert by_tokenizer.report == by_numbers.report
     assert by_tokenizer.report is not None
     assert by_tokenizer.report.unit == "tokens"
     with pytest.raises(TaskError, match="3 lengths were given for 60 examples"):
-        sample(data, 30, lengths=[1, 2, 3])
+        sample(data, 30, 0, "quantile", [1, 2, 3])
 
 
 def test_regression_balances_over_fifths_of_the_label() -> None:

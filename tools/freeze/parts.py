@@ -214,7 +214,12 @@ def scores(record: Record) -> None:
         sums = {"attention": maps.attention.sum(-2), "attribution": maps.attribution.sum(-2)}
         return {**sums, "tokens": maps.tokens, "target": maps.target, "error": float(maps.error)}
 
-    chosen = {"demo": (headviz.load("demo"), headviz.sample(headviz.load_task("demo", split="train"), 4))}
+    chosen = {
+        "demo": (
+            headviz.load("demo"),
+            headviz.sample(headviz.load_task("demo", split="train"), 4, length_filter="quantile"),
+        )
+    }
     kinds = ("bert", "modernbert", "gpt2", "bart", "marian translator")
     chosen |= {name: (clf, data.subset(range(6))) for name, clf, data in families() if name in kinds}
     for kind, (clf, data) in chosen.items():

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="S", help="seed of the draw (0)")
     parser.add_argument(
-        "--length-filter", default="quantile", metavar="F", help="quantile (default), std, or none: lengths kept"
+        "--length-filter", metavar="F", help="lengths kept: none = all (default, unless a preset says), quantile, std"
     )
     parser.add_argument(
         "--set",
@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if score_named(chosen).seeded:
         options.setdefault("seed", args.seed)
     score_named(chosen).options_from(options)
-    kept = LengthFilter(args.length_filter)
+    usual = "none" if args.preset is None else preset_named(args.preset).length_filter
+    kept = LengthFilter(args.length_filter or usual)
     data = load_data(args)
     clf = load_model(args)
     from ..scores.scoring import score_heads

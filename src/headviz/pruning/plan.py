@@ -22,7 +22,7 @@ from .sizes import FULL, TARGET
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
 
-LENGTH_FILTERS = {"quantile": "of usual length", "std": "within one sd", "none": "of any length"}
+LENGTH_FILTERS = {"none": "of any length", "quantile": "of usual length", "std": "within one sd"}
 KEEP_MODELS = {"last": "the last step's", "all": "those of every step"}
 SCORE_SOURCES = {"fine-tuned": "the fine-tuned model", "masked-lm": "the pre-trained model, filling in words"}
 INITIALISATIONS = {"pretrained": "pre-trained weights", "random": "random weights"}
@@ -99,7 +99,7 @@ class PruningPlan(Source):
         title="Examples to score on",
         metavar="N",
     )
-    length_filter: str = option("quantile", "lengths of those examples", LENGTH_FILTERS, title="Texts to score on")
+    length_filter: str = option("none", "lengths of those examples", LENGTH_FILTERS, title="Texts to score on")
     score_source: str = option(
         "fine-tuned",
         "model that is scored; masked-lm is θ0 at its own task",

@@ -190,6 +190,7 @@ class Preset:
     score: str
     options: Mapping[str, Any] = field(default_factory=dict)
     why: str = ""
+    length_filter: str = "none"  # of the texts that it was published with
 
 
 PRESETS: dict[str, Preset] = {
@@ -202,6 +203,7 @@ PRESETS: dict[str, Preset] = {
         "conductance-spearman",
         MappingProxyType({"rule": "captum", "steps": 50, "rows": "all", "target": "predicted"}),
         "Captum's rule with 50 steps, signed mean over all connections, as the thesis's text says",
+        "quantile",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Draw a class-balanced sample of texts of usual length, with a report about what was left out.
+"""Draw a class-balanced sample of texts, of usual length if asked for, with a report about what was left out.
 
 Draws do not depend on the order of the file: each example gets a rank from a keyed hash of its content, and a draw of k
 takes the k lowest ranks. So a shuffled file gives the same examples, and a larger draw contains the smaller one.
@@ -101,12 +101,13 @@ def sample(
     data: Dataset,
     n: int = DEFAULT_SAMPLES,
     seed: int = 0,
-    length_filter: str | LengthFilter | None = "quantile",
+    length_filter: str | LengthFilter | None = "none",
     lengths: Sequence[int] | np.ndarray | Callable[..., Any] | None = None,
 ) -> Dataset:
-    """``n`` examples, equally many of each class, of usual length; in file order, with ``.report``.
+    """``n`` examples, equally many of each class; in file order, with ``.report``.
 
-    ``lengths`` are the examples' token counts, or a tokenizer that counts them; None = words between spaces. A class
+    ``length_filter`` may leave out short and long texts: "quantile" or "std", see ``LengthFilter``. ``lengths`` are the
+    examples' token counts, or a tokenizer that counts them; None = words between spaces. A class
     with too few examples is taken whole, and the report says so; the other classes do not get more, because that
     would undo the balance. For a regression, fifths of the label take the place of classes.
     Do not use this to shrink a split for evaluation, because it changes the shares of the classes:
@@ -123,7 +124,8 @@ def sample(
     group, names = data.answer.groups(data)
     if not len(data):
         raise TaskError(f"The {data.split} split of '{data.task.name}' is empty; there is nothing to draw from.")
-    units, text = members_of(data), text_lengths(data, lengths)
+    # lengths are counted where they are asked for: a tokenizer takes its time
+    units, text = members_of(data), np.zeros(len(data)) if how.kind == "none" else text_lengths(data, lengths)
     counted = np.array([text[members].mean() for members in units]) if len(units) < len(data) else text
     group = group[[members[0] for members in units]]
     band = how.band(counted)

@@ -40,7 +40,7 @@ class ScoreSpec(JobSpec):
     split: str = "train"
     limit: int | None = option(None, least=1)
     samples: int = option(PruningPlan.samples, least=1)
-    length_filter: str = option("quantile", choices=LENGTH_FILTERS)
+    length_filter: str = option("none", choices=LENGTH_FILTERS)
     seed: int = seed_option()
     off: str = ""
     options: tuple[tuple[str, Any], ...] = ()  # of the score, such as {"steps": 8}

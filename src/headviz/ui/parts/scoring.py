@@ -119,7 +119,7 @@ def from_plain(e: dict[str, Any]) -> HeadScores:
 
 
 def sample(view: View, clf: TransformerModel) -> Dataset:
-    """The examples that scores are computed on: balanced, of usual length, from train if there is a train split.
+    """The examples that scores are computed on: balanced, from train if there is a train split.
 
     They are those of ``headviz score``.
     """
@@ -129,7 +129,7 @@ def sample(view: View, clf: TransformerModel) -> Dataset:
         if wrong.code != "no-split":
             raise
         source = loaders.dataset(view)
-    return headviz.sample(source, min(view.samples, len(source)), seed=view.seed, lengths=clf.tokenizer)
+    return headviz.sample(source, min(view.samples, len(source)), seed=view.seed)
 
 
 def keep(view: View, found: HeadScores) -> None:

@@ -321,7 +321,7 @@ def _score(view: RunView) -> None:
 
 
 # options that the Heads page always has
-DEFAULTS = {"split": "train", "limit": None, "length_filter": "quantile", "off": "", "label_order": None}
+DEFAULTS = {"split": "train", "limit": None, "length_filter": "none", "off": "", "label_order": None}
 
 
 def asked_on_heads(spec: dict[str, Any]) -> bool:
