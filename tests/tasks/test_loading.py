@@ -288,7 +288,12 @@ GOOD = "sentence,label\nfine,1\npoor,0\n"
             "line 2: 'high' in column 'score' is not a finite number",
         ),
         ("stsb", "sentence1,sentence2,score\na,b,inf\n", {}, "not a finite number"),
-        ("custom", GOOD, {}, r"Which columns of dev\.csv hold the texts\? Name one or two of: sentence, label"),
+        (
+            "custom",
+            "a,label\nx,1\ny,0\n",
+            {},
+            r"Which columns of dev\.csv hold the texts\? Name one or two of: a, label",
+        ),
         ("custom", "t,y\na,1\n", {"text_columns": "t"}, "no column 'label'.*t, y"),
         ("custom", "t,label\na,1\nb,1\n", {"text_columns": "t"}, r"only one value \(1\)"),
         (
@@ -323,8 +328,8 @@ def test_missing_files_say_what_was_looked_for(tmp_path: Path) -> None:
         load_task("rte", data=tmp_path / "nowhere")
     with pytest.raises(
         TaskError,
-        match=r"no dev file for task 'mnli'\. Looked for dev_matched, dev, validation as "
-        r"\.tsv, \.csv, \.jsonl, \.parquet, also in MNLI/",
+        match=r"no dev file for task 'mnli'\. Looked for dev_matched, dev, validation, valid, val as "
+        r"\.tsv, \.csv, \.jsonl, \.json, \.parquet, \.arrow, also in MNLI/",
     ):
         load_task("mnli", data=tmp_path)
     (tmp_path / "dev.csv").write_text(GOOD)

@@ -109,10 +109,10 @@ def test_broken_rows_are_refused_or_listed(tmp_path: Path) -> None:
         ("x.tsv", "a\tb\nok\t1\ncaf\xe9\t0\n".encode("latin1"), "not UTF-8: byte 0xE9 on line 3.*iconv -f latin1"),
         ("x.csv", "a,b\n1,2\n".encode("utf-16"), "not UTF-8: byte 0xFF on line 1.*iconv -f utf-16"),
         ("x.jsonl", b'{"a": 1}\n{"a": \n', "line 2: not valid JSON"),
-        ("x.jsonl", b"[1, 2]\n", "line 1: not an object"),
+        ("x.jsonl", b"[1, 2]\n", "not an array of objects"),
         ("x.parquet", b"PAR1 not really", "not a complete parquet file"),
         ("x.parquet", b"", "not a complete parquet file"),
-        ("x.xlsx", b"PK", "none of the formats headviz reads: tsv, csv, jsonl, parquet"),
+        ("x.xlsx", b"PK", "none of the formats headviz reads: tsv, csv, jsonl, json, parquet, arrow"),
     ],
 )
 def test_bad_files_in_one_line(tmp_path: Path, name: str, content: bytes, says: str) -> None:

@@ -50,7 +50,7 @@ def add_task(parser: argparse._ActionsContainer, split: str | None = "dev", requ
         parser.add_argument("--split", default=split, metavar="S", help=f"which part of the data (default {split})")
     parser.add_argument("--limit", type=positive_int, metavar="N", help="a seeded, stratified part of the data")
     parser.add_argument("--limit-seed", type=seed, default=0, metavar="S", help="which part --limit takes (default 0)")
-    for name in ("text_columns", "label_column", "label_order"):
+    for name in ("text_columns", "label_column", "label_order", "separator", "skip_bad"):
         SOURCE[name].add_to(parser)
     SLICES.add_to(parser)
     parser.add_argument(
@@ -239,6 +239,8 @@ def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:
         slice_column=args.slice_column,
         regression=args.regression,
         job=getattr(args, "job", None) if args.task == "custom" else None,
+        separator=args.separator,
+        skip_bad=bool(args.skip_bad),
     )
     for note in data.notes:
         warn(note)

@@ -80,7 +80,7 @@ class Measured:
                 f"{self.change['metric']}{f' on {self.task}' if self.task else ''}: {self.change['difference']:+.4f} "
                 f"(95 % interval {low:+.4f} to {high:+.4f}, {self.change['n']:,} examples), against the model before."
             )
-        out += [f"{name}: {value:.4f}" for name, value in self.metrics.items()]
+        out += [f"{name}: {value:.4f}" for name, value in self.metrics.items() if value is not None]
         if self.speedup is not None:
             times, low, high = self.speedup
             out.append(f"{times:.2f} times as fast (95 % interval {low:.2f} to {high:.2f}): {self.where}.")

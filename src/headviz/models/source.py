@@ -53,6 +53,11 @@ class Source(Options):
         metavar="J",
     )
 
+    separator: str | None = option(
+        None, "what separates the columns of your csv or tsv: comma, semicolon, tab or bar", before=None, metavar="S"
+    )
+    skip_bad: bool = option(False, "leave out and count rows without text or label, which are an error", before=False)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("model", "task"):
@@ -67,7 +72,14 @@ class Source(Options):
 
     def dataset(self, split: str, limit: int | None = None) -> Dataset:
         """One split of the task."""
-        columns = {"text_columns": self.text_columns, "label_column": self.label_column}
-        if self.task == "custom":
-            columns["job"] = self.job
-        return load_task(self.task, split=split, data=self.data, limit=limit, **columns)  # type: ignore[arg-type]
+        return load_task(
+            self.task,
+            split=split,
+            data=self.data,
+            limit=limit,
+            text_columns=self.text_columns,
+            label_column=self.label_column,
+            job=self.job if self.task == "custom" else None,
+            separator=self.separator,
+            skip_bad=self.skip_bad,
+        )

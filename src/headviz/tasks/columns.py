@@ -1,21 +1,26 @@
-"""From a table's columns to texts, labels and slices. Every cell is checked; nothing is guessed."""
+"""From a table's columns to texts, labels and slices. Every cell is checked; columns that are guessed are named."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ..answers import ANSWERS
 from ..answers.class_names import match_names
+from ..answers.labels import LABELS as SEVERAL_LABELS
+from ..answers.number import NUMBER
+from ..answers.one_class import ONE_CLASS
 from ..errors import TaskError
 from .catalogue import Task
-from .dataset import NO_SLICE
-from .readers import Table, separator_hint
+from .readers import Table
 
+NO_SLICE = "(none)"
 UNLABELLED = "-"  # marks examples of the NLI corpora on which the annotators did not agree
 MAX_CLASSES = 200
 SEVERAL = "|"  # between the labels of one cell
@@ -24,6 +29,7 @@ MAX_BROKEN_SHARE = 0.01
 RANKING = ("query", "passage", "relevance")  # the columns of a ranking
 
 Read = tuple[np.ndarray, list[str]]  # labels, with notes for the user
+TableLike = MappingOf[str, Sequence[Any]]  # cells by column
 
 
 @dataclass(frozen=True)
@@ -58,15 +64,24 @@ def require(table: Table, columns: Sequence[str], how: str, options: Sequence[st
         )
 
 
-def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> Columns:
-    """Texts, labels and slices of a table. ``lenient`` leaves out rows with an empty cell (published files)."""
-    missing = {i: c for c in mapping.texts for i, cell in enumerate(table.columns[c]) if _is_missing(cell)}
+def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False, skip_bad: bool = False) -> Columns:
+    """Texts, labels and slices of a table.
+
+    ``lenient`` is for published files: their few rows with an empty cell are left out, and an empty text is a text
+    there. In other files a row without text or label is an error, or left out and counted with ``skip_bad``.
+    """
+    empty = _is_missing if lenient else _is_blank
+    missing = {i: c for c in mapping.texts for i, cell in enumerate(table.columns[c]) if empty(cell)}
     for column in mapping.labels if task.answer.label_needed else ():
         missing |= {i: column for i, cell in enumerate(table.columns[column]) if _is_blank(cell)}
-    if missing and not lenient:
+    if missing and not lenient and not skip_bad:
         first = min(missing)
         more = f" ({len(missing):,} such rows in all)" if len(missing) > 1 else ""
-        raise TaskError(f"{table.at(first)}: nothing in column '{missing[first]}'{more}. Fill it in or remove the row.")
+        raise TaskError(
+            f"{table.at(first)}: nothing in column '{missing[first]}'{more}. Fill it in or remove the row, or have "
+            "such rows left out and counted (--skip-bad, skip_bad=True).",
+            options=("skip_bad",),
+        )
     unlabelled = 0
     keep: list[int] = []
     for i in range(len(table)):
@@ -76,10 +91,8 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> C
             unlabelled += 1
         else:
             keep.append(i)
-    notes = [
-        *table.notes,
-        *_broken_notes(table, [*table.broken, *((table.lines[i], "an empty cell") for i in missing)]),
-    ]
+    broken = [*table.broken, *((table.lines[i], f"nothing in column '{c}'") for i, c in sorted(missing.items()))]
+    notes = [*table.notes, *_broken_notes(table, broken, skip_bad)]
     if unlabelled:
         notes.append(f"{unlabelled:,} rows of {table.name} left out: no gold label ('{UNLABELLED}')")
     if not keep:
@@ -94,6 +107,81 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False) -> C
         cells = [table.columns[mapping.slice][i] for i in keep]
         slices = [NO_SLICE if _is_missing(c) else _text_of(c) or NO_SLICE for c in cells]
     return Columns(texts[0], texts[1] if len(texts) > 1 else None, labels, slices, tuple(notes))
+
+
+def custom_task(task: Task, cells: Sequence[Any], file: str, mapping: Mapping, job: str | None) -> Task:
+    """The user's own task, with the classes and the metrics that follow from the cells of its label column."""
+    if len(mapping.labels) > 1:
+        if job not in (None, SEVERAL_LABELS.job):
+            raise TaskError(f"Several label columns are the job '{SEVERAL_LABELS.job}', not '{job}'. Name one column.")
+        return replace(task, job=SEVERAL_LABELS.job, metrics=SEVERAL_LABELS.usual, label_names=mapping.labels)
+    if job is None:
+        job = NUMBER.job if looks_like_regression(cells) else ONE_CLASS.job
+    task = replace(task, job=job, metrics=ANSWERS[job].usual)
+    names = NAMES.get(task.answer.columns)
+    return task if names is None else replace(task, label_names=names(cells, file, mapping.labels[0]))
+
+
+# Which columns hold what, by their names and then by their cells ------------------------------------------------------
+
+LABEL_COLUMNS = tuple("label gold_label labels class target gold relevance category sentiment score stars".split())
+PAIRED_COLUMNS = (
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+    ("text", "text_pair"),
+    ("text_a", "text_b"),
+    ("text1", "text2"),
+    ("query", "passage"),
+)
+TEXT_COLUMNS = ("text", "sentence", "content", "review", "comment", "tweet", "body", "document")
+
+
+def guess_label(table: TableLike, classes: Sequence[str] = (), sure: bool = False) -> str:
+    """The column with a usual name for labels, else one that holds the model's classes, else the last one.
+
+    With ``sure``, in place of the last one: the only one of few values, and an empty text where there is none.
+    """
+    names = {name.casefold().strip(): name for name in reversed(list(table))}
+    called = next((names[n] for n in LABEL_COLUMNS if n in names), None)
+    known = {str(c).casefold() for c in classes}
+    holds = (n for n, cells in table.items() if cells and {str(c).casefold().strip() for c in cells} <= known)
+    if (found := called or next(holds, None)) is not None:
+        return found
+    if not sure:
+        return list(table)[-1]
+    few = [name for name, cells in table.items() if _has_classes(cells)]
+    return few[0] if len(few) == 1 else ""
+
+
+def _has_classes(cells: Sequence[Any]) -> bool:
+    """Whether each value stands in several rows, and there are two or more."""
+    if any(isinstance(cell, list | dict) for cell in cells):
+        return False
+    values = {label_text(cell) for cell in cells if not _is_blank(cell)}
+    return 2 <= len(values) <= min(MAX_CLASSES, len(cells) // 3)
+
+
+def guess_texts(table: TableLike, label: str, wanted: int | None = None, sure: bool = False) -> list[str]:
+    """Columns with usual names for texts, else the first in which most cells have several words: two, or as many as the
+    model takes. With ``sure`` none where more columns than one have several words."""
+    others = [n for n in table if n != label]
+    names = {name.casefold().strip(): name for name in reversed(others)}
+    pair = next(([names[n] for n in pair] for pair in PAIRED_COLUMNS if set(pair) <= set(names)), None)
+    if pair is not None and wanted != 1:
+        return pair
+    if wanted != 2 and (one := next((names[n] for n in TEXT_COLUMNS if n in names), None)) is not None:
+        return [one]
+    found = [n for n in others if _wordy(table[n][:200])]
+    if sure:
+        return found if len(found) == 1 else []
+    return (found or others)[: 2 if len(found) > 1 and wanted != 1 else 1]
+
+
+def _wordy(cells: Sequence[Any]) -> bool:
+    several = sum(isinstance(c, str) and len(c.split()) > 1 for c in cells)
+    return 2 * several > len(cells)
 
 
 def class_names(cells: Sequence[Any], file: str, column: str) -> tuple[str, ...]:
@@ -147,12 +235,12 @@ def _is_blank(cell: Any) -> bool:
     return _is_missing(cell) or (isinstance(cell, str) and not cell.strip())
 
 
-def _broken_notes(table: Table, broken: list[tuple[int, str]]) -> list[str]:
+def _broken_notes(table: Table, broken: list[tuple[int, str]], skip_bad: bool) -> list[str]:
     if not broken:
         return []
     line, why = min(broken)
     total = len(table) + len(table.broken)
-    if len(broken) > max(5, MAX_BROKEN_SHARE * total):
+    if not skip_bad and len(broken) > max(5, MAX_BROKEN_SHARE * total):
         raise TaskError(
             f"{table.name}: {len(broken):,} of {total:,} rows are broken, the first on line {line} ({why}). "
             "Get the file again; its fields must be separated by tabs and not quoted."
@@ -314,16 +402,15 @@ def _label_lookup(found: Sequence[str], names: Sequence[str]) -> dict[str, int]:
 # have some), and a rare label may be intended. ---------------------------------------------------------------------
 
 
-RARE = 0.1  # of an even share of the rows: a label with fewer rows may be a mistake
+RARE, FEW = 0.1, 3  # a label in less than this share of an even one, and in at most so many rows, may be a mistake
 MOST_NAMED = 3
 
 
 def header_doubt(table: Table) -> str:
     """Why the expected columns are missing, if the header shows it."""
-    names = list(table.columns)
-    if table.name.lower().endswith(".tsv") and any(_wrapped(n) for n in names):
+    if table.name.lower().endswith(".tsv") and any(_wrapped(n) for n in table.columns):
         return " The header is quoted, and in a .tsv quotation marks are ordinary characters; save it as .csv."
-    return separator_hint(table.name, names)
+    return ""
 
 
 def text_doubts(table: Table, columns: Sequence[str], keep: Sequence[int], published: bool) -> list[str]:
@@ -347,7 +434,7 @@ def text_doubts(table: Table, columns: Sequence[str], keep: Sequence[int], publi
 def label_doubts(table: Table, names: Sequence[str], labels: np.ndarray, keep: Sequence[int]) -> list[str]:
     """Notes about labels so rare that they may be mistakes, with the first row of each."""
     counts = np.bincount(labels, minlength=len(names))
-    rare = [k for k, n in enumerate(counts.tolist()) if 0 < n <= RARE * len(keep) / len(names)]
+    rare = [k for k, n in enumerate(counts.tolist()) if 0 < n <= min(FEW, RARE * len(keep) / len(names))]
     if not rare:
         return []
     said = [

@@ -17,7 +17,9 @@ import numpy as np
 from ..answers.answer import Answer
 from ..errors import OptionError, TaskError, is_one_of, shown, unknown_choice
 from ..results import Shown
-from .catalogue import Task
+from .catalogue import Task, get_task
+from .columns import Mapping, custom_task, take
+from .readers import table_of
 
 # -----------------------------------------------------------------------------------------------
 # One thread at a time uses a tokenizer: where it cuts texts, and which language it reads, is kept inside it.
@@ -122,9 +124,6 @@ class SampleReport:
         return "; ".join(said) + "."
 
 
-NO_SLICE = "(none)"
-
-
 class Example(NamedTuple):
     """One example for reading: ``label`` is the name of the class, or the number of a regression."""
 
@@ -153,6 +152,42 @@ class Dataset(Shown):
     origin: str = ""
     notes: tuple[str, ...] = ()
     report: SampleReport | None = None
+
+    @classmethod
+    def of(
+        cls,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None = None,
+        labels: Sequence[Any] | None = None,
+        *,
+        job: str | None = None,
+    ) -> Dataset:
+        """Texts in memory as data of one's own. Labels are names or numbers of classes, or the numbers to be predicted.
+
+        ``job`` as for ``load_task``, where the labels do not tell: "number" for whole numbers to be predicted.
+
+        >>> import headviz
+        >>> data = headviz.Dataset.of(["good film", "bad film"], labels=["pos", "neg"])
+        >>> len(data), data.label_names, data.labels.tolist()
+        (2, ('neg', 'pos'), [1, 0])
+        """
+        task = get_task("custom")
+        if labels is None:
+            return cls(task, "dev", tuple(texts), None if pairs is None else tuple(pairs), origin="texts in memory")
+        cells = {"text": list(texts), "label": list(labels)} | ({} if pairs is None else {"pair": list(pairs)})
+        table = table_of(cells, "texts in memory")
+        mapping = Mapping(("text",) if pairs is None else ("text", "pair"), ("label",))
+        task = custom_task(task, table.columns["label"], table.name, mapping, job)
+        read = take(table, mapping, task)
+        return cls(
+            task,
+            "dev",
+            tuple(read.texts),
+            None if read.pairs is None else tuple(read.pairs),
+            read.labels,
+            origin=table.name,
+            notes=read.notes,
+        )
 
     def __repr__(self) -> str:
         labels = f", labels {', '.join(self.label_names)}" if self.label_names else ""

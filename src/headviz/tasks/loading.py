@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from .. import plugins
 from ..answers import ANSWERS
-from ..answers.labels import LABELS
 from ..answers.number import NUMBER
 from ..answers.one_class import ONE_CLASS
 from ..answers.rank import RANK
@@ -23,18 +25,35 @@ from . import columns
 from .catalogue import Task, check_split, get_task
 from .columns import Mapping
 from .dataset import Dataset
-from .readers import FORMATS, Table, read_parquet, read_ranking, read_table
+from .readers import (
+    FORMATS,
+    SEPARATORS,
+    TEXT_FORMATS,
+    ZIPPED,
+    Table,
+    format_of,
+    in_memory,
+    read_parquet,
+    read_ranking,
+    read_tables,
+    table_of,
+)
 from .sampling import limited
 
-_OTHER_STEMS = {"dev": ("validation",)}
+_OTHER_STEMS = {"dev": ("validation", "valid", "val")}
+_SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})")  # a part of a split, as the hub and ``save_to_disk`` name them
+_ENDINGS = (*FORMATS, *(ending + ZIPPED for ending in TEXT_FORMATS))
+_SAVED = "state.json"  # beside the arrow files of ``save_to_disk``
+_SHOWN = 8  # names of what a folder holds
 _MAPPING = ("text_columns", "label_column")
+_SIGNS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
 _MAP_LOCAL = "Name the right ones (--text-columns, --label-column; text_columns=, label_column=)."
 
 
 def load_task(
     name: str,
     split: str = "dev",
-    data: str | os.PathLike[str] | None = None,
+    data: str | os.PathLike[str] | Any = None,
     limit: int | None = None,
     text_columns: str | Sequence[str] | None = None,
     label_column: str | Sequence[str] | None = None,
@@ -42,15 +61,21 @@ def load_task(
     slice_column: str | None = None,
     regression: bool | None = None,
     job: str | None = None,
+    separator: str | None = None,
+    skip_bad: bool = False,
 ) -> Dataset:
     """One split of a task, in file order.
 
-    ``data``: a folder with GLUE's own files or with train and dev files as tsv, csv, jsonl or parquet (or one such
-    file); None = the demo's own data, or the hub. ``limit``: that many examples, drawn with ``seed``, stratified by
+    ``data``: a folder with GLUE's own files, with train and dev files as tsv, csv, jsonl, json or parquet (whole or in
+    the hub's parts, also in ``data/``, text files also as .gz), or of ``save_to_disk``; or one such file. In memory: a
+    ``Dataset`` or ``DatasetDict`` of ``datasets``, a DataFrame, a list of dicts, a dict of lists. None = the demo's own
+    data, or the hub. ``limit``: that many examples, drawn with ``seed``, stratified by
     label and slice. ``text_columns``: one or two, as a sequence or ``"a,b"``. ``slice_column``: groups to report
     separately. ``regression``: for ``custom``, whether labels are numbers to be predicted; None = yes if a label is
     a number with decimals. ``job``: what ``custom`` asks a model for, where file and columns do not tell: "labels"
     for a column that holds several, ``a|b``. Several label columns, as a sequence or ``"a,b"``, hold 0 and 1.
+    ``separator``: what stands between columns, where neither the ending nor the header tells it. ``skip_bad`` leaves
+    out rows without text or label and counts them in the notes; without it they are an error.
 
     >>> import headviz
     >>> data = headviz.load_task("demo", limit=30)
@@ -76,8 +101,11 @@ def load_task(
     known = [one for one, answer in ANSWERS.items() if answer.columns]
     if job is not None and name == "custom" and not is_one_of(job, known):
         raise TaskError(unknown_choice("job of your own data", str(job)[:40], known))
+    if separator is not None and (separator := _SIGNS.get(separator, separator)) not in SEPARATORS:
+        raise TaskError(f"A separator is one of {', '.join(_SIGNS)}, or the sign itself, not {shown(separator)}.")
     if data is not None:
-        found = _load_local(task, split, outside_path(data, "the data"), texts, label_column, slice_column, job)
+        files = _files_of(task, data, separator, skip_bad)
+        found = _load_local(task, split, files, texts, label_column, slice_column, job)
     elif task.source.own:
         raise TaskError(
             f"Task '{task.name}' needs your files: give a folder with train and dev files (--data FOLDER, data=).",
@@ -163,45 +191,108 @@ def _load_hub(task: Task, split: str) -> Dataset:
     return _dataset(task, split, table, mapping, f"hub: {source.repo}/{filename}", published=True)
 
 
+@dataclass(frozen=True)
+class _Files:
+    """The user's own data: a folder, a file, or what is in memory, by split or for any."""
+
+    place: Path | None
+    held: Any
+    separator: str | None
+    skip_bad: bool
+
+    def paths(self, task: Task, split: str) -> list[Path]:
+        return [] if self.place is None else find_files(task, split, self.place)
+
+    def table(self, task: Task, split: str, published: bool = False) -> Table:
+        if self.place is not None:
+            headerless = task.source.headerless if published else None
+            return read_tables(self.paths(task, split), headerless, published or self.skip_bad, self.separator)
+        name = f"the {type(self.held).__name__}"
+        if not self.by_split:
+            return table_of(self.held, name)
+        stems = [stem for stem in _stems(task, split) if stem in self.held]
+        if not stems:
+            raise TaskError(
+                f"{name} has no split '{split}'. It has: {', '.join(map(str, self.held))}.",
+                code="no-split",
+                split=split,
+                place=None,
+            )
+        return table_of(self.held[stems[0]], f"{name}, {stems[0]}")
+
+    @property
+    def by_split(self) -> bool:
+        """Whether other splits of the same data are there."""
+        if self.place is not None:
+            return self.place.is_dir()
+        return isinstance(self.held, MappingOf) and bool(self.held) and all(map(in_memory_table, self.held.values()))
+
+
+def in_memory_table(data: Any) -> bool:
+    """Whether a value of a dict is a split, not a column."""
+    return in_memory(data) and not (isinstance(data, list | tuple) and not isinstance(next(iter(data), None), dict))
+
+
+def _files_of(task: Task, data: Any, separator: str | None, skip_bad: bool) -> _Files:
+    if not in_memory(data):
+        return _Files(outside_path(data, "the data"), None, separator, skip_bad)
+    if task.answer.own.get("reader") is not None:
+        raise TaskError(f"Task '{task.name}' reads files: give a folder or a file.")
+    return _Files(None, data, separator, skip_bad)
+
+
 def _load_local(
     task: Task,
     split: str,
-    folder: Path,
+    files: _Files,
     texts: tuple[str, ...] | None,
     label: str | Sequence[str] | None,
     slice_column: str | None,
     job: str | None,
 ) -> Dataset:
-    ranking = read_ranking(folder, split) if task.name == "custom" else None
+    ranking = None
+    if task.name == "custom" and files.place is not None:
+        ranking = read_ranking(files.place, split)
     if ranking is not None:
         texts, label, job = columns.RANKING[:2], columns.RANKING[2], job or RANK.job
-    path = folder if ranking is not None else find_file(task, split, folder)
+    paths = [] if ranking is not None else files.paths(task, split)
     if (own := task.answer.own.get("reader")) is not None:
-        read: Dataset = plugins.function(own)(task, split, path, texts, label, slice_column)
+        read: Dataset = plugins.function(own)(task, split, paths[0], texts, label, slice_column)
         return read
     # GLUE's own files hold a few broken rows, which are always left out
-    published = texts is None and label is None and bool(task.source.local_folder) and path.suffix.lower() == ".tsv"
-    table = ranking or read_table(path, task.source.headerless if published else None, lenient=published)
+    glue = texts is None and label is None and bool(task.source.local_folder)
+    published = glue and bool(paths) and paths[0].suffix.lower() == ".tsv"
+    table = ranking or files.table(task, split, published)
     if task.name == "custom" and texts is None and set(columns.RANKING) <= set(table.columns):
         texts, label = columns.RANKING[:2], label or columns.RANKING[2]
-    mapping = _map_local(task, table, texts, label, slice_column)
+    mapping, guessed = _map_local(task, table, texts, label, slice_column)
     if (*mapping.texts, *mapping.labels) == columns.RANKING:
         job = job or RANK.job
     if task.name == "custom":
-        task = _define_custom(task, split, folder, path, table, mapping, job)
-    found = _dataset(task, split, table, mapping, f"file: {table.name}", published)
-    return replace(found, notes=(*found.notes, *_other_name(task, split, path)))
+        # classes are taken from all splits, so that train and dev number them alike
+        cells = list(table.columns[mapping.labels[0]])
+        for other in task.splits if files.by_split and len(mapping.labels) == 1 else ():
+            cells += [] if other == split else _other_labels(task, other, files, paths, mapping.labels[0])
+        task = columns.custom_task(task, cells, table.name, mapping, job)
+    origin = f"file: {table.name}" if files.place is not None else f"in memory: {table.name}"
+    found = _dataset(task, split, table, mapping, origin, published, files.skip_bad)
+    return replace(found, notes=(*guessed, *found.notes, *_other_name(task, split, files.place, paths)))
 
 
-def _other_name(task: Task, split: str, path: Path) -> list[str]:
+def _other_name(task: Task, split: str, place: Path | None, paths: Sequence[Path]) -> list[str]:
     """What is said of a file that the user named, where its name is that of another split."""
+    if [place] != list(paths):
+        return []
+    path = paths[0]
     names = {one: _stems(task, one) for one in task.splits}
-    other = [one for one, stems in names.items() if path.stem in stems]
+    other = [one for one, stems in names.items() if path.name.partition(".")[0] in stems]
     return [] if not other or split in other else [f"{path.name} is read as {split}; its name says {other[0]}"]
 
 
-def _dataset(task: Task, split: str, table: Table, mapping: Mapping, origin: str, published: bool) -> Dataset:
-    got = columns.take(table, mapping, task, lenient=published)
+def _dataset(
+    task: Task, split: str, table: Table, mapping: Mapping, origin: str, published: bool, skip_bad: bool = False
+) -> Dataset:
+    got = columns.take(table, mapping, task, lenient=published, skip_bad=skip_bad)
     found = Dataset(
         task,
         split,
@@ -223,39 +314,82 @@ def _stems(task: Task, split: str) -> list[str]:
     return list(dict.fromkeys((task.source.splits[split][1], split, *_OTHER_STEMS.get(split, ()))))
 
 
-def find_file(task: Task, split: str, folder: Path) -> Path:
-    """The split's file: by the task's published name first, then by the split's name in any readable format."""
+def find_files(task: Task, split: str, folder: Path) -> list[Path]:
+    """The split's file, or its parts in their order: by the task's published name first, then by the split's name."""
     if folder.is_file():
-        return folder
+        return [folder]
     if not folder.is_dir():
         whose = "your own files" if task.source.own else f"the {task.title} files"
         raise TaskError(f"There is no folder or file {folder}. Give the folder with {whose} (--data).")
+    if (folder / _SAVED).is_file():
+        return _parts(folder, None)
     stems = _stems(task, split)
-    folders = [folder, *([folder / task.source.local_folder] if task.source.local_folder else [])]
-    for place in folders:
+    inside = task.source.local_folder
+    for place in [folder, *([folder / inside] if inside else []), folder / "data"]:
         for stem in stems:
-            there = [p for p in (place / f"{stem}.{ending}" for ending in FORMATS) if p.is_file()]
+            there = [p for p in (place / f"{stem}.{ending}" for ending in _ENDINGS) if p.is_file()]
             if len(there) > 1:
                 raise TaskError(
                     f"{place} has both {there[0].name} and {there[1].name}. "
                     "Keep one of them, or give the file itself (--data)."
                 )
             if there:
-                return there[0]
-    inside = f", also in {task.source.local_folder}/" if task.source.local_folder else ""
+                return there
+            if parts := _parts(place / stem, None) if (place / stem / _SAVED).is_file() else _parts(place, stem):
+                return parts
     raise TaskError(
         f"{folder} has no {split} file for task '{task.name}'. Looked for {', '.join(stems)} "
-        f"as {', '.join('.' + f for f in FORMATS)}{inside}.",
+        f"as {', '.join('.' + f for f in FORMATS)}{f', also in {inside}/' if inside else ''}. {_holds(folder)}",
         code="no-split",
         split=split,
         place=folder,
     )
 
 
+def _parts(folder: Path, stem: str | None) -> list[Path]:
+    """The parts of a split, ``train-00000-of-00002.parquet``; of any name where ``stem`` is None."""
+    found: dict[int, Path] = {}
+    total = 0
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        match = _SHARD.fullmatch(path.name.partition(".")[0])
+        if match is None or not format_of(path) or stem not in (None, match[1]):
+            continue
+        found[int(match[2])], total = path, max(total, int(match[3]))
+    if lost := [number for number in range(total) if number not in found]:
+        raise TaskError(
+            f"{folder} has {len(found)} of {total} parts of {stem or 'the data'}; number {lost[0]} is missing."
+        )
+    return [found[number] for number in range(total)]
+
+
+def _holds(folder: Path) -> str:
+    """What is in a folder, for the message that refuses it."""
+    names = sorted(path.name + ("/" if path.is_dir() else "") for path in folder.iterdir())
+    if not names:
+        return "It is empty."
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return (
+        f"It holds {', '.join(names[:_SHOWN])}{more}. Rename the file of this split, to dev.csv say, or give the file "
+        "itself (--data FILE, data=)."
+    )
+
+
 def _map_local(
     task: Task, table: Table, texts: tuple[str, ...] | None, label: str | Sequence[str] | None, slice_column: str | None
-) -> Mapping:
-    source = task.source
+) -> tuple[Mapping, list[str]]:
+    """Which columns hold what, and a note that names those that were guessed."""
+    source, guessed = task.source, []
+    if task.name == "custom" and label is None and "label" not in table.columns:
+        others = {name: cells for name, cells in table.columns.items() if name not in (texts or ())}
+        if label := columns.guess_label(others, sure=True):
+            guessed.append(f"the label is column '{label}'")
+        else:
+            label = None
+    if texts is None and task.name == "custom":
+        known_label = label if isinstance(label, str) else "label"
+        texts = tuple(columns.guess_texts(table.columns, known_label, sure=True)) or None
+        if texts is not None:
+            guessed.append(f"the text is column {' and '.join(map(repr, texts))}")
     if texts is None:
         known = [c for c in (source.local_columns, source.hub_columns) if c]
         if not known:
@@ -280,38 +414,20 @@ def _map_local(
         raise TaskError(f"Column '{both[0]}' cannot hold both a text and the label. {_MAP_LOCAL}", options=_MAPPING)
     if len(set(labels)) < len(labels):
         raise TaskError(f"The label columns {', '.join(labels)} are not all different. {_MAP_LOCAL}", options=_MAPPING)
-    return Mapping(texts, labels, slice_column)
+    how = ["; ".join(guessed) + " (--text-columns and --label-column name others)"] if guessed else []
+    return Mapping(texts, labels, slice_column), how
 
 
-def _define_custom(
-    task: Task, split: str, folder: Path, path: Path, table: Table, mapping: Mapping, job: str | None
-) -> Task:
-    """The user's own task. Its classes are taken from all its files, so that train and dev number them alike."""
-    if len(mapping.labels) > 1:
-        if job not in (None, LABELS.job):
-            raise TaskError(f"Several label columns are the job '{LABELS.job}', not '{job}'. Name one column.")
-        return replace(task, job=LABELS.job, metrics=LABELS.usual, label_names=mapping.labels)
-    (column,) = mapping.labels
-    cells = list(table.columns[column])
-    for other in task.splits if folder.is_dir() else ():
-        if other != split:
-            cells += _other_labels(task, other, folder, path, column)
-    if job is None:
-        job = NUMBER.job if columns.looks_like_regression(cells) else ONE_CLASS.job
-    task = replace(task, job=job, metrics=ANSWERS[job].usual)
-    names = columns.NAMES.get(task.answer.columns)
-    return task if names is None else replace(task, label_names=names(cells, table.name, column))
-
-
-def _other_labels(task: Task, split: str, folder: Path, path: Path, label: str) -> list[object]:
+def _other_labels(task: Task, split: str, files: _Files, paths: Sequence[Path], label: str) -> list[object]:
     try:
-        other = find_file(task, split, folder)
+        other = files.paths(task, split)
     except TaskError:
         return []  # a task may have fewer files; loading that split says so
-    if other == path:
+    if files.place is None and not any(stem in files.held for stem in _stems(task, split)):
         return []
-    table = read_table(other)
-    return table.columns.get(label, [])
+    if files.place is not None and other == list(paths):
+        return []
+    return files.table(task, split).columns.get(label, [])
 
 
 # parquet files of the Hugging Face hub, read through its own client and cache -----------------------------------------

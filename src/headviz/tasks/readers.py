@@ -1,28 +1,34 @@
-"""Read one file (tsv, csv, jsonl, parquet) into columns, or say which line is broken.
+"""Read files (tsv, csv, jsonl, json, parquet, arrow; also .csv.gz, …) into columns, or say which line is broken.
 
 ``.tsv`` follows GLUE: a quotation mark is an ordinary character. ``.csv`` follows RFC 4180: a field may be in quotes,
 with quotes inside it doubled. Fields of a tsv file that another program has quoted keep their quotes; save such a
-file as csv.
+file as csv. A column of objects becomes a column for each of their names, ``input.text``.
 """
 
 from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 import json
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import OptionError, TaskError
+from ..errors import OptionError, TaskError, shown
 from ..storage.paths import read_small
 
-FORMATS = ("tsv", "csv", "jsonl", "parquet")
+TEXT_FORMATS = ("tsv", "csv", "jsonl", "json")
+FORMATS = (*TEXT_FORMATS, "parquet", "arrow")
+ZIPPED = ".gz"  # after the ending of a text format
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+DEEPEST = 8  # objects inside one another
 LARGEST_FILE = 4 * 2**30  # bytes of a file, or of what a parquet file unpacks to: it is held in memory
 PART = 4096  # rows of a parquet file that are unpacked at once
 
@@ -47,7 +53,8 @@ def file_name(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length. ``lines[i]`` is the line of row i in the file; ``broken`` are lines left out."""
+    """Columns of equal length. ``lines[i]`` is the line of row i in the file; ``broken`` are lines left out, ``notes``
+    are sentences about how the file was read."""
 
     name: str
     columns: dict[str, list[Any]]
@@ -64,26 +71,109 @@ class Table:
         return len(self.lines)
 
 
-def read_table(path: Path, headerless: tuple[str, ...] | None = None, lenient: bool = False) -> Table:
+def format_of(path: Path) -> str:
+    """The ending that says how a file is read, ``csv`` of data.csv.gz; empty for none that headviz reads."""
+    name = path.name.lower()
+    zipped = name.endswith(ZIPPED)
+    ending = name.removesuffix(ZIPPED).rpartition(".")[2]
+    return ending if ending in (TEXT_FORMATS if zipped else FORMATS) else ""
+
+
+def read_table(
+    path: Path, headerless: tuple[str, ...] | None = None, lenient: bool = False, separator: str | None = None
+) -> Table:
     """Read one file by its ending. ``lenient`` leaves out rows with too few or too many fields and lists them.
 
-    ``headerless`` are the columns of a file that may lack its header row.
+    ``headerless`` are the columns of a file that may lack its header row. ``separator`` stands between the columns of a
+    csv or tsv file; None is what its ending says or, where that gives one column, what its header shows.
     """
-    ending = path.suffix.lower().removeprefix(".")
-    if ending not in FORMATS:
+    ending = format_of(path)
+    if not ending:
         raise TaskError(f"{file_name(path)} is none of the formats headviz reads: {', '.join(FORMATS)}.")
     if ending == "parquet":
         return read_parquet(path)
-    text = _decode(path)
-    if ending == "jsonl":
-        table = _read_jsonl(file_name(path), text)
-    elif ending == "tsv":
-        table = _from_rows(file_name(path), _tsv_rows(text), headerless, lenient)
+    name = file_name(path)
+    if ending == "arrow":
+        table = _read_arrow(path)
+    elif ending in ("jsonl", "json"):
+        table = _read_json(name, _decode(path))
     else:
-        table = _from_rows(file_name(path), _csv_rows(file_name(path), text), headerless, lenient)
+        table = _read_separated(name, ending, _decode(path), headerless, lenient, separator)
     if not len(table):
-        raise TaskError(f"{file_name(path)} has no rows. Give a file with at least one example.")
-    return table
+        raise TaskError(f"{name} has no rows. Give a file with at least one example.")
+    return flat(table)
+
+
+def read_tables(
+    paths: Sequence[Path],
+    headerless: tuple[str, ...] | None = None,
+    lenient: bool = False,
+    separator: str | None = None,
+) -> Table:
+    """The rows of all parts of a split, one after another."""
+    tables = [read_table(path, headerless, lenient, separator) for path in paths]
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    for table in tables[1:]:
+        if set(table.columns) != set(first.columns):
+            raise TaskError(f"{table.name} has other columns than {first.name}: {', '.join(table.columns)}.")
+    columns = {name: [cell for table in tables for cell in table.columns[name]] for name in first.columns}
+    lines = range(1, sum(map(len, tables)) + 1)
+    broken = tuple((0, f"{table.name}, {why}") for table in tables for _, why in table.broken)
+    return Table(f"{first.name} and {len(tables) - 1} more", columns, lines, broken, "row", first.notes)
+
+
+def table_of(data: Any, name: str) -> Table:
+    """What is in memory as columns: a data set of ``datasets``, a DataFrame, a list of dicts, a dict of lists."""
+    if hasattr(data, "column_names") and hasattr(data, "with_format"):
+        columns = data.with_format(None).to_dict()
+    elif hasattr(data, "columns") and hasattr(data, "itertuples"):
+        whole = data.astype(object).where(data.notna(), None)
+        columns = {str(column): whole[column].tolist() for column in whole.columns}
+    elif isinstance(data, Mapping):
+        columns = {str(key): list(cells) for key, cells in data.items()}
+    else:
+        rows = list(data)
+        if wrong := [row for row in rows if not isinstance(row, Mapping)][:1]:
+            raise TaskError(
+                f"Rows are dicts such as {{'text': …, 'label': …}}, not {shown(wrong[0])}. Lists of texts and of "
+                "labels: headviz.Dataset.of(texts, labels=labels)."
+            )
+        names = dict.fromkeys(str(key) for row in rows for key in row)
+        columns = {key: [row.get(key) for row in rows] for key in names}
+    sizes = {len(cells) for cells in columns.values()}
+    if len(sizes) > 1:
+        raise TaskError(f"The columns of {name} are not of one length: {', '.join(map(str, sorted(sizes)))} rows.")
+    if not sizes or sizes == {0}:
+        raise TaskError(f"{name} has no rows. Give at least one example.")
+    return flat(Table(name, columns, range(1, sizes.pop() + 1), place="row"))
+
+
+def in_memory(data: Any) -> bool:
+    """Whether ``table_of`` reads it."""
+    own = (hasattr(data, "column_names") and hasattr(data, "with_format")) or hasattr(data, "itertuples")
+    return own or isinstance(data, Mapping | list | tuple)
+
+
+def flat(table: Table) -> Table:
+    """The table with a column for each name in place of a column of objects: ``input.text``."""
+    columns = table.columns
+    for _ in range(DEEPEST):
+        nested = [name for name, cells in columns.items() if any(isinstance(cell, dict) for cell in cells)]
+        nested = [n for n in nested if all(cell is None or isinstance(cell, dict) for cell in columns[n])]
+        if not nested:
+            break
+        spread: dict[str, list[Any]] = {}
+        for name, cells in columns.items():
+            if name not in nested:
+                spread[name] = cells
+                continue
+            keys = dict.fromkeys(str(key) for cell in cells if cell is not None for key in cell)
+            for key in keys:
+                spread[f"{name}.{key}"] = [None if cell is None else cell.get(key) for cell in cells]
+        columns = spread
+    return table if columns is table.columns else replace(table, columns=columns)
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Table:
@@ -109,7 +199,21 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Table:
         raise TaskError(f"{file_name(path)} cannot be read: {_first_line(error)}.") from error
     if not rows:
         raise TaskError(f"{file_name(path)} has no rows. Give a file with at least one example.")
-    return Table(file_name(path), data, range(1, rows + 1), place="row")
+    return flat(Table(file_name(path), data, range(1, rows + 1), place="row"))
+
+
+def _read_arrow(path: Path) -> Table:
+    """A file of ``save_to_disk``."""
+    import pyarrow.ipc
+
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise TaskError(f"{file_name(path)} is larger than {LARGEST_FILE:,} bytes. Give a smaller file.")
+        with pyarrow.memory_map(str(path)) as source:
+            data = pyarrow.ipc.open_stream(source).read_all().to_pydict()
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise TaskError(f"{file_name(path)} is not a complete arrow file ({_first_line(error)}).") from error
+    return Table(file_name(path), data, range(1, max(map(len, data.values()), default=0) + 1), place="row")
 
 
 def _in_parts(path: Path, file: Any, columns: Sequence[str]) -> tuple[dict[str, list[Any]], int]:
@@ -137,6 +241,8 @@ def _decode(path: Path) -> str:
         cause = wrong.__cause__
         why = cause.strerror if isinstance(cause, OSError) else f"no plain file of at most {LARGEST_FILE:,} bytes"
         raise TaskError(f"{file_name(path)} cannot be read: {why}.") from wrong
+    if path.name.lower().endswith(ZIPPED):
+        raw = _unzipped(path, raw)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -148,6 +254,17 @@ def _decode(path: Path) -> str:
         ) from error
 
 
+def _unzipped(path: Path, raw: bytes) -> bytes:
+    try:
+        with gzip.open(io.BytesIO(raw)) as file:
+            content = file.read(LARGEST_FILE + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise TaskError(f"{file_name(path)} is not a complete gzip file ({_first_line(error)}).") from error
+    if len(content) > LARGEST_FILE:
+        raise TaskError(f"{file_name(path)} unpacks to more than {LARGEST_FILE:,} bytes. Give a smaller file.")
+    return content
+
+
 def _tsv_rows(text: str) -> Iterable[tuple[int, list[str]]]:
     # str.splitlines would also break at U+2028 or U+0085 inside a sentence.
     for number, line in enumerate(text.split("\n"), start=1):
@@ -156,17 +273,35 @@ def _tsv_rows(text: str) -> Iterable[tuple[int, list[str]]]:
             yield number, line.split("\t")
 
 
-def _csv_rows(name: str, text: str) -> Iterable[tuple[int, list[str]]]:
+def _read_separated(
+    name: str, ending: str, text: str, headerless: tuple[str, ...] | None, lenient: bool, separator: str | None
+) -> Table:
+    usual = "\t" if ending == "tsv" else ","
+    sign = usual if separator is None else separator
+    notes: tuple[str, ...] = ()
+    if separator is None and headerless is None and (other := _other_separator(text, usual)):
+        sign, notes = other, (f"the columns of {name} are separated by {SEPARATORS[other]}",)
+    rows = _tsv_rows(text) if (ending, sign) == ("tsv", "\t") else _csv_rows(name, text, sign)
+    return replace(_from_rows(name, rows, headerless, lenient), notes=notes)
+
+
+def _other_separator(text: str, usual: str) -> str:
+    """What separates the columns where the usual sign does not stand in the header; empty where nothing does."""
+    header = next((line for line in text.splitlines() if line.strip()), "")
+    return "" if usual in header else next((sign for sign in SEPARATORS if sign in header), "")
+
+
+def _csv_rows(name: str, text: str, separator: str = ",") -> Iterable[tuple[int, list[str]]]:
     csv.field_size_limit(LARGEST_FILE)  # of this process: its own limit is 131,072 characters
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for row in reader:
             if row:
                 yield reader.line_num, row
     except csv.Error as error:
         raise TaskError(
-            f"{name}, line {reader.line_num}: not valid csv ({error}). A field that holds a comma, a line break or "
-            "a quotation mark must be quoted, and quotation marks inside it doubled."
+            f"{name}, line {reader.line_num}: not valid csv ({error}). A field that holds the separator, a line break "
+            "or a quotation mark must be quoted, and quotation marks inside it doubled."
         ) from error
 
 
@@ -205,24 +340,38 @@ def _from_rows(
 
 
 def _layout_hint(name: str, header: Sequence[str]) -> str:
-    if hint := separator_hint(name, header):
-        return hint
     if name.lower().endswith(".tsv"):
         return " Quotation marks are ordinary characters in a .tsv; if its fields are quoted, save it as .csv."
     return ""
 
 
-def separator_hint(name: str, header: Sequence[str]) -> str:
-    """A hint where a file has one column only and seems to have another separator than its ending says."""
-    ending = name.rsplit(".", 1)[-1].lower()
-    if len(header) != 1 or ending not in ("csv", "tsv"):
-        return ""
-    named = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
-    found = [said for sign, said in named.items() if sign in header[0]]
-    return f" Its columns seem to be separated by {found[0]}; a .csv has commas, a .tsv tabs." if found else ""
+def _read_json(name: str, text: str) -> Table:
+    """An object on each line, or one array of objects; or one object whose only array has them."""
+    start = text.lstrip()[:1]
+    if start != "[" and not (start == "{" and text.strip().count("\n") and _is_json(text)):
+        return _read_lines(name, text)
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", str(error)[:80])
+        raise TaskError(f"{name}: not valid JSON ({why}).") from error
+    arrays = [whole] if isinstance(whole, list) else [v for v in whole.values() if isinstance(v, list)]
+    if len(arrays) != 1 or not all(isinstance(row, dict) for row in arrays[0]):
+        raise TaskError(f'{name} is not an array of objects such as [{{"text": …, "label": …}}, …].')
+    rows: list[dict[str, Any]] = arrays[0]
+    keys = dict.fromkeys(str(key) for row in rows for key in row)
+    return Table(name, {k: [row.get(k) for row in rows] for k in keys}, range(1, len(rows) + 1), place="row")
 
 
-def _read_jsonl(name: str, text: str) -> Table:
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _read_lines(name: str, text: str) -> Table:
     columns: dict[str, list[Any]] = {}
     lines: list[int] = []
     for number, line in enumerate(text.split("\n"), start=1):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...demo.reading import columns, shipped
 from ...errors import TaskError, UserError
 from ...tasks.catalogue import OWN_SPLITS, SHIPPED_SPLITS, Source, Task
-from ...tasks.columns import require
-from ...tasks.dataset import NO_SLICE, Dataset
+from ...tasks.columns import NO_SLICE, require
+from ...tasks.dataset import Dataset
 from ...tasks.readers import Table, read_table
 from .sentence import SENTENCE
 
@@ -38,7 +39,7 @@ def local_pairs(
     if label is not None:
         raise TaskError(f"Task '{task.name}' is a translation and has no label column.")
     headerless = task.source.local_columns if columns is None else None
-    table = _flat(read_table(path, headerless))
+    table = _by_language(read_table(path, headerless))
     if columns is None:
         columns = task.source.local_columns
     elif len(columns) != 2:
@@ -65,19 +66,9 @@ def local_pairs(
     )
 
 
-def _flat(table: Table) -> Table:
-    """The table with a column for each language in place of one column of {language: sentence}."""
-    cells = table.columns.get(NESTED)
-    if not cells or not isinstance(cells[0], dict):
-        return table
-    spread: dict[str, list[Any]] = {str(language): [] for language in cells[0]}
-    for i, cell in enumerate(cells):
-        if not isinstance(cell, dict) or set(cell) != set(cells[0]):
-            raise TaskError(f"{table.at(i)}: column '{NESTED}' does not hold {' and '.join(spread)}.")
-        for language, sentence in cell.items():
-            spread[str(language)].append(sentence)
-    rest = {name: values for name, values in table.columns.items() if name != NESTED}
-    return Table(table.name, spread | rest, table.lines, table.broken, table.place)
+def _by_language(table: Table) -> Table:
+    """The table with columns ``de`` and ``en`` in place of ``translation.de`` and ``translation.en``."""
+    return replace(table, columns={name.removeprefix(f"{NESTED}."): cells for name, cells in table.columns.items()})
 
 
 def _sentences(table: Table, column: str) -> tuple[str, ...]:

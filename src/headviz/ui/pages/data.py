@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,8 @@ from ...runs.kinds import make_job
 from ...runs.prepare import planned_training
 from ...runs.service import default_threads
 from ...tasks import TASKS, sample
-from ...tasks.readers import read_table, separator_hint
+from ...tasks.columns import guess_label, guess_texts
+from ...tasks.readers import read_table
 from ...tasks.sampling import text_lengths
 from ..parts import training
 from ..shell import controls, frame, jobs, loaders, recipes, show, state, uploads
@@ -373,35 +374,8 @@ def peek(place: str, kind: str) -> dict[str, list[Any]]:
     table = read_table(uploads.uploads()[place] / f"dev.{kind}")
     names = list(table.columns)
     if len(names) < 2:
-        raise TaskError(
-            f"The table has one column only ({names[0][:60]}). It needs a text column and a label column."
-            f"{separator_hint(table.name, names)}"
-        )
+        raise TaskError(f"The table has one column only ({names[0][:60]}). It needs a text column and a label column.")
     return {n: list(table.columns[n]) for n in names}
-
-
-LABELS = ("label", "gold_label", "labels", "class", "target", "gold", "relevance")
-
-
-def guess_label(table: Mapping[str, Sequence[Any]], classes: Sequence[str] = ()) -> str:
-    """The column with a usual name for labels, else one that holds the model's classes, else the last one."""
-    names = {name.casefold().strip(): name for name in reversed(list(table))}
-    called = next((names[n] for n in LABELS if n in names), None)
-    known = {str(c).casefold() for c in classes}
-    holds = (n for n, cells in table.items() if cells and {str(c).casefold().strip() for c in cells} <= known)
-    return called or next(holds, None) or list(table)[-1]
-
-
-def guess_texts(table: Mapping[str, Sequence[Any]], label: str, wanted: int | None = None) -> list[str]:
-    """The first columns in which most cells have several words: two, or as many as the model takes."""
-    others = [n for n in table if n != label]
-    found = [n for n in others if _wordy(table[n][:200])]
-    return (found or others)[: 2 if len(found) > 1 and wanted != 1 else 1]
-
-
-def _wordy(cells: Sequence[Any]) -> bool:
-    several = sum(isinstance(c, str) and len(c.split()) > 1 for c in cells)
-    return 2 * several > len(cells)
 
 
 def data_card(data: Dataset) -> None:
@@ -424,19 +398,17 @@ def data_card(data: Dataset) -> None:
 
 
 def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
-    """Token lengths of train and dev, and the range of lengths that scores are computed on."""
+    """Token lengths of train and dev, and the sample that scores are computed on."""
     key = (clf.digest, dev.digest, "lengths", view.samples, view.seed, view.data, view.task)
     found = jobs.need(key, "Counting tokens", lambda p, c: _lengths(clf, view, dev))
     if found is None:
         return
     groups, report, lacking = found
-    band = None if report is None else report.band
     show.figure(
-        histograms.histogram(groups, "tokens", band),
+        histograms.histogram(groups, "tokens"),
         "lengths",
-        "Text lengths in tokens. Scores are computed on texts in the grey band." if band else "Text lengths in tokens.",
-        source="The sample for scoring has equally many examples of each class and leaves out short and long texts, by "
-        "default those outside the 25–75 % quantiles (“Integrated Gradients for Structured Pruning on BERT”, §6.6.1).",
+        "Text lengths in tokens.",
+        source="The sample for scoring has equally many examples of each class, of all lengths.",
     )
     if report is not None:
         st.caption(plain(f"Sample for scoring: {report.text()}"))
@@ -455,7 +427,7 @@ def _lengths(clf: Classifier, view: View, dev: Dataset) -> tuple[list[tuple[str,
         return (groups, None, on_page(wrong))  # a task may have no training data; the lengths of dev are still shown
     lengths = counted(train)
     groups.insert(0, (f"train ({len(train):,})", [float(n) for n in lengths]))
-    drawn = sample(train, view.samples, seed=view.seed, lengths=lengths)
+    drawn = sample(train, view.samples, seed=view.seed)
     return groups, drawn.report, ""
 
 
