@@ -64,6 +64,8 @@ from .pruning.export import export as export
 from .pruning.faster import prune_faster as prune_faster
 from .pruning.plan import PruningPlan as PruningPlan
 from .pruning.removal import prune as prune
+from .pruning.runtimes import Runtimes as Runtimes
+from .pruning.runtimes import runtimes as runtimes
 from .runs.prepare import prepare as prepare
 from .scores.scoring import score_heads as score_heads
 from .scores.scoring import score_progressive as score_progressive

@@ -62,6 +62,7 @@ COMMANDS = {
     "cross-dataset": ["--other-data", "{more}"],
     "pruning-curves": ["--scores", "magnitude,oracle", "--step", "0.5", "--samples", "30"],
     "speed": ["--length", "16", "--repeats", "2", "--batches", "1,2"],
+    "runtimes": ["--off", "0.1", "--batch", "2", "--length", "16"],
     "dynamics": ["--checkpoints", "{run}", "--score", "magnitude", "--step", "0.5", "--samples", "30"],
     "correlation": ["--base", "{model}", "--score", "conductance-pearson", "--heads", "2", "--samples", "6"],
     "scatter": ["--text", "a dog sleeps", "--text-pair", "a cat runs", "--head", "1.2"],

@@ -47,6 +47,7 @@ CALLS = {
     "analyse cross-dataset": f"{BOTH} --other-data {{place}}/more",
     "analyse pruning-curves": f"{BOTH} --scores magnitude,oracle --step 0.5 --samples 12",
     "analyse speed": f"{MODEL} --length 16 --repeats 2 --batches 1",
+    "analyse runtimes": f"{BOTH} --off 0.1 --batch 2 --length 16",
     "analyse dynamics": f"{TASK} --device cpu --checkpoints {{place}}/run --score magnitude --step 0.5 --samples 12",
     "analyse correlation": f"{BOTH} --base {{place}}/model --score conductance-pearson --heads 2 --samples 4",
     "analyse scatter": f"{MODEL} {PAIR} --head 1.1",
@@ -110,7 +111,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("label", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in CALLS])
 def test_what_a_command_prints_meets_it(label: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = ""
-    for needed in NEEDED if label == "export" else ():
+    for needed in NEEDED if label in ("export", "analyse runtimes") else ():
         pytest.importorskip(needed)
     if "{run}" in CALLS[label] or label == "run list":
         run = Runs().put("done", "prune", pruning(place))

@@ -72,6 +72,7 @@ def test_a_run_shows_what_each_speed_keeps(
     assert "measured speed, batches of 2 texts of 8 tokens" in said(app)
     assert "The fastest model (removed: " in said(app) or "Of the fastest models" in said(app)
     assert button(app, "faster_use") is not None
+    assert button(app, "faster_runtimes") is not None
     assert main(["run", "show", run]) == 0
     assert main(["run", "report", run, "--out", str(tmp_path / "run.html")]) == 0
     page = (tmp_path / "run.html").read_text(encoding="utf-8")

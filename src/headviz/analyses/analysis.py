@@ -111,7 +111,7 @@ class Analysis:
     @property
     def takes_mask_away(self) -> bool:
         """Whether it is about the user's mask itself, rather than about heads on top of it."""
-        return "mask" in self.needs and "data" not in self.needs
+        return "mask" in self.needs and not self.evaluates
 
     @property
     def evaluates(self) -> bool:

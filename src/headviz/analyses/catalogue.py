@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from .. import plugins
@@ -40,12 +41,13 @@ if TYPE_CHECKING:
 
 
 def _later(module: str, name: str) -> Callable[..., Any]:
-    """A function of one of these modules, which is imported when the function is called."""
+    """A function of one of these modules, or of one elsewhere in the package, imported when the function is called."""
+    place = resolve_name(f".{module}", __package__)
 
     def call(*given: Any) -> Any:
-        return getattr(import_module(f".{module}", __package__), name)(*given)
+        return getattr(import_module(place), name)(*given)
 
-    call.__module__, call.__name__ = f"{__package__}.{module}", name
+    call.__module__, call.__name__ = place, name
     return call
 
 
@@ -147,6 +149,21 @@ _ENTRIES = (
             Option("batches", "1,4,16,64", "batch sizes", metavar="A,B,…"),
         ),
         published=published.speeds,
+        fits=explained,
+    ),
+    Analysis(
+        "runtimes",
+        "Runtimes",
+        "How fast is the model, and the pruned one, in PyTorch, in ONNX Runtime and in int8, and what changes?",
+        "the model and a pruned one in PyTorch, ONNX and int8: speed, size, and the change of the metric",
+        "headviz",
+        **_code(".pruning.runtimes", "recipe"),
+        needs=("model", "data", "mask"),
+        options=(
+            Option("pruned", None, "a pruned model's folder, in place of the mask", str, metavar="FOLDER"),
+            Option("batch", 32, "texts of a timed batch", least=1, metavar="B"),
+            Option("length", None, "tokens", int, usual=f"{LENGTH}, or what the model can take", least=1, metavar="T"),
+        ),
         fits=explained,
     ),
     Analysis(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ from ..results import Result
 from .latency import Timer, in_pairs
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ..tasks import Dataset
 
 FILE = "model.onnx"  # where optimum and sentence-transformers look for it
@@ -90,10 +92,10 @@ def export(
 
     def write(into: Path) -> None:
         with tempfile.TemporaryDirectory() as place:
-            quantised = precision == "int8"
-            file = export_onnx(clf, Path(place) / FILE if quantised else into / FILE, head_mask)
-            if quantised:
-                _quantise(file, into / FILE)
+            if precision == "int8":
+                quantise(export_onnx(clf, Path(place) / FILE, head_mask), into / FILE)
+            else:
+                export_onnx(clf, into / FILE, head_mask)
         clf.tokenizer.save_pretrained(into)
         plain_config(clf.model.config).save_pretrained(into)
 
@@ -101,46 +103,65 @@ def export(
     threads = torch.get_num_threads()
     session = Session(folder / FILE, threads)
     mask = clf.present.array() if head_mask else None
-    now: Callable[[], float] = time.thread_time if timer.own_time else time.perf_counter
-
-    def in_runtime() -> float:
-        start = now()
-        session.logits(timer.given, mask)
-        return now() - start
-
-    speed = in_pairs(lambda: timer(clf), in_runtime, progress=progress, cancel=cancel)
-    size = sum(file.stat().st_size for file in folder.glob(f"{FILE}*"))
+    speed = in_pairs(lambda: timer(clf), in_runtime(session, timer, mask), progress=progress, cancel=cancel)
     times = (batch, timer.length, threads, speed.after, speed.before, speed.speedup, speed.low, speed.high)
-    found = Exported(folder, precision, size, *times)
-    return found if data is None else _compared(found, clf, session, mask, data, label_order, progress, cancel)
+    found = Exported(folder, precision, size_of(folder / FILE), *times)
+    if data is None:
+        return found
 
+    def runtime(rows: Mapping[str, Tensor]) -> np.ndarray:
+        return session.logits(rows, mask)
 
-def _quantise(file: Path, out: Path) -> None:
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    quantize_dynamic(file, out, per_channel=True, weight_type=QuantType.QInt8)
-
-
-def _compared(
-    found: Exported,
-    clf: Classifier,
-    session: Session,
-    mask: np.ndarray | None,
-    data: Dataset,
-    label_order: Sequence[str] | str | None,
-    progress: Progress | None,
-    cancel: Cancel | None,
-) -> Exported:
-    """The same with the answers of the model and of the file to the same examples."""
-    order, encodings = class_order(clf, data, label_order), encode_data(clf, data)
-    both = np.zeros((2, len(data), len(clf.labels) or 1), dtype=np.float32)
-    groups = list(batches([len(e) for e in encodings], BATCH_TOKENS))
-    for index in tracked(groups, progress, cancel):
-        rows = clf.collate([encodings[i] for i in index])
-        both[0, index], both[1, index] = clf.logits(rows).cpu().numpy(), session.logits(rows, mask)
-    before, after = map(clf.answer.plain, both)
-    gold = gold_for(data, order)
+    (before, after), gold = answers(clf, data, (in_torch(clf), runtime), label_order, progress, cancel)
     change = None if gold is None else paired(gold, before, after, data.task.metrics[0])
     same = paired(before, before, after) if data.answer.decides else None
     agreement = (None, None) if same is None else (1 + same.difference, 1 + same.low)
     return replace(found, n=len(data), agreement=agreement[0], agreement_low=agreement[1], change=change)
+
+
+def quantise(file: Path, out: Path) -> Path:
+    """The ONNX file with its matrices in int8, channel by channel."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    quantize_dynamic(file, out, per_channel=True, weight_type=QuantType.QInt8)
+    return out
+
+
+def size_of(file: Path) -> int:
+    """Bytes of an ONNX file, with those that lie beside it."""
+    return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
+
+
+def in_runtime(session: Session, timer: Timer, mask: np.ndarray | None = None) -> Callable[[], float]:
+    """A call that gives the seconds of the timer's batch in ONNX Runtime."""
+    now: Callable[[], float] = time.thread_time if timer.own_time else time.perf_counter
+
+    def call() -> float:
+        start = now()
+        session.logits(timer.given, mask)
+        return now() - start
+
+    return call
+
+
+def in_torch(clf: Classifier) -> Callable[[Mapping[str, Tensor]], np.ndarray]:
+    return lambda rows: clf.logits(dict(rows)).cpu().numpy()
+
+
+def answers(
+    clf: Classifier,
+    data: Dataset,
+    ways: Sequence[Callable[[Mapping[str, Tensor]], np.ndarray]],
+    label_order: Sequence[str] | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> tuple[list[np.ndarray], np.ndarray | None]:
+    """The answers of each way to all examples, and the gold ones. A way gives a batch's logits."""
+    order, encodings = class_order(clf, data, label_order), encode_data(clf, data)
+    logits = np.zeros((len(ways), len(data), len(clf.labels) or 1), dtype=np.float32)
+    groups = list(batches([len(e) for e in encodings], BATCH_TOKENS))
+    for index in tracked(groups, progress, cancel):
+        rows = clf.collate([encodings[i] for i in index])
+        for own, way in zip(logits, ways, strict=True):
+            own[index] = way(rows)
+    return [clf.answer.plain(own) for own in logits], gold_for(data, order)

@@ -18,14 +18,15 @@ from ....options import declared
 from ....pruning.options import TARGETS, SearchOptions
 from ....runs import service
 from ....runs.files import RunFiles
-from ....runs.jobs.faster import make
+from ....runs.jobs.faster import FasterSpec, make
 from ....runs.kinds import make_job
 from ....runs.prepare import device_name
 from ....tasks import chosen_on, points_in
 from ...parts import training
-from ...shell import controls, loaders, show, state
+from ...shell import controls, jobs, loaders, show, state
 from ...shell.messages import plain, refused
 from ...shell.view import View
+from .. import analyses
 from . import models, plans
 
 if TYPE_CHECKING:
@@ -176,3 +177,26 @@ def _take(view: RunView, steps: list[dict[str, Any]]) -> None:
             args=(str(place / chosen),),
             disabled=state.view().model == str(place / chosen),
         )
+        asked = st.button(
+            "Compare runtimes",
+            key="faster_runtimes",
+            icon=":material/speed:",
+            help="This model and the one that it was made from, in PyTorch, ONNX Runtime and int8",
+        )
+    key = ("runtimes", view.record.id, chosen)
+    if asked or jobs.find(key) is not None:
+        _runtimes(key, make(view.record.spec).spec, str(place / chosen))
+
+
+def _runtimes(key: tuple[str, ...], spec: FasterSpec, folder: str) -> None:
+    """How fast the chosen model is in each runtime, measured when it is asked for."""
+    from ....pruning.runtimes import Runtimes, runtimes, view  # torch
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Runtimes:
+        clf = headviz.load(spec.model, revision=spec.revision, device="cpu", job=spec.job)
+        how: Any = {"batch": spec.batch, "length": spec.length, "label_order": spec.label_order}
+        return runtimes(clf, folder, spec.splits[1], **how, progress=progress, cancel=cancel)
+
+    found = jobs.need(key, "Runtimes", work)
+    if found is not None:
+        analyses.draw(view(found))

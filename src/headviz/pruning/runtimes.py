@@ -1,0 +1,271 @@
+"""A model and its pruned one in PyTorch, ONNX Runtime and int8: how fast, how large, and what each changes."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import plotly.graph_objects as go
+import torch
+
+from ..answers.metrics import metric, points_in
+from ..display.figures.style import BETTER, FAINT, NEUTRAL, WORSE, frame, whisker
+from ..display.numbers import change
+from ..display.table import Column, Picture, Table, View
+from ..errors import ModelError, OptionError
+from ..evaluation.paired import Paired, paired
+from ..evaluation.verdict import excluded
+from ..models.loading import load
+from ..models.onnx import Session, export_onnx, require_onnx
+from ..models.pruning import prune
+from ..progress import Cancel, Progress
+from ..results import Result
+from .export import FILE, answers, in_runtime, in_torch, quantise, size_of
+from .latency import Timer, in_pairs
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from ..analyses.analysis import Given
+    from ..models.classifier import Classifier
+    from ..tasks import Dataset
+
+PYTORCH, ONNX, INT8 = RUNTIMES = ("PyTorch", "ONNX", "ONNX int8")
+
+
+@dataclass(frozen=True)
+class RuntimeRow(Result):
+    """One model in one runtime. ``speedup`` and ``change`` are against the first row: the whole model in PyTorch."""
+
+    model: str  # "full" or "pruned"
+    runtime: str
+    bytes: int  # of the weights, or of the ONNX file
+    seconds: float  # of a batch
+    speedup: float
+    speedup_low: float
+    speedup_high: float
+    value: float | None = None  # of the task's first metric
+    change: Paired | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.model}, {self.runtime}"
+
+
+@dataclass(frozen=True)
+class Runtimes(Result):
+    """``n`` examples, timed with batches of ``batch`` texts of ``length`` tokens."""
+
+    model: str
+    pruned: str  # what the pruned model is called; empty without one
+    task: str
+    metric: str
+    n: int
+    batch: int
+    length: int
+    threads: int
+    rows: tuple[RuntimeRow, ...]
+
+
+def runtimes(
+    clf: Classifier,
+    pruned: Classifier | str | Path | None = None,
+    data: Dataset | None = None,
+    *,
+    batch: int = 32,
+    length: int | None = None,
+    label_order: Sequence[str] | str | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Runtimes:
+    """Time and compare a model, and a pruned one, in PyTorch, in ONNX Runtime and in int8, on the processor.
+
+    Each way is timed in turn with the model in PyTorch, on the same threads; the answers are to all of ``data``. It
+    needs the extra ``headviz[onnx]``.
+
+    >>> import headviz
+    >>> clf = headviz.load("demo", device="cpu")
+    >>> data = headviz.load_task("demo", limit=100)
+    >>> found = headviz.runtimes(clf, headviz.prune(clf, {4: [10]}), data)  # doctest: +SKIP
+    >>> [row.name for row in found.rows][-1]  # doctest: +SKIP
+    'pruned, ONNX int8'
+    """
+    require_onnx()
+    small = load(pruned, device="cpu") if isinstance(pruned, str | Path) else pruned
+    models = {"full": clf, **({} if small is None else {"pruned": small})}
+    for name, one in models.items():
+        one.check_classes()
+        if one.device.type != "cpu":
+            raise ModelError(f"Runtimes are compared on the processor; load the {name} model with device='cpu'.")
+    if small is not None and small.labels != clf.labels:
+        raise ModelError(f"The pruned model has other classes ({small.labels}) than the model ({clf.labels}).")
+    timer = Timer(clf, batch, length)
+    total, rows, known = len(models) * 2 * len(RUNTIMES), list[RuntimeRow](), np.zeros(0)
+    name_of_metric = "" if data is None else data.task.metrics[0]
+    for name, one in models.items():
+        with tempfile.TemporaryDirectory() as place:
+            whole = export_onnx(one, Path(place) / FILE)
+            files = {ONNX: whole, INT8: quantise(whole, whole.with_name(f"int8-{FILE}"))}
+            sessions = {runtime: Session(file, torch.get_num_threads()) for runtime, file in files.items()}
+            predictions, gold = list[Any]([None] * len(RUNTIMES)), None
+            if data is not None:
+                part = _part(progress, len(rows) * 2, len(RUNTIMES), total)
+                ways = (in_torch(one), *(session.logits for session in sessions.values()))
+                predictions, gold = answers(one, data, ways, label_order, part, cancel)
+                known = known if rows else predictions[0]
+            for runtime, now in zip(RUNTIMES, predictions, strict=True):
+                part = _part(progress, len(rows) * 2 + len(RUNTIMES), 1, total)
+                call = in_runtime(sessions[runtime], timer) if runtime in sessions else partial(timer, one)
+                speed = in_pairs(partial(timer, clf), call, progress=part, cancel=cancel)
+                size = size_of(files[runtime]) if runtime in files else _weights(one)
+                times = (speed.speedup, speed.low, speed.high)
+                value, found = None, None
+                if now is not None and gold is not None:
+                    value = metric(name_of_metric, now, gold)
+                    found = paired(gold, known, now, name_of_metric) if rows else None
+                rows.append(RuntimeRow(name, runtime, size, speed.after, *times, value, found))
+    rows[0] = replace(rows[0], speedup=1.0, speedup_low=1.0, speedup_high=1.0)
+    return Runtimes(
+        clf.name,
+        "" if small is None else f"{len(small.present.off) - len(clf.present.off)} of {clf.present.size} heads removed",
+        "" if data is None else data.task.name,
+        name_of_metric,
+        0 if data is None else len(data),
+        batch,
+        timer.length,
+        torch.get_num_threads(),
+        tuple(rows),
+    )
+
+
+def _weights(clf: Classifier) -> int:
+    return sum(weight.numel() * weight.element_size() for weight in clf.model.parameters())
+
+
+def _part(progress: Progress | None, before: int, size: int, total: int) -> Progress | None:
+    """The progress of a part that is ``size`` of ``total``, whatever it counts itself."""
+    if progress is None:
+        return None
+    return lambda done, of: progress(before + size * done // of, total) if of else None
+
+
+# ---- as an analysis
+
+
+def run(given: Given) -> Runtimes:
+    clf, mask, folder = given.clf, given.mask(), given.option("pruned")
+    if mask is not None and folder is not None:
+        raise OptionError("The pruned model is that of the mask or the one in a folder (--pruned). Give one of them.")
+    pruned = given.load(folder) if folder is not None else None if mask is None else prune(clf, mask)
+    return runtimes(
+        clf,
+        pruned,
+        given.data,
+        batch=given.option("batch"),
+        length=given.option("length"),
+        label_order=given.label_order,
+        progress=given.progress,
+        cancel=given.cancel,
+    )
+
+
+def figure(found: Runtimes) -> Figure:
+    """How many times as fast as the whole model in PyTorch, with intervals."""
+    fig, rows = go.Figure(), found.rows[::-1]
+    fig.add_scatter(
+        x=[r.speedup for r in rows],
+        y=[r.name for r in rows],
+        mode="markers+text",
+        text=[f"{r.speedup:.2f}×" for r in rows],
+        textposition="top center",
+        showlegend=False,
+        marker={"size": 11, "color": [_colour(r) for r in rows]},
+        error_x=whisker(*([getattr(r, name) for r in rows] for name in ("speedup", "speedup_low", "speedup_high"))),
+        hovertemplate="%{y}: %{x:.3f}×<extra></extra>",
+    )
+    fig.add_vline(x=1.0, line={"color": FAINT, "width": 1})
+    top = max(r.speedup_high for r in rows)
+    fig.update_xaxes(title="times as fast", range=[0, 1.12 * top])
+    fig.update_yaxes(automargin=True)
+    return frame(fig, 90 + 44 * len(rows), top=24)
+
+
+def _colour(row: RuntimeRow) -> str:
+    if row.speedup_low <= 1 <= row.speedup_high:
+        return NEUTRAL
+    return BETTER if row.speedup > 1 else WORSE
+
+
+def finding(found: Runtimes) -> str:
+    """The fastest way, with what it changes."""
+    best, whole = max(found.rows, key=lambda r: r.speedup_low), found.rows[0]
+    if best is whole:
+        return "No way is clearly faster than the whole model in PyTorch."
+    said = (
+        f"The fastest is {best.name}: {best.speedup:.2f} times [{best.speedup_low:.2f}, {best.speedup_high:.2f}] as "
+        f"fast as the whole model in PyTorch, and {_megabytes(best)} MB in place of {_megabytes(whole)}"
+    )
+    if best.change is None:
+        return f"{said}."
+    scale = points_in(found.metric)
+    changed = change(best.change.difference, best.change.low, best.change.high, scale)
+    return f"{said}. {found.metric} changes by {changed} points: {excluded(best.change.low, scale)}."
+
+
+def _megabytes(row: RuntimeRow) -> str:
+    return f"{row.bytes / 1e6:,.1f}"
+
+
+def view(found: Runtimes) -> View:
+    scale = points_in(found.metric) if found.metric else 1.0
+    threads = "1 thread" if found.threads == 1 else f"{found.threads} threads"
+    measured = f"batches of {found.batch} texts of {found.length} tokens, {threads}"
+
+    def change_of(row: RuntimeRow) -> float | None:
+        return None if row.change is None else scale * row.change.difference
+
+    def ends(row: RuntimeRow) -> tuple[float | None, float | None]:
+        return (None, None) if row.change is None else (scale * row.change.low, scale * row.change.high)
+
+    def possible(row: RuntimeRow) -> float | None:
+        return None if row.change is None else scale * row.change.excludes
+
+    return View(
+        finding(found),
+        (
+            Picture(
+                "runtimes_speed",
+                lambda: figure(found),
+                f"Speed against the whole model in PyTorch, {measured}; bars are 95 % intervals of interleaved pairs. "
+                "Grey is not clearly different.",
+            ),
+            Table.of(
+                "runtimes_table",
+                (
+                    Column("model", value=attrgetter("model")),
+                    Column("runtime", value=attrgetter("runtime")),
+                    Column(
+                        "times as fast", "%.2f", attrgetter("speedup"), ends=lambda r: (r.speedup_low, r.speedup_high)
+                    ),
+                    Column("s a batch", "%.4f", attrgetter("seconds"), "seconds of one batch, the median"),
+                    Column("MB", "%.1f", lambda r: r.bytes / 1e6, "of the weights, or of the ONNX file"),
+                    Column(found.metric or "metric", "%.4f", attrgetter("value")),
+                    Column("change", "%+.2f", change_of, "in points, against the first row", ends=ends),
+                    Column("a loss above this is excluded", "%.2f", possible, "in points, at 97.5 %, one-sided"),
+                ),
+                found.rows,
+                caption=f"{found.n:,} examples of {found.task}. {found.pruned}".strip() if found.n else found.pruned,
+            ).filled(),
+        ),
+        about=(("model", found.model), ("pruned", found.pruned), ("measured", measured)),
+    )
+
+
+def recipe(options: Mapping[str, Any]) -> str:
+    return "found = headviz.runtimes(clf, headviz.prune(clf, mask), data)"
