@@ -42,12 +42,11 @@ if TYPE_CHECKING:
 
 def _later(module: str, name: str) -> Callable[..., Any]:
     """A function of one of these modules, or of one elsewhere in the package, imported when the function is called."""
-    place = resolve_name(f".{module}", __package__)
 
     def call(*given: Any) -> Any:
-        return getattr(import_module(place), name)(*given)
+        return getattr(import_module(f".{module}", __package__), name)(*given)
 
-    call.__module__, call.__name__ = place, name
+    call.__module__, call.__name__ = resolve_name(f".{module}", __package__), name
     return call
 
 
