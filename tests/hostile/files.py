@@ -82,7 +82,7 @@ def model_case(draw: random.Random, place: Place, load: bool) -> Case:
         finally:
             shutil.rmtree(folder)
 
-    return Case("model file", f"{file}, seed {seed}, {'loaded' if load else 'checked'}", run)
+    return Case("loaded" if load else "folder", f"{file}, seed {seed}, {'loaded' if load else 'checked'}", run)
 
 
 # files of data, uploads -------------------------------------------------------------------------

@@ -27,7 +27,7 @@ class Place:
         self.out = folder / "out"
         self.out.mkdir()
         self.special = self._special(folder / "special")
-        self.before = self._state()
+        self.before = self.state()
 
     def _special(self, place: Path) -> list[str]:
         """Files that nothing may replace. The device is a node of this folder, never one of the machine's."""
@@ -50,7 +50,7 @@ class Place:
             os.mknod(place / "device", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
         return [str(p) for p in sorted(place.iterdir())] + [str(place / "file" / "below"), str(place / "no" / "such")]
 
-    def _state(self) -> dict[str, tuple[int, int, str]]:
+    def state(self) -> dict[str, tuple[int, int, str]]:
         """Kind, inode and content of everything but what the cases write."""
         found = {}
         for path in sorted(self.folder.rglob("*")):
@@ -63,7 +63,7 @@ class Place:
 
     def untouched(self) -> list[str]:
         """What has changed, appeared or gone."""
-        now = self._state()
+        now = self.state()
         return sorted(p for p in {*now, *self.before} if now.get(p) != self.before.get(p))
 
     def half_written(self) -> list[str]:

@@ -220,8 +220,55 @@ def test_a_forged_normalizer_of_sentencepiece_is_refused(tmp_path: Path) -> None
     (folder / "tokenizer.json").unlink()
     (folder / "sentencepiece.bpe.model").write_bytes(proto.SerializeToString())
     change("tokenizer_config.json", tokenizer_class="XLMRobertaTokenizer")(folder)
-    with pytest.raises(ModelError, match="normalizer is damaged"):
+    with pytest.raises(ModelError, match="cannot be read"):
         headviz.load(folder)
+
+
+def no_unknown(folder: Path) -> None:
+    found = json.loads((folder / "tokenizer.json").read_text())
+    del found["model"]["vocab"]["[UNK]"]
+    found["added_tokens"] = [t for t in found["added_tokens"] if t["content"] != "[UNK]"]
+    (folder / "tokenizer.json").write_text(json.dumps(found))
+    change("tokenizer_config.json", unk_token=None)(folder)
+
+
+def large_number(folder: Path) -> None:
+    found = json.loads((folder / "tokenizer.json").read_text())
+    found["model"]["vocab"]["dog"] = 10**6
+    (folder / "tokenizer.json").write_text(json.dumps(found))
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        (no_unknown, "tokenizer"),
+        (large_number, "tokens up to number"),
+        *[(lambda f, n=n: change("tokenizer_config.json", model_max_length=n)(f), "model_max_length") for n in (-1, 0)],
+        *[
+            (lambda f, n=n: change("tokenizer_config.json", tokenizer_class=n)(f), "no tokenizer")
+            for n in ("BertConfig", "RagModel", "AutoModel", "pipeline")
+        ],
+    ],
+)
+def test_a_tokenizer_that_would_fail_in_use_is_refused(harm: Callable[[Path], None], says: str, folder: Path) -> None:
+    harm(folder)
+    with pytest.raises(ModelError, match=says):
+        headviz.load(folder)
+
+
+def test_a_large_file_of_no_known_kind_is_refused_and_weights_are_not(folder: Path) -> None:
+    for file, large in (("pytorch_model.bin", False), ("strange.xyz", True)):
+        with (folder / file).open("wb") as holes:
+            holes.truncate(12 * 2**30)
+        if large:
+            assert file in refused(folder)
+        else:
+            headviz.load(folder)
+
+
+def test_a_million_pruned_heads_are_refused_at_once(folder: Path) -> None:
+    change("config.json", pruned_heads={str(i): list(range(1000)) for i in range(1000)})(folder)
+    assert "pruned_heads" in refused(folder)
 
 
 def change(file: str, **values: Any) -> Callable[[Path], None]:

@@ -14,7 +14,7 @@ from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.trainer import Diverged, Order
-from headviz.pruning.training_folder import FINGERPRINT, remove_training
+from headviz.pruning.training_folder import FINGERPRINT, remove_training, seal, whole_checkpoint
 from headviz.tasks import Dataset, get_task
 from support.marks import all_in_ci
 from support.plain import evaluate
@@ -118,7 +118,29 @@ def test_pickled_arguments_are_never_read(pruned, tmp_path):
     assert bombs
     for bomb in bombs:
         bomb.write_bytes(b"cos\nsystem\n(S'touch bombed'\ntR.")
+        seal(bomb.parent)
     fine_tune(pruned, TRAIN, options, 1, folder=tmp_path)
+
+
+def test_a_damaged_checkpoint_is_passed_over(pruned, tmp_path):
+    """Whatever is damaged, the training goes on from an older one, or from the beginning."""
+    options = dataclasses.replace(O, checkpoint_steps=3)
+    asked = iter(range(7))
+    with pytest.raises(Cancelled):
+        fine_tune(pruned, TRAIN, options, 1, folder=tmp_path, cancel=lambda: next(asked, None) is None)
+    older, newest = sorted(tmp_path.glob("checkpoint-*"), key=lambda p: int(p.name[11:]))[-2:]
+    assert whole_checkpoint(tmp_path) == str(newest)
+    for path in sorted(newest.iterdir()):
+        sound = path.read_bytes()
+        for damaged in (b"", sound[:-1], b"[" * 100_000, None):
+            path.unlink()
+            if damaged is not None:
+                path.write_bytes(damaged)
+            assert whole_checkpoint(tmp_path) == (str(newest) if damaged == sound else str(older)), path.name
+            path.write_bytes(sound)
+    (newest / "model.safetensors").write_bytes(b"x" * 99)
+    whole = fine_tune(pruned, TRAIN, options, 1)
+    assert fine_tune(pruned, TRAIN, options, 1, folder=tmp_path).classifier.digest == whole.classifier.digest
 
 
 def test_a_folder_of_another_training_is_refused(pruned, tmp_path):

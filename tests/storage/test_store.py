@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 
 from headviz.errors import OptionError
 from headviz.storage.store import Entry, Store, StoreWarning, limit_from_environment, make_key
+from headviz.storage.strict_disk import remove_database
 from support.marks import all_in_ci
 from support.small_disk import run_on_small_disk
 
@@ -421,6 +423,27 @@ def test_two_processes_write_one_cache(tmp_path):
     store = Store(folder)
     for i in range(60):
         assert (store.get(f"maps:{i}").arrays["a"] == i).all()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "loop"])
+def test_what_stands_in_the_databases_place_is_replaced(kind, tmp_path):
+    assert Store(tmp_path).put("maps:1", {"a": np.ones(3)})
+    path = tmp_path / "cache.db"
+    remove_database(tmp_path)
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to(path)
+    assert Store(tmp_path).get("maps:1") is None
+    assert Store(tmp_path).put("maps:1", {"a": np.ones(3)})
+
+
+def test_a_file_of_holes_is_no_value(tmp_path):
+    store = Store(tmp_path)
+    store.put("maps:1", {"a": np.ones(10**5)})
+    (file,) = tmp_path.rglob("*.val")
+    os.truncate(file, 3 * 2**30)
+    tracemalloc.start()
+    assert store.get("maps:1") is None
+    assert tracemalloc.get_traced_memory()[1] < 10**8
+    tracemalloc.stop()
 
 
 def test_the_limit_comes_from_the_environment(monkeypatch):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
@@ -126,3 +127,14 @@ def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
     for ending in ("tsv", "parquet"):
         with pytest.raises(TaskError, match=f"x.{ending} cannot be read"):
             read_table(tmp_path / f"x.{ending}")
+
+
+def test_a_long_cell_is_refused_before_it_takes_many_times_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "dev.csv"
+    with path.open("wb") as holes:
+        holes.truncate(40 * 2**20)
+    tracemalloc.start()
+    with pytest.raises(TaskError, match="not valid csv"):
+        read_table(path)
+    assert tracemalloc.get_traced_memory()[1] < 9 * 40 * 2**20
+    tracemalloc.stop()

@@ -7,15 +7,17 @@ memory and time a model takes.
 
 from __future__ import annotations
 
-import base64
+import hashlib
 import json
 import os
 import stat
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import ModelError, UserError, shown
 from ..storage.paths import read_small
@@ -25,11 +27,18 @@ ADAPTER = "adapter_config.json"  # of PEFT
 # where the configuration of a pruned model has its heads: the name is transformers', and a method of ours stands there
 KEPT, METHOD = "quantization_config", "headviz"
 SMALL = 16 * 2**20  # bytes of a JSON file; one with 100,000 class names has 4 MB
-# bytes of a file that a tokenizer may be read from, whatever its name, by the ending; published ones have at most 35 MB
-LARGEST = {".json": 128 * 2**20, **dict.fromkeys((".txt", ".model", ".spm", ".codes", ".jinja"), 32 * 2**20)}
+# bytes of the other files by their endings, and of a file with any other ending; a published tokenizer.json has 35 MB
+LARGEST = {".json": 64 * 2**20, **dict.fromkeys((".txt", ".model", ".spm", ".codes", ".bpe", ".jinja"), 16 * 2**20)}
+UNKNOWN = 64 * 2**20
+# what no tokenizer is read from: weights, of which a header is read, and what trainings leave behind
+WEIGHTS = ".safetensors .bin .pt .pth .ckpt .h5 .msgpack .onnx .onnx_data .ot .gguf .tflite .mlmodel".split()
+ANY_SIZE = {*WEIGHTS, *".data .npz .npy .log .zip .gz .tar .parquet .arrow .csv .tsv .jsonl .pdf .png .mp4".split()}
 HEADER = 100 * 2**20  # bytes; safetensors' own limit
 
+PARSING = 60  # seconds for a tokenizer
+
 LAYERS, HEADS, WIDTH, WORDS, PLACES = 512, 1024, 2**17, 2**24, 2**24
+PRUNED = 2**16  # heads that a configuration may list
 # settings that say how much a model takes, by the names of all families -> the largest value
 SIZES = {
     **dict.fromkeys(
@@ -63,7 +72,7 @@ def read_json(path: Path, name: object, limit: int = SMALL) -> dict[str, Any]:
     """A JSON object of a model's folder."""
     try:
         content = read_small(path, limit, path.name)
-        found = json.loads(content, parse_constant=_no_number, object_pairs_hook=_object)
+        found = json.loads(content, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else first_line(error)
         raise ModelError(f"{path.name} of '{name}' cannot be read: {why}. Download or save the model again.") from error
@@ -76,17 +85,47 @@ def _no_number(text: str) -> float:
     raise ValueError(f"{text} is not a number that JSON knows")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    for key, value in pairs:
-        if key == "precompiled_charsmap" and isinstance(value, str):
-            check_charsmap(base64.b64decode(value))
-    return dict(pairs)
+_PARSE = """
+import sys
+from tokenizers import Tokenizer, normalizers
+content, limit = sys.stdin.buffer.read(), int(sys.argv[2])
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+except ImportError:
+    pass  # Windows: what asks for too much still ends this process alone
+try:
+    normalizers.Precompiled(content) if sys.argv[1] == "normalizer" else Tokenizer.from_str(content.decode())
+except MemoryError:
+    raise
+except Exception:
+    pass  # said again, and better, where the tokenizer is loaded
+"""
 
 
-def check_charsmap(table: bytes) -> None:
-    """Refuse a normalizer that begins with a larger size than it has: tokenizers reserves that much memory at once."""
-    if int.from_bytes(table[:4], "little") > max(0, len(table) - 4):
-        raise ValueError("its precompiled normalizer is damaged")
+_parsed: set[bytes] = set()  # digests of what was parsed without harm
+
+
+def check_parsed(content: bytes, what: Literal["tokenizer", "normalizer"]) -> None:
+    """Parse it in a process of its own, with a limit on memory: the tokenizers library ends the process that asks for
+    more memory than there is. A ``ValueError`` if it does so.
+    """
+    digest = hashlib.sha256(what.encode() + content).digest()
+    if digest in _parsed:
+        return
+    limit = 512 * 2**20 + 64 * len(content)  # tokenizers takes up to 40 times the size of a tokenizer.json
+    own = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
+    words = [sys.executable, "-P", "-c", _PARSE, what, str(limit)]
+    try:
+        ended = subprocess.run(
+            words, input=content, env=os.environ | own, capture_output=True, check=False, timeout=PARSING
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"the tokenizers library takes more than {PARSING} s for it") from None
+    if ended.returncode:
+        lines = ended.stderr.decode(errors="replace").strip().splitlines()
+        raise ValueError(f"the tokenizers library ends on it ({lines[0][:200] if lines else 'no memory'})")
+    _parsed.add(digest)
 
 
 def check_folder(folder: Path, name: object) -> tuple[dict[str, Any], int]:
@@ -109,13 +148,17 @@ def check_entry(path: Path, name: object) -> None:
         raise ModelError(f"{path.name} of '{name}' cannot be read: {error.strerror}.") from error
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise ModelError(f"{path.name} in '{name}' is a device, pipe or socket. Give a folder of plain files.")
-    if path.suffix not in LARGEST or not stat.S_ISREG(mode):
+    if path.suffix in ANY_SIZE or not stat.S_ISREG(mode):
         return
-    limit = SMALL if path.name in READ else LARGEST[path.suffix]
+    limit = SMALL if path.name in READ else LARGEST.get(path.suffix, UNKNOWN)
     if path.stat().st_size > limit:  # a file of holes is as large as it says
         raise ModelError(f"{path.name} of '{name}' is larger than {limit:,} bytes. Put the right file there.")
-    if path.name in READ or (path.name.startswith("tokenizer") and path.suffix == ".json"):
+    if path.name in READ:
         read_json(path, name, limit)
+    elif path.name.startswith("tokenizer") and path.suffix == ".json":
+        read_json(path, name, limit)
+        with naming(path.name, name):
+            check_parsed(path.read_bytes(), "tokenizer")
 
 
 # what transformers reads besides the configuration and the weights
@@ -126,6 +169,7 @@ READ = {
     "added_tokens.json",
     INDEX,
     "headviz.json",
+    "vocab.json",
     "processor_config.json",
     "preprocessor_config.json",
 }
@@ -157,6 +201,11 @@ def check_config(raw: Mapping[str, Any], name: object) -> None:
             raise wrong(key, f"a JSON {'array' if kind is list else 'object'} is needed")
     if not all(isinstance(a, str) for a in raw.get("architectures") or ()):
         raise wrong("architectures", "names are needed")
+    off = raw.get("pruned_heads") or {}
+    if not isinstance(off, dict) or not all(isinstance(heads, list) for heads in off.values()):
+        raise wrong("pruned_heads", "lists of heads by layer are needed")
+    if sum(map(len, off.values())) > PRUNED:
+        raise wrong("pruned_heads", f"at most {PRUNED:,} heads are possible")
     labels_of(raw, name)
     count = raw.get("num_labels")
     if count is not None and (isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= WIDTH):

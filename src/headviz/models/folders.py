@@ -16,10 +16,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from ..attention import NAME, quiet, transformers
-from ..errors import UNTRAINED, ModelError
+from ..errors import UNTRAINED, ModelError, shown
 from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
 from .feed_forward import sized_as_recorded
-from .folder_check import CONFIG, HEADS, LAYERS, check_charsmap, naming
+from .folder_check import CONFIG, HEADS, LAYERS, check_parsed, naming, read_json
 from .kinds import auto_class, trained_part, wrapped
 from .network import add_bias
 from .pruning import cut
@@ -29,6 +29,7 @@ from .saving import FORMAT, RECORD, WEIGHTS
 SAFE = {"trust_remote_code": False}
 TIMES = 64  # how much more a configuration may describe than its weights hold: a pruned model is built whole, then cut
 SPARE = 64 * 2**20  # numbers; tiny weights may have a larger configuration
+TOKENIZER = "tokenizer_config.json"
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 
 # transformers loads a family's modules at first use, and the weights of a fresh head come from one generator
@@ -202,14 +203,15 @@ def _check_sentencepiece(folder: Path) -> None:
         return  # then transformers does not read them
     for path in folder.glob("*.model"):
         with suppress(damaged):
-            check_charsmap(read(path.read_bytes()).normalizer_spec.precompiled_charsmap)
+            check_parsed(read(path.read_bytes()).normalizer_spec.precompiled_charsmap, "normalizer")
 
 
 def has_vocabulary(folder: Path) -> bool:
     return any(any(folder.glob(pattern)) for pattern in VOCABULARIES)
 
 
-def load_tokenizer(folder: Path, name: object) -> Any:
+def load_tokenizer(folder: Path, name: object, words: int | None = None) -> Any:
+    """The tokenizer of a folder, for a model that knows so many ``words``."""
     if not has_vocabulary(folder):
         # transformers would make an empty tokenizer, to which every word is unknown
         raise ModelError(
@@ -218,8 +220,9 @@ def load_tokenizer(folder: Path, name: object) -> Any:
         )
     with _ONE_AT_A_TIME, quiet(), naming("The tokenizer", name):
         _check_sentencepiece(folder)
+        _check_class(folder)
         try:
-            return transformers.AutoTokenizer.from_pretrained(folder, **SAFE)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **SAFE)
         except ImportError as error:
             missing = re.search(r"requires the (\S+) library", str(error))
             if missing is None:
@@ -228,6 +231,35 @@ def load_tokenizer(folder: Path, name: object) -> Any:
                 f"The tokenizer of '{name}' needs the package {missing[1].lower()}, which is not installed: "
                 "pip install 'headviz[translation]'."
             ) from error
+        _check_use(tokenizer, words)
+        return tokenizer
+
+
+def _check_class(folder: Path) -> None:
+    """Refuse any other class of transformers in a tokenizer's place, before it is built."""
+    for file in (CONFIG, TOKENIZER):
+        named = read_json(folder / file, folder.name).get("tokenizer_class") if (folder / file).is_file() else None
+        known = None if not isinstance(named, str) else getattr(transformers, named, None)
+        if known is not None and not re.search(r"(Tokenizer|TokenizerFast|Backend)$", str(named)):
+            raise ValueError(f"tokenizer_class of {file} is {shown(named)}, which is no tokenizer")
+
+
+PROBE = "a \u00b2 \ue000"  # hardly a vocabulary has the last one
+
+
+def _check_use(tokenizer: Any, words: int | None) -> None:
+    """Refuse what loads and is no tokenizer of the model's ``words``, or fails on a text."""
+    if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
+        raise ValueError(f"{type(tokenizer).__name__} is no tokenizer")
+    length = tokenizer.model_max_length
+    if isinstance(length, bool) or not isinstance(length, int | float) or not 4 <= length < float("inf"):
+        raise ValueError(f"model_max_length is {shown(length)}; a number of tokens from 4 up is needed")
+    largest = max((*tokenizer.get_vocab().values(), *tokenizer(PROBE)["input_ids"]), default=-1)
+    if words is not None and largest >= words:
+        raise ValueError(
+            f"it has tokens up to number {largest:,}, but the model knows {words:,}; put the tokenizer that the model "
+            "was trained with into its folder"
+        )
 
 
 MARK = "_is_hf_initialized"  # transformers leaves weights that carry it as they are

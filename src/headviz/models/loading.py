@@ -116,12 +116,7 @@ def load(
     kind = wanted_kind(raw, name, asked, fresh_labels is not None)
     where = pick_device(device)
     precision = pick_dtype(dtype)
-    tokenizer = load_tokenizer(folder, name)
-    if len(tokenizer) > int(raw.get("vocab_size", len(tokenizer))):
-        raise ModelError(
-            f"The tokenizer of '{name}' has {len(tokenizer):,} tokens, but the model knows {raw['vocab_size']:,}. "
-            "Put the tokenizer that the model was trained with into its folder."
-        )
+    tokenizer = load_tokenizer(folder, name, raw.get("vocab_size"))
     pruned = recorded(raw) is not None
     if fresh_labels is not None and (pruned or (folder / WEIGHTS).exists() or raw.get("pruned_heads")):
         raise ModelError(f"'{name}' is a pruned model; a fresh head is put on a model with all its heads.")

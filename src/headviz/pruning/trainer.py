@@ -21,7 +21,7 @@ from ..progress import stop_if
 from ..results import plain
 from .options import FinetuneOptions
 from .state import Point
-from .training_folder import WHOLE
+from .training_folder import seal
 
 if TYPE_CHECKING:
     from ..heads import HeadMask
@@ -195,7 +195,7 @@ class Watch(transformers.TrainerCallback):
         control.should_save = self.saves
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        (Path(args.output_dir) / f"checkpoint-{state.global_step}" / WHOLE).touch()
+        seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
 
 
 class Patience(transformers.TrainerCallback):

@@ -9,10 +9,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import OptionError
-from ..storage.paths import kind_at, read_small
+from ..storage.paths import kind_at, opened, read_small
 from ..storage.writing import replace_file
 from .options import FinetuneOptions
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
-WHOLE = "headviz-whole"  # a file in checkpoints that are complete
+WHOLE = "headviz-whole"  # a file in complete checkpoints: the digests of the others
 FINGERPRINT = "training.json"
 
 
@@ -102,8 +102,25 @@ def remove_training(place: Path) -> None:
         place.rmdir()
 
 
+def seal(checkpoint: Path) -> None:
+    """Mark a checkpoint as complete."""
+    replace_file(checkpoint / WHOLE, json.dumps(_digests(checkpoint)))
+
+
 def whole_checkpoint(place: Path) -> str | None:
-    """The newest complete checkpoint."""
-    found = [p.parent for p in place.glob(f"checkpoint-*/{WHOLE}")]
-    newest = max(found, key=lambda p: int(p.name.rsplit("-", 1)[1]), default=None)
-    return None if newest is None else str(newest)
+    """The newest checkpoint that is as it was sealed; a damaged one is passed over."""
+    numbered = {int(p.name.rsplit("-", 1)[1]): p for p in place.glob("checkpoint-*") if p.name[11:].isdecimal()}
+    for _, checkpoint in sorted(numbered.items(), reverse=True):
+        with suppress(OptionError, OSError, ValueError, RecursionError):
+            if json.loads(read_small(checkpoint / WHOLE, 2**20)) == _digests(checkpoint):
+                return str(checkpoint)
+    return None
+
+
+def _digests(checkpoint: Path) -> dict[str, str]:
+    found = {}
+    for path in sorted(checkpoint.iterdir()):
+        if path.name != WHOLE:
+            with opened(path) as file:
+                found[path.name] = hashlib.file_digest(cast("Any", file), "sha256").hexdigest()
+    return found

@@ -60,6 +60,7 @@ TRIES = 10  # to make a file in a folder that others tidy away
 SETTINGS = {**diskcache.DEFAULT_SETTINGS, "disk_min_file_size": INLINE, "cull_limit": 32}
 
 _FILE = re.compile(r"[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{28}\.val")
+LARGEST_VALUE = 2**30  # bytes
 _METADATA = {"count", "size", "hits", "misses"}
 _SCHEMA = {
     "Settings",
@@ -118,6 +119,8 @@ class StrictDisk(diskcache.Disk):
     def store(self, value: Any, read: bool, key: Any = None) -> tuple[int, int, str | None, Any]:
         if read or type(value) is not bytes:
             raise ForeignEntryError(f"values are bytes, not {type(value).__name__}")
+        if len(value) > LARGEST_VALUE:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         if len(value) < self.min_file_size:
             return 0, diskcache.core.MODE_RAW, None, sqlite3.Binary(value)
         name, path = self.filename()
@@ -147,6 +150,8 @@ class StrictDisk(diskcache.Disk):
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise ForeignEntryError(f"{filename} is not a plain file")
+            if os.fstat(handle).st_size > LARGEST_VALUE:
+                raise ForeignEntryError(f"{filename} is too large")
             return file.read()
 
     def remove(self, file_path: Any) -> None:
@@ -214,8 +219,11 @@ def is_ours(folder: Path) -> bool:
 
     Settings become attributes and pragmas when the database is opened, so unknown ones would be dangerous.
     """
-    if not (folder / "cache.db").exists():
-        return True
+    try:
+        if not stat.S_ISREG((folder / "cache.db").lstat().st_mode):
+            return False  # a pipe, a link: nothing that is read
+    except OSError:
+        return True  # nothing is there, or opening it will say why
     try:
         with (folder / "cache.db").open("rb") as file:
             if max(file.read(20)[18:], default=0) > 2:
@@ -224,7 +232,7 @@ def is_ours(folder: Path) -> bool:
             names = {name for (name,) in base.execute("SELECT name FROM sqlite_master")}
             if not names:
                 return True  # another process is making it right now
-            settings = {k for (k,) in base.execute("SELECT key FROM Settings")} if "Settings" in names else set()
+            settings = {k for k, _ in base.execute("SELECT key, value FROM Settings")} if "Settings" in names else set()
     except sqlite3.OperationalError as error:
         return meaning(error) != DAMAGED  # busy, or not readable: opening it will say so
     except OSError:

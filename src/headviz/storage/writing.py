@@ -22,6 +22,8 @@ FULL = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasatt
 FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 _RUST = re.compile(r"\(os error (\d+)\)")  # how safetensors and tokenizers pass the system's error on
 
+_TORCH = re.compile(r"unexpected pos \d+ vs \d+|PytorchStreamWriter failed|inline_container\.cc")
+
 
 class DiskError(UserError):
     """A place cannot be written: it is full, or it is not the user's."""
@@ -85,7 +87,9 @@ def disk_error(error: BaseException, place: object = None, needed: int | None = 
 
 
 def _number_in(error: BaseException) -> int:
-    # safetensors has an error of its own, tokenizers raises a bare Exception
+    # safetensors has an error of its own, tokenizers raises a bare Exception, torch's writer a RuntimeError
+    if isinstance(error, RuntimeError) and _TORCH.search(str(error)):
+        return errno.ENOSPC
     found = _RUST.search(str(error)) if type(error).__name__ in ("SafetensorError", "Exception") else None
     return int(found[1]) if found else 0
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
-import io
 import json
 import random
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,8 +30,10 @@ ZIPPED = ".gz"  # after the ending of a text format
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 DEEPEST = 8  # objects inside one another
 LARGEST_FILE = 4 * 2**30  # bytes of a file, or of what a parquet file unpacks to: it is held in memory
+LARGEST_CELL = 2**25  # characters of a cell of a csv file
 PART = 4096  # rows of a parquet file that are unpacked at once
 
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _naming: ContextVar[Callable[[Path], str] | None] = ContextVar("naming", default=None)
 
 
@@ -93,12 +95,15 @@ def read_table(
     if ending == "parquet":
         return read_parquet(path)
     name = file_name(path)
-    if ending == "arrow":
-        table = _read_arrow(path)
-    elif ending in ("jsonl", "json"):
-        table = _read_json(name, _decode(path))
-    else:
-        table = _read_separated(name, ending, _decode(path), headerless, lenient, separator)
+    try:
+        if ending == "arrow":
+            table = _read_arrow(path)
+        elif ending in ("jsonl", "json"):
+            table = _read_json(name, _decode(path))
+        else:
+            table = _read_separated(name, ending, _decode(path), headerless, lenient, separator)
+    except MemoryError as error:
+        raise TaskError(f"There is not enough memory to read {name}. Give a smaller file.") from error
     if not len(table):
         raise TaskError(f"{name} has no rows. Give a file with at least one example.")
     return flat(table)
@@ -292,8 +297,9 @@ def _other_separator(text: str, usual: str) -> str:
 
 
 def _csv_rows(name: str, text: str, separator: str = ",") -> Iterable[tuple[int, list[str]]]:
-    csv.field_size_limit(LARGEST_FILE)  # of this process: its own limit is 131,072 characters
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    csv.field_size_limit(LARGEST_CELL)  # of this process: its own limit is 131,072 characters
+    lines = (line[0] for line in _LINE.finditer(text))  # StringIO takes four bytes for each character
+    reader = csv.reader(lines, delimiter=separator, strict=True)
     try:
         for row in reader:
             if row:

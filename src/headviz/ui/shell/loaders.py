@@ -391,7 +391,7 @@ def memory_taken() -> int:
 
 def memory_limit() -> int:
     """Bytes that the process may take: what the user allows, else what the machine or its container has."""
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         return int(float(os.environ.get(LIMIT, "")) * GIB)
     known = int(psutil.virtual_memory().total)
     with suppress(OSError, ValueError):
