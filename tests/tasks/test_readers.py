@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headviz.errors import TaskError
-from headviz.tasks.readers import read_table
+from headviz.errors import Cancelled, TaskError
+from headviz.tasks.readers import files_named_by, read_table
 
 AWKWARD = [
     'He said "no" and left.',
@@ -138,3 +138,22 @@ def test_a_long_cell_is_refused_before_it_takes_many_times_its_size(tmp_path: Pa
         read_table(path)
     assert tracemalloc.get_traced_memory()[1] < 9 * 40 * 2**20
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
+def test_reading_can_be_stopped(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"dev.{ending}"
+    row = '{"text": "a"}\n' if ending == "jsonl" else "a\n"
+    path.write_text(row * 20_000)
+    asked = iter(range(2))
+    with pytest.raises(Cancelled), files_named_by(lambda _: "", lambda: next(asked, None) is None):
+        read_table(path)
+    assert len(read_table(path)) >= 19_999
+
+
+@pytest.mark.parametrize("row", ['{{"a{}": 1}}', '{{"a": {{"a{}": 1}}}}'])
+def test_a_table_of_ever_new_columns_is_refused(row: str, tmp_path: Path) -> None:
+    path = tmp_path / "dev.jsonl"
+    path.write_text("\n".join(row.format(i) for i in range(20_000)))
+    with pytest.raises(TaskError, match=r"columns|keys"):
+        read_table(path)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import io
 import json
 import random
 import re
@@ -19,9 +20,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import OptionError, TaskError, shown
+from ..progress import Cancel, stop_if
 from ..storage.paths import read_small
 
 TEXT_FORMATS = ("tsv", "csv", "jsonl", "json")
@@ -30,21 +32,37 @@ ZIPPED = ".gz"  # after the ending of a text format
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 DEEPEST = 8  # objects inside one another
 LARGEST_FILE = 4 * 2**30  # bytes of a file, or of what a parquet file unpacks to: it is held in memory
+MOST_CELLS = 10**7  # of a table most of whose cells are empty
 LARGEST_CELL = 2**25  # characters of a cell of a csv file
 PART = 4096  # rows of a parquet file that are unpacked at once
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+T = TypeVar("T")
 _naming: ContextVar[Callable[[Path], str] | None] = ContextVar("naming", default=None)
 
 
+_cancel: ContextVar[Cancel | None] = ContextVar("cancel", default=None)
+
+
 @contextmanager
-def files_named_by(name_of: Callable[[Path], str]) -> Iterator[None]:
-    """In this block, messages call a file ``name_of(path)``, or by its own name where that is empty."""
-    before = _naming.set(name_of)
+def files_named_by(name_of: Callable[[Path], str], cancel: Cancel | None = None) -> Iterator[None]:
+    """In this block, messages call a file ``name_of(path)``, or by its own name where that is empty.
+
+    ``cancel()`` is asked every few thousand rows; reading stops with ``Cancelled``.
+    """
+    before = _naming.set(name_of), _cancel.set(cancel)
     try:
         yield
     finally:
-        _naming.reset(before)
+        _naming.reset(before[0])
+        _cancel.reset(before[1])
+
+
+def _stoppable(rows: Iterable[T]) -> Iterator[T]:
+    for number, row in enumerate(rows):
+        if number % PART == 0:
+            stop_if(_cancel.get())
+        yield row
 
 
 def file_name(path: Path) -> str:
@@ -175,6 +193,8 @@ def flat(table: Table) -> Table:
                 spread[name] = cells
                 continue
             keys = dict.fromkeys(str(key) for cell in cells if cell is not None for key in cell)
+            if len(keys) * len(cells) > max(MOST_CELLS, 4 * sum(len(cell or ()) for cell in cells)):
+                raise TaskError(f"{table.name}: the objects of column '{name[:40]}' have {len(keys):,} different keys.")
             for key in keys:
                 spread[f"{name}.{key}"] = [None if cell is None else cell.get(key) for cell in cells]
         columns = spread
@@ -194,7 +214,7 @@ def read_parquet(path: Path, columns: Sequence[str] | None = None) -> Table:
                     f"{file_name(path)} has more than one column called '{doubled[0]}'. Rename one of them."
                 )
             wanted = names if columns is None else [c for c in columns if c in names]
-            data, rows = _in_parts(path, file, wanted)
+            data, rows = _in_parts(path, file.iter_batches(batch_size=PART, columns=list(wanted)), wanted)
     except (pyarrow.ArrowException, ValueError, OverflowError, RecursionError) as error:
         raise TaskError(
             f"{file_name(path)} is not a complete parquet file ({_first_line(error)}). Delete it and get it again."
@@ -214,18 +234,19 @@ def _read_arrow(path: Path) -> Table:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise TaskError(f"{file_name(path)} is larger than {LARGEST_FILE:,} bytes. Give a smaller file.")
-        with pyarrow.memory_map(str(path)) as source:
-            data = pyarrow.ipc.open_stream(source).read_all().to_pydict()
+        with pyarrow.memory_map(str(path)) as source, pyarrow.ipc.open_stream(source) as batches:
+            data, rows = _in_parts(path, batches, batches.schema.names)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise TaskError(f"{file_name(path)} is not a complete arrow file ({_first_line(error)}).") from error
-    return Table(file_name(path), data, range(1, max(map(len, data.values()), default=0) + 1), place="row")
+    return Table(file_name(path), data, range(1, rows + 1), place="row")
 
 
-def _in_parts(path: Path, file: Any, columns: Sequence[str]) -> tuple[dict[str, list[Any]], int]:
-    """The columns of a parquet file, read in parts: a small file may unpack to more than fits into memory."""
+def _in_parts(path: Path, batches: Iterable[Any], columns: Sequence[str]) -> tuple[dict[str, list[Any]], int]:
+    """The columns of a file of pyarrow's, read in parts: a small one may unpack to more than fits into memory."""
     data: dict[str, list[Any]] = {name: [] for name in columns}
     rows = size = 0
-    for part in file.iter_batches(batch_size=PART, columns=list(columns)):
+    for part in batches:
+        stop_if(_cancel.get())
         rows, size = rows + part.num_rows, size + part.nbytes
         if size > LARGEST_FILE:
             raise TaskError(f"{file_name(path)} unpacks to more than {LARGEST_FILE:,} bytes. Give a smaller file.")
@@ -260,14 +281,17 @@ def _decode(path: Path) -> str:
 
 
 def _unzipped(path: Path, raw: bytes) -> bytes:
+    content = bytearray()
     try:
         with gzip.open(io.BytesIO(raw)) as file:
-            content = file.read(LARGEST_FILE + 1)
+            while part := file.read(2**20):  # Python reserves the memory that is asked for
+                stop_if(_cancel.get())
+                content += part
+                if len(content) > LARGEST_FILE:
+                    raise TaskError(f"{file_name(path)} unpacks to more than {LARGEST_FILE:,} bytes.")
     except (OSError, EOFError, zlib.error) as error:
         raise TaskError(f"{file_name(path)} is not a complete gzip file ({_first_line(error)}).") from error
-    if len(content) > LARGEST_FILE:
-        raise TaskError(f"{file_name(path)} unpacks to more than {LARGEST_FILE:,} bytes. Give a smaller file.")
-    return content
+    return bytes(content)
 
 
 def _tsv_rows(text: str) -> Iterable[tuple[int, list[str]]]:
@@ -287,7 +311,7 @@ def _read_separated(
     if separator is None and headerless is None and (other := _other_separator(text, usual)):
         sign, notes = other, (f"the columns of {name} are separated by {SEPARATORS[other]}",)
     rows = _tsv_rows(text) if (ending, sign) == ("tsv", "\t") else _csv_rows(name, text, sign)
-    return replace(_from_rows(name, rows, headerless, lenient), notes=notes)
+    return replace(_from_rows(name, _stoppable(rows), headerless, lenient), notes=notes)
 
 
 def _other_separator(text: str, usual: str) -> str:
@@ -380,7 +404,7 @@ def _is_json(text: str) -> bool:
 def _read_lines(name: str, text: str) -> Table:
     columns: dict[str, list[Any]] = {}
     lines: list[int] = []
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(_stoppable(text.split("\n")), start=1):
         if not line.strip():
             continue
         try:
@@ -393,6 +417,8 @@ def _read_lines(name: str, text: str) -> Table:
         for key in row:
             if key not in columns:
                 columns[key] = [None] * len(lines)
+        if len(columns) * len(lines) > max(MOST_CELLS, len(text)):
+            raise TaskError(f"{name}, line {number}: there are {len(columns):,} columns by now, most of them empty.")
         lines.append(number)
         for key, values in columns.items():
             values.append(row.get(key))

@@ -111,6 +111,12 @@ def _has_tab(session: str) -> bool:
     return not runtime.exists() or runtime.get_instance().is_active_session(session)
 
 
+def tab_closed() -> Callable[[], bool]:
+    """Whether the session of the page that is being drawn has lost its tab since: then nobody waits for the page."""
+    who = _who()
+    return lambda: bool(who) and not _has_tab(who)
+
+
 _watcher = threading.Event()  # set while a thread watches
 
 

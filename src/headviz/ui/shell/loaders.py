@@ -35,7 +35,7 @@ from ...storage.paths import ROOTS, home, outside_path
 from ...tasks.catalogue import get_task
 from . import state
 from .job import Memo, give_back, in_background
-from .jobs import BYTES
+from .jobs import BYTES, tab_closed
 from .messages import on_page
 from .uploads import is_gone, naming, uploads
 from .view import View
@@ -238,7 +238,7 @@ def rows_of(clf: TransformerModel) -> tuple[str, ...] | None:
 
 def dataset(view: View, split: str = "dev") -> Dataset:
     """The view's data: a seeded subset of one split."""
-    with naming():
+    with naming(tab_closed()):
         key = _dataset_key(view, split)
         return _datasets.get(key, lambda: _dataset(*key))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import TaskError, UserError
+from ...progress import Cancel
 from ...storage.paths import home
 from ...storage.writing import replace_file
 from ...tasks.readers import files_named_by
@@ -62,8 +63,8 @@ def has_train(place: str) -> bool:
 
 
 @contextmanager
-def naming() -> Iterator[None]:
-    """What is read in this block calls an uploaded file by its own name."""
+def naming(cancel: Cancel | None = None) -> Iterator[None]:
+    """What is read in this block calls an uploaded file by its own name, and stops when ``cancel()`` is true."""
 
     def name_of(path: Path) -> str:
         folder = uploads().get(path.parent.name)
@@ -71,7 +72,7 @@ def naming() -> Iterator[None]:
         return upload_name(path.parent.name, path.stem) if ours and path.stem in _NAMES else ""
 
     try:
-        with files_named_by(name_of):
+        with files_named_by(name_of, cancel):
             yield
     except UserError as wrong:
         raise wrong.reworded(about(wrong)) from wrong
