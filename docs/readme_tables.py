@@ -140,6 +140,17 @@ def analysis_options() -> Iterator[str]:
     return options_of_entries(ANALYSES.values(), "analysis")
 
 
+def command_options() -> Iterator[str]:
+    from headviz.cli import COMMANDS
+
+    yield "| command | flag | valid | default | what it is |"
+    yield "|---|---|---|---|---|"
+    for name, command in COMMANDS.items():
+        for one in getattr(import_module(command.module), "OPTIONS", ()):
+            flag = f"`--{(one.flag or one.name).replace('_', '-')}`"
+            yield f"| `{name}` | {flag} | {_valid(one)} | {_cell(one.usually)} | {_cell(one.help)} |"
+
+
 def address() -> Iterator[str]:
     from headviz.ui.shell.view import OPTIONS
 
@@ -165,6 +176,7 @@ OPTIONS = {
     ),
     "score-options": score_options,
     "analysis-options": analysis_options,
+    "command-options": command_options,
     "address": address,
 }
 

@@ -346,6 +346,19 @@ def add_flags(parser: Any, options: type, without: Collection[str] = ()) -> None
         one.add_to(parser)
 
 
+def add_options(parser: Any, options: Iterable[Option]) -> None:
+    """A flag for each option of a command; its default stands in the parsed arguments."""
+    for one in with_flags(options):
+        one.add_to(parser, None if one.default is UNSET else one.default)
+
+
+def check_options(args: argparse.Namespace, options: Iterable[Option]) -> None:
+    """Refuse a name that is not among an option's choices, before anything is loaded."""
+    for one in with_flags(options):
+        if one.choices is not None:
+            one.checked(getattr(args, one.dest))
+
+
 def from_flags(args: argparse.Namespace, options: type, without: Collection[str] = ()) -> dict[str, Any]:
     """The options of a class that flags have set, by name."""
     named = {one.name: getattr(args, one.dest, None) for one in with_flags(options, without)}

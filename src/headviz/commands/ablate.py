@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ..analyses.analysis import METRIC
 from ..analyses.catalogue import ANALYSES
 from ..errors import OptionError
+from ..options import Option, add_options
 from ..progress import progress_bar
 from ..storage.paths import out_file, outside_path
 from ..storage.writing import disk_errors
 from .common import ablation_of, add_ablation, add_mask, add_model, add_task, load_data, load_model, read_mask, warn
-from .number_types import positive_int
 from .view_text import Shown, text_of
 
 if TYPE_CHECKING:
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator
     from ..models.classifier import Classifier
     from ..tasks import Dataset
+
+
+EVALUATOR = (
+    Option("precision", "float32", "float32, or bfloat16 with its agreement", metavar="P"),
+    Option("memory", 1024, "for kept states, in MiB", least=1, metavar="MIB"),
+)
+FIGURE = Option("figure", help="also draw the result into a page of its own", metavar="FILE.html")
+OPTIONS = (*EVALUATOR, FIGURE)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,16 +53,11 @@ def show(result: Shown) -> str:
 
 def add_evaluator(parser: argparse.ArgumentParser) -> None:
     """How masks are evaluated."""
-    parser.add_argument(
-        "--precision", default="float32", metavar="P", help="float32 (default) or bfloat16, with its agreement"
-    )
-    parser.add_argument(
-        "--memory", type=positive_int, default=1024, metavar="MIB", help="for kept states, in MiB (default 1024)"
-    )
+    add_options(parser, EVALUATOR)
 
 
 def add_figure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--figure", metavar="FILE.html", help="also draw the result into a page of its own")
+    FIGURE.add_to(parser)
 
 
 def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset, **given: Any) -> Evaluator:

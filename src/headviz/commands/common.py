@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..analyses.common import check_metric, check_score
 from ..display.table import TERMINAL, Table
-from ..errors import MOST_BEAMS, MaskError, OptionError, shown
+from ..errors import LARGEST_SEED, MOST_BEAMS, MaskError, OptionError, shown
 from ..evaluation.verdict import MARGIN_OPTION
 from ..heads import HeadId, HeadMask, parse_heads
 from ..models.hub import refuse_absent
 from ..models.source import Source, device_named, dtype_named
-from ..models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
-from ..options import Option, declared, short
+from ..models.stand_in import ZERO, StandIn
+from ..options import Option, add_flags, add_options, declared, short
 from ..progress import progress_bar
 from ..storage import exchange
 from ..tasks import check_request, load_task, sample
-from .number_types import positive_int, seed, whole
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
@@ -29,6 +28,34 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 SOURCE = declared(Source)
+TEXTS = (
+    Option("text", help="the text", metavar="A", required=True),
+    Option("text_pair", help="its pair, for models that compare two texts", metavar="B"),
+)
+TARGET = (
+    Option("target", "predicted", "predicted, or a class", metavar="T"),
+    Option("label", help="the example's label, for --target gold", metavar="Y"),
+)
+NO_CACHE = Option("no_cache", False, "neither read nor write the cache")
+LOADED = (
+    SOURCE["job"],
+    SOURCE["device"],
+    Option("dtype", None, "float32, bfloat16 or float16", usual="float32", metavar="T"),
+)
+LIMITS = (
+    Option("limit", None, "a seeded, stratified part of the data", int, least=1, metavar="N"),
+    Option("limit_seed", 0, "which part --limit takes", most=LARGEST_SEED, metavar="S"),
+)
+REGRESSION = Option("regression", None, "your own labels are numbers, not classes", bool)
+MASK = (  # one of the two
+    Option("off", help="heads to switch off, such as 3.5,7.0; of a stack: cross.1.5", metavar="L.H,…"),
+    Option("mask", help="a mask as headviz prints it, or a file: .json, .npy, .txt", metavar="HEX"),
+)
+TRANSLATION = (
+    Option("beams", 1, "translation: beam search with N beams", least=1, most=MOST_BEAMS, metavar="N"),
+    Option("prefix", help="translation: put before each source, as T5 wants it", metavar="TEXT"),
+    Option("languages", help="translation: source and target code, for models of many languages", metavar="A,B"),
+)
 SLICES = Option("slice_column", None, "a column whose values split the results, such as genre", metavar="S")
 
 
@@ -36,9 +63,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     """``--model`` and how to load it."""
     SOURCE["model"].add_to(parser, required=True)
     SOURCE["revision"].add_to(parser)
-    parser.add_argument("--job", metavar="J", help="what it answers with, where its configuration does not tell")
-    SOURCE["device"].add_to(parser, "auto")
-    parser.add_argument("--dtype", default=None, metavar="T", help="float32 (default), bfloat16, float16")
+    add_options(parser, LOADED)
     parser.set_defaults(check=check_early)  # the command line calls it first
 
 
@@ -47,35 +72,22 @@ def add_task(parser: argparse._ActionsContainer, split: str | None = "dev", requ
     SOURCE["task"].add_to(parser, required=required)
     SOURCE["data"].add_to(parser)
     if split is not None:
-        parser.add_argument("--split", default=split, metavar="S", help=f"which part of the data (default {split})")
-    parser.add_argument("--limit", type=positive_int, metavar="N", help="a seeded, stratified part of the data")
-    parser.add_argument("--limit-seed", type=seed, default=0, metavar="S", help="which part --limit takes (default 0)")
+        Option("split", split, "which part of the data", metavar="S").add_to(parser, split)
+    add_options(parser, LIMITS)
     for name in ("text_columns", "label_column", "label_order", "separator", "skip_bad"):
         SOURCE[name].add_to(parser)
     SLICES.add_to(parser)
-    parser.add_argument(
-        "--regression", action="store_true", default=None, help="your own labels are numbers, not classes"
-    )
+    REGRESSION.add_to(parser)
 
 
 def add_mask(parser: argparse.ArgumentParser) -> None:
     """``--off`` or ``--mask``."""
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--off", metavar="L.H,…", help="heads to switch off, such as 3.5,7.0; of a stack: cross.1.5")
-    which.add_argument("--mask", metavar="HEX", help="a mask as headviz prints it, or a file: .json, .npy, .txt")
+    add_options(parser.add_mutually_exclusive_group(), MASK)
 
 
 def add_ablation(parser: argparse.ArgumentParser) -> None:
     """``--ablation`` and ``--reference``."""
-    parser.add_argument(
-        "--ablation",
-        choices=ABLATIONS,
-        metavar="A",
-        help=f"what stands in the place of heads that are off: {', '.join(ABLATIONS)} (a mask file's, or {ZERO})",
-    )
-    parser.add_argument(
-        "--reference", type=positive_int, metavar="N", help=f"training examples on which that is measured ({EXAMPLES})"
-    )
+    add_flags(parser, StandIn)
 
 
 def add_reference(parser: argparse.ArgumentParser) -> None:
@@ -89,12 +101,6 @@ def add_masked_model(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_mask(parser)
     add_reference(parser)
-
-
-def add_text(parser: argparse.ArgumentParser) -> None:
-    """``--text`` and ``--text-pair``."""
-    parser.add_argument("--text", required=True, metavar="A", help="the text")
-    parser.add_argument("--text-pair", metavar="B", help="its pair, for models that compare two texts")
 
 
 def add_margin(parser: argparse.ArgumentParser) -> None:
@@ -176,13 +182,7 @@ def told_place(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 def add_translation(parser: argparse.ArgumentParser) -> None:
     """Options that only translation models have."""
-    parser.add_argument(
-        "--beams", type=whole(1, MOST_BEAMS), default=1, metavar="N", help="translation: beam search with N beams"
-    )
-    parser.add_argument("--prefix", metavar="TEXT", help="translation: put before each source, as T5 wants it")
-    parser.add_argument(
-        "--languages", metavar="A,B", help="translation: source and target code, for models of many languages"
-    )
+    add_options(parser, TRANSLATION)
 
 
 def reading(args: argparse.Namespace, clf: Classifier) -> Classifier:

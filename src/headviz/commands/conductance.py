@@ -10,41 +10,45 @@ from typing import Any
 import numpy as np
 
 from ..attribution.maps import Maps
-from ..attribution.rules import DEFAULT_RULE, RULES, TOLERANCE
+from ..attribution.rules import AUTO, DEFAULT_RULE, MOST_STEPS, PRECISIONS, RULES, TOLERANCE
 from ..display.numbers import fixed
-from ..errors import OptionError, unknown_choice
+from ..errors import OptionError
+from ..options import Option, add_options, check_options
 from ..progress import progress_bar
 from ..results import plain
 from ..storage.paths import out_file
 from ..storage.writing import disk_errors, replacing
-from .common import add_masked_model, add_text, in_their_place, masked_model, table, told_place, warn
-from .number_types import between, path_steps
+from .common import NO_CACHE, TARGET, TEXTS, add_masked_model, in_their_place, masked_model, table, told_place, warn
+
+OPTIONS = (
+    Option(
+        "steps",
+        None,
+        f"intervals (doubled until the estimated error is at most {TOLERANCE:g})",
+        int,
+        least=1,
+        most=MOST_STEPS,
+        metavar="N",
+    ),
+    Option("rule", DEFAULT_RULE, "integration rule", choices=RULES, metavar="R"),
+    *TARGET,
+    Option("tolerance", None, "double the steps until the error is below E", float, least=1e-9, most=1, metavar="E"),
+    Option("precision", AUTO, "bfloat16 is a faster preview, with --steps 8, say", choices=PRECISIONS, metavar="P"),
+    NO_CACHE,
+    Option("out", help="where to write the maps (.npz)", metavar="FILE", required=True),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_masked_model(parser)
-    add_text(parser)
-    steps = f"intervals (doubled until the estimated error is at most {TOLERANCE:g})"
-    parser.add_argument("--steps", type=path_steps, metavar="N", help=steps)
-    parser.add_argument("--rule", default=DEFAULT_RULE, metavar="R", help=f"{', '.join(RULES)} ({DEFAULT_RULE})")
-    parser.add_argument("--target", default="predicted", metavar="T", help="predicted (default), or a class")
-    parser.add_argument("--label", metavar="Y", help="the example's label, for --target gold")
-    parser.add_argument(
-        "--tolerance", type=between(1e-9, 1), metavar="E", help="double the steps until the error is below E"
-    )
-    parser.add_argument(
-        "--precision", default="auto", metavar="P", help="bfloat16 is a faster preview (with --steps 8, say)"
-    )
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
-    parser.add_argument("--out", required=True, metavar="FILE", help="where to write the maps (.npz)")
+    add_options(parser, (*TEXTS, *OPTIONS))
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     out = out_file(args.out, "maps.npz")
     if out.suffix.lower() != ".npz":
         raise OptionError(f"'{out.name}' must end in .npz.")
-    if args.rule not in RULES:
-        raise OptionError(unknown_choice("rule", args.rule, RULES))
+    check_options(args, OPTIONS)
     clf, mask = masked_model(args)
     from ..attribution.conductance import conductance
 

@@ -6,14 +6,17 @@ import argparse
 from typing import Any
 
 from ..models.hub import existing_folder
+from ..options import Option, add_options
 from .common import table
+
+OPTIONS = (Option("out", help="a new folder", metavar="DIR", required=True),)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", metavar="DIR", help="pytorch_model.bin, an adapter, or a folder of an earlier version of headviz"
     )
-    parser.add_argument("--out", required=True, metavar="DIR", help="a new folder")
+    add_options(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:

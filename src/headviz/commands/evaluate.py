@@ -16,6 +16,7 @@ from ..errors import OptionError
 from ..evaluation.plain import class_order, undefined_for
 from ..heads import HeadId
 from ..models.stand_in import ZERO
+from ..options import Option, add_options
 from ..progress import progress_bar
 from ..storage.exchange import restored
 from ..tasks import points_in
@@ -36,6 +37,14 @@ from .common import (
     warn,
 )
 
+OPTIONS = (
+    Option(
+        "compare",
+        False,
+        "also evaluate with every head: change of each metric with its interval and p, flips, confusion, slices",
+    ),
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
@@ -43,11 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_mask(parser)
     add_translation(parser)
     add_ablation(parser)
-    parser.add_argument(
-        "--compare",
-        action="store_true",
-        help="also evaluate with every head: change of each metric with its interval and p, flips, confusion, slices",
-    )
+    add_options(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:

@@ -6,34 +6,34 @@ import argparse
 from typing import Any
 
 from ..display.numbers import change
-from ..errors import OptionError
 from ..models.source import EXPORTED
+from ..options import Option, add_options, check_options
 from ..progress import progress_bar
 from ..tasks import points_in
 from .common import add_model, add_task, load_data, load_model, table
-from .number_types import positive_int
+
+OPTIONS = (
+    Option("out", help="a new folder for model.onnx and its settings", metavar="DIR", required=True),
+    Option("precision", EXPORTED[0], "of the file", choices=EXPORTED, metavar="P"),
+    Option("head_mask", False, "the file takes an input [layers, heads] that switches heads off"),
+    Option("batch", 32, "texts of a timed batch", least=1, metavar="B"),
+    Option("length", None, "tokens of each text of a timed batch", int, least=1, metavar="T"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_task(parser, required=False)
-    parser.add_argument("--out", required=True, metavar="DIR", help="a new folder for model.onnx and its settings")
-    parser.add_argument("--precision", default="float32", metavar="P", help="float32 or int8 (float32)")
-    parser.add_argument(
-        "--head-mask", action="store_true", help="the file takes an input [layers, heads] that switches heads off"
-    )
-    parser.add_argument("--batch", type=positive_int, default=32, metavar="B", help="texts of a timed batch (32)")
-    parser.add_argument("--length", type=positive_int, metavar="T", help="tokens of each text of a timed batch")
+    add_options(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    if args.precision not in EXPORTED:
-        raise OptionError(f"--precision is {' or '.join(EXPORTED)}, not '{args.precision[:40]}'.")
+    check_options(args, OPTIONS)
     data = None if args.task is None else load_data(args)
     clf = load_model(args)
     from ..pruning.export import export
 
-    with progress_bar("exporting") as told:
+    with progress_bar("exporting") as progress:
         found = export(
             clf,
             args.out,
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             batch=args.batch,
             length=args.length,
             label_order=args.label_order,
-            progress=told,
+            progress=progress,
         )
     return found.to_dict()
 

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..answers.metrics import remark
 from ..display.numbers import fixed
-from ..errors import Cancelled, seed_number
-from ..options import add_flags, from_flags
+from ..errors import LARGEST_SEED, Cancelled, seed_number
+from ..options import Option, add_flags, add_options, from_flags
 from ..progress import progress_bar
 from ..pruning.options import FinetuneOptions
 from ..storage.paths import OUT, new_folder, outside_path
 from ..storage.writing import disk_errors, replace_file
 from .common import add_mask, add_model, add_task, load_data, read_mask, table, warn
-from .number_types import seed
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -28,13 +27,18 @@ REPORT = "training-report.json"
 DIVERGED = "diverged.json"  # after the name of --out: the learning curve of a training whose loss became NaN
 
 
+OPTIONS = (
+    Option("out", help="a new folder for the trained model", metavar="DIR", required=True),
+    Option("seed", 0, "of the new head, the order and dropout", most=LARGEST_SEED, metavar="S"),
+    Option("keep_head", False, "go on training the model's own classification head"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_task(parser, split=None)
     add_mask(parser)
-    parser.add_argument("--out", required=True, metavar="DIR", help="a new folder for the trained model")
-    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="of the new head, the order and dropout (0)")
-    parser.add_argument("--keep-head", action="store_true", help="go on training the model's own classification head")
+    add_options(parser, OPTIONS)
     add_training(parser)
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from ..errors import UNTRAINED, ModelError
 from ..models import LENGTH
+from ..options import Option, add_options
 from .common import add_model, load_model, table
-from .number_types import positive_int
+
+OPTIONS = (Option("length", LENGTH, "tokens to count FLOPs for", least=1, metavar="T"),)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument(
-        "--length", type=positive_int, default=LENGTH, metavar="T", help=f"tokens to count FLOPs for ({LENGTH})"
-    )
+    add_options(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:

@@ -13,42 +13,46 @@ from ..display.figures.maps import paths_table
 from ..display.numbers import fixed
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, highest
-from ..options import short
+from ..options import Option, add_options, short
 from ..progress import progress_bar
 from ..storage.exchange import restored
-from .common import add_masked_model, in_their_place, masked_model, positive_int, table, table_text, told_place, warn
+from .common import TEXTS, add_masked_model, in_their_place, masked_model, table, table_text, told_place, warn
 
 if TYPE_CHECKING:
     from ..attribution.patching import Text
     from ..models.classifier import Classifier
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_masked_model(parser)
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--text", metavar="A", help="the text into whose pass heads are put")
-    which.add_argument(
-        "--pairs",
-        metavar="FILE",
+WHAT = (  # one of the two
+    Option("text", help="the text into whose pass heads are put", metavar="A"),
+    Option(
+        "pairs",
         help="many: a table with columns text, donor, and text_pair, donor_pair for models that compare two texts, or "
         "with two columns of texts, or of pairs with | between their texts",
-    )
-    parser.add_argument("--text-pair", metavar="B", help="its pair, for models that compare two texts")
-    parser.add_argument("--donor", metavar="A2", help="the text from which their outputs are taken")
-    parser.add_argument("--donor-pair", metavar="B2", help="the donor's pair (default: the text's)")
-    parser.add_argument(
-        "--positions", default=ALL, metavar="P", help=f"{', '.join(POSITIONS)}, or token numbers such as 0,4 ({ALL})"
-    )
-    parser.add_argument(
-        "--alignment", metavar="I:J,…", help="token I of the text stands for token J of the donor (by common words)"
-    )
-    parser.add_argument(
-        "--target", metavar="T", help="a class whose logit is measured (default: the donor's answer minus the text's)"
-    )
-    parser.add_argument(
-        "--paths", action="store_true", help="also the strongest paths from head to head and to the answer"
-    )
-    parser.add_argument("--top", type=positive_int, default=10, metavar="K", help="heads in the printed table (10)")
+        metavar="FILE",
+    ),
+)
+OPTIONS = (
+    TEXTS[1],
+    Option("donor", help="the text from which their outputs are taken", metavar="A2"),
+    Option("donor_pair", help="the donor's pair", usual="the text's", metavar="B2"),
+    Option("positions", ALL, f"{', '.join(POSITIONS)}, or token numbers such as 0,4", metavar="P"),
+    Option(
+        "alignment",
+        help="token I of the text stands for token J of the donor",
+        usual="by common words",
+        metavar="I:J,…",
+    ),
+    Option("target", help="a class whose logit is measured", usual="the donor's answer minus the text's", metavar="T"),
+    Option("paths", False, "also the strongest paths from head to head and to the answer"),
+    Option("top", 10, "heads in the printed table", least=1, metavar="K"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_masked_model(parser)
+    add_options(parser.add_mutually_exclusive_group(required=True), WHAT)
+    add_options(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:

@@ -7,31 +7,37 @@ from typing import Any
 
 from ..errors import MaskError, OptionError
 from ..models import LENGTH
+from ..options import Option, add_options
 from ..storage.paths import new_folder
 from . import faster
 from .common import add_ablation, add_mask, add_model, in_their_place, load_with_reference, read_mask, table, told_place
-from .number_types import positive_int
+
+OPTIONS = (
+    Option("out", help="a new folder for the model", metavar="DIR", required=True),
+    Option(
+        "masked",
+        False,
+        "keep all shapes and zero the heads' output columns instead: loads in any transformers, no speed gain",
+    ),
+    Option(
+        "length",
+        None,
+        "tokens to count FLOPs for, or to measure speed at",
+        int,
+        least=1,
+        usual=str(LENGTH),
+        metavar="T",
+    ),
+    Option("onnx", False, "write model.onnx too, checked against the model"),
+    Option("portable", False, "add modelling code, for transformers without headviz (trust_remote_code)"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_mask(parser)
     add_ablation(parser)
-    parser.add_argument("--out", required=True, metavar="DIR", help="a new folder for the model")
-    parser.add_argument(
-        "--masked",
-        action="store_true",
-        help="keep all shapes and zero the heads' output columns instead: loads in any transformers, no speed gain",
-    )
-    parser.add_argument(
-        "--length", type=positive_int, metavar="T", help=f"tokens to count FLOPs for, or to measure speed at ({LENGTH})"
-    )
-    parser.add_argument("--onnx", action="store_true", help="write model.onnx too, checked against the model")
-    parser.add_argument(
-        "--portable",
-        action="store_true",
-        help="add modelling code, for transformers without headviz (trust_remote_code)",
-    )
+    add_options(parser, OPTIONS)
     faster.add_arguments(parser)
 
 

@@ -10,20 +10,51 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import INTERNAL, OptionError, RunError
+from ..errors import INTERNAL, LARGEST_SEED, OptionError, RunError
+from ..options import Option, add_options
 from ..runs import reading, service
 from ..runs.kinds import EXECUTORS
 from ..runs.record import DONE, FAULT, LOCAL, RunRecord
 from ..storage.paths import new_folder, outside_path, read_small
 from . import run_text
 from .common import add_margin, warn
-from .number_types import positive_int, seed, whole
 
 if TYPE_CHECKING:
     from ..runs.prepare import Prepared
 
 # what -> (its arguments, what it does, help)
 ACTIONS: dict[str, tuple[Callable[[Any], None], Callable[[Any], dict[str, Any] | None], str]]
+
+
+START = (
+    Option("kind", "prune", "prune, or another kind with --spec", metavar="K"),
+    Option("spec", help="the whole plan as JSON, or a file with it", metavar="JSON"),
+)
+WHERE = (
+    Option("title", "", "what lists of runs call it", metavar="TEXT"),
+    Option("threads", None, "processor threads", int, least=1, most=4096, usual="all", metavar="N"),
+)
+PLAN = Option("plan", False, "only show what would be done, and how long it may take")
+WAIT = Option("wait", False, "stay until it has ended")
+SWEEP = (
+    Option("spec", help="further options of every run's plan as JSON, or a file", metavar="JSON"),
+    Option(
+        "workers", None, "runs at once, for the estimate", int, least=1, usual="as this machine allows", metavar="N"
+    ),
+)
+USER = Option(
+    "user", help="act as this user; for runs started in a dashboard behind a login", usual="you", metavar="NAME"
+)
+ARCHIVED = Option("archived", False, "the archived runs")
+REPORT_FILE = Option(
+    "out", help="a new file; its ending chooses: .html, .json, .csv or .tex", metavar="FILE", required=True
+)
+SAVE = (
+    Option("out", help="a new folder", metavar="DIR", required=True),
+    Option("seed", None, "which seed's model", int, most=LARGEST_SEED, usual="the plan's first", metavar="S"),
+    Option("step", None, "after which step", int, least=1, usual="the last", metavar="K"),
+)
+BACK = Option("back", False, "take it out of the archive")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,21 +76,18 @@ def _start_arguments(parser: argparse.ArgumentParser) -> None:
     from .planning import add_plan
 
     add_plan(parser)
-    parser.add_argument("--kind", default="prune", metavar="K", help="prune (default) or another kind, with --spec")
-    parser.add_argument("--spec", metavar="JSON", help="the whole plan as JSON, or a file with it")
+    add_options(parser, START)
     _where(parser)
 
 
 def _where(parser: argparse.ArgumentParser) -> None:
     """What ``start`` and ``sweep`` share."""
-    parser.add_argument("--title", default="", metavar="TEXT", help="what lists of runs call it")
-    parser.add_argument("--threads", type=whole(1, 4096), metavar="N", help="processor threads (all)")
+    add_options(parser, WHERE)
     others = "".join(f", or {executor.about}" for executor in EXECUTORS.values())
     parser.add_argument(
         "--executor", default=LOCAL, metavar=f"{{{','.join((LOCAL, *EXECUTORS))}}}", help=f"this machine{others}"
     )
-    parser.add_argument("--plan", action="store_true", help="only show what would be done, and how long it may take")
-    parser.add_argument("--wait", action="store_true", help="stay until it has ended")
+    add_options(parser, (PLAN, WAIT))
 
 
 def _start(args: argparse.Namespace) -> dict[str, Any] | None:
@@ -158,11 +186,9 @@ def _sweep_arguments(parser: argparse.ArgumentParser) -> None:
     from .planning import add_plan
 
     add_plan(parser)
-    parser.add_argument("--spec", metavar="JSON", help="further options of every run's plan as JSON, or a file")
+    SWEEP[0].add_to(parser)
     _where(parser)
-    parser.add_argument(
-        "--workers", type=positive_int, metavar="N", help="runs at once, for the estimate (as this machine allows)"
-    )
+    SWEEP[1].add_to(parser)
 
 
 def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
@@ -202,13 +228,11 @@ def _id_argument(parser: argparse.ArgumentParser) -> None:
 
 def _user_argument(parser: argparse.ArgumentParser) -> None:
     _id_argument(parser)
-    parser.add_argument(
-        "--user", metavar="NAME", help="act as this user (default: you); for runs started in a dashboard behind a login"
-    )
+    USER.add_to(parser)
 
 
 def _list_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--archived", action="store_true", help="the archived runs")
+    ARCHIVED.add_to(parser, False)
 
 
 def _list(args: argparse.Namespace) -> dict[str, Any]:
@@ -230,7 +254,7 @@ def _cancel(args: argparse.Namespace) -> dict[str, Any]:
 
 def _resume_arguments(parser: argparse.ArgumentParser) -> None:
     _user_argument(parser)
-    parser.add_argument("--wait", action="store_true", help="stay until it has ended")
+    WAIT.add_to(parser, False)
 
 
 def _resume(args: argparse.Namespace) -> dict[str, Any] | None:
@@ -239,9 +263,7 @@ def _resume(args: argparse.Namespace) -> dict[str, Any] | None:
 
 def _report_arguments(parser: argparse.ArgumentParser) -> None:
     _id_argument(parser)
-    parser.add_argument(
-        "--out", required=True, metavar="FILE", help="a new file; its ending chooses: .html, .json, .csv or .tex"
-    )
+    REPORT_FILE.add_to(parser)
 
 
 def _report(args: argparse.Namespace) -> dict[str, Any]:
@@ -252,9 +274,7 @@ def _report(args: argparse.Namespace) -> dict[str, Any]:
 
 def _save_arguments(parser: argparse.ArgumentParser) -> None:
     _id_argument(parser)
-    parser.add_argument("--out", required=True, metavar="DIR", help="a new folder")
-    parser.add_argument("--seed", type=seed, metavar="S", help="which seed's model (the plan's first)")
-    parser.add_argument("--step", type=positive_int, metavar="K", help="after which step (the last)")
+    add_options(parser, SAVE)
 
 
 def _save(args: argparse.Namespace) -> dict[str, Any]:
@@ -270,7 +290,7 @@ def _save(args: argparse.Namespace) -> dict[str, Any]:
 
 def _archive_arguments(parser: argparse.ArgumentParser) -> None:
     _user_argument(parser)
-    parser.add_argument("--back", action="store_true", help="take it out of the archive")
+    BACK.add_to(parser, False)
 
 
 def _archive(args: argparse.Namespace) -> dict[str, Any]:

@@ -8,30 +8,32 @@ from typing import Any
 
 from ..display.columns import heads_table
 from ..display.numbers import fixed
-from ..errors import OptionError
+from ..errors import LARGEST_SEED, OptionError
 from ..heads import HeadId, order_told
-from ..options import declared
+from ..options import Option, add_options, declared
 from ..progress import progress_bar
 from ..scores.catalogue import DEFAULT, PRESETS, SCORES, preset_named, score_named
 from ..storage.exchange import read_scores
 from ..tasks import DEFAULT_SAMPLES, LengthFilter, sample
-from .common import add_mask, add_model, add_task, load_data, load_model, read_mask, table_text, warn
-from .number_types import positive_int, seed
+from .common import NO_CACHE, add_mask, add_model, add_task, load_data, load_model, read_mask, table_text, warn
+
+OPTIONS = (
+    Option("score", help=", ".join(SCORES), usual=DEFAULT, metavar="NAME"),
+    Option("preset", help=f"a published choice: {', '.join(PRESETS)}", metavar="NAME"),
+    Option("samples", DEFAULT_SAMPLES, "examples", least=1, metavar="N"),
+    Option("seed", 0, "seed of the draw", most=LARGEST_SEED, metavar="S"),
+    Option(
+        "length_filter", help="lengths kept: none = all, quantile, std", usual="none, unless a preset says", metavar="F"
+    ),
+    NO_CACHE,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_task(parser, split="train")
     add_mask(parser)
-    parser.add_argument("--score", metavar="NAME", help=f"{', '.join(SCORES)} (default {DEFAULT})")
-    parser.add_argument("--preset", metavar="NAME", help=f"a published choice: {', '.join(PRESETS)}")
-    parser.add_argument(
-        "--samples", type=positive_int, default=DEFAULT_SAMPLES, metavar="N", help=f"examples ({DEFAULT_SAMPLES:,})"
-    )
-    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="seed of the draw (0)")
-    parser.add_argument(
-        "--length-filter", metavar="F", help="lengths kept: none = all (default, unless a preset says), quantile, std"
-    )
+    add_options(parser, OPTIONS)
     parser.add_argument(
         "--set",
         action="append",
@@ -39,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OPTION=VALUE",
         help="an option of the score, such as rows=influential or abs_level=token; repeatable",
     )
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:

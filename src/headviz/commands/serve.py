@@ -19,24 +19,26 @@ from urllib.request import urlopen
 from .. import plugins
 from ..errors import OptionError, UserError
 from ..models import NAMED
-from ..options import short
+from ..options import Option, add_options, short
 from ..storage.paths import ROOTS, START, outside_path
 from ..tasks import TASKS
-from .number_types import whole
 
 EVERYWHERE = ("0.0.0.0", "::")  # every address of this machine
 THEME = "STREAMLIT_THEME_BASE"
+
+
+OPTIONS = (
+    Option("port", 8501, "port on this machine", least=1, most=65535, metavar="P"),
+    Option("address", "127.0.0.1", "address to listen on", usual="127.0.0.1: this machine only", metavar="A"),
+    Option("headless", False, "do not open a browser window"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", nargs="?", metavar="MODEL", help="what to open: demo, a hub id, or a folder")
     parser.add_argument("task", nargs="?", metavar="TASK", help="its task, such as mrpc")
     parser.add_argument("data", nargs="?", metavar="DATA", help="folder with the task's files")
-    parser.add_argument("--port", type=whole(1, 65535), default=8501, metavar="P", help="port on this machine (8501)")
-    parser.add_argument(
-        "--address", default="127.0.0.1", metavar="A", help="address to listen on (127.0.0.1: this machine only)"
-    )
-    parser.add_argument("--headless", action="store_true", help="do not open a browser window")
+    add_options(parser, OPTIONS)
 
 
 def app_file() -> Path:

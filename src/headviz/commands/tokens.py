@@ -7,26 +7,26 @@ from typing import Any
 
 from ..attribution.token_methods import METHODS, ORDERS, chosen_methods
 from ..display.numbers import fixed
+from ..errors import LARGEST_SEED
+from ..options import Option, add_options
 from ..progress import progress_bar
-from .common import add_masked_model, add_text, in_their_place, masked_model, table, told_place
-from .number_types import seed, whole
+from .common import TARGET, TEXTS, add_masked_model, in_their_place, masked_model, table, told_place
+
+OPTIONS = (
+    Option("methods", None, ", ".join(METHODS), several=True, usual="all that the model has", metavar="M,…"),
+    *TARGET,
+    Option("orders", ORDERS, "random orders that the curves are compared with", least=1, most=1000, metavar="N"),
+    Option("seed", 0, "of the random orders", most=LARGEST_SEED, metavar="S"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_masked_model(parser)
-    add_text(parser)
-    parser.add_argument("--methods", metavar="M,…", help=f"{', '.join(METHODS)} (default: all that the model has)")
-    parser.add_argument("--target", default="predicted", metavar="T", help="predicted (default), or a class")
-    parser.add_argument("--label", metavar="Y", help="the example's label, for --target gold")
-    parser.add_argument(
-        "--orders", type=whole(1, 1000), default=ORDERS, metavar="N", help=f"random orders beside the curves ({ORDERS})"
-    )
-    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="of the random orders (0)")
+    add_options(parser, (*TEXTS, *OPTIONS))
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    named = None if args.methods is None else [part.strip() for part in args.methods.split(",") if part.strip()]
-    methods = chosen_methods(named)
+    methods = chosen_methods(args.methods)
     clf, mask = masked_model(args)
     from ..attribution.token_explanations import token_explanations
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
-from ..errors import OptionError, is_one_of, unknown_choice
+from ..errors import OptionError, unknown_choice
+from ..options import Options, option, seed_option
 
 ZERO, MEAN, BY_PLACE, RESAMPLE, CONSTANT = "zero", "mean", "mean-by-place", "resample", "constant"
 
@@ -26,21 +28,25 @@ DRAWS = 5
 
 
 @dataclass(frozen=True)
-class StandIn:
+class StandIn(Options):
     """The choice. ``examples`` is the size of the reference where it is drawn, ``draws`` counts for resample only."""
 
-    kind: str = ZERO
-    examples: int = EXAMPLES
-    draws: int = DRAWS
-    seed: int = 0
+    called: ClassVar[str] = "option of an ablation"
 
-    def __post_init__(self) -> None:
-        if not is_one_of(self.kind, MEANINGS):
-            raise OptionError(unknown_choice("ablation", self.kind, ABLATIONS))
-        for name, least in (("examples", 1), ("draws", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise OptionError(f"{name} of an ablation is a whole number from {least}, not {value!r}.")
+    kind: str = option(
+        ZERO,
+        "what stands in the place of heads that are off",
+        ABLATIONS,
+        each="ablation",
+        flag="ablation",
+        usual=f"a mask file's, or {ZERO}",
+        metavar="A",
+    )
+    examples: int = option(
+        EXAMPLES, "training examples on which that is measured", least=1, flag="reference", metavar="N"
+    )
+    draws: int = option(DRAWS, "of other examples, for resample", least=1, flag="")
+    seed: int = seed_option("of the reference and the draws", flag="")
 
     @classmethod
     def of(cls, given: object) -> StandIn:

@@ -6,9 +6,9 @@ import argparse
 from typing import Any
 
 from ...commands.common import table, warn
-from ...commands.number_types import share
-from ...errors import OptionError, RunError
+from ...errors import RunError
 from ...evaluation.verdict import MARGIN
+from ...options import Option, add_options
 from ...pruning.algorithms import retrains
 from ...pruning.state import State
 from ...runs.queue import look
@@ -17,35 +17,24 @@ from ...runs.record import SWEEP
 from ...runs.registry import Registry
 from ...storage.paths import kind_at, outside_path
 
+OPTIONS = (
+    Option("pruned_at", 0.7, "sparsity of the table without retraining", least=0, above=True, most=1, metavar="S"),
+    Option("retrained_at", 0.8, "sparsity of the table with retraining", least=0, above=True, most=1, metavar="S"),
+    Option("margin", MARGIN, "loss that would matter, for the test", metavar="POINTS"),
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs", nargs="+", metavar="RUN", help="ids of pruning runs or of sweeps, or folders with their states"
     )
-    parser.add_argument(
-        "--pruned-at", type=share, default=0.7, metavar="S", help="sparsity of the table without retraining (0.7)"
-    )
-    parser.add_argument(
-        "--retrained-at", type=share, default=0.8, metavar="S", help="sparsity of the table with retraining (0.8)"
-    )
-    parser.add_argument(
-        "--margin",
-        type=float,
-        default=MARGIN,
-        metavar="POINTS",
-        help=f"loss that would matter, for the test beside ({MARGIN:g})",
-    )
+    add_options(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from .thesis_tables import table_62, table_63, table_64
     from .winning import check_margin
 
-    for name in ("pruned_at", "retrained_at"):
-        if not 0 < getattr(args, name) <= 1:
-            raise OptionError(
-                f"--{name.replace('_', '-')} is a share above 0 and at most 1, not {getattr(args, name)}."
-            )
     check_margin(args.margin)
     named = [(name, state) for name in args.runs for state in _states(name)]
     states = [state for _, state in named]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...commands.common import table
 from ...display.numbers import fixed, interval, points
 from ...errors import OptionError
+from ...options import Option, add_options
 from ...progress import progress_bar
 from ...storage.paths import out_file, outside_path
 from ...storage.writing import disk_errors
@@ -30,11 +31,14 @@ RANDOM = (
 )
 
 
+OPTIONS = (
+    Option("out", help="JSON lines, one per cell, written as they come; an existing file is continued", metavar="FILE"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", metavar="SPEC", help=f"JSON file: {SHAPE}. {OWN_FILES}. {RANDOM}")
-    parser.add_argument(
-        "--out", metavar="FILE", help="JSON lines, one per cell, written as they come; an existing file is continued"
-    )
+    add_options(parser, OPTIONS)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
