@@ -1,19 +1,15 @@
 # The dashboard on the CPU. Build: docker build -t headviz .   Also serves as a Space of the Docker kind.
-FROM python:3.12-slim AS build
-WORKDIR /build
-RUN pip install --no-cache-dir build
-COPY pyproject.toml setup.py MANIFEST.in README.md LICENSE app.py ./
-COPY .streamlit .streamlit
-COPY pages pages
-COPY src src
-RUN python -m build --wheel --outdir /wheels .
-
-FROM python:3.12-slim
+FROM python:3.12-slim@sha256:78387bc3881b8273120a12ebe6c1ab22b018ccc2c9adf565ae1ac9b536e184ea
 RUN useradd --create-home --uid 1000 headviz
-# the CPU build of torch: a tenth of the size of the one with GPU libraries
-RUN pip install --no-cache-dir torch --index-url https://download.pytorch.org/whl/cpu
-COPY --from=build /wheels /wheels
-RUN pip install --no-cache-dir /wheels/*.whl && rm -r /wheels
+# every file by its hash; torch is the CPU build, a tenth of the size of the one with GPU libraries
+COPY requirements.lock /build/
+RUN pip install --no-cache-dir --require-hashes --extra-index-url https://download.pytorch.org/whl/cpu -r /build/requirements.lock
+COPY pyproject.toml setup.py MANIFEST.in README.md LICENSE app.py /build/
+COPY .streamlit /build/.streamlit
+COPY pages /build/pages
+COPY src /build/src
+# setuptools, which builds it, is in the lock
+RUN pip install --no-cache-dir --no-deps --no-build-isolation /build && rm -r /build
 USER headviz
 WORKDIR /home/headviz
 RUN mkdir cache

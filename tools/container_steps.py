@@ -64,13 +64,8 @@ class Image:
                 shutil.copy(found, place)
 
     def run(self, command: str) -> None:
-        command = re.sub(r" --index-url \S+| --no-cache-dir", "", command)
-        command = re.sub(r"(?<=\s)/(wheels)", rf"{self.root}/\1", command)
-        if "pip install torch" in command:
-            pin = next(
-                line for line in (ROOT / "requirements.txt").read_text().splitlines() if line.startswith("torch==")
-            )
-            command = command.replace(" torch", f" {pin}")
+        command = re.sub(r" --extra-index-url \S+| --no-cache-dir", "", command)
+        command = re.sub(r"(?<=\s)/(build)", rf"{self.root}/\1", command)
         print(f"RUN {command}", flush=True)
         subprocess.run(command, shell=True, cwd=self.work, env=self.environment, check=True, stdout=subprocess.DEVNULL)
 
