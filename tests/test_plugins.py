@@ -225,6 +225,7 @@ def test_ranks_belong_to_one_version_of_a_members_plugin(tmp_path: Path) -> None
     ("text", "said"),
     [
         ("import numpy\nx = 1 / 0\n", r"mine\.py, line 2 is broken: ZeroDivisionError"),
+        ("import sys\nsys.exit('bye')\n", r"mine\.py, line 2 is broken: SystemExit: bye"),
         ("x = (\n", r"mine\.py, line 1 is broken: SyntaxError"),
         ("import nowhere_to_be_found\n", r"mine\.py, line 1 is broken: ModuleNotFoundError"),
         ("x = 1\n", r"declares nothing.*SCORES"),

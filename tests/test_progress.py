@@ -1,5 +1,8 @@
 """The bar that scripts and notebooks can show: it counts what the work tells it, to the end."""
 
+import io
+import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -28,7 +31,23 @@ def bars(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return made
 
 
-def test_the_bar_follows_the_work(bars: list[Any]) -> None:
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_nothing_is_drawn_into_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    with headviz.progress_bar("scoring") as bar:
+        bar(1, 2)
+        time.sleep(0.6)
+        bar(2, 2)
+    assert sys.stderr.getvalue() == ""
+
+
+def test_the_bar_follows_the_work(bars: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
     with headviz.progress_bar("scoring") as bar:
         for done in (0, 3, 8):
             bar(done, 8)
@@ -36,7 +55,8 @@ def test_the_bar_follows_the_work(bars: list[Any]) -> None:
     assert "scoring" in bars[0].desc
 
 
-def test_long_work_takes_it_and_fills_it(bars: list[Any]) -> None:
+def test_long_work_takes_it_and_fills_it(bars: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
     clf = tiny_classifier()
     data = Dataset(get_task("mnli"), "dev", ("a dog sleeps",) * 4, ("a cat runs",) * 4, np.zeros(4, dtype=np.int64))
     work = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -49,6 +50,7 @@ COMMANDS: Mapping[str, Command] = plugins.Entries(
 )
 
 DONE = 0
+_NO_ROOM = re.compile("failed to map segment|annot allocate memory")  # when a library is loaded
 HELP, VERSION = ("-h", "--help"), ("-V", "--version")
 PLUGIN = "a Python file with scores, algorithms, tasks, … of your own (docs/plugins.md); repeatable"
 
@@ -126,6 +128,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _outside_cause(error: Exception) -> str | None:
     """One line where a full or forbidden disk or too little memory is behind an error, not headviz."""
+    if isinstance(error, ImportError | MemoryError) and (not str(error) or _NO_ROOM.search(str(error))):
+        return "There is not enough memory to start. Free some, or raise the limit (ulimit -v)."
     from .runs.carrier import is_out_of_memory, outcome_of
     from .storage.writing import disk_error
 

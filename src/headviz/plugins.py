@@ -344,7 +344,7 @@ def _execute(source: str, code: bytes) -> Plugin:
     sys.modules[name] = module  # dataclasses look their module up
     try:
         exec(compile(code, source, "exec"), module.__dict__)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise OptionError(_broken(source, source, error)) from error
     return _add(source, digest, _declared(source, module), code)
@@ -470,7 +470,7 @@ def _load_point(source: str) -> Plugin:
     origin = str(spec.origin) if spec is not None else point.module
     try:
         found = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise OptionError(_broken(source, origin, error)) from error
     if isinstance(found, ModuleType):
         entries = {group: _declared(source, found).get(group, [])}
@@ -520,7 +520,7 @@ def _add(source: str, digest: str, groups: Mapping[str, Sequence[Any]], code: by
     return plugin
 
 
-def _broken(source: str, file: str, error: Exception) -> str:
+def _broken(source: str, file: str, error: BaseException) -> str:
     """What went wrong, with the last line of the plugin's own file that was reached."""
     line = error.lineno if isinstance(error, SyntaxError) else None
     for frame in traceback.extract_tb(error.__traceback__):

@@ -98,7 +98,8 @@ def progress_bar(what: str) -> Iterator[Progress]:
     """
     from tqdm import tqdm
 
-    with tqdm(desc=what, file=sys.stderr, leave=False, dynamic_ncols=True, delay=0.5) as bar:
+    seen = sys.stderr.isatty() or "ipykernel" in sys.modules  # in a file its moves of the cursor would be in the way
+    with tqdm(desc=what, file=sys.stderr, leave=False, dynamic_ncols=True, delay=0.5, disable=not seen) as bar:
 
         def report(done: int, total: int) -> None:
             bar.total = total

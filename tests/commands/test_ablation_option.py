@@ -120,4 +120,9 @@ def test_an_alignment_and_the_cost_of_paths(capsys: pytest.CaptureFixture[str], 
     out, err = capsys.readouterr()
     assert json.loads(out)["positions"] == [0, 1]
     assert "texts through the model; Ctrl+C stops them" in err
-    assert "pairs of tokens" in mistake(capsys, "patch", "--model", model, *ON_TEXTS["patch"], "--alignment", "0-1")
+    wrong = {"0-1": "pairs of tokens", "0:" + "1" * 5000: "no text has so many", "0:0,0:1": "twice"}
+    for alignment, says in wrong.items():
+        assert says in mistake(capsys, "patch", "--model", model, *ON_TEXTS["patch"], "--alignment", alignment)
+    assert "no text has so many" in mistake(
+        capsys, "patch", "--model", model, *ON_TEXTS["patch"], "--positions", "1" * 5000
+    )

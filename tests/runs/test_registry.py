@@ -219,3 +219,12 @@ def test_a_run_that_goes_on_is_resumable_again(base):
     base.apply(run.id, "claim")
     assert not base.apply(run.id, "fail", error="gone", resumable=False).resumable
     assert base.apply(run.id, "resume").resumable
+
+
+def test_a_folder_that_was_moved_away_does_not_come_back(tmp_path):
+    registry = Registry(tmp_path / "runs")
+    registry.records()
+    (tmp_path / "runs").rename(tmp_path / "elsewhere")
+    with pytest.raises(RunError, match="moved or removed"):
+        registry.records()
+    assert not (tmp_path / "runs").exists()

@@ -260,6 +260,8 @@ DAMAGE = {
     "state": "UPDATE runs SET state = 'none' WHERE id = :id",
     "a step": "UPDATE steps SET body = '{' WHERE run = :id",
     "a step without metrics": "UPDATE steps SET body = '{}' WHERE run = :id",
+    "a metric of words": """UPDATE steps SET body = '{"metrics": {"accuracy": "x"}}' WHERE run = :id""",
+    "a step that is none": """UPDATE steps SET body = '{"metrics": {}, "step": {}}' WHERE run = :id""",
 }
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("streamlit")
 
-from headviz.errors import ModelError
+from headviz.errors import ModelError, UserError
 from headviz.ui.pages.compare import answers
 from headviz.ui.shell import loaders
 from headviz.ui.shell.view import View
@@ -26,3 +27,30 @@ def test_a_translation_model_beside_a_classifier_is_refused_in_words() -> None:
     like = loaders.classifier(replace(View(), device="cpu"))
     with pytest.raises(ModelError, match="has no classes"):
         answers.other_model(replace(View(), other="demo-translation", device="cpu"), like)
+
+
+def test_a_link_in_an_allowed_folder_does_not_lead_out_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "dev.csv").write_text("text,label\nsecret,1\n")
+    root = tmp_path / "root"
+    (root / "data" / "deeper").mkdir(parents=True)
+    monkeypatch.setenv("HEADVIZ_ROOTS", str(root))
+    monkeypatch.chdir(root)
+    (root / "own.csv").write_text("text,label\nown,1\n")
+    (root / "data" / "train.csv").symlink_to(root / "own.csv")
+    assert loaders.confined(str(root / "data")) == root / "data"
+    for link in (root / "data" / "dev.csv", root / "data" / "deeper" / "dev.csv"):
+        link.symlink_to(tmp_path / "outside" / "dev.csv")
+        with pytest.raises(UserError, match=r"outside the allowed folders, 'dev\.csv'"):
+            loaders.confined(str(root / "data"))
+        with pytest.raises(UserError, match="outside the allowed folders"):
+            loaders.confined(str(link))
+        link.unlink()
+
+
+def test_a_refusal_does_not_name_the_servers_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADVIZ_ROOTS", str(tmp_path / "root"))
+    with pytest.raises(UserError) as refused:
+        loaders.confined("/etc")
+    assert str(tmp_path) not in str(refused.value)
+    assert str(Path.cwd()) not in str(refused.value)

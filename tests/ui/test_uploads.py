@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -153,3 +156,24 @@ def test_scores_say_that_they_come_from_dev_and_from_how_few() -> None:
     assert where == "drawn from dev, as there is no train split"
     assert few.startswith("64 were asked for")
     assert scoring.sample_notes(replace(data, split="train"), 2) == ()
+
+
+def test_uploads_are_private() -> None:
+    kept = uploads.keep_upload(b"text,label\na,1\n", "csv")
+    for folder in (uploads.uploads_folder(), uploads.uploads()[kept]):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_uploads_have_an_age_and_a_quota(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "LARGEST", 1000)
+    first, second = (uploads.keep_upload(letter * 400, "csv") for letter in (b"a", b"b"))
+    with pytest.raises(TaskError, match="full"):  # both are of today
+        uploads.keep_upload(b"c" * 400, "csv")
+    assert set(uploads.uploads()) == {first, second}
+    made = uploads.uploads()[first] / "dev.csv"
+    os.utime(made, (time.time() - 2 * uploads.IN_USE,) * 2)
+    third = uploads.keep_upload(b"c" * 400, "csv")
+    assert set(uploads.uploads()) == {second, third}
+    os.utime(uploads.uploads()[second] / "dev.csv", (time.time() - uploads.OLDEST - 9,) * 2)
+    fourth = uploads.keep_upload(b"d", "csv")
+    assert set(uploads.uploads()) == {third, fourth}

@@ -127,7 +127,7 @@ def _positions(given: str) -> str | list[int]:
     parts = [part.strip() for part in given.split(",")]
     if not all(parts):
         raise OptionError(f"--positions {given} has an empty place. Write token numbers such as 0,4.")
-    return [int(part) for part in parts]
+    return [_token(part, "--positions") for part in parts]
 
 
 def _alignment(given: str | None) -> dict[int, int] | None:
@@ -136,7 +136,16 @@ def _alignment(given: str | None) -> dict[int, int] | None:
     pairs = [part.split(":") for part in given.split(",")]
     if not all(len(pair) == 2 and all(side.strip().isdecimal() for side in pair) for pair in pairs):
         raise OptionError(f"--alignment {short(given)} is not as it should be. Write pairs of tokens such as 0:0,4:5.")
-    return {int(i): int(j) for i, j in pairs}
+    found = [(_token(i, "--alignment"), _token(j, "--alignment")) for i, j in pairs]
+    if len(dict(found)) < len(found):
+        raise OptionError(f"--alignment {short(given)} names a token of the text twice.")
+    return dict(found)
+
+
+def _token(text: str, option: str) -> int:
+    if len(text.strip()) > 9:
+        raise OptionError(f"{option} names token {short(text)}; no text has so many.")
+    return int(text)
 
 
 def _show_many(result: dict[str, Any]) -> str:

@@ -223,13 +223,14 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "", job: str | None
 
 def pick_device(device: str | torch.device) -> torch.device:
     """``auto`` is CUDA, MPS, CPU in that order; a device that is not there is an error."""
-    if str(device) == "auto":
+    named = str(device) if isinstance(device, str | torch.device) else shown(device)
+    if named == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
         if torch.backends.mps.is_available():
             return torch.device("mps")
         return torch.device("cpu")
-    name = device_named(str(device))
+    name = device_named(named)
     try:
         chosen = torch.device(name)
         torch.empty(0, device=chosen)

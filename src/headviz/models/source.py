@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import KW_ONLY, dataclass
 
-from ..errors import ModelError, OptionError, unknown_choice
+from ..errors import ModelError, OptionError, shown, unknown_choice
 from ..options import Options, option
 from ..tasks import Dataset, check_request, load_task
 from .hub import refuse_absent
@@ -25,7 +25,7 @@ def device_named(name: str) -> str:
 
 def dtype_named(dtype: object) -> str:
     """The name of a precision, float32 for None."""
-    name = "float32" if dtype is None else str(dtype).removeprefix("torch.")
+    name = "float32" if dtype is None else (dtype if isinstance(dtype, str) else shown(dtype)).removeprefix("torch.")
     if name not in DTYPES:
         raise ModelError(unknown_choice("dtype", name, DTYPES))
     return name

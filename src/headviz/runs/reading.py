@@ -172,7 +172,7 @@ def overview(*, archived: bool | None = False) -> list[RunView]:
 def _view(registry: Registry, record: RunRecord, log_lines: int, children: tuple[RunView, ...] = ()) -> RunView:
     try:
         found = registry.steps(record.id)
-        if not all(isinstance(step, dict) and isinstance(step.get("metrics"), dict) for step in found):
+        if not all(map(_is_step, found)):
             raise ValueError("it has no metrics")
     except (ValueError, RecursionError) as error:
         record = broken(record.id, record.owner, record.parent, f"a step: {error}")
@@ -197,6 +197,14 @@ def _view(registry: Registry, record: RunRecord, log_lines: int, children: tuple
         children=children,
         position=_position(registry, record),
     )
+
+
+def _is_step(step: Any) -> bool:
+    """Whether a step has metrics, and numbers where numbers belong."""
+    if not isinstance(step, dict) or not isinstance(step.get("metrics"), dict):
+        return False
+    numbers = [*step["metrics"].values(), step.get("step"), step.get("sparsity"), step.get("seed")]
+    return all(one is None or isinstance(one, int | float) for one in numbers)
 
 
 def read_progress(record: RunRecord, files: RunFiles) -> WorkerReport:

@@ -127,11 +127,14 @@ class Registry:
         self.path = self.folder / "registry.sqlite"
         self.wait = wait
         self.migrations = migrations
+        self._seen = False  # a folder that was moved away is not made again
 
     # connections ------------------------------------------------------------------------------
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
+        if self._seen and not self.path.exists():
+            raise RunError(f"The run registry {self.path} is gone: its folder was moved or removed.")
         with disk_errors(self.folder):
             private_folder(self.folder)
         try:
@@ -141,6 +144,7 @@ class Registry:
                 if meaning(error) != FULL:
                     raise
                 db = self._connected(alone=True)
+            self._seen = True
             try:
                 yield db
             finally:

@@ -58,7 +58,7 @@ def carry(registry: Registry, record: RunRecord) -> int:
     files = RunFiles(record.id, registry.folder)
     files.make_reserve()
     heartbeat = Heartbeat(registry, record, files)
-    heartbeat.before_end = lambda: dispatch(Registry(registry.folder, wait=0.3))
+    heartbeat.before_end = lambda: dispatch(Registry(registry.folder, wait=0.3)) if registry.path.exists() else None
     heartbeat.watch_signals()
     heartbeat.start()
     try:

@@ -36,7 +36,7 @@ MOST_CELLS = 10**7  # of a table most of whose cells are empty
 LARGEST_CELL = 2**25  # characters of a cell of a csv file
 PART = 4096  # rows of a parquet file that are unpacked at once
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
 T = TypeVar("T")
 _naming: ContextVar[Callable[[Path], str] | None] = ContextVar("naming", default=None)
 

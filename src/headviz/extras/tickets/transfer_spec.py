@@ -250,7 +250,7 @@ def cells_of(text: str, name: str) -> list[Cell]:
                     raise
             else:
                 cells.append(read_options(Cell, given, "field of a cell"))
-    except (ValueError, TypeError, OptionError) as error:
+    except (ValueError, TypeError, RecursionError, OptionError) as error:
         raise OptionError(f"'{name}' was not written by headviz transfer, so it is not read.") from error
     return cells
 

@@ -24,7 +24,7 @@ import headviz
 
 from ...answers.catalogue import ANSWERS, answer_in, answer_named, kind_named
 from ...demo import demo_folder
-from ...errors import ModelError, OptionError, TaskError, UserError
+from ...errors import ModelError, OptionError, TaskError, UserError, shown
 from ...heads import HeadMask
 from ...models import NAMED
 from ...models.fast.thread_spinning import wait_briefly
@@ -73,12 +73,15 @@ def confined(text: str, use: str = "read") -> Path:
     path = Path(os.path.realpath(outside_path(text, "the folder", look=False)))
     roots = allowed_roots()
     if not any(path.is_relative_to(root) for root in roots):
-        shown = ", ".join(map(str, roots))
         raise UserError(
-            f"The dashboard may not {use} '{text}': it is outside the allowed folders ({shown}). "
+            f"The dashboard may not {use} '{text}': it is outside the allowed folders. "
             f"Start it with {ROOTS}=/that/folder to allow more."
         )
-    return outside_path(path, "the folder")
+    path = outside_path(path, "the folder")
+    for entry in (*path.iterdir(), *path.glob("*/*")) if path.is_dir() else ():
+        if entry.is_symlink() and not any(Path(os.path.realpath(entry)).is_relative_to(root) for root in roots):
+            raise UserError(f"'{text}' holds a link to a file outside the allowed folders, {shown(entry.name)}.")
+    return path
 
 
 def is_path(name: str) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import TaskError, UserError
 from ...progress import Cancel
 from ...storage.paths import home
+from ...storage.strict_disk import private_folder
 from ...storage.writing import replace_file
 from ...tasks.readers import files_named_by
 
@@ -93,6 +96,28 @@ class Table:
     called: str = ""
 
 
+LARGEST, OLDEST = 2 * 2**30, 30 * 24 * 3600  # bytes of all uploads together; seconds that one is kept
+IN_USE = 24 * 3600  # seconds in which nothing is removed to make room
+
+
+def _make_room(name: str, size: int) -> None:
+    """Remove what was uploaded too long ago, then the oldest until ``size`` bytes fit; refuse where they do not."""
+    now = time.time()
+    kept = {}  # when it came, and its size
+    for other, folder in uploads().items():
+        with suppress(OSError):  # another session removes it
+            files = [p.stat() for p in folder.iterdir()]
+            kept[other] = max((f.st_mtime for f in files), default=0.0), sum(f.st_size for f in files)
+    kept.pop(name, None)
+    taken = sum(size for _, size in kept.values())
+    for other, (came, its) in sorted(kept.items(), key=lambda one: one[1][0]):
+        if now - came > OLDEST or (taken + size > LARGEST and now - came > IN_USE):
+            shutil.rmtree(uploads_folder() / other, ignore_errors=True)
+            taken -= its
+    if taken + size > LARGEST:
+        raise TaskError(f"Uploads may take {LARGEST / 2**30:.0f} GB together, and are full. Try again tomorrow.")
+
+
 def keep_upload(content: bytes, kind: str, called: str = "", train: Table | None = None) -> str:
     """Store an uploaded table as the dev split of an own task, and ``train`` as its train split; gives its id."""
     tables = {"dev": Table(content, kind, called)} | ({} if train is None else {"train": train})
@@ -103,6 +128,8 @@ def keep_upload(content: bytes, kind: str, called: str = "", train: Table | None
     if train is not None:
         digest.update(b"\0train\0" + train.kind.encode() + train.content)
     name = f"upload-{digest.hexdigest()[:16]}"
+    private_folder(uploads_folder())
+    _make_room(name, sum(len(table.content) for table in tables.values()))
     folder = uploads_folder() / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for split, table in tables.items():
