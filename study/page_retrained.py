@@ -10,8 +10,8 @@ import numpy as np
 from headviz.evaluation.verdict import MARGIN
 from headviz.extras.tickets.winning import Ticket, false_win_rate, highest_within, ticket
 from headviz.pruning import ALGORITHMS
-from headviz.pruning.outcome import mean_and_sd
 from headviz.reference import published
+from headviz.statistics.intervals import mean_and_sd
 from study.models import FOLDERS
 from study.orders import AGAINST
 from study.tables import (

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
@@ -29,6 +28,7 @@ from ..results import Result
 from ..scores.catalogue import SCORES
 from ..scores.map_values import masked_rows, masked_source
 from ..scores.statistics import mean_of
+from ..statistics.intervals import interval_of_mean
 from .common import check_score
 
 if TYPE_CHECKING:
@@ -158,9 +158,7 @@ def _change(before: Sequence[Level], after: Sequence[Level]) -> Change | None:
     if len(after) < 2:
         return None
     apart = np.array([a.absolute for a in after]) - np.mean([b.absolute for b in before])
-    half = scipy.special.stdtrit(len(after) - 1, 0.975) * apart.std(ddof=1) / np.sqrt(len(after))
-    middle = float(apart.mean())
-    return Change(len(after), middle, float(middle - half), float(middle + half))
+    return Change(len(after), *interval_of_mean(apart))
 
 
 def in_band(grid: Grid, low: float, high: float) -> float:

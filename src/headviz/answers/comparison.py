@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import TaskError, is_one_of, unknown_choice
 from ..results import Result
-from ..statistics.intervals import EXCHANGED, accuracy_intervals, added, consistent
+from ..statistics.intervals import EXCHANGED, accuracy_intervals, added, consistent, second_and_width
 from ..statistics.resampling import SWAPS, p_value
 from ..statistics.significance import LEVEL, Flips, Interval, mcnemar, wilson
 from .metrics import constant, points_in, why_undefined
@@ -57,9 +56,7 @@ def sums_interval(
     each = of(masked.sum(axis=0) - masked) - of(whole - full)  # [n] without each unit
     apart = np.nan_to_num(each - (after - before))
     effect = np.nan_to_num(of(whole - full + wrong) - before)  # of a unit that changes
-    second, fourth = float((apart**2).sum()), float((apart**4).sum())
-    carried = second**2 / fourth if fourth > 0 else 0.0
-    wide = float(scipy.special.stdtrit(3 + 0.4 * carried, (1 + level) / 2))
+    second, wide = second_and_width(apart, level)
     half = wide * np.sqrt(second + EXCHANGED * added(level) * float((effect**2).mean()))
     return Interval(max(-bound, float(after - before) - half), min(bound, float(after - before) + half))
 

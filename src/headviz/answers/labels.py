@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from ..errors import OptionError, TaskError
 from ..heads import CLASSIFICATION
@@ -176,8 +177,6 @@ class Labels(Answer):
         return found or [(NONE, float(1 - values.max()))]
 
     def values(self, logits: NDArray) -> NDArray:
-        from scipy.special import expit
-
         shares: NDArray = expit(logits)
         return shares
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 
 from ..errors import OptionError, TaskError, shown, unknown_choice
 from ..heads import CLASSIFICATION
@@ -244,8 +245,6 @@ class OneClass(Answer):
         return cross_entropy(logits, labels, reduction=reduction)
 
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
-        from scipy.special import log_softmax
-
         index = np.broadcast_to(gold, logits.shape[:-1])[..., None]
         return -np.take_along_axis(log_softmax(logits, axis=-1), index, axis=-1)[..., 0]
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..analyses.analysis import METRIC
 from ..analyses.catalogue import ANALYSES
+from ..display.figures.style import write_html
 from ..errors import OptionError
 from ..options import Option, add_options
 from ..progress import progress_bar
 from ..storage.paths import out_file, outside_path
 from ..storage.writing import disk_errors
+from ..tasks import why_undefined
 from .common import ablation_of, add_ablation, add_mask, add_model, add_task, load_data, load_model, read_mask, warn
 from .view_text import Shown, text_of
 
@@ -70,8 +72,6 @@ def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset, **gi
 
 def warn_of_answers(evaluator: Evaluator) -> None:
     """Say before the long work that the model answers the same for all, or that a metric has no value."""
-    from ..tasks import why_undefined
-
     if evaluator.data.labels is None:
         return
     answers, names = evaluator.answers(), evaluator.data.label_names
@@ -122,7 +122,6 @@ def check_figure(args: argparse.Namespace) -> None:
 def save_figure(args: argparse.Namespace, analysis: Analysis, found: Any) -> None:
     if args.figure is None:
         return
-    from ..display.figures.style import write_html
 
     place = outside_path(args.figure, "--figure")
     with disk_errors(place):

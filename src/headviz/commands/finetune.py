@@ -15,9 +15,13 @@ from ..errors import LARGEST_SEED, Cancelled, seed_number
 from ..options import Option, add_flags, add_options, from_flags
 from ..progress import progress_bar
 from ..pruning.options import FinetuneOptions
+from ..pruning.training_folder import check_own, remove_training
+from ..results import plain
 from ..storage.paths import OUT, new_folder, outside_path
 from ..storage.writing import disk_errors, replace_file
+from ..tasks import trained_on
 from .common import add_mask, add_model, add_task, load_data, read_mask, table, warn
+from .evaluate import reasons
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -61,10 +65,6 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..evaluation.dispatch import evaluate
     from ..pruning.finetuning import examples_of, fine_tune, recipe_of, require_trainable
     from ..pruning.trainer import Diverged
-    from ..pruning.training_folder import check_own, remove_training
-    from ..results import plain
-    from ..tasks import trained_on
-    from .evaluate import reasons
 
     out = new_folder(args.out)
     place = out.resolve()  # --out may be "."

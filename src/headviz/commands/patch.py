@@ -16,6 +16,8 @@ from ..heads import HeadId, HeadMask, highest
 from ..options import Option, add_options, short
 from ..progress import progress_bar
 from ..storage.exchange import restored
+from ..storage.paths import outside_path
+from ..tasks.readers import read_table
 from .common import TEXTS, add_masked_model, in_their_place, masked_model, table, table_text, told_place, warn
 
 if TYPE_CHECKING:
@@ -101,8 +103,6 @@ def _paths(
 def _many(args: argparse.Namespace, wanted: str | list[int]) -> dict[str, Any]:
     """A set of pairs from a file."""
     from ..attribution.patching import pairs_of, patch_pairs
-    from ..storage.paths import outside_path
-    from ..tasks.readers import read_table
 
     if args.donor is not None or args.donor_pair is not None or args.text_pair is not None or args.target is not None:
         raise OptionError("With --pairs the texts come from the file, and each pair's own answers are measured.")

@@ -10,14 +10,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..cli import to_json
 from ..errors import INTERNAL, LARGEST_SEED, OptionError, RunError
 from ..options import Option, add_options
-from ..runs import reading, service
+from ..reports.run_report import write_run
+from ..runs import reading, service, sweep
 from ..runs.kinds import EXECUTORS
+from ..runs.prepare import estimate, prepare, prepare_all
 from ..runs.record import DONE, FAULT, LOCAL, RunRecord
+from ..runs.step_models import save_model
 from ..storage.paths import new_folder, outside_path, read_small
 from . import run_text
 from .common import add_margin, warn
+from .planning import AXES, add_plan, read_plan
 
 if TYPE_CHECKING:
     from ..runs.prepare import Prepared
@@ -73,8 +78,6 @@ def run(args: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _start_arguments(parser: argparse.ArgumentParser) -> None:
-    from .planning import add_plan
-
     add_plan(parser)
     add_options(parser, START)
     _where(parser)
@@ -97,8 +100,6 @@ def _start(args: argparse.Namespace) -> dict[str, Any] | None:
             raise OptionError(f"--plan is for pruning runs; one of kind '{args.kind}' has no plan to show.")
         record = service.start(args.kind, _spec(args.spec or "{}"), title=args.title, **about)
         return _after_start(args, record)
-    from ..runs.prepare import prepare
-    from .planning import read_plan
 
     prepared = prepare(read_plan(args, None if args.spec is None else _spec(args.spec)))
     for note in prepared.notes:
@@ -121,8 +122,6 @@ def _spec(text: str) -> dict[str, Any]:
 
 
 def _plan(prepared: Prepared, threads: int | None) -> dict[str, Any]:
-    from ..runs.prepare import estimate
-
     guess = estimate(prepared, threads or service.default_threads())
     about = {name: prepared.spec[name] for name in ("model", "task", "algorithm", "score", "samples")}
     about["drawn"] = list(prepared.drawn)
@@ -149,7 +148,6 @@ def _wait(args: argparse.Namespace, run_id: str) -> dict[str, Any] | None:
     if result["state"] == DONE:
         return result
     # the steps so far are printed even though the run did not succeed
-    from ..cli import to_json
 
     sys.stdout.write((to_json(result) if args.json else run_text.show(result)).rstrip() + "\n")
     sys.stdout.flush()
@@ -183,8 +181,6 @@ class _Bar:
 
 
 def _sweep_arguments(parser: argparse.ArgumentParser) -> None:
-    from .planning import add_plan
-
     add_plan(parser)
     SWEEP[0].add_to(parser)
     _where(parser)
@@ -192,9 +188,6 @@ def _sweep_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
-    from ..runs import sweep
-    from ..runs.prepare import prepare_all
-    from .planning import AXES, read_plan
 
     axes = {n: tuple(part.strip() for part in (getattr(args, n) or "").split(",") if part.strip()) for n in AXES}
     for name, given in axes.items():
@@ -267,8 +260,6 @@ def _report_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(args: argparse.Namespace) -> dict[str, Any]:
-    from ..reports.run_report import write_run
-
     return {"report": str(write_run(reading.show(args.id, log_lines=200), outside_path(args.out, "--out")))}
 
 
@@ -279,7 +270,6 @@ def _save_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _save(args: argparse.Namespace) -> dict[str, Any]:
     from ..pruning.outcome import REPORT
-    from ..runs.step_models import save_model
 
     places = save_model(args.id, new_folder(args.out), args.seed, args.step)
     report = json.loads(Path(places[REPORT]).read_text(encoding="utf-8"))

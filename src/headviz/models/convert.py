@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
+import huggingface_hub
 import torch
 
 from ..errors import ModelError, shown
@@ -67,8 +68,6 @@ def _copy(folder: Path, into: Path) -> None:
 
 def _rewrite(folder: Path, into: Path, name: object) -> None:
     """Weights as safetensors; settings and tokenizer as they are. One level of folders deep: sentence-transformers'."""
-    from huggingface_hub import save_torch_state_dict
-
     if not (folder / CONFIG).is_file():
         raise ModelError(f"'{name}' has no {CONFIG}: it is not a model folder.")
     for here in (folder, *sorted(path.parent for path in folder.glob(f"*/{CONFIG}") if not path.parent.is_symlink())):
@@ -79,7 +78,7 @@ def _rewrite(folder: Path, into: Path, name: object) -> None:
             if path.suffix in COPIED and path.is_file() and path.name != PICKLES:
                 shutil.copyfile(path, there / path.name)
         if _is_pickled(here):
-            save_torch_state_dict(dict(_weights(here, name)), there)
+            huggingface_hub.save_torch_state_dict(dict(_weights(here, name)), there)
 
 
 def _weights(folder: Path, name: object) -> Iterator[tuple[str, torch.Tensor]]:

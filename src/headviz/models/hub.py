@@ -11,6 +11,9 @@ from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
+import huggingface_hub
+from huggingface_hub import constants, errors, utils
+
 from .. import plugins
 from ..demo import demo_folder
 from ..errors import ModelError, UserError, shown
@@ -67,10 +70,8 @@ def locate(name: str | Path, revision: str | None = None) -> Path:
 
 def refuse_absent(name: str | Path, revision: str | None = None) -> None:
     """Refuse a model that is not there, if that can be known without a request to the hub."""
-    from huggingface_hub.constants import HF_HUB_OFFLINE
-
     text = str(name)
-    if HF_HUB_OFFLINE or text in NAMED or kind_at(outside_path(text, "the model")) or not is_hub_id(text):
+    if constants.HF_HUB_OFFLINE or text in NAMED or kind_at(outside_path(text, "the model")) or not is_hub_id(text):
         require_model(locate(name, revision), name)
 
 
@@ -97,12 +98,9 @@ def existing_folder(name: object) -> Path:
 
 def is_hub_id(text: str) -> bool:
     """Whether a repository of the hub can have this name."""
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
-
     try:
-        validate_repo_id(text)
-    except HFValidationError:
+        utils.validate_repo_id(text)
+    except errors.HFValidationError:
         return False
     return re.fullmatch(r"[\w./-]+", text, re.ASCII) is not None
 
@@ -116,13 +114,10 @@ def download(repo: str, revision: str | None = None) -> Path:
 
 def upload(folder: Path, repo: str, private: bool | None) -> str:
     """Put a folder's files into a repository of the hub in one commit; the commit's address."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
-
     if not is_hub_id(repo) or "/" not in repo:
         raise ModelError(f"'{repo[:100]}' is not the name of a repository, such as 'someone/small-model'.")
-    hub = HfApi()
-    broken_off: tuple[type[BaseException], ...] = HfHubHTTPError.__bases__
+    hub = huggingface_hub.HfApi()
+    broken_off: tuple[type[BaseException], ...] = errors.HfHubHTTPError.__bases__
     try:
         hub.create_repo(repo, private=private, exist_ok=True)
         commit = hub.upload_folder(repo_id=repo, folder_path=folder, commit_message="A pruned model of headviz")
@@ -136,12 +131,9 @@ def upload(folder: Path, repo: str, private: bool | None) -> str:
 
 def _cached(repo: str, revision: str | None) -> Path | None:
     """The folder in the hub's local cache, if all of the model is there. Sends no request."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
     try:
-        file = try_to_load_from_cache(repo, "config.json", revision=revision)
-    except HFValidationError:
+        file = huggingface_hub.try_to_load_from_cache(repo, "config.json", revision=revision)
+    except errors.HFValidationError:
         return None
     return Path(file).parent if isinstance(file, str) and _whole(Path(file).parent) else None
 
@@ -166,33 +158,26 @@ def _fetched(repo: str, revision: str | None) -> Path:
     hub client; it is never written anywhere by headviz. Files already there are not fetched again,
     and a broken download continues where it stopped.
     """
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HfHubHTTPError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
     # HfHubHTTPError's bases are OSError and the error class of whichever HTTP library this version of the
     # hub's client uses: refused, timed out and broken-off connections, and a full disk
-    broken_off: tuple[type[BaseException], ...] = HfHubHTTPError.__bases__
+    broken_off: tuple[type[BaseException], ...] = errors.HfHubHTTPError.__bases__
     at = f" at revision '{revision}'" if revision else ""
     try:
-        return Path(snapshot_download(repo, revision=revision, allow_patterns=WANTED, ignore_patterns=["*/*"]))
-    except GatedRepoError as error:
+        return Path(
+            huggingface_hub.snapshot_download(repo, revision=revision, allow_patterns=WANTED, ignore_patterns=["*/*"])
+        )
+    except errors.GatedRepoError as error:
         raise ModelError(
             f"'{repo}' asks for your consent first. Accept its terms on its hub page and set HF_TOKEN."
         ) from error
-    except RepositoryNotFoundError as error:
+    except errors.RepositoryNotFoundError as error:
         raise ModelError(
             f"There is no model '{repo}' on the hub, or it is private. "
             "Check the name; for a private model set HF_TOKEN."
         ) from error
-    except RevisionNotFoundError as error:
+    except errors.RevisionNotFoundError as error:
         raise ModelError(f"'{repo}' has no revision '{revision}'. Give a branch, tag or commit of it.") from error
-    except LocalEntryNotFoundError as error:
+    except errors.LocalEntryNotFoundError as error:
         raise ModelError(
             f"'{repo}'{at} is not on this machine and the hub cannot be reached. "
             "Check the name and the network, or give a local folder."

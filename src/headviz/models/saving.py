@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import torch
 from torch import nn
 
@@ -112,16 +113,14 @@ def card(clf: Network, portable: bool = False, measured: Measured | None = None)
 
 
 def _metadata(clf: Network, title: str, measured: Measured) -> str:
-    from huggingface_hub import EvalResult, ModelCardData
-
     pipeline = PIPELINES.get(str(getattr(clf, "job", "")))
     of_hub = "/" in clf.name and is_hub_id(clf.name) and not Path(clf.name).is_dir()
     results = [
-        EvalResult(pipeline or "other", measured.task, measured.task, name, value)
+        huggingface_hub.EvalResult(pipeline or "other", measured.task, measured.task, name, value)
         for name, value in measured.metrics.items()
         if measured.task
     ]
-    return ModelCardData(
+    return huggingface_hub.ModelCardData(
         library_name="transformers",
         base_model=clf.name if of_hub else None,
         base_model_relation="finetune" if of_hub else None,  # the hub has no word for a pruned model

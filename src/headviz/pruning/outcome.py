@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .. import plugins
 from ..errors import RunError
 from ..heads import HeadMask
 from ..models.pruning import prune
+from ..statistics.intervals import mean_and_sd
 from ..storage.tables import to_csv
 from ..storage.writing import replace_file
 from .algorithms import ALGORITHMS, NOTHING
@@ -107,13 +106,6 @@ def by_sparsity(state: State) -> list[dict[str, Any]]:
                 entry["metrics"][name] = {"mean": mean, "sd": sd, "low": min(values), "high": max(values)}
         out.append(entry)
     return out
-
-
-def mean_and_sd(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and sample standard deviation; None for a single value."""
-    if not values:
-        raise ValueError("no values")
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def seconds(state: State) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from operator import attrgetter
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
+import plotly.graph_objects as go
+
 from ..answers.metrics import METRICS, corrected
 from ..display import numbers
 from ..display.figures import speed
@@ -243,8 +245,6 @@ def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
     Dashed: the full model that a run's steps are compared with; dotted: θ* where that is another one, and one class
     for all answers. Hovering tells the metric corrected for that: the share left of what the full model has above it.
     """
-    import plotly.graph_objects as go
-
     fig = go.Figure()
     several_runs = len(curves) > 1
     levels = {round(c.baseline, 9) for c in curves if c.baseline is not None}

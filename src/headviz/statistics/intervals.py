@@ -15,7 +15,7 @@ Shapes: K comparisons, C classes, N examples.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy
@@ -175,12 +175,19 @@ def correlation_interval(
     n, apart = len(gold), influence(after, m) - influence(before, f)
     if np.allclose(m, f, rtol=0, atol=1e-9):  # the same answers on another scale: what differs is rounding
         apart = np.zeros_like(apart)
-    second, fourth = float((apart**2).sum()), float((apart**4).sum())
-    # few changes carry the difference, so its variance is known badly: as that of a mean of so many values
-    carried = second**2 / fourth if fourth > 0 else 0.0
-    wide = float(scipy.special.stdtrit(3 + 0.4 * carried, (1 + level) / 2))
+    second, wide = second_and_width(apart, level)
     half = wide * np.sqrt(second + EXCHANGED * added(level) * of_exchange) / n
     return Interval(max(-2.0, after - before - half), min(2.0, after - before + half))
+
+
+def second_and_width(apart: NDArray, level: float) -> tuple[float, float]:
+    """The sum of squares of what each unit adds to a difference, and Student's t for as many units as carry it.
+
+    Where few units carry the difference, its variance is known badly: as that of a mean of so many values.
+    """
+    second, fourth = float((apart**2).sum()), float((apart**4).sum())
+    carried = second**2 / fourth if fourth > 0 else 0.0
+    return second, float(scipy.special.stdtrit(3 + 0.4 * carried, (1 + level) / 2))
 
 
 def _moved(of: NDArray, weights: NDArray) -> Floats:
@@ -241,6 +248,13 @@ SLOPES: dict[str, Callable[[NDArray], tuple[Floats, Floats]]] = {
     "f1": _f1,
     "matthews": _matthews,
 }
+
+
+def mean_and_sd(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and sample standard deviation, over seeds say; None for the deviation of a single value."""
+    if not values:
+        raise ValueError("no values")
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def interval_of_mean(values: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from huggingface_hub import constants
+
 from ..errors import NotDownloaded, OptionError
 
 OUT = "--out"  # the option that names a new file or folder
@@ -207,9 +209,7 @@ def obtain(
         return found
     if name in _named:
         return fetch()
-    from huggingface_hub.constants import ENDPOINT
-
-    place = ENDPOINT.split("://")[-1]
+    place = constants.ENDPOINT.split("://")[-1]
     raise NotDownloaded(
         f"{shown} is not on this machine. It is downloaded from {place} when you ask for it{more}.", shown, press
     )

@@ -12,7 +12,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import numpy as np
+from huggingface_hub import errors
 
 from .. import plugins
 from ..answers import ANSWERS
@@ -462,42 +464,30 @@ def _fetch_all(task: str) -> None:
 
 
 def _cached(repo: str, filename: str) -> Path | None:
-    from huggingface_hub import try_to_load_from_cache
-
     # hf_hub_download sends a request, also with local_files_only: its client asks the hub for a list of programs
-    file = try_to_load_from_cache(repo, filename, repo_type="dataset")
+    file = huggingface_hub.try_to_load_from_cache(repo, filename, repo_type="dataset")
     return Path(file) if isinstance(file, str) else None
 
 
 def _fetched(repo: str, filename: str, task: str) -> Path:
     """The file after a download. If a token is needed it is taken from the environment."""
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import (
-        EntryNotFoundError,
-        GatedRepoError,
-        HfHubHTTPError,
-        LocalEntryNotFoundError,
-        OfflineModeIsEnabled,
-        RepositoryNotFoundError,
-    )
-
     # HfHubHTTPError inherits OSError and the base class of the HTTP library that this version of the client uses.
     # Together they cover refused, timed out and interrupted connections and a full disk.
-    broken_off: tuple[type[BaseException], ...] = HfHubHTTPError.__bases__
+    broken_off: tuple[type[BaseException], ...] = errors.HfHubHTTPError.__bases__
 
     what = f"{repo}/{filename}"
     local = f"or give local files (--data FOLDER, data=), with train and dev files of task '{task}'"
     try:
-        return Path(hf_hub_download(repo, filename, repo_type="dataset"))
-    except (LocalEntryNotFoundError, OfflineModeIsEnabled) as error:
+        return Path(huggingface_hub.hf_hub_download(repo, filename, repo_type="dataset"))
+    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
         raise TaskError(
             f"{what} is not in the cache and the hub cannot be reached. Go online (and unset HF_HUB_OFFLINE), {local}."
         ) from error
-    except GatedRepoError as error:
+    except errors.GatedRepoError as error:
         raise TaskError(
             f"{repo} asks for its terms to be accepted: do so on its page and set HF_TOKEN, {local}."
         ) from error
-    except (RepositoryNotFoundError, EntryNotFoundError) as error:
+    except (errors.RepositoryNotFoundError, errors.EntryNotFoundError) as error:
         raise TaskError(f"The hub has no file {what}; it may have moved. Update headviz, {local}.") from error
     except PermissionError as error:
         raise TaskError(

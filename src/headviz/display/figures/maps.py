@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import ArrayLike
+from plotly.subplots import make_subplots
 
 from ...heads import HeadId
 from ..table import Column, Table
@@ -107,8 +108,6 @@ def layer(maps: np.ndarray, names: Sequence[str], name: str, signed: bool, chose
     The scale is logarithmic away from zero, or one strong connection would leave all others white. Signed maps have
     their totals beside the names. Of long texts a cell shows the strongest of a block.
     """
-    from plotly.subplots import make_subplots
-
     columns = 6
     rows = -(-len(names) // columns)
     totals = [f" Σ {np.abs(m).sum():.2g}" if signed else "" for m in maps]
@@ -150,8 +149,6 @@ def layer(maps: np.ndarray, names: Sequence[str], name: str, signed: bool, chose
 
 def steps(panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str], name: str, signed: bool) -> go.Figure:
     """Small maps (title, [T, T]) on one colour scale. A text instead of a map is shown in its place."""
-    from plotly.subplots import make_subplots
-
     values = [float(v) for _, m in panels if not isinstance(m, str) for v in m.ravel()]
     scale = scale_for(values, signed=signed)
     columns = 5

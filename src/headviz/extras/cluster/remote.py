@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 import tempfile
 import threading
 import time
@@ -149,8 +150,6 @@ _kept: list[Any] = []  # removed when the process ends properly
 
 def _set_threads(threads: int) -> None:
     """Results are equal bit for bit only at equal thread counts."""
-    import sys
-
     if "torch" in sys.modules or os.environ.get("OMP_NUM_THREADS") != str(threads):
         import torch
 

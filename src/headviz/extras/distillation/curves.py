@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
-
 from ...display import numbers
 from ...display.table import FILES, PAGE, Column, Ends, Table
+from ...statistics.intervals import interval_of_mean
 from ...tasks import points_in
 
 
@@ -48,13 +47,8 @@ def band(values: Sequence[float | None]) -> Band:
     there = [v for v in values if v is not None and math.isfinite(v)]
     if not there:
         return Band(None, None, None, 0)
-    mean = float(np.mean(there))
-    if len(there) == 1:
-        return Band(mean, None, None, 1)
-    from scipy.stats import t
-
-    half = float(t.ppf(0.975, len(there) - 1) * np.std(there, ddof=1) / len(there) ** 0.5)
-    return Band(mean, mean - half, mean + half, len(there))
+    mean, low, high = interval_of_mean(there)
+    return Band(mean, low, high, len(there)) if len(there) > 1 else Band(mean, None, None, 1)
 
 
 def merged(curves: Sequence[Sequence[Point]]) -> list[dict[str, Any]]:

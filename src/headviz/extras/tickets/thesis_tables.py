@@ -16,10 +16,10 @@ from typing import Any
 
 from ...evaluation.verdict import MARGIN, points_up
 from ...pruning.algorithms import retrains, thesis_row
-from ...pruning.outcome import mean_and_sd
 from ...pruning.state import State, StepRecord
 from ...reference import published
 from ...results import Result
+from ...statistics.intervals import mean_and_sd
 from ...tasks import points_in
 from .winning import caveat, comparable, kind, margin_words, one_class, score_of, ticket_rows
 

@@ -18,8 +18,8 @@ import scipy
 
 from ...answers.metrics import corrected, going_on
 from ...evaluation.verdict import MARGIN, excluded, points_up, possible_loss, verdict, within
-from ...pruning.outcome import mean_and_sd
 from ...results import Result, plain
+from ...statistics.intervals import mean_and_sd
 from ...statistics.significance import LEVEL, benjamini_hochberg
 from ...tasks import points_in
 from .transfer import FULL, Cell

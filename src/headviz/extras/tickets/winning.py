@@ -28,11 +28,11 @@ from ...display import numbers
 from ...errors import OptionError
 from ...evaluation.verdict import MARGIN, points_up
 from ...pruning.algorithms import ALGORITHMS, retrains, thesis_row
-from ...pruning.outcome import mean_and_sd
 from ...pruning.plan import PruningPlan
 from ...pruning.state import State, StepRecord
 from ...reference import find
 from ...results import Result
+from ...statistics.intervals import mean_and_sd
 from ...statistics.significance import LEVEL
 from ...tasks import points_in
 

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import torch
+
+from .gpu import put
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -127,9 +131,6 @@ class Placed:
 
 
 def placed(chunk: Chunk, device: torch.device, dtype: torch.dtype) -> Placed:
-    import torch
-
-    from .gpu import put
 
     groups = chunk.groups if device.type == "cpu" else tuple(_padded(chunk.groups, device, dtype))
     return Placed(groups, put(torch.tensor(chunk.first_rows(), dtype=torch.long), device))
@@ -137,9 +138,6 @@ def placed(chunk: Chunk, device: torch.device, dtype: torch.dtype) -> Placed:
 
 def _padded(groups: Sequence[Group], device: torch.device, dtype: torch.dtype) -> Iterator[Group]:
     """Neighbours of similar length as one group."""
-    import torch
-
-    from .gpu import put
 
     together: list[Group] = []
     for group in (*groups, None):
@@ -162,8 +160,6 @@ def _padded(groups: Sequence[Group], device: torch.device, dtype: torch.dtype) -
 
 def embed(clf: Classifier, chunk: Chunk, encodings: Sequence[Encoding], groups: Sequence[Group] = ()) -> Tensor:
     """The embeddings of a chunk, [N, D], computed by its own groups or by these."""
-    import torch
-
     embeddings = clf.module(clf.family.embeddings)
     parts = []
     for g in groups or chunk.groups:

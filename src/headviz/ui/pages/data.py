@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from ...answers import ANSWERS
@@ -299,8 +300,6 @@ def try_data(wanted: View) -> bool:
 
 def upload_form(view: View, clf: Classifier | None = None) -> None:
     """A form to upload a table: it is read, the user names its columns, and it is stored under its digest."""
-    import pandas as pd
-
     sent = st.file_uploader("A table with texts and labels, to measure on", type=list(uploads.FORMATS), key="upload")
     if sent is None:
         st.caption(

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from ...demo import vocabulary_coverage
@@ -174,7 +175,6 @@ def _find(data: Dataset, key: str) -> None:
     st.caption(f"{len(found)} of {len(data)} examples" + (", the first 200 shown" if len(found) > 200 else ""))
     if not rows:
         return
-    import pandas as pd
 
     frame = pd.DataFrame(rows, columns=["example", *(n.lower() for n in data.answer.text_names), "label"])
     event = st.dataframe(

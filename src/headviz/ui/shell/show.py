@@ -10,7 +10,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+import pandas as pd
 import streamlit as st
+from plotly.graph_objects import Figure
 
 from ... import __version__
 from ...display.numbers import number
@@ -86,8 +88,6 @@ LARGER = 1.45  # type of a figure in a presentation, against the page's
 
 def enlarged(fig: Figure) -> Figure:
     """The figure with larger type, to be read from afar."""
-    from plotly.graph_objects import Figure
-
     big = Figure(fig)
     size = (big.layout.font.size or 12) * LARGER
     big.update_layout(font={"size": size}, height=None if big.layout.height is None else big.layout.height * 1.2)
@@ -128,8 +128,6 @@ def table(made: Table, names: Sequence[str] = (), *, record: Any = None, **more:
     Numbers are written as their columns say, and sorted as numbers. ``names`` are those of the grid's rows. Zeros are
     blank in wide tables of numbers.
     """
-    import pandas as pd
-
     made = made.filled()
     made = replace(made, rows=[[_cell(value, names) for value in row] for row in made.rows])
     report("table", (made.titles(REPORT), made.texts(REPORT)), made.caption)

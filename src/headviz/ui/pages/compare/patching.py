@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 import headviz
@@ -262,8 +263,6 @@ def _grid(clf: Classifier, found: Patching) -> None:
 
 def _aligned(found: Patching, memory: tuple[Any, ...]) -> None:
     """Which token of the donor stood for which; editable."""
-    import pandas as pd
-
     st.caption("Which token of the donor stands for which. Change a number to align them otherwise.")
     rows = [
         [i, token, None if j is None else int(j), "–" if j is None else found.donor_tokens[j], i in found.positions]
