@@ -122,6 +122,17 @@ def test_prune_save_reload(capsys: pytest.CaptureFixture[str], model: Path, tmp_
     assert headviz.HeadMask.from_hex(again["mask"], 12, 12).off == ((0, 0), (0, 1), (5, 5), (11, 3))
 
 
+def test_with_data_pruning_says_what_it_costs(
+    capsys: pytest.CaptureFixture[str], model: Path, data: Path, tmp_path: Path
+) -> None:
+    words = ["--model", model, "--off", "0.0,0.1,11.3"]
+    result = call(capsys, "prune", *words, *custom(data), "--out", tmp_path / "small")
+    compared = call(capsys, "evaluate", *words, *custom(data), "--compare")
+    assert result["metrics"]["accuracy"] == compared["metrics"]["accuracy"]
+    assert result["change"]["difference"] == pytest.approx(compared["comparison"]["deltas"][0]["delta"])
+    assert f"accuracy: {result['metrics']['accuracy']:.4f}" in (tmp_path / "small/README.md").read_text()
+
+
 def test_prune_writes_onnx_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path, tmp_path: Path
 ) -> None:

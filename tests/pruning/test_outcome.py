@@ -2,9 +2,11 @@
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+from huggingface_hub import ModelCard
 
 import headviz
 from headviz.errors import RunError
@@ -26,6 +28,9 @@ def test_the_saved_models_give_the_recorded_logits(name, options, tmp_path):
     places = write_outcome(context(tmp_path), p, state)
     recorded = state.logits[state.steps[-1].logits]
     small = headviz.load(places["pruned"], device="cpu")
+    facts = ModelCard.load(Path(places["pruned"]) / "README.md").data
+    values = {r.metric_type: r.metric_value for r in facts.eval_results}
+    assert values == {k: v for k, v in state.steps[-1].metrics.items() if v is not None}
     assert small.present.hex == state.steps[-1].mask
     np.testing.assert_allclose(evaluate(small, c.dev).logits, recorded, atol=1e-5)
     assert sum(q.numel() for q in small.model.parameters()) == state.steps[-1].parameters

@@ -37,8 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def check(args: argparse.Namespace) -> None:
     """Refuse options that contradict each other, before anything is loaded."""
     if args.faster is None:
-        drawn = () if stand_in_of(args).kind == ZERO else ("task", "data", "limit")  # which a reference needs too
-        given = [n for n in (*OWN, *TRAINING) if n not in drawn and getattr(args, n) not in (None, False)]
+        # data also say what removed heads cost; a masked export has no card that could tell it
+        data = () if args.masked and stand_in_of(args).kind == ZERO else ("task", "data", "limit")
+        given = [n for n in (*OWN, *TRAINING) if n not in data and getattr(args, n) not in (None, False)]
         if given:
             raise OptionError(f"--{given[0].replace('_', '-')} goes with --faster X. Leave it out, or name a speed.")
         return

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..display.sentences import points_changed
 from ..errors import MaskError, OptionError
 from ..models import LENGTH
 from ..options import Option, add_options
+from ..progress import progress_bar
+from ..results import plain
 from ..storage.paths import new_folder
+from ..tasks import points_in
 from . import faster
-from .common import add_ablation, add_mask, add_model, in_their_place, load_with_reference, read_mask, table, told_place
+from .common import (
+    add_ablation,
+    add_mask,
+    add_model,
+    in_their_place,
+    load_data,
+    load_with_reference,
+    read_mask,
+    table,
+    told_place,
+)
+
+if TYPE_CHECKING:
+    from ..models.saving import Measured
 
 OPTIONS = (
     Option("out", help="a new folder for the model", metavar="DIR", required=True),
@@ -57,11 +74,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     clf = load_with_reference(args)
     from ..models.feed_forward import uneven
     from ..models.pruning import prune, require_prunable
+    from ..models.saving import Measured
 
     if args.off is None and args.mask is None and clf.present.is_full and not uneven(clf.config):
         raise MaskError("Name the heads to remove (--off 3.5,7.0 or --mask HEX), or a speed (--faster 2 --task T).")
     mask, length = read_mask(args, clf), args.length or LENGTH
     before, onnx = clf.cost(length=length), {}
+    costs: dict[str, Any] = {}
     if not args.masked:
         require_prunable(clf)
     if args.masked:
@@ -69,7 +88,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         after, heads = before, [clf.num_heads] * clf.num_layers
     else:
         smaller = prune(clf, mask)
-        folder = smaller.save(out, args.portable)
+        measured, costs = (Measured(), {}) if args.task is None else _costs(args, clf, smaller)
+        folder = smaller.save(out, args.portable, measured)
         if args.onnx:
             from ..models.onnx import export_onnx
 
@@ -78,6 +98,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "out": str(folder),
         **onnx,
+        **costs,
         "masked": args.masked,
         "mask": mask.hex,
         **in_their_place(clf),
@@ -85,6 +106,22 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "parameters": {"before": before.parameters, "after": after.parameters},
         "flops": {"before": before.flops, "after": after.flops, "length": length},
     }
+
+
+def _costs(args: argparse.Namespace, clf: Any, smaller: Any) -> tuple[Measured, dict[str, Any]]:
+    """What the removed heads change on the dev data, for the card and for the output."""
+    from ..evaluation.dispatch import evaluate
+    from ..evaluation.paired import paired
+    from ..models.saving import Measured
+
+    data = load_data(args, "dev")
+    with progress_bar("evaluating") as bar:
+        one, two = (evaluate(m, data, label_order=args.label_order, progress=bar) for m in (clf, smaller))
+    metrics = {name: value for name, value in two.metrics.items() if value == value}
+    change = None
+    if one.gold is not None:
+        change = plain(paired(one.gold, one.predictions, two.predictions, data.task.metrics[0]).to_dict())
+    return Measured(args.task, metrics, change), {"task": args.task, "metrics": metrics, "change": change}
 
 
 def show(result: dict[str, Any]) -> str:
@@ -102,5 +139,8 @@ def show(result: dict[str, Any]) -> str:
         rows.append(("heads per layer", " ".join(map(str, result["heads_per_layer"]))))
         rows.append(("parameters", change("parameters")))
         rows.append((f"FLOPs at {result['flops']['length']} tokens", change("flops")))
+    if (found := result.get("change")) is not None:
+        changed = points_changed(found["difference"], found["low"], found["high"], points_in(found["metric"]))
+        rows.append((f"{found['metric']} on dev", changed))
     rows.append(("mask", result["mask"]))
     return table([*rows, *told_place(result)])

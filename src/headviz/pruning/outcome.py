@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from .. import plugins
 from ..errors import RunError
 from ..heads import HeadMask
 from ..models.pruning import prune
+from ..models.saving import Measured
 from ..statistics.intervals import mean_and_sd
 from ..storage.tables import to_csv
 from ..storage.writing import replace_file
@@ -66,13 +68,26 @@ def write_outcome(
     seed = plan.seeds[0] if seed is None else seed
     step = _steps(state, seed)[-1] if step is None and _steps(state, seed) else step
     clf = model_of(context, plan, state, seed, step or 0)
-    clf.save(place / PRUNED)
+    clf.save(place / PRUNED, measured=for_card(context, plan, state.record(seed, step or 0)))
     clf.export_masked(place / MASKED)
     report = {**summary(state), "saved": {"seed": seed, "step": step, "digest": clf.digest}}
     replace_file(place / REPORT, json.dumps(report, indent=2, allow_nan=False) + "\n")
     header, rows = curve(state)
     replace_file(place / CURVE, to_csv(header, rows))
     return {name: str(place / name) for name in (PRUNED, MASKED, REPORT, CURVE)}
+
+
+def for_card(context: Context, plan: PruningPlan, record: StepRecord | None) -> Measured:
+    """What the card of a step's model says: its metrics on dev, and the change of the first against the full model."""
+    if record is None:
+        return Measured()
+    change = None
+    for metric, found in record.deltas.items():
+        if metric == context.dev.task.metrics[0]:
+            ends = {end: math.nan if (value := found[end]) is None else value for end in ("low", "high")}
+            change = {"metric": metric, "difference": found["delta"], **ends, "n": len(context.dev)}
+    metrics = {name: value for name, value in record.metrics.items() if value is not None}
+    return Measured(plan.task, metrics, change)
 
 
 def summary(state: State) -> dict[str, Any]:
