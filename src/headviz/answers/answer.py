@@ -110,6 +110,10 @@ class Answer(ABC):
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> Answers:
         """Gold answers with the predictions that masks are compared with: units, intervals and tests."""
 
+    def read_by(self, metric: str, predicted: NDArray) -> NDArray:
+        """What a metric reads of the predictions: all of them as a rule."""
+        return predicted
+
     def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[Answers, NDArray]:
         """What ``headviz.paired`` is given, checked: gold answers with those before, and those after; ``groups`` names
         the unit of each row."""

@@ -11,6 +11,7 @@ from .answer import JOB, Answer
 from .labels import LABELS
 from .number import NUMBER
 from .one_class import ONE_CLASS
+from .probabilities import PROBABILITIES
 from .rank import RANK
 from .word import WORD
 
@@ -23,6 +24,7 @@ _ANSWERS: tuple[Answer, ...] = (
     NUMBER,
     LABELS,
     WORD,
+    PROBABILITIES,
 )
 ANSWERS: Mapping[str, Answer] = plugins.Entries("answers", _ANSWERS)
 

@@ -188,6 +188,10 @@ class Answers(ABC):
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
         """Both ends of the interval of the change, and its p value; without a seed the test is left out."""
 
+    def read_by(self, metric: str, predicted: NDArray) -> NDArray:
+        """What a metric reads of the predictions: all of them as a rule."""
+        return predicted
+
     def each(self, predicted: NDArray, metric: str) -> NDArray[np.float64] | None:
         """[units] the parts of a metric that is a mean over the units; None for other metrics."""
         return None
@@ -238,7 +242,7 @@ class Answers(ABC):
         if not np.isnan(value - full):
             low, high, p = self.uncertainty(masked, metric, seed, level)
         low, high = map(float, consistent(low, high, p, level))
-        before, now = (why_undefined(metric, one, self.gold) for one in (self.full, masked))
+        before, now = (why_undefined(metric, self.read_by(metric, one), self.gold) for one in (self.full, masked))
         undefined = before or ""
         if before != now:
             undefined = f"of the full model, {before}" if before else f"under the mask, {now}"

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import plugins
 from ..errors import TaskError, is_one_of, unknown_choice
+from ..statistics.resampling import class_in
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,20 @@ class Metric:
     dims: tuple[int, int] = (1, 1)  # dimensions of predictions and of gold answers
 
 
+OWN: dict[str, Callable[[NDArray, NDArray], float]] = {}  # a user's own functions of gold and predicted classes
+
+
 class Metrics(Mapping[str, Metric]):
-    """Those of all jobs, by name."""
+    """Those of all jobs, by name; F1 of class 3 is ``f1_3``."""
 
     def _all(self) -> dict[str, Metric]:
         answers = plugins.TABLES["answers"].entries().values()
-        return {name: one for answer in answers for name, one in answer.metrics.items()}
+        known = {name: one for answer in answers for name, one in answer.metrics.items()}
+        return {name: Metric(_turned(of)) for name, of in OWN.items()} | known
 
     def __getitem__(self, name: str) -> Metric:
+        if name != "f1" and (one := class_in(name)) is not None:
+            return of_class(one)
         return self._all()[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -50,7 +57,24 @@ class Metrics(Mapping[str, Metric]):
         return len(self._all())
 
 
+def _turned(of: Callable[[NDArray, NDArray], float]) -> Callable[[NDArray, NDArray], float]:
+    return lambda said, gold: of(gold, said)
+
+
 METRICS = Metrics()
+
+
+def of_class(one: int) -> Metric:
+    """F1 of one class."""
+
+    def value(said: NDArray, gold: NDArray) -> float:
+        right, size = ((said == one) & (gold == one)).sum(), (said == one).sum() + (gold == one).sum()
+        return float(2 * right / size) if size else float("nan")
+
+    def undefined(said: NDArray, gold: NDArray) -> str | None:
+        return None if np.isin(one, [said, gold]).any() else f"no example is, or is predicted to be, of class {one}"
+
+    return Metric(value, undefined, lambda gold: value(np.full(len(gold), one), gold) if len(gold) else None)
 
 
 def constant_name(name: str) -> str:
@@ -92,7 +116,7 @@ def constant(name: str, gold: Any) -> float | None:
 
 def metrics(task: Any, predictions: Any, gold: Any) -> dict[str, float]:
     """Every metric of the task, its primary one first; ``predictions`` and ``gold`` as its job has them."""
-    return {name: metric(name, predictions, gold) for name in task.metrics}
+    return {name: metric(name, task.answer.read_by(name, predictions), gold) for name in task.metrics}
 
 
 def why_undefined(name: str, predictions: Any, gold: Any) -> str | None:

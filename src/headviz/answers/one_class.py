@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ class ClassAnswers(Answers):
         # no example is gold for none of the classes
         table = np.pad(table, ((0, table.shape[1] - self.classes), (0, 0)))
         drawn = np.random.default_rng(seed).multinomial(n, table.ravel() / n, size=RESAMPLES)
-        return percentiles(resampling.CLASS_METRICS[metric](drawn.reshape(-1, *table.shape)))
+        return percentiles(resampling.of_tables(metric, drawn.reshape(-1, *table.shape)))
 
     def each(self, predicted: NDArray, metric: str) -> NDArray[np.float64] | None:
         return (predicted == self.gold).astype(float) if metric == "accuracy" else None
@@ -55,7 +55,7 @@ class ClassAnswers(Answers):
         side = self.classes + 1  # an answer that is no class of the task gets a place of its own
         place = self.gold * side + np.where(predicted < 0, self.classes, predicted)
         table = counts @ np.eye(side * side)[place]  # [R, side²]
-        return np.asarray(resampling.CLASS_METRICS[metric](table.reshape(-1, side, side)))
+        return resampling.of_tables(metric, table.reshape(-1, side, side))
 
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
         joint = resampling.joint_counts(self.gold, self.full, masked, self.classes)
@@ -99,8 +99,9 @@ class OneClass(Answer):
     job, kind = "class", CLASSIFICATION
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
     trained, reads_first, decides, decoder = "classification head", True, True, None
-    columns = "class"
-    usual, paired, formula = ("accuracy", "matthews"), True, r"p_c = e^{z_c} / \sum_k e^{z_k}"
+    columns, others = "class", ("probabilities",)
+    usual: tuple[str, ...] = ("accuracy", "matthews")
+    paired, formula = True, r"p_c = e^{z_c} / \sum_k e^{z_k}"
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
         return outputs > 1 and problem in (None, "single_label_classification")
@@ -118,12 +119,13 @@ class OneClass(Answer):
         rows = rows_of(gold, before, after, _numbers)
         if (rows[0] < 0).any():
             raise TaskError("A gold label is negative. Give class numbers from 0.")
-        # numbers that do not occur are closed up; f1 is of class 1
-        occurring, places = np.unique(np.concatenate([[OTHER, 0, 1], *rows]), return_inverse=True)
+        # numbers that do not occur are closed up, above the class whose F1 is asked for
+        kept = range(OTHER, max(1, resampling.class_in(metric) or 0) + 1)
+        occurring, places = np.unique(np.concatenate([kept, *rows]), return_inverse=True)
         if metric != "accuracy" and len(occurring) - 1 > MOST_CLASSES:
             count = len(occurring) - 1
             raise TaskError(f"There are {count:,} classes; {metric} is compared over at most {MOST_CLASSES:,}.")
-        truth, was, now = np.split(places[3:] - 1, 3)
+        truth, was, now = np.split(places[len(kept) :] - 1, 3)
         return ClassAnswers(truth, was, len(occurring) - 1), now
 
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
@@ -300,6 +302,25 @@ def _f1(predictions: NDArray, gold: NDArray) -> float:
     return float(f1_score(gold, predictions, labels=[1], average="macro"))
 
 
+def _f1_macro(predictions: NDArray, gold: NDArray) -> float:
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(gold, predictions, labels=np.unique(gold), average="macro", zero_division=0))
+
+
+def _balanced_accuracy(predictions: NDArray, gold: NDArray) -> float:
+    return float(np.mean([(predictions[gold == one] == one).mean() for one in np.unique(gold)]))
+
+
+def _best_constant(of: Callable[[NDArray, NDArray], float]) -> Callable[[NDArray], float | None]:
+    """What the best of the answers with one class for all reaches."""
+
+    def best(gold: NDArray) -> float | None:
+        return max((of(np.full(len(gold), one), gold) for one in np.unique(gold)), default=None)
+
+    return best
+
+
 def _matthews(predictions: NDArray, gold: NDArray) -> float:
     from sklearn.metrics import matthews_corrcoef
 
@@ -322,7 +343,9 @@ def _always_positive(gold: NDArray) -> float | None:
 
 OneClass.metrics = {
     "accuracy": Metric(_accuracy, constant=_majority),
+    "balanced_accuracy": Metric(_balanced_accuracy, constant=_best_constant(_balanced_accuracy)),
     "f1": Metric(_f1, _no_positive, _always_positive),
+    "f1_macro": Metric(_f1_macro, constant=_best_constant(_f1_macro)),
     # undefined of a constant; of answers that do not depend on the text it is 0
     "matthews": Metric(_matthews, unrelated, lambda gold: 0.0),
 }

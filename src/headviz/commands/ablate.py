@@ -78,7 +78,7 @@ def warn_of_answers(evaluator: Evaluator) -> None:
     if constant := answers.remark(answers.full, names):
         warn(constant)
     for name in evaluator.data.task.metrics:
-        if reason := why_undefined(name, answers.full, answers.gold):
+        if reason := why_undefined(name, answers.read_by(name, answers.full), answers.gold):
             warn(f"{name} has no value: {reason}")
 
 

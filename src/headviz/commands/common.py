@@ -21,6 +21,7 @@ from ..options import Option, add_flags, add_options, declared, short
 from ..progress import progress_bar
 from ..storage import exchange
 from ..tasks import check_request, load_task, sample
+from ..tasks.catalogue import judged_by
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
@@ -56,6 +57,7 @@ TRANSLATION = (
     Option("prefix", help="translation: put before each source, as T5 wants it", metavar="TEXT"),
     Option("languages", help="translation: source and target code, for models of many languages", metavar="A,B"),
 )
+METRICS = Option("metrics", None, "in place of the task's own: accuracy, f1_macro, roc_auc, …", metavar="A,B")
 SLICES = Option("slice_column", None, "a column whose values split the results, such as genre", metavar="S")
 
 
@@ -77,6 +79,7 @@ def add_task(parser: argparse._ActionsContainer, split: str | None = "dev", requ
     for name in ("text_columns", "label_column", "label_order", "separator", "skip_bad"):
         SOURCE[name].add_to(parser)
     SLICES.add_to(parser)
+    METRICS.add_to(parser)
     REGRESSION.add_to(parser)
 
 
@@ -209,6 +212,8 @@ def check_early(args: argparse.Namespace) -> None:
     is not there, an unknown task or split, heads, a mask, device and precision."""
     if getattr(args, "task", None) is not None:
         task = check_request(args.task, getattr(args, "split", None) or "dev")
+        if getattr(args, "metrics", None) is not None and not task.source.own:
+            task = judged_by(task, args.metrics)
         if not task.source.own:  # the metrics of one's own task follow from its labels
             check_metric(task, getattr(args, "metric", None))
     for part in (getattr(args, "off", None) or "").split(","):
@@ -241,6 +246,7 @@ def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:
         job=getattr(args, "job", None) if args.task == "custom" else None,
         separator=args.separator,
         skip_bad=bool(args.skip_bad),
+        metrics=args.metrics,
     )
     for note in data.notes:
         warn(note)

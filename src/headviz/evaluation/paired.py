@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from ..answers import ANSWERS
 from ..errors import OptionError, is_one_of, shown, unknown_choice
 from ..results import Result
+from ..statistics.resampling import class_in
 from ..statistics.significance import LEVEL
 from .verdict import possible_loss
 
@@ -47,7 +48,9 @@ def paired(
 ) -> Paired:
     """Compare two sets of predictions of the same examples.
 
-    All three are equally long rows: class numbers for accuracy, f1 (of class 1) and matthews, numbers for pearson
+    All three are equally long rows: class numbers for accuracy, balanced_accuracy, f1 (of class 1, f1_3 of class 3),
+    f1_macro and matthews; for roc_auc, average_precision, neg_log_loss and neg_calibration_error class numbers with the
+    probabilities before and after, [n, classes] or [n] of class 1; numbers for pearson
     and spearman, relevances with scores before and after for a ranking, where ``groups`` has the query of each. f1 and
     matthews take at most 2,000 classes. -1 is an answer that is none of the classes. The interval
     and the test agree: it excludes zero only where the test rejects, for an accuracy also wherever it does. A
@@ -60,6 +63,8 @@ def paired(
     (2, 0, -0.02, 0.07)
     """
     known = {name: answer for answer in ANSWERS.values() if answer.paired for name in answer.metrics}
+    if isinstance(metric, str) and class_in(metric) is not None:
+        known[metric] = known["f1"]  # of another class
     if not is_one_of(metric, known):
         raise OptionError(unknown_choice("metric", metric, known))
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:

@@ -165,5 +165,5 @@ def undefined_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[
     if data.labels is None:
         return {}
     said = data.answer.predicted(logits, order)
-    found = {name: why_undefined(name, said, data.gold) for name in data.task.metrics}
+    found = {name: why_undefined(name, data.answer.read_by(name, said), data.gold) for name in data.task.metrics}
     return {name: reason for name, reason in found.items() if reason is not None}

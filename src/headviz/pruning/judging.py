@@ -155,7 +155,7 @@ def measured(data: Dataset, mine: np.ndarray, theirs: np.ndarray) -> Measured:
         plain(answers.agreement(mine)),
         said,
         {name: answers.constant(name) for name in names} if data.labels is not None else None,
-        {name: why for name in names if (why := why_undefined(name, mine, gold)) is not None},
+        {name: why for name in names if (why := why_undefined(name, answer.read_by(name, mine), gold)) is not None},
     )
 
 

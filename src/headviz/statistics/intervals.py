@@ -16,12 +16,13 @@ Shapes: K comparisons, C classes, N examples.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from .resampling import CLASS_METRICS, Joint, ranks
+from .resampling import Joint, class_in, of_tables, ranks
 from .significance import LEVEL, Interval
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
@@ -131,17 +132,19 @@ def class_intervals(joint: Joint, metric: str, level: float = LEVEL) -> Ends:
     """Ends for each set of counts [..., K]; they hold the difference itself."""
     full, masked = joint.table(joint.full), joint.table(joint.masked)
     asked = full.sum(axis=-1) > 0
-    if metric == "f1":
-        asked[..., :2] = True  # of class 1 against the rest: without examples of both, no change would count
+    if (one := class_in(metric)) is not None:
+        asked[..., [one, int(one == 0)]] = True  # of a class against the rest: without both, no change would count
     occurs = asked | (full.sum(axis=-2) > 0) | (masked.sum(axis=-2) > 0)
+    occurs[..., -1] |= occurs.sum(axis=-1) < 2  # of one class alone an answer may still become none of the classes
     # a wrong answer [..., gold, answer] that was right before, or becomes right; what nobody says or asks for is none
     wrong = asked[..., :, None] & occurs[..., None, :] & ~np.eye(joint.classes, dtype=bool)
     # undefined without the added examples: NaN, which fmin and fmax pass over
-    seen = CLASS_METRICS[metric](masked) - CLASS_METRICS[metric](full)
+    seen = of_tables(metric, masked) - of_tables(metric, full)
+    slope = SLOPES[metric] if one is None else partial(_f1, of=one)
     extra = EXTRA * added(level)
     more = extra * (wrong + wrong.sum(axis=-1)[..., None] * np.eye(joint.classes))
-    before, by_full = SLOPES[metric](full + more)
-    after, by_masked = SLOPES[metric](masked + more)
+    before, by_full = slope(full + more)
+    after, by_masked = slope(masked + more)
     influence = by_masked[..., joint.gold, joint.masked] - by_full[..., joint.gold, joint.full]
     right_full, right_masked = (np.diagonal(by, axis1=-2, axis2=-1)[..., None] for by in (by_full, by_masked))
     of_added = (wrong * ((by_masked - right_full) ** 2 + (right_masked - by_full) ** 2)).sum(axis=(-2, -1))
@@ -220,15 +223,32 @@ def _accuracy(table: NDArray) -> tuple[Floats, Floats]:
     return right[..., 0, 0], (np.eye(table.shape[-1]) - right) / n
 
 
-def _f1(table: NDArray) -> tuple[Floats, Floats]:
-    hit = table[..., 1, 1]
-    total = table[..., 1, :].sum(axis=-1) + table[..., :, 1].sum(axis=-1)
+def _f1(table: NDArray, of: int = 1) -> tuple[Floats, Floats]:
+    hit = table[..., of, of]
+    total = table[..., of, :].sum(axis=-1) + table[..., :, of].sum(axis=-1)
     slope = np.zeros(table.shape)
     each = (2 * hit / total**2)[..., None]
-    slope[..., 1, :] -= each
-    slope[..., :, 1] -= each
-    slope[..., 1, 1] += 2 / total
+    slope[..., of, :] -= each
+    slope[..., :, of] -= each
+    slope[..., of, of] += 2 / total
     return 2 * hit / total, slope
+
+
+def _f1_macro(table: NDArray) -> tuple[Floats, Floats]:
+    gold = table.sum(axis=-1)
+    occurs, hit, total = gold > 0, np.diagonal(table, axis1=-2, axis2=-1), gold + table.sum(axis=-2)
+    share = occurs / (occurs.sum(axis=-1, keepdims=True) * np.where(total > 0, total, 1))  # of a class in the mean
+    lost = 2 * hit * share / np.where(total > 0, total, 1)
+    slope = 2 * share[..., None] * np.eye(table.shape[-1]) - lost[..., :, None] - lost[..., None, :]
+    return (2 * hit * share).sum(axis=-1), slope
+
+
+def _balanced_accuracy(table: NDArray) -> tuple[Floats, Floats]:
+    gold = table.sum(axis=-1)
+    occurs, hit = gold > 0, np.diagonal(table, axis1=-2, axis2=-1)
+    share = occurs / (occurs.sum(axis=-1, keepdims=True) * np.where(gold > 0, gold, 1))
+    lost = hit * share / np.where(gold > 0, gold, 1)
+    return (hit * share).sum(axis=-1), share[..., None] * np.eye(table.shape[-1]) - lost[..., None]
 
 
 def _matthews(table: NDArray) -> tuple[Floats, Floats]:
@@ -245,7 +265,8 @@ def _matthews(table: NDArray) -> tuple[Floats, Floats]:
 
 SLOPES: dict[str, Callable[[NDArray], tuple[Floats, Floats]]] = {
     "accuracy": _accuracy,
-    "f1": _f1,
+    "balanced_accuracy": _balanced_accuracy,
+    "f1_macro": _f1_macro,
     "matthews": _matthews,
 }
 

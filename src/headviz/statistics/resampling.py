@@ -11,7 +11,9 @@ Shape suffixes: K cells, R resamples, C classes, N examples.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,10 +37,26 @@ def accuracy(right: NDArray, gold: NDArray, said: NDArray) -> Floats:
     return right.sum(axis=-1) / gold.sum(axis=-1)
 
 
-def f1(right: NDArray, gold: NDArray, said: NDArray) -> Floats:
-    """F1 of class 1; NaN where class 1 neither occurs nor is predicted."""
-    hit, total = right[..., 1].astype(float), gold[..., 1] + said[..., 1]
+def f1(right: NDArray, gold: NDArray, said: NDArray, of: int = 1) -> Floats:
+    """F1 of one class; NaN where it neither occurs nor is predicted."""
+    hit, total = right[..., of].astype(float), gold[..., of] + said[..., of]
     return np.divide(2 * hit, total, out=np.full_like(hit, np.nan), where=total > 0)
+
+
+def f1_macro(right: NDArray, gold: NDArray, said: NDArray) -> Floats:
+    """The mean F1 of the classes that occur among the gold labels."""
+    return _over_classes(2 * right / np.maximum(gold + said, 1e-12), gold)
+
+
+def balanced_accuracy(right: NDArray, gold: NDArray, said: NDArray) -> Floats:
+    """The mean over the classes that occur of the share of their examples with the right answer."""
+    return _over_classes(right / np.maximum(gold, 1e-12), gold)
+
+
+def _over_classes(each: Floats, gold: NDArray) -> Floats:
+    occurs = gold > 0
+    mean: Floats = (each * occurs).sum(axis=-1) / occurs.sum(axis=-1)
+    return mean
 
 
 def matthews(right: NDArray, gold: NDArray, said: NDArray) -> Floats:
@@ -50,19 +68,34 @@ def matthews(right: NDArray, gold: NDArray, said: NDArray) -> Floats:
     return np.divide(top, below, out=np.full_like(top, np.nan), where=below > 0)
 
 
-_BY_CLASS: dict[str, Callable[[NDArray, NDArray, NDArray], Floats]] = {
+ByClass = Callable[[NDArray, NDArray, NDArray], Floats]
+_BY_CLASS: dict[str, ByClass] = {
     "accuracy": accuracy,
+    "balanced_accuracy": balanced_accuracy,
     "f1": f1,
+    "f1_macro": f1_macro,
     "matthews": matthews,
 }
 
 
-def _of_tables(of: Callable[[NDArray, NDArray, NDArray], Floats]) -> Callable[[NDArray], Floats]:
-    return lambda table: of(np.diagonal(table, axis1=-2, axis2=-1), table.sum(axis=-1), table.sum(axis=-2))
+def class_in(metric: str) -> int | None:
+    """The class whose F1 a metric is: 1 for ``f1``, 3 for ``f1_3``; None for other metrics."""
+    found = re.fullmatch(r"f1(?:_(\d{1,4}))?", metric)
+    return None if found is None else int(found[1] or 1)
 
 
-# the same of confusion tables [..., C gold, C predicted]
-CLASS_METRICS = {name: _of_tables(of) for name, of in _BY_CLASS.items()}
+def by_class(metric: str) -> ByClass:
+    """A class metric from the counts of each class."""
+    if (one := class_in(metric)) is not None:
+        return partial(f1, of=one)
+    if not is_one_of(metric, _BY_CLASS):
+        raise TaskError(unknown_choice("metric", metric, _BY_CLASS))
+    return _BY_CLASS[metric]
+
+
+def of_tables(metric: str, table: NDArray) -> Floats:
+    """A class metric of confusion tables [..., C gold, C predicted]."""
+    return by_class(metric)(np.diagonal(table, axis1=-2, axis2=-1), table.sum(axis=-1), table.sum(axis=-2))
 
 
 class Joint(NamedTuple):
@@ -102,15 +135,15 @@ def joint_counts(gold: NDArray, full: NDArray, masked: NDArray, classes: int) ->
 
 def class_metric(gold: NDArray, predicted: NDArray, classes: int, metric: str) -> float:
     """A class metric of some predictions."""
-    if not is_one_of(metric, CLASS_METRICS):
-        raise TaskError(unknown_choice("metric", metric, CLASS_METRICS))
     c = classes + 1
-    return float(_BY_CLASS[metric](*_by_class(gold.astype(np.int64), predicted % c, np.ones(len(gold)), c)))
+    if (one := class_in(metric)) is not None and one >= c:
+        raise TaskError(f"'{metric}' is F1 of class {one}, and there are {classes}, from 0.")
+    return float(by_class(metric)(*_by_class(gold.astype(np.int64), predicted % c, np.ones(len(gold)), c)))
 
 
 def class_swap_p(joint: Joint, metric: str, seed: int = 0) -> float:
     """Paired swap test of a class metric."""
-    of, c = _BY_CLASS[metric], joint.classes
+    of, c = by_class(metric), joint.classes
     right, golds, said = _by_class(joint.gold, joint.full, joint.counts, c)
     right_after, _, said_after = _by_class(joint.gold, joint.masked, joint.counts, c)
     full_value, masked_value = of(right, golds, said), of(right_after, golds, said_after)

@@ -6,13 +6,17 @@ another order: ``label_map`` translates by name. The first metric of a task is i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from .. import plugins
 from ..answers.answer import Answer
 from ..answers.catalogue import answer_named
+from ..answers.metrics import METRICS, OWN
+from ..answers.one_class import ONE_CLASS
+from ..answers.probabilities import OF_PROBABILITIES, PROBABILITIES
 from ..errors import TaskError, is_one_of, unknown_choice
+from ..statistics.resampling import class_in
 
 GLUE = "nyu-mll/glue"
 
@@ -142,6 +146,35 @@ _TABLE = (
     Task("imdb", "IMDB", _SENTIMENT, _ACCURACY, _LARGE_REVIEWS),
     Task("custom", "Your own task", (), ("accuracy", "matthews"), _YOURS),
 )
+
+
+def judged_by(task: Task, metrics: str | Sequence[str | Callable[..., float]] | Callable[..., float]) -> Task:
+    """The task with these metrics in place of its own, the first one as its primary one.
+
+    A function gets the gold classes and the predicted ones, in this order, as in scikit-learn.
+    """
+    given = metrics.split(",") if isinstance(metrics, str) else [metrics] if callable(metrics) else list(metrics)
+    names: list[str] = []
+    for one in given:
+        if callable(one):
+            name = getattr(one, "__name__", type(one).__name__)
+            if name in METRICS and name not in OWN:
+                raise TaskError(f"'{name}' is a metric of headviz. Give your function another name.")
+            OWN[name] = one
+        else:
+            name = str(one).strip()
+        names.append(name)
+    answer = task.answer
+    if task.job == ONE_CLASS.job and any(name in OWN or name in OF_PROBABILITIES for name in names):
+        answer = PROBABILITIES
+    known = [*answer.metrics, *(OF_PROBABILITIES if task.job == ONE_CLASS.job else ())]
+    for name in names:
+        own = name in OWN and answer is PROBABILITIES
+        if not own and name not in known and not (answer.columns == "class" and class_in(name) is not None):
+            raise TaskError(unknown_choice(f"metric of task '{task.name}'", name, known))
+    if not names or len(set(names)) < len(names):
+        raise TaskError("Give at least one metric, and each once.")
+    return replace(task, metrics=tuple(names), job=answer.job)
 
 
 TASKS: Mapping[str, Task] = plugins.Entries("tasks", _TABLE)

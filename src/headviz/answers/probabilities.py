@@ -1,0 +1,295 @@
+"""The probabilities of the classes, judged as such: the job ``probabilities``.
+
+Models that answer with one class answer with these as well. What is a function of the classes alone, accuracy say, is
+measured on the most probable one, as for the job ``class``. A metric that is a user's own function is of this job too.
+
+Shapes: n examples, C classes, R resamples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from ..errors import TaskError, is_one_of
+from ..statistics.intervals import EXCHANGED, added
+from ..statistics.resampling import p_value
+from ..statistics.significance import Flips
+from .answer import Changed
+from .comparison import RESAMPLES, Answers, Drawn, Ends, percentiles
+from .metrics import OWN, Metric
+from .one_class import OTHER, ClassAnswers, OneClass
+
+Floats = NDArray[np.float64]
+SWAPS = 999  # of the test of a metric that is computed anew for each
+BINS = 10  # of the calibration error
+ADDED = 100  # examples of which the effect of another one's probabilities is measured
+SMALLEST = 1e-12  # probability in a logarithm
+
+
+def roc_auc(gold: NDArray, probabilities: NDArray) -> float:
+    """Area under the ROC curve: of class 1 for two classes, else the mean over the classes of each against the rest."""
+    return _against_the_rest(gold, probabilities, _roc_auc)
+
+
+def average_precision(gold: NDArray, probabilities: NDArray) -> float:
+    """Average precision: of class 1 for two classes, else the mean over the classes of each against the rest."""
+    return _against_the_rest(gold, probabilities, _average_precision)
+
+
+def neg_log_loss(gold: NDArray, probabilities: NDArray) -> float:
+    """The mean logarithm of the gold class's probability, at most 0."""
+    return float(np.log(np.clip(probabilities[np.arange(len(gold)), gold], SMALLEST, 1)).mean())
+
+
+def neg_calibration_error(gold: NDArray, probabilities: NDArray) -> float:
+    """The expected calibration error with the sign turned, at most 0: in ten bins of the largest probability the
+    distance between its mean and the share of right answers, weighted by the examples in the bin (Naeini et al. 2015).
+    """
+    sure, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == gold
+    where = np.minimum((sure * BINS).astype(int), BINS - 1)
+    gaps = np.bincount(where, right, BINS) - np.bincount(where, sure, BINS)
+    return -float(np.abs(gaps).sum() / len(gold))
+
+
+def _against_the_rest(gold: NDArray, probabilities: NDArray, of: Callable[[Floats, NDArray], float]) -> float:
+    classes = [1] if probabilities.shape[1] == 2 else range(probabilities.shape[1])
+    each = [of(probabilities[:, k], gold == k) for k in classes]
+    known = [value for value in each if not np.isnan(value)]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def _roc_auc(score: Floats, positive: NDArray) -> float:
+    count = int(positive.sum())
+    if not 0 < count < len(positive):
+        return float("nan")
+    ranks = scipy.stats.rankdata(score)[positive]
+    return float((ranks.sum() - count * (count + 1) / 2) / (count * (len(positive) - count)))
+
+
+def _average_precision(score: Floats, positive: NDArray) -> float:
+    if not positive.any():
+        return float("nan")
+    order = np.argsort(-score, kind="stable")
+    last = np.r_[np.diff(score[order]) != 0, True]  # of examples with the same score
+    hits = np.cumsum(positive[order])[last]
+    return float((np.diff(hits, prepend=0) / hits[-1] * hits / (np.flatnonzero(last) + 1)).sum())
+
+
+def most_probable(predicted: NDArray) -> NDArray[np.int64]:
+    """[n] the most probable class, -1 without one."""
+    return np.where(np.isfinite(predicted).all(axis=1), predicted.argmax(axis=1), OTHER)
+
+
+OF_PROBABILITIES: Mapping[str, Callable[[NDArray, NDArray], float]] = {
+    "roc_auc": roc_auc,
+    "average_precision": average_precision,
+    "neg_log_loss": neg_log_loss,
+    "neg_calibration_error": neg_calibration_error,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilityAnswers(Answers):
+    """Probabilities [n, C] in the order of the task's classes. The unit is the example.
+
+    Intervals and tests are those of the classes where a metric is a function of these. The interval of a difference of
+    areas under ROC curves is DeLong's (1988), that of any other metric is of paired resamples.
+    """
+
+    classes: int
+
+    slow_test = True
+
+    @cached_property
+    def of_classes(self) -> ClassAnswers:
+        return ClassAnswers(self.gold, most_probable(self.full), self.classes)
+
+    def function(self, metric: str) -> Callable[[NDArray, NDArray], float] | None:
+        """The metric of gold classes and probabilities; None for one of the classes alone."""
+        if metric in OF_PROBABILITIES:
+            return OF_PROBABILITIES[metric]
+        if (own := OWN.get(metric)) is not None:
+            return lambda gold, predicted: float(own(gold, most_probable(predicted)))
+        return None
+
+    def measure(self, predicted: NDArray, metric: str) -> float:
+        of = self.function(metric)
+        if of is None:
+            return self.of_classes.measure(most_probable(predicted), metric)
+        return of(self.gold, predicted) if np.isfinite(predicted).all() else float("nan")
+
+    def interval(self, predicted: NDArray, metric: str, seed: int = 0) -> Ends:
+        of = self.function(metric)
+        if of is None:
+            return self.of_classes.interval(most_probable(predicted), metric, seed)
+        return percentiles(np.array([of(self.gold[i], predicted[i]) for i in self._draws(seed)]))
+
+    def resampled(self, counts: NDArray, predicted: NDArray, metric: str) -> Floats:
+        of = self.function(metric)
+        if of is None:
+            return self.of_classes.resampled(counts, most_probable(predicted), metric)
+        index = [np.repeat(np.arange(len(self.gold)), drawn.astype(int)) for drawn in counts]
+        return np.array([of(self.gold[i], predicted[i]) for i in index])
+
+    def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
+        of = self.function(metric)
+        if of is None:
+            return self.of_classes.uncertainty(most_probable(masked), metric, seed, level)
+        seen, wide = of(self.gold, masked) - of(self.gold, self.full), float(scipy.special.ndtri((1 + level) / 2))
+        extra = self._of_added(of, level)
+        if metric == "roc_auc":
+            deviation = np.sqrt(self._delong(masked) + extra)
+            p = 2 * float(scipy.special.ndtr(-abs(seen) / deviation)) if deviation > 0 else float("nan")
+            return max(-1.0, seen - wide * deviation), min(1.0, seen + wide * deviation), p
+        p = float("nan") if seed is None else self._swap_p(of, masked, seed)
+        gains = [of(self.gold[i], masked[i]) - of(self.gold[i], self.full[i]) for i in self._draws(seed or 0)]
+        known = np.array(gains)[np.isfinite(gains)]
+        low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
+        more = wide * np.sqrt(extra)
+        return seen - np.hypot(max(0.0, seen - low), more), seen + np.hypot(max(0.0, high - seen), more), p
+
+    def _of_added(self, of: Callable[[NDArray, NDArray], float], level: float) -> float:
+        """The variance that a few more examples with another one's probabilities would add: without them an interval
+        would collapse where few answers change."""
+        n, effects = len(self.gold), []
+        before = of(self.gold, self.full)
+        for i in np.random.default_rng(0).choice(n, min(n, ADDED), replace=False):
+            spoiled = self.full.copy()
+            spoiled[i] = self.full[i - 1]
+            effects.append(of(self.gold, spoiled) - before)
+        return EXCHANGED * added(level) * float(np.nanmean(np.square(effects)))
+
+    def _draws(self, seed: int) -> NDArray[np.int64]:
+        n = len(self.gold)
+        return np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n))
+
+    def _swap_p(self, of: Callable[[NDArray, NDArray], float], masked: NDArray, seed: int) -> float:
+        """The paired swap test: an example's probabilities change places with the full model's at random."""
+        observed, rng, found = of(self.gold, masked) - of(self.gold, self.full), np.random.default_rng(seed), []
+        if (masked == self.full).all():
+            return 1.0
+        for _ in range(SWAPS):
+            swap = rng.random((len(self.gold), 1)) < 0.5
+            now, was = np.where(swap, self.full, masked), np.where(swap, masked, self.full)
+            found.append(of(self.gold, now) - of(self.gold, was))
+        return p_value(np.array(found), observed)
+
+    def _delong(self, masked: NDArray) -> float:
+        """The variance of the difference: each example's share of the area, in both models, on its own side."""
+        of_class = []
+        for k in [1] if self.classes == 2 else range(self.classes):
+            positive = self.gold == k
+            if 1 < positive.sum() < len(positive) - 1:
+                of_class.append(_placements(masked[:, k], positive) - _placements(self.full[:, k], positive))
+        return float(np.square(np.mean(of_class, axis=0)).sum()) if of_class else float("nan")
+
+    def read_by(self, metric: str, predicted: NDArray) -> NDArray:
+        return PROBABILITIES.read_by(metric, predicted)
+
+    def each(self, predicted: NDArray, metric: str) -> Floats | None:
+        if metric == "neg_log_loss":
+            return np.log(np.clip(predicted[np.arange(len(self.gold)), self.gold], SMALLEST, 1))
+        return None if self.function(metric) is not None else self.of_classes.each(most_probable(predicted), metric)
+
+    def agreement(self, predicted: NDArray) -> float | None:
+        return self.of_classes.agreement(most_probable(predicted))
+
+    def remark(self, predicted: NDArray, names: Sequence[str]) -> str:
+        return self.of_classes.remark(most_probable(predicted), names)
+
+    def moved(self, masked: NDArray) -> tuple[int, int]:
+        return self.of_classes.moved(most_probable(masked))
+
+    def changes(self, masked: NDArray) -> tuple[Flips, NDArray[np.int64], NDArray[np.int64]]:
+        return self.of_classes.changes(most_probable(masked))
+
+
+def _placements(score: Floats, positive: NDArray) -> Floats:
+    """[n] what each example adds to an area's deviation: its share of examples of the other side that it is ordered
+    rightly with, less the mean, over the size of its own side."""
+    whole, inside = scipy.stats.rankdata(score), np.empty(len(score))
+    for side in (positive, ~positive):
+        inside[side] = scipy.stats.rankdata(score[side])
+    many, few = int(positive.sum()), int((~positive).sum())
+    share = np.where(positive, (whole - inside) / few, 1 - (whole - inside) / many)
+    own = np.where(positive, many, few)
+    centred: Floats = np.where(positive, share - share[positive].mean(), share - share[~positive].mean()) / own
+    return centred
+
+
+class Probabilities(OneClass):
+    """As a class, and judged by probabilities as well."""
+
+    job, after, paired = "probabilities", "class", True
+    usual = ("accuracy", *OF_PROBABILITIES)
+
+    def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
+        return False  # a model's own job is ``class``; data ask for this one
+
+    def read_by(self, metric: str, predicted: NDArray) -> NDArray:
+        return predicted if metric in OF_PROBABILITIES else most_probable(predicted)
+
+    def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int]:
+        return super().counts(predictions if predictions.ndim == 1 else most_probable(predictions), names)
+
+    def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
+        return super().changed(data, most_probable(full), most_probable(masked))
+
+    def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
+        found = super().drawn(gold, weights)
+        return replace(found, of=lambda predicted: found.of(most_probable(predicted)))
+
+    def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> Answers:  # type: ignore[override]
+        return ProbabilityAnswers(gold, full, len(names))
+
+    def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[Answers, NDArray]:  # type: ignore[override]
+        if not is_one_of(metric, OF_PROBABILITIES) and np.ndim(before) < 2:
+            return super().rows(metric, gold, before, after, groups)
+        truth = np.asarray(gold)
+        was, now = (_table(one, name, len(truth)) for one, name in ((before, "before"), (after, "after")))
+        if truth.ndim != 1 or truth.dtype.kind not in "iu" or (truth < 0).any() or (truth >= was.shape[1]).any():
+            raise TaskError(f"gold must hold class numbers from 0 to {was.shape[1] - 1}, one for each row.")
+        return ProbabilityAnswers(truth, was, was.shape[1]), now
+
+    def predicted(self, logits: NDArray, order: NDArray) -> NDArray:
+        """[n, C] probabilities of the task's classes, NaN in a row that is not finite."""
+        logits = np.asarray(logits, dtype=np.float64)
+        with np.errstate(invalid="ignore"):
+            shares: NDArray = self.values(logits)[:, order]
+        return np.where(np.isfinite(logits).all(axis=1)[:, None], shares, np.nan)
+
+
+def _table(values: Any, name: str, rows: int) -> Floats:
+    """Probabilities that a user gave: [n, C], or [n] those of class 1."""
+    found = np.asarray(values, dtype=float)
+    if found.ndim == 1:
+        found = np.stack([1 - found, found], axis=1)
+    if found.ndim != 2 or len(found) != rows or not ((found >= 0) & (found <= 1)).all():
+        raise TaskError(f"{name} must hold probabilities, [n, classes] or [n] of class 1, for the {rows} examples.")
+    return found
+
+
+def _entropy(gold: NDArray) -> float | None:
+    shares = np.bincount(gold.astype(np.int64)) / max(1, len(gold))
+    return float((shares[shares > 0] * np.log(shares[shares > 0])).sum()) if len(gold) else None
+
+
+def _one_side(predicted: NDArray, gold: NDArray) -> str | None:
+    return "all examples are of one class" if len(np.unique(gold)) < 2 else None
+
+
+_SAME = "the same probabilities for all"
+Probabilities.metrics = {**OneClass.metrics} | {
+    "roc_auc": Metric(lambda p, gold: roc_auc(gold, p), _one_side, lambda gold: 0.5, _SAME, dims=(2, 1)),
+    "average_precision": Metric(lambda p, gold: average_precision(gold, p), dims=(2, 1)),
+    "neg_log_loss": Metric(lambda p, gold: neg_log_loss(gold, p), lambda p, gold: None, _entropy, _SAME, 1.0, (2, 1)),
+    "neg_calibration_error": Metric(lambda p, gold: neg_calibration_error(gold, p), dims=(2, 1)),
+}
+PROBABILITIES = Probabilities()
