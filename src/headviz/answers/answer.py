@@ -110,6 +110,14 @@ class Answer(ABC):
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> Answers:
         """Gold answers with the predictions that masks are compared with: units, intervals and tests."""
 
+    def measures(self, metric: str) -> bool:
+        """Whether it has a metric of this name."""
+        return metric in self.metrics
+
+    def usual_for(self, counts: Sequence[int]) -> tuple[str, ...]:
+        """The metrics of a user's own data with so many examples of each name."""
+        return self.usual
+
     def read_by(self, metric: str, predicted: NDArray) -> NDArray:
         """What a metric reads of the predictions: all of them as a rule."""
         return predicted

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MOST_CLASSES = 2000  # of a metric that is computed from a table of all classes
+UNBALANCED = 0.8  # share of the commonest class from which on other metrics stand beside accuracy
 OTHER = -1  # a predicted class that the task does not have
 WIDTHS = {"text": 260, "pair": 210, "gold": 88, "full model": 88, "masked": 88, "change": 58}  # pixels
 
@@ -114,6 +115,15 @@ class OneClass(Answer):
 
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> ClassAnswers:
         return ClassAnswers(gold, full, len(names))
+
+    def measures(self, metric: str) -> bool:
+        return metric in self.metrics or resampling.class_in(metric) is not None
+
+    def usual_for(self, counts: Sequence[int]) -> tuple[str, ...]:
+        """Where most examples are of one class, accuracy alone says little."""
+        if max(counts) < UNBALANCED * sum(counts):
+            return self.usual
+        return "accuracy", "balanced_accuracy", f"f1_{np.argmin(counts)}" if len(counts) == 2 else "f1_macro"
 
     def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[ClassAnswers, NDArray]:
         rows = rows_of(gold, before, after, _numbers)

@@ -233,6 +233,12 @@ class Probabilities(OneClass):
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
         return False  # a model's own job is ``class``; data ask for this one
 
+    def measures(self, metric: str) -> bool:
+        return metric in OWN or super().measures(metric)
+
+    def usual_for(self, counts: Sequence[int]) -> tuple[str, ...]:
+        return self.usual
+
     def read_by(self, metric: str, predicted: NDArray) -> NDArray:
         return predicted if metric in OF_PROBABILITIES else most_probable(predicted)
 

@@ -11,12 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from .. import plugins
 from ..answers.answer import Answer
-from ..answers.catalogue import answer_named
+from ..answers.catalogue import ANSWERS, answer_named
 from ..answers.metrics import METRICS, OWN
-from ..answers.one_class import ONE_CLASS
-from ..answers.probabilities import OF_PROBABILITIES, PROBABILITIES
 from ..errors import TaskError, is_one_of, unknown_choice
-from ..statistics.resampling import class_in
 
 GLUE = "nyu-mll/glue"
 
@@ -164,14 +161,13 @@ def judged_by(task: Task, metrics: str | Sequence[str | Callable[..., float]] | 
         else:
             name = str(one).strip()
         names.append(name)
-    answer = task.answer
-    if task.job == ONE_CLASS.job and any(name in OWN or name in OF_PROBABILITIES for name in names):
-        answer = PROBABILITIES
-    known = [*answer.metrics, *(OF_PROBABILITIES if task.job == ONE_CLASS.job else ())]
+    own = task.answer
+    able = [own, *(ANSWERS[job] for job in own.others if job in ANSWERS and ANSWERS[job].columns == own.columns)]
+    known = list(dict.fromkeys(name for answer in able for name in answer.metrics))
     for name in names:
-        own = name in OWN and answer is PROBABILITIES
-        if not own and name not in known and not (answer.columns == "class" and class_in(name) is not None):
+        if not any(answer.measures(name) for answer in able):
             raise TaskError(unknown_choice(f"metric of task '{task.name}'", name, known))
+    answer = next(answer for answer in able if all(map(answer.measures, names)))
     if not names or len(set(names)) < len(names):
         raise TaskError("Give at least one metric, and each once.")
     return replace(task, metrics=tuple(names), job=answer.job)

@@ -26,7 +26,6 @@ UNLABELLED = "-"  # marks examples of the NLI corpora on which the annotators di
 MAX_CLASSES = 200
 SEVERAL = "|"  # between the labels of one cell
 MAX_BROKEN_SHARE = 0.01
-UNBALANCED = 0.8  # share of the commonest class from which on other metrics stand beside accuracy
 
 RANKING = ("query", "passage", "relevance")  # the columns of a ranking
 
@@ -124,16 +123,8 @@ def custom_task(task: Task, cells: Sequence[Any], file: str, mapping: Mapping, j
     if names is None:
         return task
     task = replace(task, label_names=names(cells, file, mapping.labels[0]))
-    return replace(task, metrics=_if_unbalanced(cells, task.label_names)) if job == ONE_CLASS.job else task
-
-
-def _if_unbalanced(cells: Sequence[Any], names: Sequence[str]) -> tuple[str, ...]:
-    """The metrics of classes: where most examples are of one class, accuracy alone says little."""
     counts = Counter(label_text(cell) for cell in cells if not _is_blank(cell))
-    if max(counts.values()) < UNBALANCED * counts.total():
-        return ONE_CLASS.usual
-    rarest = min(range(len(names)), key=lambda k: counts[names[k]])
-    return "accuracy", "balanced_accuracy", f"f1_{rarest}" if len(names) == 2 else "f1_macro"
+    return replace(task, metrics=task.answer.usual_for([counts[name] for name in task.label_names]))
 
 
 # Which columns hold what, by their names and then by their cells ------------------------------------------------------
