@@ -5,7 +5,7 @@ head    one attention head of a layer, ``h = 0 .. H-1``; written ``L3·H5`` on s
 stack   a named range of rows: a classifier has ``encoder``, a translation model ``encoder``, ``cross`` and ``decoder``
 mask    which heads are switched on (1) and off (0), of all stacks together
 score   a head's importance, high = keep; NaN = not measured; metric: a task's own measure, such as accuracy
-kind    what a model answers with: a class (or a number), a hidden word, or a translation
+kind    what a model answers with: a class (or a number), a class per token, a span, a hidden word, or a translation
 
 Layers and heads count from zero. A really pruned model keeps its original numbers.
 """
@@ -32,6 +32,7 @@ ENCODER = "encoder"
 LEAST_STEP = 0.001  # share of the heads that a step removes: at most a thousand steps
 MOST = 4096  # layers, and heads in one; far more than any model has, and still quickly counted
 CLASSIFICATION, MASKED_LM, TRANSLATION = "classification", "masked-lm", "translation"  # kinds of model
+TAGGING, ANSWERING = "token-classification", "question-answering"
 Heads = Iterable["tuple[int, int] | str"]  # (3, 5) or "3.5"
 
 

@@ -9,6 +9,7 @@ import torch
 import headviz
 from headviz import plugins
 from headviz.answers import ANSWERS
+from headviz.answers.answer import EACH
 from headviz.answers.metrics import METRICS
 from headviz.attention import transformers
 from headviz.tasks import TASKS
@@ -46,12 +47,13 @@ def test_the_command_line_takes_a_job(tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("job", [job for job, answer in ANSWERS.items() if answer.explains])
 def test_what_is_explained_is_one_number_for_each_row(job: str) -> None:
-    answer, logits = ANSWERS[job], torch.randn(4, 1 if ANSWERS[job].columns == "number" else 3)
-    chosen = answer.chosen(logits, torch.tensor([-1, 0, 0, -1]))
-    found = answer.explained(logits, chosen)
+    answer, words = ANSWERS[job], 2 if ANSWERS[job].read_at == EACH else 1
+    rows = torch.randn(4, words, 1 if answer.columns == "number" else 3)
+    logits = rows if words > 1 else rows[:, 0]
+    found = answer.explained(logits, answer.chosen(logits, answer.asked([None, 0, 0, None])))
     assert found.numel() == 4
-    assert found[1] == logits[1, 0]
-    assert found[0] == logits[0].max()
+    assert found[1].item() == pytest.approx(rows[1, :, 0].mean().item())
+    assert found[0].item() == pytest.approx(rows[0].max(dim=-1).values.mean().item())
 
 
 def test_every_job_is_whole() -> None:

@@ -70,13 +70,15 @@ def tiny_model(
     spread: float = 0.25,
     gains: float = 0.0,
     masked_lm: bool = False,
+    head: str = "AutoModelForSequenceClassification",
     **config: Any,
 ) -> Any:
     """A random transformers classifier. ``spread`` widens the weights so that masking a head is visible.
 
-    ``gains`` is the sd of the norms' gains, which are 1 in a fresh model and not in a trained one.
+    ``gains`` is the sd of the norms' gains, which are 1 in a fresh model and not in a trained one. ``head`` is
+    transformers' class for it.
     """
-    from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification
+    import transformers
 
     settings: dict[str, Any] = {
         "vocab_size": len(tiny_tokenizer()),
@@ -98,8 +100,8 @@ def tiny_model(
             settings.pop(name)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        kind = AutoModelForMaskedLM if masked_lm else AutoModelForSequenceClassification
-        model = kind.from_config(AutoConfig.for_model(family, **settings))
+        kind = getattr(transformers, "AutoModelForMaskedLM" if masked_lm else head)
+        model = kind.from_config(transformers.AutoConfig.for_model(family, **settings))
         for name, weight in model.named_parameters():
             if "relative_attention_bias" in name:
                 torch.nn.init.normal_(weight, std=1.0)

@@ -113,7 +113,7 @@ def test_broken_rows_are_refused_or_listed(tmp_path: Path) -> None:
         ("x.jsonl", b"[1, 2]\n", "not an array of objects"),
         ("x.parquet", b"PAR1 not really", "not a complete parquet file"),
         ("x.parquet", b"", "not a complete parquet file"),
-        ("x.xlsx", b"PK", "none of the formats headviz reads: tsv, csv, jsonl, json, parquet, arrow"),
+        ("x.xlsx", b"PK", "none of the formats headviz reads: tsv, csv, jsonl, json, conll, txt, parquet, arrow"),
     ],
 )
 def test_bad_files_in_one_line(tmp_path: Path, name: str, content: bytes, says: str) -> None:

@@ -31,6 +31,7 @@ from ..display.table import Column, Picture, Table, View
 from ..errors import OptionError, TaskError
 from ..evaluation.plain import gold_for
 from ..heads import HeadId, in_order
+from ..models.places import fitted
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..results import Result
 from ..statistics.resampling import rank_correlation
@@ -259,8 +260,9 @@ def _estimated(
 
 
 def _sloped(evaluator: Evaluator, encodings: Sequence[Encoding], off: HeadId | None) -> tuple[NDArray, NDArray]:
-    """Logits [N, C] without a head, and their derivatives [N, L, H, C] by every head's gate."""
+    """Logits [N, C] or [N, W, C] without a head, and their derivatives [N, L, H, C] by every head's gate."""
     clf, logits, slopes = evaluator.clf, [], []
+    shape = clf.answer.shape(encodings, clf.num_labels)
     for begin in range(0, len(encodings), BATCH):
         texts = encodings[begin : begin + BATCH]
         batch, stands, size = clf.collate(texts), evaluator.stands(texts), len(texts)
@@ -272,13 +274,15 @@ def _sloped(evaluator: Evaluator, encodings: Sequence[Encoding], off: HeadId | N
             passed[off.layer] = gates[off.layer] * kept
         with torch.enable_grad():
             out = clf.forward(batch, HeadCall(tuple(map(gate_of, passed, stands)), order=clf.order))
-            each = [torch.autograd.grad(out[:, c].sum(), gates, retain_graph=True) for c in range(out.shape[1])]
-        found = np.zeros((size, clf.num_layers, clf.num_heads, out.shape[1]))
+            out = fitted(out, shape)
+            flat = out.flatten(1)
+            each = [torch.autograd.grad(flat[:, c].sum(), gates, retain_graph=True) for c in range(flat.shape[1])]
+        found = np.zeros((size, clf.num_layers, clf.num_heads, flat.shape[1]))
         for c, grads in enumerate(each):
             for layer, grad in enumerate(grads):
                 found[:, layer, clf.present.kept_in(layer), c] = grad[:, :, 0, 0].double().cpu().numpy()
         logits.append(out.detach().double().cpu().numpy())
-        slopes.append(found)
+        slopes.append(found.reshape(*found.shape[:3], *shape))
     return np.concatenate(logits), np.concatenate(slopes)
 
 

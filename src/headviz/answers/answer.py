@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ModelError, TaskError
+from ..errors import ModelError, OptionError, TaskError
 from .comparison import Answers, Drawn
 from .metrics import Metric
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 IGNORED = -100  # transformers' label for what the loss leaves out
 JOB = "headviz_job"  # where a configuration holds the job that a user named, if nothing else in it tells
 PREDICTED, GOLD = "predicted", "gold"  # what may be explained, besides a name
+FIRST, EACH = "first", "each"  # the tokens that a head reads
+Target = int | tuple[int, ...] | None  # the output to explain of one text; None = the predicted one
 
 
 class Changed(NamedTuple):
@@ -30,6 +33,16 @@ class Changed(NamedTuple):
     header: tuple[str, ...]
     rows: list[list[Any]]
     widths: Mapping[str, int] = {}  # of columns, in pixels; others as wide as their cells
+
+
+@dataclass(frozen=True)
+class Lead:
+    """What patching measures: a number of logits, in words, and what the model answers to the text and the donor."""
+
+    of: Callable[[NDArray], NDArray]  # logits [..., C] -> [...]
+    words: str
+    text: str
+    donor: str
 
 
 class Answer(ABC):
@@ -63,7 +76,10 @@ class Answer(ABC):
     trained: str  # what a folder without this job's weights lacks
     decoder: bool | None = False  # whether it takes an encoder-decoder model; None = it takes either
     stacked: bool = False  # its models have several stacks of heads
-    reads_first: bool = False  # the head reads the first token alone, so a last layer may be computed for it only
+    # the tokens that the head reads. With ``FIRST`` the last layer may be computed for the first token only; with
+    # ``EACH`` an encoding has ``places``
+    read_at: str = ""
+    num_texts: int | None = None  # texts that a model of this job reads; None = its configuration or classes tell
     instead: str = ""  # the job that its models may have as well, where the configuration leaves a doubt
     others: tuple[str, ...] = ()  # further jobs whose data its models answer
     explains: bool = True  # there is one number to explain: gradients, conductance and what builds on them
@@ -97,6 +113,8 @@ class Answer(ABC):
     unscored: tuple[str, ...] = ()  # metrics in which no ablation is measured
     decides: bool = False  # an answer is one of several names: it can flip, be restored, and has a probability
     columns: str = ""  # how its label columns are read, a name of ``tasks.columns.LABELS``; empty = no such columns
+    text_columns: tuple[str, ...] = ()  # what its columns are called, where files of the job have names of their own
+    label_column: str = ""
     label_needed: bool = True  # an empty cell is no label, rather than a mistake, where it is False
     paired: bool = False  # ``rows`` reads answers for ``headviz.paired``
     formula: str = ""  # TeX: how ``values`` come from logits
@@ -114,8 +132,8 @@ class Answer(ABC):
         """Whether it has a metric of this name."""
         return metric in self.metrics
 
-    def usual_for(self, counts: Sequence[int]) -> tuple[str, ...]:
-        """The metrics of a user's own data with so many examples of each name."""
+    def usual_for(self, names: Mapping[str, int]) -> tuple[str, ...]:
+        """The metrics of a user's own data with these names, and so many examples of each."""
         return self.usual
 
     def read_by(self, metric: str, predicted: NDArray) -> NDArray:
@@ -144,6 +162,10 @@ class Answer(ABC):
     def checked(self, labels: NDArray, names: Sequence[str]) -> NDArray:
         """The labels of a data set, one for each text, in the type that they are kept in."""
         raise TaskError("These data carry no labels.")
+
+    def check_texts(self, texts: Sequence[str], labels: NDArray) -> None:
+        """A ``TaskError`` where checked labels do not fit their texts."""
+        return
 
     def label(self, value: Any, names: Sequence[str]) -> str | float:
         """One label for reading."""
@@ -197,6 +219,20 @@ class Answer(ABC):
 
     # the output --------------------------------------------------------------------------------------------
 
+    def places(
+        self, texts: Sequence[str], offsets: Sequence[tuple[int, int]], sides: Sequence[int | None]
+    ) -> tuple[int, ...]:
+        """The tokens whose outputs are the answer to a text, or pair: of each token where it stands in which text."""
+        raise ModelError(f"A model for the job '{self.job}' does not answer token by token.")
+
+    def shape(self, encodings: Sequence[Any], outputs: int) -> tuple[int, ...]:
+        """The shape of each text's logits, where all are put into one table."""
+        return (max(len(e.places) for e in encodings), outputs) if self.read_at == EACH else (outputs,)
+
+    def unanswered(self, logits: NDArray) -> bool:
+        """Whether some answers are no numbers."""
+        return not np.isfinite(logits).all()
+
     def described(self, names: Sequence[str]) -> str:
         """What a model answers with, in words."""
         return ", ".join(names)
@@ -213,6 +249,12 @@ class Answer(ABC):
         """What is answered to one text, from its ``values``: names with their probabilities; a number has no name."""
         return [("", float(values[0]))]
 
+    def marked(
+        self, text: str, pair: str | None, values: NDArray, names: Sequence[str]
+    ) -> list[tuple[str, str]] | None:
+        """A text in pieces, each with what is answered of it, "" for nothing; None where the answer is of the whole."""
+        return None
+
     def values(self, logits: NDArray) -> NDArray:
         """The output as people read it: probabilities [n, C], or the numbers themselves."""
         return logits
@@ -223,24 +265,68 @@ class Answer(ABC):
         """What a user may have explained."""
         return [PREDICTED]
 
-    def target(self, clf: Any, wanted: str | int, label: str | int | None = None) -> int | None:
+    def target(self, clf: Any, wanted: str | int, label: Any = None) -> Target:
         """The output to explain; None = the predicted one. An ``OptionError`` for one that the model does not have."""
         clf.check_classes()  # says that there is nothing to explain
         return None
 
+    def asked(self, targets: Sequence[Target]) -> Tensor:
+        """[B] or [B, …]: what ``target`` gave for each text."""
+        import torch
+
+        return torch.tensor([-1 if t is None else t for t in targets])
+
+    def at_word(self, target: Target, word: int) -> Target:
+        """The same output, at one word alone; words are numbered from 0."""
+        raise OptionError(f"A word is explained of a class per token; the job '{self.job}' has none (--word, word=).")
+
+    def words(self, text: str) -> list[str]:
+        """The words of a text that are explained one by one; none where the answer is of the whole."""
+        return []
+
+    def check_word(self, encoding: Any, word: int | None) -> None:
+        """An ``OptionError`` where a text has no such word."""
+        return
+
     def chosen(self, logits: Tensor, given: Tensor) -> Tensor:
-        """[B] the output to explain of each text; ``given`` is what ``target`` gave, -1 for the predicted one."""
+        """[B] or [B, …] the output to explain of each text; ``given`` is what ``asked`` gave."""
         import torch
 
         return torch.where(given < 0, logits.argmax(dim=1), given)
 
     def explained(self, logits: Tensor, chosen: Tensor) -> Tensor:
-        """F: the number to explain of each row of logits; ``chosen`` has as many entries as there are rows."""
+        """F: the number to explain of each row of logits; ``chosen`` has an entry for each row."""
         return logits.gather(1, chosen.view(-1, 1))
+
+    def target_of(self, chosen: NDArray) -> int | tuple[int, ...]:
+        """What was explained of one text, to be kept."""
+        return int(chosen)
+
+    def explained_name(self, target: int | tuple[int, ...], names: Sequence[str]) -> str:
+        """What was explained, for people."""
+        return names[int(target)]  # type: ignore[arg-type]
+
+    def followed(self, logits: NDArray, target: Any) -> NDArray:
+        """[N] what a curve of the explained value shows, of logits [N, C]."""
+        shown: NDArray = self.values(logits)[:, target]
+        return shown
 
     def target_name(self, name: str) -> str:
         """What a curve of the explained value shows."""
         return f"probability of {name}"
+
+    def lead(self, text: NDArray, donor: NDArray, wanted: Target, names: Sequence[str]) -> Lead:
+        """The logit of one output, else the lead of the donor's answer over the text's; of one text's logits [C]."""
+        answers = int(text.argmax()), int(donor.argmax())
+        toward = int(wanted) if isinstance(wanted, int) else answers[1]
+        away = None if isinstance(wanted, int) or answers[0] == answers[1] else answers[0]
+
+        def of(logits: NDArray) -> NDArray:
+            value = logits[..., toward].astype(np.float64)
+            return value if away is None else value - logits[..., away]
+
+        over = "" if away is None else f" minus the logit of {names[away]}"
+        return Lead(of, f"logit of {names[toward]}{over}", *(names[one] for one in answers))
 
     # learning ------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from .number import NUMBER
 from .one_class import ONE_CLASS
 from .probabilities import PROBABILITIES
 from .rank import RANK
+from .tokens import TOKENS
 from .word import WORD
 
 CROSS_ENCODER = "sentence_transformers"  # what sentence-transformers writes into the config.json of a cross-encoder
@@ -23,6 +24,7 @@ _ANSWERS: tuple[Answer, ...] = (
     RANK,
     NUMBER,
     LABELS,
+    TOKENS,
     WORD,
     PROBABILITIES,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -221,6 +221,13 @@ class Answers(ABC):
         """Which answers flipped, and the confusion before and after; None where answers are no classes."""
         return None, None, None
 
+    def sliced(self, masked: NDArray, slices: Sequence[str] | None) -> Iterator[tuple[str, Self, NDArray]]:
+        """Parts that are compared by themselves: name, answers and masked predictions."""
+        labels = np.asarray(() if slices is None else slices)
+        for name in dict.fromkeys(slices or ()):
+            index = np.flatnonzero(labels == name)
+            yield name, self.pick(index), masked[index]
+
     def deltas(
         self,
         masked: Sequence[NDArray],
@@ -264,11 +271,8 @@ class Answers(ABC):
         every = [self.deltas([masked], metric, seed, level, tested=tested)[0] for metric in metrics]
         found = tuple(replace(d, constant=self.constant(d.metric)) for d in every)
         parts: list[Delta] = []
-        labels = np.asarray(() if slices is None else slices)
-        for name in dict.fromkeys(slices or ()):
-            index = np.flatnonzero(labels == name)
-            own = self.pick(index)
-            (delta,) = own.deltas([masked[index]], metrics[0], seed, level, name)
+        for name, own, now in self.sliced(masked, slices):
+            (delta,) = own.deltas([now], metrics[0], seed, level, name)
             parts.append(replace(delta, constant=own.constant(metrics[0])))
         return Comparison(found, *self.changes(masked), tuple(parts))
 

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from ..errors import OptionError, TaskError
 from ..heads import CLASSIFICATION
-from .answer import GOLD, PREDICTED, Answer, Changed
+from .answer import FIRST, GOLD, PREDICTED, Answer, Changed
 from .class_names import label_map
 from .comparison import Drawn, SumAnswers, f1, rows_of
 from .metrics import Metric
@@ -70,7 +70,7 @@ class Labels(Answer):
 
     job, kind = "labels", CLASSIFICATION
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
-    trained, reads_first, decoder = "classification head", True, None
+    trained, read_at, decoder = "classification head", FIRST, None
     usual, paired, label_needed = ("micro_f1", "macro_f1", "exact_match"), True, False
     columns, formula = "labels", r"p_c = 1 / (1 + e^{-z_c})"
 
@@ -185,7 +185,7 @@ class Labels(Answer):
     def targets(self, names: Sequence[str], labelled: bool) -> list[str]:
         return [PREDICTED, *names]
 
-    def target(self, clf: Any, wanted: str | int, label: str | int | None = None) -> int | None:
+    def target(self, clf: Any, wanted: str | int, label: Any = None) -> int | None:
         """The target "gold" is the first of an example's labels, in the model's order; without any the predicted one.
 
         ``label`` is a row of 0 and 1, or the name of one label.

@@ -13,7 +13,7 @@ from ..errors import OptionError, TaskError, is_one_of, shown, unknown_choice
 from ..heads import CLASSIFICATION
 from ..statistics.intervals import correlation_interval
 from ..statistics.resampling import REGRESSION_METRICS, of_rows, pearson, ranks, regression_swap_p
-from .answer import GOLD, JOB, PREDICTED, Answer, one_for_each
+from .answer import FIRST, GOLD, JOB, PREDICTED, Answer, one_for_each
 from .comparison import RESAMPLES, Answers, Drawn, Ends, percentiles, rows_of
 from .metrics import Metric, unrelated
 
@@ -64,7 +64,7 @@ class Number(Answer):
 
     job, kind = "number", CLASSIFICATION
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
-    trained, reads_first, decoder = "classification head", True, None
+    trained, read_at, decoder = "classification head", FIRST, None
     usual: tuple[str, ...] = ("pearson", "spearman")
     paired, columns, instead = True, "number", "rank"
 
@@ -156,7 +156,7 @@ class Number(Answer):
 
     # the scalar to explain -----------------------------------------------------------------------------------
 
-    def target(self, clf: Any, wanted: str | int, label: str | int | None = None) -> int:
+    def target(self, clf: Any, wanted: str | int, label: Any = None) -> int:
         if wanted not in (PREDICTED, GOLD, 0):
             raise OptionError(f"'{clf.name}' predicts a number; its target is 'predicted', not {shown(wanted)}.")
         return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from ..heads import CLASSIFICATION
 from ..statistics import resampling
 from ..statistics.intervals import accuracy_intervals, class_intervals
 from ..statistics.significance import LEVEL, Flips, confusion, flips, mcnemar, wilson
-from .answer import GOLD, PREDICTED, Answer, Changed, one_for_each
+from .answer import FIRST, GOLD, PREDICTED, Answer, Changed, one_for_each
 from .class_names import label_map
 from .comparison import RESAMPLES, Answers, Delta, Drawn, Ends, percentiles, row, rows_of
 from .metrics import Metric, counts, remark_on, unrelated
@@ -99,7 +99,7 @@ class OneClass(Answer):
 
     job, kind = "class", CLASSIFICATION
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
-    trained, reads_first, decides, decoder = "classification head", True, True, None
+    trained, read_at, decides, decoder = "classification head", FIRST, True, None
     columns, others = "class", ("probabilities",)
     usual: tuple[str, ...] = ("accuracy", "matthews")
     paired, formula = True, r"p_c = e^{z_c} / \sum_k e^{z_k}"
@@ -119,8 +119,9 @@ class OneClass(Answer):
     def measures(self, metric: str) -> bool:
         return metric in self.metrics or resampling.class_in(metric) is not None
 
-    def usual_for(self, counts: Sequence[int]) -> tuple[str, ...]:
+    def usual_for(self, names: Mapping[str, int]) -> tuple[str, ...]:
         """Where most examples are of one class, accuracy alone says little."""
+        counts = list(names.values())
         if max(counts) < UNBALANCED * sum(counts):
             return self.usual
         return "accuracy", "balanced_accuracy", f"f1_{np.argmin(counts)}" if len(counts) == 2 else "f1_macro"
@@ -234,7 +235,7 @@ class OneClass(Answer):
     def targets(self, names: Sequence[str], labelled: bool) -> list[str]:
         return [PREDICTED, *([GOLD] if labelled else []), *names]
 
-    def target(self, clf: Any, wanted: str | int, label: str | int | None = None) -> int | None:
+    def target(self, clf: Any, wanted: str | int, label: Any = None) -> int | None:
         if wanted == PREDICTED:
             return None
         if wanted != GOLD:

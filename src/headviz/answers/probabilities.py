@@ -236,7 +236,7 @@ class Probabilities(OneClass):
     def measures(self, metric: str) -> bool:
         return metric in OWN or super().measures(metric)
 
-    def usual_for(self, counts: Sequence[int]) -> tuple[str, ...]:
+    def usual_for(self, names: Mapping[str, int]) -> tuple[str, ...]:
         return self.usual
 
     def read_by(self, metric: str, predicted: NDArray) -> NDArray:

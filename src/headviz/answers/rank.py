@@ -164,6 +164,7 @@ class Rank(Number):
     """A passage's score is the logit, which is F as well. Learned by binary cross-entropy, as cross-encoders are."""
 
     job, usual, columns, instead = "rank", tuple(OF_QUERY), "relevance", "number"
+    text_columns, label_column = ("query", "passage"), "relevance"
     gold_name, unit, text_names = "relevances", ("query", "queries"), ("Query", "Passage")
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:

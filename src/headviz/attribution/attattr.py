@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..answers.answer import Target
 from ..models.fast.gpu import in_turn, put
 from ..models.fast.linear import products
 from ..models.network import require_model
@@ -26,7 +27,7 @@ from .conductance import Explainer, Label, MapsOptions, Texts, store_for
 from .integration import BUDGET, gradients, groups, less_than, nodes_at_once, room_on
 from .maps import Maps
 from .rules import SCALING_RULES, AttAttrOptions
-from .walk import ExampleMaps, Swept, Target, Walk
+from .walk import ExampleMaps, Swept, Walk
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -44,6 +45,7 @@ def attattr(
     steps: int | None = None,
     rule: str = "simpson",
     target: Label = "predicted",
+    word: int | None = None,
     label: Label | Sequence[Label] | None = None,
     mask: MaskLike | None = None,
     tolerance: float | None = None,
@@ -66,7 +68,7 @@ def attattr(
     require_model(clf)
     room = room_on(clf.device, budget)
     explainer = Explainer(clf, "attattr", sweep, mask, room, store_for(cache), cancel, progress)
-    return explainer.explain(text, pair, label, target, options, tolerance)
+    return explainer.explain(text, pair, label, target, options, tolerance, word=word)
 
 
 def sweep(

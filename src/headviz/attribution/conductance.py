@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import OptionError, TaskError
+from ..answers.answer import Target
+from ..errors import OptionError, TaskError, whole_number
 from ..models.fast.gpu import fetch
 from ..models.fast.linear import FLOAT32, TF32
 from ..models.network import require_model
@@ -27,7 +28,7 @@ from ..storage.store import Store, default_store, make_key
 from .integration import Visited, room_for, room_on, sweep, swept
 from .maps import Maps
 from .rules import AUTO, DEFAULT_RULE, DEFAULT_STEPS, ENOUGH, KEPT, TOLERANCE, IntegrationOptions, PathOptions
-from .walk import ExampleMaps, Target
+from .walk import ExampleMaps
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -73,10 +74,14 @@ def _check_known(clf: Classifier, text: str, alone: Encoding) -> None:
         )
 
 
-def resolve_target(clf: Classifier, target: str | int, label: str | int | None = None) -> int | None:
-    """The class to explain; None = the predicted one. A regression has a single output, 0."""
+def resolve_target(clf: Classifier, target: str | int, label: Any = None, word: int | None = None) -> Target:
+    """The output to explain, as the job has it, at one word of a class per token; None = the predicted one."""
     clf.check_classes()
-    return clf.answer.target(clf, target, label)
+    found = clf.answer.target(clf, target, label)
+    if word is None:
+        return found
+    whole_number(word, "word", 0)
+    return clf.answer.at_word(found, word)
 
 
 def _short(text: str) -> str:
@@ -138,6 +143,7 @@ class MapsOptions(TypedDict, total=False):
     steps: int | None
     rule: str
     target: Label
+    word: int | None
     label: Label | Sequence[Label] | None
     mask: MaskLike | None
     tolerance: float | None
@@ -170,6 +176,7 @@ class Explainer:
         options: IntegrationOptions,
         tolerance: float | None = None,
         most: int = MAX_STEPS,
+        word: int | None = None,
     ) -> Maps | list[Maps]:
         """Maps of one text, or of a list; steps are doubled until the error is within the tolerance.
 
@@ -186,8 +193,10 @@ class Explainer:
         if tolerance is not None and not (isinstance(tolerance, int | float) and tolerance > 0):
             raise OptionError(f"tolerance is a relative error such as 0.02, not {str(tolerance)[:40]}.")
         self.clf.check_maps()
-        targets = [resolve_target(self.clf, target, x) for x in labels]
+        targets = [resolve_target(self.clf, target, x, word) for x in labels]
         encodings = encode(self.clf, texts, pairs)
+        for encoding in encodings:
+            self.clf.answer.check_word(encoding, word)
         self.clf.gates(self.mask)  # a mask of another model is refused before anything is computed
         options = settled(options, self.clf, encodings, self.mask)
 
@@ -258,7 +267,9 @@ class Explainer:
         if entry is None:
             return None
         a = entry.arrays
-        return ExampleMaps(a["attention"], a["attribution"], a["error"], a["logits"], int(a["target"]))
+        return ExampleMaps(
+            a["attention"], a["attribution"], a["error"], a["logits"], self.clf.answer.target_of(a["target"])
+        )
 
     def _finished(self, e: Encoding, maps: ExampleMaps, options: IntegrationOptions) -> Maps:
         clf = self.clf
@@ -346,6 +357,7 @@ def conductance(
     steps: int | None = None,
     rule: str = DEFAULT_RULE,
     target: Label = "predicted",
+    word: int | None = None,
     label: Label | Sequence[Label] | None = None,
     mask: MaskLike | None = None,
     tolerance: float | None = None,
@@ -360,7 +372,8 @@ def conductance(
 
     ``steps`` are the intervals of the path. Without them 16 are doubled until the estimated error is at most 10 %, or
     until they are 128. ``tolerance=0.02`` doubles until it is at most 2 %. ``target`` is "predicted" (by the model
-    under the mask), "gold" (with ``label=``), or a class. ``rule="captum"`` gives what Captum's LayerConductance gives.
+    under the mask), "gold" (with ``label=``), or a class; of a class per token it is explained at the word numbered
+    ``word``, by default as the mean over the words. ``rule="captum"`` gives what Captum's LayerConductance gives.
     ``precision="bfloat16"`` is a faster preview; by default it is float32, and on a GPU TF32 where that agrees on the
     first texts, which ``notes`` say. Peak memory stays near ``budget`` bytes besides the model, unless one node of one
     text needs more: by default 1 GiB, and on a GPU what is free. ``progress(done, total)`` counts points of the path;
@@ -383,4 +396,4 @@ def conductance(
     budget = room_on(clf.device, budget)
     run = sweep if tolerance is None else partial(sweep, visited=Visited(room_for(budget), most))
     explainer = Explainer(clf, "conductance", run, mask, budget, store_for(cache), cancel, progress, rough)
-    return explainer.explain(text, pair, label, target, options, tolerance, most)
+    return explainer.explain(text, pair, label, target, options, tolerance, most, word)

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from ..answers.answer import FIRST
 from ..attention import Filled, factor_of
 from ..errors import MaskError, ModelError
 from ..heads import HeadId, HeadMask, head_of
@@ -86,7 +87,7 @@ def frozen_read_out(stages: PostNormStages, state: Tensor, at_zero: bool = False
         grads = [torch.autograd.grad(logits[1, c], rows, retain_graph=True)[0][1] for c in range(logits.shape[1])]
         weights = torch.stack(grads, dim=1).double()
     rest = logits[0].detach().double()
-    own = stages.read_out(state, Chunk((0,), (Group(0, 1, 1, 1, 0),)))[0].double().cpu().numpy()
+    own = stages.read_out(state, Chunk((0,), (Group(0, 1, 1, 1, 0),)), ())[0].double().cpu().numpy()
     return weights, rest, own
 
 
@@ -167,7 +168,7 @@ def parts_of(clf: Classifier, text: str, pair: str | None, mask: MaskLike | None
     """The parts of one text's scores, its tokens, and the heads that are on."""
     require_model(clf)
     clf.check_classes()
-    if not isinstance(stages_for(clf), PostNormStages):
+    if not isinstance(stages_for(clf), PostNormStages) or clf.answer.read_at != FIRST:
         raise ModelError(
             f"The class scores of {clf.title} are not a sum over the first token's states that headviz can take apart: "
             "that needs layer norms behind each block, and positions that do not depend on what a query or key says. "
@@ -362,7 +363,7 @@ class Flow:
 
     def __init__(self, clf: Classifier, text: Encoding, mask: HeadMask) -> None:
         clf.check_classes()
-        if not is_fast(clf):
+        if not is_fast(clf) or clf.answer.read_at != FIRST:
             raise ModelError(
                 f"{clf.title} does not answer from the first token's state behind layers of BERT's kind, so what flows "
                 "to the answer cannot be followed. Integrated gradients work."

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from ..answers.answer import Target
 from ..errors import whole_number
 from ..models.classifier import Classifier
 from ..models.fast.gpu import free, in_turn, put, repeated, runs_by_itself
@@ -25,7 +26,7 @@ from ..models.fast.linear import products
 from ..progress import Cancel, Progress, after, tracked
 from ..storage.exchange import MaskLike
 from .rules import DEFAULT_STEPS, ENOUGH, RULES, PathOptions, Rule, check
-from .walk import ExampleMaps, Swept, Target, Walk
+from .walk import ExampleMaps, Swept, Walk
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,8 @@ class Maps(Shown):
     types: tuple[int, ...]  # 0 = first text, 1 = second
     special: tuple[bool, ...]  # [CLS], [SEP] and the like
     labels: tuple[str, ...]
-    logits: np.ndarray  # [C], under the mask
-    target: int  # the class explained
+    logits: np.ndarray  # [C], under the mask; [W, C] of a model that answers word by word
+    target: int | tuple[int, ...]  # what is explained: a class, as a rule
     mask: HeadMask
     method: str  # "conductance" or "attattr"
     rule: str
@@ -58,11 +58,12 @@ class Maps(Shown):
 
     @property
     def target_label(self) -> str:
-        return self.labels[self.target]
+        return ANSWERS[self.job].explained_name(self.target, self.labels)
 
     @property
-    def predicted(self) -> int:
-        return int(self.logits.argmax())
+    def predicted(self) -> Any:
+        """The class; in the job's own terms where the answer is none."""
+        return self.logits.argmax(-1) if self.logits.ndim > 1 else int(self.logits.argmax())
 
     @property
     def probabilities(self) -> np.ndarray:

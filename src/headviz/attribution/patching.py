@@ -77,6 +77,7 @@ class Staged:
         self.clf, self.stages, self.gates = clf, stages, clf.gates(mask)
         self.length = len(text)
         self.states, self.contexts, self._answer = self._pass(text)
+        self.text = text
         _, self.donor_contexts, self._donor_answer = self._pass(donor)
 
     def _pass(self, text: Encoding) -> tuple[list[Tensor], list[Tensor], np.ndarray]:
@@ -88,7 +89,7 @@ class Staged:
             contexts.append(self.stages.context(layer, hidden, chunk))
             entry = self.stages.entry(layer, hidden, chunk)
             hidden = self.stages.finish(layer, entry, contexts[-1], self.gates)
-        return states, contexts, numbers_of(self.stages.read_out(hidden, chunk))[0]
+        return states, contexts, numbers_of(self.stages.read_out(hidden, chunk, [text]))[0]
 
     def answer(self) -> np.ndarray:
         return self._answer
@@ -115,7 +116,7 @@ class Staged:
         hidden = self.stages.finish(layer, self.stages.entry(layer, hidden, chunk), context.flatten(0, 1), self.gates)
         for later in range(layer + 1, self.clf.num_layers):
             hidden = self.stages.layer(later, hidden, chunk, self.gates)
-        out[np.array(differs)] = numbers_of(self.stages.read_out(hidden, chunk))
+        out[np.array(differs)] = numbers_of(self.stages.read_out(hidden, chunk, [self.text]))
         return out
 
     def each_set(self, sets: Sequence[Sequence[HeadId]], swap: Swap) -> np.ndarray:
@@ -134,7 +135,7 @@ class Staged:
             hidden = self.stages.finish(
                 layer, self.stages.entry(layer, hidden, chunk), copies.flatten(0, 1), self.gates
             )
-        return numbers_of(self.stages.read_out(hidden, chunk))
+        return numbers_of(self.stages.read_out(hidden, chunk, [self.text]))
 
     def _swapped(self, layer: int, context: Tensor, swap: Swap) -> Tensor:
         donor = self.donor_contexts[layer]
@@ -303,9 +304,8 @@ def patch(
     swap = Swap.of(chosen, alignment_)
     run = run_of(clf, one, other, present, swap)
     start, end = run.answer(), run.donor_answer()
-    a, b = int(start.argmax()), int(end.argmax())
-    measured = Measured(wanted, None, clf.labels) if isinstance(wanted, int) else Measured.between(a, b, clf.labels)
-    grid = np.full((clf.num_layers, clf.num_heads, len(start)), np.nan, dtype=np.float32)
+    measured = clf.answer.lead(start, end, wanted, clf.labels)
+    grid = np.full((clf.num_layers, clf.num_heads, *start.shape), np.nan, dtype=np.float32)
     for layer in tracked(range(clf.num_layers), progress, cancel):
         heads = present.kept_in(layer)
         if heads:
@@ -318,15 +318,15 @@ def patch(
         return moved / span if abs(span) >= SMALLEST_SPAN else np.full_like(moved, np.nan)
 
     with np.errstate(invalid="ignore"):
-        effect, together = share(grid), share(np.array(logits).reshape(-1, len(start)))
+        effect, together = share(grid), share(np.array(logits).reshape(-1, *start.shape))
     return Patching(
         effect,
         grid,
         whole,
         start,
         end,
-        clf.labels[a],
-        clf.labels[b],
+        measured.text,
+        measured.donor,
         measured.words,
         tuple(clf.tokens(one)),
         tuple(clf.tokens(other)),
@@ -369,29 +369,6 @@ def encoded(clf: Classifier, text: Text) -> list[Encoding]:
     if not isinstance(text, (tuple, list)) or len(text) != 2:
         raise OptionError("A text is a string, or two strings for a model that compares two texts.")
     return encode(clf, [text[0]], [text[1]])
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The logit of one class, or its lead over another."""
-
-    toward: int
-    away: int | None
-    labels: tuple[str, ...]
-
-    @classmethod
-    def between(cls, text: int, donor: int, labels: tuple[str, ...]) -> Measured:
-        """The donor's answer against the text's, or the one answer of both."""
-        return cls(donor, None if text == donor else text, labels)
-
-    def of(self, logits: np.ndarray) -> np.ndarray:
-        value = logits[..., self.toward].astype(np.float64)
-        return value if self.away is None else value - logits[..., self.away]
-
-    @property
-    def words(self) -> str:
-        lead = "" if self.away is None else f" minus the logit of {self.labels[self.away]}"
-        return f"logit of {self.labels[self.toward]}{lead}"
 
 
 LEAST_SPAN = 0.5  # of the measured logit difference: below it a share of it says nothing

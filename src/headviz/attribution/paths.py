@@ -27,7 +27,7 @@ from ..results import Result
 from ..statistics.significance import LEVEL
 from ..storage.exchange import MaskLike
 from .alignment import ALL, align, checked, places
-from .patching import LEAST_SPAN, SMALLEST_SPAN, Measured, Swap, Text, check_pairs, encoded, numbers_of
+from .patching import LEAST_SPAN, SMALLEST_SPAN, Swap, Text, check_pairs, encoded, numbers_of
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -169,9 +169,8 @@ class _Pair:
         self.own = [outputs[0] for outputs in call.outputs]  # per row [h, T, d]
         call, end = self._run(1, other, keep_outputs=True)
         self.donors = [outputs[0] for outputs in call.outputs]
-        a, b = int(start[0].argmax()), int(end[0].argmax())
-        self.measured = Measured.between(a, b, clf.labels)
-        self.same_answer = a == b
+        self.measured = clf.answer.lead(start[0], end[0], None, clf.labels)
+        self.same_answer = self.measured.text == self.measured.donor
         self.start = self.measured.of(start[0])
         self.span = float(self.measured.of(end[0]) - self.start)
         steps = range(clf.num_layers)

@@ -59,7 +59,7 @@ class TokenAttributions(Shown):
     tokens: tuple[str, ...]
     types: tuple[int, ...]
     special: tuple[bool, ...]
-    target: int
+    target: int | tuple[int, ...]
     target_label: str
     error: float  # |F(x) − F(x') − sum of the values| / |F(x) − F(x')|
 
@@ -69,7 +69,7 @@ class TokenAttributions(Shown):
 
 
 class _Model(nn.Module):
-    """From token ids to logits, with an embedding module of its own."""
+    """From token ids to the number to explain, with an embedding module of its own."""
 
     def __init__(self, walk: Walk) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class _Model(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         walk = self.walk
-        return walk.clf.forward(walk.rows(self.words(ids)), walk.clf.call(walk.mask, "eager"))
+        return walk.pick(walk.clf.forward(walk.rows(self.words(ids)), walk.clf.call(walk.mask, "eager")))
 
 
 def token_attributions(
@@ -89,6 +89,7 @@ def token_attributions(
     *,
     steps: int = DEFAULT_STEPS,
     target: str | int = "predicted",
+    word: int | None = None,
     label: str | int | None = None,
     mask: MaskLike | None = None,
 ) -> TokenAttributions:
@@ -106,21 +107,22 @@ def token_attributions(
     check_steps(steps)
     if not isinstance(text, str):
         raise OptionError("token_attributions takes one text, or one text and its pair.")
-    wanted = resolve_target(clf, target, label)
+    wanted = resolve_target(clf, target, label, word)
     (encoding,) = encode(clf, [text], None if pair is None else [pair])
+    clf.answer.check_word(encoding, word)
     walk = Walk(clf, [encoding], [wanted], mask)
     logits, _ = walk.at_input(keep=False)
     assert walk.chosen is not None
-    chosen = int(walk.chosen[0])
+    chosen = clf.answer.target_of(walk.chosen[0].cpu().numpy())
     model = _Model(walk)
     ids = torch.tensor([encoding.ids], device=clf.device)
     baseline = baseline_ids(clf, [encoding], ids)
     with products(clf.device):
         parts, delta = LayerIntegratedGradients(model, model.words).attribute(
-            ids, baseline, target=chosen, n_steps=steps, internal_batch_size=_ROWS, return_convergence_delta=True
+            ids, baseline, target=0, n_steps=steps, internal_batch_size=_ROWS, return_convergence_delta=True
         )
         with torch.no_grad():
-            change = float(logits[0, chosen] - model(baseline)[0, chosen])
+            change = float(walk.pick(logits)[0, 0] - model(baseline)[0, 0])
     missing = abs(float(delta[0]))
     return TokenAttributions(
         values=parts[0].sum(dim=-1).detach().float().cpu().numpy(),
@@ -128,7 +130,7 @@ def token_attributions(
         types=tuple(encoding.types),
         special=tuple(encoding.special),
         target=chosen,
-        target_label=clf.labels[chosen],
+        target_label=clf.answer.explained_name(chosen, clf.labels),
         error=missing / abs(change) if change else (0.0 if missing == 0 else float("inf")),
     )
 
@@ -143,7 +145,7 @@ class _Asked:
     """One text and class; the pass that three of the methods read is run once."""
 
     def __init__(
-        self, clf: Classifier, texts: tuple[str, str | None], encoding: Encoding, target: int, mask: HeadMask
+        self, clf: Classifier, texts: tuple[str, str | None], encoding: Encoding, target: Any, mask: HeadMask
     ) -> None:
         self.clf, self.texts, self.encoding, self.target, self.mask = clf, texts, encoding, target, mask
 
@@ -177,7 +179,7 @@ class TokenExplanations(Result):
     random_deletion: np.ndarray  # [R, K + 1]
     random_insertion: np.ndarray
     measured: str
-    target: int
+    target: int | tuple[int, ...]
     target_label: str
     tokens: tuple[str, ...]
     special: tuple[bool, ...]
@@ -243,7 +245,7 @@ def token_explanations(
     walk = Walk(clf, [encoding], [resolve_target(clf, target, label)], present)
     walk.at_input(keep=False)
     assert walk.chosen is not None
-    asked = _Asked(clf, (text, pair), encoding, int(walk.chosen[0]), present)
+    asked = _Asked(clf, (text, pair), encoding, clf.answer.target_of(walk.chosen[0].cpu().numpy()), present)
     values, refused = _values(asked, wanted, methods is not None)
     rng = np.random.default_rng(seed)
     ranked = [words[np.argsort(-one[words], kind="stable")] for one in values.values()]
@@ -251,7 +253,7 @@ def token_explanations(
     deletion, insertion = curves(walk, np.array(ranked + drawn), asked.target, progress, cancel)
     count = len(ranked)
     relevance = asked.relevance if "attnlrp" in values else (None, np.nan, np.nan)
-    name = clf.labels[asked.target]
+    name = clf.answer.explained_name(asked.target, clf.labels)
     return TokenExplanations(
         tuple(values),
         np.array(list(values.values())),
@@ -313,7 +315,7 @@ def words_of(text: Encoding) -> np.ndarray:
 
 
 def curves(
-    walk: Walk, orders: np.ndarray, target: int, progress: Progress | None = None, cancel: Cancel | None = None
+    walk: Walk, orders: np.ndarray, target: Any, progress: Progress | None = None, cancel: Cancel | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Deletion and insertion [M, K + 1] for orders [M, n] of the words, first to go or to come first.
 
@@ -332,7 +334,7 @@ def curves(
 
 
 def _answers(
-    walk: Walk, there: np.ndarray, target: int, progress: Progress | None, cancel: Cancel | None
+    walk: Walk, there: np.ndarray, target: Any, progress: Progress | None, cancel: Cancel | None
 ) -> np.ndarray:
     """What the model answers with these tokens [N, T] there and padding in the place of the others."""
     clf, at_once, found = walk.clf, max(1, TOKENS_AT_ONCE // walk.length), []
@@ -341,7 +343,7 @@ def _answers(
         kept = torch.from_numpy(part).to(walk.end.device)[:, :, None]
         with torch.inference_mode():
             logits = clf.forward(walk.rows(torch.where(kept, walk.end, walk.start)), clf.call(walk.mask)).float()
-        found.append(clf.answer.values(logits.cpu().numpy())[:, target])
+        found.append(clf.answer.followed(logits.cpu().numpy(), target))
     return np.concatenate(found).astype(np.float64)
 
 

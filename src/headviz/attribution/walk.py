@@ -16,9 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..answers.answer import Target
 from ..attention import HeadCall
 from ..errors import ModelError
 from ..models.fast.gpu import exact, fetch, put, runs_by_itself
+from ..models.places import PLACES
 from ..storage.exchange import MaskLike
 
 if TYPE_CHECKING:
@@ -34,8 +36,8 @@ class ExampleMaps:
     attention: np.ndarray  # float32 [L, H, T, T]
     attribution: np.ndarray  # float32 [L, H, T, T]
     error: np.ndarray  # [L, H] estimated L2 norm of the attribution's error; NaN = no estimate
-    logits: np.ndarray  # [C]
-    target: int
+    logits: np.ndarray  # [C] or [W, C]
+    target: int | tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,7 @@ class Swept:
     attribution: list[Tensor]
     errors: list[Tensor]  # pieces [B, s], L2 norms of the error; none = no estimate
     logits: Tensor  # [B, C]
-    chosen: Tensor  # [B] the outputs explained
+    chosen: Tensor  # [B] or [B, …] the outputs explained
 
     def example(self, tables: list[Tensor], i: int) -> Tensor:
         """One example's maps without padding, [S, t, t], where they are."""
@@ -70,7 +72,7 @@ class Swept:
                     self._grid([piece[i, :, :t, :t] for piece in attribution], np.float32),
                     self._grid([piece[i] for piece in errors], np.float64),
                     answers[i],
-                    int(chosen[i]),
+                    self.clf.answer.target_of(chosen[i]),
                 )
                 for i, t in enumerate(self.lengths)
             ]
@@ -91,17 +93,13 @@ class Swept:
 
 def answers_of(clf: Classifier, logits: np.ndarray) -> np.ndarray:
     """Logits as float32; refused where the model does not answer with numbers."""
-    if not np.isfinite(logits).all():
+    if clf.answer.unanswered(logits):
         raise unanswered(clf)
     return logits.astype(np.float32)
 
 
 def unanswered(clf: Classifier) -> ModelError:
     return ModelError(f"'{clf.name}' answers NaN or infinity: its weights are damaged or overflow in {clf.dtype}.")
-
-
-# the output to explain, as ``Answer.target`` gives it; None = the one that the model predicts under the mask
-Target = int | None
 
 
 class Walk:
@@ -129,20 +127,20 @@ class Walk:
         self.inputs = {
             **batch,
             "baseline": baseline_ids(clf, encodings, batch["input_ids"]),
-            "given": put(torch.tensor([-1 if t is None else t for t in targets]), clf.device),
+            "given": put(clf.answer.asked(targets), clf.device),
         }
         self.enter(self.inputs)
 
     def enter(self, inputs: dict[str, Tensor]) -> None:
         """Take these inputs; none of them is looked at, so that they may be anything when the work is repeated."""
-        self.batch = {k: v for k, v in inputs.items() if k in ("attention_mask", "token_type_ids")}
+        self.batch = {k: v for k, v in inputs.items() if k in ("attention_mask", "token_type_ids", PLACES)}
         self.size, self.length = inputs["input_ids"].shape
         # word embeddings, before position and type are added: those stay the input's own
         words: Any = self.clf.model.get_input_embeddings()  # type: ignore[operator]
         self.end: Tensor = words(inputs["input_ids"])  # [B, T, E]
         self.start: Tensor = words(inputs["baseline"])
         self.given, self.gates = inputs["given"], inputs.get("gates")
-        self.chosen: Tensor | None = None  # [B] the outputs to explain, known once the logits at the input are
+        self.chosen: Tensor | None = None  # [B, …] the outputs to explain, known once the logits at the input are
 
     def call(self, **asked: Any) -> HeadCall:
         """A fresh call of the model under the mask, which forms the probabilities."""
@@ -184,7 +182,8 @@ class Walk:
     def pick(self, logits: Tensor) -> Tensor:
         """The number to explain of each row [N·B]."""
         assert self.chosen is not None
-        return self.clf.answer.explained(logits, self.chosen.repeat(len(logits) // self.size))
+        nodes = (len(logits) // self.size, *[1] * (self.chosen.dim() - 1))
+        return self.clf.answer.explained(logits, self.chosen.repeat(nodes))
 
     def found(
         self, logits: Tensor, attention: list[Tensor], values: list[Tensor], errors: list[Tensor] | None

@@ -32,6 +32,7 @@ OPTIONS = (
     ),
     Option("rule", DEFAULT_RULE, "integration rule", choices=RULES, metavar="R"),
     *TARGET,
+    Option("word", None, "of a class per token: the word explained, from 0", int, least=0, metavar="N"),
     Option("tolerance", None, "double the steps until the error is below E", float, least=1e-9, most=1, metavar="E"),
     Option("precision", AUTO, "bfloat16 is a faster preview, with --steps 8, say", choices=PRECISIONS, metavar="P"),
     NO_CACHE,
@@ -61,6 +62,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             steps=args.steps,
             rule=args.rule,
             target=args.target,
+            word=args.word,
             label=args.label,
             mask=mask,
             tolerance=args.tolerance,
@@ -79,7 +81,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "tokens": list(maps.tokens),
         "target": maps.target,
         "target_label": maps.target_label,
-        "probabilities": dict(zip(maps.labels, plain(maps.probabilities), strict=True)),
+        "probabilities": dict(zip(maps.labels, plain(maps.probabilities.T), strict=True)),
+        "probability": plain(clf.answer.followed(maps.logits[None], maps.target)[0]),
         "error": plain(maps.error),
         "rule": maps.rule,
         "steps": maps.steps,
@@ -113,11 +116,10 @@ def write(maps: Maps, out: Path) -> None:
 
 def show(result: dict[str, Any]) -> str:
     error = "not known" if result["error"] is None else f"{100 * result['error']:.2g} %"
-    probability = result["probabilities"][result["target_label"]]
     return table(
         [
             ("maps", f"{result['layers']} × {result['heads']} heads, {len(result['tokens'])} tokens"),
-            ("class explained", f"{result['target_label']} ({fixed(probability, 3)})"),
+            ("class explained", f"{result['target_label']} ({fixed(result['probability'], 3)})"),
             *told_place(result),
             ("integration error", f"{error} (estimated; {result['rule']}, {result['steps']} steps)"),
             ("written to", result["out"]),

@@ -10,6 +10,7 @@ Logits equal those of the model itself to float precision. For a single mask use
 from __future__ import annotations
 
 import copy
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -27,6 +28,7 @@ from ..models.fast.linear import gpu_products
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import stages_for
 from ..models.network import require_model
+from ..models.places import fitted
 from ..progress import Cancel, Progress, require_functions, stop_if, tracked
 from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
@@ -90,7 +92,7 @@ class Evaluator(MaskEvaluator):
         for step in steps:
             self._chunks += pack(lengths, self.options.tokens_at_once(clf.device), step.tolist())
             self._ends[len(self._chunks)] = len(step) + max(self._ends.values(), default=0)
-        self._order = np.concatenate(steps)
+        self._order, self._shape = np.concatenate(steps), data.answer.shape(self._encodings, clf.num_labels)
         self._precision = chosen(clf, self.options.precision, self._encodings)
         self._stages = stages_for(clf, dtype := dtype_of(clf, self._precision))
         self._state_size = rows * hidden * dtype.itemsize
@@ -160,7 +162,7 @@ class Evaluator(MaskEvaluator):
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> np.ndarray:
-        """Class numbers of the task, -1 for an output that is none of its classes; a regression's values."""
+        """As the job has them: class numbers of the task, -1 for an output that is none of its classes; numbers."""
         logits = self._logits(self.whole(mask), keep, progress, cancel)
         return self.data.answer.predicted(logits, self.order)
 
@@ -215,7 +217,7 @@ class Evaluator(MaskEvaluator):
 
     @property
     def room(self) -> int:
-        return self._results_budget // (8 * len(self.data) * self.clf.num_labels)
+        return self._results_budget // (8 * len(self.data) * math.prod(self._shape))
 
     @property
     def memory(self) -> int:
@@ -319,7 +321,7 @@ class Evaluator(MaskEvaluator):
         cancel: Cancel | None,
     ) -> Iterator[tuple[np.ndarray, int]]:
         stages, gates = self._stages, list(self.clf.gates(mask))
-        logits = np.empty((len(self.data), self.clf.num_labels), dtype=np.float32)
+        logits = np.empty((len(self.data), *self._shape), dtype=np.float32)
         chunks = tracked(self._chunks, progress, cancel, size=lambda chunk: len(chunk.index))
         places, outs = list[int](), list[torch.Tensor]()
         for number, chunk in enumerate(chunks):
@@ -340,7 +342,7 @@ class Evaluator(MaskEvaluator):
                         hidden = stages.layer(layer, hidden, chunk, filled)
                     else:
                         hidden, context = stages.finish(layer, hidden, context, filled), None
-                outs.append(stages.read_out(hidden, chunk))
+                outs.append(fitted(stages.read_out(hidden, chunk, self._encodings), self._shape))
             places += chunk.index
             if number + 1 in self._ends:
                 (logits[places],) = fetch([torch.cat(outs)])()  # a device is waited for once

@@ -1,4 +1,4 @@
-"""A sequence classifier, or a model with a masked-language head, and its tokenizer."""
+"""An encoder with a head for one of the jobs, and its tokenizer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..answers.answer import Answer
+from ..answers.answer import EACH, Answer
 from ..answers.catalogue import answer_in
 from ..attention import HeadCall, running
 from ..errors import ModelError, TaskError, UserError
@@ -21,6 +21,7 @@ from ..tasks import TASKS
 from ..tasks.dataset import alone_with, pieces
 from .base import DEFAULT_LENGTH, TransformerModel
 from .fast.gpu import put
+from .places import PLACES, at, logits_of, table_of
 from .stand_in import ABLATIONS
 
 # a model may say in its config.json how many texts it reads; headviz writes it when it fine-tunes
@@ -34,6 +35,7 @@ class Encoding(NamedTuple):
     types: list[int]  # 0 = first text, 1 = second
     truncated: bool
     special: list[bool]  # [CLS], [SEP] and the like
+    places: tuple[int, ...] | None = None  # the tokens whose outputs are the answer, see ``places``
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -57,10 +59,12 @@ class Encoding(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)  # one line for a notebook, as every model has
 class Classifier(TransformerModel):
-    """A sequence classifier whose heads can be masked per call. Made by ``headviz.load`` or ``headviz.wrap``.
+    """An encoder with its trained head, whose attention heads can be masked per call. Made by ``headviz.load`` or
+    ``headviz.wrap``.
 
     ``present`` tells which heads the model still has; ``num_layers`` and ``num_heads`` are those of the original
-    model. ``logits`` are [B, C]. With a masked-language head (``kind`` "masked-lm") they are [B, T, V].
+    model. ``logits`` are [B, C]. Where the answer is read from several tokens they are [B, W, C], and with a
+    masked-language head (``kind`` "masked-lm") [B, T, V].
     """
 
     kind: str = CLASSIFICATION
@@ -108,7 +112,7 @@ class Classifier(TransformerModel):
 
         The model's config says it, or its class names do when every known task with these classes agrees.
         """
-        said = getattr(self.config, NUM_TEXTS, None)
+        said = getattr(self.config, NUM_TEXTS, None) or self.answer.num_texts
         if said in (1, 2):
             return int(said)
         names = {name.casefold() for name in self.labels}
@@ -132,7 +136,7 @@ class Classifier(TransformerModel):
             )
 
     def check_classes(self, refusal: UserError | None = None) -> None:
-        if self.kind != CLASSIFICATION:
+        if not self.answer.explains:
             super().check_classes(refusal)
 
     def check_maps(self) -> None:
@@ -156,18 +160,24 @@ class Classifier(TransformerModel):
         args = (list(texts),) if pairs is None else (list(texts), list(pairs))
         return [e for at in pieces(len(texts)) for e in self._encoded(*(a[at] for a in args))]
 
-    def _encoded(self, *args: list[str]) -> list[Encoding]:
+    def _encoded(self, *args: list[Any]) -> list[Encoding]:
         options = {
+            "return_offsets_mapping": self.answer.read_at == EACH,
             "return_attention_mask": False,
             "return_token_type_ids": True,
             "return_special_tokens_mask": True,
             "verbose": False,
         }
+        if options["return_offsets_mapping"] and not self.tokenizer.is_fast:
+            raise ModelError(
+                f"The tokenizer of '{self.name}' does not tell where in the text a token stands. Save it as a fast "
+                "tokenizer (tokenizer.json)."
+            )
         with alone_with(self.tokenizer):
             whole = self.tokenizer(*args, truncation=False, **options)
             long = [i for i, ids in enumerate(whole["input_ids"]) if len(ids) > self.max_length]
             cut: dict[int, int] = {i: j for j, i in enumerate(long)}
-            short = (
+            short: Any = (
                 self.tokenizer(
                     *([a[i] for i in long] for a in args), truncation=True, max_length=self.max_length, **options
                 )
@@ -180,7 +190,10 @@ class Classifier(TransformerModel):
             ids = list(source["input_ids"][j])
             special = [bool(s) for s in source["special_tokens_mask"][j]]
             types = list(source["token_type_ids"][j]) if "token_type_ids" in source else [0] * len(ids)
-            out.append(Encoding(ids, types, i in cut, special))
+            places = None
+            if options["return_offsets_mapping"]:
+                places = self.answer.places([a[i] for a in args], source["offset_mapping"][j], source.sequence_ids(j))
+            out.append(Encoding(ids, types, i in cut, special, places))
         return out
 
     @cached_property
@@ -200,18 +213,26 @@ class Classifier(TransformerModel):
             table[:, i, : len(e)] = e.ids, [1] * len(e), e.types
         ids, mask, types = put(torch.from_numpy(table), self.device).unbind()
         batch = {"input_ids": ids, "attention_mask": mask}
+        if (places := table_of(encodings)) is not None:
+            batch[PLACES] = put(torch.from_numpy(places), self.device)
         return batch | {"token_type_ids": types} if self._takes_types else batch
 
     # output -----------------------------------------------------------------------------------
 
     def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
-        """The logits of a batch; gradients flow if the caller has enabled them."""
-        own = self.family.forward
+        """The logits of a batch; gradients flow if the caller has enabled them.
+
+        [B, T, C] of every token where the answer is read from several and the batch does not say from which.
+        """
+        own, batch = self.family.forward, dict(batch)
+        places = batch.pop(PLACES, None)
         with running(call):
             if own is None:
-                logits: Tensor = self.model(**batch, headviz=call).logits
+                logits = logits_of(self.model(**batch, headviz=call))
             else:
                 logits = own(self.model, batch, {"headviz": call})
+        if places is not None:
+            logits = at(logits, places)
         if not call.finished:
             raise ModelError(
                 f"{self.family.title} ran {call.layer} of {self.num_layers} attention layers through headviz: "

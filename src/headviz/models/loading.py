@@ -13,7 +13,7 @@ from .. import plugins
 from ..answers.catalogue import answer_named
 from ..answers.word import WORD
 from ..errors import ModelError, seed_number, shown
-from ..heads import CLASSIFICATION
+from ..heads import CLASSIFICATION, TAGGING
 from .adapters import Adapter, is_adapter
 from .as_described import is_peft, merged, require_described, without_wrappers
 from .classifier import Classifier
@@ -175,7 +175,7 @@ def _check_names(option: str, names: object) -> None:
 def _name_classes(config: Any, names: Sequence[str], kind: str, name: object) -> None:
     """Put the user's names for the outputs into the configuration of a model that was just read."""
     count = int(config.num_labels)
-    if kind != CLASSIFICATION or count < 2:
+    if kind not in (CLASSIFICATION, TAGGING) or count < 2:
         raise ModelError(f"'{name}' has no classes to name.")
     if len(names) != count:
         raise ModelError(f"class_names names {len(names)} classes, but '{name}' has {count} outputs.")

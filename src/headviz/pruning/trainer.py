@@ -17,6 +17,7 @@ from ..attention import transformers
 from ..errors import UserError
 from ..evaluation.plain import encode_data
 from ..models.in_place import masked
+from ..models.places import PLACES, logits_of
 from ..progress import stop_if
 from ..results import plain
 from .options import FinetuneOptions
@@ -60,9 +61,9 @@ def trainer_for(
         def compute_loss(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
         ) -> Any:
-            labels = inputs.pop("labels")
+            labels, places = inputs.pop("labels"), inputs.pop(PLACES, None)
             with nullcontext() if mask is None else masked(trained, mask):
-                logits = model(**inputs, **clf.training_options).logits
+                logits = logits_of(model(**inputs, **clf.training_options), places)
             loss = clf.loss(logits.float(), labels)
             if model.training and not bool(torch.isfinite(loss)):
                 step, total = int(self.state.global_step), int(self.state.max_steps)

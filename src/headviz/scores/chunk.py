@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..answers.answer import Target
 from ..heads import HeadMask
 from ..progress import Cancel
 
@@ -45,7 +46,7 @@ class Chunk:
     clf: Classifier
     mask: HeadMask  # what is off: masked or removed
     encodings: Sequence[Encoding]
-    targets: Sequence[int | None]  # class to explain; None = predicted
+    targets: Sequence[Target]  # what is explained; None = the predicted
     gold: np.ndarray | None  # class numbers of the model, or values
     data: Dataset
     options: Any

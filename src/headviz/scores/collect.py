@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from .. import plugins
+from ..answers.answer import Target
 from ..heads import HeadMask
 from ..models.fast.gpu import in_turn, runs_by_itself
 from ..progress import Cancel, Progress, tracked
@@ -44,7 +45,7 @@ class Collector:
         options: object,
         mask: HeadMask,
         encodings: list[Encoding],
-        targets: list[int | None],
+        targets: list[Target],
         gold: np.ndarray | None,
         store: Store | None,
         budget: int,
@@ -140,7 +141,13 @@ class Collector:
         for name, table in tables.items():
             if name not in self.rows:
                 self.rows[name] = np.full((len(self.done), *table.shape), np.nan, table.dtype)
-            self.rows[name][index] = table
+            more = [max(0, now - had) for now, had in zip(table.shape, self.rows[name].shape[1:], strict=True)]
+            if any(more):  # a text with more words than those before it
+                wide = [(0, 0), *((0, by) for by in more)]
+                self.rows[name] = np.pad(self.rows[name], wide, constant_values=np.nan)
+            place: Any = tuple(map(slice, table.shape))
+            for i in index:
+                self.rows[name][i, *place] = table
         self.done[index] = True
 
     def _compute(self, keys: list[str], progress: Progress | None, cancel: Cancel | None) -> None:

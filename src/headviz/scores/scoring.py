@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import plugins
-from ..answers.answer import GOLD
+from ..answers.answer import GOLD, Target
 from ..attribution.conductance import resolve_target, settled, store_for
 from ..attribution.integration import room_on
 from ..attribution.rules import IntegrationOptions
@@ -169,7 +169,7 @@ class Scoring:
         self.truncated = sum(e.truncated for e in encodings)
         if isinstance(self.options, IntegrationOptions):
             self.options = settled(self.options, clf, encodings, self.mask)
-        targets: list[int | None] = [None] * len(data)
+        targets: list[Target] = [None] * len(data)
         if target == GOLD and gold is not None:
             targets = [resolve_target(clf, GOLD, g) for g in gold]
         elif target is not None:

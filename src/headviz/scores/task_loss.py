@@ -39,7 +39,7 @@ def ablation(chunk: Chunk) -> list[Callable[[], Tables]]:
         clf, chunk.data, EvaluatorOptions(budget=chunk.budget, precision="float32"), label_order=chunk.label_order
     )
     full = model.evaluate(mask, cancel=chunk.cancel).logits
-    without = np.full((len(full), clf.num_layers, clf.num_heads, full.shape[1]), np.nan, np.float32)
+    without = np.full((len(full), clf.num_layers, clf.num_heads, *full.shape[1:]), np.nan, np.float32)
     for head in mask.kept:
         without[:, head.layer, head.head] = model.evaluate(mask.without([head]), keep=False, cancel=chunk.cancel).logits
     return [lambda i=i: {"full": full[i], "without": without[i]} for i in range(len(full))]  # type: ignore[misc]
@@ -82,8 +82,8 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
         cost: Summary = plugins.function(own)(rows, data)
         return cost
     assert order is not None
-    full, without = rows["full"], rows["without"]  # [n, C], [n, L, H, C]
-    measured = ~np.isnan(without).any(axis=(0, 3))
+    full, without = rows["full"], rows["without"]  # [n, C], [n, L, H, C]; [n, L, H, W, C] of answers word by word
+    measured = ~np.isnan(without).all(axis=tuple(range(3, without.ndim))).any(axis=0)
     gold, whole = data.gold, data.answer.predicted(full, order)
     shape = measured.shape
     answers = {

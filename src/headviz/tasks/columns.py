@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from ..answers import ANSWERS
+from ..answers.answer import IGNORED
 from ..answers.class_names import match_names
 from ..answers.labels import LABELS as SEVERAL_LABELS
 from ..answers.number import NUMBER
 from ..answers.one_class import ONE_CLASS
+from ..answers.tokens import INSIDE, spans, tag_names, types_in
 from ..errors import TaskError
 from .catalogue import Task
 from .readers import Table
@@ -27,7 +29,6 @@ MAX_CLASSES = 200
 SEVERAL = "|"  # between the labels of one cell
 MAX_BROKEN_SHARE = 0.01
 
-RANKING = ("query", "passage", "relevance")  # the columns of a ranking
 
 Read = tuple[np.ndarray, list[str]]  # labels, with notes for the user
 TableLike = MappingOf[str, Sequence[Any]]  # cells by column
@@ -99,9 +100,9 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False, skip
     if not keep:
         raise TaskError(f"{table.name} has no row with both a text and a label. Check which columns hold them.")
 
-    texts = [_texts(table, c, keep) for c in mapping.texts]
-    notes += text_doubts(table, mapping.texts, keep, published=lenient)
-    labels, of_labels = LABELS[task.answer.columns](table, mapping.labels, keep, task)
+    texts = [TEXTS.get(task.answer.columns, _texts)(table, c, keep) for c in mapping.texts]
+    notes += text_doubts(table, mapping.texts, texts, keep, published=lenient)
+    labels, of_labels = LABELS[task.answer.columns](table, mapping, keep, task)
     notes += [] if lenient else of_labels
     slices = None
     if mapping.slice is not None:
@@ -124,7 +125,7 @@ def custom_task(task: Task, cells: Sequence[Any], file: str, mapping: Mapping, j
         return task
     task = replace(task, label_names=names(cells, file, mapping.labels[0]))
     counts = Counter(label_text(cell) for cell in cells if not _is_blank(cell))
-    return replace(task, metrics=task.answer.usual_for([counts[name] for name in task.label_names]))
+    return replace(task, metrics=task.answer.usual_for({name: counts[name] for name in task.label_names}))
 
 
 # Which columns hold what, by their names and then by their cells ------------------------------------------------------
@@ -287,8 +288,8 @@ def _shown(cell: Any) -> str:
         return "of very many digits"
 
 
-def _numbers(table: Table, columns: Sequence[str], keep: Sequence[int], task: Task) -> Read:
-    (column,) = columns
+def _numbers(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Read:
+    (column,) = mapping.labels
     out = np.empty(len(keep), dtype=np.float64)
     for k, i in enumerate(keep):
         value = _as_number(table.columns[column][i])
@@ -312,8 +313,8 @@ def _as_number(cell: Any) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _class_indices(table: Table, columns: Sequence[str], keep: Sequence[int], task: Task) -> Read:
-    (column,) = columns
+def _class_indices(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Read:
+    (column,) = mapping.labels
     cells = table.columns[column]
     for i in keep:
         if isinstance(cells[i], list | dict):
@@ -338,9 +339,9 @@ def _class_indices(table: Table, columns: Sequence[str], keep: Sequence[int], ta
     return labels, []
 
 
-def _several(table: Table, columns: Sequence[str], keep: Sequence[int], task: Task) -> Read:
+def _several(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Read:
     """A table of 0 and 1: from a column for each label, or from one whose cells hold names with ``|`` between them."""
-    names = task.label_names
+    names, columns = task.label_names, mapping.labels
     if len(columns) == 1:
         cells = [split_labels(table.columns[columns[0]][i]) for i in keep]
         found = np.array([[name in one for name in names] for one in cells], dtype=np.int64)
@@ -375,20 +376,76 @@ def _names_of_several(cells: Sequence[Any], file: str, column: str) -> tuple[str
     return class_names([name for cell in cells for name in split_labels(cell)], file, column)
 
 
-def _relevances(table: Table, columns: Sequence[str], keep: Sequence[int], task: Task) -> Read:
-    found, notes = _numbers(table, columns, keep, task)
+def _relevances(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Read:
+    found, notes = _numbers(table, mapping, keep, task)
     if (found < 0).any():
         first = keep[int(np.argmax(found < 0))]
         raise TaskError(
-            f"{table.at(first)}: the relevance in column '{columns[0]}' is negative. Give 0 for a passage that is not "
-            "relevant, and more for the others."
+            f"{table.at(first)}: the relevance in column '{mapping.labels[0]}' is negative. Give 0 for a passage that "
+            "is not relevant, and more for the others."
         )
     return found, notes
 
 
-# by ``Answer.columns``: how cells become labels, with notes for the user, and which names those of one column have
-LABELS = {"class": _class_indices, "number": _numbers, "labels": _several, "relevance": _relevances}
-NAMES = {"class": class_names, "labels": _names_of_several}
+def _words(table: Table, column: str, keep: Sequence[int]) -> list[str]:
+    """Texts from lists of words: the words with a space between them."""
+    for i in keep:
+        words = table.columns[column][i]
+        if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
+            raise TaskError(
+                f"{table.at(i)}: column '{column}' holds {_shown(words)}, not a list of words. Choose the text column "
+                "(--text-columns, text_columns=).",
+                options=("text_columns",),
+            )
+        if split := [word for word in words if word.split() != [word] or not _is_unicode(word)]:
+            raise TaskError(f"{table.at(i)}: {_shown(split[0])} is no word: it holds a space or half a character.")
+    return [" ".join(table.columns[column][i]) for i in keep]
+
+
+def _tags(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Read:
+    """A row of class numbers for each text, one for each of its words."""
+    (words,), (column,), names = mapping.texts, mapping.labels, task.label_names
+    rows = [_listed(table, column, i) for i in keep]
+    for i, tags in zip(keep, rows, strict=True):
+        if len(tags) != (count := len(table.columns[words][i])):
+            raise TaskError(f"{table.at(i)}: {count} words, but {len(tags)} tags. Give one for each word.")
+    found = np.full((len(keep), max(map(len, rows))), IGNORED, dtype=np.int64)
+    lookup = _label_lookup(sorted({tag for tags in rows for tag in tags}), names)
+    for k, (i, tags) in enumerate(zip(keep, rows, strict=True)):
+        if unknown := [tag for tag in tags if tag not in lookup]:
+            raise TaskError(
+                f"{table.at(i)}: task '{task.name}' does not know the tag '{unknown[0][:40]}'. Its tags are "
+                f"{', '.join(names)}."
+            )
+        found[k, : len(tags)] = [lookup[tag] for tag in tags]
+    there = np.bincount(found[found >= 0], minlength=len(names))
+    notes = [f"no word has the tag {n}" for n, c in zip(names, there, strict=True) if not c and n[:2] != INSIDE]
+    if types_in(names) and (stray := int(((found > 0) & (found % 2 == 0) & ~spans(found)[1]).sum())):
+        notes.append(
+            f"{stray:,} words have a tag I-… without a span before them, and are in none: in IOB2 a span begins with B-"
+        )
+    return found, notes
+
+
+def _listed(table: Table, column: str, row: int) -> list[str]:
+    cell = table.columns[column][row]
+    if not isinstance(cell, list):
+        raise TaskError(
+            f"{table.at(row)}: column '{column}' holds {_shown(cell)}, not a list of tags. Choose the label column "
+            "(--label-column, label_column=).",
+            options=("label_column",),
+        )
+    return [label_text(tag) for tag in cell]
+
+
+def _names_of_tags(cells: Sequence[Any], file: str, column: str) -> tuple[str, ...]:
+    return tag_names(class_names([tag for cell in cells if isinstance(cell, list) for tag in cell], file, column))
+
+
+# by ``Answer.columns``: how cells become texts and labels, with notes for the user, and which names the labels have
+TEXTS = {"tokens": _words}
+LABELS = {"class": _class_indices, "number": _numbers, "labels": _several, "relevance": _relevances, "tokens": _tags}
+NAMES = {"class": class_names, "labels": _names_of_several, "tokens": _names_of_tags}
 
 
 def _label_lookup(found: Sequence[str], names: Sequence[str]) -> dict[str, int]:
@@ -418,10 +475,14 @@ def header_doubt(table: Table) -> str:
     return ""
 
 
-def text_doubts(table: Table, columns: Sequence[str], keep: Sequence[int], published: bool) -> list[str]:
+def text_doubts(
+    table: Table, columns: Sequence[str], texts: Sequence[list[str]], keep: Sequence[int], published: bool
+) -> list[str]:
     """Notes about empty texts, and about fields of a tsv file that another program seems to have quoted."""
     notes = []
-    empty = [(i, c) for i in keep for c in columns if not table.columns[c][i].strip()]
+    empty = sorted(
+        (i, c) for c, own in zip(columns, texts, strict=True) for i, t in zip(keep, own, strict=True) if not t.strip()
+    )
     if empty:
         what = "1 text is empty" if len(empty) == 1 else f"{len(empty):,} texts are empty"
         notes.append(f"{what} ({_first(table, empty)}) and measured so; fill in or remove what is not meant")

@@ -210,6 +210,7 @@ class Dataset(Shown):
                 raise TaskError(f"{len(value):,} {name} were given for {n:,} texts; give one for each.")
         if self.labels is not None:
             labels = self.answer.checked(np.asarray(self.labels), self.label_names)
+            self.answer.check_texts(self.texts, labels)
             labels.setflags(write=False)
             object.__setattr__(self, "labels", labels)
 

@@ -29,6 +29,7 @@ from .columns import Mapping
 from .dataset import Dataset
 from .readers import (
     FORMATS,
+    IN_COLUMNS,
     SEPARATORS,
     TEXT_FORMATS,
     ZIPPED,
@@ -70,9 +71,9 @@ def load_task(
     """One split of a task, in file order.
 
     ``data``: a folder with GLUE's own files, with train and dev files as tsv, csv, jsonl, json or parquet (whole or in
-    the hub's parts, also in ``data/``, text files also as .gz), or of ``save_to_disk``; or one such file. In memory: a
-    ``Dataset`` or ``DatasetDict`` of ``datasets``, a DataFrame, a list of dicts, a dict of lists. None = the demo's own
-    data, or the hub. ``limit``: that many examples, drawn with ``seed``, stratified by
+    the hub's parts, also in ``data/``, text files also as .gz), for tags as CoNLL columns, or of ``save_to_disk``; or
+    one such file. In memory: a ``Dataset`` or ``DatasetDict`` of ``datasets``, a DataFrame, a list of dicts, a dict of
+    lists. None = the demo's own data, or the hub. ``limit``: that many examples, drawn with ``seed``, stratified by
     label and slice. ``text_columns``: one or two, as a sequence or ``"a,b"``. ``slice_column``: groups to report
     separately. ``regression``: for ``custom``, whether labels are numbers to be predicted; None = yes if a label is
     a number with decimals. ``job``: what ``custom`` asks a model for, where file and columns do not tell: "labels"
@@ -260,7 +261,7 @@ def _load_local(
     if task.name == "custom" and files.place is not None:
         ranking = read_ranking(files.place, split)
     if ranking is not None:
-        texts, label, job = columns.RANKING[:2], columns.RANKING[2], job or RANK.job
+        texts, label, job = RANK.text_columns, RANK.label_column, job or RANK.job
     paths = [] if ranking is not None else files.paths(task, split)
     if (own := task.answer.own.get("reader")) is not None:
         read: Dataset = plugins.function(own)(task, split, paths[0], texts, label, slice_column)
@@ -269,11 +270,14 @@ def _load_local(
     glue = texts is None and label is None and bool(task.source.local_folder)
     published = glue and bool(paths) and paths[0].suffix.lower() == ".tsv"
     table = ranking or files.table(task, split, published)
-    if task.name == "custom" and texts is None and set(columns.RANKING) <= set(table.columns):
-        texts, label = columns.RANKING[:2], label or columns.RANKING[2]
+    jobs = [answer for answer in ANSWERS.values() if answer.text_columns] if task.name == "custom" else []
+    for answer in jobs:
+        if texts is None and {*answer.text_columns, answer.label_column} <= set(table.columns):
+            texts, label = answer.text_columns, label or answer.label_column
     mapping, guessed = _map_local(task, table, texts, label, slice_column)
-    if (*mapping.texts, *mapping.labels) == columns.RANKING:
-        job = job or RANK.job
+    for answer in jobs:
+        if (*mapping.texts, *mapping.labels) == (*answer.text_columns, answer.label_column):
+            job = job or answer.job
     if task.name == "custom":
         # classes are taken from all splits, so that train and dev number them alike
         cells = list(table.columns[mapping.labels[0]])
@@ -334,6 +338,8 @@ def find_files(task: Task, split: str, folder: Path) -> list[Path]:
     for place in [folder, *([folder / inside] if inside else []), folder / "data"]:
         for stem in stems:
             there = [p for p in (place / f"{stem}.{ending}" for ending in _ENDINGS) if p.is_file()]
+            if len(there) > 1:  # a .txt beside a table may be anything
+                there = [p for p in there if format_of(p) not in IN_COLUMNS] or there
             if len(there) > 1:
                 raise TaskError(
                     f"{place} has both {there[0].name} and {there[1].name}. "

@@ -26,7 +26,8 @@ from ..errors import OptionError, TaskError, shown
 from ..progress import Cancel, stop_if
 from ..storage.paths import read_small
 
-TEXT_FORMATS = ("tsv", "csv", "jsonl", "json")
+IN_COLUMNS = ("conll", "txt")  # a word on each line, with its tag; an empty line between texts
+TEXT_FORMATS = ("tsv", "csv", "jsonl", "json", *IN_COLUMNS)
 FORMATS = (*TEXT_FORMATS, "parquet", "arrow")
 ZIPPED = ".gz"  # after the ending of a text format
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
@@ -118,6 +119,8 @@ def read_table(
             table = _read_arrow(path)
         elif ending in ("jsonl", "json"):
             table = _read_json(name, _decode(path))
+        elif ending in IN_COLUMNS:
+            table = _read_conll(name, _decode(path))
         else:
             table = _read_separated(name, ending, _decode(path), headerless, lenient, separator)
     except MemoryError as error:
@@ -423,6 +426,30 @@ def _read_lines(name: str, text: str) -> Table:
         for key, values in columns.items():
             values.append(row.get(key))
     return Table(name, columns, lines)
+
+
+def _read_conll(name: str, text: str) -> Table:
+    """A row for each text: its words as ``tokens``, the last column as ``tags``, those between as ``2``, ``3``, …."""
+    rows: list[list[list[str]]] = []
+    lines: list[int] = []
+    width, inside = 0, False
+    for number, line in enumerate(text.split("\n"), start=1):
+        fields = line.split()
+        if not fields or fields[0] == "-DOCSTART-":
+            inside = False
+            continue
+        if len(fields) < 2 or len(fields) != (width or len(fields)):
+            wanted = f"the lines before it have {width}" if width else "a word and its tag are needed"
+            raise TaskError(f"{name}, line {number}: {len(fields)} columns, but {wanted}. Correct or remove it.")
+        width = len(fields)
+        if not inside:
+            rows.append([[] for _ in fields])
+            lines.append(number)
+        inside = True
+        for column, field in zip(rows[-1], fields, strict=True):
+            column.append(field)
+    names = ["tokens", *map(str, range(2, width)), "tags"] if width else []
+    return Table(name, {column: [row[i] for row in rows] for i, column in enumerate(names)}, lines)
 
 
 QUERIES, CORPUS, JUDGED = "queries.jsonl", "corpus.jsonl", "qrels"  # the files of a ranking, as BEIR has them

@@ -70,7 +70,7 @@ def _norms(chunk: Chunk) -> list[tuple[Tensor, Tensor, Tensor]]:
     walk = Walk(clf, chunk.encodings, [None] * size, chunk.mask)
     with torch.enable_grad(), products(clf.device), watched:
         logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), clf.call(chunk.mask)))
-        total = torch.linalg.vector_norm(logits.float(), dim=1).sum()
+        total = torch.linalg.vector_norm(logits.float().nan_to_num().flatten(1), dim=1).sum()
         came_out = [out for found in watched.uses.values() for _, out in found]
         grads = torch.autograd.grad(total, came_out, allow_unused=True, materialize_grads=True)
     uses = [use for found in watched.uses.values() for use in found]

@@ -168,7 +168,7 @@ OWN = {
     "reader": f"{_ROOM}.tasks:local_pairs",
     "evaluator": f"{_ROOM}.evaluation:evaluator",
     "evaluate": f"{_ROOM}.evaluation:evaluate_translation",
-    "judge": f"{_ROOM}.judging:Sentences",
+    "judge": f"{_ROOM}.evaluation:Sentences",
     "gate parts": f"{_ROOM}.scores:gate_parts",
     "ablation": f"{_ROOM}.scores:ablation",
     "ablation cost": f"{_ROOM}.scores:cost_in_bleu",

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ...attention import HeadCall, transformers
 from ...heads import ENCODER
+from ..places import logits_of
 from .bert import bert_like, classifier_head, pooled
 from .sheet import Attention, Family, Layers, OwnLayers
 
@@ -78,6 +79,8 @@ def layer_by_layer(read_out: Callable[[Any, Tensor], Tensor]) -> OwnLayers:
 
 def last_token(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, Any]) -> Tensor:
     """The logits at each text's last token. transformers looks for it in the ids, which embeddings lack."""
+    if not type(model).__name__.endswith("ForSequenceClassification"):  # answers from every token
+        return logits_of(model(**batch, use_cache=False, **keywords))
     states = model.base_model(**batch, use_cache=False, **keywords).last_hidden_state
     last = batch["attention_mask"].sum(dim=1) - 1
     logits: Tensor = model.score(states[torch.arange(len(last), device=states.device), last])
@@ -101,8 +104,7 @@ def _scaled(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, Any]
     given = dict(batch)
     if model.config.token_dropout and "inputs_embeds" in given:
         given["inputs_embeds"] = given["inputs_embeds"] * (1 - 0.15 * 0.8)
-    logits: Tensor = model(**given, **keywords).logits
-    return logits
+    return logits_of(model(**given, **keywords))
 
 
 def _bounded(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, Any]) -> Tensor:
@@ -114,8 +116,7 @@ def _bounded(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, Any
     ids = given.pop("input_ids", None)
     words = given["inputs_embeds"] if ids is None else model.get_input_embeddings()(ids)
     given["inputs_embeds"] = words * given["attention_mask"].unsqueeze(-1).to(words.dtype)
-    logits: Tensor = model(**given, **keywords).logits
-    return logits
+    return logits_of(model(**given, **keywords))
 
 
 INTERFACE = (

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ...attention import HeadCall
 from ...heads import ENCODER
+from ..places import each_token
 from .sheet import Attention, Family, Layers, OwnLayers
 
 
@@ -33,6 +34,10 @@ def _read_out(model: Any, groups: Sequence[Tensor]) -> Tensor:
     pooled = torch.cat([rows[:, 0] if first else rows.mean(dim=1) for rows in states])
     logits: Tensor = model.classifier(model.head(pooled))
     return logits
+
+
+def _each_token(model: Any, states: Tensor) -> Tensor:
+    return each_token(model, model.base_model.final_norm(states))
 
 
 MODERNBERT = Family(
@@ -62,6 +67,7 @@ MODERNBERT = Family(
     },
     embeddings="embeddings",
     own_layers=OwnLayers(_layer, _read_out),
+    each_token=_each_token,
     tiny={
         "cls_token_id": 2,
         "sep_token_id": 3,

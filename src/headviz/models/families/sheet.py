@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ...attention import HeadCall
 from ...errors import ModelError
 from ...heads import ENCODER
+from ..places import each_token
 
 CROSS, DECODER = ("cross", "decoder")  # with ``heads.ENCODER`` the stacks of heads, in the order of the grid's rows
 
@@ -128,6 +129,7 @@ class Family:
     place: Callable[[Any, int], dict[str, int]] = by_number  # (configuration, layer) -> placeholders of paths
     position_flops: Callable[[Any, int, int], int] = no_positions  # configuration, tokens, entries of a row's heads
     own_attention: type | None = None  # puts headviz's attention into modules that never call transformers' interface
+    each_token: Callable[[Any, Tensor], Tensor] = each_token  # (model, last states [N, D]) -> logits [N, C] of a tagger
     forward: Forward | None = None  # where a pass of the model's own cannot be had from embeddings
     matrix: type[nn.Module] = nn.Linear  # the class of its linear maps
     position_offset: bool = False  # positions start behind the padding index, which costs two places

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..places import PLACES, table_of
 from .gpu import put
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
     from ..classifier import Classifier, Encoding
@@ -164,7 +164,19 @@ def embed(clf: Classifier, chunk: Chunk, encodings: Sequence[Encoding], groups: 
     parts = []
     for g in groups or chunk.groups:
         batch = clf.collate([encodings[i] for i in chunk.index[g.first : g.first + g.count]])
-        batch.pop("attention_mask")
+        batch = {k: v for k, v in batch.items() if k not in ("attention_mask", PLACES)}
         rows = embeddings(**batch).flatten(0, 1)
         parts.append(rows if g.padding is None else rows[g.padding.places])
     return torch.cat(parts)
+
+
+def read_each(clf: Classifier, rows: Tensor, chunk: Chunk, encodings: Sequence[Encoding], head: Any = None) -> Tensor:
+    """Logits [n, W, C] in float32 from the last states [N, D] of a chunk; without a ``head`` they are logits."""
+    table = table_of([encodings[i] for i in chunk.index])
+    assert table is not None
+    there = torch.from_numpy(table >= 0).to(rows.device)
+    numbers = torch.from_numpy(table + [[first] for first in chunk.first_rows()]).to(rows.device)[there]
+    read = rows[numbers] if head is None else head(clf.model, rows[numbers])
+    out = torch.full((*table.shape, clf.num_labels), torch.nan, device=rows.device)
+    out[there] = read.float()
+    return out

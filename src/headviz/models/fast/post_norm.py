@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from ...answers.answer import EACH, FIRST
 from ...attention import Filled, Gate, factor_of
 from ..families.sheet import PostNorm
 from .linear import attention, linear
-from .packing import Chunk, Placed, embed, placed
+from .packing import Chunk, Placed, embed, placed, read_each
 
 if TYPE_CHECKING:
     from ..classifier import Classifier, Encoding
@@ -54,7 +55,7 @@ class PostNormStages:
         base: Any = clf.model.base_model
         self.widen = dict(base.named_modules()).get(layout.widen) if layout.widen else None
         self.size = clf.head_size
-        self.first_only = clf.answer.reads_first
+        self.first_only = clf.answer.read_at == FIRST
         self.last = clf.num_layers - 1 if self.first_only else -1  # the layer whose first rows alone are computed
         self.biases: dict[int, Tensor] = {}  # by length; what position_bias keeps
         self._placed: dict[int, tuple[Chunk, Placed]] = {}  # by the chunk's id, which holds while the chunk is kept
@@ -213,9 +214,12 @@ class PostNormStages:
         return self.finish(layer, self.entry(layer, hidden, chunk), self.context(layer, hidden, chunk), gates)
 
     @torch.inference_mode()
-    def read_out(self, hidden: Tensor, chunk: Chunk) -> Tensor:
-        """Logits [n, C] in float32 from the last layer's output."""
-        return self.layout.read_out(self.clf.model, hidden.to(self.clf.dtype)).float()
+    def read_out(self, hidden: Tensor, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
+        """Logits [n, C] or [n, W, C] in float32 from the last layer's output."""
+        hidden = hidden.to(self.clf.dtype)
+        if self.clf.answer.read_at == EACH:
+            return read_each(self.clf, hidden, chunk, encodings, self.clf.family.each_token)
+        return self.layout.read_out(self.clf.model, hidden).float()
 
 
 def _norm(module: nn.LayerNorm, x: Tensor) -> Tensor:

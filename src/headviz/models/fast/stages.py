@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor
 
+from ...answers.answer import EACH
 from ...attention import Filled, Gate, HeadCall, running
 from ...heads import TRANSLATION
 from ..classifier import Encoding
 from ..families.sheet import OwnLayers
-from .packing import Chunk, Group, embed
+from .packing import Chunk, Group, embed, read_each
 from .post_norm import PostNormStages
 
 if TYPE_CHECKING:
@@ -72,8 +73,10 @@ class OwnLayerStages(_InOnePiece):
         return out
 
     @torch.inference_mode()
-    def read_out(self, hidden: Tensor, chunk: Chunk) -> Tensor:
-        """[n, C] in float32."""
+    def read_out(self, hidden: Tensor, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
+        """[n, C] or [n, W, C] in float32."""
+        if self.clf.answer.read_at == EACH:
+            return read_each(self.clf, hidden, chunk, encodings, self.clf.family.each_token)
         return self.own.read_out(self.clf.model, _groups(hidden, chunk)).float()
 
 
@@ -93,19 +96,20 @@ class WholePasses(_InOnePiece):
 
     @torch.inference_mode()
     def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Sequence[Gate]) -> Tensor:
-        """The ids again; from the last layer the logits [n, C]."""
+        """The ids again; from the last layer the logits [n, C], or [N, C] of every token."""
         if layer < self.clf.num_layers - 1:
             return hidden
         logits = []
         for g, texts in zip(chunk.groups, _groups(hidden, chunk), strict=True):
             members = [Encoding(ids, types, False, []) for ids, types in texts.transpose(1, 2).tolist()]
             call = HeadCall(_gates_of(gates, g), order=self.clf.order)
-            logits.append(self.clf.forward(self.clf.collate(members), call))
+            found = self.clf.forward(self.clf.collate(members), call)
+            logits.append(found if found.dim() == 2 else found.flatten(0, 1))
         return torch.cat(logits)
 
-    def read_out(self, hidden: Tensor, chunk: Chunk) -> Tensor:
-        """[n, C] in float32."""
-        return hidden.float()
+    def read_out(self, hidden: Tensor, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
+        """[n, C] or [n, W, C] in float32."""
+        return read_each(self.clf, hidden, chunk, encodings) if self.clf.answer.read_at == EACH else hidden.float()
 
 
 def _groups(hidden: Tensor, chunk: Chunk) -> list[Tensor]:
@@ -146,7 +150,7 @@ class Stages(Protocol):
 
     def entry(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor: ...
 
-    def read_out(self, hidden: Tensor, chunk: Chunk) -> Tensor: ...
+    def read_out(self, hidden: Tensor, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor: ...
 
 
 def stages_for(clf: Classifier, dtype: torch.dtype | None = None) -> Stages:

@@ -281,6 +281,7 @@ def maps_of(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | 
         shown.pair,
         mask.hex,
         view.target,
+        view.word,
         view.rule,
         view.steps,
         shown.label,
@@ -300,6 +301,7 @@ def maps_of(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | 
             steps=view.steps or None,
             rule=view.rule,
             target=view.target,
+            word=word_of(clf, shown, view),
             label=None if not gold or isinstance(shown.label, float) else shown.label,
             mask=mask if mask.off else None,
             cancel=cancel,
@@ -309,6 +311,11 @@ def maps_of(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | 
         return found
 
     return jobs.need_so_far(key, "Attributing all heads", work)
+
+
+def word_of(clf: Classifier, shown: Text, view: View) -> int | None:
+    """The word that is explained; None for all of them."""
+    return view.word if 0 <= view.word < len(clf.answer.words(shown.text)) else None
 
 
 def _offer(key: Hashable, rough: Maps) -> None:
@@ -352,6 +359,9 @@ def controls(clf: Classifier, shown: Text) -> None:
             state.switch("arrows", "Connections", PARTS)
         targets = clf.answer.targets(clf.labels, shown.label is not None)
         state.choose("target", "Class explained", targets, width=170)
+        if words := clf.answer.words(shown.text):
+            named = {-1: "all words", **{i: f"{i}: {word}" for i, word in enumerate(words)}}
+            state.choose("word", "Word explained", list(named), width=170, format_func=named.__getitem__)
         with st.popover("More"):
             state.choose("rule", "Integration rule", list(RULES))
             state.number("steps", "Integration steps (0 = default)")
@@ -475,6 +485,7 @@ def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[st
             ("steps", view.steps, 0),
             ("rule", view.rule, "richardson"),
             ("target", view.target, "predicted"),
+            ("word", word_of(clf, shown, view), None),
         )
         if value != default
     }

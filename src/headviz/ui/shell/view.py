@@ -130,6 +130,7 @@ class View:
     positions: str = option("all", "tokens that take the donor's values")
     other: str = option("", "a second model, beside the first in Compare")
     target: str = option("predicted", "class to explain")
+    word: int = option(-1, "of a class per token, the word that is explained, from 0; -1 = the mean over all")
     rule: str = option("richardson", "integration rule")
     steps: int = option(0, "integration steps; 0 = the library's default", least=0, most=400)
     arrows: str = option("all", "which connections: all, A→A, A→B, B→A, B→B")
@@ -215,7 +216,7 @@ SHOWN_BY = {
     page: frozenset((_SOURCE + more).split())
     for page, more in {
         "heads": _SCORE + "head side",
-        "head": _TEXT + _SCORE + "head target rule steps arrows special mass picture scale places writes",
+        "head": _TEXT + _SCORE + "head target word rule steps arrows special mass picture scale places writes",
         "masklab": _SCORE + "count margin ablation",
         "compare": _TEXT + "numbers other tokens shift head tab donor donor_pair positions",
         "analyses": _TEXT + _SCORE + "analysis select margin orders head target rule steps count slice",

@@ -90,10 +90,19 @@ def answer(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None, m
     from ....attribution.conductance import encode
 
     found = encode(clf, list(texts), None if pairs is None else list(pairs))
-    logits = np.concatenate(
-        [clf.logits(clf.collate(found[i : i + 32]), mask).cpu().numpy() for i in range(0, len(found), 32)]
-    )
-    return clf.answer.values(logits)
+    batches = (clf.logits(clf.collate(found[i : i + 32]), mask).cpu().numpy() for i in range(0, len(found), 32))
+    return clf.answer.values(stacked([one for batch in batches for one in batch], len(clf.labels)))
+
+
+def stacked(rows: Sequence[np.ndarray | None], outputs: int) -> np.ndarray:
+    """One table of the answers to several texts, NaN where there is none and behind a text's end."""
+    known = [row.shape for row in rows if row is not None]
+    table = np.full((len(rows), *(np.max(known, axis=0) if known else (max(1, outputs),))), np.nan, np.float32)
+    for i, row in enumerate(rows):
+        if row is not None:
+            place: Any = (i, *map(slice, row.shape))
+            table[place] = row
+    return table
 
 
 def answers(shown: Text, given: Sequence[Column]) -> list[np.ndarray]:
@@ -186,7 +195,7 @@ Lines = Mapping[int, tuple[str, str]]  # texts or pairs by the number of their l
 class Answers:
     """Every column's answers to all lines; a line that cannot be answered has NaN and a message."""
 
-    values: list[np.ndarray]  # per column [n, C]
+    values: list[np.ndarray]  # per column [n, C], or [n, W, C] of answers word by word
     wrong: tuple[str, ...]
     remarks: tuple[str, ...] = ()
 
@@ -219,7 +228,7 @@ def many_texts(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
         for remark in found.remarks:
             st.info(plain(remark))
         header, rows, changed = many_rows(lines, paired, given, found.values, clf.labels, clf.answer.told)
-        answered = sum(not any(np.isnan(p[i]).any() for p in found.values) for i in range(len(lines)))
+        answered = sum(not any(np.isnan(p[i]).all() for p in found.values) for i in range(len(lines)))
         said = (
             f"{changed} of {answered} answers change{'s' if changed == 1 else ''}."
             if len(given) > 1 and len(clf.labels) > 1
@@ -243,12 +252,12 @@ def _many_answers(
     wrong: dict[int, str] = {}
     both, numbers = list(lines.values()), list(lines)
     for at, column in enumerate(given):
-        values = np.full((len(lines), max(1, len(column.clf.labels))), np.nan)
+        values: list[np.ndarray | None] = [None] * len(lines)
         for i in range(0, len(lines), 32):
             stop_if(cancel)
             part = range(i, min(i + 32, len(lines)))
             try:
-                values[part] = _many_answer(column, [both[k] for k in part], paired)
+                values[part.start : part.stop] = _many_answer(column, [both[k] for k in part], paired)
             except UserError:  # one of the lines is wrong: ask one by one
                 for k in part:
                     try:
@@ -256,7 +265,7 @@ def _many_answers(
                     except UserError as reason:
                         wrong.setdefault(k, f"Line {numbers[k]}: {on_page(reason)}")
             progress(at * len(lines) + part[-1] + 1, len(given) * len(lines))
-        out.append(values)
+        out.append(stacked(values, len(column.clf.labels)))
     said = texts.remarks_on_many(given[0].clf, lines, paired)
     return Answers(out, tuple(wrong[k] for k in sorted(wrong)), tuple(said))
 
@@ -312,12 +321,12 @@ def many_rows(
     changed = 0
     for i, (number, (a, b)) in enumerate(lines.items()):
         texts = [number, a, *([b] if paired else [])]
-        if found[0].shape[1] == 1:
+        if found[0].shape[-1] == 1:
             numbers = [float(f[i, 0]) for f in found]
             rows.append([*texts, *numbers, numbers[-1] - numbers[0]])
             continue
         said = [f[i] for f in found]
-        if any(np.isnan(p).any() for p in said):
+        if any(np.isnan(p).all() for p in said):
             rows.append([*texts, *("–" for _ in said), "not answered"])
             continue
         named = [told(p, labels) for p in said]
@@ -359,7 +368,10 @@ def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]
             off = [h for h in given[1].mask.off if h not in clf.present.off]
             names = heads_named(off, loaders.rows_of(clf))
             show.finding(answer_change(clf.labels, names, found[0].tolist(), found[1].tolist()))
-        verdicts(clf, given, found)
+        if clf.answer.marked(shown.text, shown.pair, found[0], clf.labels) is None:
+            verdicts(clf, given, found)
+        else:
+            marked(clf, shown, given, found)
         reordered(data, shown, given)
         if state.mask(clf.present).off:
             which_head(clf, shown, found)
@@ -392,8 +404,9 @@ def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarra
                 st.markdown(f":orange[**← changed** from {plain(', '.join(name for name, _ in was))}]")
             elif column is not given[0]:
                 st.caption(same_answer(max((a - b for (_, a), (_, b) in zip(now, was, strict=True)), key=abs)))
-            unsure = doubt(list(values), before=None if column is given[0] else list(first))
-            if clf.answer.decides and unsure:
+            if clf.answer.decides and (
+                unsure := doubt(list(values), before=None if column is given[0] else list(first))
+            ):
                 st.caption(plain(unsure))
     if named:
         show.figure(
@@ -404,6 +417,47 @@ def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarra
             "The probability that each model gives to each class for this text.",
             formula=clf.answer.formula,
         )
+
+
+COLOURS = ("blue", "green", "violet", "red", "yellow", "gray")
+
+
+def marked(clf: Classifier, shown: Text, given: Sequence[Column], found: Sequence[np.ndarray]) -> None:
+    """The text as each column answers it, with colours behind what it names, and an arrow before what changed."""
+    every = [clf.answer.marked(shown.text, shown.pair, values, clf.labels) or [] for values in found]
+    kinds = list(dict.fromkeys(kind(name) for pieces in every for _, name in pieces if name))
+    for at, (column, pieces) in enumerate(zip(given, every, strict=True)):
+        if at % 2 == 0:
+            boxes = st.columns(min(2, len(given)))
+        with boxes[at % 2], st.container(border=True, gap="xsmall", height="stretch"):
+            st.caption(plain(column.name))
+            differs = [one != other for one, other in zip(pieces, every[0], strict=True)]
+            st.markdown(" ".join(map(_piece, pieces, differs, [kinds] * len(pieces))))
+            if column is given[0]:
+                continue
+            count, was = (
+                sum(differs),
+                [f"{a}: {b or '–'} → {c or '–'}" for (a, c), (_, b) in zip(pieces, every[0], strict=True) if b != c],
+            )
+            if count:
+                st.markdown(f":orange[**← changed:**] {plain('; '.join(was[:12]))}")
+            else:
+                st.caption("the same answer")
+
+
+def kind(name: str) -> str:
+    """What shares a colour: B and I of a span have one type."""
+    return name[2:] if name[:2] in ("B-", "I-") else name
+
+
+def _piece(piece: tuple[str, str], differs: bool, kinds: Sequence[str]) -> str:
+    text, name = piece
+    said = (
+        plain(text)
+        if not name
+        else f":{COLOURS[kinds.index(kind(name)) % len(COLOURS)]}-background[{plain(text)} **{plain(name)}**]"
+    )
+    return f"**→** {said}" if differs else said
 
 
 MOST_PASSAGES = 100  # of one query, in the table

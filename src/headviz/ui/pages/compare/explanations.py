@@ -78,7 +78,7 @@ def about(found: TokenExplanations, probabilities: Sequence[float]) -> str:
     off = f", {count} head{'s' if count > 1 else ''} off" if count else ""
     unsure = doubt(probabilities)
     sure = f"; {unsure}" if unsure else ""
-    return f"Explained: {found.target_label}, probability {probabilities[found.target]:.2f}{off}{sure}."
+    return f"Explained: {found.target_label}, probability {found.deletion[0, 0]:.2f}{off}{sure}."
 
 
 def _digits(places: int) -> Callable[[float], str]:
