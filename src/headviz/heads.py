@@ -32,7 +32,7 @@ ENCODER = "encoder"
 LEAST_STEP = 0.001  # share of the heads that a step removes: at most a thousand steps
 MOST = 4096  # layers, and heads in one; far more than any model has, and still quickly counted
 CLASSIFICATION, MASKED_LM, TRANSLATION = "classification", "masked-lm", "translation"  # kinds of model
-TAGGING, ANSWERING = "token-classification", "question-answering"
+TAGGING, ANSWERING, VECTOR = "token-classification", "question-answering", "vector"
 Heads = Iterable["tuple[int, int] | str"]  # (3, 5) or "3.5"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import headviz
 from headviz.answers import ANSWERS
 from headviz.tasks import Dataset, get_task
 
-from .tiny import PAIRS, TEXTS, WORDS, tiny_model, tiny_tokenizer
+from .tiny import PAIRS, TEXTS, WORDS, tiny_embedder, tiny_model, tiny_tokenizer
 
 CLASSES, TAGS = ("red", "cold", "wet"), ("O", "B-red", "I-red", "B-wet", "I-wet")
 # of the outputs, by how gold answers are read
@@ -19,6 +21,9 @@ NAMES = {"class": CLASSES, "number": ("value",), "labels": CLASSES, "relevance":
 
 
 def model_of(job: str, family: str = "bert") -> Any:
+    if job == "vector":
+        with tempfile.TemporaryDirectory() as place:
+            return headviz.load(tiny_embedder(Path(place) / family, family), device="cpu")
     model = tiny_model(family, labels=NAMES[ANSWERS[job].columns], head=ANSWERS[job].auto_class)
     return headviz.wrap(model, tiny_tokenizer(int(model.config.pad_token_id or 0)), "tiny", job=job)
 
@@ -32,7 +37,7 @@ def data_of(job: str, repeat: int = 8, seed: int = 0) -> Dataset:
         texts = [f"{text} {WORDS[i // 4]}" for i, text in enumerate(texts)]
     labels = {
         "class": lambda: rng.integers(0, 3, n),
-        "number": lambda: rng.normal(size=n),
+        "number": lambda: rng.uniform(-1, 1, size=n),
         "labels": lambda: rng.integers(0, 2, (n, 3)),
         "relevance": lambda: np.tile([0, 2, 0, 1], repeat),
         "tokens": lambda: tags_of(texts, rng),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -140,4 +141,27 @@ def tiny_folder(path: Path, family: str = "bert", **options: Any) -> Path:
     model = tiny_model(family, **options)
     model.save_pretrained(path)
     tiny_tokenizer(int(model.config.pad_token_id or 0)).save_pretrained(path)
+    return path
+
+
+def tiny_embedder(path: Path, family: str = "bert", pooling: str = "mean", **options: Any) -> Path:
+    """A folder of sentence-transformers: an encoder, how its tokens are pooled, and that vectors are normalised."""
+    model = tiny_model(family, **options)
+    model.base_model.save_pretrained(path)
+    tiny_tokenizer(int(model.config.pad_token_id or 0)).save_pretrained(path)
+    kinds = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
+    listed = [
+        {"idx": i, "name": str(i), "path": place, "type": f"sentence_transformers.models.{kind}"}
+        for i, (place, kind) in enumerate(kinds)
+    ]
+    (path / "modules.json").write_text(json.dumps(listed))
+    (path / "1_Pooling").mkdir()
+    (path / "1_Pooling" / "config.json").write_text(
+        json.dumps(
+            {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}
+            if pooling == "mean"
+            else {"pooling_mode": pooling}
+        )
+    )
+    (path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 24}))
     return path

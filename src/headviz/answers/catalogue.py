@@ -14,6 +14,7 @@ from .one_class import ONE_CLASS
 from .probabilities import PROBABILITIES
 from .rank import RANK
 from .tokens import TOKENS
+from .vector import VECTOR
 from .word import WORD
 
 CROSS_ENCODER = "sentence_transformers"  # what sentence-transformers writes into the config.json of a cross-encoder
@@ -26,6 +27,7 @@ _ANSWERS: tuple[Answer, ...] = (
     LABELS,
     TOKENS,
     WORD,
+    VECTOR,
     PROBABILITIES,
 )
 ANSWERS: Mapping[str, Answer] = plugins.Entries("answers", _ANSWERS)

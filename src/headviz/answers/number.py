@@ -63,8 +63,10 @@ class Number(Answer):
     """The only logit is the answer, and F."""
 
     job, kind = "number", CLASSIFICATION
-    architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
-    trained, read_at, decoder = "classification head", FIRST, None
+    architectures: tuple[str, ...] = ("ForSequenceClassification",)
+    auto_class = "AutoModelForSequenceClassification"
+    trained, read_at = "classification head", FIRST
+    decoder: bool | None = None
     usual: tuple[str, ...] = ("pearson", "spearman")
     paired, columns, instead = True, "number", "rank"
 

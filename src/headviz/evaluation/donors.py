@@ -26,7 +26,7 @@ from ..attention import Filled, Gate, factor_of
 from ..errors import OptionError
 from ..models.stand_in import StandIn
 from ..progress import Cancel, Progress, tracked
-from .plain import BATCH_TOKENS, batches, encode_data
+from .plain import BATCH_TOKENS, batches
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -104,7 +104,7 @@ class Donors(TextRows):
         cancel: Cancel | None = None,
     ) -> None:
         self.stand_in, self.examples, self.draws = stand_in, len(reference), stand_in.draws
-        self.encodings = encode_data(clf, reference)
+        self.encodings, _ = clf.sequences(reference)
         self.lengths = np.array([len(e) for e in self.encodings])
         if len({tuple(e.ids) for e in self.encodings}) < 2:
             raise OptionError("Resampling needs a reference of at least two different texts.")
@@ -151,7 +151,7 @@ def _outputs(
     rows = [torch.zeros(total, h * clf.head_size, dtype=clf.dtype, device=clf.device) for h in clf.heads_per_layer]
     for index in tracked(batches([len(e) for e in encodings], BATCH_TOKENS), progress, cancel, size=len):
         call = clf.call(keep_outputs=True)
-        clf.forward(clf.collate([encodings[i] for i in index]), call)
+        clf.outputs(clf.collate([encodings[i] for i in index]), call)
         for layer, outputs in enumerate(call.outputs):
             flat = outputs.transpose(1, 2).flatten(2)  # [B, T, W]
             for text, i in zip(flat, index, strict=True):
@@ -176,12 +176,12 @@ class PlaceMeans(TextRows):
         cancel: Cancel | None = None,
     ) -> None:
         self.stand_in, self.examples = stand_in, len(reference)
-        encodings = encode_data(clf, reference)
+        encodings, _ = clf.sequences(reference)
         total = [torch.zeros(len(KINDS), h * clf.head_size, dtype=torch.float64) for h in clf.heads_per_layer]
         count = torch.zeros(len(KINDS), dtype=torch.float64)
         for index in tracked(batches([len(e) for e in encodings], BATCH_TOKENS), progress, cancel, size=len):
             call = clf.filled(None).call(keep_outputs=True)
-            clf.forward(clf.collate([encodings[i] for i in index]), call)
+            clf.outputs(clf.collate([encodings[i] for i in index]), call)
             for text, i in enumerate(index):
                 kinds = torch.from_numpy(kinds_of(encodings[i]))
                 count += torch.bincount(kinds, minlength=len(KINDS))

@@ -35,7 +35,7 @@ from ..tasks.dataset import require_dataset
 from .donors import TextRows
 from .evaluator_options import Agreement, EvaluatorOptions, chosen, dtype_of, name_of
 from .mask_evaluator import Growing, MaskEvaluator, partial, parts
-from .plain import Evaluation, class_order, constants_for, counts_for, encode_data, gold_for, metrics_for, stands_in
+from .plain import Evaluation, class_order, constants_for, counts_for, gold_for, metrics_for, stands_in
 from .state_cache import Name, Slot, State, StateCache, plan
 
 if TYPE_CHECKING:
@@ -84,20 +84,24 @@ class Evaluator(MaskEvaluator):
                 "fits, and headviz evaluate, ablate and stacks take it."
             )
         self.gold = gold_for(data, self.order)
-        self._encodings = encode_data(clf, data)
+        self._encodings, self._joined = clf.sequences(data)
         self._truncated, lengths = sum(e.truncated for e in self._encodings), [len(e) for e in self._encodings]
         rows, hidden = sum(lengths), int(clf.config.hidden_size)
         steps = parts(data, 24.0 * rows * hidden**2 * clf.num_layers, clf.device)
+        if apart := len(self._encodings) != len(data):  # examples share sequences: all are computed at once
+            steps = [np.arange(len(self._encodings))]
         self._chunks, self._ends = list[Chunk](), dict[int, int]()  # and chunks -> examples, where a part ends
         for step in steps:
             self._chunks += pack(lengths, self.options.tokens_at_once(clf.device), step.tolist())
-            self._ends[len(self._chunks)] = len(step) + max(self._ends.values(), default=0)
-        self._order, self._shape = np.concatenate(steps), data.answer.shape(self._encodings, clf.num_labels)
+            done = len(step) + max(self._ends.values(), default=0)
+            self._ends[len(self._chunks)] = len(data) if apart else done
+        self._order = np.arange(len(data)) if apart else np.concatenate(steps)
+        self._shape = data.answer.shape(self._encodings, clf.width)
         self._precision = chosen(clf, self.options.precision, self._encodings)
         self._stages = stages_for(clf, dtype := dtype_of(clf, self._precision))
         self._state_size = rows * hidden * dtype.itemsize
         self._context_size = [rows * h * clf.head_size * dtype.itemsize for h in clf.heads_per_layer]
-        self._last_size = len(data) * (hidden + clf.heads_per_layer[-1] * clf.head_size) * dtype.itemsize
+        self._last_size = len(self._encodings) * (hidden + clf.heads_per_layer[-1] * clf.head_size) * dtype.itemsize
         room = self.options.room_on(clf.device)
         self._results_budget, kept = room // 16, room - room // 16
         self._cache = StateCache(kept)
@@ -321,7 +325,7 @@ class Evaluator(MaskEvaluator):
         cancel: Cancel | None,
     ) -> Iterator[tuple[np.ndarray, int]]:
         stages, gates = self._stages, list(self.clf.gates(mask))
-        logits = np.empty((len(self.data), *self._shape), dtype=np.float32)
+        found = np.empty((len(self._encodings), *self._shape), dtype=np.float32)
         chunks = tracked(self._chunks, progress, cancel, size=lambda chunk: len(chunk.index))
         places, outs = list[int](), list[torch.Tensor]()
         for number, chunk in enumerate(chunks):
@@ -345,9 +349,9 @@ class Evaluator(MaskEvaluator):
                 outs.append(fitted(stages.read_out(hidden, chunk, self._encodings), self._shape))
             places += chunk.index
             if number + 1 in self._ends:
-                (logits[places],) = fetch([torch.cat(outs)])()  # a device is waited for once
+                (found[places],) = fetch([torch.cat(outs)])()  # a device is waited for once
                 places, outs = [], []
-                yield logits, self._ends[number + 1]
+                yield self._joined(found), self._ends[number + 1]
 
 
 def _before(mask: HeadMask, layer: int) -> Off:

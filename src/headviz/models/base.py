@@ -23,6 +23,7 @@ from . import LENGTH
 from .families import CROSS, DECODER
 from .hub import upload
 from .network import Network
+from .places import PLACES, logits_of
 from .pruning import removed_parameters
 from .saving import Measured, export_masked, save
 from .slices import OUT, is_map, parts
@@ -261,6 +262,11 @@ class TransformerModel(Network, ABC):
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The mean loss that the model is trained with."""
         return self.answer.loss(logits, labels)
+
+    def trained_logits(self, model: Any, batch: dict[str, Tensor]) -> Tensor:
+        """The logits of a batch in training; ``model`` is the transformers model that learns."""
+        places = batch.pop(PLACES, None)
+        return logits_of(model(**batch, **self.training_options), places)
 
     @property
     def training_options(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -240,6 +240,25 @@ class Classifier(TransformerModel):
             )
         call.sort_rows()
         return logits
+
+    # what an evaluator of many masks runs -----------------------------------------------------
+
+    def sequences(self, data: Any) -> tuple[list[Encoding], Callable[[np.ndarray], np.ndarray]]:
+        """Token ids of every example in the data's order; logits are their outputs as they are."""
+        return self.encode(list(data.texts), None if data.pairs is None else list(data.pairs)), lambda outputs: outputs
+
+    @property
+    def width(self) -> int:
+        """Outputs of a sequence."""
+        return self.num_labels
+
+    def outputs(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
+        """[B, width] of a batch of sequences."""
+        return self.forward(batch, call)
+
+    def read_out(self, groups: Sequence[Tensor]) -> Tensor | None:
+        """[n, width] from the last states of sequences of equal length, [B, T, D] each; None = as the family does."""
+        return None
 
     # training ---------------------------------------------------------------------------------
 

@@ -81,6 +81,25 @@ def read_json(path: Path, name: object, limit: int = SMALL) -> dict[str, Any]:
     return found
 
 
+MODULES = "modules.json"  # of a folder of sentence-transformers
+
+
+def is_embedder(folder: Path, name: object) -> bool:
+    """Whether sentence-transformers wrote the folder, for vectors of texts."""
+    there = (folder / MODULES).is_file()
+    return there and any("Pooling" in str(one.get("type")) for one in modules_of(folder, name))
+
+
+def modules_of(folder: Path, name: object) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(read_small(folder / MODULES, SMALL, MODULES))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{MODULES} of '{name}' cannot be read: {error}. Download or save the model again.") from error
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise ModelError(f"{MODULES} of '{name}' is no list of modules. Download or save the model again.")
+    return found
+
+
 def _no_number(text: str) -> float:
     raise ValueError(f"{text} is not a number that JSON knows")
 

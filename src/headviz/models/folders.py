@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from ..attention import NAME, quiet, transformers
 from ..errors import UNTRAINED, ModelError, shown
-from ..heads import CLASSIFICATION, TRANSLATION, HeadMask
+from ..heads import CLASSIFICATION, TRANSLATION, VECTOR, HeadMask
 from .feed_forward import sized_as_recorded
 from .folder_check import CONFIG, HEADS, LAYERS, check_parsed, naming, read_json
 from .kinds import auto_class, trained_part, wrapped
@@ -102,7 +102,9 @@ def load_plain(
                 ignore_mismatched_sizes=fresh_labels is not None,
                 **options,
             )
-    missing = sorted(report["missing_keys"])
+    missing = sorted(
+        key for key in report["missing_keys"] if kind != VECTOR or "pooler." not in key
+    )  # which nobody reads
     if fresh_labels is not None:
         inside = [k for k in missing if k.startswith(f"{model.base_model_prefix}.") and ".pooler." not in k]
         if inside:

@@ -10,11 +10,12 @@ from ..answers.answer import JOB, Answer
 from ..answers.catalogue import answer_in, answer_named, kind_named
 from ..attention import NAME, transformers
 from ..errors import ModelError
-from ..heads import CLASSIFICATION, MASKED_LM, HeadMask
+from ..heads import CLASSIFICATION, MASKED_LM, VECTOR, HeadMask
 from .base import TransformerModel
 from .classifier import Classifier
 from .families import family_of
 from .families.own_attention import put_in
+from .vector import Embedder
 
 
 def answer_to(kind: str) -> Answer | None:
@@ -108,7 +109,7 @@ def wrapped(model: Any, tokenizer: Any, present: HeadMask, name: str, kind: str)
     if answer is not None and "model" in answer.own:
         made: TransformerModel = plugins.function(answer.own["model"])(model, tokenizer, present, name)
         return made
-    return Classifier(model, tokenizer, present, name, kind)
+    return (Embedder if kind == VECTOR else Classifier)(model, tokenizer, present, name, kind)
 
 
 def _one_answer(problem: str | None, name: str) -> None:

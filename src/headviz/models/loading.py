@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
 
@@ -11,6 +12,7 @@ import torch
 
 from .. import plugins
 from ..answers.catalogue import answer_named
+from ..answers.vector import VECTOR as EMBEDS
 from ..answers.word import WORD
 from ..errors import ModelError, seed_number, shown
 from ..heads import CLASSIFICATION, TAGGING
@@ -18,7 +20,7 @@ from .adapters import Adapter, is_adapter
 from .as_described import is_peft, merged, require_described, without_wrappers
 from .classifier import Classifier
 from .families import family_of
-from .folder_check import CONFIG, check_folder, labels_of, read_json
+from .folder_check import CONFIG, check_folder, is_embedder, labels_of, read_json
 from .folders import (
     check_activations,
     has_vocabulary,
@@ -33,6 +35,7 @@ from .kinds import claimed, kind_of, use_our_attention, wanted_kind, wrapped
 from .recorded import forget, present_in, recorded
 from .saving import FORMAT, RECORD, WEIGHTS
 from .source import DEVICES, device_named, dtype_named
+from .vector import Pooling
 
 
 class LoadOptions(TypedDict, total=False):
@@ -113,6 +116,10 @@ def load(
     raw, held = check_folder(folder, name)
     check_activations(raw, name)
     asked = WORD if masked_lm else None if job is None else answer_named(job)
+    pooling = None
+    if asked is EMBEDS or (asked is None and fresh_labels is None and is_embedder(folder, name)):
+        asked, pooling = EMBEDS, Pooling.read(folder, name, new=fresh_labels is not None)
+        fresh_labels = None  # there is no head to draw
     kind = wanted_kind(raw, name, asked, fresh_labels is not None)
     where = pick_device(device)
     precision = pick_dtype(dtype)
@@ -136,7 +143,8 @@ def load(
         _name_classes(model.config, class_names, kind, name)
     _refuse_nan(model, name)
     model = model.to(device=where, dtype=precision)
-    return wrapped(model, tokenizer, present, str(name), kind)
+    made: Any = wrapped(model, tokenizer, present, str(name), kind)
+    return made if pooling is None else replace(made, pooling=pooling, cut_at=pooling.length)
 
 
 def _adapted(

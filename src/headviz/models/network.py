@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -135,6 +136,10 @@ class Network(ABC):
     @abstractmethod
     def kind(self) -> str:
         """The kind of output."""
+
+    def write_more(self, folder: Path) -> None:
+        """Write what a saved folder holds besides weights, configuration and tokenizer."""
+        return
 
     @property
     def config(self) -> Any:

@@ -315,6 +315,7 @@ def save(clf: Network, folder: Path, portable: bool = False, measured: Measured 
 
     def write(into: Path) -> None:
         clf.tokenizer.save_pretrained(into)
+        clf.write_more(into)
         if clf.present.is_full and not uneven(clf.config):
             _save_plain(clf.model, into)
             return
@@ -352,6 +353,7 @@ def export_masked(clf: Network, folder: Path, mask: MaskLike | None = None) -> P
 
     def write(into: Path) -> None:
         clf.tokenizer.save_pretrained(into)
+        clf.write_more(into)
         _save_plain(whole.model, into)
 
     return write_folder(folder, write, size_of(whole.model))

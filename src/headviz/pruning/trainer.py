@@ -17,7 +17,6 @@ from ..attention import transformers
 from ..errors import UserError
 from ..evaluation.plain import encode_data
 from ..models.in_place import masked
-from ..models.places import PLACES, logits_of
 from ..progress import stop_if
 from ..results import plain
 from .options import FinetuneOptions
@@ -61,9 +60,9 @@ def trainer_for(
         def compute_loss(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
         ) -> Any:
-            labels, places = inputs.pop("labels"), inputs.pop(PLACES, None)
+            labels = inputs.pop("labels")
             with nullcontext() if mask is None else masked(trained, mask):
-                logits = logits_of(model(**inputs, **clf.training_options), places)
+                logits = clf.trained_logits(model, inputs)
             loss = clf.loss(logits.float(), labels)
             if model.training and not bool(torch.isfinite(loss)):
                 step, total = int(self.state.global_step), int(self.state.max_steps)
@@ -116,6 +115,7 @@ def trainer_for(
         greater_is_better=True if stopping else None,
         dataloader_pin_memory=False,
         remove_unused_columns=False,
+        label_names=["labels"],
         report_to="none",
         disable_tqdm=True,
     )

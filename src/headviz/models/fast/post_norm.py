@@ -219,6 +219,10 @@ class PostNormStages:
         hidden = hidden.to(self.clf.dtype)
         if self.clf.answer.read_at == EACH:
             return read_each(self.clf, hidden, chunk, encodings, self.clf.family.each_token)
+        if not self.first_only:
+            groups = [hidden[g.start : g.stop].view(g.count, g.length, -1) for g in chunk.groups]
+            if (found := self.clf.read_out(groups)) is not None:
+                return found.float()
         return self.layout.read_out(self.clf.model, hidden).float()
 
 

@@ -103,7 +103,7 @@ class WholePasses(_InOnePiece):
         for g, texts in zip(chunk.groups, _groups(hidden, chunk), strict=True):
             members = [Encoding(ids, types, False, []) for ids, types in texts.transpose(1, 2).tolist()]
             call = HeadCall(_gates_of(gates, g), order=self.clf.order)
-            found = self.clf.forward(self.clf.collate(members), call)
+            found = self.clf.outputs(self.clf.collate(members), call)
             logits.append(found if found.dim() == 2 else found.flatten(0, 1))
         return torch.cat(logits)
 

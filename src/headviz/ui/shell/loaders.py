@@ -28,7 +28,7 @@ from ...errors import ModelError, OptionError, TaskError, UserError, shown
 from ...heads import HeadMask
 from ...models import NAMED
 from ...models.fast.thread_spinning import wait_briefly
-from ...models.folder_check import check_config, labels_of, read_json
+from ...models.folder_check import check_config, is_embedder, labels_of, read_json
 from ...models.stand_in import ZERO, StandIn
 from ...scores.catalogue import names_for
 from ...storage.paths import ROOTS, home, outside_path
@@ -207,6 +207,8 @@ def _shape_of_folder(folder: str) -> Shape:
         heads = int(config["encoder_attention_heads" if stacks else "num_attention_heads"])
     except (ValueError, KeyError, TypeError) as broken:
         raise ModelError(f"config.json of '{folder}' cannot be read. Give a folder that holds a model.") from broken
+    if is_embedder(Path(folder), folder):
+        return Shape(HeadMask.full(layers, heads), ("similarity",), stacks, "vector")
     labels = () if stacks else labels_of(config, folder)
     return Shape(HeadMask.full(layers, heads), labels, stacks, _answer_in(config, len(labels)).job)
 

@@ -1,0 +1,75 @@
+"""A vector for each text, and the cosine of two as their similarity: the job ``vector``.
+
+Its models answer data of other jobs: pairs with a number are judged as numbers are, by correlation, and queries with
+passages as rankings are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TaskError
+from ..heads import VECTOR as KIND
+from .number import Number
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Vector(Number):
+    """F is the cosine. Learned by the squared error of the cosine, from -1 to 1."""
+
+    job, kind, instead = "vector", KIND, ""
+    architectures: tuple[str, ...] = ()  # modules.json tells it
+    auto_class, trained, read_at = "AutoModel", "pooling", ""
+    usual: tuple[str, ...] = ("spearman", "pearson")
+    others, paired, columns = ("number", "rank"), False, "number"
+    decoder: bool | None = False
+    text_names = ("Text", "Other text")
+
+    def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
+        return True  # its kind has this job alone
+
+    def possible(self, outputs: int) -> bool:
+        return True
+
+    def claim(self, config: Any) -> None:
+        return
+
+    def choice(self, settings: Mapping[str, Any]) -> str:
+        return ""
+
+    def described(self, names: Sequence[str]) -> str:
+        return "the similarity of two texts, by their vectors"
+
+    def target_name(self, name: str) -> str:
+        return "the similarity"
+
+    def tensor(self, gold: Any, device: Any = None) -> Tensor:
+        import torch
+
+        return torch.tensor(_similarities(gold), dtype=torch.float32, device=device)
+
+    def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
+        return super().losses(logits, _similarities(gold, logits.ndim))
+
+
+def _similarities(gold: Any, dims: int = 2) -> NDArray:
+    """Numbers from -1 to 1; of a ranking the relevance, at most 1."""
+    found = np.asarray(gold, dtype=float)
+    if found.ndim == dims:
+        return np.minimum(found[..., 0], 1)
+    if len(found) and np.abs(found).max() > 1:
+        raise TaskError(
+            f"A similarity of {found.flat[int(np.abs(found).argmax())]:g} is compared with a cosine, from -1 to 1. "
+            "Divide the labels by the largest."
+        )
+    return found
+
+
+Vector.metrics = Number.metrics
+VECTOR = Vector()

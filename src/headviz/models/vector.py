@@ -1,0 +1,220 @@
+"""An embedder of sentence-transformers: each text becomes a vector, and the answer to a pair is the vectors' cosine.
+
+Both texts of a pair stand in one row of a batch, the second behind the first. Neither looks at the other, and each
+begins at the first position, so the vectors are those of the texts alone; a pair is one sequence for maps, gates and
+the path of embeddings. In a batch ``attention_mask`` is 1 for the first text, 2 for the second and 0 for padding.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..attention import HeadCall, running
+from ..errors import ModelError, TaskError
+from ..heads import VECTOR
+from .classifier import Classifier, Encoding
+from .fast.gpu import put
+from .folder_check import MODULES, is_embedder, modules_of, read_json
+
+LENGTH = "sentence_bert_config.json"
+MODES = ("mean", "cls", "lasttoken")
+MEAN = {
+    MODULES: json.dumps(
+        [
+            {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for i, (path, kind) in enumerate(
+                (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
+            )
+        ],
+        indent=2,
+    ),
+    "1_Pooling/config.json": json.dumps({"pooling_mode_mean_tokens": True}),
+    "2_Normalize/": "",
+}
+OLD_MODES = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean", "pooling_mode_lasttoken": "lasttoken"}
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """How the vectors of tokens become one, and the files that say so to sentence-transformers."""
+
+    mode: str = "mean"
+    normalized: bool = True
+    length: int | None = None  # tokens of a text that are read
+    files: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def read(cls, folder: Path, name: object, new: bool = False) -> Pooling:
+        """From a folder of sentence-transformers; a ``ModelError`` for modules that are not read.
+
+        A ``new`` embedder may be made of an encoder that says nothing: the mean of its tokens, normalised.
+        """
+        if not is_embedder(folder, name):
+            if new:
+                return cls(files=MEAN)
+            raise ModelError(f"'{name}' has no {MODULES} of sentence-transformers that says how tokens are pooled.")
+        modules = modules_of(folder, name)
+        kinds = [str(one.get("type", "")).rpartition(".")[2] for one in modules]
+        if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
+            raise ModelError(
+                f"'{name}' has the modules {', '.join(kinds) or 'none'} of sentence-transformers; an encoder with "
+                "Pooling and, if at all, Normalize is read."
+            )
+        places = [str(one.get("path", "")) for one in modules]
+        about = read_json(folder / places[1] / "config.json", name)
+        modes = [about["pooling_mode"]] if "pooling_mode" in about else [k for k in about if about[k] is True]
+        known = [OLD_MODES.get(mode, mode) for mode in modes if mode in OLD_MODES or mode in MODES or "mode" in mode]
+        if len(known) != 1 or known[0] not in MODES:
+            raise ModelError(
+                f"'{name}' pools tokens by {', '.join(map(str, modes))}; one of {', '.join(MODES)} is read."
+            )
+        names = [MODULES, f"{places[1]}/config.json", LENGTH, "config_sentence_transformers.json"]
+        names += [f"{place}/config.json" for place in places[2:]]
+        files = {one: (folder / one).read_text(encoding="utf-8") for one in names if (folder / one).is_file()}
+        length = json.loads(files[LENGTH]).get("max_seq_length") if LENGTH in files else None
+        folders = {f"{place}/": "" for place in places[2:] if f"{place}/config.json" not in files}
+        return cls(known[0], "Normalize" in kinds, length, files | folders)
+
+    def write(self, folder: Path) -> None:
+        for name, text in self.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            if name.endswith("/"):
+                (folder / name).mkdir(exist_ok=True)
+            else:
+                (folder / name).write_text(text, encoding="utf-8")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Embedder(Classifier):
+    """Logits are [B, 1]: the cosine of the vectors of a pair's texts. ``vectors`` gives those of single texts."""
+
+    kind: str = VECTOR
+    pooling: Pooling = field(default_factory=Pooling)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if "position_ids" not in inspect.signature(self.model.forward).parameters or self.family.post_norm is None:
+            raise ModelError(
+                f"Embedders of {self.family.title} are not read: their layers cannot keep two texts apart. BERT, "
+                "RoBERTa, DistilBERT and MPNet can."
+            )
+
+    @property
+    def digest(self) -> str:
+        own = f"{super().digest}|{self.pooling.mode}|{self.pooling.normalized}|{self.pooling.length}"
+        return hashlib.sha256(own.encode()).hexdigest()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("similarity",)
+
+    @property
+    def num_labels(self) -> int:
+        return 1
+
+    @property
+    def num_texts(self) -> int:
+        return 2
+
+    def write_more(self, folder: Path) -> None:
+        self.pooling.write(folder)
+
+    # input ------------------------------------------------------------------------------------
+
+    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Encoding]:
+        """Token ids of each text or, one behind the other, of each pair; each text is cut by itself."""
+        first = super().encode(texts)
+        if pairs is None:
+            return [Encoding(e.ids, [0] * len(e), e.truncated, e.special) for e in first]
+        return [
+            Encoding(a.ids + b.ids, [0] * len(a) + [1] * len(b), a.truncated or b.truncated, a.special + b.special)
+            for a, b in zip(first, super().encode(pairs), strict=True)
+        ]
+
+    def collate(self, encodings: Sequence[Encoding], width: int = 0) -> dict[str, Tensor]:
+        batch = super().collate(encodings, width)
+        numbers = np.zeros(tuple(batch["input_ids"].shape), dtype=np.int64)
+        for i, e in enumerate(encodings):
+            numbers[i, : len(e)] = np.array(e.types) + 1
+        return {"input_ids": batch["input_ids"], "attention_mask": put(torch.from_numpy(numbers), self.device)}
+
+    # output -----------------------------------------------------------------------------------
+
+    def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
+        numbers = batch["attention_mask"]
+        if not bool((numbers == 2).any()):
+            raise TaskError(f"'{self.name}' compares two texts, but only one was given. Give its pair as well.")
+        return self._similarity(self._states(batch, call), numbers)
+
+    def trained_logits(self, model: Any, batch: dict[str, Tensor]) -> Tensor:
+        return self._similarity(model(**self._inputs(batch))[0], batch["attention_mask"])
+
+    def _similarity(self, states: Tensor, numbers: Tensor) -> Tensor:
+        first, second = (self.pooled(states, numbers == which) for which in (1, 2))
+        return torch.nn.functional.cosine_similarity(first, second)[:, None]
+
+    def sequences(self, data: Any) -> tuple[list[Encoding], Callable[[np.ndarray], np.ndarray]]:
+        """Each text once, and what makes the cosines of the pairs of all vectors [m, D]."""
+        place = {text: i for i, text in enumerate(dict.fromkeys((*data.texts, *data.pairs)))}
+        first, second = (np.array([place[text] for text in texts]) for texts in (data.texts, data.pairs))
+
+        def joined(vectors: np.ndarray) -> np.ndarray:
+            with np.errstate(invalid="ignore"):
+                unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-8)
+            return np.asarray((unit[first] * unit[second]).sum(axis=1, keepdims=True), dtype=np.float32)
+
+        return self.encode(list(place)), joined
+
+    @property
+    def width(self) -> int:
+        return int(self.config.hidden_size)
+
+    def outputs(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
+        return self.vectors(batch, call)
+
+    def read_out(self, groups: Sequence[Tensor]) -> Tensor:
+        """[n, D] from the last layer's states of texts of equal length, [B, T, D] each."""
+        return torch.cat([self.pooled(rows, rows.new_ones(rows.shape[:2], dtype=torch.bool)) for rows in groups])
+
+    def vectors(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
+        """[B, D] of single texts, before they are normalised."""
+        return self.pooled(self._states(batch, call), batch["attention_mask"] == 1)
+
+    def pooled(self, states: Tensor, there: Tensor) -> Tensor:
+        """[B, D] of the tokens that are there, [B, T]; they follow one another."""
+        if self.pooling.mode == "mean":
+            return (states * there[..., None]).sum(dim=1) / there.sum(dim=1, keepdim=True)
+        first = there.long().argmax(dim=1)
+        at = first if self.pooling.mode == "cls" else first + there.sum(dim=1) - 1
+        return states[torch.arange(len(states), device=states.device), at]
+
+    def _states(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
+        """[B, T, D] the last layer's; gradients flow if the caller has enabled them."""
+        with running(call):
+            found: Tensor = self.model(**self._inputs(batch), headviz=call)[0]
+        if not call.finished:
+            raise ModelError(f"{self.family.title} ran {call.layer} of {self.num_layers} layers through headviz.")
+        call.sort_rows()
+        return found
+
+    def _inputs(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """What transformers' model takes: a mask that keeps the texts apart, and each token's place in its own."""
+        numbers = batch["attention_mask"]
+        given: dict[str, Tensor] = {k: v for k, v in batch.items() if k in ("input_ids", "inputs_embeds")}
+        place = torch.arange(numbers.shape[1], device=numbers.device).expand_as(numbers)
+        place = place - (numbers == 2) * (numbers == 1).sum(dim=1, keepdim=True)
+        place = place * (numbers > 0)
+        if self.family.position_offset:
+            place = place + int(self.config.pad_token_id) + 1
+        apart = (numbers[:, :, None] == numbers[:, None])[:, None]  # [B, 1, T, T]
+        return {**given, "attention_mask": apart, "position_ids": place}

@@ -1,0 +1,117 @@
+"""An embedder: folders of sentence-transformers, pooling, pairs and rankings, and what cannot be."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel
+
+import headviz
+from headviz.answers.rank import RANK
+from headviz.tasks import Dataset, get_task
+from support.command import call
+from support.tiny import PAIRS, TEXTS, tiny_embedder, tiny_folder, tiny_tokenizer
+
+
+def pairs(job: str = "number") -> Dataset:
+    names = {"number": ("spearman", "pearson"), "rank": RANK.usual}[job]
+    labels = np.array([0.9, 0.1, -0.3, 0.5]) if job == "number" else np.array([1, 0, 0, 1])
+    texts = tuple(TEXTS) if job == "number" else (TEXTS[0], TEXTS[0], TEXTS[1], TEXTS[1])
+    return Dataset(replace(get_task("custom"), job=job, metrics=names), "dev", texts, tuple(PAIRS), labels)
+
+
+def alone(folder: Path, texts: list[str], pooling: str, pad: int = 0) -> np.ndarray:
+    """Each text by itself through the plain transformers model."""
+    model, tokenizer, found = AutoModel.from_pretrained(folder).eval(), tiny_tokenizer(pad), []
+    for text in texts:
+        ids = torch.tensor([tokenizer(text)["input_ids"]])
+        with torch.no_grad():
+            states = model(input_ids=ids)[0][0]
+        found.append({"mean": states.mean(dim=0), "cls": states[0], "lasttoken": states[-1]}[pooling].numpy())
+    vectors = np.stack(found)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "lasttoken"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet"])
+def test_the_answer_is_the_cosine_of_the_texts_alone(tmp_path: Path, family: str, pooling: str) -> None:
+    folder = tiny_embedder(tmp_path / "m", family, pooling)
+    clf, data = headviz.load(folder, device="cpu"), pairs()
+    assert (clf.job, clf.pooling.mode, clf.max_length) == ("vector", pooling, 24)
+    pad = int(clf.config.pad_token_id or 0)
+    expected = (alone(folder, TEXTS, pooling, pad) * alone(folder, PAIRS, pooling, pad)).sum(axis=1)
+    found = headviz.evaluate(clf, data)
+    np.testing.assert_allclose(found.logits[:, 0], expected, atol=1e-5)
+    assert set(found.metrics) == {"spearman", "pearson"}
+    joined = clf.logits(clf.collate(clf.encode(TEXTS, PAIRS)))
+    np.testing.assert_allclose(joined.numpy()[:, 0], expected, atol=1e-5)
+
+
+def test_no_connection_leads_from_one_text_to_the_other(tmp_path: Path) -> None:
+    clf = headviz.load(tiny_embedder(tmp_path / "m"), device="cpu")
+    maps = headviz.conductance(clf, TEXTS[0], PAIRS[0], cache=False)
+    first = maps.tokens.index("[SEP]") + 1
+    for table in (maps.attention, maps.attribution):
+        assert np.abs(table[:, :, :first, first:]).max() == np.abs(table[:, :, first:, :first]).max() == 0
+    assert np.abs(maps.attribution[-1]).max() > 0
+    assert maps.target_label == "similarity"
+    with pytest.raises(headviz.UserError, match="only one was given"):
+        headviz.conductance(clf, TEXTS[0], cache=False)
+
+
+def test_a_pruned_folder_keeps_what_sentence_transformers_reads(tmp_path: Path) -> None:
+    folder = tiny_embedder(tmp_path / "m", pooling="cls")
+    clf = headviz.load(folder, device="cpu")
+    small = headviz.prune(clf, clf.full_mask.without([(0, 1), (1, 2)]))
+    small.save(tmp_path / "small")
+    for name in ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json"):
+        assert (tmp_path / "small" / name).read_text() == (folder / name).read_text()
+    assert (tmp_path / "small" / "2_Normalize").is_dir()
+    data = pairs()
+    again = headviz.evaluate(headviz.load(tmp_path / "small", device="cpu"), data)
+    np.testing.assert_allclose(again.logits, headviz.evaluate(small, data).logits, atol=1e-6)
+    AutoModel.from_pretrained(tmp_path / "small")
+
+
+def test_an_embedder_is_judged_on_rankings(tmp_path: Path) -> None:
+    clf, data = headviz.load(tiny_embedder(tmp_path / "m"), device="cpu"), pairs("rank")
+    assert set(headviz.evaluate(clf, data).metrics) == set(RANK.usual)
+    assert np.isfinite(headviz.score_heads(clf, data, "taylor", cache=False).values).all()
+
+
+def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+    folder = tiny_embedder(tmp_path / "m")
+    scaled = replace(pairs(), labels=pairs().gold * 5)
+    with pytest.raises(headviz.UserError, match="compared with a cosine"):
+        headviz.score_heads(headviz.load(folder), scaled, "taylor", cache=False)
+    with pytest.raises(headviz.UserError, match="job='number'"):
+        headviz.evaluate(headviz.load(tiny_folder(tmp_path / "c", labels=("value",)), job="rank"), pairs())
+    with pytest.raises(headviz.UserError, match=r"no modules\.json"):
+        headviz.load(tiny_folder(tmp_path / "d", labels=("value",)), job="vector")
+    with pytest.raises(headviz.UserError, match="keep two texts apart"):
+        headviz.load(tiny_embedder(tmp_path / "e", "modernbert"))
+    listed = json.loads((folder / "modules.json").read_text())
+    (folder / "modules.json").write_text(json.dumps([*listed[:2], {"type": "sentence_transformers.models.Dense"}]))
+    with pytest.raises(headviz.UserError, match="Transformer, Pooling, Dense"):
+        headviz.load(folder)
+    (folder / "modules.json").write_text("[")
+    with pytest.raises(headviz.UserError, match=r"modules\.json of .* cannot be read"):
+        headviz.load(folder)
+
+
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tiny_embedder(tmp_path / "m")
+    assert call(capsys, "info", "--model", folder)["job"] == "vector"
+    (tmp_path / "dev.tsv").write_text(
+        "a\tb\tscore\n"
+        + "\n".join(f"{a}\t{b}\t{i / 4 + 0.1}" for i, (a, b) in enumerate(zip(TEXTS, PAIRS, strict=True)))
+    )
+    source = ["--model", folder, "--task", "custom", "--data", tmp_path / "dev.tsv"]
+    source += ["--text-columns", "a,b", "--label-column", "score"]
+    assert {"spearman", "pearson"} == set(call(capsys, "evaluate", *source)["metrics"])
+    assert np.shape(call(capsys, "ablate", *source)["values"]) == (3, 4)
