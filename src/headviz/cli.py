@@ -128,10 +128,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _outside_cause(error: Exception) -> str | None:
     """One line where a full or forbidden disk or too little memory is behind an error, not headviz."""
-    if isinstance(error, ImportError | MemoryError) and (not str(error) or _NO_ROOM.search(str(error))):
-        return "There is not enough memory to start. Free some, or raise the limit (ulimit -v)."
-    from .runs.carrier import is_out_of_memory, outcome_of
-    from .storage.writing import disk_error
+    no_room = "There is not enough memory to start. Free some, or raise the limit (ulimit -v)."
+    if isinstance(error, ImportError | OSError) and _NO_ROOM.search(str(error)):
+        return no_room
+    try:
+        from .runs.carrier import is_out_of_memory, outcome_of
+        from .storage.writing import disk_error
+    except (MemoryError, ImportError, OSError):
+        return no_room
 
     if (told := disk_error(error)) is not None:
         return str(told)

@@ -192,3 +192,15 @@ def test_reading_takes_the_memory_of_the_file_and_not_of_the_limit(tmp_path: Pat
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[enforce fail at inline_container.cc:815] . PytorchStreamWriter failed writing file data/1: file write failed",
+        "unexpected pos 190656 vs 190544",
+    ],
+)
+def test_torchs_writer_on_a_full_disk_is_one_line(text: str) -> None:
+    with pytest.raises(DiskError, match="the disk is full"), disk_errors("out"):
+        raise RuntimeError(text)

@@ -43,7 +43,7 @@ WANTED = [
 
 def locate(name: str | Path, revision: str | None = None) -> Path:
     """The local folder of a model, downloaded first if it is a hub id."""
-    text = str(name)
+    text = str(name) if isinstance(name, str | Path) else shown(name)
     if text in NAMED:
         if revision is not None:
             raise ModelError(f"'{text}' is built in and has no revisions. Leave the revision out.")
@@ -70,7 +70,7 @@ def locate(name: str | Path, revision: str | None = None) -> Path:
 
 def refuse_absent(name: str | Path, revision: str | None = None) -> None:
     """Refuse a model that is not there, if that can be known without a request to the hub."""
-    text = str(name)
+    text = str(name) if isinstance(name, str | Path) else shown(name)
     if constants.HF_HUB_OFFLINE or text in NAMED or kind_at(outside_path(text, "the model")) or not is_hub_id(text):
         require_model(locate(name, revision), name)
 
