@@ -46,6 +46,7 @@ def test_a_small_draw(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on a process's memory")
 def test_the_full_draw(tmp_path: Path) -> None:
     found = worker.draw(2000, SEED + 1, tmp_path)
@@ -56,6 +57,7 @@ def test_the_full_draw(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.soak
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on a process's memory")
 @pytest.mark.parametrize("part", range(4))
 def test_seven_thousand(part: int, tmp_path: Path) -> None:
