@@ -14,7 +14,7 @@ import torch
 import headviz
 from headviz import HeadMask, UserError
 from headviz.attribution.attattr import attattr
-from headviz.extras.tickets.transfer import wanted
+from headviz.extras.tickets.transfer_matrix import wanted
 from headviz.extras.tickets.transfer_spec import TransferSpec
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FinetuneOptions

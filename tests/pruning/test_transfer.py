@@ -14,8 +14,8 @@ from scipy import stats
 import headviz
 from headviz.errors import MaskError, ModelError, OptionError
 from headviz.evaluation.plain import class_order
-from headviz.extras.tickets.transfer import FULL, Cell, subject_of, transfer_cells, wanted
-from headviz.extras.tickets.transfer_matrix import finding, matrix
+from headviz.extras.tickets.transfer import subject_of, transfer_cells
+from headviz.extras.tickets.transfer_matrix import FULL, Cell, finding, matrix, wanted
 from headviz.extras.tickets.transfer_spec import TransferSpec, cells_of, line_of
 from headviz.extras.tickets.winning import wins
 from headviz.heads import HeadMask

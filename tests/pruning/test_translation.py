@@ -10,7 +10,7 @@ import pytest
 import headviz
 from headviz import HeadMask
 from headviz.errors import OptionError, TaskError
-from headviz.extras.tickets.transfer import transfer
+from headviz.extras.tickets.transfer import transfer_cells
 from headviz.extras.tickets.transfer_matrix import matrix
 from headviz.extras.translation.evaluation import evaluate_translation, lines, texts_of
 from headviz.heads import lowest
@@ -170,7 +170,7 @@ def test_older_plans_keep_their_digest():
 def test_masks_are_transferred_to_translation_models(tmp_path):
     """BLEU has no constant answer, and of a random model it is 0: then there is nothing to keep."""
     c, mask = context(tmp_path), HeadMask.full(ROWS, HEADS).without([(0, 0), (3, 1)])
-    cells = list(transfer({"x": mask}, {"t": c}, random=2))
+    cells = list(transfer_cells({"x": mask}, {"t": c}, random=2))
     full, own = (evaluate_translation(c.clf, c.dev, m).metrics["bleu"] for m in (None, mask))
     assert [x.metric for x in cells[:2]] == pytest.approx([full, own], abs=1e-9)
     (entry,) = matrix(cells).entries

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headviz.errors import OptionError, TaskError
-from headviz.extras.translation.sentence import bleu, bleu_of, chrf, compare, counts
+from headviz.extras.translation.sentence import bleu, bleu_counts, bleu_of, chrf, compare
 from headviz.tasks import TASKS, metrics
 
 REFERENCES = [
@@ -33,7 +33,7 @@ def test_as_metrics_of_a_task() -> None:
 
 
 def test_counts_add_up_to_the_corpus_score() -> None:
-    rows = counts(HYPOTHESES, REFERENCES)
+    rows = bleu_counts(HYPOTHESES, REFERENCES)
     assert bleu_of(rows.sum(axis=0)) == pytest.approx(bleu(HYPOTHESES, REFERENCES).value, abs=1e-9)
     part = [0, 2]
     expected = bleu([HYPOTHESES[i] for i in part], [REFERENCES[i] for i in part]).value
@@ -49,7 +49,7 @@ def systems(n: int, worse: float) -> tuple[np.ndarray, np.ndarray]:
     def garbled(share: float) -> list[str]:
         return [" ".join(rng.permutation(r.split())) if rng.random() < share else r for r in references]
 
-    return counts(garbled(0.3), references), counts(garbled(0.3 + worse), references)
+    return bleu_counts(garbled(0.3), references), bleu_counts(garbled(0.3 + worse), references)
 
 
 def test_bootstrap_against_a_plain_loop() -> None:
@@ -79,7 +79,7 @@ def test_p_values_tell_a_real_change_from_none() -> None:
 
 def test_few_changed_sentences_have_no_interval() -> None:
     references = [f"the {word} cat sat on the old mat" for word in "abcdefghijklmnopqrst"]
-    first = counts(references, references)
+    first = bleu_counts(references, references)
     for changed, given in ((9, False), (10, True)):
         other = first.copy()
         other[:changed, :4] -= 1
@@ -95,7 +95,7 @@ def test_under_no_difference_p_is_spread_evenly() -> None:
         two = [
             [" ".join(rng.permutation(r.split())) if rng.random() < 0.4 else r for r in references] for _ in range(2)
         ]
-        p_values.append(compare(counts(two[0], references), counts(two[1], references), resamples=200).p_value)
+        p_values.append(compare(*(bleu_counts(texts, references) for texts in two), resamples=200).p_value)
     assert np.mean(np.array(p_values) < 0.1) < 0.25
     assert 0.3 < np.mean(p_values) < 0.7
 

@@ -22,8 +22,8 @@ def tables(samples: int = SAMPLES, fresh_samples: int = FRESH_SAMPLES) -> list[d
     from headviz.models.loading import load
     from headviz.scores import DEFAULT, SCORES
     from headviz.scores.scoring import score_heads
-    from headviz.scores.statistics import averaged
     from headviz.tasks import load_task, sample
+    from headviz.ui.parts.scoring import averaged
 
     classifier, train = load("demo", device="cpu"), load_task("demo", split="train")
     chosen = sample(train, samples, seed=0, lengths=classifier.tokenizer)  # as the page and the command draw it

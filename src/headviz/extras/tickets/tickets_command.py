@@ -16,6 +16,8 @@ from ...runs.reading import state_of
 from ...runs.record import SWEEP
 from ...runs.registry import Registry
 from ...storage.paths import kind_at, outside_path
+from .thesis_tables import table_62, table_63, table_64
+from .winning import check_margin, together
 
 OPTIONS = (
     Option("pruned_at", 0.7, "sparsity of the table without retraining", least=0, above=True, most=1, metavar="S"),
@@ -32,8 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from .thesis_tables import table_62, table_63, table_64
-    from .winning import check_margin
 
     check_margin(args.margin)
     named = [(name, state) for name in args.runs for state in _states(name)]
@@ -57,8 +57,6 @@ def show(result: dict[str, Any]) -> str:
 
 def _states(name: str) -> list[State]:
     """The state in a folder or of a run; for a sweep, the states of its runs, with the seeds put together."""
-    from .winning import together
-
     if kind_at(outside_path(name, "the run")) == "folder":
         return [State.load(name)]
     registry = Registry()

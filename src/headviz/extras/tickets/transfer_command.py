@@ -15,12 +15,13 @@ from ...progress import progress_bar
 from ...storage.paths import out_file, outside_path
 from ...storage.writing import disk_errors
 from ...tasks import points_in
+from .transfer_matrix import FULL, Cell, finding, matrix
 from .transfer_spec import SHAPE, TransferSpec, cells_of, line_of
+from .winning import caveat
 
 if TYPE_CHECKING:
     from ...heads import HeadMask
     from ...pruning.context import Context
-    from .transfer import Cell
 
 OWN_FILES = (
     'A target of your own files also has "text_columns": ["a", "b"] and "label_column": "y"; '
@@ -43,7 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from .transfer import check_masks
-    from .transfer_matrix import finding, matrix
 
     place = outside_path(args.spec, "the spec")
     spec = TransferSpec.read(place)
@@ -66,8 +66,6 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def show(result: dict[str, Any]) -> str:
-    from .winning import caveat
-
     rows = [["mask of ↓, model of →", *result["targets"]]]
     rows.append(["every head on", *(fixed(v, 3) for v in result["full"])])
     for i, source in enumerate(result["sources"]):
@@ -117,8 +115,6 @@ def _known(
     out: Path | None, spec: TransferSpec, masks: Mapping[str, HeadMask], contexts: Mapping[str, Context]
 ) -> list[Cell]:
     """Cells of an earlier, interrupted call. A file that holds anything else is refused, not written to."""
-    from .transfer import FULL
-
     cells = _cells(out) if out is not None else []
     subjects: dict[tuple[str, int | None], str] = {}
     for cell in cells:

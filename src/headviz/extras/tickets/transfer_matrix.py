@@ -17,13 +17,89 @@ import numpy as np
 import scipy
 
 from ...answers.metrics import corrected, going_on
+from ...errors import whole_number
 from ...evaluation.verdict import MARGIN, excluded, points_up, possible_loss, verdict, within
+from ...heads import HeadMask
 from ...results import Result, plain
 from ...statistics.intervals import mean_and_sd
 from ...statistics.significance import LEVEL, benjamini_hochberg
 from ...tasks import points_in
-from .transfer import FULL, Cell
 from .winning import Ticket, ticket, universal
+
+FULL = ""  # the source of cells with every head on, and of random masks
+RANDOM = 5  # random masks of each size without retraining; with it, one for each seed
+
+
+@dataclass(frozen=True)
+class Cell(Result):
+    """One number of the matrix, of one seed if it was retrained."""
+
+    source: str  # whose mask; empty = every head on, or a random mask
+    target: str  # whose model and data
+    seed: int | None  # None = not retrained
+    metric: float | None
+    sparsity: float = 0.0
+    delta: float | None = None  # against the target's fine-tuned model with every head, paired
+    low: float | None = None
+    high: float | None = None
+    mask: str = ""  # hexadecimal
+    draw: int | None = None  # the number of a random mask; None = no random mask
+    p: float | None = None  # of the delta
+    name: str = ""  # the metric's
+    constant: float | None = None  # what the best constant answer reaches
+    undefined: str = ""  # why there is no metric, in words
+    remark: str = ""  # where (nearly) all answers are of one class
+    subject: str = ""  # identifies the model, the data and the training; version 0.1 does not say
+
+    @property
+    def key(self) -> tuple[str, str, int | None, int | None, float]:
+        return self.source, self.target, self.seed, self.draw, self.sparsity
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A cell before it is measured."""
+
+    source: str
+    target: str
+    seed: int | None
+    draw: int | None
+    mask: HeadMask
+
+    @property
+    def key(self) -> tuple[str, str, int | None, int | None, float]:
+        return self.source, self.target, self.seed, self.draw, self.mask.sparsity
+
+
+def wanted(
+    masks: Mapping[str, HeadMask],
+    targets: Sequence[str],
+    present: HeadMask,
+    retrain: bool = False,
+    seeds: Sequence[int] = (0,),
+    random: int | None = None,
+) -> list[Wanted]:
+    """Every cell, target by target: every head on, the masks, then random masks of the same sizes.
+
+    ``present`` are the heads that the targets' model has: the others are off in every mask, the random ones too.
+    ``random`` says how many of each size (and of each seed, where it is retrained); 0 = none.
+    """
+    if random is not None:
+        whole_number(random, "random", 0)
+    masks = {source: mask | present for source, mask in masks.items()}
+    draws = (1 if retrain else RANDOM) if random is None else random
+    sizes = sorted({len(mask.off) for mask in masks.values()} - {len(present.off), present.size})
+    found = []
+    for target in targets:
+        for source, mask in {FULL: present, **masks}.items():
+            found += [Wanted(source, target, seed, None, mask) for seed in (seeds if retrain else (None,))]
+        for size in sizes:
+            for place, seed in enumerate(seeds if retrain else (None,)):
+                numbers = range(place * draws, (place + 1) * draws)
+                more = size - len(present.off)
+                found += [Wanted(FULL, target, seed, n, present.without_random(more, n)) for n in numbers]
+    return found
+
 
 NO_METRIC = "accuracy"  # of cells that were written before they named theirs
 RANGES = {"accuracy": (0.0, 1.0), "f1": (0.0, 1.0)} | dict.fromkeys(("matthews", "pearson", "spearman"), (-1.0, 1.0))

@@ -26,13 +26,12 @@ from ...pruning.plan import PruningPlan
 from ...runs.record import PRUNE
 from ...storage.exchange import MaskLike, mask_of, own_mask, pruned_heads
 from ...storage.paths import read_small
+from .transfer_matrix import Cell, Matrix, matrix, wanted
 
 if TYPE_CHECKING:
     from ...progress import Cancel, PhaseProgress, Progress
     from ...pruning.context import Context
     from ...runs.reading import RunView
-    from .transfer import Cell
-    from .transfer_matrix import Matrix
 
 
 LARGEST = 16 * 2**20  # bytes
@@ -177,8 +176,6 @@ class TransferSpec:
 
     def count(self, masks: Mapping[str, HeadMask]) -> int:
         """How many cells there are."""
-        from .transfer import wanted
-
         some = next(iter(masks.values()))
         full = HeadMask.full(some.num_layers, some.num_heads)
         return len(wanted(masks, tuple(self.targets), full, self.retrain, self.seeds, self.random))
@@ -209,8 +206,6 @@ def transfer(
     >>> [(entry.source, entry.target, entry.random_count) for entry in found.entries]
     [('half', 'demo', 2)]
     """
-    from .transfer_matrix import matrix
-
     require_kind(masks, Mapping, "{'mrpc': mask}")
     written = {name: mask if isinstance(mask, str) else _written(mask) for name, mask in masks.items()}
     spec = TransferSpec(written, targets, retrain, seeds, random, finetune)
@@ -238,8 +233,6 @@ def line_of(cell: Cell) -> str:
 
 def cells_of(text: str, name: str) -> list[Cell]:
     """The cells in JSON lines. A line that an interrupted call has cut short is left out; anything else is refused."""
-    from .transfer import Cell
-
     cells = []
     try:
         for line in text.splitlines():

@@ -12,6 +12,7 @@ import streamlit as st
 from ....display.recipes import call, command
 from ....errors import OptionError, UserError
 from ....heads import HeadId
+from ....models.hub import MODELS
 from ....options import declared
 from ....runs import service
 from ....ui.pages.runs import listing, plans
@@ -28,8 +29,6 @@ PLAN, TRAINING = declared(DistillationPlan), declared(TrainingOptions)
 
 def recurrent(view: View) -> Path | None:
     """The record of a model of a format of its own, such as a recurrent translator: one attention, no heads."""
-    from ....models.hub import MODELS
-
     folder = Path(loaders.model_name(view.model))
     if not folder.is_dir() or (folder / "config.json").exists():
         return None

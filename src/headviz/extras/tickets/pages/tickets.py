@@ -15,6 +15,8 @@ from ....pruning.algorithms import ALGORITHMS
 from ....ui.pages.runs.listing import state_of
 from ....ui.shell import controls, show
 from ....ui.shell.messages import plain, refused
+from ..thesis_tables import table_62
+from ..winning import together
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
@@ -28,8 +30,6 @@ def retrains(view: RunView) -> bool:
 
 def tickets(views: Sequence[RunView]) -> None:
     """The highest share of heads removed at which a retrained model is as good as the full one, and published ones."""
-    from ..thesis_tables import table_62
-    from ..winning import together
 
     able = [v for v in views if retrains(v) and v.record.spec.get("retrain_full", True)]
     states = together([s for v in able if (s := state_of(v)) is not None])
