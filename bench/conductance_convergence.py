@@ -21,7 +21,7 @@ from headviz.attribution.integration import PathSum, sweep
 from headviz.attribution.rules import CAUTION, Part, PathOptions, Rule
 from headviz.attribution.walk import Walk
 from headviz.models.fast.linear import products
-from headviz.scores.correlation import spearman
+from headviz.scores.map_values import spearman
 
 
 def every_stride(walk: Walk, steps: int) -> dict[int, np.ndarray]:

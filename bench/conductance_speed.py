@@ -23,7 +23,7 @@ from headviz.attribution.rules import PathOptions
 from headviz.attribution.walk import Walk
 from headviz.heads import HeadMask
 from headviz.models.classifier import Classifier, Encoding
-from headviz.scores.correlation import correlations, spearman
+from headviz.scores.map_values import correlations, spearman
 
 
 class Words:

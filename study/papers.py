@@ -12,7 +12,7 @@ import headviz
 from headviz.progress import Cancel
 from headviz.pruning import PruningPlan
 from headviz.pruning.outcome import summary
-from headviz.pruning.sizes import FULL, remaining
+from headviz.pruning.plan import FULL, remaining
 from study.models import (
     AGREED,
     FOLDERS,

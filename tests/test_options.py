@@ -26,7 +26,7 @@ PLACES = """
 import argparse, contextlib, io, json, sys
 from streamlit.testing.v1 import AppTest
 from headviz.cli import main
-from headviz.commands.planning import add_plan, read_plan
+from headviz.commands.run import add_plan, read_plan
 from headviz.errors import OptionError
 from headviz.pruning import PruningPlan
 

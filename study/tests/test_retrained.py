@@ -7,7 +7,7 @@ from types import ModuleType
 
 def test_isp_reaches_the_sizes_that_the_other_algorithms_are_given(study: ModuleType) -> None:
     from headviz.pruning import PruningPlan
-    from headviz.pruning.sizes import listed, remaining
+    from headviz.pruning.plan import listed, remaining
     from study.papers import LAST, ROUND, shares
 
     assert remaining(72, ROUND, LAST, last="full") == listed(72, shares("minilm")) == [22, 37, 47, 55, 60, 64]

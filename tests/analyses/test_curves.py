@@ -33,7 +33,7 @@ from headviz.analyses.published import nothing
 from headviz.analyses.scatter import scatter
 from headviz.analyses.speed import speed
 from headviz.errors import MaskError, ModelError, OptionError
-from headviz.pruning.sizes import cumulative
+from headviz.pruning.plan import cumulative
 from headviz.reference import FILES, find, published
 from support.analysed import learnt
 from support.plain import evaluate

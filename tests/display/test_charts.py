@@ -9,7 +9,7 @@ import numpy as np
 from headviz.answers.comparison import Delta
 from headviz.attribution.maps import Arc
 from headviz.display.figures import answers as charts
-from headviz.display.figures import histograms
+from headviz.display.figures import bars
 from headviz.display.figures import maps as charts_maps
 from headviz.display.figures.heads import head_map
 
@@ -139,9 +139,9 @@ def test_a_score_is_drawn_alike_whatever_it_is_called() -> None:
 def test_two_distributions_are_counted_in_equal_bars() -> None:
     """Each had bars of its own width: dev looked five times as frequent as train."""
     train, dev = [20.0 + i % 50 for i in range(3000)], [30.0 + i % 40 for i in range(400)]
-    drawn = histograms.histogram([("train", train), ("dev", dev)], "tokens")
+    drawn = bars.histogram([("train", train), ("dev", dev)], "tokens")
     one, other = (trace.xbins for trace in drawn.data)
     assert (one.start, one.size) == (other.start, other.size) == (19.5, 2)
     assert drawn.layout.yaxis.title.text == "% of examples per 2 tokens"
-    assert histograms.histogram([("dev", [3.0, 4.0])], "tokens").layout.yaxis.title.text == "% of examples"
-    assert histograms.histogram([("dev", [])], "tokens").data
+    assert bars.histogram([("dev", [3.0, 4.0])], "tokens").layout.yaxis.title.text == "% of examples"
+    assert bars.histogram([("dev", [])], "tokens").data

@@ -375,7 +375,7 @@ def test_it_can_be_a_run(whole, tmp_path):
 
 
 def test_a_runs_students_are_listed_by_name():
-    from headviz.commands.run_text import show
+    from headviz.commands.run import show
 
     def piece(name, value):
         return {

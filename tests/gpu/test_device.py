@@ -25,7 +25,7 @@ from headviz.evaluation.evaluator_options import EvaluatorOptions
 from headviz.models.fast.gpu import refusals
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FinetuneOptions
-from headviz.scores import correlation
+from headviz.scores import map_values
 from headviz.scores.catalogue import SCORES
 from headviz.scores.options import GateOptions
 from headviz.tasks import TASKS, Dataset
@@ -145,7 +145,7 @@ def test_correlations(device: str, tokens: int) -> None:
     b[3] = np.round(b[3])
     a[4, 5] = np.nan
     tables = (torch.from_numpy(t).to(device) for t in (a, b))
-    found, expected = correlation.correlated(*tables), correlation.correlations(a, b)
+    found, expected = map_values.correlated(*tables), map_values.correlations(a, b)
     for name, values in expected.items():
         np.testing.assert_array_equal(np.isnan(values), [True, True, True, False, True, False])
         np.testing.assert_allclose(found[name].cpu(), values, atol=1e-12)

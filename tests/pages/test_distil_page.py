@@ -100,7 +100,7 @@ def _plain(element: Any) -> str:
 
 
 def test_heads_of_a_translation_model_are_named_by_their_stack(monkeypatch) -> None:
-    from headviz.extras.distillation.pages import form as distilform
+    from headviz.extras.distillation.pages import distil as distilform
     from headviz.heads import HeadMask
     from headviz.ui.shell.loaders import Shape
 

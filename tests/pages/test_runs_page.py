@@ -387,18 +387,18 @@ def test_survival_is_the_last_share_at_which_a_head_was_there() -> None:
 
 def test_a_stopped_check_of_a_sweep_is_cancelled(home: Path, studio_folder: Path) -> None:
     from headviz.pruning.plan import PruningPlan
-    from headviz.ui.pages.runs.sweep_form import _prepare
+    from headviz.ui.pages.runs.run_form import _prepare_sweep
 
     plan = PruningPlan.from_dict(pruning(studio_folder))
     with pytest.raises(Cancelled):
-        _prepare([plan], lambda *_: None, lambda: True)
+        _prepare_sweep([plan], lambda *_: None, lambda: True)
 
 
 def test_a_sweep_over_tasks_puts_the_name_in_and_confines_the_folder(
     home: Path, studio_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from headviz.errors import UserError
-    from headviz.ui.pages.runs.sweep_form import expand
+    from headviz.ui.pages.runs.run_form import expand
 
     monkeypatch.setenv("HEADVIZ_ROOTS", str(studio_folder))
     places = {"model": "org/bert-{task}", "data": str(studio_folder / "{task}")}

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from headviz.errors import OptionError
-from headviz.pruning import sizes
+from headviz.pruning import plan
 
 
 def test_cumulative_sizes_of_bert_base():
-    assert sizes.cumulative(144, 0.1, 0.9) == [14, 29, 43, 58, 72, 86, 101, 115, 130]
+    assert plan.cumulative(144, 0.1, 0.9) == [14, 29, 43, 58, 72, 86, 101, 115, 130]
 
 
 @pytest.mark.parametrize("total", [8, 12, 72, 144, 384])
@@ -19,7 +19,7 @@ def test_cumulative_sizes_of_bert_base():
 def test_cumulative_sizes_are_rounded_multiples_up_to_the_first_that_reaches_the_target(total, step, until):
     if step * total < 1:
         pytest.skip("refused")
-    found = sizes.cumulative(total, step, until)
+    found = plan.cumulative(total, step, until)
     k = np.arange(1, len(found) + 1)
     exact = np.minimum(k * step * total, total)
     assert np.abs(np.array(found) - exact).max() <= 0.5 + 1e-9
@@ -30,8 +30,8 @@ def test_cumulative_sizes_are_rounded_multiples_up_to_the_first_that_reaches_the
 
 def test_decimal_steps_are_exact():
     # 3 * 0.1 is above 0.3 in binary, and 0.15 * 10 is not 1.5
-    assert sizes.cumulative(10, 0.1, 0.3) == [1, 2, 3]
-    assert sizes.cumulative(10, 0.15, 0.3) == [2, 3]
+    assert plan.cumulative(10, 0.1, 0.3) == [1, 2, 3]
+    assert plan.cumulative(10, 0.15, 0.3) == [2, 3]
 
 
 @pytest.mark.parametrize("total", [8, 72, 144])
@@ -42,21 +42,21 @@ def test_isp_takes_its_share_of_what_is_left(total, step, until):
     while (total - left) / total < until:
         left -= max(1, round(step * left))
         expected.append(total - left)
-    assert sizes.remaining(total, step, until) == expected
+    assert plan.remaining(total, step, until) == expected
 
 
-@pytest.mark.parametrize("rule", [sizes.cumulative, sizes.remaining])
+@pytest.mark.parametrize("rule", [plan.cumulative, plan.remaining])
 @pytest.mark.parametrize("total", [8, 12, 72, 144])
 @pytest.mark.parametrize("step", [0.125, 0.2, 0.3, 1.0])
 @pytest.mark.parametrize("until", [0.01, 0.3, 0.5, 0.6, 0.75, 0.8, 0.9, 1.0])
 def test_the_last_step_goes_to_the_target_and_the_others_are_those_of_whole_steps(rule, total, step, until):
-    found = rule(total, step, until, last=sizes.TARGET)
+    found = rule(total, step, until, last=plan.TARGET)
     assert found[-1] == max(1, round(until * total))
     assert found[:-1] == [s for s in rule(total, step, until) if s < found[-1]]
     assert all(a < b for a, b in pairwise(found))
 
 
-@pytest.mark.parametrize("rule", [sizes.cumulative, sizes.remaining])
+@pytest.mark.parametrize("rule", [plan.cumulative, plan.remaining])
 @pytest.mark.parametrize("step", [0.1, 0.2, 0.3])
 def test_a_note_says_where_whole_heads_miss_the_target_and_what_ends_there(rule, step):
     said = 0
@@ -64,7 +64,7 @@ def test_a_note_says_where_whole_heads_miss_the_target_and_what_ends_there(rule,
         found = rule(144, step, until)
         near = round(until * 144)
         missed = near in found and near / 144 < until
-        notes = sizes.beyond(144, found, until)
+        notes = plan.beyond(144, found, until)
         assert len(notes) == missed
         if missed:
             offered = notes[0].rsplit("'", 2)[1]
@@ -75,39 +75,39 @@ def test_a_note_says_where_whole_heads_miss_the_target_and_what_ends_there(rule,
 
 def test_isp_by_hand():
     # 144 · 0.8ⁿ with whole heads: 29 of 144, 23 of 115, 18 of 92, …
-    assert sizes.remaining(144, 0.2, 0.5) == [29, 52, 70, 85]
+    assert plan.remaining(144, 0.2, 0.5) == [29, 52, 70, 85]
 
 
 def test_keep_per_layer_caps_or_refuses():
-    assert sizes.cumulative(12, 0.3, 0.75, keep_per_layer=1, layers=3) == [4, 7, 9]
+    assert plan.cumulative(12, 0.3, 0.75, keep_per_layer=1, layers=3) == [4, 7, 9]
     with pytest.raises(OptionError, match=r"removes 11 of 12 heads, but keeping 1 per layer allows 9.*at most 0\.75"):
-        sizes.cumulative(12, 0.3, 0.9, keep_per_layer=1, layers=3)
+        plan.cumulative(12, 0.3, 0.9, keep_per_layer=1, layers=3)
     with pytest.raises(OptionError, match="at most"):
-        sizes.remaining(12, 0.3, 0.9, keep_per_layer=1, layers=3)
+        plan.remaining(12, 0.3, 0.9, keep_per_layer=1, layers=3)
     with pytest.raises(OptionError, match="at most"):
-        sizes.listed(12, (0.3, 0.9), keep_per_layer=1, layers=3)
+        plan.listed(12, (0.3, 0.9), keep_per_layer=1, layers=3)
     with pytest.raises(OptionError, match="only 4 heads"):
-        sizes.cumulative(12, 0.3, 0.5, keep_per_layer=5, layers=3)
+        plan.cumulative(12, 0.3, 0.5, keep_per_layer=5, layers=3)
 
 
 def test_a_step_of_less_than_a_head_is_refused():
     with pytest.raises(OptionError, match="less than one of 144 heads"):
-        sizes.cumulative(144, 0.001, 0.5)
+        plan.cumulative(144, 0.001, 0.5)
 
 
 def test_listed_sparsities():
-    assert sizes.listed(144, (0.3, 0.5, 0.7, 0.9)) == [43, 72, 101, 130]
+    assert plan.listed(144, (0.3, 0.5, 0.7, 0.9)) == [43, 72, 101, 130]
     with pytest.raises(OptionError, match="at least one head more"):
-        sizes.listed(8, (0.5, 0.51))
+        plan.listed(8, (0.5, 0.51))
 
 
 @pytest.mark.parametrize("total", [8, 12, 72, 144, 384])
 def test_what_a_refusal_offers_is_accepted(total):
     with pytest.raises(OptionError) as refused:
-        sizes.cumulative(total, 0.1, 1.0, keep_per_layer=1, layers=total // 4)
+        plan.cumulative(total, 0.1, 1.0, keep_per_layer=1, layers=total // 4)
     offered = float(str(refused.value).split("at most ")[1].split(",")[0])
-    assert sizes.cumulative(total, 0.5, offered, keep_per_layer=1, layers=total // 4)[-1] == total * 3 // 4
+    assert plan.cumulative(total, 0.5, offered, keep_per_layer=1, layers=total // 4)[-1] == total * 3 // 4
     with pytest.raises(OptionError) as refused:
-        sizes.cumulative(total, 0.0001, 0.5)
+        plan.cumulative(total, 0.0001, 0.5)
     offered = float(str(refused.value).split("at least ")[1].split(",")[0])
-    assert sizes.cumulative(total, offered, 2 * offered)[0] == 1
+    assert plan.cumulative(total, offered, 2 * offered)[0] == 1

@@ -111,7 +111,7 @@ def test_every_form_has_the_interval_of_a_change(view, monkeypatch):
 def test_a_column_is_declared_once_and_shown_everywhere(view, monkeypatch):
     """In the terminal, on the page, in the report, in the notebook and in the CSV."""
     import headviz.ui.shell.show as page
-    from headviz.commands.run_text import show
+    from headviz.commands.run import show
     from headviz.display.table import Column
     from headviz.notebook.display import html
     from headviz.runs import tables
@@ -163,8 +163,7 @@ def test_the_command_gives_the_same_plan_back():
     import argparse
     import shlex
 
-    from headviz.commands.planning import add_plan, read_plan
-    from headviz.commands.run import _spec
+    from headviz.commands.run import _spec, add_plan, read_plan
     from headviz.pruning.plan import PruningPlan
 
     plan = PruningPlan(

@@ -11,7 +11,6 @@ import sys
 import pytest
 
 from headviz.cli import main
-from headviz.commands import run_text
 from headviz.errors import OptionError
 from headviz.runs import service
 from headviz.runs.sweep import Member, start_sweep
@@ -150,7 +149,7 @@ def test_nothing_is_written_for_a_plan_that_cannot_work(registry, capsys, tmp_pa
 def test_flags_and_a_spec_make_one_plan(capsys, tmp_path):
     import argparse
 
-    from headviz.commands.planning import add_plan, read_plan
+    from headviz.commands.run import add_plan, read_plan
 
     parser = argparse.ArgumentParser()
     add_plan(parser)
@@ -183,7 +182,9 @@ def test_a_real_plan_is_shown_and_run_and_saved(registry, capsys, tmp_path, real
     saved = told["saved"]
     step = {"seed": 0, "step": 1, "sparsity": 0.5, "metrics": run["steps"][0]["metrics"]}
     assert told["step"] == step
-    assert "seed 0, step 1: 50.0 % of the heads off, accuracy " in run_text.show(told).splitlines()[0]
+    from headviz.commands.run import show
+
+    assert "seed 0, step 1: 50.0 % of the heads off, accuracy " in show(told).splitlines()[0]
 
     import headviz as library
 
@@ -206,7 +207,7 @@ def test_a_change_stands_with_its_interval():
 
 
 def test_the_times_of_a_plan_add_up():
-    from headviz.commands.run_text import show
+    from headviz.commands.run import show
 
     plan = {
         "seeds": 1,

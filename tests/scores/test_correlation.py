@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from headviz.scores import correlation
-from headviz.scores.correlation import correlated, correlations, pearson, spearman
+from headviz.scores import map_values
+from headviz.scores.map_values import correlated, correlations, pearson, spearman
 
 
 def padded(a, b):
@@ -73,7 +73,7 @@ def test_equal_to_scipy(size, dtype):
 def test_some_rows_are_taken_at_a_time(entries, monkeypatch):
     a, b = tables(9, np.float32)
     expected = correlations(a, b)
-    monkeypatch.setattr(correlation, "ROWS_AT_ONCE", entries)
+    monkeypatch.setattr(map_values, "ROWS_AT_ONCE", entries)
     found = padded(a, b)
     for name in SCIPY:
         np.testing.assert_allclose(found[name], expected[name], atol=1e-12)
@@ -142,12 +142,12 @@ def test_swaps_are_counted_one_by_one(size):
     rng = np.random.default_rng(size)
     order = np.argsort(rng.random((5, size)), axis=1)
     slow = [sum(row[i] > row[j] for j in range(size) for i in range(j)) for row in order]
-    np.testing.assert_array_equal(correlation._swaps(torch.from_numpy(order)), slow)
+    np.testing.assert_array_equal(map_values._swaps(torch.from_numpy(order)), slow)
 
 
 def test_only_what_is_asked_for_is_computed(monkeypatch):
     a, b = tables(9, np.float32)
-    monkeypatch.setattr(correlation, "_tau_b", lambda *_: pytest.fail("nobody asked for Kendall's"))
+    monkeypatch.setattr(map_values, "_tau_b", lambda *_: pytest.fail("nobody asked for Kendall's"))
     assert set(correlations(a, b, ("pearson", "spearman"))) == {"spearman", "pearson"}
-    monkeypatch.setattr(correlation, "_ranks", lambda *_: pytest.fail("nobody asked for ranks"))
+    monkeypatch.setattr(map_values, "_ranks", lambda *_: pytest.fail("nobody asked for ranks"))
     assert list(correlations(a, b, ("pearson",))) == ["pearson"]

@@ -10,8 +10,7 @@ from headviz.errors import ModelError, OptionError
 from headviz.heads import HeadMask
 from headviz.models.families import FAMILIES
 from headviz.scores import map_values
-from headviz.scores.correlation import correlations
-from headviz.scores.map_values import hidden_places, masked_rows
+from headviz.scores.map_values import correlations, hidden_places, masked_rows
 from headviz.scores.statistics import mean_of
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task

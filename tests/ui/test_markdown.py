@@ -200,7 +200,7 @@ WRAPPERS = {
 # places that were looked at by hand, each with the reason
 LOOKED_AT = {
     "pages/analyses.py": {"f'pages/{analysis.page}.py'"},  # a file of ours
-    "extras/distillation/pages/form.py": {"_place_name"},  # layers of a model
+    "extras/distillation/pages/distil.py": {"_place_name"},  # layers of a model
     "pages/runs/listing.py": {"[_caption(r) for r in few]", "said"},  # states and numbers; escaped by _doing
     "pages/masklab/cost.py": {"said"},  # written by the two callers, whose names of heads are numbers
     "shell/frame.py": {"_page(name)"},  # a page, no text

@@ -75,7 +75,7 @@ def test_the_interval_of_a_rank_correlation_covers_it() -> None:
     for _ in range(400):
         a = rng.normal(size=60)
         b = 0.5 * a + rng.normal(size=60) * 0.75**0.5
-        from headviz.scores.correlation import spearman
+        from headviz.scores.map_values import spearman
 
         low, high = interval(float(spearman(a[None], b[None])[0]), 60)
         held += low <= 6 / np.pi * np.arcsin(0.5 / 2) <= high  # Spearman's of two normals that correlate by .5

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
 from ..display.columns import heads_table
-from ..display.figures.histograms import value_histogram
+from ..display.figures.bars import value_histogram
 from ..display.figures.style import MODELS, NEUTRAL, SMALL, frame, grid
 from ..display.numbers import interval, metric, number, points
 from ..display.table import Grid, Picture, Table, View

@@ -17,12 +17,11 @@ from ..models.pruning import require_prunable
 from ..progress import Cancel, PhaseProgress, of_phase
 from ..scores.catalogue import PRESETS, SCORES, Score, check_fits
 from ..tasks import chosen_on
-from . import sizes
 from .algorithms import ALGORITHMS, NOTHING
 from .finetuning import require_trainable
 from .judging import judge_of
 from .options import FinetuneOptions
-from .plan import PruningPlan
+from .plan import FULL, PruningPlan, beyond, cumulative, listed, remaining
 from .removal import require_repairable
 from .state import BUILD, State, Work
 from .step import parts_of, require_score
@@ -93,8 +92,8 @@ def heads_off(plan: PruningPlan, layers: int, heads: int) -> list[int]:
     """How many heads are off after each step; an ``OptionError`` if the plan does not fit the grid."""
     total = layers * heads
     if plan.sparsities is not None:
-        return sizes.listed(total, plan.sparsities, plan.keep_per_layer, layers)
-    rule = sizes.remaining if ALGORITHMS[plan.algorithm].of_remaining else sizes.cumulative
+        return listed(total, plan.sparsities, plan.keep_per_layer, layers)
+    rule = remaining if ALGORITHMS[plan.algorithm].of_remaining else cumulative
     return rule(total, plan.step, plan.until, plan.keep_per_layer, layers, plan.last_step)
 
 
@@ -168,8 +167,8 @@ def scored_on(context: Context, plan: PruningPlan) -> tuple[Dataset, ...]:
 def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
     """Notes for the user about the steps and the scoring samples."""
     rows, heads = len(plan.rows(context.clf)), context.clf.num_heads
-    by_steps = plan.sparsities is None and plan.last_step == sizes.FULL
-    notes = sizes.beyond(rows * heads, heads_off(plan, rows, heads), plan.until) if by_steps else []
+    by_steps = plan.sparsities is None and plan.last_step == FULL
+    notes = beyond(rows * heads, heads_off(plan, rows, heads), plan.until) if by_steps else []
     drawn = scored_on(context, plan)
     said = (_share_note(data.report, plan, seed) for seed, data in zip(plan.seeds, drawn, strict=bool(drawn)))
     notes += dict.fromkeys(note for note in said if note)  # what is not about a seed is said once

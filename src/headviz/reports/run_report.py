@@ -14,8 +14,8 @@ from plotly.subplots import make_subplots
 from .. import plugins
 from ..analyses import ablation
 from ..answers.metrics import going_on
+from ..display.figures.bars import learning_curve
 from ..display.figures.style import frame, grid
-from ..display.figures.training import learning_curve
 from ..display.numbers import span
 from ..display.recipes import Options, call, command, keyword_arguments
 from ..display.table import DASH, REPORT, Table

@@ -27,11 +27,10 @@ from torch.func import functional_call
 from ...errors import UserError
 from ...progress import Cancel, Progress, stop_if
 from ...storage.writing import replacing
-from .conditional import Prior
+from .conditional import Divergence, Prior, draw, nats_per_weight, starting_log_sd
 from .curves import Point
 from .plan import COPY, RANDOM, TEACHER, VARIATIONAL, Method, TrainingOptions
 from .problem import Batches, Call, Problem, check_forcing
-from .variational import Divergence, draw, nats_per_weight, starting_log_sd
 
 CHECKPOINT = "checkpoint.safetensors"
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of each weight

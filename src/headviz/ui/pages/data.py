@@ -14,7 +14,7 @@ import streamlit as st
 
 from ...answers import ANSWERS
 from ...answers.class_names import match_names
-from ...display.figures import histograms
+from ...display.figures import bars
 from ...display.numbers import share, span
 from ...display.recipes import command
 from ...display.table import Column, Table
@@ -404,7 +404,7 @@ def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
         return
     groups, report, lacking = found
     show.figure(
-        histograms.histogram(groups, "tokens"),
+        bars.histogram(groups, "tokens"),
         "lengths",
         "Text lengths in tokens.",
         source="The sample for scoring has equally many examples of each class, of all lengths.",

@@ -16,7 +16,7 @@ from ...answers import ANSWERS
 from ...attribution.maps import PARTS, positions, strongest
 from ...attribution.rules import RULES, order_kept
 from ...display import numbers
-from ...display.figures import maps, parts
+from ...display.figures import bars, maps
 from ...display.numbers import number, signed
 from ...display.recipes import Code, call, command
 from ...display.sentences import doubt
@@ -248,7 +248,7 @@ def points_drawn(a: np.ndarray, b: np.ndarray, most: int = POINTS) -> np.ndarray
 
 def coefficients(found: Maps, chosen: HeadId) -> dict[str, float]:
     """How well attention and attribution of all connections agree, by coefficient."""
-    from ...scores.correlation import correlations
+    from ...scores.map_values import correlations
 
     a, b = found.attention[chosen].ravel(), found.attribution[chosen].ravel()
     return {name: float(values[0]) for name, values in correlations(a[None], b[None]).items()}
@@ -570,7 +570,7 @@ def _whole(found: Contributions) -> None:
 
     name = found.labels[found.predicted]
     show.figure(
-        parts.waterfall(waterfall(found), f"score of {name}"),
+        bars.waterfall(waterfall(found), f"score of {name}"),
         "score_waterfall",
         f"Every part of the score of {name}, heads summed over each layer. They sum to the score.",
         formula=DIRECT,
@@ -604,7 +604,7 @@ def _reading(clf: Classifier, shown: Text, chosen: HeadId, mask: HeadMask, targe
     with right:
         st.subheader("What it writes (OV)")
         show.figure(
-            parts.token_bars(one.scores[:, target].tolist(), one.tokens, f"adds to {one.labels[target]}"),
+            bars.token_bars(one.scores[:, target].tolist(), one.tokens, f"adds to {one.labels[target]}"),
             "head_writes",
             f"What {chosen} adds directly to the score of {one.labels[target]}, by the word that [CLS] reads.",
             formula=r"p_{0j}\,W_c\,W_O\,v_j",

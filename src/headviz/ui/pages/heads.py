@@ -12,7 +12,7 @@ import streamlit as st
 from ...analyses import grades
 from ...attribution.rules import KEPT, order_kept
 from ...display import numbers
-from ...display.figures import histograms
+from ...display.figures import bars
 from ...display.figures.style import scale_for
 from ...display.recipes import Code, call, command
 from ...display.table import REPORT, Picture, Table
@@ -41,7 +41,7 @@ def bands(shown: Mapping[str, np.ndarray]) -> None:
     names = [f"{low:g} to {high:g}".replace("-", "−") for low, high in BANDS]
     rows = [(TITLES[k], [in_band(v, *b) for b in BANDS]) for k, v in models.items()]
     show.figure(
-        histograms.bands(rows, names),
+        bars.bands(rows, names),
         "bands",
         f"{bands_sentences({TITLES[k]: v for k, v in models.items()})} {UNCUT}",
         source="Share of heads per band of correlation, “Integrated Gradients for Structured Pruning on BERT”, §6.5.2.",

@@ -2,23 +2,262 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....display.recipes import call, command
+from ....errors import OptionError, UserError
+from ....heads import HeadId
+from ....models.hub import MODELS
+from ....options import declared
+from ....runs import service
 from ....ui.pages.masklab import board
+from ....ui.pages.runs import listing, plans
 from ....ui.parts import scoring
-from ....ui.shell import frame, loaders, state
-from . import form, results
+from ....ui.shell import controls, frame, loaders, recipes, state
+from ....ui.shell.loaders import Shape
+from ....ui.shell.messages import plain, refused
+from ....ui.shell.view import View
+from ..plan import METHODS, DistillationPlan, TrainingOptions
+from ..removal import Removal
+from . import results
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
 
 
+# -----------------------------------------------------------------------------------------------
+# The form of the Distil page: what to remove, how students start, the plan in words, and *Start*.
+
+
+PLAN, TRAINING = declared(DistillationPlan), declared(TrainingOptions)
+
+
+def recurrent(view: View) -> Path | None:
+    """The record of a model of a format of its own, such as a recurrent translator: one attention, no heads."""
+    folder = Path(loaders.model_name(view.model))
+    if not folder.is_dir() or (folder / "config.json").exists():
+        return None
+    return next((folder / name for name in MODELS if (folder / name).is_file()), None)
+
+
+def attention(view: View) -> Removal:
+    """The removal of a recurrent translator's attention, if it has one."""
+    record = recurrent(view)
+    try:
+        there = record is None or bool(json.loads(record.read_text(encoding="utf-8"))["config"]["attention"])
+    except (OSError, ValueError, KeyError, TypeError):
+        there = True  # the run reports what is wrong with the folder
+    if not there:
+        raise OptionError("This translator has no attention to remove. Choose its teacher instead.")
+    return Removal(attention=True)
+
+
+def layers_form(shape: Shape) -> tuple[Sequence[Layer], Sequence[Layer]]:
+    """The layers, and the feed-forward blocks, to remove besides the grid's heads."""
+    # pills, not lists: an open list closes when it loses the focus, and a click on Start then misses
+    layers = {str(p) if isinstance(p, int) else f"{p[0]}.{p[1]}": p for p in places(shape)}
+    names = {text: _place_name(p) for text, p in layers.items()}
+    with st.container():  # directly in a column the pills would not wrap
+        gone = state.several("layers", "Whole layers", names)
+        empty = state.several("ffn", "Feed-forward blocks", names)
+    return [layers[text] for text in gone], [layers[text] for text in empty]
+
+
+def start_form(
+    view: View, shape: Shape | None, gone: Sequence[Layer] = (), empty: Sequence[Layer] = ()
+) -> DistillationPlan | None:
+    """How the students start and learn. Gives the plan once it is complete; nothing starts before.
+
+    Without a shape the model is a recurrent translator, whose attention is removed as a whole.
+    """
+    starts, learns = st.columns([5, 6], gap="large")
+    inits = starts.container().pills(
+        "Students start from",
+        list(METHODS),
+        selection_mode="multi",
+        default=["random", "copy"],
+        key="distil_inits",
+        format_func=lambda n: plain(METHODS[n].title),
+        help="\n".join(f"- **{plain(m.title)}**: {plain(m.what)}" for m in METHODS.values()),
+    )
+    left, right = learns.columns(2)
+    own = _teachers(view)
+    known = "As many as the teacher had; fewer are quicker and favour students that start from its weights"
+    unknown = "The model's folder does not tell how many the teacher had: as many make a fair comparison"
+    steps = controls.field(left, TRAINING["steps"], "distil_steps", own or 300, step=50, help=known if own else unknown)
+    rate = controls.field(
+        right,
+        TRAINING["learning_rate"],
+        "distil_rate",
+        3e-3 if shape is None else 3e-4,
+        help="The highest rate; it rises over the first steps and falls to zero",
+    )
+    limit = controls.field(left, PLAN["train_limit"], "distil_train")
+    seeds = controls.field(right, PLAN["seeds"], "distil_seeds", (0, 1, 2))
+    try:
+        what = attention(view) if shape is None else removal(shape, gone, empty)
+        plan = make_plan(view, what, inits, seeds(), steps(), limit(), rate())
+    except UserError as wrong:
+        refused(wrong, "info")
+        st.button("Start", key="distil_start", disabled=True, width="stretch")
+        return None
+    count = len(plan.pieces)
+    students = f"{count} student{'s' if count > 1 else ''} of {steps():,} steps each"
+    students += f", {count * steps():,} in all" if count > 1 else ""
+    st.caption(plain(f"Removes {removed_words(plan.remove)}; trains {students}."))
+    st.button("Start", key="distil_start", type="primary", width="stretch", on_click=_start, args=(plan,))
+    return plan
+
+
+def _teachers(view: View) -> int | None:
+    from ..pieces import teacher_updates
+
+    return teacher_updates(view.model, view.revision or None)
+
+
+Layer = int | tuple[str, int]  # of a classifier, or a stack's of a translation model
+
+
+def places(shape: Shape) -> list[Layer]:
+    """The layers that can be removed. A decoder layer of a translation model covers two rows of the grid."""
+    if not shape.stacks:
+        return list(range(shape.present.num_layers))
+    return [(name, i) for name, count in shape.stacks if name != "cross" for i in range(count)]
+
+
+def _place_name(layer: Layer) -> str:
+    return f"L{layer}" if isinstance(layer, int) else f"{layer[0]} {layer[1]}"
+
+
+def _place(layer: Layer) -> tuple[str, int]:
+    return ("encoder", layer) if isinstance(layer, int) else layer
+
+
+def removal(shape: Shape, layers: Sequence[Layer], ffn: Sequence[Layer]) -> Removal:
+    """What the grid and the two lists remove. A removed layer includes its heads and its feed-forward block."""
+    gone = [_place(layer) for layer in layers]
+    off = [h for h in state.mask(shape.present).off if h not in shape.present.off]
+    if not (off or gone or ffn):
+        raise OptionError(
+            "Choose what to remove: switch heads off in the grid, or choose a layer or a feed-forward block."
+        )
+    off = [h for h in off if _owner(shape, h.layer) not in gone]
+    return Removal(
+        () if shape.stacks else tuple(off),
+        tuple(gone),
+        tuple(_place(layer) for layer in ffn if layer not in layers),
+        named=tuple(_named(shape, h) for h in off) if shape.stacks else (),
+    )
+
+
+def _named(shape: Shape, head: HeadId) -> str:
+    """The name of a translation model's head in a removal: cross.1.5."""
+    name, layer = _row(shape, head.layer)
+    return f"{name}.{layer}.{head.head}"
+
+
+def _owner(shape: Shape, row: int) -> tuple[str, int]:
+    """The layer that a row of the grid belongs to."""
+    name, layer = _row(shape, row)
+    return ("decoder" if name == "cross" else name), layer
+
+
+def _row(shape: Shape, row: int) -> tuple[str, int]:
+    """The stack and the layer in it of a row of the grid."""
+    ranges = shape.ranges or {"encoder": range(shape.present.num_layers)}
+    return next((name, row - rows.start) for name, rows in ranges.items() if row in rows)
+
+
+def make_plan(
+    view: View,
+    what: Removal,
+    inits: Sequence[str],
+    seeds: Sequence[int],
+    steps: int,
+    train_limit: int | None,
+    rate: float,
+) -> DistillationPlan:
+    """The plan for the view's model and data."""
+    given = {
+        **plans.source(view),
+        "remove": what.text,
+        "inits": tuple(inits),
+        "seeds": seeds,
+        "training": {"steps": steps, "every": max(1, steps // 6), "learning_rate": rate},
+        "train_limit": train_limit,
+    }
+    return DistillationPlan.from_dict(given)
+
+
+def _start(plan: DistillationPlan) -> None:
+    title = f"{plan.model.rsplit('/', 1)[-1]} without {removed_words(plan.remove)}"
+    try:
+        record = service.start("distill", plan.to_dict(), title=title[:120], owner=listing.this_user())
+    except UserError as wrong:
+        state.notify(wrong)
+        return
+    state.update(run=record.id)
+    st.session_state[results.CHOSEN] = record.id  # the one to look at, whichever was before
+
+
+def removed_words(remove: str) -> str:
+    """A removal in words: ``layers:11`` is layer 11, ``heads:3.5,7.0+ffn:2`` is heads 3.5, 7.0 and ffn 2."""
+    parts = []
+    for part in remove.split("+"):
+        kind, _, which = part.partition(":")
+        one = kind.endswith("s") and which and "," not in which
+        parts.append(" ".join(filter(None, (kind[:-1] if one else kind, which.replace(",", ", ")))))
+    return " and ".join(parts)
+
+
+def recipe(plan: DistillationPlan) -> tuple[str, str]:
+    """The plan of the form as a call and as a command."""
+    given = {f.name: getattr(plan, f.name) for f in fields(plan) if getattr(plan, f.name) != f.default}
+    given = {name: value for name, value in given.items() if name not in ("posterior", "iterates")}
+    training = {
+        "steps": plan.training.steps,
+        "every": plan.training.every,
+        "learning_rate": plan.training.learning_rate,
+    }
+    lines = (
+        recipes.HEADVIZ,
+        f"plan = {call('headviz.DistillationPlan', **given | {'training': training})}",
+        "result = headviz.distil(plan, 'student')",
+    )
+    options = (
+        ("model", plan.model),
+        ("revision", plan.revision),
+        ("device", None if plan.device == "auto" else plan.device),
+        ("task", plan.task),
+        ("data", plan.data),
+        ("limit", plan.dev_limit),
+        ("train-limit", plan.train_limit),
+        ("text-columns", plan.text_columns),
+        ("label-column", plan.label_column),
+        ("remove", plan.remove),
+        ("init", plan.inits),
+        ("seeds", plan.seeds),
+        ("steps", plan.training.steps),
+        ("every", plan.training.every),
+        ("learning-rate", plan.training.learning_rate),
+        ("out", "student"),
+    )
+    return "\n".join(lines), command("distill", options)
+
+
+# -----------------------------------------------------------------------------------------------
+
+
 def draw() -> None:
     """The page."""
     view = frame.begin()
-    shape = None if form.recurrent(view) else loaders.shape(view)
+    shape = None if recurrent(view) else loaders.shape(view)
     found, plan = results.runs(), None
     parts: tuple[Any, ...] = ()
     if frame.controls():
@@ -35,7 +274,7 @@ def draw() -> None:
                 )
                 board.toolbar(shape.present, scoring.ordering(view), shape.scores)
                 board.grid(shape.present, scoring.ordering(state.view()), rows=shape.rows)
-                parts = form.layers_form(shape)
+                parts = layers_form(shape)
     else:
         right = st.container()
     with right:
@@ -49,9 +288,9 @@ def draw() -> None:
         results.published()
     if frame.controls():
         with st.container(border=True):
-            plan = form.start_form(view, shape, *parts)
+            plan = start_form(view, shape, *parts)
     if plan is not None:
-        frame.recipe(*form.recipe(plan))
+        frame.recipe(*recipe(plan))
 
 
 def link(view: RunView) -> None:

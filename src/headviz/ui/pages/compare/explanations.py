@@ -11,7 +11,7 @@ import streamlit as st
 import headviz
 
 from ....attribution.token_methods import METHODS
-from ....display.figures import maps, parts
+from ....display.figures import bars, maps
 from ....display.recipes import call
 from ....display.sentences import doubt
 from ....display.table import Column, Table
@@ -118,7 +118,7 @@ def _curves(found: TokenExplanations) -> None:
     ]
     names = [_title(name) for name in found.methods]
     show.figure(
-        parts.token_curves(names, found.shares.tolist(), sides, found.measured),
+        bars.token_curves(names, found.shares.tolist(), sides, found.measured),
         "explained_curves",
         f"The {found.measured} while words go, or come back, in each method's order, highest first. Grey: 95 % of "
         f"{len(found.random_deletion)} random orders. A word that is gone is padding.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....display import numbers
-from ....display.figures.training import learning_curve
+from ....display.figures.bars import learning_curve
 from ....display.numbers import size, span
 from ....errors import UserError
 from ....pruning.algorithms import ALGORITHMS

@@ -2,28 +2,165 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from ....display.numbers import span
-from ....errors import UserError
-from ....pruning.algorithms import ALGORITHMS
-from ....runs import service
+from ....display.table import Table
+from ....errors import OptionError, UserError
+from ....pruning.algorithms import ALGORITHMS, WITHOUT_TRAINING
+from ....runs import service, sweep
 from ....runs.prepare import prepare_all
 from ....runs.service import default_threads
-from ....runs.sweep import plan_of
+from ....runs.sweep import Member, plan_of, title_for
+from ....tasks import TASKS
 from ...parts import scoring
-from ...shell import jobs, loaders
+from ...shell import jobs, loaders, show
 from ...shell.messages import plain, refused
 from ...shell.view import View, by_grade
-from . import faster, plans, sweep_form
+from . import faster, plans
 
 if TYPE_CHECKING:
     from ....pruning.plan import PruningPlan
     from ....runs.prepare import Amount
     from ....runs.record import RunRecord
+    from ....runs.sweep import SweepPlan
+
+
+# -----------------------------------------------------------------------------------------------
+# The form for a sweep: tasks × algorithms × scores × seeds. Its plan and its time are shown before it starts.
+
+
+WORDS = plans.Words(doing="Checking every run and timing a few examples")
+
+
+def sweep_form(view: View) -> None:
+    """The fields, the plan and *Start*."""
+    st.caption("Every combination is one run. One table shows all results, with means over the seeds.")
+    a, b = st.columns(2)
+    names = a.multiselect(
+        "Algorithms", list(ALGORITHMS), list(WITHOUT_TRAINING), format_func=plans.title_of, key="sweep_algorithms"
+    )
+    known = by_grade(view.source, loaders.shape(view).scores)
+    at = scoring.removing(view)
+    scores = b.multiselect("Scores", known, list(dict.fromkeys([at, "random"])), key="sweep_scores")
+    algorithms = [ALGORITHMS[n] for n in names]
+    if fixed := [x for x in algorithms if x.only_score]:
+        st.caption(plain(f"{', '.join(f'{x.title} always scores by {x.only_score}' for x in fixed)}."))
+    a, b = st.columns(2)
+    tasks = a.multiselect("Tasks", list(TASKS), [view.task] if view.task in TASKS else [], key="sweep_tasks")
+    with b:
+        read_seeds = plans.seeds("sweep_seeds", (0, 1, 2))
+    places: dict[str, str] = {}
+    if len(tasks) > 1:
+        a, b = st.columns(2)
+        places["model"] = a.text_input(
+            "Models", view.model, key="sweep_model", help="{task} stands for the task's name, as in my-models/{task}"
+        )
+        places["data"] = b.text_input(
+            "Folders with data (empty: the hub)", "", key="sweep_data", help="{task} stands for the task's name"
+        )
+    options = plans.amounts("sweep", algorithms)
+    options |= plans.retraining(view, "sweep", algorithms)
+    of_scores = plans.fields(view, "sweep_option", scores)
+    options |= plans.further(view, "sweep", algorithms, scores)
+    title = st.text_input("Title (optional)", "", key="sweep_title", max_chars=120)
+    try:
+        base = plans.options_of(view, options)
+        seeds = read_seeds()
+        members = expand(base, tasks, names, scores, seeds, places, of_scores())
+    except UserError as wrong:
+        refused(wrong)
+        return
+    axes = {"task": tasks, "algorithm": names, "score": scores, "seed": seeds}
+    said = title_for(tasks, names, scores, seeds)
+    about = {"model": view.model, **{f"{k}s": list(v) for k, v in axes.items()}}
+    key = ("sweep", tuple(p.digest for p in members))
+    count = f"{len(members)} run{'s' if len(members) > 1 else ''}"
+    ready = plans.checked("sweep", key, lambda p, c: _prepare_sweep(members, p, c), WORDS, count)
+    if ready is not None:
+        found, place = ready
+        _show_sweep(found)
+        plans.start(
+            place, "sweep", lambda owner: _start_sweep(found, title.strip() or said, about, owner), f"Start {count}"
+        )
+
+
+def expand(
+    base: dict[str, Any],
+    tasks: Sequence[str],
+    algorithms: Sequence[str],
+    scores: Sequence[str],
+    seeds: Sequence[int],
+    places: dict[str, str],
+    of_scores: Mapping[str, dict[str, Any]] | None = None,
+) -> list[PruningPlan]:
+    """The plans of a sweep, each with its score's options. Folders are checked once the task's name is in them."""
+    if places:
+        mapped = ("text_columns", "label_column")
+        base = {k: v for k, v in base.items() if k not in mapped} | {k: v for k, v in places.items() if v}
+        if not places["data"]:
+            base.pop("data", None)
+        if not places["model"]:
+            raise OptionError("Name the models: one for all tasks, or a folder such as my-models/{task}.")
+    made = [
+        replace(p, score_options=tuple(sorted((of_scores or {}).get(p.score, {}).items())))
+        for p in sweep.expand(base, tasks, algorithms, scores, seeds)
+    ]
+    if not places:
+        return made
+    return [replace(p, model=loaders.model_name(p.model), data=p.data and str(loaders.confined(p.data))) for p in made]
+
+
+@dataclass(frozen=True)
+class PlannedSweep:
+    """A checked sweep: its runs, their amount, and notes for the user."""
+
+    members: tuple[Member, ...]
+    plan: SweepPlan
+    rows: tuple[tuple[Any, ...], ...]
+    notes: tuple[str, ...]
+
+
+def _show_sweep(found: PlannedSweep) -> None:
+    plan = found.plan
+    once = f", {plan.at_once} at a time" if plan.at_once > 1 else ", one after the other"
+    training = f"{plan.amount.finetunings:,} fine-tunings" if plan.amount.finetunings else "no training"
+    st.markdown(
+        f"About **{span(plan.seconds)}** on this machine{once}: {plan.runs} runs, "
+        f"{plan.amount.scorings:,} scorings, {training}, {plan.amount.evaluations:,} evaluations."
+    )
+    columns = ("task", "algorithm", "score", "runs", "steps", "scorings", "fine-tunings")
+    show.table(Table("sweep_plan_table", columns, found.rows, "The runs of the sweep; one line stands for all seeds."))
+    for note in found.notes[:3]:
+        st.caption(plain(f"Note: {plans.in_words(note)}"))
+
+
+def _prepare_sweep(made: Sequence[PruningPlan], progress: jobs.Progress, cancel: jobs.Cancel) -> PlannedSweep:
+    """Check and time every run. The models that this loads are released."""
+    whole = 2 * len(made)
+    with plans.form_words():
+        prepared = prepare_all(made, lambda i, n: progress(i, whole), cancel)
+    plan = plan_of(prepared, default_threads(), progress=lambda i, n: progress(n + i, whole), cancel=cancel)
+    rows: dict[tuple[str, ...], list[int]] = {}
+    for p in prepared:
+        line = rows.setdefault(tuple(str(p.spec[n]) for n in ("task", "algorithm", "score")), [0, 0, 0, 0])
+        for i, n in enumerate((1, p.amount.steps, p.amount.scorings, p.amount.finetunings)):
+            line[i] += n
+    members = tuple(Member("prune", p.spec, f"{p.title} · seed {p.spec['seeds'][0]}"[:200], p.device) for p in prepared)
+    notes = tuple(dict.fromkeys(n for p in prepared for n in p.notes))
+    return PlannedSweep(members, plan, tuple((*k, *v) for k, v in rows.items()), notes)
+
+
+def _start_sweep(found: PlannedSweep, title: str, about: dict[str, Any], owner: str) -> RunRecord:
+    return sweep.start_sweep(found.members, title=title[:120], spec=about, owner=owner)
+
+
+# -----------------------------------------------------------------------------------------------
+
 
 FORMS = ("One run", "A sweep", "A faster model")
 
@@ -38,7 +175,7 @@ def new(view: View, first: bool) -> None:
             "What to start", FORMS, default=FORMS[0], required=True, key="new_what", label_visibility="collapsed"
         )
         if st.session_state.get("new_what") == FORMS[1]:
-            sweep_form.form(view)
+            sweep_form(view)
         elif st.session_state.get("new_what") == FORMS[2]:
             faster.form(view)
         else:
