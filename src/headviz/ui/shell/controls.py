@@ -28,13 +28,14 @@ def field(
     *,
     choices: Collection[Any] | None = None,
     words: Callable[[Any], str] | None = None,
+    label: str = "",
     **more: Any,
 ) -> Callable[[], Any]:
     """A choice, a switch, a number or a text. Gives a function that reads it, or raises ``OptionError``.
 
-    ``value`` and ``choices`` take the place of the declared ones, and ``words`` says how a choice is shown.
+    ``value``, ``choices`` and ``label`` take the place of the declared ones, and ``words`` says how a choice is shown.
     """
-    label = option.title or option.name.replace("_", " ").capitalize()
+    label = label or option.title or option.name.replace("_", " ").capitalize()
     value = option.default if value is UNSET else value
     choices = option.choices if choices is None else choices
     text = option.help[:1].upper() + option.help[1:]
