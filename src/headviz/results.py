@@ -8,11 +8,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from plotly.graph_objects import Figure
 
 
@@ -41,6 +42,17 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):  # numpy's arrays and numbers
         return plain(value.tolist())
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def flat_row(values: Mapping[str, Any]) -> dict[str, Any]:
+    """One row: what is in dicts is named with a dot, and lists are left out."""
+    row: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            row |= {f"{name}.{key}": one for key, one in flat_row(value).items()}
+        elif not isinstance(value, list):
+            row[name] = value
+    return row
 
 
 _shown: dict[str, Callable[..., Any]] = {}  # "html", "text" and "figure"
@@ -86,6 +98,33 @@ class Result(Shown):
     def extra(self) -> dict[str, Any]:
         """Derived values that readers of the JSON want as well."""
         return {}
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows of ``to_frame``: one for each head where there are tables of heads, else one for each entry of the
+        first list of results, else a single one."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        shape = next((v.shape for v in values.values() if getattr(v, "ndim", 0) == 2), None)
+        lists = [v for v in values.values() if isinstance(v, list | tuple) and v and dataclasses.is_dataclass(v[0])]
+        if lists:
+            return [flat_row(one.to_dict() if isinstance(one, Result) else plain(one)) for one in lists[0]]
+        if shape is None:
+            return [flat_row(self.to_dict())]
+        tables = {name: v for name, v in values.items() if getattr(v, "shape", None) == shape}
+        return [
+            {"layer": layer, "head": head, **{name: v[layer, head].item() for name, v in tables.items()}}
+            for layer in range(shape[0])
+            for head in range(shape[1])
+        ]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Its rows: ``pandas.DataFrame(result)`` is ``result.to_frame()``."""
+        return iter(self.records())
+
+    def to_frame(self) -> DataFrame:
+        """A pandas table of its rows, with missing values as NaN."""
+        import pandas
+
+        return pandas.DataFrame(self.records())
 
     def to_json(self, indent: int | None = None) -> str:
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)

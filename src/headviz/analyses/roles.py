@@ -301,6 +301,15 @@ class Roles(Result):
         ]
         return tuple(sorted(found, key=lambda role: role.baseline - role.share))
 
+    def records(self) -> list[dict[str, Any]]:
+        """One row for each head and relation."""
+        return [
+            {"layer": layer, "head": head, "relation": name}
+            | {what: getattr(self, what)[layer, head, k].item() for what in ("share", "baseline", "q")}
+            for layer, head in np.ndindex(self.share.shape[:2])
+            for k, name in enumerate(self.relations)
+        ]
+
     def first(self) -> dict[HeadId, Role]:
         """The first role of every head that has one."""
         every = [HeadId(i, j) for i in range(self.share.shape[0]) for j in range(self.share.shape[1])]

@@ -23,11 +23,12 @@ from ..models.fast.gpu import fetch
 from ..models.fast.linear import FLOAT32, TF32
 from ..models.network import require_model
 from ..progress import Cancel, Progress
+from ..statistics.resampling import rank_correlation
 from ..storage.exchange import MaskLike
 from ..storage.store import Store, default_store, make_key
 from .integration import Visited, room_for, room_on, sweep, swept
 from .maps import Maps
-from .rules import AUTO, DEFAULT_RULE, DEFAULT_STEPS, ENOUGH, KEPT, TOLERANCE, IntegrationOptions, PathOptions
+from .rules import AUTO, DEFAULT_RULE, DEFAULT_STEPS, ENOUGH, KEPT, STABLE, TOLERANCE, IntegrationOptions, PathOptions
 from .walk import ExampleMaps
 
 if TYPE_CHECKING:
@@ -177,8 +178,10 @@ class Explainer:
         tolerance: float | None = None,
         most: int = MAX_STEPS,
         word: int | None = None,
+        stable: float | None = None,
     ) -> Maps | list[Maps]:
-        """Maps of one text, or of a list; steps are doubled until the error is within the tolerance.
+        """Maps of one text, or of a list; steps are doubled until the error is within the tolerance, or until doubling
+        them leaves the order of the heads: a rank correlation of at least ``stable``.
 
         Where a single estimate may flatter, a result counts as good enough once doubling the steps has also changed
         it by no more than the tolerance.
@@ -213,11 +216,21 @@ class Explainer:
                 self.rough(done[0])
             old = [done.pop(i) for i in rough]  # of a long text two would not fit
             before = [None if options.reliable else maps for maps in old]
+            strengths = [maps.strength() for maps in old]
             del old
             finer = self._maps([encodings[i] for i in rough], [targets[i] for i in rough], options)
             wrong = [_error(old, maps) for old, maps in zip(before, finer, strict=True)]
-            done |= dict(zip(rough, finer, strict=True))
-            rough = [i for i, error in zip(rough, wrong, strict=True) if not error <= tolerance]
+            left = []
+            for i, maps, error, strength in zip(rough, finer, wrong, strengths, strict=True):
+                done[i] = maps
+                agree = rank_correlation(strength, maps.strength()) if stable is not None else float("nan")
+                if error <= tolerance:
+                    continue
+                if stable is not None and agree >= stable:
+                    done[i] = _order_settled(maps, agree, tolerance)
+                else:
+                    left.append(i)
+            rough = left
         return done[0] if isinstance(text, str) else [done[i] for i in sorted(done)]
 
     def _maps(self, encodings: list[Encoding], targets: list[Target], options: IntegrationOptions) -> list[Maps]:
@@ -333,6 +346,14 @@ def _not_reached(maps: Maps, tolerance: float) -> Maps:
     return replace(maps, notes=(*maps.notes, note))
 
 
+def _order_settled(maps: Maps, agree: float, tolerance: float) -> Maps:
+    note = (
+        f"doubling the steps to {maps.steps} left the order of the heads (rank correlation {agree:.3f}); the estimated "
+        f"error of single values is {maps.error:.1%}: tolerance={tolerance:g} asks for less"
+    )
+    return replace(maps, notes=(*maps.notes, note))
+
+
 # -----------------------------------------------------------------------------------------------
 
 
@@ -370,8 +391,9 @@ def conductance(
 ) -> Maps | list[Maps]:
     """Attention and attribution maps of one text or pair; for a list of texts, a list of maps.
 
-    ``steps`` are the intervals of the path. Without them 16 are doubled until the estimated error is at most 10 %, or
-    until they are 128. ``tolerance=0.02`` doubles until it is at most 2 %. ``target`` is "predicted" (by the model
+    ``steps`` are the intervals of the path. Without them 16 are doubled until the estimated error is at most 10 %,
+    until doubling leaves the order of the heads (rank correlation .99 of their strengths; a note says both), or until
+    they are 128. ``tolerance=0.02`` doubles until it is at most 2 %. ``target`` is "predicted" (by the model
     under the mask), "gold" (with ``label=``), or a class; of a class per token it is explained at the word numbered
     ``word``, by default as the mean over the words. ``rule="captum"`` gives what Captum's LayerConductance gives.
     ``precision="bfloat16"`` is a faster preview; by default it is float32, and on a GPU TF32 where that agrees on the
@@ -389,11 +411,11 @@ def conductance(
     True
     """
     options = PathOptions(DEFAULT_STEPS if steps is None else steps, rule, precision)
-    most = MAX_STEPS
+    most, stable = MAX_STEPS, None
     if steps is None and tolerance is None:
-        tolerance, most = TOLERANCE, ENOUGH
+        tolerance, most, stable = TOLERANCE, ENOUGH, STABLE
     require_model(clf)
     budget = room_on(clf.device, budget)
     run = sweep if tolerance is None else partial(sweep, visited=Visited(room_for(budget), most))
     explainer = Explainer(clf, "conductance", run, mask, budget, store_for(cache), cancel, progress, rough)
-    return explainer.explain(text, pair, label, target, options, tolerance, most, word)
+    return explainer.explain(text, pair, label, target, options, tolerance, most, word, stable)

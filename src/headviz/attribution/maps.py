@@ -14,14 +14,14 @@ import numpy as np
 from ..answers import ANSWERS
 from ..errors import OptionError, is_one_of, unknown_choice
 from ..heads import HeadMask
-from ..results import Shown, drawn
+from ..results import Result, drawn
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 
 @dataclass(frozen=True, eq=False)
-class Maps(Shown):
+class Maps(Result):
     """Attention and attribution of every head for one text or pair.
 
     A head that was really removed is NaN in both. A head that is masked keeps its attention; its attribution
@@ -50,6 +50,22 @@ class Maps(Shown):
             f"<Maps by {self.method}: {self.attention.shape[0]}×{self.attention.shape[1]} heads, "
             f"{len(self.tokens)} tokens, '{self.target_label}' explained, error {100 * self.error:.1f} %>"
         )
+
+    def strength(self) -> np.ndarray:
+        """[L, H] the sum of a head's attributions without their signs; NaN for a head that was removed."""
+        strength: np.ndarray = np.abs(self.attribution).sum(axis=(2, 3), dtype=np.float64)
+        return strength
+
+    def records(self) -> list[dict[str, Any]]:
+        """One row for each connection of each head: its attention and its attribution."""
+        layer, head, query, key = (index.ravel() for index in np.indices(self.attention.shape))
+        columns = {"layer": layer, "head": head, "query": query, "key": key}
+        columns |= {"attention": self.attention.ravel(), "attribution": self.attribution.ravel()}
+        names, rows = list(columns), zip(*(values.tolist() for values in columns.values()), strict=True)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def extra(self) -> dict[str, Any]:
+        return {"target_label": self.target_label, "error": self.error}
 
     def plot(self, head: tuple[int, int] | str | None = None, what: str = "attribution") -> Figure:
         """All heads by the strength of their attributions; with ``head``, its map of ``what``: "attribution" or

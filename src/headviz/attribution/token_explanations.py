@@ -26,7 +26,7 @@ from ..heads import HeadMask
 from ..models.fast.linear import products
 from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
-from ..results import Result, Shown
+from ..results import Result
 from ..storage.exchange import MaskLike
 from .conductance import encode, resolve_target
 from .contributions import Flow
@@ -52,7 +52,7 @@ _ROWS = 32  # embeddings in one pass
 
 
 @dataclass(frozen=True, eq=False)
-class TokenAttributions(Shown):
+class TokenAttributions(Result):
     """One number per token, signed: positive = it spoke for the class. [CLS] and [SEP] are 0 by construction."""
 
     values: np.ndarray  # [T]
@@ -66,6 +66,11 @@ class TokenAttributions(Shown):
     @property
     def total(self) -> float:
         return float(self.values.sum())
+
+    def records(self) -> list[dict[str, Any]]:
+        """One row for each token."""
+        rows = zip(self.tokens, self.types, self.special, self.values.tolist(), strict=True)
+        return [dict(zip(("token", "type", "special", "value"), row, strict=True)) for row in rows]
 
 
 class _Model(nn.Module):
@@ -204,6 +209,12 @@ class TokenExplanations(Result):
 
     def extra(self) -> dict[str, Any]:
         return {"areas": self.areas()}
+
+    def records(self) -> list[dict[str, Any]]:
+        """One row for each token, with a column for each method."""
+        columns = {"token": self.tokens, "special": self.special}
+        columns |= dict(zip(self.methods, self.values.tolist(), strict=True))
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def token_explanations(

@@ -73,6 +73,9 @@ class Growing(Result):
     def extra(self) -> dict[str, Any]:
         return {"n": self.n, "final": self.final}
 
+    def records(self) -> list[dict[str, Any]]:
+        return self.comparison.records()
+
 
 def looks(n: int) -> list[int]:
     """How many examples each part before the last has."""

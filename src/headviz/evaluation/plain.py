@@ -12,7 +12,7 @@ from ..answers.answer import Answer
 from ..answers.metrics import constant, metrics, why_undefined
 from ..heads import HeadMask
 from ..models.stand_in import ZERO
-from ..results import Result, plain
+from ..results import Result, flat_row, plain
 from ..statistics.intervals import interval_of_mean
 
 if TYPE_CHECKING:
@@ -79,6 +79,10 @@ class Evaluation(Result):
             **({} if self.precision == "float32" else {"precision": self.precision}),
             **({"draws": self.over_draws()} if self.draws else {}),
         }
+
+    def records(self) -> list[dict[str, Any]]:
+        """One row: the metrics, and what the evaluation was of."""
+        return [flat_row(self.metrics | {"n": self.n, "seconds": self.seconds, "mask": plain(self.mask)})]
 
     def over_draws(self) -> dict[str, dict[str, Any]]:
         """For each metric its mean over the draws, with a 95 % interval of that mean (None from a single draw)."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import index
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ..results import Shown
 from .catalogue import Task, get_task
 from .columns import Mapping, custom_task, take
 from .readers import table_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # -----------------------------------------------------------------------------------------------
 # One thread at a time uses a tokenizer: where it cuts texts, and which language it reads, is kept inside it.
@@ -262,6 +265,14 @@ class Dataset(Shown):
     @property
     def examples(self) -> tuple[Example, ...]:
         return tuple(self)
+
+    def to_frame(self) -> DataFrame:
+        """A pandas table of the examples: text, pair, label and slice, as far as the data have them."""
+        import pandas
+
+        frame = pandas.DataFrame(list(self), columns=list(Example._fields))
+        lacking = {"pair": self.pairs, "label": self.labels, "slice": self.slices}
+        return frame.drop(columns=[name for name, values in lacking.items() if values is None])
 
     @cached_property
     def digest(self) -> str:

@@ -1,0 +1,72 @@
+"""Every result goes on as JSON and as a pandas table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import headviz
+from headviz.results import Result, Shown
+
+PAIR = "the small dog runs .", "the dog sleeps ."
+MASK = {3: [1, 5]}
+
+
+@pytest.fixture(scope="module")
+def given() -> tuple[Any, Any, Any]:
+    clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=8)
+    return clf, data, headviz.evaluator_of(clf, data)
+
+
+# what makes a result of (clf, data, evaluator) -> its rows and some of its columns
+RESULTS: dict[str, tuple[Callable[..., Any], int | None, set[str]]] = {
+    "maps": (lambda c, d, e: headviz.conductance(c, *PAIR, steps=2), None, {"layer", "head", "query", "attribution"}),
+    "tokens": (lambda c, d, e: headviz.token_attributions(c, *PAIR, steps=2), None, {"token", "value"}),
+    "explanations": (lambda c, d, e: headviz.token_explanations(c, *PAIR, orders=1), None, {"token", "rollout"}),
+    "evaluation": (lambda c, d, e: headviz.evaluate(c, d, MASK), 1, {"accuracy", "n", "mask"}),
+    "comparison": (lambda c, d, e: e.compare(MASK), 1, {"metric", "delta", "interval_low"}),
+    "growing": (lambda c, d, e: list(e.growing(MASK))[-1], 1, {"metric", "delta"}),
+    "ablation": (lambda c, d, e: headviz.ablate(e), 144, {"layer", "head", "values", "p_value"}),
+    "scores": (lambda c, d, e: headviz.score_heads(c, d, "taylor"), 144, {"layer", "head", "values", "stderr"}),
+    "slices": (lambda c, d, e: headviz.by_slice(e), None, {"name", "cost"}),
+    "paired": (lambda c, d, e: headviz.paired([0, 1] * 9, [0, 1] * 9, [1, 0] * 9), 1, {"metric", "difference", "p"}),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_become_tables_and_json(name: str, given: tuple[Any, Any, Any]) -> None:
+    make, rows, columns = RESULTS[name]
+    found = make(*given)
+    frame = found.to_frame()
+    assert columns <= set(frame.columns)
+    assert rows is None or len(frame) == rows
+    assert len(frame)
+    pd.testing.assert_frame_equal(pd.DataFrame(found), frame)
+    assert json.loads(found.to_json()) == found.to_dict()
+
+
+def test_maps_keep_their_values(given: tuple[Any, Any, Any]) -> None:
+    maps = headviz.conductance(given[0], *PAIR, steps=2)
+    size = maps.attribution.shape
+    assert np.allclose(maps.to_frame()["attribution"].to_numpy().reshape(size), maps.attribution)
+    assert np.allclose(maps.to_dict()["attention"], maps.attention)
+
+
+def test_data_become_a_table(given: tuple[Any, Any, Any]) -> None:
+    frame = given[1].to_frame()
+    assert list(frame.columns) == ["text", "pair", "label", "slice"]
+    assert tuple(frame["text"]) == given[1].texts
+    assert list(headviz.Dataset.of(["a", "b"]).to_frame().columns) == ["text"]
+
+
+def test_what_is_shown_is_a_result_but_for_things_with_a_life_of_their_own() -> None:
+    def below(kind: type) -> set[type]:
+        return {kind, *(one for sub in kind.__subclasses__() for one in below(sub))}
+
+    others = {kind.__name__ for kind in below(Shown) if not issubclass(kind, Result)}
+    assert others <= {"Shown", "HeadMask", "Board", "Dataset", "Model", "TransformerModel", "Classifier", "Translator"}
