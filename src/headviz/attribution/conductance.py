@@ -28,7 +28,18 @@ from ..storage.exchange import MaskLike
 from ..storage.store import Store, default_store, make_key
 from .integration import Visited, room_for, room_on, sweep, swept
 from .maps import Maps
-from .rules import AUTO, DEFAULT_RULE, DEFAULT_STEPS, ENOUGH, KEPT, STABLE, TOLERANCE, IntegrationOptions, PathOptions
+from .rules import (
+    AUTO,
+    COMPARED,
+    DEFAULT_RULE,
+    DEFAULT_STEPS,
+    ENOUGH,
+    KEPT,
+    STABLE,
+    TOLERANCE,
+    IntegrationOptions,
+    PathOptions,
+)
 from .walk import ExampleMaps
 
 if TYPE_CHECKING:
@@ -181,7 +192,7 @@ class Explainer:
         stable: float | None = None,
     ) -> Maps | list[Maps]:
         """Maps of one text, or of a list; steps are doubled until the error is within the tolerance, or until doubling
-        them leaves the order of the heads: a rank correlation of at least ``stable``.
+        them leaves the order of heads and connections: a rank correlation of at least ``stable``.
 
         Where a single estimate may flatter, a result counts as good enough once doubling the steps has also changed
         it by no more than the tolerance.
@@ -216,17 +227,16 @@ class Explainer:
                 self.rough(done[0])
             old = [done.pop(i) for i in rough]  # of a long text two would not fit
             before = [None if options.reliable else maps for maps in old]
-            strengths = [maps.strength() for maps in old]
+            ordered = [] if stable is None else [_values(maps) for maps in old]
             del old
             finer = self._maps([encodings[i] for i in rough], [targets[i] for i in rough], options)
             wrong = [_error(old, maps) for old, maps in zip(before, finer, strict=True)]
             left = []
-            for i, maps, error, strength in zip(rough, finer, wrong, strengths, strict=True):
+            for k, (i, maps, error) in enumerate(zip(rough, finer, wrong, strict=True)):
                 done[i] = maps
-                agree = rank_correlation(strength, maps.strength()) if stable is not None else float("nan")
                 if error <= tolerance:
                     continue
-                if stable is not None and agree >= stable:
+                if stable is not None and (agree := _agreement(ordered[k], maps)) >= stable:
                     done[i] = _order_settled(maps, agree, tolerance)
                 else:
                     left.append(i)
@@ -346,10 +356,21 @@ def _not_reached(maps: Maps, tolerance: float) -> Maps:
     return replace(maps, notes=(*maps.notes, note))
 
 
+def _values(maps: Maps) -> tuple[np.ndarray, np.ndarray]:
+    """What is put in order: the strengths of the heads, and some of the connections where there are very many."""
+    flat = maps.attribution.ravel()
+    return maps.strength(), flat[:: max(1, flat.size // COMPARED)].copy()
+
+
+def _agreement(before: tuple[np.ndarray, np.ndarray], maps: Maps) -> float:
+    """The smaller of the two rank correlations."""
+    return min(rank_correlation(old, new) for old, new in zip(before, _values(maps), strict=True))
+
+
 def _order_settled(maps: Maps, agree: float, tolerance: float) -> Maps:
     note = (
-        f"doubling the steps to {maps.steps} left the order of the heads (rank correlation {agree:.3f}); the estimated "
-        f"error of single values is {maps.error:.1%}: tolerance={tolerance:g} asks for less"
+        f"doubling the steps to {maps.steps} left the order of heads and connections (rank correlation {agree:.3f}); "
+        f"the estimated error of single values is {maps.error:.1%}: tolerance={tolerance:g} asks for less"
     )
     return replace(maps, notes=(*maps.notes, note))
 
@@ -392,7 +413,7 @@ def conductance(
     """Attention and attribution maps of one text or pair; for a list of texts, a list of maps.
 
     ``steps`` are the intervals of the path. Without them 16 are doubled until the estimated error is at most 10 %,
-    until doubling leaves the order of the heads (rank correlation .99 of their strengths; a note says both), or until
+    until doubling leaves the order of heads and connections (rank correlation .99; a note says both), or until
     they are 128. ``tolerance=0.02`` doubles until it is at most 2 %. ``target`` is "predicted" (by the model
     under the mask), "gold" (with ``label=``), or a class; of a class per token it is explained at the word numbered
     ``word``, by default as the mean over the words. ``rule="captum"`` gives what Captum's LayerConductance gives.

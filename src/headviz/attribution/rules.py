@@ -22,7 +22,8 @@ MOST_STEPS = 10_000  # the error is below rounding long before
 AUTO = "auto"  # float32; on a GPU TF32 where it agrees with that
 PRECISIONS = (AUTO, "tf32", "float32", "bfloat16")
 TOLERANCE = 0.1  # the estimated error up to which steps are doubled where none are asked for
-STABLE = 0.99  # rank correlation of the heads' strengths between doublings from which on they are not doubled again
+STABLE = 0.99  # rank correlation between doublings from which on steps are not doubled again
+COMPARED = 500_000  # connections of which that is computed, at the most
 ENOUGH = 128  # and the steps at which that ends
 # |R_n − R_{n/2}| times this is the error that is told: `bench/conductance_convergence.py` shows how often it covers
 CAUTION = 0.8
