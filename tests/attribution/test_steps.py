@@ -13,7 +13,14 @@ from headviz.attribution import conductance as module
 def test_steps_are_not_doubled_once_the_order_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = headviz.load("demo", device="cpu").tokenizer
     torch.manual_seed(0)
-    config = BertConfig(len(tokenizer), 32, 3, 4, 64, initializer_range=0.8)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=64,
+        initializer_range=0.8,
+    )
     clf = headviz.wrap(BertForSequenceClassification(config).eval(), tokenizer)
     pair = "the small dog runs .", "the dog sleeps ."
     maps = headviz.conductance(clf, *pair, cache=False)

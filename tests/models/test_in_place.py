@@ -349,3 +349,24 @@ def test_a_folder_with_pruned_heads_as_transformers_4_wrote_it_loads(tmp_path: P
     assert clf.digest == small.digest
     with torch.no_grad():
         torch.testing.assert_close(clf.logits(inputs), logits(model, inputs), atol=1e-5, rtol=1e-5)
+
+
+def test_the_message_names_the_cause() -> None:
+    model, inputs = tiny_model(), batch()
+
+    with pytest.raises(UserError, match="in another thread"), headviz.masked(model, {0: [1]}):
+        ThreadPoolExecutor(1).submit(logits, model, inputs).result()
+    with pytest.raises(UserError, match=r"Call the same model object|compiled before"), headviz.masked(model, {0: [1]}):
+        pass
+    with pytest.raises(UserError, match=r"Give model\.module"), headviz.masked(torch.nn.DataParallel(model), {0: [1]}):
+        pass
+
+
+def test_the_model_inside_sentence_transformers_is_taken() -> None:
+    model, inputs = tiny_model(), batch()
+    first = torch.nn.Module()
+    first.auto_model = model
+    with headviz.masked(model, {0: [1]}):
+        expected = logits(model, inputs)
+    with headviz.masked(torch.nn.Sequential(first), {0: [1]}):
+        assert torch.equal(logits(model, inputs), expected)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import torch
 from torch import Tensor, nn
@@ -54,6 +54,7 @@ class _Switched:
 _ACTIVE: ContextVar[tuple[_Switched, ...]] = ContextVar("headviz_masked", default=())
 _HOOKED: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()  # model -> how many `with` blocks are open
 _HANDLES: WeakKeyDictionary[nn.Module, list[Any]] = WeakKeyDictionary()
+_PASSED_OVER: WeakSet[nn.Module] = WeakSet()  # W_O that ran while a block was open, but in none of this thread
 _LOCK = threading.Lock()
 
 
@@ -84,10 +85,7 @@ def masked(model: Any, mask: MaskLike) -> Generator[None]:
         missed = {row for row, heads in off.items() if heads} - switched.gated
         if missed:
             names = ", ".join(place.row_name(row) for row in sorted(missed))
-            raise ModelError(
-                f"The mask was not applied to {names}: the model did not run these layers inside the block. "
-                "Call the same model object inside `with headviz.masked(…)`."
-            )
+            raise ModelError(f"The mask was not applied to {names}: {_why_missed(switched, missed)}")
     finally:
         _ACTIVE.reset(token)
         _close(place.model)
@@ -123,9 +121,31 @@ def prune_heads(model: Any, heads: MaskLike) -> None:
     }
 
 
+def _why_missed(switched: _Switched, missed: set[int]) -> str:
+    """The cause, as far as it can be seen, and what to do."""
+    if any(output in _PASSED_OVER for output, rows in switched.rows.items() if missed & set(rows)):
+        return (
+            "these layers ran in another thread than the block. Open the block in the thread that calls the model, or "
+            "start the thread with contextvars.copy_context().run."
+        )
+    if sum(torch._dynamo.utils.counters["frames"].values()):
+        return (
+            "the model did not run these layers inside the block, or ran them as they were compiled before. Call the "
+            "model itself, or compile it inside `with headviz.masked(…)`."
+        )
+    return (
+        "the model did not run these layers inside the block. "
+        "Call the same model object inside `with headviz.masked(…)`."
+    )
+
+
 def _place(given: Any) -> Network:
     """Where the rows of a model are. Neither its tokenizer nor its head is needed."""
     model: Any = given
+    if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        raise ModelError(f"{type(model).__name__} wraps the model. Give model.module.")
+    if isinstance(model, nn.Sequential) and len(model) and isinstance(getattr(model[0], "auto_model", None), nn.Module):
+        model = given = model[0].auto_model  # of sentence-transformers
     if isinstance(model, Network):
         raise ModelError("This is headviz's own model: give the mask to the call instead (mask=).")
     if not isinstance(given, nn.Module) or not hasattr(getattr(model, "config", None), "model_type"):
@@ -198,6 +218,7 @@ def _close(model: nn.Module) -> None:
         _HOOKED[model] -= 1
         if not _HOOKED[model]:
             del _HOOKED[model]
+            _PASSED_OVER.clear()
             for handle in _HANDLES.pop(model):
                 handle.remove()
 
@@ -211,6 +232,8 @@ def _begin(base: nn.Module, _: Any) -> None:
 def _gate(output: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """What W_O reads, under the masks of the blocks that this thread has open."""
     mine = [switched for switched in _ACTIVE.get() if output in switched.rows]
+    if not mine:
+        _PASSED_OVER.add(output)
     if not mine and (getattr(output, "_is_replica", False) or torch._C._current_graph_task_id() != -1):
         raise ModelError(
             "This pass runs in a thread that PyTorch started (DataParallel, or gradient checkpointing on a GPU), which "
