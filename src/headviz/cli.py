@@ -25,7 +25,7 @@ from .models import NAMED
 from .models.fast.thread_spinning import wait_briefly
 from .plugins import Command
 
-# command, which is also its module in headviz.commands -> one line of help
+# command -> one line of help; its module in headviz.commands has its name, but for those of ``_SHARED``
 _OWN = {
     "info": "what a model is: layers, heads, labels, size, digest",
     "conductance": "attention and attribution maps of one text, for all heads",
@@ -45,8 +45,9 @@ _OWN = {
     "cache": "what is kept on disk: show, clear",
     "serve": "open the dashboard in a browser",
 }
+_SHARED = {"grade": "analyse", "roles": "analyse"}  # commands of another module
 COMMANDS: Mapping[str, Command] = plugins.Entries(
-    "commands", (Command(name, about, f"headviz.commands.{name}") for name, about in _OWN.items())
+    "commands", (Command(name, about, f"headviz.commands.{_SHARED.get(name, name)}") for name, about in _OWN.items())
 )
 
 DONE = 0

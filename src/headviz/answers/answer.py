@@ -112,7 +112,9 @@ class Answer(ABC):
     usual: tuple[str, ...] = ()  # metrics of the user's own data, the primary one first
     unscored: tuple[str, ...] = ()  # metrics in which no ablation is measured
     decides: bool = False  # an answer is one of several names: it can flip, be restored, and has a probability
-    columns: str = ""  # how its label columns are read, a name of ``tasks.columns.LABELS``; empty = no such columns
+    columns: str = (
+        ""  # how its label columns are read, a name of ``tasks.columns.READ_LABELS``; empty = no such columns
+    )
     text_columns: tuple[str, ...] = ()  # what its columns are called, where files of the job have names of their own
     label_column: str = ""
     label_needed: bool = True  # an empty cell is no label, rather than a mistake, where it is False

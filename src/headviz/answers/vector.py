@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import heads
 from ..errors import TaskError
-from ..heads import VECTOR as KIND
 from .number import Number
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Vector(Number):
     """F is the cosine. Learned by the squared error of the cosine, from -1 to 1."""
 
-    job, kind, instead = "vector", KIND, ""
+    job, kind, instead = "vector", heads.VECTOR, ""
     architectures: tuple[str, ...] = ()  # modules.json tells it
     auto_class, trained, read_at = "AutoModel", "pooling", ""
     usual: tuple[str, ...] = ("spearman", "pearson")

@@ -40,6 +40,11 @@ def named() -> dict[str, Analysis]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Of ``headviz analyse``, or of an analysis that is a command of its own."""
+    own = parser.prog.rpartition(" ")[2]
+    if own in ANALYSES and ANALYSES[own].command:
+        declare(parser, ANALYSES[own])
+        return
     names = parser.add_subparsers(dest="analysis", required=True, metavar="NAME")
     for name, analysis in named().items():
         text = analysis.help

@@ -12,7 +12,7 @@ import torch
 
 from .. import plugins
 from ..answers.catalogue import answer_named
-from ..answers.vector import VECTOR as EMBEDS
+from ..answers.vector import VECTOR
 from ..answers.word import WORD
 from ..errors import ModelError, seed_number, shown
 from ..heads import CLASSIFICATION, TAGGING
@@ -117,8 +117,8 @@ def load(
     check_activations(raw, name)
     asked = WORD if masked_lm else None if job is None else answer_named(job)
     pooling = None
-    if asked is EMBEDS or (asked is None and fresh_labels is None and is_embedder(folder, name)):
-        asked, pooling = EMBEDS, Pooling.read(folder, name, new=fresh_labels is not None)
+    if asked is VECTOR or (asked is None and fresh_labels is None and is_embedder(folder, name)):
+        asked, pooling = VECTOR, Pooling.read(folder, name, new=fresh_labels is not None)
         fresh_labels = None  # there is no head to draw
     kind = wanted_kind(raw, name, asked, fresh_labels is not None)
     where = pick_device(device)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import collections.abc
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from ..answers import ANSWERS
 from ..answers.answer import IGNORED
 from ..answers.class_names import match_names
-from ..answers.labels import LABELS as SEVERAL_LABELS
+from ..answers.labels import LABELS
 from ..answers.number import NUMBER
 from ..answers.one_class import ONE_CLASS
 from ..answers.tokens import INSIDE, spans, tag_names, types_in
@@ -31,7 +31,7 @@ MAX_BROKEN_SHARE = 0.01
 
 
 Read = tuple[np.ndarray, list[str]]  # labels, with notes for the user
-TableLike = MappingOf[str, Sequence[Any]]  # cells by column
+TableLike = collections.abc.Mapping[str, Sequence[Any]]  # cells by column
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False, skip
 
     texts = [TEXTS.get(task.answer.columns, _texts)(table, c, keep) for c in mapping.texts]
     notes += text_doubts(table, mapping.texts, texts, keep, published=lenient)
-    labels, of_labels = LABELS[task.answer.columns](table, mapping, keep, task)
+    labels, of_labels = READ_LABELS[task.answer.columns](table, mapping, keep, task)
     notes += [] if lenient else of_labels
     slices = None
     if mapping.slice is not None:
@@ -114,9 +114,9 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False, skip
 def custom_task(task: Task, cells: Sequence[Any], file: str, mapping: Mapping, job: str | None) -> Task:
     """The user's own task, with the classes and the metrics that follow from the cells of its label column."""
     if len(mapping.labels) > 1:
-        if job not in (None, SEVERAL_LABELS.job):
-            raise TaskError(f"Several label columns are the job '{SEVERAL_LABELS.job}', not '{job}'. Name one column.")
-        return replace(task, job=SEVERAL_LABELS.job, metrics=SEVERAL_LABELS.usual, label_names=mapping.labels)
+        if job not in (None, LABELS.job):
+            raise TaskError(f"Several label columns are the job '{LABELS.job}', not '{job}'. Name one column.")
+        return replace(task, job=LABELS.job, metrics=LABELS.usual, label_names=mapping.labels)
     if job is None:
         job = NUMBER.job if looks_like_regression(cells) else ONE_CLASS.job
     task = replace(task, job=job, metrics=ANSWERS[job].usual)
@@ -444,7 +444,13 @@ def _names_of_tags(cells: Sequence[Any], file: str, column: str) -> tuple[str, .
 
 # by ``Answer.columns``: how cells become texts and labels, with notes for the user, and which names the labels have
 TEXTS = {"tokens": _words}
-LABELS = {"class": _class_indices, "number": _numbers, "labels": _several, "relevance": _relevances, "tokens": _tags}
+READ_LABELS = {
+    "class": _class_indices,
+    "number": _numbers,
+    "labels": _several,
+    "relevance": _relevances,
+    "tokens": _tags,
+}
 NAMES = {"class": class_names, "labels": _names_of_several, "tokens": _names_of_tags}
 
 

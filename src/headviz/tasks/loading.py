@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import collections.abc
 import os
 import re
 from collections.abc import Callable, Sequence
-from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -232,7 +232,11 @@ class _Files:
         """Whether other splits of the same data are there."""
         if self.place is not None:
             return self.place.is_dir()
-        return isinstance(self.held, MappingOf) and bool(self.held) and all(map(in_memory_table, self.held.values()))
+        return (
+            isinstance(self.held, collections.abc.Mapping)
+            and bool(self.held)
+            and all(map(in_memory_table, self.held.values()))
+        )
 
 
 def in_memory_table(data: Any) -> bool:
