@@ -91,6 +91,8 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
         headviz.score_heads(headviz.load(folder), scaled, "taylor", cache=False)
     with pytest.raises(headviz.UserError, match="job='number'"):
         headviz.evaluate(headviz.load(tiny_folder(tmp_path / "c", labels=("value",)), job="rank"), pairs())
+    with pytest.raises(headviz.UserError, match="each text of a pair by itself"):
+        headviz.patch(headviz.load(folder), (TEXTS[0], PAIRS[0]), (TEXTS[0], PAIRS[1]))
     with pytest.raises(headviz.UserError, match=r"no modules\.json"):
         headviz.load(tiny_folder(tmp_path / "d", labels=("value",)), job="vector")
     with pytest.raises(headviz.UserError, match="keep two texts apart"):

@@ -18,12 +18,12 @@ from headviz.ui.shell.frame import PAGES
 from support.command import call
 from support.jobs import TAGS
 from support.marks import all_in_ci
-from support.tiny import WORDS, tiny_folder
+from support.tiny import WORDS, tiny_embedder, tiny_folder
 
 NAMES = ("red", "cold", "wet")
 OFF = "fb7"  # of 3×4: two heads off
 STATES = [{}, {"mask": OFF, "head": "1.2"}, {"a": "the dog sleeps .", "b": "no cat", "mask": OFF, "tokens": "1"}]
-JOBS = ["labels", "rank", "tokens"]
+JOBS = ["labels", "rank", "tokens", "vector"]
 HERE = [(job, name) for job in JOBS for name, a in ANALYSES.items() if a.fits(ANSWERS[job])]
 each_job = pytest.mark.parametrize("job", JOBS)
 
@@ -68,15 +68,28 @@ def tags_of(folder: Path, split: str) -> None:
     (folder / "data" / f"{split}.jsonl").write_text("\n".join(rows) + "\n")
 
 
+def similarities_of(folder: Path, split: str) -> None:
+    """Gold similarities are near the model's own."""
+    rng, clf = random.Random(0), headviz.load(folder / "model", device="cpu")
+    one, other = ([" ".join(rng.choices(WORDS, k=5)) for _ in range(60)] for _ in range(2))
+    own = clf.logits(clf.collate(clf.encode(one, other))).numpy()[:, 0]
+    rows = ["one\tother\tscore\tkind"]
+    for i, (a, b, s) in enumerate(zip(one, other, own, strict=True)):
+        rows.append(f"{a}\t{b}\t{0.9 * s + 0.1 * rng.random():.4f}\t{'ab'[i % 3 == 0]}")
+    (folder / "data" / f"{split}.tsv").write_text("\n".join(rows) + "\n")
+
+
 MADE: dict[str, Any] = {
     "labels": (labels_of, NAMES, {"problem_type": "multi_label_classification"}),
     "rank": (ranking_of, ("value",), {"sentence_transformers": {"version": "5.0.0"}}),
     "tokens": (tags_of, TAGS, {"head": "AutoModelForTokenClassification"}),
+    "vector": (similarities_of, (), {}),
 }
 COLUMNS = {
     "labels": {"columns": "text", "label": "red,cold,wet"},
     "rank": {"columns": "", "label": ""},
     "tokens": {"columns": "", "label": ""},
+    "vector": {"columns": "one,other", "label": "score"},
 }
 
 
@@ -86,7 +99,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     found = {}
     for job, (write, names, more) in MADE.items():
         found[job] = tmp_path_factory.mktemp(job)
-        tiny_folder(found[job] / "model", labels=names, **more)
+        if names:
+            tiny_folder(found[job] / "model", labels=names, **more)
+        else:
+            tiny_embedder(found[job] / "model")
         (found[job] / "data").mkdir()
         for split in ("train", "dev"):
             write(found[job], split)

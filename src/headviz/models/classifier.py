@@ -256,6 +256,10 @@ class Classifier(TransformerModel):
         """[B, width] of a batch of sequences."""
         return self.forward(batch, call)
 
+    def check_sequences(self, encodings: Sequence[Encoding]) -> None:
+        """Refuse what is no sequence that the stages run."""
+        return
+
     def read_out(self, groups: Sequence[Tensor]) -> Tensor | None:
         """[n, width] from the last states of sequences of equal length, [B, T, D] each; None = as the family does."""
         return None

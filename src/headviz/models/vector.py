@@ -182,6 +182,14 @@ class Embedder(Classifier):
     def outputs(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
         return self.vectors(batch, call)
 
+    def check_sequences(self, encodings: Sequence[Encoding]) -> None:
+        """Each text runs through the layers by itself, so what follows the layers of a pair is refused."""
+        if any(any(e.types) for e in encodings):
+            raise ModelError(
+                f"This follows the layers of one sequence, and '{self.name}' computes each text of a pair by itself. "
+                "Masks, scores, conductance, ablations, pruning runs and training work."
+            )
+
     def read_out(self, groups: Sequence[Tensor]) -> Tensor:
         """[n, D] from the last layer's states of texts of equal length, [B, T, D] each."""
         return torch.cat([self.pooled(rows, rows.new_ones(rows.shape[:2], dtype=torch.bool)) for rows in groups])
