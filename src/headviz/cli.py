@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import sys
 import traceback
 import warnings
@@ -166,6 +167,7 @@ def _run(name: str, words: list[str]) -> int:
     module.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     args = parser.parse_args(words)
+    args.line = shlex.join(("headviz", name, *words))
     if "check" in args:  # what is wrong whatever the model and the data are
         args.check(args)
     result = module.run(args)

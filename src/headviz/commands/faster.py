@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,9 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     targets = []
     for one in found:
         folder = out if len(found) == 1 else out / f"{one.target:g}x"
-        folder = one.model.save(folder, args.portable, Measured.of(one, args.task))
+        folder = one.model.save(
+            folder, args.portable, replace(Measured.of(one, args.task), command=getattr(args, "line", ""))
+        )
         if args.onnx:
             from ..models.onnx import export_onnx
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..display.sentences import points_changed
@@ -89,7 +90,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     else:
         smaller = prune(clf, mask)
         measured, costs = (Measured(), {}) if args.task is None else _costs(args, clf, smaller)
-        folder = smaller.save(out, args.portable, measured)
+        folder = smaller.save(out, args.portable, replace(measured, command=getattr(args, "line", "")))
         if args.onnx:
             from ..models.onnx import export_onnx
 

@@ -20,6 +20,7 @@ from torch import nn
 from ..attention import quiet, transformers
 from ..errors import ModelError, OptionError
 from ..heads import HeadMask
+from ..results import plain
 from ..storage.exchange import MaskLike
 from ..storage.paths import new_folder
 from ..storage.writing import disk_errors
@@ -57,6 +58,7 @@ class Measured:
     change: Mapping[str, Any] | None = None  # what ``headviz.paired`` gives
     speedup: tuple[float, float, float] | None = None  # and its interval
     where: str = ""  # the batch and the machine of the speed
+    command: str = ""  # the line that made the model
 
     @classmethod
     def of(cls, result: Any, task: str = "") -> Measured:
@@ -322,7 +324,12 @@ def save(clf: Network, folder: Path, portable: bool = False, measured: Measured 
         _save_plain(clf.model, into, clf, portable)
         # config.json has the heads
         about = {"format": FORMAT, "digest": clf.filled(None).digest, "source": Path(clf.name).name if clf.name else ""}
-        (into / RECORD).write_text(json.dumps(about, indent=2) + "\n")
+        about |= {
+            "heads_per_layer": clf.heads_per_layer,
+            "neurons_per_layer": neurons(clf),
+            "measured": plain(measured),
+        }
+        (into / RECORD).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         (into / "README.md").write_text(card(clf, portable, measured), encoding="utf-8")
 
     return write_folder(folder, write, size_of(clf.model))
