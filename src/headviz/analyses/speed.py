@@ -145,10 +145,15 @@ def _row(size: int, full: Sequence[float], pruned: Sequence[float]) -> SpeedRow:
 def random_batch(clf: Classifier, size: int, length: int) -> dict[str, Tensor]:
     """Texts of random tokens, always the same."""
     generator = torch.Generator().manual_seed(0)
-    ids = torch.randint(0, int(clf.config.vocab_size), (size, length), generator=generator)
-    pad = clf.tokenizer.pad_token_id
-    if pad is not None:  # a padding token in the middle would shift the positions of some families
-        ids[ids == pad] = (pad + 1) % int(clf.config.vocab_size)
+    words = int(clf.config.vocab_size)
+    ids = torch.randint(0, words, (size, length), generator=generator)
+    # padding in the middle would shift the positions of some families; BART answers at the one end of a text
+    special = {token for token in (clf.tokenizer.pad_token_id, clf.config.eos_token_id) if isinstance(token, int)}
+    other = next(token for token in range(words) if token not in special)
+    for token in special:
+        ids[ids == token] = other
+    if clf.family.has_decoder:
+        ids[:, -1] = clf.config.eos_token_id
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     return {k: v.to(clf.device) for k, v in batch.items()}
 
