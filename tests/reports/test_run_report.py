@@ -13,7 +13,8 @@ import pytest
 
 from headviz.display.figures.style import FAINT
 from headviz.errors import RunError, UserError
-from headviz.reports.run_report import recipe_of, run_csv, run_html, run_json, run_table, run_tex, write_run
+from headviz.pruning.plan import PruningPlan
+from headviz.reports.run_report import options_of, recipe_of, run_csv, run_html, run_json, run_table, run_tex, write_run
 from headviz.runs.reading import RunView, WorkerReport
 from headviz.runs.record import RunRecord
 from headviz.runs.tables import Curve, curve_of, run_curves
@@ -164,7 +165,6 @@ def test_the_command_gives_the_same_plan_back():
     import shlex
 
     from headviz.commands.run import _spec, add_plan, read_plan
-    from headviz.pruning.plan import PruningPlan
 
     plan = PruningPlan(
         model="a model",
@@ -262,3 +262,17 @@ def test_a_run_without_an_outcome_is_written_down_all_the_same(view: RunView, ki
     view = replace(view, record=replace(view.record, kind=kind), steps=(), baseline=(), outcome={})
     assert view.record.id in run_html(view)
     assert run_csv(view)
+
+
+def test_the_command_that_starts_a_run_again_names_what_was_chosen_alone() -> None:
+    plan = PruningPlan(model="m", task="mrpc", algorithm="one-importance", score="taylor", until=0.5)
+    options = options_of({"kind": "prune", "spec": plan.to_dict()})
+    assert options is not None
+    assert dict(options) == {
+        "model": "m",
+        "task": "mrpc",
+        "algorithm": "one-importance",
+        "score": "taylor",
+        "until": 0.5,
+        "spec": None,
+    }

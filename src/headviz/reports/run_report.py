@@ -104,7 +104,7 @@ def _changed(spec: Mapping[str, Any]) -> dict[str, Any]:
     named = _named(spec)
     if named["algorithm"] not in ALGORITHMS:  # of a plugin that is not loaded here
         named["algorithm"] = next(iter(ALGORITHMS))
-    default = PruningPlan(**named).to_dict()
+    default = PruningPlan.before() | PruningPlan(**named).to_dict()
     return {
         k: v for k, v in {**PruningPlan.before(), **spec}.items() if k not in BESIDE_THE_PLAN and v != default.get(k)
     }
