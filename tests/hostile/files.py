@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
 import random
 import shutil
@@ -109,6 +110,15 @@ TEXTS = [
 
 def table(kind: str, draw: random.Random) -> bytes:
     """A file of odd cells."""
+    if kind.endswith(".gz"):
+        return gzip.compress(table(kind.removesuffix(".gz"), draw))
+    if kind == "json":
+        rows = [json.dumps({n: draw.choice(CELLS) for n in ("text", "label")}) for _ in range(draw.randrange(4))]
+        return (
+            draw.choice(["[{}]", '{{"data": [{}]}}', "{}", "[[{}]]", DEEP])
+            .format(",".join(rows))
+            .encode("utf-8", "surrogatepass")
+        )
     names = draw.choice(
         [["text", "label"], ["text", "text"], ["text"], ["", "label"], ["text", "label", "![x](http://h)"]]
     )
@@ -125,6 +135,9 @@ def table(kind: str, draw: random.Random) -> bytes:
     sign = "\t" if kind == "tsv" else ","
     body = "\n".join(sign.join(draw.choice(TEXTS) for _ in names) for _ in range(rows))
     return (sign.join(names) + "\n" + body).encode("utf-8", "surrogatepass")
+
+
+TABLES = ["csv", "tsv", "jsonl", "parquet", "json", "csv.gz", "jsonl.gz"]
 
 
 def _parquet(names: list[str], rows: int, draw: random.Random) -> bytes:
@@ -158,7 +171,7 @@ def _parquet(names: list[str], rows: int, draw: random.Random) -> bytes:
 
 
 def data_case(draw: random.Random, place: Place) -> Case:
-    seed, kind = draw.randrange(10**9), draw.choice(["csv", "tsv", "jsonl", "parquet"])
+    seed, kind = draw.randrange(10**9), draw.choice(TABLES)
 
     def run() -> None:
         import headviz
@@ -181,7 +194,7 @@ def data_case(draw: random.Random, place: Place) -> Case:
 
 
 def upload_case(draw: random.Random, place: Place) -> Case:
-    seed, kind = draw.randrange(10**9), draw.choice(["csv", "tsv", "jsonl", "parquet", "exe", "../csv", ""])
+    seed, kind = draw.randrange(10**9), draw.choice([*TABLES, "exe", "../csv", ""])
     called = draw.choice([*WORDS, "../../x.csv", "a\\b.csv", "\0.csv"])
 
     def run() -> None:
@@ -189,7 +202,7 @@ def upload_case(draw: random.Random, place: Place) -> Case:
         from headviz.ui.shell import uploads
 
         own = random.Random(seed)
-        body = table(kind, own) if kind in ("csv", "tsv", "jsonl", "parquet") else own.randbytes(100)
+        body = table(kind, own) if kind in TABLES else own.randbytes(100)
         kept = uploads.keep_upload(damaged(body, own) if own.random() < 0.5 else body, kind, called)
         assert uploads.uploads()[kept].parent == uploads.uploads_folder()
         with uploads.naming():
