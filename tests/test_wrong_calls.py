@@ -254,6 +254,12 @@ BAD: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "a billion random masks": ("random", lambda clf: headviz.transfer({"a": "f"}, {"b": {}}, random=10**9)),
     "a classifier that translates": ("translates", lambda clf: headviz.translate(clf, ["a"])),
     "a search with too many beams": ("beams", lambda clf: TranslationOptions(beams=65)),
+    **{
+        f"{name} of 5,000 digits": ("digits", lambda clf, name=name: headviz.load_task("demo", **{name: 10**5000}))
+        for name in ("split", "data", "metrics")
+    },
+    "a task of 5,000 digits": ("digits", lambda clf: headviz.load_task(10**5000)),  # type: ignore
+    "a sample of 5,000 digits": ("digits", lambda clf: headviz.sample(some(), -(10**5000))),
     "a device of 5,000 digits": ("Device", lambda clf: headviz.load("demo", device=10**5000)),  # type: ignore
     "a precision of 5,000 digits": ("dtype", lambda clf: headviz.load("demo", dtype=10**5000)),  # type: ignore
     "a seed that is no number": ("seed", lambda clf: headviz.load("demo", seed=float("nan"))),  # type: ignore

@@ -67,6 +67,8 @@ def call_case(draw: random.Random, place: Place, clf: Any, data: Any) -> Case:
                 "text_columns": ["text"],
                 "label_column": ["label"],
                 "slice_column": [None],
+                "metrics": [None],
+                "job": [None],
             },
         ),
         "sample": (headviz.sample, [data, 4], {"length_filter": ["none"]}),

@@ -36,7 +36,7 @@ ANSWERS: Mapping[str, Answer] = plugins.Entries("answers", _ANSWERS)
 def answer_named(job: object) -> Answer:
     """The answer of a job; a ``ModelError`` for one that there is not."""
     if not is_one_of(job, ANSWERS):
-        raise ModelError(plugins.unknown("job", str(job)[:40], ANSWERS))
+        raise ModelError(plugins.unknown("job", job, ANSWERS))
     return ANSWERS[str(job)]
 
 

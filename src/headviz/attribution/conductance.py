@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ..answers.answer import Target
-from ..errors import OptionError, TaskError, whole_number
+from ..errors import OptionError, TaskError, shown, whole_number
 from ..models.fast.gpu import fetch
 from ..models.fast.linear import FLOAT32, TF32
 from ..models.network import require_model
@@ -205,7 +205,7 @@ class Explainer:
         if len(labels) != len(texts):
             raise OptionError(f"There are {len(texts)} texts but {len(labels)} labels. Give one label for each text.")
         if tolerance is not None and not (isinstance(tolerance, int | float) and tolerance > 0):
-            raise OptionError(f"tolerance is a relative error such as 0.02, not {str(tolerance)[:40]}.")
+            raise OptionError(f"tolerance is a relative error such as 0.02, not {shown(tolerance)}.")
         self.clf.check_maps()
         targets = [resolve_target(self.clf, target, x, word) for x in labels]
         encodings = encode(self.clf, texts, pairs)

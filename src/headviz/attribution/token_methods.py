@@ -73,7 +73,7 @@ def chosen_methods(methods: Sequence[str] | None, orders: int = ORDERS, seed: in
     names = tuple(METHODS) if methods is None else tuple(methods)
     for name in names:
         if not isinstance(name, str) or name not in METHODS:
-            raise OptionError(unknown_choice("method", str(name)[:40], METHODS))
+            raise OptionError(unknown_choice("method", name, METHODS))
     if not names:
         raise OptionError(f"Name at least one method: {', '.join(METHODS)}.")
     return tuple(dict.fromkeys(names))

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from huggingface_hub import constants
 
-from ..errors import NotDownloaded, OptionError
+from ..errors import NotDownloaded, OptionError, shown
 
 OUT = "--out"  # the option that names a new file or folder
 LONGEST_NAME = 255  # bytes in one part of a path, on every usual file system
@@ -143,9 +143,9 @@ def read_small(path: Path, limit: int, what: str = "the file") -> bytes:
 
 
 def _refused(what: str, given: object, why: str) -> OptionError:
-    shown = given if isinstance(given, str) else os.fsdecode(given) if isinstance(given, os.PathLike) else repr(given)
-    shown = shown if len(shown) <= 80 else shown[:60] + "…" + shown[-15:]
-    clean = "".join(c if c.isprintable() else "?" for c in shown)
+    text = given if isinstance(given, str) else os.fsdecode(given) if isinstance(given, os.PathLike) else shown(given)
+    text = text if len(text) <= 80 else text[:60] + "…" + text[-15:]
+    clean = "".join(c if c.isprintable() else "?" for c in text)
     return OptionError(f"{what[0].upper()}{what[1:]}: '{clean}' {why}. Give another path.", code="path")
 
 

@@ -13,7 +13,7 @@ from .. import plugins
 from ..answers.answer import Answer
 from ..answers.catalogue import ANSWERS, answer_named
 from ..answers.metrics import METRICS, OWN
-from ..errors import TaskError, is_one_of, unknown_choice
+from ..errors import TaskError, is_one_of, shown, unknown_choice
 
 GLUE = "nyu-mll/glue"
 
@@ -150,6 +150,8 @@ def judged_by(task: Task, metrics: str | Sequence[str | Callable[..., float]] | 
 
     A function gets the gold classes and the predicted ones, in this order, as in scikit-learn.
     """
+    if not isinstance(metrics, str | list | tuple) and not callable(metrics):
+        raise TaskError(f"Metrics are names, functions or a list of them, not {shown(metrics)}.")
     given = metrics.split(",") if isinstance(metrics, str) else [metrics] if callable(metrics) else list(metrics)
     names: list[str] = []
     for one in given:
@@ -159,7 +161,7 @@ def judged_by(task: Task, metrics: str | Sequence[str | Callable[..., float]] | 
                 raise TaskError(f"'{name}' is a metric of headviz. Give your function another name.")
             OWN[name] = one
         else:
-            name = str(one).strip()
+            name = (one if isinstance(one, str) else shown(one)).strip()
         names.append(name)
     own = task.answer
     able = [own, *(ANSWERS[job] for job in own.others if job in ANSWERS and ANSWERS[job].columns == own.columns)]
@@ -179,7 +181,7 @@ TASKS: Mapping[str, Task] = plugins.Entries("tasks", _TABLE)
 def get_task(name: str) -> Task:
     """The task of this name; a ``TaskError`` with the valid names for an unknown one."""
     if not is_one_of(name, TASKS):
-        raise TaskError(plugins.unknown("task", str(name)[:60], TASKS))
+        raise TaskError(plugins.unknown("task", name, TASKS))
     return TASKS[name]
 
 

@@ -105,7 +105,7 @@ def load_task(
         job = ONE_CLASS.job if job is None else job
     known = [one for one, answer in ANSWERS.items() if answer.columns]
     if job is not None and name == "custom" and not is_one_of(job, known):
-        raise TaskError(unknown_choice("job of your own data", str(job)[:40], known))
+        raise TaskError(unknown_choice("job of your own data", job, known))
     if separator is not None and (separator := _SIGNS.get(separator, separator)) not in SEPARATORS:
         raise TaskError(f"A separator is one of {', '.join(_SIGNS)}, or the sign itself, not {shown(separator)}.")
     if data is not None:
@@ -173,7 +173,7 @@ def _load_shipped(task: Task, split: str, limit: int | None = None) -> Dataset:
     module = import_module(str(task.source.module))
     rows = module.read_split(split)
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise TaskError(f"The limit is a number of examples from 1 up, not {str(limit)[:40]}.")
+        raise TaskError(f"The limit is a number of examples from 1 up, not {shown(limit)}.")
     if limit is not None and limit > len(rows) and hasattr(module, "read_more"):
         rows = module.read_more(split, limit)
     index = {label: i for i, label in enumerate(task.label_names)}

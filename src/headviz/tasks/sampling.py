@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OptionError, TaskError, seed_number
+from ..errors import OptionError, TaskError, seed_number, shown
 from .dataset import Dataset, LengthFilter, SampleReport, alone_with, pieces, require_dataset
 
 
@@ -67,7 +67,7 @@ def limited(data: Dataset, limit: int, seed: int) -> np.ndarray:
     Units stay whole: of queries as many are drawn as have about so many passages.
     """
     if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
-        raise OptionError(f"The limit is a number of examples from 1 up, not {limit!r}.")
+        raise OptionError(f"The limit is a number of examples from 1 up, not {shown(limit)}.")
     if limit >= len(data):
         return np.arange(len(data))
     rank, units = unit_ranks(data, seed), members_of(data)
@@ -157,7 +157,7 @@ def sample(
 def require_size(n: object) -> None:
     """An ``OptionError`` for what is no number of examples."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise OptionError(f"The sample size is a number of examples from 1 up, not {n!r}.")
+        raise OptionError(f"The sample size is a number of examples from 1 up, not {shown(n)}.")
 
 
 def text_lengths(data: Dataset, lengths: Sequence[int] | np.ndarray | Callable[..., Any] | None = None) -> np.ndarray:
