@@ -52,7 +52,7 @@ def which_heads(
     Not a causal account: other sets of the same size may restore the answer as well.
     """
     if not clf.answer.decides:
-        raise MaskError("A regression has no decision to restore; compare its numbers instead.")
+        raise MaskError(f"The job '{clf.job}' has no single decision to restore; compare its answers instead.")
     batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
     whole = clf.under(mask)
     off = [h for h in whole.off if h not in set(clf.present.off)]
@@ -117,7 +117,7 @@ def which_moves(
 ) -> Moved:
     """Switch every masked head on alone. For masks that leave the answer, where ``which_heads`` has nothing to say."""
     if not clf.answer.decides:
-        raise MaskError("A regression has no class probabilities; compare its numbers instead.")
+        raise MaskError(f"The job '{clf.job}' has no probability of a single class; compare its answers instead.")
     batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
     whole = clf.under(mask)
     off = [h for h in whole.off if h not in set(clf.present.off)]
