@@ -31,6 +31,8 @@ QUICK = [
     ("tokens", "deberta-v2"),
     ("tokens", "modernbert"),
     ("vector", "mpnet"),
+    ("span", "deberta-v2"),
+    ("span", "modernbert"),
 ]
 each = pytest.mark.parametrize(("job", "family"), all_in_ci(EACH, QUICK))
 each_job = pytest.mark.parametrize("job", JOBS)
@@ -82,7 +84,7 @@ def test_conductance_is_captums(job: str, family: str) -> None:
     data = data_of(job, 1)
     (encoding,) = clf.encode(data.texts[:1], data.pairs and data.pairs[:1])
     pair = data.pairs and data.pairs[0]
-    target = clf.labels[1] if len(clf.labels) > 1 else "predicted"
+    target = clf.answer.targets(clf.labels, False)[-1]
     maps = headviz.conductance(clf, data.texts[0], pair, steps=6, rule="captum", target=target, cache=False)
     walk, layer = Walk(clf, [encoding], [maps.target], None), 1
 

@@ -45,7 +45,7 @@ def test_the_command_line_takes_a_job(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "can be rank or number" in mistake(capsys, "info", "--model", folder, "--job", "class")
 
 
-@pytest.mark.parametrize("job", [job for job, answer in ANSWERS.items() if answer.explains])
+@pytest.mark.parametrize("job", [j for j, answer in ANSWERS.items() if answer.explains and j != "span"])
 def test_what_is_explained_is_one_number_for_each_row(job: str) -> None:
     answer, words = ANSWERS[job], 2 if ANSWERS[job].read_at == EACH else 1
     rows = torch.randn(4, words, 1 if answer.columns == "number" else 3)

@@ -95,5 +95,5 @@ def test_which_moves_can_be_stopped_and_needs_classes(clf: Any) -> None:
     with pytest.raises(Cancelled):
         which_moves(clf, TEXT, PAIR, mask, cancel=lambda: True)
     number = tiny_classifier("bert", labels=("score",))
-    with pytest.raises(MaskError, match="regression"):
+    with pytest.raises(MaskError, match="number"):
         which_moves(number, TEXT, None, mask)

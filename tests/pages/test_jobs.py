@@ -23,7 +23,7 @@ from support.tiny import WORDS, tiny_embedder, tiny_folder
 NAMES = ("red", "cold", "wet")
 OFF = "fb7"  # of 3×4: two heads off
 STATES = [{}, {"mask": OFF, "head": "1.2"}, {"a": "the dog sleeps .", "b": "no cat", "mask": OFF, "tokens": "1"}]
-JOBS = ["labels", "rank", "tokens", "vector"]
+JOBS = ["labels", "rank", "tokens", "span", "vector"]
 HERE = [(job, name) for job in JOBS for name, a in ANALYSES.items() if a.fits(ANSWERS[job])]
 each_job = pytest.mark.parametrize("job", JOBS)
 
@@ -79,9 +79,27 @@ def similarities_of(folder: Path, split: str) -> None:
     (folder / "data" / f"{split}.tsv").write_text("\n".join(rows) + "\n")
 
 
+def spans_of(folder: Path, split: str) -> None:
+    """Most answers are the model's own."""
+    rng, clf = random.Random(0), headviz.load(folder / "model", device="cpu")
+    rows = []
+    for i in range(40):
+        question, passage = (" ".join(rng.choices(WORDS[:-2], k=n)) for n in (3 + i % 3, 8))
+        ((first, last),) = clf.answer.plain(clf.logits(clf.collate(clf.encode([question], [passage]))).numpy())
+        words = passage.split()
+        first, last = (first, last) if first >= 0 and i % 4 else (1, 2)
+        start = len(" ".join(words[:first])) + bool(first)
+        answer = {"text": " ".join(words[first : last + 1]), "answer_start": start}
+        rows.append(
+            json.dumps({"question": question, "context": passage, "answers": [answer], "kind": "ab"[i % 3 == 0]})
+        )
+    (folder / "data" / f"{split}.jsonl").write_text("\n".join(rows) + "\n")
+
+
 MADE: dict[str, Any] = {
     "labels": (labels_of, NAMES, {"problem_type": "multi_label_classification"}),
     "rank": (ranking_of, ("value",), {"sentence_transformers": {"version": "5.0.0"}}),
+    "span": (spans_of, ("start", "end"), {"head": "AutoModelForQuestionAnswering"}),
     "tokens": (tags_of, TAGS, {"head": "AutoModelForTokenClassification"}),
     "vector": (similarities_of, (), {}),
 }
@@ -90,6 +108,7 @@ COLUMNS = {
     "rank": {"columns": "", "label": ""},
     "tokens": {"columns": "", "label": ""},
     "vector": {"columns": "one,other", "label": "score"},
+    "span": {"columns": "", "label": ""},
 }
 
 

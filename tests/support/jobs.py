@@ -17,7 +17,14 @@ from .tiny import PAIRS, TEXTS, WORDS, tiny_embedder, tiny_model, tiny_tokenizer
 
 CLASSES, TAGS = ("red", "cold", "wet"), ("O", "B-red", "I-red", "B-wet", "I-wet")
 # of the outputs, by how gold answers are read
-NAMES = {"class": CLASSES, "number": ("value",), "labels": CLASSES, "relevance": ("value",), "tokens": TAGS}
+NAMES = {
+    "class": CLASSES,
+    "number": ("value",),
+    "labels": CLASSES,
+    "relevance": ("value",),
+    "tokens": TAGS,
+    "span": ("start", "end"),
+}
 
 
 def model_of(job: str, family: str = "bert") -> Any:
@@ -31,7 +38,7 @@ def model_of(job: str, family: str = "bert") -> Any:
 def data_of(job: str, repeat: int = 8, seed: int = 0) -> Dataset:
     """Made-up gold answers of a job."""
     rng, answer, n = np.random.default_rng(seed), ANSWERS[job], repeat * len(TEXTS)
-    names = () if NAMES[answer.columns] == ("value",) else NAMES[answer.columns]
+    names = () if answer.columns in ("number", "relevance", "span") else NAMES[answer.columns]
     texts = [TEXTS[i // 4 % 4 if answer.unit[0] == "query" else i % 4] for i in range(n)]
     if answer.unit[0] == "query":  # each with four passages
         texts = [f"{text} {WORDS[i // 4]}" for i, text in enumerate(texts)]
@@ -40,6 +47,7 @@ def data_of(job: str, repeat: int = 8, seed: int = 0) -> Dataset:
         "number": lambda: rng.uniform(-1, 1, size=n),
         "labels": lambda: rng.integers(0, 2, (n, 3)),
         "relevance": lambda: np.tile([0, 2, 0, 1], repeat),
+        "span": lambda: np.array([[(i % 3, i % 3 + i % 2)] if i % 5 else [(-1, -1)] for i in range(n)]),
         "tokens": lambda: tags_of(texts, rng),
     }[answer.columns]()
     task = replace(get_task("custom"), job=job, metrics=answer.usual, label_names=names)

@@ -13,6 +13,7 @@ from .number import NUMBER
 from .one_class import ONE_CLASS
 from .probabilities import PROBABILITIES
 from .rank import RANK
+from .span import SPAN
 from .tokens import TOKENS
 from .vector import VECTOR
 from .word import WORD
@@ -26,6 +27,7 @@ _ANSWERS: tuple[Answer, ...] = (
     NUMBER,
     LABELS,
     TOKENS,
+    SPAN,
     WORD,
     VECTOR,
     PROBABILITIES,

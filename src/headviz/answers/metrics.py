@@ -62,6 +62,16 @@ def _turned(of: Callable[[NDArray, NDArray], float]) -> Callable[[NDArray, NDArr
 
 
 METRICS = Metrics()
+ANY_ANSWER = "one answer for all"
+
+
+def _for(name: str, gold: NDArray) -> Metric:
+    """The metric of this name for such gold answers: jobs with other gold answers may share a name."""
+    usual, jobs = METRICS[name], plugins.TABLES["answers"].entries().values()
+    if usual.dims[1] == gold.ndim:
+        return usual
+    others = (job.metrics[name] for job in jobs if name in job.metrics and job.metrics[name].dims[1] == gold.ndim)
+    return next(others, usual)
 
 
 def of_class(one: int) -> Metric:
@@ -95,7 +105,7 @@ def metric(name: str, predictions: Any, gold: Any) -> float:
     if not is_one_of(name, METRICS):
         raise TaskError(unknown_choice("metric", name, METRICS))
     predictions, gold = np.asarray(predictions), np.asarray(gold)
-    dims = METRICS[name].dims
+    dims = _for(name, gold).dims
     same = predictions.shape == gold.shape if dims[0] == dims[1] else len(predictions) == len(gold)
     if not same or (gold.size and (predictions.ndim, gold.ndim) != dims):
         raise ValueError(
@@ -103,7 +113,7 @@ def metric(name: str, predictions: Any, gold: Any) -> float:
         )
     if why_undefined(name, predictions, gold) is not None:
         return float("nan")
-    return float(METRICS[name].of(predictions, gold))
+    return float(_for(name, gold).of(predictions, gold))
 
 
 def constant(name: str, gold: Any) -> float | None:
@@ -111,7 +121,8 @@ def constant(name: str, gold: Any) -> float | None:
 
     None where a constant has no value (a correlation, a translation), or without gold labels.
     """
-    return METRICS[name].constant(np.asarray(gold)) if name in METRICS else None
+    gold = np.asarray(gold)
+    return _for(name, gold).constant(gold) if name in METRICS else None
 
 
 def metrics(task: Any, predictions: Any, gold: Any) -> dict[str, float]:
@@ -124,7 +135,7 @@ def why_undefined(name: str, predictions: Any, gold: Any) -> str | None:
     predictions, gold = np.asarray(predictions), np.asarray(gold)
     if not len(gold):
         return "there are no examples"
-    return METRICS[name].undefined(predictions, gold) if name in METRICS else None
+    return _for(name, gold).undefined(predictions, gold) if name in METRICS else None
 
 
 def unrelated(predictions: np.ndarray, gold: np.ndarray) -> str | None:

@@ -115,7 +115,7 @@ def trainer_for(
         greater_is_better=True if stopping else None,
         dataloader_pin_memory=False,
         remove_unused_columns=False,
-        label_names=["labels"],
+        label_names=["labels"],  # for question answering it would look for two others
         report_to="none",
         disable_tqdm=True,
     )

@@ -18,6 +18,7 @@ from ..answers.class_names import match_names
 from ..answers.labels import LABELS
 from ..answers.number import NUMBER
 from ..answers.one_class import ONE_CLASS
+from ..answers.span import between
 from ..answers.tokens import INSIDE, spans, tag_names, types_in
 from ..errors import TaskError
 from .catalogue import Task
@@ -427,6 +428,35 @@ def _tags(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Re
     return found, notes
 
 
+def _spans(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Read:
+    """The first and last unit of each answer to a question, -1 where it has none."""
+    (column,), passages, found = mapping.labels, table.columns[mapping.texts[1]], []
+    for i in keep:
+        cell = table.columns[column][i] or []
+        if isinstance(cell, dict):  # as ``datasets`` has it
+            pairs = zip(cell.get("text") or (), cell.get("answer_start") or (), strict=False)
+            cell = [{"text": text, "answer_start": start} for text, start in pairs]
+        spans = []
+        for answer in cell if isinstance(cell, list) else (None,):
+            text, start = (answer.get("text"), answer.get("answer_start")) if isinstance(answer, dict) else (None, None)
+            if not isinstance(text, str) or isinstance(start, bool) or not isinstance(start, int):
+                raise TaskError(
+                    f"{table.at(i)}: an answer in column '{column}' is no text with its answer_start: {_shown(answer)}."
+                )
+            at = between(passages[i], start, start + len(text))
+            if start < 0 or passages[i][start : start + len(text)] != text or at[0] < 0:
+                raise TaskError(
+                    f"{table.at(i)}: the answer '{text[:40]}' does not stand at character {start} of its passage."
+                )
+            spans.append(at)
+        found.append(spans or [(-1, -1)])
+    labels = np.full((len(found), max(map(len, found)), 2), IGNORED, dtype=np.int64)
+    for row, spans in zip(labels, found, strict=True):
+        row[: len(spans)] = spans
+    none = sum(spans[0][0] < 0 for spans in found)
+    return labels, [f"{none:,} of {len(found):,} questions have no answer in their passage"] if none else []
+
+
 def _listed(table: Table, column: str, row: int) -> list[str]:
     cell = table.columns[column][row]
     if not isinstance(cell, list):
@@ -450,6 +480,7 @@ READ_LABELS = {
     "labels": _several,
     "relevance": _relevances,
     "tokens": _tags,
+    "span": _spans,
 }
 NAMES = {"class": class_names, "labels": _names_of_several, "tokens": _names_of_tags}
 

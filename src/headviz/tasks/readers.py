@@ -31,6 +31,8 @@ TEXT_FORMATS = ("tsv", "csv", "jsonl", "json", *IN_COLUMNS)
 FORMATS = (*TEXT_FORMATS, "parquet", "arrow")
 ZIPPED = ".gz"  # after the ending of a text format
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+ANSWER = {"text", "answer_start"}  # the keys of an object that is one cell: answers to a question
+SQUAD = '"paragraphs"'  # in SQuAD's file, which may be one line
 DEEPEST = 8  # objects inside one another
 LARGEST_FILE = 4 * 2**30  # bytes of a file, or of what a parquet file unpacks to: it is held in memory
 MOST_CELLS = 10**7  # of a table most of whose cells are empty
@@ -188,6 +190,7 @@ def flat(table: Table) -> Table:
     for _ in range(DEEPEST):
         nested = [name for name, cells in columns.items() if any(isinstance(cell, dict) for cell in cells)]
         nested = [n for n in nested if all(cell is None or isinstance(cell, dict) for cell in columns[n])]
+        nested = [n for n in nested if not any(set(cell or ()) >= ANSWER for cell in columns[n])]
         if not nested:
             break
         spread: dict[str, list[Any]] = {}
@@ -381,7 +384,7 @@ def _layout_hint(name: str, header: Sequence[str]) -> str:
 def _read_json(name: str, text: str) -> Table:
     """An object on each line, or one array of objects; or one object whose only array has them."""
     start = text.lstrip()[:1]
-    if start != "[" and not (start == "{" and text.strip().count("\n") and _is_json(text)):
+    if start != "[" and not (start == "{" and (text.strip().count("\n") or SQUAD in text) and _is_json(text)):
         return _read_lines(name, text)
     try:
         whole = json.loads(text)
@@ -393,7 +396,25 @@ def _read_json(name: str, text: str) -> Table:
         raise TaskError(f'{name} is not an array of objects such as [{{"text": …, "label": …}}, …].')
     rows: list[dict[str, Any]] = arrays[0]
     keys = dict.fromkeys(str(key) for row in rows for key in row)
+    if "paragraphs" in keys:
+        return _squad(name, rows)
     return Table(name, {k: [row.get(k) for row in rows] for k in keys}, range(1, len(rows) + 1), place="row")
+
+
+def _squad(name: str, articles: list[dict[str, Any]]) -> Table:
+    """SQuAD's file: a row for each question."""
+    columns: dict[str, list[Any]] = {"question": [], "context": [], "answers": []}
+    try:
+        for paragraph in (one for article in articles for one in article["paragraphs"]):
+            for asked in paragraph["qas"]:
+                columns["question"].append(asked["question"])
+                columns["context"].append(paragraph["context"])
+                columns["answers"].append([] if asked.get("is_impossible") else asked["answers"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise TaskError(
+            f"{name} is not laid out as SQuAD's files: paragraphs, context, qas ({error!r:.40})."
+        ) from error
+    return Table(name, columns, range(1, len(columns["question"]) + 1), place="question")
 
 
 def _is_json(text: str) -> bool:

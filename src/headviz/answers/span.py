@@ -1,0 +1,356 @@
+"""A span of a passage that answers a question, or none: the job ``span``.
+
+A passage is cut into units, words and signs. A span begins at the first piece of one and ends at the last piece of
+another. Logits [n, 1 + 2U, 2] have [CLS], which stands for no answer, and then of each unit its first and last piece.
+
+Shapes: n questions, U units of the longest passage, A answers that people gave. Predictions [n, 2] are the numbers of
+the first and the last unit, -1 for none. Gold answers [n, U, 1 + A] have a number for each unit's word, 0 for what
+SQuAD's normalisation drops (articles and signs), and of each answer which units it has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import OptionError, TaskError
+from ..heads import ANSWERING
+from .answer import EACH, IGNORED, PREDICTED, Answer, Changed, Lead, Target
+from .comparison import Drawn, SumAnswers
+from .metrics import ANY_ANSWER, Metric
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+UNIT = re.compile(r"\w+|[^\w\s]")
+ARTICLES = ("a", "an", "the")
+LONGEST = 30  # units of an answer
+SQUARE = tuple[int, int]
+
+
+def units(text: str) -> list[tuple[int, int]]:
+    """Where each word or sign begins and ends."""
+    return [match.span() for match in UNIT.finditer(text)]
+
+
+def between(passage: str, begin: int, end: int) -> SQUARE:
+    """The first and last unit that a span of characters touches."""
+    inside = [i for i, (a, b) in enumerate(units(passage)) if a < end and b > begin]
+    return (inside[0], inside[-1]) if inside else (-1, -1)
+
+
+def numbers_of(passage: str) -> list[int]:
+    """A number for the word of each unit, the same everywhere; 0 for articles and signs."""
+    found = []
+    for begin, end in units(passage):
+        word = passage[begin:end].lower()
+        dropped = word in ARTICLES or not any(c.isalnum() for c in word)
+        digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=7).digest()
+        found.append(0 if dropped else 1 + int.from_bytes(digest, "little"))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class SpanAnswers(SumAnswers):
+    """The unit is the question. The best of several gold answers counts."""
+
+    metrics: ClassVar[Mapping[str, Callable[[NDArray], NDArray]]] = {
+        "exact_match": lambda total: total[..., 0] / total[..., 1],
+        "token_f1": lambda total: total[..., 0] / total[..., 1],
+    }
+
+    def each(self, predicted: NDArray, metric: str) -> NDArray[np.float64]:
+        self._of(metric)
+        return np.array([self._one(i, span, metric) for i, span in enumerate(predicted.tolist())], dtype=float)
+
+    def _one(self, i: int, span: Sequence[int], metric: str) -> float:
+        words, answers = self.gold[i, :, 0], self.gold[i, :, 1:].T.astype(bool)
+        said = _kept(words[span[0] : span[1] + 1]) if span[0] >= 0 else []
+        golds = [_kept(words[there]) for there in answers if there.any()] or [[]]
+        return max(float(said == gold) if metric == "exact_match" else _f1(said, gold) for gold in golds)
+
+    def parts(self, predicted: NDArray, metric: str) -> NDArray[np.float64]:
+        each = self.each(predicted, metric)
+        return np.stack([each, np.ones_like(each)], axis=1)
+
+    def moved(self, masked: NDArray) -> tuple[int, int]:
+        """By the words in common with the best gold answer."""
+        was, now = (self.each(one, "token_f1") for one in (self.full, masked))
+        return int((now < was).sum()), int((now > was).sum())
+
+    def agreement(self, predicted: NDArray) -> float:
+        return float((predicted == self.full).all(axis=1).mean())
+
+
+def _kept(words: NDArray) -> list[int]:
+    return [int(word) for word in words if word]
+
+
+def _f1(said: Sequence[int], gold: Sequence[int]) -> float:
+    if not said or not gold:
+        return float(not said and not gold)
+    common = sum((Counter(said) & Counter(gold)).values())
+    return 2 * common / (len(said) + len(gold))
+
+
+class Span(Answer):
+    """The best span by start and end logit, or none. F is the sum of both logits of the predicted span."""
+
+    job, kind = "span", ANSWERING
+    architectures, auto_class = ("ForQuestionAnswering",), "AutoModelForQuestionAnswering"
+    trained, read_at, num_texts = "question-answering head", EACH, 2
+    usual, paired, columns, label_needed = ("exact_match", "token_f1"), True, "span", False
+    text_columns, label_column = ("question", "context"), "answers"
+    gold_name, unit, text_names = "answers", ("question", "questions"), ("Question", "Passage")
+    formula = r"F = z^{\mathrm{start}}_i + z^{\mathrm{end}}_j"
+
+    def possible(self, outputs: int) -> bool:
+        return outputs == 2
+
+    # judging -----------------------------------------------------------------------------------------------
+
+    def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> SpanAnswers:
+        return SpanAnswers(gold, full)
+
+    def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[SpanAnswers, NDArray]:
+        truth, was, now = (np.asarray(one) for one in (gold, before, after))
+        if truth.ndim != 3 or was.ndim != 2 or len({len(truth), len(was), len(now)}) > 1:
+            raise TaskError("Spans are compared as data.gold and predictions of headviz.Evaluator, one each.")
+        return SpanAnswers(truth, was), now
+
+    def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
+        """Token F1, against no answer to any question."""
+        known = SpanAnswers(gold, np.full((len(gold), 2), -1))
+        constant = known.resampled(weights, known.full, "token_f1")
+        lacking = "answers no better than no answer to any question (token F1 {:.3f} against {:.3f})"
+        return Drawn(lambda said: known.resampled(weights, said, "token_f1"), constant, lacking)
+
+    def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
+        answers, rows = SpanAnswers(data.gold, full), []
+        was, now = (answers.each(one, "token_f1") for one in (full, masked))
+        for i in map(int, np.flatnonzero((full != masked).any(axis=1))):
+            e = data[i]
+            how = "worse" if now[i] < was[i] else "better" if now[i] > was[i] else "other"
+            said = (said_in(e.pair or "", one[i]) for one in (full, masked))
+            rows.append([e.text, e.label, *said, how, e.slice, i])
+        kinds = [row[4] for row in rows]
+        return Changed(
+            f"Changed answers: {kinds.count('worse')} now worse, {kinds.count('better')} now better",
+            "No answer changed.",
+            "Questions whose answer moves under the mask; worse = fewer words in common with the gold answers.",
+            ("question", "gold", "full model", "masked", "change", data.slice_name or "slice", "example"),
+            sorted(rows, key=lambda row: ("worse", "better", "other").index(row[4])),
+            {"question": 320},
+        )
+
+    # the data ----------------------------------------------------------------------------------------------
+
+    def checked(self, labels: NDArray, names: Sequence[str]) -> NDArray:
+        if labels.ndim != 3 or labels.shape[2] != 2 or not np.issubdtype(labels.dtype, np.integer):
+            raise TaskError("Answers are a table [questions, answers, 2] of the first and last unit of each.")
+        return np.array(labels, dtype=np.int64)
+
+    def check_texts(self, texts: Sequence[str], labels: NDArray) -> None:
+        return
+
+    def label(self, value: Any, names: Sequence[str]) -> str:
+        return "none" if value[0, 0] < 0 else f"words {value[0, 0]} to {value[0, 1]}"
+
+    def gold(self, data: Any) -> NDArray:
+        labels, passages = super().gold(data), [numbers_of(text) for text in data.pairs]
+        found = np.zeros((len(labels), max(map(len, passages)), 1 + labels.shape[1]), dtype=np.int64)
+        for row, numbers, answers in zip(found, passages, labels, strict=True):
+            row[: len(numbers), 0] = numbers
+            for k, (first, last) in enumerate(answers):
+                if first >= 0:
+                    row[first : last + 1, 1 + k] = 1
+        return found
+
+    def slices(self, data: Any) -> tuple[str, list[str]] | None:
+        """By the question word."""
+        words = "what who when where why which how".split()
+        found = ([w for w in re.findall(r"\w+", text.lower()) if w in words] for text in data.texts)
+        return "question word", [one[0] if one else "other" for one in found]
+
+    def order(self, clf: Any, data: Any, label_order: Sequence[str] | str | None) -> NDArray[np.int64]:
+        if clf.answer is not self:
+            raise TaskError(
+                f"'{clf.name}' answers {clf.answers}, but '{data.task.name}' asks for a span. Choose a model with a "
+                "question-answering head."
+            )
+        return np.arange(2)
+
+    # the output --------------------------------------------------------------------------------------------
+
+    def places(
+        self, texts: Sequence[str], offsets: Sequence[tuple[int, int]], sides: Sequence[int | None]
+    ) -> tuple[int, ...]:
+        """[CLS], then the first and the last piece of each unit; -1 for a unit that was cut off."""
+        if len(texts) < 2:
+            return (0,)
+        begins = [begin for begin, _ in units(texts[1])]
+        found = [[-1, -1] for _ in begins]
+        for place, ((_, end), side) in enumerate(zip(offsets, sides, strict=True)):
+            number = int(np.searchsorted(begins, end - 1, side="right")) - 1
+            if side == 1 and end > 0 and number >= 0:
+                found[number][1] = place
+                if found[number][0] < 0:
+                    found[number][0] = place
+        return (0, *(place for both in found for place in both))
+
+    def unanswered(self, logits: NDArray) -> bool:
+        return not bool(np.isfinite(logits[:, 0]).all()) or bool(np.isinf(logits).any())
+
+    def described(self, names: Sequence[str]) -> str:
+        return "a span of the passage that answers the question"
+
+    def predicted(self, logits: NDArray, order: NDArray) -> NDArray:
+        return self.plain(logits)
+
+    def plain(self, logits: NDArray) -> NDArray[np.int64]:
+        z = np.asarray(logits, dtype=np.float64)
+        starts, ends = (np.where(np.isnan(one), -np.inf, one) for one in (z[:, 1::2, 0], z[:, 2::2, 1]))
+        best, found = z[:, 0].sum(axis=1), np.full((len(z), 2), -1, dtype=np.int64)
+        for more in range(min(LONGEST, starts.shape[1])):
+            sums = starts[:, : starts.shape[1] - more] + ends[:, more:]
+            at = sums.argmax(axis=1)
+            top = sums[np.arange(len(z)), at]
+            better = top > best
+            best = np.where(better, top, best)
+            found[better] = np.stack([at, at + more], axis=1)[better]
+        return found
+
+    def told(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
+        ((first, last),) = self.plain(values[None])
+        size = float(values[0].sum() if first < 0 else values[1 + 2 * first, 0] + values[2 + 2 * last, 1])
+        return [("no answer" if first < 0 else f"words {first} to {last}", size)]
+
+    def marked(self, text: str, pair: str | None, values: NDArray, names: Sequence[str]) -> list[tuple[str, str]]:
+        ((first, last),) = self.plain(values[None])
+        passage = pair or ""
+        return [
+            (passage[begin:end], "answer" if first <= i <= last and first >= 0 else "")
+            for i, (begin, end) in enumerate(units(passage))
+        ]
+
+    # the scalar to explain -----------------------------------------------------------------------------------
+
+    def target(self, clf: Any, wanted: Any, label: Any = None) -> Target:
+        if isinstance(wanted, tuple):
+            return wanted
+        if wanted != PREDICTED:
+            raise OptionError(f"'{clf.name}' answers with a span; its target is 'predicted', not {wanted!r}.")
+        return None
+
+    def asked(self, targets: Sequence[Target]) -> Tensor:
+        """[B, 2] first and last unit, -1 for none; -2 = the predicted ones."""
+        import torch
+
+        return torch.tensor([t if isinstance(t, tuple) else (-2, -2) for t in targets])
+
+    def chosen(self, logits: Tensor, given: Tensor) -> Tensor:
+        import torch
+
+        said = torch.from_numpy(self.plain(logits.detach().float().cpu().numpy())).to(given.device)
+        return torch.where(given == -2, said, given)
+
+    def explained(self, logits: Tensor, chosen: Tensor) -> Tensor:
+        first = (1 + 2 * chosen[:, :1]).clamp(min=0)
+        last = (2 + 2 * chosen[:, 1:]).clamp(min=0)
+        return logits[..., 0].gather(1, first) + logits[..., 1].gather(1, last)
+
+    def target_of(self, chosen: NDArray) -> tuple[int, ...]:
+        return tuple(chosen.tolist())
+
+    def explained_name(self, target: Any, names: Sequence[str]) -> str:
+        return "no answer" if target[0] < 0 else f"the span from word {target[0]} to {target[1]}"
+
+    def followed(self, logits: NDArray, target: Any) -> NDArray:
+        first, last = (0, 0) if target[0] < 0 else (1 + 2 * target[0], 2 + 2 * target[1])
+        shown: NDArray = logits[:, first, 0] + logits[:, last, 1]
+        return shown
+
+    def target_name(self, name: str) -> str:
+        return f"the logits of {name}"
+
+    def lead(self, text: NDArray, donor: NDArray, wanted: Target, names: Sequence[str]) -> Lead:
+        """The lead of the donor's span over the text's, in the text's passage."""
+        if len(text) != len(donor):
+            raise TaskError(
+                "The passages of text and donor have different lengths, and spans are compared place by place. Give "
+                "two questions to one passage."
+            )
+        was, now = (tuple(self.plain(one[None])[0].tolist()) for one in (text, donor))
+
+        def of(logits: NDArray) -> NDArray:
+            flat = logits.reshape(-1, *logits.shape[-2:])
+            lead = self.followed(flat, now) - (0 if was == now else self.followed(flat, was))
+            return np.asarray(lead, dtype=np.float64).reshape(logits.shape[:-2])
+
+        said = [self.explained_name(one, names) for one in (was, now)]
+        return Lead(of, f"logits of {said[1]}" + ("" if was == now else f" minus those of {said[0]}"), *said)
+
+    # learning ------------------------------------------------------------------------------------------------
+
+    def tensor(self, gold: Any, device: Any = None) -> Tensor:
+        """[n, 2] first and last unit of the first gold answer, -1 for none."""
+        import torch
+
+        found = torch.tensor(np.asarray(gold)[:, 0], dtype=torch.long, device=device)
+        return found.where(found >= 0, torch.full_like(found, -1))
+
+    def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
+        """The mean of both cross-entropies, over [CLS] and where a unit may begin or end; none where it was cut off."""
+        import torch
+        from torch.nn.functional import cross_entropy
+
+        found = []
+        for side in (0, 1):
+            z = torch.cat([logits[:, :1, side], logits[:, 1 + side :: 2, side]], dim=1)
+            wanted = 1 + labels[:, side]
+            there = z.isfinite().gather(1, wanted.clamp(max=z.shape[1] - 1)[:, None])[:, 0] & (wanted < z.shape[1])
+            masked = wanted.masked_fill(~there, IGNORED)
+            found.append(cross_entropy(z.masked_fill(z.isnan(), -torch.inf), masked, reduction="none"))
+        each = torch.stack(found).mean(dim=0)
+        return each if reduction == "none" else each.sum() if reduction == "sum" else each.mean()
+
+    def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
+        from scipy.special import log_softmax
+
+        wanted = np.maximum(np.broadcast_to(gold[..., 0, :], (*logits.shape[:-2], 2)), -1) + 1
+        total = np.zeros(logits.shape[:-2])
+        for side in (0, 1):
+            z = np.concatenate([logits[..., :1, side], logits[..., 1 + side :: 2, side]], axis=-1)
+            z = log_softmax(np.where(np.isnan(z), -np.inf, z), axis=-1)
+            at = np.minimum(wanted[..., side], z.shape[-1] - 1)[..., None]
+            each = -np.take_along_axis(z, at, axis=-1)[..., 0]
+            total += np.where(np.isfinite(each), each, 0.0) / 2
+        return total
+
+
+def said_in(passage: str, span: Sequence[int]) -> str:
+    if span[0] < 0:
+        return "none"
+    where = units(passage)
+    return passage[where[span[0]][0] : where[min(span[1], len(where) - 1)][1]]
+
+
+def _of(metric: str) -> Metric:
+    def measure(predictions: NDArray, gold: NDArray) -> float:
+        return SpanAnswers(gold, predictions).measure(predictions, metric)
+
+    def none(gold: NDArray) -> float | None:
+        return measure(np.full((len(gold), 2), -1), gold) if len(gold) else None
+
+    return Metric(measure, constant=none, constant_name=ANY_ANSWER, dims=(2, 3))
+
+
+Span.metrics = {f"{name}": _of(name) for name in ("exact_match", "token_f1")}
+SPAN = Span()

@@ -1,0 +1,100 @@
+"""A span of a passage: SQuAD's measures, files, the best span, changed answers, errors."""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headviz
+from headviz.answers.span import SpanAnswers, between, numbers_of, units
+from headviz.errors import TaskError
+from support.jobs import data_of, model_of
+
+PASSAGE = "The cat, a small one, sleeps in the big garden of a red house."
+
+
+def normalised(text: str) -> list[str]:
+    """As SQuAD's script."""
+    text = "".join(c for c in text.lower() if c not in string.punctuation)
+    return re.sub(r"\b(a|an|the)\b", " ", text).split()
+
+
+def test_exact_match_and_token_f1_are_squads() -> None:
+    rng, where, words = np.random.default_rng(0), units(PASSAGE), numbers_of(PASSAGE)
+    values = set()
+    for _ in range(200):
+        (a, b), (c, d) = (sorted(rng.integers(0, len(where), 2).tolist()) for _ in range(2))
+        said, gold = (normalised(PASSAGE[where[i][0] : where[j][1]]) for i, j in ((a, b), (c, d)))
+        common = sum((Counter(said) & Counter(gold)).values())
+        f1 = float(said == gold) if not said or not gold else 2 * common / (len(said) + len(gold))
+        table = np.array([words, [int(c <= i <= d) for i in range(len(words))]]).T[None]
+        answers = SpanAnswers(table, np.array([[a, b]]))
+        assert answers.measure(answers.full, "token_f1") == pytest.approx(f1)
+        if said and gold:
+            assert answers.measure(answers.full, "exact_match") == float(said == gold)
+        values.add(round(f1, 3))
+    assert len(values) > 5
+
+
+def test_files_of_squad_and_lines_are_the_same_data(tmp_path: Path) -> None:
+    asked = [("Who sleeps?", "The cat"), ("Where?", "the big garden"), ("Why?", "")]
+    answers = [[{"text": t, "answer_start": PASSAGE.index(t)}] if t else [] for _, t in asked]
+    pairs = list(zip((q for q, _ in asked), answers, strict=True))
+    qas = [{"question": q, "id": q, "answers": own, "is_impossible": not own} for q, own in pairs]
+    squad = {"version": "v2.0", "data": [{"title": "x", "paragraphs": [{"context": PASSAGE, "qas": qas}]}]}
+    lines: list[Any] = [
+        {
+            "question": q,
+            "context": PASSAGE,
+            "answers": {key: [one[key] for one in own] for key in ("text", "answer_start")},
+        }
+        for q, own in pairs
+    ]
+    for name, text in (("a/dev.json", json.dumps(squad)), ("b/dev.jsonl", "\n".join(map(json.dumps, lines)))):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    one, other = (headviz.load_task("custom", data=tmp_path / place) for place in "ab")
+    assert one == other
+    assert (one.job, one.slices) == ("span", ("who", "where", "why"))
+    assert one.labels is not None
+    assert one.labels[:, 0].tolist() == [[0, 1], [9, 11], [-1, -1]]
+    assert any("1 of 3 questions have no answer" in note for note in one.notes)
+
+
+def test_an_answer_outside_its_passage_names_the_line(tmp_path: Path) -> None:
+    row = {"question": "Who?", "context": PASSAGE, "answers": [{"text": "The cat", "answer_start": 3}]}
+    (tmp_path / "dev.jsonl").write_text(json.dumps(row))
+    with pytest.raises(TaskError, match="line 1: the answer 'The cat' does not stand at character 3"):
+        headviz.load_task("custom", data=tmp_path)
+
+
+def test_the_best_span_is_that_of_all_pairs() -> None:
+    evaluator = headviz.evaluator_of(model_of("span"), data_of("span", 2))
+    logits, said = evaluator.evaluate().logits.astype(float), evaluator.predictions()
+    for z, found in zip(logits, said.tolist(), strict=True):
+        count = int(np.isfinite(z[1::2, 0]).sum())
+        sums = {(i, j): z[1 + 2 * i, 0] + z[2 + 2 * j, 1] for i in range(count) for j in range(i, count)}
+        best = max(sums, key=lambda k: sums[k])
+        assert tuple(found) == (best if sums[best] > z[0].sum() else (-1, -1))
+
+
+def test_a_span_touches_the_units_of_its_characters() -> None:
+    assert between(PASSAGE, 4, 7) == (1, 1)
+    assert between(PASSAGE, 5, 12) == (1, 4)
+    assert between(PASSAGE, 3, 4) == (-1, -1)
+
+
+def test_changed_answers_are_named() -> None:
+    clf, data = model_of("span"), data_of("span")
+    found = headviz.evaluator_of(clf, data)
+    mask = clf.full_mask.without([(0, 0), (0, 1), (1, 0), (1, 3), (2, 2)])
+    changed = data.answer.changed(data, found.predictions(), found.predictions(mask))
+    assert changed is not None
+    assert changed.rows
