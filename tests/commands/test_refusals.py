@@ -23,6 +23,7 @@ REFUSED = [
     f"{DEMO} --mask nothing.json",
     f"{DEMO} --device tpu",
     f"{DEMO} --dtype int8",
+    f"{DEMO} --off 3.5 --ablation nothing",
     "score --model demo --task demo --score tailor",
     "score --model demo --task demo --score taylor --set abs_level=word",
     "score --model demo --task demo --length-filter long",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from ..errors import OptionError, TaskError
 from ..heads import CLASSIFICATION
@@ -177,7 +177,7 @@ class Labels(Answer):
         return found or [(NONE, float(1 - values.max()))]
 
     def values(self, logits: NDArray) -> NDArray:
-        shares: NDArray = expit(logits)
+        shares: NDArray = scipy.special.expit(logits)
         return shares
 
     # the scalar to explain -----------------------------------------------------------------------------------

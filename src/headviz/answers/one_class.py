@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
 from ..errors import OptionError, TaskError, shown, unknown_choice
 from ..heads import CLASSIFICATION
@@ -259,7 +259,7 @@ class OneClass(Answer):
 
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
         index = np.broadcast_to(gold, logits.shape[:-1])[..., None]
-        return -np.take_along_axis(log_softmax(logits, axis=-1), index, axis=-1)[..., 0]
+        return -np.take_along_axis(scipy.special.log_softmax(logits, axis=-1), index, axis=-1)[..., 0]
 
 
 def _numbers(values: Any, name: str) -> NDArray[np.int64]:

@@ -227,6 +227,8 @@ def check_early(args: argparse.Namespace) -> None:
     asked = getattr(args, "scores", None) or getattr(args, "score", None) or ""
     for name in filter(None, map(str.strip, asked.split(","))):
         check_score(name)
+    if getattr(args, "ablation", None) is not None:
+        StandIn(args.ablation)
     device_named(args.device)
     dtype_named(getattr(args, "dtype", None))
     refuse_absent(args.model, args.revision)
