@@ -78,6 +78,14 @@ def test_a_pruned_folder_keeps_what_sentence_transformers_reads(tmp_path: Path) 
     AutoModel.from_pretrained(tmp_path / "small")
 
 
+def test_a_new_embedder_is_made_of_a_bare_encoder(tmp_path: Path) -> None:
+    base = tiny_folder(tmp_path / "base")
+    headviz.load(base, fresh_labels=("value",), job="vector").save(tmp_path / "m")
+    about = json.loads((tmp_path / "m" / "1_Pooling" / "config.json").read_text())
+    assert about == {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True}
+    assert headviz.load(tmp_path / "m").pooling.mode == "mean"
+
+
 def test_an_embedder_is_judged_on_rankings(tmp_path: Path) -> None:
     clf, data = headviz.load(tiny_embedder(tmp_path / "m"), device="cpu"), pairs("rank")
     assert set(headviz.evaluate(clf, data).metrics) == set(RANK.usual)

@@ -116,11 +116,11 @@ def load(
     raw, held = check_folder(folder, name)
     check_activations(raw, name)
     asked = WORD if masked_lm else None if job is None else answer_named(job)
-    pooling = None
+    pooling, new = None, fresh_labels is not None
     if asked is VECTOR or (asked is None and fresh_labels is None and is_embedder(folder, name)):
-        asked, pooling = VECTOR, Pooling.read(folder, name, new=fresh_labels is not None)
+        asked, pooling = VECTOR, Pooling.read(folder, name, new=new)
         fresh_labels = None  # there is no head to draw
-    kind = wanted_kind(raw, name, asked, fresh_labels is not None)
+    kind = wanted_kind(raw, name, asked, new)
     where = pick_device(device)
     precision = pick_dtype(dtype)
     tokenizer = load_tokenizer(folder, name, raw.get("vocab_size"))

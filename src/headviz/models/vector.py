@@ -38,7 +38,6 @@ MEAN = {
         ],
         indent=2,
     ),
-    "1_Pooling/config.json": json.dumps({"pooling_mode_mean_tokens": True}),
     "2_Normalize/": "",
 }
 OLD_MODES = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean", "pooling_mode_lasttoken": "lasttoken"}
@@ -85,8 +84,11 @@ class Pooling:
         folders = {f"{place}/": "" for place in places[2:] if f"{place}/config.json" not in files}
         return cls(known[0], "Normalize" in kinds, length, files | folders)
 
-    def write(self, folder: Path) -> None:
-        for name, text in self.files.items():
+    def write(self, folder: Path, size: int) -> None:
+        """The files as they were read, or those of a new embedder whose vectors have this size."""
+        about = {"word_embedding_dimension": size, "pooling_mode_mean_tokens": True}
+        files = {**self.files, "1_Pooling/config.json": json.dumps(about)} if self.files is MEAN else self.files
+        for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             if name.endswith("/"):
                 (folder / name).mkdir(exist_ok=True)
@@ -127,7 +129,7 @@ class Embedder(Classifier):
         return 2
 
     def write_more(self, folder: Path) -> None:
-        self.pooling.write(folder)
+        self.pooling.write(folder, self.width)
 
     # input ------------------------------------------------------------------------------------
 
