@@ -148,12 +148,13 @@ def random_batch(clf: Classifier, size: int, length: int) -> dict[str, Tensor]:
     words = int(clf.config.vocab_size)
     ids = torch.randint(0, words, (size, length), generator=generator)
     # padding in the middle would shift the positions of some families; BART answers at the one end of a text
-    special = {token for token in (clf.tokenizer.pad_token_id, clf.config.eos_token_id) if isinstance(token, int)}
+    end = getattr(clf.config, "eos_token_id", None)
+    special = {token for token in (clf.tokenizer.pad_token_id, end) if isinstance(token, int)}
     other = next(token for token in range(words) if token not in special)
     for token in special:
         ids[ids == token] = other
     if clf.family.has_decoder:
-        ids[:, -1] = clf.config.eos_token_id
+        ids[:, -1] = end
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     return {k: v.to(clf.device) for k, v in batch.items()}
 
