@@ -153,7 +153,7 @@ def random_batch(clf: Classifier, size: int, length: int) -> dict[str, Tensor]:
     other = next(token for token in range(words) if token not in special)
     for token in special:
         ids[ids == token] = other
-    if clf.family.has_decoder:
+    if clf.family.has_decoder and isinstance(end, int):
         ids[:, -1] = end
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     return {k: v.to(clf.device) for k, v in batch.items()}
