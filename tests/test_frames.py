@@ -69,4 +69,14 @@ def test_what_is_shown_is_a_result_but_for_things_with_a_life_of_their_own() -> 
         return {kind, *(one for sub in kind.__subclasses__() for one in below(sub))}
 
     others = {kind.__name__ for kind in below(Shown) if not issubclass(kind, Result)}
-    assert others <= {"Shown", "HeadMask", "Board", "Dataset", "Model", "TransformerModel", "Classifier", "Translator"}
+    assert others <= {
+        "Shown",
+        "HeadMask",
+        "Board",
+        "Dataset",
+        "Model",
+        "TransformerModel",
+        "Classifier",
+        "Translator",
+        "RunView",
+    }

@@ -227,7 +227,7 @@ def test_the_fast_evaluation_agrees_on_an_empty_feed_forward_block():
             gates = clf.gates(None)
             for layer in range(clf.num_layers):
                 hidden = stages.layer(layer, hidden, chunk, gates)
-            out[list(chunk.index)] = stages.read_out(hidden, chunk).numpy()
+            out[list(chunk.index)] = stages.read_out(hidden, chunk, encodings).numpy()
     np.testing.assert_allclose(out, logits(clf).numpy(), atol=1e-5)
 
 

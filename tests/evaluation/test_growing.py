@@ -55,7 +55,7 @@ def test_the_first_step_does_not_wait_for_the_whole_reference(large: None, monke
     clf, data = tiny_classifier(spread=0.15), some_data(100)
     evaluator, read = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=120)), []
     read_out = evaluator._stages.read_out
-    monkeypatch.setattr(evaluator._stages, "read_out", lambda h, c: (read.extend(c.index), read_out(h, c))[1])
+    monkeypatch.setattr(evaluator._stages, "read_out", lambda h, c, e: (read.extend(c.index), read_out(h, c, e))[1])
     steps = evaluator.growing(mask())
     first = next(steps)
     assert first.n == 8

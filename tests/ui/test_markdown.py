@@ -44,7 +44,9 @@ HELPS = set(
 OTHERS = set("go page np show re charts json state table numbers".split())
 ESCAPES = {"plain", "escaped"}
 # functions of ours whose text is made of numbers and fixed words only
-NUMBERS = set("less _million span size len int round abs sum min max number metric points signed p_text p_cell".split())
+NUMBERS = set(
+    "less _million span size len int round abs sum min max number metric points signed p_text p_cell title_of".split()
+)
 
 
 class Walk:

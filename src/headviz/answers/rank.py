@@ -190,7 +190,7 @@ class Rank(Number):
             truth = np.stack([row(gold, "gold").astype(float), named], axis=1) if len(named) == len(truth) else truth
         if truth.ndim != 2 or truth.shape[1] != 2:
             raise TaskError(
-                "For a ranking, gold is a relevance for each passage, and groups= the query of each, equally long."
+                "For a ranking, gold is a relevance for each passage; the query of each (groups=) is equally long."
             )
         was, now = (row(one, name).astype(float) for one, name in ((before, "before"), (after, "after")))
         if len({len(truth), len(was), len(now)}) > 1:

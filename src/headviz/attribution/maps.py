@@ -77,7 +77,7 @@ class Maps(Result):
         return ANSWERS[self.job].explained_name(self.target, self.labels)
 
     @property
-    def predicted(self) -> Any:
+    def predicted(self) -> int | np.ndarray:
         """The class; in the job's own terms where the answer is none."""
         return self.logits.argmax(-1) if self.logits.ndim > 1 else int(self.logits.argmax())
 

@@ -19,6 +19,7 @@ from .common import (
     add_ablation,
     add_mask,
     add_model,
+    check_early,
     in_their_place,
     load_data,
     load_with_reference,
@@ -57,10 +58,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_ablation(parser)
     add_options(parser, OPTIONS)
     faster.add_arguments(parser)
+    parser.set_defaults(check=check)
+
+
+def check(args: argparse.Namespace) -> None:
+    """What contradicts itself is refused first, then what is wrong whatever the model is."""
+    faster.check(args)
+    check_early(args)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    faster.check(args)
     if args.portable and args.masked:
         raise OptionError("--masked loads in any transformers as it is. Leave --portable out.")
     if args.onnx:

@@ -22,9 +22,10 @@ from ..errors import ModelError, OptionError
 from ..evaluation.paired import Paired, paired
 from ..evaluation.verdict import excluded
 from ..models.loading import load
+from ..models.network import require_model
 from ..models.onnx import Session, export_onnx, require_onnx
 from ..models.pruning import prune
-from ..progress import Cancel, Progress
+from ..progress import Cancel, Progress, require_functions
 from ..results import Result
 from .export import FILE, answers, in_runtime, in_torch, quantise, size_of
 from .latency import Timer, in_pairs
@@ -96,13 +97,15 @@ def runtimes(
     >>> [row.name for row in found.rows][-1]  # doctest: +SKIP
     'pruned, ONNX int8'
     """
+    require_model(clf)
+    require_functions(progress, cancel)
     require_onnx()
     small = load(pruned, device="cpu") if isinstance(pruned, str | Path) else pruned
     models = {"full": clf, **({} if small is None else {"pruned": small})}
     for name, one in models.items():
         one.check_classes()
         if one.device.type != "cpu":
-            raise ModelError(f"Runtimes are compared on the processor; load the {name} model with device='cpu'.")
+            raise ModelError(f"Runtimes are compared on the processor. Load the {name} model there (device='cpu').")
     if small is not None and small.labels != clf.labels:
         raise ModelError(f"The pruned model has other classes ({small.labels}) than the model ({clf.labels}).")
     timer = Timer(clf, batch, length)

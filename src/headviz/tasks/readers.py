@@ -166,7 +166,7 @@ def table_of(data: Any, name: str) -> Table:
         if wrong := [row for row in rows if not isinstance(row, Mapping)][:1]:
             raise TaskError(
                 f"Rows are dicts such as {{'text': …, 'label': …}}, not {shown(wrong[0])}. Lists of texts and of "
-                "labels: headviz.Dataset.of(texts, labels=labels)."
+                "labels become data by headviz.Dataset.of."
             )
         names = dict.fromkeys(str(key) for row in rows for key in row)
         columns = {key: [row.get(key) for row in rows] for key in names}

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from ...answers import ANSWERS
@@ -136,7 +135,7 @@ def job_of(view: View, clf: Classifier) -> None:
     else:
         return
     if frame.controls():
-        st.button(label, key="other_job", on_click=state.update, kwargs={"job": wanted})
+        st.button(plain(label), key="other_job", on_click=state.update, kwargs={"job": wanted})
 
 
 # ---- model, data and their cards
@@ -322,7 +321,9 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
     except UserError as wrong:
         refused(wrong)
         return
-    names, first = list(table), pd.DataFrame({n: cells[:3] for n, cells in table.items()})
+    from pandas import DataFrame
+
+    names, first = list(table), DataFrame({n: cells[:3] for n, cells in table.items()})
     st.dataframe(first, hide_index=True, height="content")
     guess = guess_label(table, () if clf is None else clf.classes or ())
     wanted = None if clf is None else clf.num_texts

@@ -10,7 +10,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from ...demo import vocabulary_coverage
@@ -176,7 +175,9 @@ def _find(data: Dataset, key: str) -> None:
     if not rows:
         return
 
-    frame = pd.DataFrame(rows, columns=["example", *(n.lower() for n in data.answer.text_names), "label"])
+    from pandas import DataFrame
+
+    frame = DataFrame(rows, columns=["example", *(n.lower() for n in data.answer.text_names), "label"])
     event = st.dataframe(
         frame, hide_index=True, key=f"{key}_found", height=240, on_select="rerun", selection_mode="single-row"
     )

@@ -35,7 +35,7 @@ def field(
 
     ``value``, ``choices`` and ``label`` take the place of the declared ones, and ``words`` says how a choice is shown.
     """
-    label = label or option.title or option.name.replace("_", " ").capitalize()
+    label = title_of(option, label)
     value = option.default if value is UNSET else value
     choices = option.choices if choices is None else choices
     text = option.help[:1].upper() + option.help[1:]
@@ -65,6 +65,11 @@ def field(
         value, more = float(value), {"format": "%g", **more}
     number = place.number_input(label, value=value, **more)
     return lambda: _checked(shown, label, number)
+
+
+def title_of(option: Option, own: str) -> str:
+    """What a field is called: words of the code, not escaped, because screen readers would read that out."""
+    return own or option.title or option.name.replace("_", " ").capitalize()
 
 
 def _checked(shown: Option, label: str, number: Any) -> Any:

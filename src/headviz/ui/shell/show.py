@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-import pandas as pd
 import streamlit as st
 from plotly.graph_objects import Figure
 
@@ -133,7 +132,9 @@ def table(made: Table, names: Sequence[str] = (), *, record: Any = None, **more:
     report("table", (made.titles(REPORT), made.texts(REPORT)), made.caption)
     columns, titles, texts = made.shown(PAGE), made.titles(PAGE), made.texts(PAGE)
     rows = [[row[i] for i, _ in columns] for row in made.rows]
-    frame = pd.DataFrame(rows, columns=titles)
+    from pandas import DataFrame
+
+    frame = DataFrame(rows, columns=titles)
     numbers = set(frame.select_dtypes("float"))
     written: dict[str, Callable[[Any], str]] = {
         title: column.text for (_, column), title in zip(columns, titles, strict=True) if column.format

@@ -432,7 +432,7 @@ def marked(clf: Classifier, shown: Text, given: Sequence[Column], found: Sequenc
         with boxes[at % 2], st.container(border=True, gap="xsmall", height="stretch"):
             st.caption(plain(column.name))
             differs = [one != other for one, other in zip(pieces, every[0], strict=True)]
-            st.markdown(" ".join(map(_piece, pieces, differs, [kinds] * len(pieces))))
+            st.markdown(" ".join(escaped(*one, kinds) for one in zip(pieces, differs, strict=True)))
             if column is given[0]:
                 continue
             count, was = (
@@ -450,7 +450,7 @@ def kind(name: str) -> str:
     return name[2:] if name[:2] in ("B-", "I-") else name
 
 
-def _piece(piece: tuple[str, str], differs: bool, kinds: Sequence[str]) -> str:
+def escaped(piece: tuple[str, str], differs: bool, kinds: Sequence[str]) -> str:
     text, name = piece
     said = (
         plain(text)

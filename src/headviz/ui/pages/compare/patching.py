@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 import headviz
@@ -268,7 +267,9 @@ def _aligned(found: Patching, memory: tuple[Any, ...]) -> None:
         [i, token, None if j is None else int(j), "–" if j is None else found.donor_tokens[j], i in found.positions]
         for i, (token, j) in enumerate(zip(found.tokens, found.alignment, strict=True))
     ]
-    frame = pd.DataFrame(rows, columns=["token", "text", "donor's token", "donor", "patched"])
+    from pandas import DataFrame
+
+    frame = DataFrame(rows, columns=["token", "text", "donor's token", "donor", "patched"])
     frame["donor's token"] = frame["donor's token"].astype("Int64")
     after = st.data_editor(
         frame,
