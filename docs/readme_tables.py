@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -82,6 +83,39 @@ def family_table() -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for title, name, *rest in family_rows():
         yield f"| {title} | `{name}` | {' | '.join(rest)} |"
+
+
+def ways() -> Iterator[str]:
+    """Where pruned models run, as ``tests/models/test_ways.py`` measured it; equal reasons stand once, below."""
+    from headviz.models.families import family_rows
+
+    recorded = json.loads((HERE / "ways.json").read_text(encoding="utf-8"))
+    titles = {name: title for title, name, *_ in family_rows()}
+    names = list(next(iter(recorded.values())))
+    reasons: dict[str, int] = {}
+    yield "| family | " + " | ".join(names) + " |"
+    yield "|---" * (1 + len(names)) + "|"
+    for family, found in recorded.items():
+        cells = []
+        for value in found.values():
+            if isinstance(value, str):
+                number = reasons.setdefault(_reason(value), len(reasons) + 1)
+                cells.append(f"no ({number})")
+            else:
+                cells.append("yes" if value == 0 else f"{value:.0e}")
+        yield f"| {titles.get(family, family)} | {' | '.join(cells)} |"
+    yield ""
+    for reason, number in reasons.items():
+        yield f"{number}. {_cell(reason)}"
+
+
+def _reason(refusal: str) -> str:
+    """What of a refusal says why."""
+    for begin in ("Heads of this model can be masked, but not really removed: ", "A masked export is not possible: "):
+        if refusal.startswith(begin):
+            reason = refusal.removeprefix(begin).partition(". ")[0] + "."
+            return reason[0].upper() + reason[1:]
+    return re.sub(r"( does not run it) \(.*|, so it was not kept.*", r"\1", refusal).rstrip(".") + "."
 
 
 def refused_types() -> Iterator[str]:
@@ -183,7 +217,7 @@ OPTIONS = {
 PAGES = {
     HERE / "tables.md": TABLES,
     HERE / "options.md": OPTIONS,
-    HERE / "families.md": {"family-table": family_table, "refused": refused_types},
+    HERE / "families.md": {"family-table": family_table, "ways": ways, "refused": refused_types},
 }
 
 

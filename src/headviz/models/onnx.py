@@ -71,6 +71,7 @@ class _BiasOnly(nn.Module):
         super().__init__()
         size, bias = len(weight_of(matrix)), matrix.bias
         self.bias = nn.Parameter(matrix.weight.new_zeros(size) if bias is None else bias.detach())
+        self.in_features, self.out_features = 0, size  # what an attention module of headviz asks for
 
     def forward(self, x: Tensor) -> Tensor:
         return self.bias.expand(*x.shape[:-1], -1)

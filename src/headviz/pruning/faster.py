@@ -403,7 +403,7 @@ def require_possible(clf: Classifier, options: FasterOptions) -> None:
     require_prunable(clf)
     require_neurons(clf)
     if options.repair != NOTHING:
-        require_repairable(clf, options.repair)
+        require_repairable(clf, options.repair, NOTHING)
 
 
 class Work:

@@ -190,8 +190,8 @@ def repaired(
     return Repaired(small, error, time.perf_counter() - start)
 
 
-def require_repairable(clf: Classifier, repair: str) -> None:
-    """A ``ModelError`` if this repair cannot be used with this model."""
+def require_repairable(clf: Classifier, repair: str, instead: str = "bias") -> None:
+    """A ``ModelError`` if this repair cannot be used with this model, which names the one to take ``instead``."""
     if repair == "bias" and any(clf.projections(row).output.bias is None for row in range(clf.num_layers)):
         raise ModelError(
             f"{clf.family.title} has no bias behind its attention, so 'bias' has nowhere to put the mean of the "
@@ -200,5 +200,5 @@ def require_repairable(clf: Classifier, repair: str) -> None:
     if repair in ("tune", "refit") and not (is_fast(clf) or clf.family.shows_sums):
         raise ModelError(
             f"Repair '{repair}' needs the sum behind each attention, and headviz does not know where "
-            f"{clf.family.title} has it. Choose repair 'bias'."
+            f"{clf.family.title} has it. Choose repair '{instead}'."
         )
