@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from . import __version__, plugins
-from .errors import INTERNAL, Cancelled, UserError, one_line, unknown_choice
+from .errors import INTERNAL, NO_ROOM, Cancelled, UserError, one_line, unknown_choice
 from .models import NAMED
 from .models.fast.thread_spinning import wait_briefly
 from .plugins import Command
@@ -130,14 +130,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _outside_cause(error: Exception) -> str | None:
     """One line where a full or forbidden disk or too little memory is behind an error, not headviz."""
-    no_room = "There is not enough memory to start. Free some, or raise the limit (ulimit -v)."
     if isinstance(error, ImportError | OSError) and _NO_ROOM.search(str(error)):
-        return no_room
+        return NO_ROOM
     try:
         from .runs.carrier import is_out_of_memory, outcome_of
         from .storage.writing import disk_error
     except (MemoryError, ImportError, OSError):
-        return no_room
+        return NO_ROOM
 
     if (told := disk_error(error)) is not None:
         return str(told)

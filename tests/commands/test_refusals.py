@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from headviz.errors import NO_ROOM
 from support.loaded import loaded_by
 
 DEMO = "evaluate --model demo --task demo"
@@ -67,3 +71,16 @@ def test_refusals_come_before_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_help_comes_before_torch(command: str) -> None:
     code = f"from headviz.cli import main\ntry: main(['{command}', '--help'])\nexcept SystemExit: pass"
     assert loaded_by(code, "torch", "transformers", "streamlit", "pandas") == []
+
+
+def test_too_little_memory_is_refused_before_torch_is_imported() -> None:
+    """Under 0.9 GB the import of scipy hung for minutes, under 0.55 GB the process aborted."""
+    for limit in (9 * 10**8, 5 * 10**8):
+        done = subprocess.run(
+            [sys.executable, "-m", "headviz", "info", "--model", "demo", "--device", "cpu"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            preexec_fn=lambda most=limit: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+        )
+        assert (done.returncode, done.stderr) == (2, f"headviz: {NO_ROOM}\n")

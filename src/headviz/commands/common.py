@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..analyses.common import check_metric, check_score
 from ..display.table import TERMINAL, Table
-from ..errors import LARGEST_SEED, MOST_BEAMS, MaskError, OptionError, shown
+from ..errors import LARGEST_SEED, MOST_BEAMS, NO_ROOM, MaskError, OptionError, UserError, shown
 from ..evaluation.verdict import MARGIN_OPTION
 from ..heads import HeadId, HeadMask, parse_heads
 from ..models.hub import refuse_absent
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
+LEAST_MEMORY = 10**9  # bytes of address space
 SOURCE = declared(Source)
 TEXTS = (
     Option("text", help="the text", metavar="A", required=True),
@@ -196,8 +197,20 @@ def reading(args: argparse.Namespace, clf: Classifier) -> Classifier:
     return clf.reading(args.prefix, codes)
 
 
+def require_room() -> None:
+    """Refuse a limit of memory under which torch and its like cannot be imported: some of that hangs, or aborts."""
+    try:
+        from resource import RLIM_INFINITY, RLIMIT_AS, getrlimit
+    except ImportError:  # Windows has no such limit
+        return
+    limit, _ = getrlimit(RLIMIT_AS)
+    if limit != RLIM_INFINITY and limit < LEAST_MEMORY:
+        raise UserError(NO_ROOM)
+
+
 def load_model(args: argparse.Namespace) -> Classifier:
     """The model asked for."""
+    require_room()
     from ..models.loading import load
 
     clf = load(args.model, revision=args.revision, device=args.device, dtype=args.dtype, job=args.job)
