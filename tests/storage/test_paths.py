@@ -178,7 +178,8 @@ def test_one_function_resolves_paths_and_one_replaces_files() -> None:
                     replacing_files.add(name)
     assert resolving <= EXPANDS
     assert replacing_files - RENAMES <= {
-        "extras/translation/recurrent.py",  # into a new folder
+        "extras/translation/recurrent.py",  # into a new folder, and the next, too
+        "models/vector.py",
         "runs/files.py",  # the run's own flag and reserve
         "runs/process.py",  # /proc
     }

@@ -82,6 +82,11 @@ def explained(answer: Answer) -> bool:
     return answer.explains
 
 
+def exported(answer: Answer) -> bool:
+    """Models that are evaluated on a task and written as ONNX."""
+    return evaluated(answer) and answer.exports
+
+
 @dataclass(frozen=True)
 class Analysis:
     """One entry of the catalogue."""

@@ -32,6 +32,7 @@ from .analysis import (
     Analysis,
     Lines,
     explained,
+    exported,
 )
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ _ENTRIES = (
             Option("batch", 32, "texts of a timed batch", least=1, metavar="B"),
             Option("length", None, "tokens", int, usual=f"{LENGTH}, or what the model can take", least=1, metavar="T"),
         ),
-        fits=explained,
+        fits=exported,
     ),
     Analysis(
         "dynamics",

@@ -155,7 +155,7 @@ def random_batch(clf: Classifier, size: int, length: int) -> dict[str, Tensor]:
         ids[ids == token] = other
     if clf.family.has_decoder and isinstance(end, int):
         ids[:, -1] = end
-    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    batch = {"input_ids": ids, "attention_mask": clf.attended(ids)}
     return {k: v.to(clf.device) for k, v in batch.items()}
 
 

@@ -82,6 +82,7 @@ class Answer(ABC):
     num_texts: int | None = None  # texts that a model of this job reads; None = its configuration or classes tell
     instead: str = ""  # the job that its models may have as well, where the configuration leaves a doubt
     others: tuple[str, ...] = ()  # further jobs whose data its models answer
+    exports: bool = True  # one row of numbers for a text, which a graph of ONNX gives
     explains: bool = True  # there is one number to explain: gradients, conductance and what builds on them
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..errors import OptionError, TaskError
 from ..heads import ANSWERING
-from .answer import EACH, IGNORED, PREDICTED, Answer, Changed, Lead, Target
+from .answer import EACH, GOLD, IGNORED, PREDICTED, Answer, Changed, Lead, Target
 from .comparison import Drawn, SumAnswers
 from .metrics import ANY_ANSWER, Metric
 
@@ -93,6 +93,12 @@ def _kept(words: NDArray) -> list[int]:
     return [int(word) for word in words if word]
 
 
+def _first_answer(gold: NDArray) -> tuple[int, int]:
+    """First and last unit of the first gold answer, -1 where the passage has none."""
+    there = np.flatnonzero(gold[:, 1] == 1)
+    return (int(there[0]), int(there[-1])) if len(there) else (-1, -1)
+
+
 def _f1(said: Sequence[int], gold: Sequence[int]) -> float:
     if not said or not gold:
         return float(not said and not gold)
@@ -108,6 +114,7 @@ class Span(Answer):
     trained, read_at, num_texts = "question-answering head", EACH, 2
     usual, paired, columns, label_needed = ("exact_match", "token_f1"), True, "span", False
     text_columns, label_column = ("question", "context"), "answers"
+    exports = False
     gold_name, unit, text_names = "answers", ("question", "questions"), ("Question", "Passage")
     formula = r"F = z^{\mathrm{start}}_i + z^{\mathrm{end}}_j"
 
@@ -245,6 +252,8 @@ class Span(Answer):
     def target(self, clf: Any, wanted: Any, label: Any = None) -> Target:
         if isinstance(wanted, tuple):
             return wanted
+        if wanted == GOLD:
+            return None if label is None else _first_answer(np.asarray(label))
         if wanted != PREDICTED:
             raise OptionError(f"'{clf.name}' answers with a span; its target is 'predicted', not {wanted!r}.")
         return None

@@ -132,6 +132,7 @@ class Tokens(Answer):
     trained, read_at, num_texts = "token-classification head", EACH, 1
     usual, paired, columns = ("span_f1", "token_accuracy"), True, "tokens"
     text_columns, label_column = ("tokens",), "tags"
+    exports = False
     gold_name, formula = "tags", r"p_{wc} = e^{z_{wc}} / \sum_k e^{z_{wk}}"
 
     def possible(self, outputs: int) -> bool:

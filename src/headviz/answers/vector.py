@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class Vector(Number):
     """F is the cosine. Learned by the squared error of the cosine, from -1 to 1."""
 
+    exports = False
     job, kind, instead = "vector", heads.VECTOR, ""
     architectures: tuple[str, ...] = ()  # modules.json tells it
     auto_class, trained, read_at = "AutoModel", "pooling", ""

@@ -201,6 +201,10 @@ class Classifier(TransformerModel):
         accepted = "token_type_ids" in inspect.signature(self.model.forward).parameters
         return accepted and int(getattr(self.config, "type_vocab_size", 0) or 0) > 1
 
+    def attended(self, ids: Tensor) -> Tensor:
+        """The attention mask of a batch of full rows."""
+        return torch.ones_like(ids)
+
     def collate(self, encodings: Sequence[Encoding], width: int = 0) -> dict[str, Tensor]:
         """A right-padded batch on the model's device: input_ids, attention_mask and, where used, token_type_ids.
 

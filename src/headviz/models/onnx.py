@@ -101,6 +101,8 @@ def export_onnx(clf: Classifier, path: str | Path, head_mask: bool = False) -> P
     With ``head_mask`` the graph has an input ``head_mask`` [L, H], 1 for a head that is on and 0 for one that is off.
     """
     require_onnx()
+    if not clf.answer.exports:
+        raise ModelError(f"A model of the job '{clf.job}' cannot be written as ONNX.")
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of each package that it could use and lacks
     path = Path(path)
     clf.require_described()

@@ -143,6 +143,12 @@ class Embedder(Classifier):
             for a, b in zip(first, super().encode(pairs), strict=True)
         ]
 
+    def attended(self, ids: Tensor) -> Tensor:
+        """Half of each row is the first text."""
+        numbers = torch.ones_like(ids)
+        numbers[:, (ids.shape[1] + 1) // 2 :] = 2
+        return numbers
+
     def collate(self, encodings: Sequence[Encoding], width: int = 0) -> dict[str, Tensor]:
         batch = super().collate(encodings, width)
         numbers = np.zeros(tuple(batch["input_ids"].shape), dtype=np.int64)

@@ -21,6 +21,7 @@ from ..display.table import Column, Picture, Table, View
 from ..errors import ModelError, OptionError
 from ..evaluation.paired import Paired, paired
 from ..evaluation.verdict import excluded
+from ..models.classifier import Classifier
 from ..models.loading import load
 from ..models.network import require_model
 from ..models.onnx import Session, export_onnx, require_onnx
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..analyses.analysis import Given
-    from ..models.classifier import Classifier
+    from ..storage.exchange import MaskLike
     from ..tasks import Dataset
 
 PYTORCH, ONNX, INT8 = RUNTIMES = ("PyTorch", "ONNX", "ONNX int8")
@@ -61,7 +62,11 @@ class RuntimeRow(Result):
 
 @dataclass(frozen=True)
 class Runtimes(Result):
-    """``n`` examples, timed with batches of ``batch`` texts of ``length`` tokens."""
+    """``n`` examples, timed with batches of ``batch`` texts of ``length`` tokens.
+
+    >>> import headviz
+    >>> found = headviz.runtimes(headviz.load("demo", device="cpu"), {4: [10]})  # doctest: +SKIP
+    """
 
     model: str
     pruned: str  # what the pruned model is called; empty without one
@@ -76,7 +81,7 @@ class Runtimes(Result):
 
 def runtimes(
     clf: Classifier,
-    pruned: Classifier | str | Path | None = None,
+    pruned: Classifier | MaskLike | str | Path | None = None,
     data: Dataset | None = None,
     *,
     batch: int = 32,
@@ -87,20 +92,28 @@ def runtimes(
 ) -> Runtimes:
     """Time and compare a model, and a pruned one, in PyTorch, in ONNX Runtime and in int8, on the processor.
 
+    The pruned one is a model, the folder of one, or a mask.
+
     Each way is timed in turn with the model in PyTorch, on the same threads; the answers are to all of ``data``. It
     needs the extra ``headviz[onnx]``.
 
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
     >>> data = headviz.load_task("demo", limit=100)
-    >>> found = headviz.runtimes(clf, headviz.prune(clf, {4: [10]}), data)  # doctest: +SKIP
+    >>> found = headviz.runtimes(clf, {4: [10]}, data)  # doctest: +SKIP
     >>> [row.name for row in found.rows][-1]  # doctest: +SKIP
     'pruned, ONNX int8'
     """
     require_model(clf)
     require_functions(progress, cancel)
     require_onnx()
-    small = load(pruned, device="cpu") if isinstance(pruned, str | Path) else pruned
+    if isinstance(pruned, str | Path):
+        small: Classifier | None = load(pruned, device="cpu")
+    elif pruned is None or isinstance(pruned, Classifier):
+        small = pruned
+    else:
+        mask = clf.read(pruned)
+        small = None if mask == clf.present else prune(clf, mask)
     models = {"full": clf, **({} if small is None else {"pruned": small})}
     for name, one in models.items():
         one.check_classes()
@@ -165,7 +178,7 @@ def run(given: Given) -> Runtimes:
     clf, mask, folder = given.clf, given.mask(), given.option("pruned")
     if mask is not None and folder is not None:
         raise OptionError("The pruned model is that of the mask or the one in a folder (--pruned). Give one of them.")
-    pruned = given.load(folder) if folder is not None else None if mask is None else prune(clf, mask)
+    pruned = mask if folder is None else given.load(folder)
     return runtimes(
         clf,
         pruned,
@@ -271,4 +284,4 @@ def view(found: Runtimes) -> View:
 
 
 def recipe(options: Mapping[str, Any]) -> str:
-    return "found = headviz.runtimes(clf, headviz.prune(clf, mask), data)"
+    return "found = headviz.runtimes(clf, mask, data)"
