@@ -136,7 +136,14 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = Path("src", "headviz", "demo", "data")
     (tree / data).symlink_to(ROOT / data)
     shutil.copytree(ROOT / "pages", tree / "pages")
-    pages = ("README.md", "docs/readme_tables.py", "docs/tables.md", "docs/options.md", "docs/families.md")
+    pages = (
+        "README.md",
+        "docs/readme_tables.py",
+        "docs/tables.md",
+        "docs/options.md",
+        "docs/families.md",
+        "docs/ways.json",
+    )
     for name in ("app.py", "pyproject.toml", *pages, *(f"tests/{t}" for t in TESTS)):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy

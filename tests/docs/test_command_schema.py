@@ -108,7 +108,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("label", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in CALLS])
+# a busy machine may time a model so that no heads and neurons make it 1.05 times as fast
+MARKS = {"prune --faster": [pytest.mark.flaky(reruns=3)]}
+
+
+@pytest.mark.parametrize(
+    "label", [pytest.param(n, marks=[*MARKS.get(n, ()), *([pytest.mark.slow] if n in SLOW else ())]) for n in CALLS]
+)
 def test_what_a_command_prints_meets_it(label: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = ""
     for needed in NEEDED if label in ("export", "analyse runtimes") else ():

@@ -21,6 +21,8 @@ def test_the_page_and_the_command_line_draw_the_same_examples(
     model: str, task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sentences to translate were drawn by their words on the page, and by their tokens on the command line."""
+    from headviz.scores import scoring as scores
+
     command = importlib.import_module("headviz.commands.score")
     seen: list[Any] = []
 
@@ -28,7 +30,7 @@ def test_the_page_and_the_command_line_draw_the_same_examples(
         seen.append(data)
         raise InterruptedError
 
-    monkeypatch.setattr(command, "score_heads", score_heads)
+    monkeypatch.setattr(scores, "score_heads", score_heads)
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     given = f"--model {model} --task {task} --split train --samples 30 --seed 5 --score taylor"
