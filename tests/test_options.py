@@ -169,7 +169,7 @@ def test_the_line_of_contributing_is_an_option_in_all_six_places(tmp_path: Path)
     data = Path("src", "headviz", "demo", "data")
     (tmp_path / data).symlink_to(ROOT / data)
     (tmp_path / "docs").mkdir()
-    for name in ("readme_tables.py", "tables.md", "options.md", "families.md"):
+    for name in ("readme_tables.py", "tables.md", "options.md", "families.md", "ways.json"):
         shutil.copy(ROOT / "docs" / name, tmp_path / "docs")
     file = tmp_path / "src/headviz/pruning/plan.py"
     text = file.read_text(encoding="utf-8")

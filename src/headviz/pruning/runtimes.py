@@ -107,9 +107,10 @@ def runtimes(
     require_model(clf)
     require_functions(progress, cancel)
     require_onnx()
+    small: Any
     if isinstance(pruned, str | Path):
-        small: Classifier | None = load(pruned, device="cpu")
-    elif pruned is None or isinstance(pruned, Classifier):
+        small = load(pruned, device="cpu")
+    elif pruned is None or hasattr(pruned, "present"):
         small = pruned
     else:
         mask = clf.read(pruned)
