@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification
@@ -32,8 +31,9 @@ from support.tiny import ALL_FAMILIES, PAIRS, TEXTS, tiny_classifier
 RECORD = Path(__file__).resolve().parents[2] / "docs/ways.json"
 # one of each way in which attention is done; the others are measured before a release
 KINDS = ("bert", "albert", "modernbert", "deberta-v2", "phi3")
-# the largest difference that passes; int8 changes answers, and MobileBERT joins tokens with their padding
-EQUAL = {"masked": 1e-5, "pruned": 1e-5, "headviz": 0.0, "ONNX": 1e-4, "int8": np.inf}
+# the largest difference that passes; int8 may differ by twice as much as recorded. MobileBERT joins tokens with their
+# padding
+EQUAL = {"masked": 1e-5, "pruned": 1e-5, "headviz": 0.0, "ONNX": 1e-4}
 UNEQUAL = {"mobilebert": 2e-2}
 
 Outcome = float | str
@@ -143,7 +143,8 @@ def test_each_way_is_as_recorded(family: str) -> None:
     for way, found in now.items():
         assert isinstance(found, str) == isinstance(recorded[way], str), f"{way}: {found}, not {recorded[way]}"
         if not isinstance(found, str):
-            assert found <= EQUAL.get(way, UNEQUAL.get(family, 1e-5)), way
+            rounded = 2 * recorded[way] if way == "int8" else 0.0
+            assert found <= max(rounded, EQUAL.get(way, UNEQUAL.get(family, 1e-5))), way
 
 
 def main(families: list[str]) -> None:

@@ -354,6 +354,13 @@ class Answer(ABC):
         raise ModelError(f"A model for the job '{self.job}' has no labels.")
 
 
+def softmax(logits: NDArray) -> NDArray:
+    """Probabilities of the classes, along the last axis."""
+    exp = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    shares: NDArray = exp / exp.sum(axis=-1, keepdims=True)
+    return shares
+
+
 def one_for_each(labels: NDArray) -> NDArray:
     """Labels that are one for each text."""
     if labels.ndim != 1:

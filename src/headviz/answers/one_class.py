@@ -15,7 +15,7 @@ from ..heads import CLASSIFICATION
 from ..statistics import resampling
 from ..statistics.intervals import accuracy_intervals, class_intervals
 from ..statistics.significance import LEVEL, Flips, confusion, flips, mcnemar, wilson
-from .answer import FIRST, GOLD, PREDICTED, Answer, Changed, one_for_each
+from .answer import FIRST, GOLD, PREDICTED, Answer, Changed, one_for_each, softmax
 from .class_names import label_map
 from .comparison import RESAMPLES, Answers, Delta, Drawn, Ends, percentiles, row, rows_of
 from .metrics import Metric, counts, remark_on, unrelated
@@ -226,9 +226,7 @@ class OneClass(Answer):
         return [(names[best], float(values[best]))]
 
     def values(self, logits: NDArray) -> NDArray:
-        exp = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        shares: NDArray = exp / exp.sum(axis=-1, keepdims=True)
-        return shares
+        return softmax(logits)
 
     # the scalar to explain -----------------------------------------------------------------------------------
 

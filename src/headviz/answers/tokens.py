@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import OptionError, TaskError
 from ..heads import TAGGING
-from .answer import EACH, GOLD, IGNORED, PREDICTED, Answer, Changed, Lead, Target
+from .answer import EACH, GOLD, IGNORED, PREDICTED, Answer, Changed, Lead, Target, softmax
 from .class_names import label_map, match_names
 from .comparison import Drawn, SumAnswers, f1
 from .metrics import Metric
@@ -278,9 +278,7 @@ class Tokens(Answer):
         return [(word, "" if tag == OUTSIDE else tag) for word, tag in zip(words, tags[: len(words)], strict=True)]
 
     def values(self, logits: NDArray) -> NDArray:
-        exp = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        shares: NDArray = exp / exp.sum(axis=-1, keepdims=True)
-        return shares
+        return softmax(logits)
 
     # the scalar to explain -----------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -29,7 +29,7 @@ from ..models.pruning import prune
 from ..progress import Cancel, Progress, require_functions
 from ..results import Result
 from .export import FILE, answers, in_runtime, in_torch, quantise, size_of
-from .latency import Timer, in_pairs
+from .latency import PAIRS, Speed, Timer, in_pairs
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -123,23 +123,28 @@ def runtimes(
     if small is not None and small.labels != clf.labels:
         raise ModelError(f"The pruned model has other classes ({small.labels}) than the model ({clf.labels}).")
     timer = Timer(clf, batch, length)
-    total, rows, known = len(models) * 2 * len(RUNTIMES), list[RuntimeRow](), np.zeros(0)
+    each = 2 * len(RUNTIMES)  # parts of the progress for a model: its answers, and the times
+    total, rows, known = len(models) * each, list[RuntimeRow](), np.zeros(0)
     name_of_metric = "" if data is None else data.task.metrics[0]
-    for name, one in models.items():
+    for number, (name, one) in enumerate(models.items()):
         with tempfile.TemporaryDirectory() as place:
             whole = export_onnx(one, Path(place) / FILE)
             files = {ONNX: whole, INT8: quantise(whole, whole.with_name(f"int8-{FILE}"))}
             sessions = {runtime: Session(file, torch.get_num_threads()) for runtime, file in files.items()}
             predictions, gold = list[Any]([None] * len(RUNTIMES)), None
             if data is not None:
-                part = _part(progress, len(rows) * 2, len(RUNTIMES), total)
+                part = _part(progress, number * each, len(RUNTIMES), total)
                 ways = (in_torch(one), *(session.logits for session in sessions.values()))
                 predictions, gold = answers(one, data, ways, label_order, part, cancel)
                 known = known if rows else predictions[0]
-            for runtime, now in zip(RUNTIMES, predictions, strict=True):
-                part = _part(progress, len(rows) * 2 + len(RUNTIMES), 1, total)
-                call = in_runtime(sessions[runtime], timer) if runtime in sessions else partial(timer, one)
-                speed = in_pairs(partial(timer, clf), call, progress=part, cancel=cancel)
+            for at, (runtime, now) in enumerate(zip(RUNTIMES, predictions, strict=True), len(RUNTIMES)):
+                part = _part(progress, number * each + at, 1, total)
+                if rows:
+                    call = in_runtime(sessions[runtime], timer) if runtime in sessions else partial(timer, one)
+                    speed = in_pairs(partial(timer, clf), call, progress=part, cancel=cancel)
+                else:
+                    alone = float(np.median([timer(clf) for _ in range(PAIRS[0])]))
+                    speed = Speed(1.0, 1.0, 1.0, alone, alone, 0)
                 size = size_of(files[runtime]) if runtime in files else _weights(one)
                 times = (speed.speedup, speed.low, speed.high)
                 value, found = None, None
@@ -147,10 +152,9 @@ def runtimes(
                     value = metric(name_of_metric, now, gold)
                     found = paired(gold, known, now, name_of_metric) if rows else None
                 rows.append(RuntimeRow(name, runtime, size, speed.after, *times, value, found))
-    rows[0] = replace(rows[0], speedup=1.0, speedup_low=1.0, speedup_high=1.0)
     return Runtimes(
         clf.name,
-        "" if small is None else f"{len(small.present.off) - len(clf.present.off)} of {clf.present.size} heads removed",
+        "" if small is None else _less(clf, small),
         "" if data is None else data.task.name,
         name_of_metric,
         0 if data is None else len(data),
@@ -159,6 +163,12 @@ def runtimes(
         torch.get_num_threads(),
         tuple(rows),
     )
+
+
+def _less(clf: Classifier, small: Classifier) -> str:
+    heads = len(small.present.off) - len(clf.present.off)
+    kept = small.cost().parameters / clf.cost().parameters
+    return f"{heads} of {clf.present.size} heads removed, {kept:.1%} of the parameters left"
 
 
 def _weights(clf: Classifier) -> int:

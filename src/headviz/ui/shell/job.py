@@ -15,12 +15,9 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ...errors import UserError
-
-if TYPE_CHECKING:
-    pass
 
 PATIENCE = 1.5  # seconds that all of them have to stop
 
