@@ -95,9 +95,9 @@ def ways() -> Iterator[str]:
     reasons: dict[str, int] = {}
     yield "| family | " + " | ".join(names) + " |"
     yield "|---" * (1 + len(names)) + "|"
-    for family, found in recorded.items():
+    for family, ways_of_family in recorded.items():
         cells = []
-        for value in found.values():
+        for value in ways_of_family.values():
             if isinstance(value, str):
                 number = reasons.setdefault(_reason(value), len(reasons) + 1)
                 cells.append(f"no ({number})")

@@ -135,18 +135,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--address", default="http://127.0.0.1:8501")
     parser.add_argument("--out", type=Path, default=Path("docs/pictures/start.webp"))
-    given = parser.parse_args()
+    args = parser.parse_args()
     with sync_playwright() as playwright:
         path = os.environ.get("CHROMIUM") or shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         tab = browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]}, device_scale_factor=1000 / SIZE[0])
         tab.set_default_timeout(180_000)
         film = Film(tab)
-        play(film, given.address.rstrip("/"))
+        play(film, args.address.rstrip("/"))
         browser.close()
-    size = film.write(given.out)
+    size = film.write(args.out)
     seconds = sum(seconds for _, seconds in film.frames)
-    print(f"{given.out}: {len(film.frames)} pictures, {seconds:.1f} s, {size / 1e6:.2f} MB")
+    print(f"{args.out}: {len(film.frames)} pictures, {seconds:.1f} s, {size / 1e6:.2f} MB")
     return int(size > LARGEST)
 
 

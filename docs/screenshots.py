@@ -77,19 +77,19 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/pictures"))
     parser.add_argument("--run", default="", help="the run that the Runs page shows")
     parser.add_argument("--all", action="store_true", help="also in dark, and as on a phone")
-    given = parser.parse_args()
-    if given.run:
-        VIEW["run"] = given.run
-    given.out.mkdir(parents=True, exist_ok=True)
+    args = parser.parse_args()
+    if args.run:
+        VIEW["run"] = args.run
+    args.out.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         path = os.environ.get("CHROMIUM") or shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         for page in PAGES:
-            for scheme, width in SHOTS if given.all else SHOTS[:1]:
-                take(browser, given.address.rstrip("/"), page, scheme, width, given.out)
+            for scheme, width in SHOTS if args.all else SHOTS[:1]:
+                take(browser, args.address.rstrip("/"), page, scheme, width, args.out)
                 print(f"{page} {scheme} {width}", flush=True)
         for step in steps():
-            take(browser, given.address.rstrip("/"), step.page, "light", 1280, given.out, step)
+            take(browser, args.address.rstrip("/"), step.page, "light", 1280, args.out, step)
             print(f"step {step.number}", flush=True)
 
 

@@ -3,9 +3,9 @@ import numpy as np
 from headviz.scores import Score
 
 
-def spread(given, options):
+def spread(inputs, options):
     """How much the loss's reaction to a head differs between examples: [examples, layers, heads]."""
-    signed = given.rows["signed"]  # ∂Loss/∂ξ of every example and head, measured by the sweep "gates"
+    signed = inputs.rows["signed"]  # ∂Loss/∂ξ of every example and head, measured by the sweep "gates"
     return np.abs(signed - signed.mean(axis=0))  # headviz averages over the examples, with an interval
 
 

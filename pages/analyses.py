@@ -11,7 +11,12 @@ view = frame.begin()
 names, others = analyses.offered(loaders.shape(view).answer)
 if frame.controls():
     name = state.switch(
-        "analysis", "Analysis", names, told=True, format_func=lambda n: ANALYSES[n].title, label_visibility="collapsed"
+        "analysis",
+        "Analysis",
+        names,
+        notice=True,
+        format_func=lambda n: ANALYSES[n].title,
+        label_visibility="collapsed",
     )
 else:
     name = view.analysis if view.analysis in names else names[0]

@@ -37,7 +37,7 @@ if own is None:
     now = state.view()
     if now.tab == "Explanations" and not shown.empty:
         recipe = explanations.recipe(now, clf, shown)
-    elif now.tab == "Patching" and not shown.empty and (pair := patching.given(clf, shown)) is not None:
+    elif now.tab == "Patching" and not shown.empty and (pair := patching.pair_of(clf, shown)) is not None:
         recipe = patching.recipe(now, clf, shown, pair)
     else:
         recipe = answers.recipe(now, clf, shown)

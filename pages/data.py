@@ -32,11 +32,11 @@ with left:
         with st.expander("Another model: hub id, folder, revision, device", key="model_box"):
             model_form(view)
     try:
-        found = loaders.model(view)
-        card(found)
-        clf = found  # one without heads has no card, and nothing below is about it
+        loaded = loaders.model(view)
+        card(loaded)
+        clf = loaded  # one without heads has no card, and nothing below is about it
         named(view)
-        job_of(view, found)
+        job_of(view, loaded)
     except UserError as wrong:
         refused(wrong)
 with right:
@@ -49,8 +49,8 @@ with right:
             upload_form(view, clf)
     try:
         data = loaders.dataset(view)
-        if clf is not None and (said := loaders.mismatch(clf, data)):
-            misfit(view, clf, data, said)
+        if clf is not None and (mismatch := loaders.mismatch(clf, data)):
+            misfit(view, clf, data, mismatch)
         data_card(data)
     except UserError as wrong:
         refused(wrong)

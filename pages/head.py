@@ -22,22 +22,22 @@ def draw() -> None:
             head.controls(clf, shown)
     now = state.view()
     with right:
-        found = None
+        maps = None
         try:
             if shown.empty:
                 st.info(texts.EMPTY, icon=":material/edit:")
             else:
-                found = head.maps_of(clf, shown, state.mask(clf.present), now)
+                maps = head.maps_of(clf, shown, state.mask(clf.present), now)
         except UserError as wrong:
             refused(wrong, "warning")
-        if found is not None:
-            head.headline(found, chosen)
+        if maps is not None:
+            head.headline(maps, chosen)
             for remark in texts.remarks(clf, shown):
                 st.info(plain(remark))
-            head.pictures(found, chosen, now)
+            head.pictures(maps, chosen, now)
             st.subheader("Attention against attribution")
-            head.relation(found, chosen)
-    if found is not None:
+            head.relation(maps, chosen)
+    if maps is not None:
         head.writes(clf, shown, chosen)
     frame.recipe(*head.recipe(now, clf, shown, chosen))
 

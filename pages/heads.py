@@ -22,17 +22,17 @@ with left:
     if not several:
         heads.choose(view, shape)
     view = state.view()
-    found = heads.tables(view)
-    measured = {name: table for name, table in found.items() if table is not None}
+    tables = heads.tables(view)
+    measured = {name: table for name, table in tables.items() if table is not None}
     ready = {name: scoring.in_points(table) for name, table in measured.items()}
     main = next(reversed(ready.values()), None)
-beside = None
+second = None
 if right is not None:
     with right:
-        heads.choose_beside(view, shape)
+        heads.choose_second(view, shape)
         view = state.view()
-        beside = scoring.costs(view) if view.beside in ("", COST) else heads.table_beside(view)
-        beside = None if beside is None else scoring.in_points(beside)
+        second = scoring.costs(view) if view.beside in ("", COST) else heads.second_table(view)
+        second = None if second is None else scoring.in_points(second)
 with left:
     if several and len(ready) == 2:
         ready["difference"] = orders.difference(ready["pre-trained"], ready["fine-tuned"])
@@ -40,25 +40,25 @@ with left:
     elif several and ready:
         heads.grids(ready, shape, view)
     else:
-        heads.one("heads_first", main, beside, heads.title_of(main, view.score), shape, view)
+        heads.one("heads_first", main, second, heads.title_of(main, view.score), shape, view)
 if right is not None:
     with right:
-        heads.one("heads_beside", beside, main, heads.title_of(beside, view.beside or COST), shape, view)
+        heads.one("heads_beside", second, main, heads.title_of(second, view.beside or COST), shape, view)
         working = st.container()
 with top:
-    if main is None and beside is not None and beside.score in scoring.LOSSES:
-        show.finding(orders.costs(beside, shape.rows, heads.hint(view, shape)))
+    if main is None and second is not None and second.score in scoring.LOSSES:
+        show.finding(orders.costs(second, shape.rows, heads.hint(view, shape)))
     elif main is None:
         none = f"No scores yet: {view.score} has not been computed for this model and task."
         st.info(plain(none), icon=":material/info:")
     elif len(measured) == 2:
         show.finding(orders.change_sentence(measured["pre-trained"], measured["fine-tuned"], shape))
-    elif beside is not None:
+    elif second is not None:
         carried, growing = abilities.carried(view), heads.growing(view)
-        show.finding(orders.sentence(main, beside, shape.rows, carried, growing, heads.hint(view, shape)))
+        show.finding(orders.sentence(main, second, shape.rows, carried, growing, heads.hint(view, shape)))
     else:
         show.finding(heads.finding(main, main.values, view, shape))
-frame.part(frame.HEAD, lambda: heads.card(ready, beside, shape, view), "head")
+frame.part(frame.HEAD, lambda: heads.card(ready, second, shape, view), "head")
 heads.introduction(view)
 if ready:
     score = SCORES[view.score]

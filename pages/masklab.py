@@ -25,32 +25,32 @@ with right:
     clf, data = loaders.model(view), loaders.dataset(view)
 with hints:  # progress stands here, so that nothing jumps
     grown = measure.measured(clf, data, state.mask(clf.present), measure.place())
-found = grown if grown is not None and grown.whole else None
+measured = grown if grown is not None and grown.whole else None
 drawn = state.mask(clf.present)
 
 
 def headline() -> None:
     """What the mask costs; the one before is dimmed until it is known."""
     mask = state.mask(clf.present)
-    now = grown if mask == drawn else measure.soon(clf, data, mask, measure.place())
-    if (first := now or measure.last(clf, data, found)) is not None:
+    now = grown if mask == drawn else measure.request(clf, data, mask, measure.place())
+    if (first := now or measure.last(clf, data, measured)) is not None:
         with st.container(key="result" if now else "result_before"):
             cost.headline(clf, data, first)
 
 
 with right:
     frame.part(frame.MASK, headline, "mask", follows=True)
-    shown = measure.last(clf, data, found)
+    shown = measure.last(clf, data, measured)
     if shown is not None:
-        with st.container(key="slices" if found else "slices_before"):
+        with st.container(key="slices" if measured else "slices_before"):
             cost.by_slice(clf, data, shown)
-    if found is not None:
-        cost.stand_ins(clf, data, found)
-if found is not None:
+    if measured is not None:
+        cost.stand_ins(clf, data, measured)
+if measured is not None:
     if frame.controls():
         with hints:
-            cost.what_if(clf, data, found)
+            cost.what_if(clf, data, measured)
         cost.two_masks(clf, data)
-    cost.details(clf, data, found)
-    measure.ahead(clf, data, found.mask, measure.place())
+    cost.details(clf, data, measured)
+    measure.ahead(clf, data, measured.mask, measure.place())
 frame.recipe(*cost.recipe(view, clf))

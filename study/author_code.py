@@ -48,8 +48,8 @@ class PartlyWalk(AuthorWalk):
     def pick(self, logits):
         return super().pick(logits) if self.parts.highest else Walk.pick(self, logits)
 
-    def found(self, *given):
-        return super().found(*given) if self.parts.padding else Walk.found(self, *given)
+    def swept(self, *given):
+        return super().swept(*given) if self.parts.padding else Walk.swept(self, *given)
 
 
 def table(clf, encodings, parts: Parts) -> np.ndarray:

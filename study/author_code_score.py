@@ -35,7 +35,7 @@ from headviz.options import option
 from headviz.progress import Cancel, tracked
 from headviz.scores import Score
 from headviz.scores.map_values import map_values
-from headviz.scores.measures import Given
+from headviz.scores.measures import Inputs
 
 if TYPE_CHECKING:
     from headviz.heads import HeadMask
@@ -90,11 +90,11 @@ class AuthorWalk(Walk):
         """The highest logit of each row [N·B]: at every node whichever class leads there."""
         return logits.max(dim=1, keepdim=True).values
 
-    def found(
+    def swept(
         self, logits: Tensor, attention: list[Tensor], values: list[Tensor], errors: list[Tensor] | None
     ) -> Swept:
         """As they are, padding included."""
-        whole = super().found(logits, attention, [squared(value, self.width) for value in values], errors)
+        whole = super().swept(logits, attention, [squared(value, self.width) for value in values], errors)
         return replace(whole, lengths=[self.width] * self.size)
 
 
@@ -149,7 +149,7 @@ def swept(
         yield sweep_walk(walk(clf, [encoding], [None], mask, width), options, BUDGET, cancel=cancel)
 
 
-def measure(given: Given, options: CodeOptions) -> np.ndarray:
+def measure(given: Inputs, options: CodeOptions) -> np.ndarray:
     """Spearman's correlation of each example and head [n, L, H]. An example without one voids the head."""
     whole = given.whole
     width = width_for(options, [len(e) for e in whole.encodings], whole.clf.max_length)

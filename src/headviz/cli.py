@@ -61,10 +61,10 @@ class _Parser(argparse.ArgumentParser):
     """One clear line on stderr instead of a usage block; every help names the option that all commands have."""
 
     def error(self, message: str) -> NoReturn:
-        said = message if len(message) <= 400 else message[:400] + "…"
+        text = message if len(message) <= 400 else message[:400] + "…"
         wrong = message.split()[2:] if message.startswith("unrecognized arguments: ") else []
         near = _near(wrong, self._option_string_actions)
-        raise UserError(f"{said[0].upper()}{said[1:]}.{near} See: {self.prog} --help")
+        raise UserError(f"{text[0].upper()}{text[1:]}.{near} See: {self.prog} --help")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         for word in args or ():  # argparse would drop this value, and give the option an empty list
@@ -80,8 +80,8 @@ class _Parser(argparse.ArgumentParser):
 def _near(words: Sequence[str], options: Iterable[str]) -> str:
     """A question that names the nearest option of each misspelt one, with its blank; empty where none is near."""
     known = list(options)
-    given = [word.partition("=")[0] for word in words if word.startswith("-")]
-    near = [match for word in given for match in get_close_matches(word[:60], known, n=1, cutoff=0.7)]
+    flags = [word.partition("=")[0] for word in words if word.startswith("-")]
+    near = [match for word in flags for match in get_close_matches(word[:60], known, n=1, cutoff=0.7)]
     return f" Did you mean {' and '.join(dict.fromkeys(near))}?" if near else ""
 
 
@@ -120,8 +120,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
-        if (told := _outside_cause(error)) is not None:
-            return _say(told, UserError.exit_status)
+        if (message := _outside_cause(error)) is not None:
+            return _say(message, UserError.exit_status)
         traceback.print_exc()
         return _say(
             f"internal error: {type(error).__name__}: {error} (the lines above belong in a bug report)", INTERNAL
@@ -138,8 +138,8 @@ def _outside_cause(error: Exception) -> str | None:
     except (MemoryError, ImportError, OSError):
         return NO_ROOM
 
-    if (told := disk_error(error)) is not None:
-        return str(told)
+    if (message := disk_error(error)) is not None:
+        return str(message)
     return str(outcome_of(error)["error"]) if is_out_of_memory(error) else None
 
 
@@ -179,8 +179,8 @@ def _plugin_files(name: str, words: list[str]) -> tuple[list[str], list[str]]:
     """The files that every ``--plugin`` names, and the other words. Every command takes them, wherever they stand."""
     parser = _Parser(prog=f"headviz {name}", add_help=False, allow_abbrev=False)
     parser.add_argument("--plugin", action="append", default=[])
-    found, rest = parser.parse_known_args(words)
-    return found.plugin, rest
+    known, rest = parser.parse_known_args(words)
+    return known.plugin, rest
 
 
 def to_json(result: Any) -> str:

@@ -140,12 +140,12 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def require_kind(given: object, kind: type, example: str) -> None:
+def require_kind(value: object, kind: type, example: str) -> None:
     """Refuse an argument of another type; ``example`` says how to come by the right one."""
-    if not isinstance(given, kind):
+    if not isinstance(value, kind):
         name = kind.__name__
         raise OptionError(
-            f"{'An' if name[0] in 'AEIOU' else 'A'} {name} is needed, not {type(given).__name__}: {example}."
+            f"{'An' if name[0] in 'AEIOU' else 'A'} {name} is needed, not {type(value).__name__}: {example}."
         )
 
 
@@ -169,8 +169,8 @@ def is_one_of(name: object, valid: Container[str]) -> bool:
 def unknown_choice(kind: str, name: object, valid: Iterable[str]) -> str:
     """One line for a misspelt name: the nearest valid one first, then all of them. ``kind``: "option of 'taylor'"."""
     choices = list(valid)
-    said = (name if isinstance(name, str) else shown(name))[:80]
-    near = get_close_matches(said, choices, n=1)
+    text = (name if isinstance(name, str) else shown(name))[:80]
+    near = get_close_matches(text, choices, n=1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
     what, of, owner = kind.partition(" of ")
-    return f"Unknown {what} '{said}'{of}{owner}.{hint} Choose one of: {', '.join(choices)}."
+    return f"Unknown {what} '{text}'{of}{owner}.{hint} Choose one of: {', '.join(choices)}."

@@ -65,28 +65,28 @@ class HeadId(NamedTuple):
         form = r"\s*[Ll]?([0-9]{1,6})[.·][Hh]?([0-9]{1,6})\s*"
         match = re.fullmatch(form, text) if isinstance(text, str) else None  # the number 3.10 would be head 3.1
         if match is None:
-            given = text.strip()[:40] if isinstance(text, str) else shown(text)
-            raise MaskError(f"'{given}' is not a head. Write layer.head, counted from zero, such as 3.5.")
+            text_shown = text.strip()[:40] if isinstance(text, str) else shown(text)
+            raise MaskError(f"'{text_shown}' is not a head. Write layer.head, counted from zero, such as 3.5.")
         return cls(int(match[1]), int(match[2]))
 
 
-def head_of(given: object) -> HeadId:
+def head_of(value: object) -> HeadId:
     """A head as people write it in Python: ``(3, 5)``, a ``HeadId``, or ``"3.5"``."""
-    if isinstance(given, str):
-        return HeadId.parse(given)
+    if isinstance(value, str):
+        return HeadId.parse(value)
     try:
-        layer, head = (index(n) for n in given if not isinstance(n, bool))  # type: ignore[attr-defined]
+        layer, head = (index(n) for n in value if not isinstance(n, bool))  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         raise MaskError(
-            f'{shown(given)} is not a head. Write (layer, head) or "layer.head", counted from zero: (3, 5) or "3.5".'
+            f'{shown(value)} is not a head. Write (layer, head) or "layer.head", counted from zero: (3, 5) or "3.5".'
         ) from None
     return HeadId(layer, head)
 
 
-def _size(given: Any, name: str) -> int:
-    if isinstance(given, bool) or not hasattr(given, "__index__") or not 1 <= index(given) <= MOST:
-        raise MaskError(f"A mask has 1 to {MOST:,} layers, and as many heads in each; {name} is {shown(given)}.")
-    return index(given)
+def _size(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not 1 <= index(value) <= MOST:
+        raise MaskError(f"A mask has 1 to {MOST:,} layers, and as many heads in each; {name} is {shown(value)}.")
+    return index(value)
 
 
 def head_name(head: HeadId, rows: Sequence[str] | None = None) -> str:
@@ -237,10 +237,10 @@ class HeadMask(Shown):
         return tuple(h for h in range(self.num_heads) if h not in off)
 
     def _checked(self, heads: Heads) -> set[HeadId]:
-        found = set(map(head_of, _listed(heads)))
-        for h in found:
+        heads_named = set(map(head_of, _listed(heads)))
+        for h in heads_named:
             self._check(h)
-        return found
+        return heads_named
 
     def without(self, heads: Heads) -> HeadMask:
         """A mask with these heads off as well."""
@@ -367,15 +367,15 @@ def levels(values: ArrayLike) -> NDArray[np.int64]:
     """[…, n] -> the place of each value among the different ones of its row, from 0; tied values share it."""
     import numpy as np
 
-    given = np.asarray(values, dtype=np.float64)
-    order = np.argsort(given, axis=-1, kind="stable")  # NaN last
-    rising = np.take_along_axis(given, order, -1)
-    largest = np.where(np.isfinite(given), np.abs(given), 0.0).max(axis=-1, keepdims=True, initial=0.0)
+    table = np.asarray(values, dtype=np.float64)
+    order = np.argsort(table, axis=-1, kind="stable")  # NaN last
+    rising = np.take_along_axis(table, order, -1)
+    largest = np.where(np.isfinite(table), np.abs(table), 0.0).max(axis=-1, keepdims=True, initial=0.0)
     with np.errstate(invalid="ignore"):
-        apart = rising[..., 1:] - rising[..., :-1] > TOLERANCE * largest
-    apart |= np.isnan(rising[..., 1:])
-    level = np.zeros(given.shape, dtype=np.int64)
-    level[..., 1:] = np.cumsum(apart, axis=-1)
+        distinct = rising[..., 1:] - rising[..., :-1] > TOLERANCE * largest
+    distinct |= np.isnan(rising[..., 1:])
+    level = np.zeros(table.shape, dtype=np.int64)
+    level[..., 1:] = np.cumsum(distinct, axis=-1)
     out = np.empty_like(level)
     np.put_along_axis(out, order, level, -1)
     return out
@@ -424,14 +424,14 @@ def tied(values: Iterable[float]) -> int:
     return int((np.bincount(level)[level] > 1).sum()) if level.size else 0
 
 
-def ties_told(count: int, among: int) -> str:
+def ties_text(count: int, among: int) -> str:
     """``59 of 144 heads tie``; nothing where none does."""
     return f"{count} of {among} heads tie" if count else ""
 
 
-def order_told(count: int, among: int) -> str:
+def order_note(count: int, among: int) -> str:
     """The sentence beside a list of heads, with its blank; nothing where none ties."""
-    return f" {ties_told(count, among)}; their order among equals is drawn." if count else ""
+    return f" {ties_text(count, among)}; their order among equals is drawn." if count else ""
 
 
 def in_lowest(values: ArrayLike, count: int) -> NDArray[np.float64]:
@@ -453,5 +453,5 @@ def in_lowest(values: ArrayLike, count: int) -> NDArray[np.float64]:
 
 def grid_values(values: Any, heads: Iterable[tuple[int, int]]) -> list[float]:
     """Values of some heads of an L×H table; None is NaN."""
-    found = (values[layer][head] for layer, head in heads)
-    return [float("nan") if v is None else float(v) for v in found]
+    numbers = (values[layer][head] for layer, head in heads)
+    return [float("nan") if v is None else float(v) for v in numbers]

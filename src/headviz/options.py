@@ -121,12 +121,12 @@ class Option:
             example = f", such as [{value}]," if isinstance(value, int | float) else ""
             raise OptionError(f"{self.name} is a list{example or ','} not {shown(value)}.")
         name = f"A {self.each}" if self.each else f"A value of {self.name}"
-        found = tuple(self._checked(v, name) for v in value)
-        if self.each and not found:
+        values = tuple(self._checked(v, name) for v in value)
+        if self.each and not values:
             raise OptionError(f"Give at least one {self.each}.")
-        if self.each and len(set(found)) < len(found):
-            raise OptionError(f"Each {self.each} may be given once; {', '.join(map(str, found))} repeats one.")
-        return found
+        if self.each and len(set(values)) < len(values):
+            raise OptionError(f"Each {self.each} may be given once; {', '.join(map(str, values))} repeats one.")
+        return values
 
     def _checked(self, value: Any, name: str) -> Any:
         value = value.item() if hasattr(value, "dtype") and hasattr(value, "item") else value  # numpy's numbers
@@ -198,8 +198,8 @@ class Option:
     def add_to(self, parser: Any, default: Any = None, required: bool = False) -> None:
         """The flag. ``default`` stands in the parsed arguments where it is not given."""
         flag = "--" + (self.flag or self.name).replace("_", "-")
-        told = self if default is None else replace(self, default=default)
-        about: dict[str, Any] = {"help": told.about.replace("%", "%%"), "default": default, "dest": self.dest}
+        declared = self if default is None else replace(self, default=default)
+        about: dict[str, Any] = {"help": declared.about.replace("%", "%%"), "default": default, "dest": self.dest}
         if required or self.required:
             about["required"] = True
         if self.kind is bool:
@@ -309,26 +309,26 @@ class Options:
         return cls.from_options({**cls.before(), **stored} if isinstance(stored, Mapping) else stored)
 
     @classmethod
-    def from_options(cls, given: Mapping[str, Any]) -> Self:
+    def from_options(cls, values: Mapping[str, Any]) -> Self:
         """A new record from options by name; those left out take their defaults."""
-        return read_options(cls, given, cls.called)
+        return read_options(cls, values, cls.called)
 
 
-def read_options(cls: type[T], given: Mapping[str, Any], called: str) -> T:
+def read_options(cls: type[T], values: Mapping[str, Any], called: str) -> T:
     """A dataclass from options by name; ``OptionError`` for a misspelt or missing name and for a wrong value."""
     known = declared(cls)
-    if not isinstance(given, Mapping):
-        raise OptionError(f"Options are given by name, as a JSON object, not as {given!r}.")
-    for name in given:
+    if not isinstance(values, Mapping):
+        raise OptionError(f"Options are given by name, as a JSON object, not as {values!r}.")
+    for name in values:
         if name not in known:
             if not known:
                 owner = called.partition(" of ")[2] or called
                 raise OptionError(f"{owner} has no options, so '{name}' cannot be set.")
             raise OptionError(unknown_choice(called, name, known))
     for name, one in known.items():
-        if one.default is UNSET and name not in given:
+        if one.default is UNSET and name not in values:
             raise OptionError(f"The {called} '{name}' is missing.")
-    return cls(**{name: known[name].checked(value) for name, value in given.items()})
+    return cls(**{name: known[name].checked(value) for name, value in values.items()})
 
 
 # the command line -----------------------------------------------------------------------------

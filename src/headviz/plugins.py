@@ -122,12 +122,12 @@ class Table:
     key: str = "name"  # the field that names an entry
 
     def entries(self) -> Entries:
-        found: Entries = getattr(import_module(self.module, __package__), self.declared)
-        return found
+        entries: Entries = getattr(import_module(self.module, __package__), self.declared)
+        return entries
 
     def kind(self) -> type:
-        found: type = getattr(import_module(self.module, __package__), self.entry)
-        return found
+        kind: type = getattr(import_module(self.module, __package__), self.entry)
+        return kind
 
 
 TABLES = {
@@ -153,8 +153,8 @@ def function(place: Callable[..., Any] | str) -> Callable[..., Any]:
     if not isinstance(place, str):
         return place
     module, _, name = place.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), name)
-    return found
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
 
 
 class Entries(MutableMapping[str, Any]):
@@ -243,8 +243,8 @@ def module_of(name: str) -> str:
         if name in brings.get("names", ()):
             if (module := _room(room)) is None:
                 raise AttributeError(f"headviz.{name}{_absent(room)}")
-            found: str = module.NAMES[name]
-            return found
+            name_of_module: str = module.NAMES[name]
+            return name_of_module
     raise AttributeError(f"module 'headviz' has no attribute '{name}'")
 
 
@@ -425,16 +425,16 @@ def require(plugins: Sequence[Mapping[str, str]], codes: Mapping[str, bytes] | N
     for wanted in plugins:
         source, digest = wanted["source"], wanted["digest"]
         with _one:
-            found = _loaded.get(source)
-            if found is not None and found.digest == digest:
+            loaded = _loaded.get(source)
+            if loaded is not None and loaded.digest == digest:
                 continue
             if codes is not None and source in codes:
-                if found is not None:
-                    _remove(found)
-                found = _execute(source, codes[source])
+                if loaded is not None:
+                    _remove(loaded)
+                loaded = _execute(source, codes[source])
             else:
-                found = _load_source(source)
-        if found.digest != digest:
+                loaded = _load_source(source)
+        if loaded.digest != digest:
             raise OptionError(
                 f"The plugin {source} has changed since this run was written down. Bring the old file back, or start "
                 "a new run."
@@ -469,13 +469,13 @@ def _load_point(source: str) -> Plugin:
     spec = importlib.util.find_spec(point.module)
     origin = str(spec.origin) if spec is not None else point.module
     try:
-        found = point.load()
+        loaded = point.load()
     except (Exception, SystemExit) as error:
         raise OptionError(_broken(source, origin, error)) from error
-    if isinstance(found, ModuleType):
-        entries = {group: _declared(source, found).get(group, [])}
+    if isinstance(loaded, ModuleType):
+        entries = {group: _declared(source, loaded).get(group, [])}
     else:
-        entries = {group: list(found) if isinstance(found, list | tuple) else [found]}
+        entries = {group: list(loaded) if isinstance(loaded, list | tuple) else [loaded]}
     return _add(source, hashlib.sha256(_read(Path(origin))).hexdigest(), entries)
 
 
@@ -489,11 +489,11 @@ def _read(path: Path) -> bytes:
 
 
 def _declared(source: str, module: ModuleType) -> dict[str, list[Any]]:
-    found = {group: list(getattr(module, t.declared)) for group, t in TABLES.items() if hasattr(module, t.declared)}
-    if not any(found.values()):
+    declared = {group: list(getattr(module, t.declared)) for group, t in TABLES.items() if hasattr(module, t.declared)}
+    if not any(declared.values()):
         lists = ", ".join(t.declared for t in TABLES.values())
         raise OptionError(f"The plugin {source} declares nothing. Give it a list named one of: {lists}.")
-    return found
+    return declared
 
 
 def _add(source: str, digest: str, groups: Mapping[str, Sequence[Any]], code: bytes = b"") -> Plugin:
@@ -527,5 +527,5 @@ def _broken(source: str, file: str, error: BaseException) -> str:
         if frame.filename == file:
             line = frame.lineno
     where = "" if line is None else f", line {line}"
-    said = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"The plugin {source}{where} is broken: {type(error).__name__}: {said}"
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"The plugin {source}{where} is broken: {type(error).__name__}: {text}"

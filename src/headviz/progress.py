@@ -55,9 +55,9 @@ def stop_if(cancel: Cancel | None) -> None:
 
 def require_functions(progress: object = None, cancel: object = None) -> None:
     """An ``OptionError`` for what cannot be called."""
-    for name, given in (("progress", progress), ("cancel", cancel)):
-        if given is not None and not callable(given):
-            raise OptionError(f"{name} is a function, not {shown(given)}.")
+    for name, function in (("progress", progress), ("cancel", cancel)):
+        if function is not None and not callable(function):
+            raise OptionError(f"{name} is a function, not {shown(function)}.")
 
 
 def part(progress: Progress | None, number: int, parts: int) -> Progress | None:
@@ -94,7 +94,7 @@ def progress_bar(what: str) -> Iterator[Progress]:
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=8)
     >>> with headviz.progress_bar("evaluating") as bar:
-    ...     found = headviz.evaluate(clf, data, progress=bar)
+    ...     result = headviz.evaluate(clf, data, progress=bar)
     """
     from tqdm import tqdm
 

@@ -22,12 +22,12 @@ from headviz.analyses.pruning_curve import (
     Curve,
     CurvePoint,
     PruningCurves,
+    curves_sentence,
     figure,
     finding,
     parts,
     pruning_curves,
     stepwise,
-    told,
 )
 from headviz.analyses.published import nothing
 from headviz.analyses.scatter import scatter
@@ -112,18 +112,20 @@ def test_the_sentence_is_of_the_order_that_leaves_the_smallest_loss_possible() -
     """It took the first order on a tie, and said "at no step" where a later step did exclude the loss."""
     tight = made([(0.1, 0.832, -0.013, 0.009), (0.5, 0.83, -0.015, 0.01)]).curves[0]
     wide = replace(made([(0.1, 0.832, -0.013, 0.009), (0.5, 0.83, -0.019, -0.002)]).curves[0], name="gates")
-    said = told([wide, tight], 100, 2.0)
+    said = curves_sentence([wide, tight], 100, 2.0)
     assert said.startswith("50 % of the heads can go in the order of taylor: a loss of more than 1.5 points is ")
     assert (
         "As many can in the order of gates. It is the best of 2 orders: expect a little less on new examples." in said
     )
     seen = replace(tight, name=ORACLE_NAME)
-    assert told([wide, seen], 100, 2.0).startswith("50 % of the heads can go in the order of gates: ")
-    assert "This order has seen the answers: fewer can go on new examples." in told([seen], 100, 2.0)
-    assert told([wide], 100, 2.0).endswith("A loss is clear from 50 % on (−0.4 points), at first within that margin.")
+    assert curves_sentence([wide, seen], 100, 2.0).startswith("50 % of the heads can go in the order of gates: ")
+    assert "This order has seen the answers: fewer can go on new examples." in curves_sentence([seen], 100, 2.0)
+    assert curves_sentence([wide], 100, 2.0).endswith(
+        "A loss is clear from 50 % on (−0.4 points), at first within that margin."
+    )
     open_first = [(0.1, 0.82, -0.025, 0.01), (0.2, 0.83, -0.012, 0.01), (0.3, 0.83, -0.008, 0.01)]
     worse = replace(made([(0.1, 0.81, -0.06, 0.01)]).curves[0], name="gates")
-    said = told([worse, made(open_first).curves[0]], 100, 2.0)
+    said = curves_sentence([worse, made(open_first).curves[0]], 100, 2.0)
     least = (
         "At the first step, 10 %, the order of taylor excludes most: a loss of more than 2.5 points is excluded, but "
     )

@@ -22,7 +22,7 @@ from .test_evaluator import CLOSE, some_data
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every model counts as one whose evaluation takes long."""
     monkeypatch.setattr(mask_evaluator, "AT_ONCE", 0.0)
-    monkeypatch.setattr(mask_evaluator, "SOON", 0.0)
+    monkeypatch.setattr(mask_evaluator, "ONE_PART", 0.0)
 
 
 def mask() -> HeadMask:

@@ -48,7 +48,7 @@ def open_page(address: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Calla
     from support.page import switch
 
     monkeypatch.setattr(jobs, "PATIENCE", 60)
-    monkeypatch.setattr(jobs, "SOON", 60)
+    monkeypatch.setattr(jobs, "PARTIAL_AFTER", 60)
 
     def run(page: str, **more: str) -> Any:
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=240)

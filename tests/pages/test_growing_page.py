@@ -29,7 +29,7 @@ def test_a_part_is_shown_then_the_whole(open_page: Callable[..., Any], monkeypat
         yield from real(self, mask, reference, **more)
 
     monkeypatch.setattr(Evaluator, "growing", slow)
-    monkeypatch.setattr(jobs, "SOON", 0.1)
+    monkeypatch.setattr(jobs, "PARTIAL_AFTER", 0.1)
     app = open_page("masklab", off="0.1,4.4", limit="15")
     said = " ".join(m.value for m in app.markdown).replace("\\", "")
     assert "Without L0·H1 and L4·H4: " in said

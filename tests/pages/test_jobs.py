@@ -168,7 +168,7 @@ def test_compare_shows_every_label_that_is_predicted(open_page: Callable[..., An
     text = "the dog sleeps ."
     values = clf.answer.values(clf.logits(clf.collate(clf.encode([text]))).numpy())[0]
     app = open_page("compare", **own, a=text, mask=OFF)
-    for name, share in clf.answer.told(values, clf.labels):
+    for name, share in clf.answer.shares(values, clf.labels):
         assert f"{name} {share:.3f}" in texts(app).replace("\\", "")
 
 

@@ -20,7 +20,7 @@ def menu(app: Any) -> Any:
 def test_folders_below_the_allowed_roots_are_listed(open_page: Callable[..., Any], studio_folder: Path) -> None:
     from headviz.ui.pages import data
 
-    data.found_folders.clear()
+    data.local_models.clear()
     app = open_page("data", **DEMO)
     assert str(studio_folder / "model") in menu(app).options
 

@@ -46,7 +46,7 @@ def test_a_run_of_another_model_says_so(open_page: Callable[..., Any]) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("home", "recorded_runs")
 def test_every_recorded_run_can_be_looked_at(open_page: Callable[..., Any]) -> None:
-    for run in recorded.beside([]):
+    for run in recorded.of_other_kinds([]):
         for one in (run, *run.children[:2]):
             app = open_page("runs", **DEMO, run=one.record.id)
             assert not app.exception
@@ -82,7 +82,7 @@ def test_every_recorded_analysis_is_read_back_and_says_how_it_was_made() -> None
         assert again == {k: v for k, v in made["result"].items() if k != "analysis"}, name
         assert ANALYSES[name].view(found.result).finding
         assert found.command.startswith(f"{ANALYSES[name].line} ")
-        assert found.date in found.said
+        assert found.date in found.sentence
     assert recorded.analysis("ablation", clf, headviz.load_task("demo", limit=20)) is None
 
 

@@ -22,7 +22,7 @@ from headviz.scores.learned import (
     loss_under,
     soft_subset,
 )
-from headviz.scores.measures import Given
+from headviz.scores.measures import Inputs
 from headviz.scores.scoring import Scoring, score_heads
 from headviz.tasks import TASKS, Dataset
 from support.gated import gated
@@ -324,7 +324,7 @@ def test_a_head_that_helps_one_that_harms_and_one_that_does_nothing(data):
     whole = encoded.ready()
     with torch.no_grad():
         clf.projections(0).output.weight[:, 16:24] = 0  # the third head reaches nothing
-    given = Given(clf, whole.mask, {}, whole.data, np.arange(len(right)), encoded.order, whole)
+    given = Inputs(clf, whole.mask, {}, whole.data, np.arange(len(right)), encoded.order, whole)
     roles = causal_roles(given, CausalOptions(steps=60, batch=len(right), price=0.004))
     slopes = score_heads(clf, right, "taylor", abs_level="signed", layer_norm=False, cache=False).values[0]
     helps, harms = int(np.argmin(slopes)), int(np.argmax(slopes))

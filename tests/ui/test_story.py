@@ -26,10 +26,10 @@ def test_the_steps_switch_off_the_heads_that_their_sentences_name() -> None:
     for step, ability in ((first, "negation"), (second, "role-swap")):
         off = HeadMask.from_hex(step.view["mask"], 12, 12).off
         assert off == (carriers[ability][0],)
-        assert str(off[0]) in step.said
+        assert str(off[0]) in step.sentence
     gone = HeadMask.from_hex(third.view["mask"], 12, 12).off
     assert len(gone) == round(0.4 * 144)
-    assert third.said.startswith(f"{len(gone)} of 144")
+    assert third.sentence.startswith(f"{len(gone)} of 144")
 
 
 @pytest.mark.slow

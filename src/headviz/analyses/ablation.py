@@ -17,7 +17,7 @@ from ..display.figures.style import MODELS, NEUTRAL, SMALL, frame, grid
 from ..display.numbers import interval, metric, number, points
 from ..display.table import Grid, Picture, Table, View
 from ..evaluation.verdict import MARGIN, clear, undecided, within
-from ..heads import HeadId, HeadMask, grid_values, highest, order_told, ordered, tied
+from ..heads import HeadId, HeadMask, grid_values, highest, order_note, ordered, tied
 from ..models.stand_in import ZERO, StandIn
 from ..progress import Cancel, Progress, part
 from ..results import Result
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..evaluation.mask_evaluator import MaskEvaluator
     from ..models.base import Model
     from ..tasks import Dataset
-    from .analysis import Given
+    from .analysis import Request
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,8 @@ class Ablation(Result):
 
     def harmful(self, level: float = SIGNIFICANT) -> list[HeadId]:
         """Heads whose removal improves the metric significantly, the most harmful first."""
-        found = np.argwhere(self.significant(level) & (self.values < 0))
-        return ordered(self.values, (HeadId(int(i), int(j)) for i, j in found), seed=0)
+        heads = np.argwhere(self.significant(level) & (self.values < 0))
+        return ordered(self.values, (HeadId(int(i), int(j)) for i, j in heads), seed=0)
 
     @property
     def tied(self) -> int:
@@ -82,10 +82,10 @@ class Ablation(Result):
         return tied(grid_values(self.values, self.base.kept))
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Ablation:
+    def from_dict(cls, record: Mapping[str, Any]) -> Ablation:
         """An ablation as ``to_dict`` wrote it; null is NaN again."""
-        found: Ablation = restored(cls, given, np.shape(given["values"])[:2])
-        return found
+        ablation: Ablation = restored(cls, record, np.shape(record["values"])[:2])
+        return ablation
 
     def extra(self) -> dict[str, Any]:
         return self._over_draws() | {
@@ -144,10 +144,10 @@ def ablate(
     draws, baselines = [], []
     each = list(evaluator.each_draw())
     for draw, one in enumerate(each):
-        told = part(progress, draw, len(each))
-        answers, found = sweep(one, masks, about.metric, reference=whole, progress=told, cancel=cancel)
+        step_progress = part(progress, draw, len(each))
+        answers, deltas = sweep(one, masks, about.metric, reference=whole, progress=step_progress, cancel=cancel)
         values, low, high, p = (empty_grid(whole) for _ in range(4))
-        for head, delta in zip(heads, found, strict=True):
+        for head, delta in zip(heads, deltas, strict=True):
             values[head] = delta.full - delta.masked
             low[head], high[head] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
             p[head] = delta.p_value
@@ -164,18 +164,22 @@ def ablate(
     return Ablation(about, whole, baseline, values, low, high, p, benjamini_hochberg(p), seconds, by_draw)
 
 
-def run(given: Given) -> Ablation:
+def run(request: Request) -> Ablation:
     return ablate(
-        given.evaluator, base=given.mask(), metric=given.option("metric"), progress=given.progress, cancel=given.cancel
+        request.evaluator,
+        base=request.mask(),
+        metric=request.option("metric"),
+        progress=request.progress,
+        cancel=request.cancel,
     )
 
 
-def figure(found: Ablation) -> Figure:
+def figure(result: Ablation) -> Figure:
     """The grid of costs, significant heads marked, beside the histogram against the baseline."""
     fig = make_subplots(1, 2, column_widths=[0.56, 0.44], horizontal_spacing=0.24)
-    unclear = undecided(found.interval_low, found.interval_high)
-    grid(fig, found.subject.scale * found.values, "cost, points", 1, 1, bar_x=0.435, losses=True, grey=unclear)
-    marked = np.argwhere(found.significant())
+    unclear = undecided(result.interval_low, result.interval_high)
+    grid(fig, result.subject.scale * result.values, "cost, points", 1, 1, bar_x=0.435, losses=True, grey=unclear)
+    marked = np.argwhere(result.significant())
     fig.add_scatter(
         x=marked[:, 1],
         y=marked[:, 0],
@@ -186,7 +190,7 @@ def figure(found: Ablation) -> Figure:
         row=1,
         col=1,
     )
-    without = (found.baseline - found.values)[np.isfinite(found.values)]
+    without = (result.baseline - result.values)[np.isfinite(result.values)]
     fig.add_histogram(
         x=without,
         marker={"color": MODELS[0]},
@@ -197,96 +201,96 @@ def figure(found: Ablation) -> Figure:
         col=2,
         hovertemplate="%{x}: %{y} heads<extra></extra>",
     )
-    fig.add_vline(x=found.baseline, line={"dash": "dash", "color": NEUTRAL, "width": 2}, row=1, col=2)
+    fig.add_vline(x=result.baseline, line={"dash": "dash", "color": NEUTRAL, "width": 2}, row=1, col=2)
     fig.add_annotation(
-        x=found.baseline,
+        x=result.baseline,
         y=1.0,
         yref="y2 domain",
         xref="x2",
         yanchor="bottom",
         showarrow=False,
-        text=f"baseline {found.baseline:.3f}",
+        text=f"baseline {result.baseline:.3f}",
         font={"size": SMALL},
     )
-    fig.update_xaxes(title=f"{found.subject.metric} without one head", row=1, col=2)
+    fig.update_xaxes(title=f"{result.subject.metric} without one head", row=1, col=2)
     fig.update_yaxes(title="heads", row=1, col=2)
-    return frame(fig, 110 + max(220, 26 * len(found.values)), top=34)
+    return frame(fig, 110 + max(220, 26 * len(result.values)), top=34)
 
 
-def _histogram(found: Ablation) -> Figure:
-    about = found.subject
-    return value_histogram(about.scale * found.values, found.significant(), f"cost, points of {about.metric}")
+def _histogram(result: Ablation) -> Figure:
+    about = result.subject
+    return value_histogram(about.scale * result.values, result.significant(), f"cost, points of {about.metric}")
 
 
-def view(found: Ablation) -> View:
-    about, scale = found.subject, found.subject.scale
-    sure, likely = (int((chosen & (found.values > 0)).sum()) for chosen in (found.certain(), found.significant()))
-    hurts = len(found.harmful())
+def view(result: Ablation) -> View:
+    about, scale = result.subject, result.subject.scale
+    sure, likely = (int((chosen & (result.values > 0)).sum()) for chosen in (result.certain(), result.significant()))
+    hurts = len(result.harmful())
     harm = f"{hurts} {'does' if hurts == 1 else 'do'} harm" if hurts else "none is shown to do harm"
-    spared = sum(within(-high, MARGIN / scale) for high in found.interval_high[np.isfinite(found.values)])
+    spared = sum(within(-high, MARGIN / scale) for high in result.interval_high[np.isfinite(result.values)])
     return View(
-        f"{sure} of {int(np.isfinite(found.p_value).sum())} heads cost{'s' if sure == 1 else ''} something for "
+        f"{sure} of {int(np.isfinite(result.p_value).sum())} heads cost{'s' if sure == 1 else ''} something for "
         f"certain (Holm), {likely} at q < {SIGNIFICANT:g}; for {spared} a loss of more than {MARGIN:g} points is "
         f"excluded; {harm} (q < {SIGNIFICANT:g}).",
         (
             Picture(
                 "ablation_histogram",
-                lambda: _histogram(found),
-                f"How many heads cost how much; the full model has {about.metric} {metric(found.baseline, scale)}.",
+                lambda: _histogram(result),
+                f"How many heads cost how much; the full model has {about.metric} {metric(result.baseline, scale)}.",
                 COST,
             ),
             heads_table(
                 "ablation_table",
-                highest(found.values),
+                highest(result.values),
                 "cost",
-                scale * found.values,
-                (scale * found.interval_low, scale * found.interval_high),
-                {"p": found.p_value, "q": found.q_value},
+                scale * result.values,
+                (scale * result.interval_low, scale * result.interval_high),
+                {"p": result.p_value, "q": result.q_value},
                 form="%.2f",
                 caption="All heads, the costliest first; costs in points."
-                f"{order_told(found.tied, len(found.base.kept))}",
+                f"{order_note(result.tied, len(result.base.kept))}",
                 shortened=12,
                 height=300,
             ),
-            *_harmful(found),
+            *_harmful(result),
         ),
-        grid=cost_grid(found),
-        about=about.about(found.baseline),
+        grid=cost_grid(result),
+        about=about.about(result.baseline),
         rows=about.rows,
     )
 
 
-def _harmful(found: Ablation) -> list[Table]:
+def _harmful(result: Ablation) -> list[Table]:
     """The heads that the model is better without, the most harmful first; no table without any."""
-    heads = found.harmful()
+    heads = result.harmful()
     caption = (
         "Heads that do harm: what the model gains without each, in points. They are the best of many, so expect less "
-        f"on new data.{order_told(tied(found.values[h] for h in heads), len(heads))}"
+        f"on new data.{order_note(tied(result.values[h] for h in heads), len(heads))}"
     )
-    scale = -found.subject.scale
-    gains, ends = scale * found.values, (scale * found.interval_high, scale * found.interval_low)
-    tests = {"p": found.p_value, "q": found.q_value}
+    scale = -result.subject.scale
+    gains, ends = scale * result.values, (scale * result.interval_high, scale * result.interval_low)
+    tests = {"p": result.p_value, "q": result.q_value}
     made = heads_table("harmful_table", heads, "gain", gains, ends, tests, form="%.2f", caption=caption)
     return [made] if heads else []
 
 
-def cost_grid(found: Ablation) -> Grid:
+def cost_grid(result: Ablation) -> Grid:
     """The cost of every head in points, significant ones marked."""
-    about, scale = found.subject, found.subject.scale
-    ends = zip(found.interval_low, found.interval_high, strict=True)
+    about, scale = result.subject, result.subject.scale
+    ends = zip(result.interval_low, result.interval_high, strict=True)
     return Grid(
         "ablation_grid",
-        found.base,
-        scale * found.values,
+        result.base,
+        scale * result.values,
         f"cost: points of {about.metric} lost",
         f"Points of {about.metric} that the model loses without each head, on {about.n} examples.",
-        tuple(HeadId(int(i), int(j)) for i, j in np.argwhere(found.significant())),
+        tuple(HeadId(int(i), int(j)) for i, j in np.argwhere(result.significant())),
         f"significant (q < {SIGNIFICANT:g})",
-        undecided(found.interval_low, found.interval_high),
+        undecided(result.interval_low, result.interval_high),
         {
-            "cost, points": [[points(float(v), scale) for v in row] for row in found.values],
+            "cost, points": [[points(float(v), scale) for v in row] for row in result.values],
             "95 %": [[interval(a, b, scale) for a, b in zip(low, high, strict=True)] for low, high in ends],
-            "q": [[number(float(v)) for v in row] for row in found.q_value],
+            "q": [[number(float(v)) for v in row] for row in result.q_value],
         },
         COST,
         PAIRED,

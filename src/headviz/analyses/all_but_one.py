@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..evaluation.mask_evaluator import MaskEvaluator
-    from .analysis import Given
+    from .analysis import Request
 
 Select = Literal["same", "other"]
 
@@ -78,8 +78,8 @@ def all_but_one(
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
     >>> small = headviz.prune(clf, headviz.HeadMask.only(12, 12, ["0.0", "0.1", "11.0"]))
-    >>> found = headviz.all_but_one(headviz.Evaluator(small, data), "same")
-    >>> [(row.layer, row.head) for row in found.rows]
+    >>> result = headviz.all_but_one(headviz.Evaluator(small, data), "same")
+    >>> [(row.layer, row.head) for row in result.rows]
     [(0, 0), (11, 0)]
     """
     require_evaluator(evaluator)
@@ -96,22 +96,22 @@ def all_but_one(
     total = len(present.kept) + present.num_layers + 2
     heads = present.kept
     masks = [_only(present, h) for h in heads]
-    _, found = sweep(chooser, masks, chosen_on.metric, progress=after(progress, 0, total), cancel=cancel)
+    _, deltas = sweep(chooser, masks, chosen_on.metric, progress=after(progress, 0, total), cancel=cancel)
     table = empty_grid(present)
-    for head, delta in zip(heads, found, strict=True):
+    for head, delta in zip(heads, deltas, strict=True):
         table[head] = delta.delta
     order = [*highest(table), *heads]  # those without a value last
     best = [next(h for h in order if h.layer == layer) for layer in sorted({h.layer for h in heads})]
     kept = [_only(present, h) for h in best]
-    told = after(progress, len(heads) + 1, total)
-    answers, predictions = predict_all(evaluator, kept, progress=told, cancel=cancel)
+    step_progress = after(progress, len(heads) + 1, total)
+    answers, predictions = predict_all(evaluator, kept, progress=step_progress, cancel=cancel)
     reported = [
         # the model itself: no difference, whatever the examples
         replace(d, interval_low=0.0, interval_high=0.0) if mask == present else d
         for mask, d in zip(kept, answers.deltas(predictions, about.metric), strict=True)
     ]
     q, names = benjamini_hochberg([d.p_value for d in reported]), evaluator.data.label_names
-    flat = [answers.remark(said, names) for said in predictions]
+    flat = [answers.remark(predicted, names) for predicted in predictions]
     rows = tuple(
         BestHead(h.layer, h.head, d.delta, d.interval_low, d.interval_high, d.p_value, float(q[i]), flat[i])
         for i, (h, d) in enumerate(zip(best, reported, strict=True))
@@ -129,22 +129,22 @@ def _only(present: HeadMask, kept: HeadId) -> HeadMask:
     return present.without((kept.layer, h) for h in range(present.num_heads) if h != kept.head)
 
 
-def run(given: Given) -> AllButOne:
-    select = given.option("select")
+def run(request: Request) -> AllButOne:
+    select = request.option("select")
     return all_but_one(
-        given.evaluator,
+        request.evaluator,
         select,
-        given.on(given.sample()) if select == "other" else None,
-        metric=given.option("metric"),
-        margin=given.option("margin"),
-        progress=given.progress,
-        cancel=given.cancel,
+        request.on(request.sample()) if select == "other" else None,
+        metric=request.option("metric"),
+        margin=request.option("margin"),
+        progress=request.progress,
+        cancel=request.cancel,
     )
 
 
-def figure(found: AllButOne) -> Figure:
+def figure(result: AllButOne) -> Figure:
     """What each layer's best single head changes, with its interval; Michel et al.'s table beside it for MNLI."""
-    rows, unit = found.rows, found.subject.scale
+    rows, unit = result.rows, result.subject.scale
     values, low, high = ([unit * getattr(r, name) for r in rows] for name in ("delta", "interval_low", "interval_high"))
     fig = go.Figure()
     fig.add_hline(y=0, line={"color": FAINT, "width": 1})
@@ -159,8 +159,8 @@ def figure(found: AllButOne) -> Figure:
         hovertemplate="only head %{customdata[0]} kept<br>%{y:+.2f} points<br>p %{customdata[1]:.3g}, "
         "q %{customdata[2]:.3g}<extra></extra>",
     )
-    if found.subject.task == "mnli" and len(found.deltas) == 12:
-        name = "table3" if found.select == "same" else "table6"
+    if result.subject.task == "mnli" and len(result.deltas) == 12:
+        name = "table3" if result.select == "same" else "table6"
         fig.add_scatter(
             x=list(range(12)),
             y=find("michel", name).numbers(name),
@@ -168,50 +168,54 @@ def figure(found: AllButOne) -> Figure:
             name="published: Michel et al. 2019, BERT-base",
             marker={"symbol": "diamond-open", "size": 9, "color": NEUTRAL},
         )
-    named = found.subject.rows
+    named = result.subject.rows
     ticks = {"tickvals": list(range(len(named))), "ticktext": list(named)} if named else {"dtick": 1}
     fig.update_xaxes(title="layer in which one head is kept", **ticks)
-    fig.update_yaxes(title=f"change of {found.subject.metric}, points")
+    fig.update_yaxes(title=f"change of {result.subject.metric}, points")
     return frame(fig, 360, top=34)
 
 
-def finding(found: AllButOne) -> str:
-    if not found.rows:
+def finding(result: AllButOne) -> str:
+    if not result.rows:
         return "No layer of this model has heads."
-    known = [r for r in found.rows if r.delta == r.delta]
+    known = [r for r in result.rows if r.delta == r.delta]
     worst = min(known, key=lambda r: r.delta, default=None)
     if worst is None:
-        return f"{flat(found)}{found.subject.metric} has no value with one head in a layer."
-    scale, layer = found.subject.scale, _layer(found, worst)
-    enough = sum(within(r.interval_low, found.margin / scale) for r in found.rows)
+        return f"{flat(result)}{result.subject.metric} has no value with one head in a layer."
+    scale, layer = result.subject.scale, _layer(result, worst)
+    enough = sum(within(r.interval_low, result.margin / scale) for r in result.rows)
     lost = "No layer loses anything on these examples."
     if scale * worst.delta <= -0.05:  # what is written as 0.0 is no loss
-        said = points_changed(worst.delta, worst.interval_low, worst.interval_high, scale)
-        lost = f"{layer[0].upper()}{layer[1:]} loses most: {said}."
-    of, loss = f"of {len(known)} layer{'' if len(known) == 1 else 's'}", f"a loss of more than {found.margin:g} points"
-    said = f"In {enough} {of} one head is enough: {loss} is excluded."
+        sentence = points_changed(worst.delta, worst.interval_low, worst.interval_high, scale)
+        lost = f"{layer[0].upper()}{layer[1:]} loses most: {sentence}."
+    of, loss = f"of {len(known)} layer{'' if len(known) == 1 else 's'}", f"a loss of more than {result.margin:g} points"
+    sentence = f"In {enough} {of} one head is enough: {loss} is excluded."
     if not enough:
-        said = f"One head is shown to be enough in none {of}: {loss} is possible."
-    missing = len(found.rows) - len(known)
+        sentence = f"One head is shown to be enough in none {of}: {loss} is possible."
+    missing = len(result.rows) - len(known)
     lost += f" In {missing} more the metric has no value." if missing else ""
-    lost += " The heads were chosen on these very examples, which flatters." if found.select == "same" else ""
-    return f"{flat(found)}{said} {lost}"
+    lost += " The heads were chosen on these very examples, which flatters." if result.select == "same" else ""
+    return f"{flat(result)}{sentence} {lost}"
 
 
-def flat(found: AllButOne) -> str:
+def flat(result: AllButOne) -> str:
     """In which layers one head gives (nearly) the same answer to everything; a sentence with its blank, or nothing."""
-    told = [r for r in found.rows if r.remark]
-    more = f" The like holds for {len(told) - 1} more layer{'s' if len(told) > 2 else ''}." if len(told) > 1 else ""
-    return f"With one head in {_layer(found, told[0])}, {going_on(told[0].remark)}{more} " if told else ""
+    remarked = [r for r in result.rows if r.remark]
+    more = (
+        f" The like holds for {len(remarked) - 1} more layer{'s' if len(remarked) > 2 else ''}."
+        if len(remarked) > 1
+        else ""
+    )
+    return f"With one head in {_layer(result, remarked[0])}, {going_on(remarked[0].remark)}{more} " if remarked else ""
 
 
-def _layer(found: AllButOne, row: BestHead) -> str:
-    return found.subject.rows[row.layer] if found.subject.rows else f"layer {row.layer}"
+def _layer(result: AllButOne, row: BestHead) -> str:
+    return result.subject.rows[row.layer] if result.subject.rows else f"layer {row.layer}"
 
 
-def view(found: AllButOne) -> View:
-    about, scale = found.subject, found.subject.scale
-    where = "the reported data" if found.select == "same" else "training examples"
+def view(result: AllButOne) -> View:
+    about, scale = result.subject, result.subject.scale
+    where = "the reported data" if result.select == "same" else "training examples"
     columns = (
         Column("best head", value=lambda r: HeadId(r.layer, r.head)),
         in_points("change", lambda r: scale * r.delta, lambda r: (scale * r.interval_low, scale * r.interval_high)),
@@ -220,11 +224,11 @@ def view(found: AllButOne) -> View:
         Column("answers", value=attrgetter("remark")),
     )
     return View(
-        finding(found),
+        finding(result),
         (
             Picture(
                 "all_but_one_bars",
-                lambda: figure(found),
+                lambda: figure(result),
                 f"Change of {about.metric} when only the best head of one layer is left, chosen on {where}.",
                 r"\Delta_l = \max_h m(\text{only } h \text{ of layer } l) - m(\text{full})",
                 "Choosing and reporting on the same data flatters; 'training examples' does not.",
@@ -232,14 +236,14 @@ def view(found: AllButOne) -> View:
             Table.of(
                 "all_but_one_table",
                 columns,
-                found.rows,
+                result.rows,
                 caption="The best single head of each layer; changes in points.",
-                height=None if len(found.rows) <= 24 else 400,
+                height=None if len(result.rows) <= 24 else 400,
             ),
         ),
         about=(
-            *about.about(found.baseline),
-            ("heads chosen on", f"{found.chosen_on.data}, {found.chosen_on.n:,} examples ({found.select})"),
+            *about.about(result.baseline),
+            ("heads chosen on", f"{result.chosen_on.data}, {result.chosen_on.n:,} examples ({result.select})"),
         ),
         rows=about.rows,
     )
@@ -248,4 +252,4 @@ def view(found: AllButOne) -> View:
 def recipe(options: Mapping[str, Any]) -> str:
     chosen_on = ["same"] if options["select"] == "same" else ["other", Code("headviz.evaluator_of(clf, some)")]
     made = call("headviz.all_but_one", Code("evaluator"), *chosen_on, **changed(options, (MARGIN_OPTION,)))
-    return f"found = {made}"
+    return f"result = {made}"

@@ -96,10 +96,10 @@ class Analysis:
     question: str  # what it answers, for the page
     help: str  # what it does, for the command line
     source: str
-    run: Callable[[Given], Any]
+    run: Callable[[Request], Any]
     figure: Callable[[Any], Figure]  # of the result, for a page of its own
     view: Callable[[Any], View]
-    # From the options' values, Python that ends with ``found = …``. It may use clf, data, mask, evaluator, some
+    # From the options' values, Python that ends with ``result = …``. It may use clf, data, mask, evaluator, some
     # (a training sample), other (a second data set) and checkpoints (a folder).
     recipe: Callable[[Mapping[str, Any]], str] | None = None
     needs: tuple[Need, ...] = ("model", "data")
@@ -131,7 +131,7 @@ class Analysis:
         return any(o.name == option for o in self.options)
 
 
-class Given(Protocol):
+class Request(Protocol):
     """What an analysis is given: loads a thing when it asks for it.
 
     The command line and the dashboard have one class each.

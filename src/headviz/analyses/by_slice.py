@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from ..evaluation.mask_evaluator import MaskEvaluator
     from ..tasks import Dataset
-    from .analysis import Given
+    from .analysis import Request
 
 MOST = 60  # kinds; a column with more of them is rather one of values
 
@@ -94,8 +94,8 @@ class BySlice(Result):
             ranked = highest(values)
             orders.append(ranked[:1] + [h for h in ranked[1:] if certain[h]])
         turns = zip_longest(*orders)
-        found = list(dict.fromkeys(h for turn in turns for h in turn if h is not None))[:most]
-        return sorted(found, key=self._place)
+        heads = list(dict.fromkeys(h for turn in turns for h in turn if h is not None))[:most]
+        return sorted(heads, key=self._place)
 
     def _place(self, head: HeadId) -> tuple[int, float, HeadId]:
         """Heads in the order of the kinds that lose most without them, so that specialists form a diagonal."""
@@ -119,8 +119,8 @@ def by_slice(
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
     >>> small = headviz.prune(clf, headviz.HeadMask.only(12, 12, ["0.0", "0.1", "11.0"]))
-    >>> found = headviz.by_slice(headviz.Evaluator(small, data))
-    >>> found.slice_name, len(found.slices) == len(set(data.slices))
+    >>> result = headviz.by_slice(headviz.Evaluator(small, data))
+    >>> result.slice_name, len(result.slices) == len(set(data.slices))
     ('phenomenon', True)
     """
     start = time.perf_counter()
@@ -137,8 +137,8 @@ def by_slice(
 
     shape = (len(members), whole.num_layers, whole.num_heads)
     tables = {name: np.full(shape, np.nan) for name in ("value", "low", "high", "p")}
-    told = after(progress, len(masks) + 1, total)
-    for k, index in enumerate(tracked(members.values(), told, cancel)):
+    step_progress = after(progress, len(masks) + 1, total)
+    for k, index in enumerate(tracked(members.values(), step_progress, cancel)):
         for head, delta in zip(heads, _on(answers, predictions, index, about.metric), strict=True):
             at = (k, *head)
             tables["value"][at] = delta.full - delta.masked
@@ -147,20 +147,20 @@ def by_slice(
     tables["q"] = benjamini_hochberg(tables["p"])
 
     without = dict(zip(heads, predictions, strict=True))
-    found = [
+    slices = [
         replace(
             _slice(name, index, {t: v[k] for t, v in tables.items()}, answers, without, about.metric),
             remark=_remark(answers.pick(index), data),
         )
         for k, (name, index) in enumerate(members.items())
     ]
-    order = sorted(range(len(found)), key=lambda k: (-np.nan_to_num(found[k].cost, nan=-np.inf), found[k].name))
+    order = sorted(range(len(slices)), key=lambda k: (-np.nan_to_num(slices[k].cost, nan=-np.inf), slices[k].name))
     return BySlice(
         about,
         whole,
         answers.measure(answers.full, about.metric),
         data.slice_name or "kind",
-        tuple(found[k] for k in order),
+        tuple(slices[k] for k in order),
         values=tables["value"][order],
         interval_low=tables["low"][order],
         interval_high=tables["high"][order],
@@ -222,59 +222,63 @@ def _slice(
     return SliceCost(name, len(index), baseline, head, cost, low, high, p, q, elsewhere, significant, level)
 
 
-def run(given: Given) -> BySlice:
+def run(request: Request) -> BySlice:
     return by_slice(
-        given.evaluator, base=given.mask(), metric=given.option("metric"), progress=given.progress, cancel=given.cancel
+        request.evaluator,
+        base=request.mask(),
+        metric=request.option("metric"),
+        progress=request.progress,
+        cancel=request.cancel,
     )
 
 
-def figure(found: BySlice) -> Figure:
+def figure(result: BySlice) -> Figure:
     """Kinds of examples down, the heads that they hang on across; a block on the diagonal is a specialist."""
-    heads = found.telling()
+    heads = result.telling()
     layer, head = np.array(heads, dtype=int).reshape(-1, 2).T
     values, low, high = (
-        found.subject.scale * t[:, layer, head] for t in (found.values, found.interval_low, found.interval_high)
+        result.subject.scale * t[:, layer, head] for t in (result.values, result.interval_low, result.interval_high)
     )
     return marked_map(
         values,
         low,
         high,
-        found.significant()[:, layer, head],
-        [k.name for k in found.slices],
-        [head_name(h, found.subject.rows) for h in heads],
+        result.significant()[:, layer, head],
+        [k.name for k in result.slices],
+        [head_name(h, result.subject.rows) for h in heads],
         f"significant (q < {SIGNIFICANT:g})",
     )
 
 
-def finding(found: BySlice) -> str:
-    scale, hit = found.subject.scale, [k for k in found.slices if k.significant]
-    flat = [k for k in found.slices if k.remark]
-    first = f"{found.remark} " if found.remark else ""
+def finding(result: BySlice) -> str:
+    scale, hit = result.subject.scale, [k for k in result.slices if k.significant]
+    flat = [k for k in result.slices if k.remark]
+    first = f"{result.remark} " if result.remark else ""
     if flat and not first:
         more = f" The like holds for {len(flat) - 1} more." if len(flat) > 1 else ""
         first = f"On {flat[0].name}, {going_on(flat[0].remark)}{more} "
     if not hit:
-        sizes = sorted({k.n for k in found.slices})
+        sizes = sorted({k.n for k in result.slices})
         some = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"
         return (
             f"{first}No kind of examples clearly loses something when one head is off (q < {SIGNIFICANT:g}); with "
             f"{some} examples of a kind, smaller costs cannot be told from chance."
         )
-    said = (
-        f"{first}{len(hit)} of {len(found.slices)} kinds of examples "
+    sentence = (
+        f"{first}{len(hit)} of {len(result.slices)} kinds of examples "
         f"lose{'s' if len(hit) == 1 else ''} something when one head is off (q < {SIGNIFICANT:g})"
     )
     most = max((k for k in hit if k.head and k.q_value < SIGNIFICANT), key=lambda k: k.cost, default=None)
     if most is None or most.head is None:
-        return f"{said}."
-    name = head_name(most.head, found.subject.rows)
-    said += f"; {most.name} most, without {name}: {points(-most.cost, scale)} points"
+        return f"{sentence}."
+    name = head_name(most.head, result.subject.rows)
+    sentence += f"; {most.name} most, without {name}: {points(-most.cost, scale)} points"
     others = f", and {points(-most.elsewhere, scale)} on all others"
-    return f"{said}{others if np.isfinite(most.elsewhere) else ''}."
+    return f"{sentence}{others if np.isfinite(most.elsewhere) else ''}."
 
 
-def view(found: BySlice) -> View:
-    about, scale = found.subject, found.subject.scale
+def view(result: BySlice) -> View:
+    about, scale = result.subject, result.subject.scale
     form = "%.2f" if scale == 1 else "%.3f"
     columns = (
         Column("examples", value=attrgetter("n")),
@@ -289,32 +293,32 @@ def view(found: BySlice) -> View:
         Column("answers", value=attrgetter("remark")),
     )
     taken = {column.title for column in columns}
-    kind = f"slice {found.slice_name}" if found.slice_name in taken else found.slice_name
+    kind = f"slice {result.slice_name}" if result.slice_name in taken else result.slice_name
     return View(
-        finding(found),
+        finding(result),
         (
             Picture(
                 "by_slice_map",
-                lambda: figure(found),
+                lambda: figure(result),
                 f"Points of {about.metric} that each kind of examples loses without a head: each kind's costliest, "
                 "then others with a clear cost (rings: q < 0.05), 24 heads at most.",
                 r"c_{h,k} = m_k(\text{full}) - m_k(\text{full without } h)",
                 "m over the examples of kind k alone. q: Benjamini-Hochberg over all heads and kinds; intervals: "
                 "paired on the same examples, 95 %.",
-                "40" if len(found.telling()) > 12 else "",
+                "40" if len(result.telling()) > 12 else "",
             ),
             Table.of(
                 "by_slice_table",
                 (Column(kind, value=attrgetter("name")), *columns),
-                found.slices,
+                result.slices,
                 caption=f"Costs in points. One class: the {about.metric} of the best constant answer. Elsewhere: what "
                 "the same head costs all other examples. The costliest of many heads was chosen on these very "
                 "examples: expect a little less on new ones.",
-                masks=[found.base.without([k.head]) if k.head else None for k in found.slices],
+                masks=[result.base.without([k.head]) if k.head else None for k in result.slices],
                 hint="Choose a row to switch its head off in the Mask lab.",
-                height=None if len(found.slices) <= 24 else 400,
+                height=None if len(result.slices) <= 24 else 400,
             ),
         ),
-        about=about.about(found.baseline),
+        about=about.about(result.baseline),
         rows=about.rows,
     )

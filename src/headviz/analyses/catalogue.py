@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 def _later(module: str, name: str) -> Callable[..., Any]:
     """A function of one of these modules, or of one elsewhere in the package, imported when the function is called."""
 
-    def call(*given: Any) -> Any:
-        return getattr(import_module(f".{module}", __package__), name)(*given)
+    def call(*arguments: Any) -> Any:
+        return getattr(import_module(f".{module}", __package__), name)(*arguments)
 
     call.__module__, call.__name__ = resolve_name(f".{module}", __package__), name
     return call
@@ -64,7 +64,7 @@ _ENTRIES = (
         "one head off at a time: its cost, with significance",
         f"{MICHEL}, §3.2, Figure 1, Table 1",
         **_code("ablation"),
-        recipe=lambda _: "found = headviz.ablate(evaluator)",
+        recipe=lambda _: "result = headviz.ablate(evaluator)",
         needs=MASKABLE,
         options=(METRIC,),
         published=published.one_head_off,
@@ -77,7 +77,7 @@ _ENTRIES = (
         "what each head costs on each kind of examples, with significance",
         "the table of single ablations, by slice",
         **_code("by_slice"),
-        recipe=lambda _: "found = headviz.by_slice(evaluator)",
+        recipe=lambda _: "result = headviz.by_slice(evaluator)",
         needs=(*MASKABLE, "slices"),
         options=(METRIC,),
         tells="abilities",
@@ -99,7 +99,7 @@ _ENTRIES = (
         "the same ablation on two data sets, and how well they agree",
         f"{MICHEL}, §3.4, Figure 2",
         **_code("cross_dataset"),
-        recipe=lambda _: "found = headviz.cross_dataset(evaluator, headviz.evaluator_of(clf, other))",
+        recipe=lambda _: "result = headviz.cross_dataset(evaluator, headviz.evaluator_of(clf, other))",
         options=(
             METRIC,
             Option("other-task", None, "the second data set", usual="the same task", metavar="T"),
@@ -132,7 +132,7 @@ _ENTRIES = (
             SEED,
         ),
         published=published.without_loss,
-        lines=Lines(lambda found: [c.name for c in found.curves], _later("pruning_curve", "only")),
+        lines=Lines(lambda result: [c.name for c in result.curves], _later("pruning_curve", "only")),
     ),
     Analysis(
         "speed",
@@ -292,16 +292,16 @@ def result_type(analysis: Analysis) -> Any:
     return vars(module).get(stated) if isinstance(stated, str) else stated
 
 
-def made_by(found: Any) -> Analysis | None:
+def made_by(result: Any) -> Analysis | None:
     """The analysis whose ``run`` returns this kind of result; None for parts of results and for all else."""
-    kind = type(found)
+    kind = type(result)
     near = (a for a in ANALYSES.values() if kind.__module__ in (a.run.__module__, a.view.__module__))
     return next((a for a in near if result_type(a) is kind), None)
 
 
-def figure(found: Any) -> Figure:
+def figure(result: Any) -> Figure:
     """The figure of any result, as its analysis draws it."""
-    analysis = made_by(found)
+    analysis = made_by(result)
     assert analysis is not None
-    drawn: Figure = analysis.figure(found)
+    drawn: Figure = analysis.figure(result)
     return drawn

@@ -76,31 +76,31 @@ class Subject(Result):
         )
 
 
-def require_evaluator(given: object) -> None:
+def require_evaluator(value: object) -> None:
     """Refuse what is no evaluator: a model, a data set, a name."""
     from ..evaluation.mask_evaluator import MaskEvaluator  # imports torch, which the first page must not wait for
 
-    require_kind(given, MaskEvaluator, "evaluator = headviz.evaluator_of(clf, data)")
+    require_kind(value, MaskEvaluator, "evaluator = headviz.evaluator_of(clf, data)")
 
 
-def evaluator_for(given: MaskEvaluator | Model, data: Dataset | None) -> MaskEvaluator:
+def evaluator_for(subject_of: MaskEvaluator | Model, data: Dataset | None) -> MaskEvaluator:
     """An evaluator as it was given, or a new one of a model on data."""
     from ..evaluation.dispatch import evaluator_of
     from ..evaluation.mask_evaluator import MaskEvaluator
 
-    if isinstance(given, MaskEvaluator):
+    if isinstance(subject_of, MaskEvaluator):
         if data is not None:
             raise OptionError("This evaluator has its data already. Give an evaluator alone, or a model and data.")
-        return given
+        return subject_of
     if data is None:
         raise OptionError("Give a model and its data, or an evaluator = headviz.evaluator_of(clf, data).")
-    return evaluator_of(given, data)
+    return evaluator_of(subject_of, data)
 
 
-def require_seconds(given: object) -> None:
+def require_seconds(value: object) -> None:
     """Refuse what is no time to search in."""
-    if isinstance(given, bool) or not isinstance(given, Real) or not float(given) > 0:
-        raise OptionError(f"The time budget must be above 0 seconds, not {shown(given)}.")
+    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) > 0:
+        raise OptionError(f"The time budget must be above 0 seconds, not {shown(value)}.")
 
 
 def require_classes(evaluator: MaskEvaluator) -> None:

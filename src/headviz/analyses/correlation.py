@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..models.classifier import Classifier
-    from .analysis import Given
+    from .analysis import Request
 
 Grid = NDArray[np.float64]
 FRESH, MASKED = "fresh-head", "masked-lm"  # where a pre-trained model's F comes from
@@ -157,8 +157,8 @@ def _level(model: str, grid: Grid) -> Level:
 def _change(before: Sequence[Level], after: Sequence[Level]) -> Change | None:
     if len(after) < 2:
         return None
-    apart = np.array([a.absolute for a in after]) - np.mean([b.absolute for b in before])
-    return Change(len(after), *interval_of_mean(apart))
+    differences = np.array([a.absolute for a in after]) - np.mean([b.absolute for b in before])
+    return Change(len(after), *interval_of_mean(differences))
 
 
 def in_band(grid: Grid, low: float, high: float) -> float:
@@ -170,49 +170,49 @@ def in_band(grid: Grid, low: float, high: float) -> float:
     return float(inside.mean())
 
 
-def run(given: Given) -> CorrelationGrids:
-    score, source = given.option("score"), given.option("source")
+def run(request: Request) -> CorrelationGrids:
+    score, source = request.option("score"), request.option("source")
     check_score(score)
     if source not in (FRESH, MASKED):
         raise OptionError(unknown_choice("source", source, (FRESH, MASKED)))
     if source == MASKED and score not in (f"conductance-{s}" for s in STATISTICS):
         raise OptionError(f"The source {MASKED} is for correlations: conductance-{', conductance-'.join(STATISTICS)}.")
-    most = given.option("tokens") or None
-    clf, data, base = replace(given.clf, cut_at=most), given.sample(), given.option("base")
-    tuned = [place.strip() for place in given.option("tuned").split(",") if place.strip()]
-    others = [replace(given.load(place), cut_at=most) for place in tuned]
+    most = request.option("tokens") or None
+    clf, data, base = replace(request.clf, cut_at=most), request.sample(), request.option("base")
+    tuned = [place.strip() for place in request.option("tuned").split(",") if place.strip()]
+    others = [replace(request.load(place), cut_at=most) for place in tuned]
     known: dict[str, Any] = {
         "score": score,
         "data": f"{data.task.name} {data.split}",
         "n": len(data),
         "others": others,
-        "progress": given.progress,
-        "cancel": given.cancel,
+        "progress": request.progress,
+        "cancel": request.cancel,
     }
     if source == FRESH:
-        heads = range(given.option("heads"))
-        fresh = [replace(given.load(base, fresh_labels=clf.labels, seed=s), cut_at=most) for s in heads]
-        return correlation_grids(clf, fresh, lambda model: given.score(model, score, data), **known)
+        heads = range(request.option("heads"))
+        fresh = [replace(request.load(base, fresh_labels=clf.labels, seed=s), cut_at=most) for s in heads]
+        return correlation_grids(clf, fresh, lambda model: request.score(model, score, data), **known)
 
-    copies, mlm = given.option("copies"), replace(given.load(base, masked_lm=True), cut_at=most)
+    copies, mlm = request.option("copies"), replace(request.load(base, masked_lm=True), cut_at=most)
 
     def measure(model: Classifier) -> NDArray:
         if model is not mlm:
-            table: NDArray = given.score(model, score, data)
+            table: NDArray = request.score(model, score, data)
             return table
         statistic = SCORES[score].correlation
-        seed = given.option("seed")
-        return mean_of(masked_rows(model, data, statistic, copies=copies, seed=seed, progress=given.progress))
+        seed = request.option("seed")
+        return mean_of(masked_rows(model, data, statistic, copies=copies, seed=seed, progress=request.progress))
 
     return correlation_grids(clf, [mlm], measure, source=masked_source(copies), **known)
 
 
-def figure(found: CorrelationGrids) -> Figure:
+def figure(result: CorrelationGrids) -> Figure:
     """Signed: pre-trained, fine-tuned and their difference. Below: |ρ|, before and after. One scale each."""
-    after = np.abs(found.fine_tuned)
+    after = np.abs(result.fine_tuned)
     rows = (
-        {"pre-trained": found.pretrained, "fine-tuned": found.fine_tuned, "difference": found.difference},
-        {"pre-trained, |ρ|": found.absolute, "fine-tuned, |ρ|": after, "difference of |ρ|": after - found.absolute},
+        {"pre-trained": result.pretrained, "fine-tuned": result.fine_tuned, "difference": result.difference},
+        {"pre-trained, |ρ|": result.absolute, "fine-tuned, |ρ|": after, "difference of |ρ|": after - result.absolute},
     )
     titles = [name for grids in rows for name in grids]
     fig = make_subplots(2, 3, subplot_titles=titles, horizontal_spacing=0.05, vertical_spacing=0.16)
@@ -221,37 +221,39 @@ def figure(found: CorrelationGrids) -> Figure:
         for column, (name, table) in enumerate(grids.items(), 1):
             grid(fig, table, name, row, column, values=every, show_bar=False)
             fig.update_yaxes(title="layer" if column == 1 else None, row=row, col=column)
-    return frame(fig, 140 + 2 * max(200, 22 * len(found.fine_tuned)), top=34)
+    return frame(fig, 140 + 2 * max(200, 22 * len(result.fine_tuned)), top=34)
 
 
-def finding(found: CorrelationGrids) -> str:
+def finding(result: CorrelationGrids) -> str:
     """The levels of |ρ|; which way fine-tuning moves them only with an interval over its seeds."""
-    before, after = [x.absolute for x in found.before], [x.absolute for x in found.after]
+    before, after = [x.absolute for x in result.before], [x.absolute for x in result.after]
     spread = f" ({min(before):.3f} to {max(before):.3f} over {len(before)} fresh heads)" if len(before) > 1 else ""
-    said = f"Mean |ρ| is {np.mean(before):.3f} pre-trained{spread} and {np.mean(after):.3f} fine-tuned."
-    change = found.change
+    sentence = f"Mean |ρ| is {np.mean(before):.3f} pre-trained{spread} and {np.mean(after):.3f} fine-tuned."
+    change = result.change
     if change is None:
-        return f"{said} Whether fine-tuning raises or lowers it takes several fine-tuning seeds (--tuned A,B,…)."
+        return f"{sentence} Whether fine-tuning raises or lowers it takes several fine-tuning seeds (--tuned A,B,…)."
     ends = f"{number(change.difference)} [{number(change.low)}, {number(change.high)}] over {change.seeds} seeds"
     moved = {"gain": "raises", "loss": "lowers"}.get(verdict(change.low, change.high))
     if moved is None:
-        return f"{said} Change {ends}: the seeds do not tell whether fine-tuning raises or lowers it."
-    return f"{said} Fine-tuning {moved} it: {ends}."
+        return f"{sentence} Change {ends}: the seeds do not tell whether fine-tuning raises or lowers it."
+    return f"{sentence} Fine-tuning {moved} it: {ends}."
 
 
-def view(found: CorrelationGrids) -> View:
+def view(result: CorrelationGrids) -> View:
     shares = ("pre-trained, %", "fine-tuned, %")
-    both = (("pre-trained", found.before), ("fine-tuned", found.after))
+    both = (("pre-trained", result.before), ("fine-tuned", result.after))
     return View(
-        finding(found),
+        finding(result),
         (
             Picture(
-                "correlation_grids", lambda: figure(found), f"{found.score} of every head; pre-trained: {found.source}."
+                "correlation_grids",
+                lambda: figure(result),
+                f"{result.score} of every head; pre-trained: {result.source}.",
             ),
             Table(
                 "correlation_bands",
                 ("correlation", *columns("%.1f", *shares)),
-                [[f"{b.low:g} to {b.high:g}", 100 * b.pretrained, 100 * b.fine_tuned] for b in found.bands],
+                [[f"{b.low:g} to {b.high:g}", 100 * b.pretrained, 100 * b.fine_tuned] for b in result.bands],
                 "Share of the measured heads in each band; pre-trained, the mean of each fresh head's own share.",
             ),
             Table(
@@ -261,5 +263,5 @@ def view(found: CorrelationGrids) -> View:
                 "Means over the heads, of each model on its own.",
             ),
         ),
-        about=(("data", f"{found.data}, {found.n:,} examples"), ("pre-trained", found.source)),
+        about=(("data", f"{result.data}, {result.n:,} examples"), ("pre-trained", result.source)),
     )

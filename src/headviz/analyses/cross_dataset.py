@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..evaluation.mask_evaluator import MaskEvaluator
-    from .analysis import Given
+    from .analysis import Request
 
 LEAST = 3  # heads that a correlation is of
 RESAMPLES = 2000
@@ -63,8 +63,8 @@ def cross_dataset(
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
     >>> small = headviz.prune(clf, headviz.HeadMask.only(12, 12, ["0.0", "0.1", "11.0"]))
     >>> other = headviz.load_task("demo", split="unseen", limit=20)
-    >>> found = headviz.cross_dataset(headviz.Evaluator(small, data), headviz.Evaluator(small, other))
-    >>> found.heads
+    >>> result = headviz.cross_dataset(headviz.Evaluator(small, data), headviz.Evaluator(small, other))
+    >>> result.heads
     3
     """
     for evaluator in (first, second):
@@ -102,19 +102,19 @@ def rank_interval(x: NDArray, y: NDArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def run(given: Given) -> CrossDataset:
+def run(request: Request) -> CrossDataset:
     return cross_dataset(
-        given.evaluator,
-        given.on(given.second()),
-        metric=given.option("metric"),
-        progress=given.progress,
-        cancel=given.cancel,
+        request.evaluator,
+        request.on(request.second()),
+        metric=request.option("metric"),
+        progress=request.progress,
+        cancel=request.cancel,
     )
 
 
-def figure(found: CrossDataset) -> Figure:
+def figure(result: CrossDataset) -> Figure:
     """One point per head, cost on one data set against cost on the other."""
-    a, b = found.first, found.second
+    a, b = result.first, result.second
     both = np.argwhere(np.isfinite(a.values) & np.isfinite(b.values))
     x, y = (t.subject.scale * t.values[tuple(both.T)] for t in (a, b))
     fig = go.Figure(
@@ -133,48 +133,48 @@ def figure(found: CrossDataset) -> Figure:
     fig.add_scatter(
         x=ends, y=ends, mode="lines", line={"color": FAINT, "dash": "dot"}, hoverinfo="skip", showlegend=False
     )
-    note(fig, f"{agreement(found)}, {found.heads} heads")
+    note(fig, f"{agreement(result)}, {result.heads} heads")
     fig.update_xaxes(title=f"cost on {a.subject.data}, points", zeroline=True)
     fig.update_yaxes(title=f"cost on {b.subject.data}, points", zeroline=True)
     return frame(fig, 400, top=34)
 
 
-def why_none(found: CrossDataset) -> str:
+def why_none(result: CrossDataset) -> str:
     """Why the costs have no correlation."""
-    if found.heads < LEAST:
+    if result.heads < LEAST:
         return f"fewer than {LEAST} heads have a known cost on both data sets"
     return "on one of the data sets all heads cost the same"
 
 
-def agreement(found: CrossDataset) -> str:
-    if not np.isfinite(found.spearman):
-        return f"no correlation: {why_none(found)}"
+def agreement(result: CrossDataset) -> str:
+    if not np.isfinite(result.spearman):
+        return f"no correlation: {why_none(result)}"
     interval = (
-        f" [{number(found.interval_low)}, {number(found.interval_high)}]" if np.isfinite(found.interval_low) else ""
+        f" [{number(result.interval_low)}, {number(result.interval_high)}]" if np.isfinite(result.interval_low) else ""
     )
-    return f"rank correlation {number(found.spearman)}{interval}, Pearson's r {number(found.pearson)}"
+    return f"rank correlation {number(result.spearman)}{interval}, Pearson's r {number(result.pearson)}"
 
 
-def sentence(found: CrossDataset) -> str:
-    if not np.isfinite(found.spearman):
-        return f"Whether the costs agree cannot be told: {why_none(found)}."
-    return f"Costs on both data sets: {agreement(found)}."
+def sentence(result: CrossDataset) -> str:
+    if not np.isfinite(result.spearman):
+        return f"Whether the costs agree cannot be told: {why_none(result)}."
+    return f"Costs on both data sets: {agreement(result)}."
 
 
-def view(found: CrossDataset) -> View:
-    tables = (found.first, found.second)
+def view(result: CrossDataset) -> View:
+    tables = (result.first, result.second)
     names = [t.subject.data for t in tables]
     rows: list[list[Any]] = [
         [HeadId(int(i), int(j)), *(t.subject.scale * float(t.values[i, j]) for t in tables)]
-        for i, j in np.argwhere(np.isfinite(found.first.values))
+        for i, j in np.argwhere(np.isfinite(result.first.values))
     ]
     rows.sort(key=lambda r: -r[1])
     return View(
-        sentence(found),
+        sentence(result),
         (
             Picture(
                 "cross_scatter",
-                lambda: figure(found),
+                lambda: figure(result),
                 f"Each point is one head: what it costs on {names[0]} and on {names[1]}.",
                 COST,
                 "The interval is from resampling heads. Pearson's r has none: it depends on few heads.",
@@ -189,5 +189,5 @@ def view(found: CrossDataset) -> View:
             ),
         ),
         about=tuple((f"data {i}", f"{t.subject.data}, {t.subject.n:,} examples") for i, t in enumerate(tables, 1)),
-        rows=found.first.subject.rows,
+        rows=result.first.subject.rows,
     )

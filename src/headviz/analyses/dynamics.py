@@ -29,7 +29,7 @@ from ..tasks.dataset import require_dataset
 from .ablation import ablate
 from .analysis import SEED
 from .common import ORACLE, check_score
-from .pruning_curve import PruningCurves, flat, pruning_curves, ties_beside
+from .pruning_curve import PruningCurves, flat, pruning_curves, ties_of_curves
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..evaluation.mask_evaluator import MaskEvaluator
     from ..models.classifier import Classifier
     from ..tasks import Dataset
-    from .analysis import Given
+    from .analysis import Request
 
 KEPT = 0.95  # of what the unpruned checkpoint has above one class for all
 Scorer = Callable[["MaskEvaluator"], NDArray]  # an L×H table, high = keep
@@ -112,13 +112,13 @@ def dynamics(
     >>> import headviz
     >>> folder, data = headviz.demo_folder("checkpoints"), headviz.load_task("demo", limit=4)
     >>> scorer = lambda evaluator: headviz.score_heads(evaluator.clf, data, "magnitude").values
-    >>> found = headviz.dynamics(folder, data, "magnitude", scorer, step=1.0)
-    >>> len(found.checkpoints) > 2
+    >>> result = headviz.dynamics(folder, data, "magnitude", scorer, step=1.0)
+    >>> len(result.checkpoints) > 2
     True
     """
     require_dataset(data)
     places = find_checkpoints(folder)
-    found = []
+    checkpoints_seen = []
     for place in tracked(places, progress, cancel):
         clf: Any = load(place) if load is not None else loading.load(place)
         own = evaluator(data, clf) if evaluator is not None else evaluator_of(clf, data, label_order=label_order)
@@ -127,8 +127,8 @@ def dynamics(
         points = curves.curves[0].points
         base = curves.baseline
         share = tuple(p.value / base if base > 0 else float("nan") for p in points)
-        found.append(Checkpoint(place.name, base, tuple(p.sparsity for p in points), share, curves))
-    return Dynamics(str(folder), score, tuple(found))
+        checkpoints_seen.append(Checkpoint(place.name, base, tuple(p.sparsity for p in points), share, curves))
+    return Dynamics(str(folder), score, tuple(checkpoints_seen))
 
 
 def find_checkpoints(folder: str | Path) -> list[Path]:
@@ -145,36 +145,36 @@ def find_checkpoints(folder: str | Path) -> list[Path]:
     return sorted(places, key=lambda p: [int(t) if t.isdigit() else t for t in re.split(r"(\d+)", p.name)])
 
 
-def run(given: Given) -> Dynamics:
-    score = given.option("score")
+def run(request: Request) -> Dynamics:
+    score = request.option("score")
     check_score(score)
 
     def scorer(evaluator: MaskEvaluator) -> NDArray:
         if score == ORACLE:
-            return ablate(evaluator, metric=given.option("metric"), cancel=given.cancel).values
-        table: NDArray = given.score(evaluator.clf, score, given.sample(evaluator.clf))
+            return ablate(evaluator, metric=request.option("metric"), cancel=request.cancel).values
+        table: NDArray = request.score(evaluator.clf, score, request.sample(evaluator.clf))
         return table
 
     return dynamics(
-        given.option("checkpoints"),
-        given.data,
+        request.option("checkpoints"),
+        request.data,
         score,
         scorer,
-        step=given.option("step"),
-        metric=given.option("metric"),
-        seed=given.option("seed"),
-        evaluator=given.on,
-        load=given.load,
-        progress=given.progress,
-        cancel=given.cancel,
+        step=request.option("step"),
+        metric=request.option("metric"),
+        seed=request.option("seed"),
+        evaluator=request.on,
+        load=request.load,
+        progress=request.progress,
+        cancel=request.cancel,
     )
 
 
-def figure(found: Dynamics) -> Figure:
+def figure(result: Dynamics) -> Figure:
     """One line per checkpoint, later ones stronger: percentage pruned against percentage left."""
     fig = go.Figure()
-    last = max(1, len(found.checkpoints) - 1)
-    for k, point in enumerate(found.checkpoints):
+    last = max(1, len(result.checkpoints) - 1)
+    for k, point in enumerate(result.checkpoints):
         part = k / last  # more ink and more width: both read on a light and on a dark page
         fig.add_scatter(
             x=[100 * s for s in point.sparsities],
@@ -188,46 +188,46 @@ def figure(found: Dynamics) -> Figure:
         )
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102])
     fig.add_hline(y=0, line={"color": FAINT, "dash": "dot", "width": 1})
-    fig.update_yaxes(title="% left, corrected for chance" if _corrected(found) else "% of the unpruned metric")
+    fig.update_yaxes(title="% left, corrected for chance" if _corrected(result) else "% of the unpruned metric")
     return frame(fig, 400, top=34, showlegend=True)
 
 
-def _corrected(found: Dynamics) -> bool:
-    return found.checkpoints[0].curves.constant is not None
+def _corrected(result: Dynamics) -> bool:
+    return result.checkpoints[0].curves.constant is not None
 
 
-def _ties(found: Dynamics) -> str:
-    return ties_beside([replace(c.curves.curves[0], name=c.name) for c in found.checkpoints], "in")
+def _ties(result: Dynamics) -> str:
+    return ties_of_curves([replace(c.curves.curves[0], name=c.name) for c in result.checkpoints], "in")
 
 
-def finding(found: Dynamics) -> str:
+def finding(result: Dynamics) -> str:
     """How many heads the first and the last checkpoint can spare."""
-    first, last = found.checkpoints[0], found.checkpoints[-1]
+    first, last = result.checkpoints[0], result.checkpoints[-1]
 
     def spares(c: Checkpoint) -> str:
         if c.spare is None:
             return (
-                f"{c.name} is no better than one class for all" if _corrected(found) else f"{c.name} has none to lose"
+                f"{c.name} is no better than one class for all" if _corrected(result) else f"{c.name} has none to lose"
             )
         sure = "" if c.surely is None else f" ({100 * c.surely:.0f} % by the lower ends of the intervals)"
         return f"{c.name} with {100 * c.spare:.0f} % of the heads off{sure}"
 
-    of = "what they have above one class for all" if _corrected(found) else "their metric"
-    told = ", ".join(spares(c) for c in ((first, last) if first is not last else (first,)))
-    return f"{flat(last.curves.curves[0])}Checkpoints keep {100 * KEPT:.0f} % of {of}: {told}."
+    of = "what they have above one class for all" if _corrected(result) else "their metric"
+    spared = ", ".join(spares(c) for c in ((first, last) if first is not last else (first,)))
+    return f"{flat(last.curves.curves[0])}Checkpoints keep {100 * KEPT:.0f} % of {of}: {spared}."
 
 
-def view(found: Dynamics) -> View:
-    last = found.checkpoints[-1]
+def view(result: Dynamics) -> View:
+    last = result.checkpoints[-1]
     about = last.curves.subject
     shares = columns("%.3f", "unpruned", "share off", "share of unpruned", "corrected")
     return View(
-        finding(found),
+        finding(result),
         (
             Picture(
                 "dynamics_curves",
-                lambda: figure(found),
-                f"Each line is one checkpoint, pruned in the order of its own {found.score} score, later ones "
+                lambda: figure(result),
+                f"Each line is one checkpoint, pruned in the order of its own {result.score} score, later ones "
                 f"stronger; the last one reaches {metric(last.baseline, about.scale)} unpruned. Dotted: one class "
                 "for all.",
                 r"(m(\text{masked}) - m(\text{one class})) / (m(\text{full}) - m(\text{one class}))",
@@ -237,11 +237,11 @@ def view(found: Dynamics) -> View:
                 ("checkpoint", *shares),
                 [
                     [c.name, c.baseline, s, r, p.corrected]
-                    for c in found.checkpoints
+                    for c in result.checkpoints
                     for s, r, p in zip(c.sparsities, c.relative, c.curves.curves[0].points, strict=True)
                 ],
                 "The metric as a share of each checkpoint's own unpruned metric; corrected: of what that has above the "
-                f"best constant answer.{_ties(found)}",
+                f"best constant answer.{_ties(result)}",
                 height=300,
             ),
         ),
@@ -253,4 +253,4 @@ def view(found: Dynamics) -> View:
 def recipe(options: Mapping[str, Any]) -> str:
     score = Code("lambda e: headviz.score_heads(e.clf, some, score='taylor').values")
     made = call("headviz.dynamics", Code("checkpoints"), Code("data"), "taylor", score, **changed(options, (SEED,)))
-    return f"found = {made}"
+    return f"result = {made}"

@@ -147,9 +147,9 @@ COLUMNS = (
 )
 
 
-def figure(found: Grades) -> Figure:
+def figure(result: Grades) -> Figure:
     """The area of each score with its interval, the best on top; the line is that of random orders."""
-    shown = found.scores[::-1]
+    shown = result.scores[::-1]
     fig = frame(Figure(), 80 + ROW * len(shown), xaxis_title="area: share that is kept")
     ends = whisker([g.area for g in shown], [g.area_low for g in shown], [g.area_high for g in shown])
     fig.add_vline(shown[0].area - shown[0].lead, line={"dash": "dot", "color": FAINT})
@@ -158,10 +158,10 @@ def figure(found: Grades) -> Figure:
     )
 
 
-def curves(found: Grades) -> Figure:
+def curves(result: Grades) -> Figure:
     """What is left of what the model knows against the heads removed, a line for each score that has its points."""
     fig = Figure()
-    drawn = [g for g in found if g.curve]
+    drawn = [g for g in result if g.curve]
     first = [g.score for g in drawn if g.score != RANDOM][:FIRST]
     for g in sorted(drawn, key=lambda g: g.score in first):  # the coloured ones on top
         line = {"color": FAINT, "width": 1}
@@ -183,9 +183,9 @@ def curves(found: Grades) -> Figure:
     return frame(fig, 380, top=34)
 
 
-def cost(found: Grades) -> Figure:
+def cost(result: Grades) -> Figure:
     """The area against the seconds per example, on a logarithmic axis; random orders cost nothing and are left out."""
-    shown = sorted((g for g in found if g.score != RANDOM), key=_seconds)
+    shown = sorted((g for g in result if g.score != RANDOM), key=_seconds)
     named = [g.area > max((c.area for c in shown[:at]), default=float("-inf")) for at, g in enumerate(shown)]
     areas = [g.area for g in shown]
     fig = Figure()
@@ -213,40 +213,42 @@ def _seconds(grade: Grade) -> float:
     return max(grade.seconds, LEAST_SECONDS)
 
 
-def finding(found: Grades) -> str:
+def finding(result: Grades) -> str:
     """One sentence: what to use here, and what is no better than chance."""
-    first = next(g for g in found.scores if g.score == found.best)
+    first = next(g for g in result.scores if g.score == result.best)
     if first.lead_low <= 0:
         return "On these examples the largest area is not shown to be better than that of random orders."
-    said = f"On this model use {found.best}: it keeps {number(first.area, 2)} of what the model knows, on average over "
-    said += "10 to 90 % of the heads removed"
-    same = [name for name in found.equals if name != RANDOM]
-    said += f", not told from {', '.join(same)}" if same else ""
-    if not found.untold:
-        return f"{said}. Every score graded is shown to be better than random orders."
-    worse = [g.score for g in found.scores if g.lead_high < 0]
-    open_ = [name for name in found.untold if name not in worse]
-    said += f". Not shown to be better than random orders: {', '.join(open_)}" if open_ else ""
-    return f"{said}. Worse than random orders: {', '.join(worse)}." if worse else f"{said}."
+    sentence = (
+        f"On this model use {result.best}: it keeps {number(first.area, 2)} of what the model knows, on average over "
+    )
+    sentence += "10 to 90 % of the heads removed"
+    same = [name for name in result.equals if name != RANDOM]
+    sentence += f", not told from {', '.join(same)}" if same else ""
+    if not result.untold:
+        return f"{sentence}. Every score graded is shown to be better than random orders."
+    worse = [g.score for g in result.scores if g.lead_high < 0]
+    open_ = [name for name in result.untold if name not in worse]
+    sentence += f". Not shown to be better than random orders: {', '.join(open_)}" if open_ else ""
+    return f"{sentence}. Worse than random orders: {', '.join(worse)}." if worse else f"{sentence}."
 
 
-def table_of(found: Grades) -> Table:
+def table_of(result: Grades) -> Table:
     """The scores with the columns in which some score has a value."""
-    caption = MEASURED + (PLANTED if found.planted else "")
-    return Table.of("grades_table", COLUMNS, found.scores, caption=caption).filled()
+    caption = MEASURED + (PLANTED if result.planted else "")
+    return Table.of("grades_table", COLUMNS, result.scores, caption=caption).filled()
 
 
-def view(found: Grades) -> View:
-    truth = f"{found.planted} heads with a known part" if found.planted else "no head's part is known"
-    pictures = [Picture("grades", lambda: figure(found), KEPT)]
-    if any(g.curve for g in found):
-        pictures.append(Picture("grades_curves", lambda: curves(found), CURVES))
-    if any(g.score != RANDOM for g in found):
-        pictures.append(Picture("grades_cost", lambda: cost(found), COST))
+def view(result: Grades) -> View:
+    truth = f"{result.planted} heads with a known part" if result.planted else "no head's part is known"
+    pictures = [Picture("grades", lambda: figure(result), KEPT)]
+    if any(g.curve for g in result):
+        pictures.append(Picture("grades_curves", lambda: curves(result), CURVES))
+    if any(g.score != RANDOM for g in result):
+        pictures.append(Picture("grades_cost", lambda: cost(result), COST))
     return View(
-        finding(found),
-        (*pictures, table_of(found)),
-        about=(("data", f"{found.data}, {found.n:,} examples"), ("truth", truth)),
+        finding(result),
+        (*pictures, table_of(result)),
+        about=(("data", f"{result.data}, {result.n:,} examples"), ("truth", truth)),
     )
 
 
@@ -274,7 +276,7 @@ def recorded() -> Recorded | None:
     return read(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
-def read(given: dict[str, Any]) -> Recorded:
+def read(record: dict[str, Any]) -> Recorded:
     """What ``Recorded.to_dict`` wrote. Older records have no curves."""
-    found: Recorded = restored(Recorded, given, (0, 0))
-    return found
+    recorded: Recorded = restored(Recorded, record, (0, 0))
+    return recorded

@@ -39,7 +39,7 @@ from ..storage.exchange import restored
 from ..storage.store import Store, make_key
 from ..tasks.dataset import require_dataset
 from ..tasks.sampling import members_of
-from .analysis import Given, explained
+from .analysis import Request, explained
 from .grades import RANDOM, SHARES, Grade, Grades
 
 if TYPE_CHECKING:
@@ -193,8 +193,8 @@ def grade(
 
     >>> import headviz
     >>> clf, data = headviz.load("demo"), headviz.load_task("demo", limit=48)
-    >>> found = headviz.grade(clf, data, ["taylor", "magnitude", "random"])
-    >>> found.scores[-1].score == found.best
+    >>> result = headviz.grade(clf, data, ["taylor", "magnitude", "random"])
+    >>> result.scores[-1].score == result.best
     False
     """
     require_model(clf)
@@ -217,12 +217,12 @@ def grade(
         ],
         planted_in(clf),
     )
-    known, found = Known(cache, clf, data, label_order), {}
+    known, results = Known(cache, clf, data, label_order), {}
     for name in tracked([*names, *([RANDOM] if RANDOM not in names else [])], progress, cancel):
-        found[name] = known.get(name) or known.keep(name, _measured(clf, halves, truth, name, cache, cancel))
-    base, fair = found[RANDOM], found[SHAPLEY] if SHAPLEY in names else None
-    best = max((name for name in names if name != RANDOM), key=lambda name: found[name].area, default=RANDOM)
-    grades = [_graded(name, found[name], base, found[best] if name != best else None, fair) for name in names]
+        results[name] = known.get(name) or known.keep(name, _measured(clf, halves, truth, name, cache, cancel))
+    base, fair = results[RANDOM], results[SHAPLEY] if SHAPLEY in names else None
+    best = max((name for name in names if name != RANDOM), key=lambda name: results[name].area, default=RANDOM)
+    grades = [_graded(name, results[name], base, results[best] if name != best else None, fair) for name in names]
     grades.sort(key=lambda g: -g.area)
     planted = 0 if truth.planted is None else len(truth.planted)
     return Grades(tuple(grades), best, planted, len(data), data.task.title)
@@ -255,10 +255,10 @@ class Measured(Result):
     by_ties: tuple[float, ...] = ()  # the area in each order of the heads that tie
 
     @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Measured:
+    def read(cls, record: Mapping[str, Any]) -> Measured:
         """What ``to_dict`` wrote; what is no longer kept is passed over."""
-        found: Measured = restored(cls, given, (0, 0))
-        return found
+        measured: Measured = restored(cls, record, (0, 0))
+        return measured
 
     @property
     def area(self) -> float:
@@ -297,10 +297,10 @@ class Known:
         entry = None if self.store is None else self.store.get(self._key(name))
         return None if entry is None else Measured.read(json.loads(entry.words[WORDS]))
 
-    def keep(self, name: str, found: Measured) -> Measured:
+    def keep(self, name: str, measured: Measured) -> Measured:
         if self.store is not None:
-            self.store.put(self._key(name), {}, {WORDS: found.to_json()})
-        return found
+            self.store.put(self._key(name), {}, {WORDS: measured.to_json()})
+        return measured
 
     def _key(self, name: str) -> str:
         return make_key("grade", score=name, **self.about, **plugins.key_part("score", name))
@@ -395,13 +395,15 @@ def _graded(name: str, mine: Measured, base: Measured, best: Measured | None, sh
     )
 
 
-def run(given: Given) -> Grades:
-    asked = given.option("scores")
+def run(request: Request) -> Grades:
+    asked = request.option("scores")
     names = None if asked is None else [name.strip() for name in asked.split(",") if name.strip()]
-    return grade(given.clf, given.data, names, given.progress, label_order=given.label_order, cancel=given.cancel)
+    return grade(
+        request.clf, request.data, names, request.progress, label_order=request.label_order, cancel=request.cancel
+    )
 
 
 def recipe(options: Mapping[str, Any]) -> str:
     asked = options.get("scores")
     names = [[name.strip() for name in asked.split(",")]] if asked else []
-    return f"found = {call('headviz.grade', Code('clf'), Code('data'), *names)}"
+    return f"result = {call('headviz.grade', Code('clf'), Code('data'), *names)}"

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from ..evaluation.evaluator import Evaluator
     from ..models.classifier import Encoding
-    from .analysis import Given
+    from .analysis import Request
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class Interactions(Result):
         rows, columns = np.array(joined, int).reshape(-1, 2).T
         size = (len(self.heads), len(self.heads))
         _, of = connected_components(coo_array((np.ones(len(rows)), (rows, columns)), shape=size), directed=False)
-        found = [tuple(h for h, one in zip(self.heads, of, strict=True) if one == g) for g in range(max(of) + 1)]
-        return tuple(sorted((g for g in found if len(g) > 1), key=lambda g: (-len(g), g)))
+        groups = [tuple(h for h, one in zip(self.heads, of, strict=True) if one == g) for g in range(max(of) + 1)]
+        return tuple(sorted((g for g in groups if len(g) > 1), key=lambda g: (-len(g), g)))
 
     def order(self) -> list[int]:
         """The heads so that those with like interactions stand side by side."""
@@ -99,45 +99,45 @@ class Interactions(Result):
         return [int(i) for i in leaves_list(optimal_leaf_ordering(linkage(distances, "average"), distances))]
 
 
-def figure(found: Interactions) -> Figure:
+def figure(result: Interactions) -> Figure:
     """The matrix, with heads that stand in for each other side by side."""
-    order = found.order()
-    return pair_map(found.matrix[np.ix_(order, order)], [str(found.heads[i]) for i in order], "interaction, loss")
+    order = result.order()
+    return pair_map(result.matrix[np.ix_(order, order)], [str(result.heads[i]) for i in order], "interaction, loss")
 
 
-def finding(found: Interactions) -> str:
+def finding(result: Interactions) -> str:
     """What the exact pairs show."""
-    clear, heads = [p for p in found.pairs if p.clear], len(found.heads)
-    said = f"Of the {len(found.pairs):,} pairs of heads computed exactly (of {heads * (heads - 1) // 2:,}), "
+    clear, heads = [p for p in result.pairs if p.clear], len(result.heads)
+    sentence = f"Of the {len(result.pairs):,} pairs of heads computed exactly (of {heads * (heads - 1) // 2:,}), "
     if not clear:
-        return f"{said}none clearly interacts."
+        return f"{sentence}none clearly interacts."
     backs = sum(p.value < 0 for p in clear)
     stand, need = (
         f"{n or 'none'} clearly {verb}{'s' * (n < 2)}" for n, verb in ((backs, "stand"), (len(clear) - backs, "need"))
     )
-    said += f"{stand} in for each other, {need} each other."
+    sentence += f"{stand} in for each other, {need} each other."
     first = clear[0]
     much = f"{number(abs(first.value))} of loss {'less' if first.value > 0 else 'more'}"
-    return f"{said} Strongest: {first.first} and {first.second} cost {much} together than the sum of each alone."
+    return f"{sentence} Strongest: {first.first} and {first.second} cost {much} together than the sum of each alone."
 
 
-def view(found: Interactions) -> View:
-    agree, every = "", len(found.heads) * (len(found.heads) - 1) // 2
-    known = "All values are exact." if len(found.pairs) == every else "Most values are estimates."
-    if len(found.pairs) > 2:
-        pairs = np.array([(p.estimate, p.value) for p in found.pairs]).T
+def view(result: Interactions) -> View:
+    agree, every = "", len(result.heads) * (len(result.heads) - 1) // 2
+    known = "All values are exact." if len(result.pairs) == every else "Most values are estimates."
+    if len(result.pairs) > 2:
+        pairs = np.array([(p.estimate, p.value) for p in result.pairs]).T
         rank = signed(rank_correlation(*pairs), 2)
         agree = f" In the table below, the rank correlation of estimates and exact values is {rank}."
-    groups = [[", ".join(map(str, group)), len(group)] for group in found.groups]
+    groups = [[", ".join(map(str, group)), len(group)] for group in result.groups]
     four = "%+.4f"
     parts: list[Picture | Table] = [
         Picture(
             "interactions_matrix",
-            lambda: figure(found),
+            lambda: figure(result),
             "Orange: one stands in for the other, so both together cost more than the sum. Blue: they need each other, "
             f"so the second costs less once the first is gone. {known}{agree}",
             r"-[\ell(\emptyset) - \ell(i) - \ell(j) + \ell(i, j)]",
-            f"Estimates on {found.samples} examples; the strongest pairs exactly, on {found.subject.n:,}.",
+            f"Estimates on {result.samples} examples; the strongest pairs exactly, on {result.subject.n:,}.",
             wide="48",
         ),
         Table.of(
@@ -148,7 +148,7 @@ def view(found: Interactions) -> View:
                 Column("q", value=attrgetter("q")),
                 Column("estimate", four, attrgetter("estimate")),
             ),
-            found.pairs,
+            result.pairs,
             caption="The pairs computed exactly, in loss; q: Benjamini-Hochberg over all pairs, those not computed "
             "included.",
             shortened=12,
@@ -165,10 +165,10 @@ def view(found: Interactions) -> View:
             )
         )
     return View(
-        finding(found),
+        finding(result),
         tuple(parts),
-        about=(*found.subject.about(found.loss)[:2], ("loss", f"{found.loss:.4f}")),
-        rows=found.subject.rows,
+        about=(*result.subject.about(result.loss)[:2], ("loss", f"{result.loss:.4f}")),
+        rows=result.subject.rows,
         note="In loss; Backup pairs asks the same of the metric. A pair may be clear in one only.",
     )
 
@@ -208,11 +208,11 @@ def interactions(
     matrix = _estimated(evaluator, drawn, heads, after(progress, 0, 2 * len(heads)), cancel)
     begun, whole = time.perf_counter(), _losses(evaluator, ())
     alone: dict[int, NDArray] = {}
-    found: dict[tuple[int, int], NDArray] = {}
+    exact: dict[tuple[int, int], NDArray] = {}
     upper = np.triu_indices(len(heads), 1)
     for at in in_order(range(len(upper[0])), -np.abs(matrix[upper]), seed):
         spent = (time.perf_counter() - begun) / seconds
-        if found and spent > 1:
+        if exact and spent > 1:
             break
         stop_if(cancel)
         pair = int(upper[0][at]), int(upper[1][at])
@@ -221,12 +221,12 @@ def interactions(
                 alone[one] = _losses(evaluator, (heads[one],))
         both = _losses(evaluator, (heads[pair[0]], heads[pair[1]]))
         each = alone[pair[0]] + alone[pair[1]] - whole - both
-        found[pair] = each if np.abs(each).max() > ROUNDING else 0 * each
+        exact[pair] = each if np.abs(each).max() > ROUNDING else 0 * each
         if progress is not None:
-            share = max(len(found) / len(upper[0]), min(1.0, spent))
+            share = max(len(exact) / len(upper[0]), min(1.0, spent))
             progress(len(heads) + int(share * len(heads)), 2 * len(heads))
-    rows = _rows(heads, matrix, found)
-    for (i, j), each in found.items():
+    rows = _rows(heads, matrix, exact)
+    for (i, j), each in exact.items():
         matrix[i, j] = matrix[j, i] = each.mean()
     if progress is not None:
         progress(2 * len(heads), 2 * len(heads))
@@ -253,10 +253,10 @@ def _estimated(
         alone.append(clf.answer.losses(logits, gold))
         both.append(clf.answer.losses(logits[:, None] - slopes[:, rows, columns], gold[:, None]).mean(axis=0))
     single = np.mean(alone, axis=1)
-    found = single[:, None] + single[None] - whole.mean() - np.array(both)
-    found = (found + found.T) / 2
-    np.fill_diagonal(found, np.nan)
-    return np.asarray(found)
+    estimate = single[:, None] + single[None] - whole.mean() - np.array(both)
+    estimate = (estimate + estimate.T) / 2
+    np.fill_diagonal(estimate, np.nan)
+    return np.asarray(estimate)
 
 
 def _sloped(evaluator: Evaluator, encodings: Sequence[Encoding], off: HeadId | None) -> tuple[NDArray, NDArray]:
@@ -277,12 +277,12 @@ def _sloped(evaluator: Evaluator, encodings: Sequence[Encoding], off: HeadId | N
             out = fitted(out, shape)
             flat = out.flatten(1)
             each = [torch.autograd.grad(flat[:, c].sum(), gates, retain_graph=True) for c in range(flat.shape[1])]
-        found = np.zeros((size, clf.num_layers, clf.num_heads, flat.shape[1]))
+        slopes_of_classes = np.zeros((size, clf.num_layers, clf.num_heads, flat.shape[1]))
         for c, grads in enumerate(each):
             for layer, grad in enumerate(grads):
-                found[:, layer, clf.present.kept_in(layer), c] = grad[:, :, 0, 0].double().cpu().numpy()
+                slopes_of_classes[:, layer, clf.present.kept_in(layer), c] = grad[:, :, 0, 0].double().cpu().numpy()
         logits.append(out.detach().double().cpu().numpy())
-        slopes.append(found.reshape(*found.shape[:3], *shape))
+        slopes.append(slopes_of_classes.reshape(*slopes_of_classes.shape[:3], *shape))
     return np.concatenate(logits), np.concatenate(slopes)
 
 
@@ -294,12 +294,12 @@ def _losses(evaluator: Evaluator, off: tuple[HeadId, ...]) -> NDArray[np.float64
 
 
 def _rows(
-    heads: tuple[HeadId, ...], estimates: NDArray, found: Mapping[tuple[int, int], NDArray]
+    heads: tuple[HeadId, ...], estimates: NDArray, exact: Mapping[tuple[int, int], NDArray]
 ) -> tuple[Interaction, ...]:
     """The exact pairs, strongest first, tested over examples."""
-    means = np.array([each.mean() for each in found.values()])
-    errors = np.array([each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else np.nan for each in found.values()])
-    student = scipy.stats.t(max((len(each) - 1 for each in found.values()), default=1))
+    means = np.array([each.mean() for each in exact.values()])
+    errors = np.array([each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else np.nan for each in exact.values()])
+    student = scipy.stats.t(max((len(each) - 1 for each in exact.values()), default=1))
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where(errors > 0, 2 * student.sf(np.abs(means) / errors), np.where(means == 0, 1.0, np.nan))
     # chosen by estimates on these examples, so those not computed count as tested, too
@@ -308,16 +308,16 @@ def _rows(
     half = float(student.ppf(0.975))
     rows = [
         Interaction(heads[i], heads[j], m, m - half * e, m + half * e, q, float(estimates[i, j]))
-        for (i, j), m, e, q in zip(found, means.tolist(), errors.tolist(), q_values, strict=True)
+        for (i, j), m, e, q in zip(exact, means.tolist(), errors.tolist(), q_values, strict=True)
     ]
     return tuple(in_order(rows, [-abs(r.value) for r in rows], seed=0))
 
 
-def run(given: Given) -> Interactions:
-    asked = {name: given.option(name) for name in ("samples", "seconds", "seed")}
-    return interactions(given.evaluator, **asked, progress=given.progress, cancel=given.cancel)
+def run(request: Request) -> Interactions:
+    asked = {name: request.option(name) for name in ("samples", "seconds", "seed")}
+    return interactions(request.evaluator, **asked, progress=request.progress, cancel=request.cancel)
 
 
 def recipe(options: Mapping[str, Any]) -> str:
     asked = {name: options[name] for name in ("samples", "seconds", "seed")}
-    return f"found = {call('headviz.interactions', Code('evaluator'), **asked)}"
+    return f"result = {call('headviz.interactions', Code('evaluator'), **asked)}"

@@ -26,7 +26,7 @@ from ..display.recipes import Code, call
 from ..display.table import Column, Picture, Table, View
 from ..errors import OptionError, require_kind
 from ..evaluation.verdict import MARGIN, MARGIN_OPTION, clear_from, excluded, verdict, within
-from ..heads import DRAWS, LEAST_STEP, HeadId, HeadMask, Seed, draws, grid_values, lowest, tied, ties_told
+from ..heads import DRAWS, LEAST_STEP, HeadId, HeadMask, Seed, draws, grid_values, lowest, tied, ties_text
 from ..options import changed
 from ..progress import Cancel, Progress, part
 from ..results import Result
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..evaluation.mask_evaluator import MaskEvaluator
-    from .analysis import Given
+    from .analysis import Request
 
 ORACLE_NAME = "single ablations on the evaluation data"
 
@@ -141,8 +141,8 @@ def averaged(points: Sequence[CurvePoint]) -> CurvePoint:
     value, delta, left, over = (
         fmean(getattr(p, n) for p in points) for n in ("value", "delta", "corrected", "over_random")
     )
-    values, said = [p.value for p in points], [p.remark for p in points if p.remark]
-    remark = f"{said[0][:-1]}, in {len(said)} of {len(points)} orders." if said else ""
+    values, remarks = [p.value for p in points], [p.remark for p in points if p.remark]
+    remark = f"{remarks[0][:-1]}, in {len(remarks)} of {len(points)} orders." if remarks else ""
     return replace(
         first,
         value=value,
@@ -152,17 +152,17 @@ def averaged(points: Sequence[CurvePoint]) -> CurvePoint:
         interval_low=low,
         interval_high=high,
         p_value=p_value,
-        remark=said[0] if len(said) == len(points) else remark,
+        remark=remarks[0] if len(remarks) == len(points) else remark,
         masks=masks,
         ties_low=min(values),
         ties_high=max(values),
     )
 
 
-def ties_beside(curves: Sequence[Curve], word: str = "by") -> str:
+def ties_of_curves(curves: Sequence[Curve], word: str = "by") -> str:
     """How many heads tie in which order, and what that makes of the values; a sentence with its blank, or nothing."""
-    told = [f"{ties_told(c.tied, c.heads)} {word} {c.name}" for c in curves if c.tied]
-    return f" {', '.join(told)}: their values are means over {DRAWS} drawn orders of equals." if told else ""
+    ties = [f"{ties_text(c.tied, c.heads)} {word} {c.name}" for c in curves if c.tied]
+    return f" {', '.join(ties)}: their values are means over {DRAWS} drawn orders of equals." if ties else ""
 
 
 def stepwise(
@@ -211,32 +211,34 @@ def check_steps(step: float, until: float, keep_per_layer: int, heads: int) -> N
         )
 
 
-def told(curves: Sequence[Curve], scale: float, margin: float) -> str:
+def curves_sentence(curves: Sequence[Curve], scale: float, margin: float) -> str:
     """First what hides a loss, then how far nothing beyond the margin can be lost, then where a loss is clear."""
     fair = [c for c in curves if c.name != ORACLE_NAME]  # which has seen the answers
     best = max(fair or curves, key=_goes)
-    said = flat(best)
+    sentence = flat(best)
     if best.free > 0:
         last = best.kept[-1]
-        said += (
+        sentence += (
             f"{100 * best.free:.0f} % of the heads can go in the order of {best.name}: "
             f"{excluded(last.interval_low, scale, margin)} (margin {margin:g})."
         )
         if even := [c.name for c in fair if c.free == best.free and c is not best]:
-            said += f" As many can in the order of {' and of '.join(even)}."
-        said += f" It is the best of {len(fair)} orders: expect a little less on new examples." if len(fair) > 1 else ""
+            sentence += f" As many can in the order of {' and of '.join(even)}."
+        sentence += (
+            f" It is the best of {len(fair)} orders: expect a little less on new examples." if len(fair) > 1 else ""
+        )
     elif (first := _first(best)) is not None:
         most = " excludes most" if len(fair) > 1 and first.interval_low == first.interval_low else ""
-        said += f"At the first step, {100 * first.sparsity:.0f} %, the order of {best.name}"
-        said += f"{most}: {excluded(first.interval_low, scale, margin)}."
-    said += "" if fair else " This order has seen the answers: fewer can go on new examples."
+        sentence += f"At the first step, {100 * first.sparsity:.0f} %, the order of {best.name}"
+        sentence += f"{most}: {excluded(first.interval_low, scale, margin)}."
+    sentence += "" if fair else " This order has seen the answers: fewer can go on new examples."
     if best.lost is not None:
-        beside = f" ({points(best.lost.delta, scale)} points)"
-        lost = clear_from([(p.sparsity, [(p.interval_low, p.interval_high)]) for p in best.points], beside)
+        change = f" ({points(best.lost.delta, scale)} points)"
+        lost = clear_from([(p.sparsity, [(p.interval_low, p.interval_high)]) for p in best.points], change)
         whose = f"In the order of {best.name} a" if len(fair) > 1 else "A"
         size = ", at first within that margin" if best.lost.sparsity <= best.free else ""
-        said += "" if lost is None else f" {whose} loss is {lost[1]}{size}."
-    return said + beats_random(curves)
+        sentence += "" if lost is None else f" {whose} loss is {lost[1]}{size}."
+    return sentence + beats_random(curves)
 
 
 def _goes(curve: Curve) -> tuple[float, float]:
@@ -260,8 +262,8 @@ def beats_random(curves: Sequence[Curve]) -> str:
     worse = [c.name for c in others if not any(p.over_random > 0 for p in c.points)]
     if not better:
         return " No order is clearly better than the random one."
-    said = f" Better than the random order, each share by itself: {', '.join(better)}."
-    return said + (f" Nowhere: {', '.join(worse)}." if worse else "")
+    sentence = f" Better than the random order, each share by itself: {', '.join(better)}."
+    return sentence + (f" Nowhere: {', '.join(worse)}." if worse else "")
 
 
 def _where(curve: Curve) -> str:
@@ -326,8 +328,8 @@ def pruning_curves(
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=20)
     >>> orders = {"magnitude": headviz.score_heads(clf, data, "magnitude").values}
-    >>> found = headviz.pruning_curves(headviz.Evaluator(clf, data), orders, step=0.5)
-    >>> [point.sparsity for point in found.curves[0].points]
+    >>> result = headviz.pruning_curves(headviz.Evaluator(clf, data), orders, step=0.5)
+    >>> [point.sparsity for point in result.curves[0].points]
     [0.0, 0.5, 1.0]
     """
     evaluator = first_draw(evaluator)
@@ -357,18 +359,18 @@ def measured(
     """One curve per order. A mask that several orders go through is evaluated once."""
     present = evaluator.clf.present
     masks = list(dict.fromkeys(mask for order in orders.values() for plan in order.plans for mask in plan))
-    answers, said = predict_all(evaluator, masks, progress=progress, cancel=cancel)
+    answers, predicted = predict_all(evaluator, masks, progress=progress, cancel=cancel)
     baseline = answers.measure(answers.full, about.metric)
     constant = constant_of(evaluator, about.metric)
     labels = evaluator.data.label_names
     made = {}
-    for mask, now, d in zip(masks, said, answers.deltas(said, about.metric), strict=True):
+    for mask, now, d in zip(masks, predicted, answers.deltas(predicted, about.metric), strict=True):
         # the full model itself: no difference, whatever the examples
         ends = (0.0, 0.0) if mask == present else (d.interval_low, d.interval_high)
         remark = answers.remark(now, labels)
         share = corrected(d.masked, baseline, constant)
         made[mask] = CurvePoint(mask.sparsity, mask, d.masked, d.delta, *ends, d.p_value, share, remark)
-    over = _over_random(dict(zip(masks, said, strict=True)), answers, about.metric)
+    over = _over_random(dict(zip(masks, predicted, strict=True)), answers, about.metric)
     chance = [{mask.sparsity: mask for mask in plan} for plan in (orders[RANDOM].plans if RANDOM in orders else [[]])]
 
     def point(mask: HeadMask, draw: int) -> CurvePoint:
@@ -384,58 +386,58 @@ def measured(
 
 
 def _over_random(
-    said: Mapping[HeadMask, NDArray], answers: Answers, metric: str
+    predicted: Mapping[HeadMask, NDArray], answers: Answers, metric: str
 ) -> Callable[[HeadMask, HeadMask], float]:
     """The lower end of what one mask keeps more than another; each pair is compared once."""
 
     @cache
     def lower(mask: HeadMask, other: HeadMask) -> float:
-        (d,) = answers.against(said[other]).deltas([said[mask]], metric, tested=False)
+        (d,) = answers.against(predicted[other]).deltas([predicted[mask]], metric, tested=False)
         return float(d.interval_low)
 
     return lower
 
 
-def run(given: Given) -> PruningCurves:
-    steps = {"step": given.option("step"), "until": given.option("until")}
-    keep, metric = given.option("keep-per-layer"), given.option("metric")
-    check_steps(**steps, keep_per_layer=keep, heads=given.clf.num_heads)
-    asked = given.option("scores") or TO_PRUNE_BY
+def run(request: Request) -> PruningCurves:
+    steps = {"step": request.option("step"), "until": request.option("until")}
+    keep, metric = request.option("keep-per-layer"), request.option("metric")
+    check_steps(**steps, keep_per_layer=keep, heads=request.clf.num_heads)
+    asked = request.option("scores") or TO_PRUNE_BY
     names = [name for name in map(str.strip, asked.split(",")) if name]
     for name in names:
         check_score(name)
     orders = {}
     for name in names:
         if name == ORACLE:
-            first = part(given.progress, 0, 2)
-            table = ablate(given.evaluator, metric=metric, progress=first, cancel=given.cancel)
+            first = part(request.progress, 0, 2)
+            table = ablate(request.evaluator, metric=metric, progress=first, cancel=request.cancel)
             orders[ORACLE_NAME] = table.values
         else:
-            orders[name] = given.score(given.clf, name, given.sample())
+            orders[name] = request.score(request.clf, name, request.sample())
     return pruning_curves(
-        given.evaluator,
+        request.evaluator,
         orders,
         **steps,
         keep_per_layer=keep,
         metric=metric,
-        margin=given.option("margin"),
-        seed=given.option("seed"),
-        progress=part(given.progress, 1, 2) if ORACLE in names else given.progress,
-        cancel=given.cancel,
+        margin=request.option("margin"),
+        seed=request.option("seed"),
+        progress=part(request.progress, 1, 2) if ORACLE in names else request.progress,
+        cancel=request.cancel,
     )
 
 
-def figure(found: PruningCurves) -> Figure:
+def figure(result: PruningCurves) -> Figure:
     """Metric against percentage pruned; bands are the paired interval of the change. Dotted: the best constant."""
-    fig, unit = go.Figure(), found.subject.scale
-    fig.add_hline(y=found.baseline, line={"color": FAINT, "dash": "dash", "width": 1.2})
-    if found.constant is not None:
-        constant_line(fig, found.constant, found.subject.metric)
-    for k, curve in enumerate(found.curves):
+    fig, unit = go.Figure(), result.subject.scale
+    fig.add_hline(y=result.baseline, line={"color": FAINT, "dash": "dash", "width": 1.2})
+    if result.constant is not None:
+        constant_line(fig, result.constant, result.subject.metric)
+    for k, curve in enumerate(result.curves):
         shade = NEUTRAL if curve.name == ORACLE_NAME else CLASSES[k % len(CLASSES)]
         x = [100 * p.sparsity for p in curve.points]
-        low = [found.baseline + p.interval_low for p in curve.points]
-        band(fig, x, low, [found.baseline + p.interval_high for p in curve.points], shade, legendgroup=curve.name)
+        low = [result.baseline + p.interval_low for p in curve.points]
+        band(fig, x, low, [result.baseline + p.interval_high for p in curve.points], shade, legendgroup=curve.name)
         fig.add_scatter(
             x=x,
             y=[p.value for p in curve.points],
@@ -454,7 +456,7 @@ def figure(found: PruningCurves) -> Figure:
             "<br>%{customdata[4]}<extra>" + safe(curve.name) + "</extra>",
         )
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102])
-    fig.update_yaxes(title=found.subject.metric)
+    fig.update_yaxes(title=result.subject.metric)
     return frame(fig, 400, top=34)
 
 
@@ -471,22 +473,22 @@ def _again(place: int) -> str:
     return ("solid", "dash", "dashdot")[place // len(CLASSES) % 3]
 
 
-def finding(found: PruningCurves) -> str:
+def finding(result: PruningCurves) -> str:
     """How far heads can go, from where on a loss is clear, and which orders beat a random one."""
-    return told(found.curves, found.subject.scale, found.margin)
+    return curves_sentence(result.curves, result.subject.scale, result.margin)
 
 
-def view(found: PruningCurves) -> View:
+def view(result: PruningCurves) -> View:
     return View(
-        finding(found),
+        finding(result),
         parts(
-            found,
+            result,
             "pruning_curves",
             "Heads masked lowest score first; bands are the 95 % paired intervals. Dotted lines: the order of single "
             "ablations, which has seen these answers, and one class for all.",
         ),
-        about=found.subject.about(found.baseline),
-        rows=found.subject.rows,
+        about=result.subject.about(result.baseline),
+        rows=result.subject.rows,
     )
 
 
@@ -498,16 +500,16 @@ def _ties(form: str) -> tuple[Column, ...]:
     )
 
 
-def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]:
+def parts(result: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]:
     """The curves and the table of their points."""
-    scale, metric = found.subject.scale, found.subject.metric
-    points = [(c, p) for c in found.curves for p in c.points]
-    ties = any(c.tied for c in found.curves)
+    scale, metric = result.subject.scale, result.subject.metric
+    points = [(c, p) for c in result.curves for p in c.points]
+    ties = any(c.tied for c in result.curves)
     form = "%.2f" if scale == 1 else "%.4f"
-    best = "" if found.constant is None else f" The best constant answer has {metric} {found.constant:.3f}."
+    best = "" if result.constant is None else f" The best constant answer has {metric} {result.constant:.3f}."
     formula = r"m(\text{masked}) \text{ against } |\text{off}| / |\text{heads}|"
     return (
-        Picture(key, lambda: figure(found), caption + (WHISKERS if ties else ""), formula),
+        Picture(key, lambda: figure(result), caption + (WHISKERS if ties else ""), formula),
         Table.of(
             f"{key}_table",
             (
@@ -527,7 +529,7 @@ def parts(found: PruningCurves, key: str, caption: str) -> tuple[Picture, Table]
             ),
             points,
             caption="Changes in points. Corrected: the share that is left of what the full model has above the best "
-            f"constant answer.{best}{ties_beside(found.curves)}",
+            f"constant answer.{best}{ties_of_curves(result.curves)}",
             masks=[p.mask for _, p in points],
             hint="Choose a row to take its mask to the Mask lab.",
             height=300,
@@ -542,10 +544,10 @@ def recipe(options: Mapping[str, Any]) -> str:
         f"names = {names!r}\n"
         "tables = [headviz.score_heads(clf, some, score=name).values for name in names]\n"
         f"orders = dict(zip([*names, {ORACLE_NAME!r}], [*tables, headviz.ablate(evaluator).values]))\n"
-        f"found = {call('headviz.pruning_curves', Code('evaluator'), Code('orders'), **about)}"
+        f"result = {call('headviz.pruning_curves', Code('evaluator'), Code('orders'), **about)}"
     )
 
 
-def only(found: PruningCurves, names: Sequence[str]) -> PruningCurves:
+def only(result: PruningCurves, names: Sequence[str]) -> PruningCurves:
     """The same with some of the curves."""
-    return replace(found, curves=tuple(c for c in found.curves if c.name in names))
+    return replace(result, curves=tuple(c for c in result.curves if c.name in names))

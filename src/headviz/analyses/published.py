@@ -120,13 +120,13 @@ def speeds(task: str) -> list[PublishedTable]:
 def by_stack(task: str) -> list[PublishedTable]:
     kept = []
     for select, number, where in (("same", 2, "the reported data"), ("other", 5, "other data")):
-        found = find("michel-wmt", f"{select} encoder")
+        table = find("michel-wmt", f"{select} encoder")
         kept.append(
             PublishedTable(
                 f"Change of BLEU with one head of a layer, chosen on {where} (Table {number}; * p < 0.01)",
                 f"{WMT}; layers count from 1",
                 ("stack", *(f"layer {i}" for i in range(1, 7))),
-                tuple((name.split()[1], *cells) for name, cells in found.rows.items()),
+                tuple((name.split()[1], *cells) for name, cells in table.rows.items()),
                 "bleu",
             )
         )

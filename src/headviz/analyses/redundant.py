@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..evaluation.evaluator import Evaluator
-    from .analysis import Given
+    from .analysis import Request
 
 TESTED = "q: Benjamini-Hochberg of the excess over the pairs tried; interval of the excess: same examples, 95 %."
 
@@ -122,28 +122,28 @@ def redundant(
     order = _by_promise(evaluator, single, logits, answers)
     alone = {h: evaluator.data.answer.predicted(v.astype(np.float32), evaluator.order) for h, v in logits.items()}
     start = time.perf_counter()
-    found: list[tuple[HeadId, HeadId]] = []
+    pairs: list[tuple[HeadId, HeadId]] = []
     predictions: list[NDArray] = []
     for pair in order:
         spent = time.perf_counter() - start
-        if found and spent > seconds:
+        if pairs and spent > seconds:
             break
         stop_if(cancel)
         predictions.append(evaluator.predictions(single.base.without(pair), keep=False, cancel=cancel))
-        found.append(pair)
+        pairs.append(pair)
         if progress is not None:
-            share = max(len(found) / len(order), min(1.0, (time.perf_counter() - start) / seconds))
+            share = max(len(pairs) / len(order), min(1.0, (time.perf_counter() - start) / seconds))
             progress(round(1000 * share), 1000)
     metric = single.subject.metric
     costs = answers.deltas(predictions, metric, tested=False)
-    more = [excess(answers, alone[a], alone[b], p, metric) for (a, b), p in zip(found, predictions, strict=True)]
-    rows = _rows(single, found, costs, more, level)
+    more = [excess(answers, alone[a], alone[b], p, metric) for (a, b), p in zip(pairs, predictions, strict=True)]
+    rows = _rows(single, pairs, costs, more, level)
     return Redundant(
         single.subject,
         answers.measure(answers.full, single.subject.metric),
         len(harmless),
         len(order),
-        len(found),
+        len(pairs),
         seconds,
         time.perf_counter() - start,
         rows,
@@ -169,12 +169,12 @@ def _rows(
     return tuple(in_order(rows, [-r.excess for r in rows], seed=0))
 
 
-_ALIKE = {"digest": "model", "data_digest": "data", "metric": "metric", "stand_in": "stand-in for heads"}
+_SAME_FIELDS = {"digest": "model", "data_digest": "data", "metric": "metric", "stand_in": "stand-in for heads"}
 
 
 def _same(single: Ablation, about: Subject) -> Ablation:
     """The ablation, if it is of this model and these data, in this metric, with the same in the heads' place."""
-    for name, what in _ALIKE.items():
+    for name, what in _SAME_FIELDS.items():
         if getattr(single.subject, name) != getattr(about, name):
             raise OptionError(f"The ablation is of another {what} than this search. Leave it out, or measure it anew.")
     return single
@@ -190,8 +190,8 @@ def _by_promise(
 
     def expected(pair: tuple[HeadId, HeadId]) -> tuple[float, float]:
         summed = full + change[pair[0]] + change[pair[1]]
-        said = evaluator.data.answer.predicted(summed.astype(np.float32), evaluator.order)
-        metric = answers.measure(said, single.subject.metric)
+        predicted = evaluator.data.answer.predicted(summed.astype(np.float32), evaluator.order)
+        metric = answers.measure(predicted, single.subject.metric)
         # among equals, the pair that moves the logits further is the likelier one
         return (np.inf if metric != metric else metric), -size[pair[0]] - size[pair[1]]
 
@@ -209,36 +209,36 @@ def _logits(evaluator: Evaluator, base: HeadMask, head: HeadId) -> NDArray[np.fl
     return evaluator.evaluate(base.without([head]), keep=False).logits.astype(np.float64)
 
 
-def run(given: Given) -> Redundant:
+def run(request: Request) -> Redundant:
     return redundant(
-        given.evaluator,
-        metric=given.option("metric"),
-        seconds=given.option("seconds"),
-        progress=given.progress,
-        cancel=given.cancel,
+        request.evaluator,
+        metric=request.option("metric"),
+        seconds=request.option("seconds"),
+        progress=request.progress,
+        cancel=request.cancel,
     )
 
 
-def figure(found: Redundant, most: int = 20) -> Figure:
+def figure(result: Redundant, most: int = 20) -> Figure:
     """The pairs of the largest excess, with its interval; the stroke is what both cost together."""
-    rows, unit = found.pairs[:most], found.subject.scale
+    rows, unit = result.pairs[:most], result.subject.scale
     return changes(
         [f"{r.first} + {r.second}" for r in rows],
         [(unit * r.excess, unit * r.excess_low, unit * r.excess_high) for r in rows],
         [(r.p_value, r.q_value) for r in rows],
-        axis=f"excess in {found.subject.metric}, points",
+        axis=f"excess in {result.subject.metric}, points",
         colour=WORSE,
-        nothing=f"no redundant pair among the {found.evaluated} evaluated of {found.candidates}",
+        nothing=f"no redundant pair among the {result.evaluated} evaluated of {result.candidates}",
         name="excess",
-        beside=("cost of both together", [unit * r.cost for r in rows]),
+        second=("cost of both together", [unit * r.cost for r in rows]),
     )
 
 
-def view(found: Redundant) -> View:
-    many, scale = len(found.pairs), found.subject.scale
-    note = f"In {found.subject.metric}; Interactions asks the same of the loss. A pair may be clear in one only."
+def view(result: Redundant) -> View:
+    many, scale = len(result.pairs), result.subject.scale
+    note = f"In {result.subject.metric}; Interactions asks the same of the loss. A pair may be clear in one only."
     if not many:
-        note = f"So there is nothing to draw; {found.harmless} heads have no clear cost alone. {TESTED} {note}"
+        note = f"So there is nothing to draw; {result.harmless} heads have no clear cost alone. {TESTED} {note}"
     columns = (
         Column("pair", value=lambda p: (p.first, p.second)),
         in_points("cost", lambda p: scale * p.cost),
@@ -250,7 +250,7 @@ def view(found: Redundant) -> View:
     parts = (
         Picture(
             "redundant_bars",
-            lambda: figure(found),
+            lambda: figure(result),
             "What a pair costs beyond the sum of its two heads (the excess), with its 95 % interval.",
             r"c_{gh} - (c_g + c_h)",
             TESTED,
@@ -258,24 +258,24 @@ def view(found: Redundant) -> View:
         Table.of(
             "redundant_table",
             columns,
-            found.pairs,
-            caption=f"Costs in points, of pairs whose heads have no clear cost one by one ({found.harmless} heads have "
-            "none). Excess: what the pair costs beyond the sum of both, with its 95 % interval and q.",
+            result.pairs,
+            caption=f"Costs in points, of pairs whose heads have no clear cost one by one ({result.harmless} heads "
+            "have none). Excess: what the pair costs beyond the sum of both, with its 95 % interval and q.",
         ),
     )
     return View(
         f"{many or 'No'} pair{'s' if many != 1 else ''} of heads without a clear cost of their own "
         f"cost{'' if many != 1 else 's'} clearly more together than the sum of both "
-        f"({found.evaluated:,} of {found.candidates:,} pairs tried).",
+        f"({result.evaluated:,} of {result.candidates:,} pairs tried).",
         parts if many else (),
-        about=found.subject.about(found.baseline),
-        rows=found.subject.rows,
+        about=result.subject.about(result.baseline),
+        rows=result.subject.rows,
         note=note,
     )
 
 
 def recipe(options: Mapping[str, Any]) -> str:
-    return f"found = headviz.redundant(evaluator, seconds={options['seconds']!r})"
+    return f"result = headviz.redundant(evaluator, seconds={options['seconds']!r})"
 
 
 RESAMPLES = 200
@@ -302,12 +302,12 @@ def excess(
 
     >>> from headviz.answers.one_class import ONE_CLASS
     >>> gold = np.array([0, 1] * 20)
-    >>> found = excess(ONE_CLASS.answers(gold, gold, "ab"), gold, gold, 1 - gold, "accuracy")
-    >>> found.value, found.low > 0.8
+    >>> result = excess(ONE_CLASS.answers(gold, gold, "ab"), gold, gold, 1 - gold, "accuracy")
+    >>> result.value, result.low > 0.8
     (1.0, True)
     """
     if metric == "accuracy":
-        right = [(said == answers.gold).astype(float) for said in (first, second, answers.full, both)]
+        right = [(predicted == answers.gold).astype(float) for predicted in (first, second, answers.full, both)]
         each = right[0] + right[1] - right[2] - right[3]
         value, n = float(each.mean()), len(each)
         most = max(1.0, float(np.abs(each).max(initial=0.0)))
@@ -325,5 +325,5 @@ def excess(
 
 
 def _of(answers: Answers, first: NDArray, second: NDArray, both: NDArray, metric: str) -> float:
-    one, two, none, all_ = (answers.measure(said, metric) for said in (first, second, answers.full, both))
+    one, two, none, all_ = (answers.measure(predicted, metric) for predicted in (first, second, answers.full, both))
     return one + two - none - all_

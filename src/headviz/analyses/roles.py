@@ -37,7 +37,7 @@ from ..statistics.significance import benjamini_hochberg
 from ..tasks.dataset import alone_with, require_dataset
 from ..tasks.loading import grammar_of
 from ..tasks.sampling import limited, require_size
-from .analysis import IMPORTANCE, LOOKED_AT, Given
+from .analysis import IMPORTANCE, LOOKED_AT, Request
 from .common import SIGNIFICANT
 
 if TYPE_CHECKING:
@@ -153,14 +153,14 @@ def linked_tokens(
     """The tokens of the words that a reader of texts relates, both ways; a word of several tokens has its first."""
     with alone_with(clf.tokenizer):
         where = clf.tokenizer(*texts)
-    found: dict[str, Pairs] = {}
+    links: dict[str, Pairs] = {}
     for number, text in enumerate(texts):
         for name, one, other in reader(text):
             i, j = (where.char_to_token(0, begin, sequence_index=number) for begin in (one, other))
             if i is not None and j is not None and max(i, j) < length:
-                pairs = found.setdefault(name, np.zeros((length, length), dtype=bool))
+                pairs = links.setdefault(name, np.zeros((length, length), dtype=bool))
                 pairs[i, j] = pairs[j, i] = True
-    return found
+    return links
 
 
 def grammar_chances(pairs: Pairs, tokens: Tokens) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -168,12 +168,12 @@ def grammar_chances(pairs: Pairs, tokens: Tokens) -> tuple[NDArray[np.float64], 
     same = (tokens.types[:, None] == tokens.types[None]) & tokens.words[:, None] & tokens.words[None] & ~pairs
     np.fill_diagonal(same, False)
     far = np.arange(len(tokens.ids))[None] - np.arange(len(tokens.ids))[:, None]
-    apart, keys = np.zeros(pairs.shape), np.zeros(pairs.shape)
+    unlinked, keys = np.zeros(pairs.shape), np.zeros(pairs.shape)
     for i, j in np.argwhere(pairs):
-        for weights, others in ((apart, same & (far == j - i)), (keys, same & (np.arange(len(pairs))[None] == j))):
+        for weights, others in ((unlinked, same & (far == j - i)), (keys, same & (np.arange(len(pairs))[None] == j))):
             if others.any():
                 weights[others] += 1 / others.sum()
-    return apart, keys
+    return unlinked, keys
 
 
 def chance_of(relation: Relation, pairs: Pairs, tokens: Tokens) -> NDArray[np.float64]:
@@ -241,7 +241,7 @@ def importance_by_role(
     return tuple(RoleImportance(*row[:-1], float(one)) for row, one in zip(rows, q, strict=True))
 
 
-def importance_table(found: Sequence[RoleImportance], score: str) -> Table:
+def importance_table(result: Sequence[RoleImportance], score: str) -> Table:
     """The comparison for readers."""
 
     def ends(one: RoleImportance) -> Ends:
@@ -256,7 +256,7 @@ def importance_table(found: Sequence[RoleImportance], score: str) -> Table:
             Column("rank against others", "%+.0f", attrgetter("difference"), ends=ends),
             Column("q", value=attrgetter("q")),
         ),
-        found,
+        result,
         caption=f"Do heads with a role matter more? Every head is ranked by {score}, from 0 (matters least) to 100 "
         "(most). The table has the mean rank of these heads minus that of all others; above 0 they matter more.",
     )
@@ -292,14 +292,14 @@ class Roles(Result):
 
     def of(self, layer: int, head: int) -> tuple[Role, ...]:
         """The roles of a head that are told from chance, the largest excess first."""
-        found = [
+        names_of_head = [
             Role(name, float(share), float(base), float(q))
             for name, share, base, q in zip(
                 self.relations, self.share[layer, head], self.baseline[layer, head], self.q[layer, head], strict=True
             )
             if q < SIGNIFICANT
         ]
-        return tuple(sorted(found, key=lambda role: role.baseline - role.share))
+        return tuple(sorted(names_of_head, key=lambda role: role.baseline - role.share))
 
     def records(self) -> list[dict[str, Any]]:
         """One row for each head and relation."""
@@ -313,7 +313,7 @@ class Roles(Result):
     def first(self) -> dict[HeadId, Role]:
         """The first role of every head that has one."""
         every = [HeadId(i, j) for i in range(self.share.shape[0]) for j in range(self.share.shape[1])]
-        return {head: found[0] for head in every if (found := self.of(*head))}
+        return {head: names_of_head[0] for head in every if (names_of_head := self.of(*head))}
 
     def against(self, score: str, values: NDArray[np.float64]) -> Roles:
         """The same with every role against a score of the heads' importance [L, H]."""
@@ -358,8 +358,8 @@ def roles(
     what a head is *for*: a head may look somewhere and write nothing that matters.
 
     >>> import headviz
-    >>> found = headviz.roles(headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=12))
-    >>> found.share.shape == (12, 12, len(found.relations)), found.n
+    >>> result = headviz.roles(headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=12))
+    >>> result.share.shape == (12, 12, len(result.relations)), result.n
     (True, 12)
     """
     require_model(clf)
@@ -394,11 +394,11 @@ def roles(
         p[..., r] = _one_sided(mine - chance)
     names = tuple(relation.name for relation in relations)
     q = benjamini_hochberg(p)
-    found = Roles(names, share, base, q, tuple(int(n) for n in there), len(encodings), data.task.title)
+    result = Roles(names, share, base, q, tuple(int(n) for n in there), len(encodings), data.task.title)
     if importance is None:
-        return found
+        return result
     scored = score_heads(clf, data, importance, label_order=label_order, cancel=cancel)
-    return found.against(importance, scored.values)
+    return result.against(importance, scored.values)
 
 
 def _one_sided(excess: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -409,20 +409,20 @@ def _one_sided(excess: NDArray[np.float64]) -> NDArray[np.float64]:
         t = mean / (deviation / np.sqrt(n))
     p = scipy.stats.t.sf(t, n - 1)
     flat = deviation < 1e-12
-    found: NDArray[np.float64] = np.where(flat, np.where(mean > 1e-9, 0.0, 1.0), p)
-    return np.where(np.isnan(mean), np.nan, found)
+    p_values: NDArray[np.float64] = np.where(flat, np.where(mean > 1e-9, 0.0, 1.0), p)
+    return np.where(np.isnan(mean), np.nan, p_values)
 
 
 def rare_tokens(encodings: Sequence[Encoding]) -> frozenset[int]:
     """The rarest kinds of token that together make up at most a tenth of the words of the data."""
     counts = Counter(i for e in encodings for i, special in zip(e.ids, e.special, strict=True) if not special)
-    limit, seen, found = sum(counts.values()) / 10, 0, []
+    limit, seen, rare = sum(counts.values()) / 10, 0, []
     for token, count in sorted(counts.items(), key=lambda item: (item[1], item[0])):
         seen += count
         if seen > limit:
             break
-        found.append(token)
-    return frozenset(found)
+        rare.append(token)
+    return frozenset(rare)
 
 
 def _batches(encodings: Sequence[Encoding]) -> list[list[int]]:
@@ -441,14 +441,14 @@ def _attention(clf: Classifier, members: Sequence[Encoding]) -> list[NDArray[np.
     call = clf.call(None, "eager", keep_probs=True)
     with torch.inference_mode():
         clf.forward(clf.collate(members), call)
-    found = []
+    rows = []
     for n, encoding in enumerate(members):
         size = len(encoding)
         maps = np.full((clf.num_layers, clf.num_heads, size, size), np.nan)
         for layer, probs in enumerate(call.probs):
             maps[layer, list(clf.present.kept_in(layer))] = probs[n, :, :size, :size].double().cpu().numpy()
-        found.append(maps)
-    return found
+        rows.append(maps)
+    return rows
 
 
 def _one(
@@ -471,10 +471,10 @@ def _one(
 # how it is shown ------------------------------------------------------------------------------
 
 
-def run(given: Given) -> Roles:
-    asked = _asked({name: given.option(name) for name in ("samples", "importance")})
-    order, progress, cancel = given.label_order, given.progress, given.cancel
-    return roles(given.clf, given.data, **asked, label_order=order, progress=progress, cancel=cancel)
+def run(request: Request) -> Roles:
+    asked = _asked({name: request.option(name) for name in ("samples", "importance")})
+    order, progress, cancel = request.label_order, request.progress, request.cancel
+    return roles(request.clf, request.data, **asked, label_order=order, progress=progress, cancel=cancel)
 
 
 def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -482,16 +482,16 @@ def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"samples": samples, "importance": None if score == "none" else score}
 
 
-def figure(found: Roles) -> Figure:
+def figure(result: Roles) -> Figure:
     """How much more than by chance each head looks at each relation."""
-    return relation_map(100 * (found.share - found.baseline), found.relations)
+    return relation_map(100 * (result.share - result.baseline), result.relations)
 
 
-def view(found: Roles) -> View:
-    heads = int(np.isfinite(found.share).any(axis=2).sum())
-    firsts = list(found.first().items())
+def view(result: Roles) -> View:
+    heads = int(np.isfinite(result.share).any(axis=2).sum())
+    firsts = list(result.first().items())
     best = in_order(firsts, [role.baseline - role.share for _, role in firsts], seed=0)
-    rare = [name for name, n in zip(found.relations, found.examples, strict=True) if n < LEAST]
+    rare = [name for name, n in zip(result.relations, result.examples, strict=True) if n < LEAST]
     clear = [head for head, role in best if role.share >= 0.5]
     first = ""
     if best:
@@ -506,7 +506,7 @@ def view(found: Roles) -> View:
         (
             Picture(
                 "roles",
-                lambda: figure(found),
+                lambda: figure(result),
                 "Share of the words' attention minus chance, in points: blue more than by chance, orange less.",
                 wide="64",
             ),
@@ -518,11 +518,11 @@ def view(found: Roles) -> View:
                 shortened=20,
                 height=400,
             ),
-            *([importance_table(found.by_importance, found.importance)] if found.by_importance else []),
+            *([importance_table(result.by_importance, result.importance)] if result.by_importance else []),
         ),
         about=(
-            ("data", f"{found.data}, {found.n:,} examples"),
-            ("tested", f"{int(np.isfinite(found.q).sum()):,} pairs of head and relation"),
+            ("data", f"{result.data}, {result.n:,} examples"),
+            ("tested", f"{int(np.isfinite(result.q).sum()):,} pairs of head and relation"),
             ("not tested, in too few examples", ", ".join(rare) or "none"),
         ),
         note="What chance is: for places, attention that is spread evenly over the tokens; for the same and for rare "
@@ -532,4 +532,4 @@ def view(found: Roles) -> View:
 
 
 def recipe(options: Mapping[str, Any]) -> str:
-    return f"found = {call('headviz.roles', Code('clf'), Code('data'), **_asked(options))}"
+    return f"result = {call('headviz.roles', Code('clf'), Code('data'), **_asked(options))}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..attribution.maps import Maps
-    from .analysis import Given
+    from .analysis import Request
 
 COEFFICIENTS = {"spearman": "spearmanr", "kendall": "kendalltau", "pearson": "pearsonr"}  # their names in scipy
 
@@ -61,35 +61,39 @@ def scatter(maps: Maps, head: tuple[int, int], coefficient: str = "spearman") ->
     return Scatter(where, maps.tokens, maps.target_label, maps.method, x, y, coefficient, value, maps.error)
 
 
-def run(given: Given) -> Scatter:
-    head = HeadId.parse(given.option("head"))
-    maps = conductance(given.clf, given.option("text"), given.option("text-pair"), target=given.option("target"))
-    return scatter(maps, head, given.option("coefficient"))
+def run(request: Request) -> Scatter:
+    head = HeadId.parse(request.option("head"))
+    maps = conductance(
+        request.clf, request.option("text"), request.option("text-pair"), target=request.option("target")
+    )
+    return scatter(maps, head, request.option("coefficient"))
 
 
-def figure(found: Scatter) -> Figure:
+def figure(result: Scatter) -> Figure:
     """Every connection of one head: attention across, attribution up."""
-    pairs = [f"{q} → {k}" for q in found.tokens for k in found.tokens]
-    value = "undefined, one of the two is constant" if np.isnan(found.value) else f"{found.value:+.3f}"
-    fig = maps.scatter(found.attention, found.attribution, pairs, "attention", f"{found.method} for “{found.target}”")
-    note(fig, f"{found.head}: {found.coefficient} {value}")
+    pairs = [f"{q} → {k}" for q in result.tokens for k in result.tokens]
+    value = "undefined, one of the two is constant" if np.isnan(result.value) else f"{result.value:+.3f}"
+    fig = maps.scatter(
+        result.attention, result.attribution, pairs, "attention", f"{result.method} for “{result.target}”"
+    )
+    note(fig, f"{result.head}: {result.coefficient} {value}")
     return fig.update_layout(margin_t=34)
 
 
-def view(found: Scatter) -> View:
-    order = np.argsort(-np.abs(found.attribution), kind="stable")
-    tokens, size = found.tokens, len(found.tokens)
+def view(result: Scatter) -> View:
+    order = np.argsort(-np.abs(result.attribution), kind="stable")
+    tokens, size = result.tokens, len(result.tokens)
     rows = [
-        [f"{tokens[i // size]} → {tokens[i % size]}", float(found.attention[i]), float(found.attribution[i])]
+        [f"{tokens[i // size]} → {tokens[i % size]}", float(result.attention[i]), float(result.attribution[i])]
         for i in order
     ]
     return View(
-        f"{found.coefficient} of attention and attribution in {found.head}: {signed(found.value)}.",
+        f"{result.coefficient} of attention and attribution in {result.head}: {signed(result.value)}.",
         (
-            Picture("scatter", lambda: figure(found), f"One point per connection; explained: {found.target}."),
+            Picture("scatter", lambda: figure(result), f"One point per connection; explained: {result.target}."),
             Table(
                 "scatter_table",
-                ("connection", Column("attention", "%.4f"), found.method),
+                ("connection", Column("attention", "%.4f"), result.method),
                 rows,
                 "The strongest attribution first.",
                 shortened=12,
@@ -97,8 +101,8 @@ def view(found: Scatter) -> View:
             ),
         ),
         about=(
-            ("explained", found.target),
-            ("connections", str(len(found.attention))),
-            ("relative error", number(found.error)),
+            ("explained", result.target),
+            ("connections", str(len(result.attention))),
+            ("relative error", number(result.error)),
         ),
     )

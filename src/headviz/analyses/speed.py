@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ..models.classifier import Classifier
-    from .analysis import Given
+    from .analysis import Request
 
 BATCHES = (1, 4, 16, 64)
 SCATTER = 0.2  # sd as a share of the mean above which a timing is no measurement
@@ -96,8 +96,8 @@ def speed(
 
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
-    >>> found = headviz.speed(clf, clf.full_mask.without(["0.0"]), batches=(1,), length=16, repeats=2)
-    >>> [row.batch for row in found.rows]
+    >>> result = headviz.speed(clf, clf.full_mask.without(["0.0"]), batches=(1,), length=16, repeats=2)
+    >>> [row.batch for row in result.rows]
     [1]
     """
     small = prune(clf, mask)
@@ -111,8 +111,8 @@ def speed(
     for number, size in enumerate(batches):
         batch = random_batch(clf, size, length)
         seconds: tuple[list[float], list[float]] = ([], [])
-        told = after(progress, number * (repeats + 1), total)
-        for turn in tracked(range(repeats + 1), told, cancel):
+        step_progress = after(progress, number * (repeats + 1), total)
+        for turn in tracked(range(repeats + 1), step_progress, cancel):
             for which in (0, 1) if turn % 2 else (1, 0):  # a machine that slows down harms both alike
                 took = _time((clf, small)[which], batch)
                 if turn:
@@ -168,38 +168,38 @@ def _time(clf: Classifier, batch: dict[str, Tensor]) -> float:
     return time.perf_counter() - start
 
 
-def run(given: Given) -> Speed:
-    batches = given.option("batches")
+def run(request: Request) -> Speed:
+    batches = request.option("batches")
     try:
         sizes = [int(size) for size in batches.split(",")]
     except ValueError:
         sizes = []
     if not sizes or min(sizes) < 1:
         raise OptionError(f"'{batches}' is not a list of batch sizes, such as 1,4,16,64.")
-    mask = given.mask()
+    mask = request.mask()
     if mask is None:
-        share, present = given.option("remove"), given.clf.present
+        share, present = request.option("remove"), request.clf.present
         if not 0 < share < 1:
             raise OptionError(f"The share of heads to remove lies between 0 and 1, and {share} does not (--remove).")
         mask = present.without_random(max(0, round(share * present.size) - len(present.off)))
     return speed(
-        given.clf,
+        request.clf,
         mask,
         batches=sizes,
-        length=given.option("length"),
-        repeats=given.option("repeats"),
-        progress=given.progress,
-        cancel=given.cancel,
+        length=request.option("length"),
+        repeats=request.option("repeats"),
+        progress=request.progress,
+        cancel=request.cancel,
     )
 
 
-def figure(found: Speed) -> Figure:
+def figure(result: Speed) -> Figure:
     """Examples per second of both models, and their ratio below the arithmetic ceiling."""
     fig = make_subplots(1, 2, column_widths=[0.58, 0.42], horizontal_spacing=0.12)
-    names = [f"batch {r.batch}" for r in found.rows]
+    names = [f"batch {r.batch}" for r in result.rows]
     for name, rates, shade in (
-        ("model as it is" if found.gone else "full model", [(r.full, r.full_sd) for r in found.rows], NEUTRAL),
-        (f"{found.removed} heads removed", [(r.pruned, r.pruned_sd) for r in found.rows], MODELS[0]),
+        ("model as it is" if result.gone else "full model", [(r.full, r.full_sd) for r in result.rows], NEUTRAL),
+        (f"{result.removed} heads removed", [(r.pruned, r.pruned_sd) for r in result.rows], MODELS[0]),
     ):
         fig.add_bar(
             x=names,
@@ -213,82 +213,82 @@ def figure(found: Speed) -> Figure:
         )
     fig.add_scatter(
         x=names,
-        y=[r.ratio for r in found.rows],
+        y=[r.ratio for r in result.rows],
         mode="markers+text",
         showlegend=False,
         textposition="middle right",
-        text=[f"{r.ratio:.2f}×" for r in found.rows],
+        text=[f"{r.ratio:.2f}×" for r in result.rows],
         marker={
             "size": 11,
-            "color": [_colour(r, found) for r in found.rows],
-            "symbol": ["x" if _noise(r, found) else "circle" for r in found.rows],
+            "color": [_colour(r, result) for r in result.rows],
+            "symbol": ["x" if _noise(r, result) else "circle" for r in result.rows],
         },
-        error_y=whisker(*([getattr(r, name) for r in found.rows] for name in ("ratio", "ratio_low", "ratio_high"))),
+        error_y=whisker(*([getattr(r, name) for r in result.rows] for name in ("ratio", "ratio_low", "ratio_high"))),
         row=1,
         col=2,
         hovertemplate="%{x}: %{y:.3f}×<extra></extra>",
     )
-    fig.add_hline(y=found.ceiling, line={"dash": "dash", "color": NEUTRAL}, row=1, col=2)
+    fig.add_hline(y=result.ceiling, line={"dash": "dash", "color": NEUTRAL}, row=1, col=2)
     fig.add_hline(y=1.0, line={"color": FAINT, "width": 1}, row=1, col=2)
     fig.add_annotation(
         x=0,
         xref="x2 domain",
-        y=found.ceiling,
+        y=result.ceiling,
         yref="y2",
         yanchor="bottom",
         xanchor="left",
         showarrow=False,
-        text=f"arithmetic ceiling {found.ceiling:.2f}×",
+        text=f"arithmetic ceiling {result.ceiling:.2f}×",
         font={"size": SMALL},
     )
-    top = max([found.ceiling, *(v for r in found.rows for v in (r.ratio, r.ratio_high) if v == v)])
-    low = min([0.9, *(v - 0.1 for r in found.rows for v in (r.ratio, r.ratio_low) if v == v)])
+    top = max([result.ceiling, *(v for r in result.rows for v in (r.ratio, r.ratio_high) if v == v)])
+    low = min([0.9, *(v - 0.1 for r in result.rows for v in (r.ratio, r.ratio_low) if v == v)])
     fig.update_yaxes(title="examples per second", row=1, col=1)
     fig.update_yaxes(title="times as fast", range=[low, top * 1.06], row=1, col=2)
     return frame(fig, 360, top=34, barmode="group")
 
 
-def _colour(row: SpeedRow, found: Speed) -> str:
+def _colour(row: SpeedRow, result: Speed) -> str:
     """Blue is faster and orange slower where the interval excludes 1; grey is not told apart, or noise."""
-    if _noise(row, found) or not (row.ratio_low > 1 or row.ratio_high < 1):
+    if _noise(row, result) or not (row.ratio_low > 1 or row.ratio_high < 1):
         return NEUTRAL
     return BETTER if row.ratio > 1 else WORSE
 
 
-def _noise(row: SpeedRow, found: Speed) -> bool:
+def _noise(row: SpeedRow, result: Speed) -> bool:
     """Whether a ratio is above what arithmetic allows, and so tells of the machine and not of the models."""
-    return row.ratio_low > found.ceiling if row.ratio_low == row.ratio_low else row.ratio > found.ceiling
+    return row.ratio_low > result.ceiling if row.ratio_low == row.ratio_low else row.ratio > result.ceiling
 
 
-def finding(found: Speed) -> str:
+def finding(result: Speed) -> str:
     """The ratio at the largest batch whose timing can be true; none where no timing can."""
-    heads = f"{found.removed} of {found.mask.size - found.gone} heads removed"
-    true = [r for r in found.rows if not _noise(r, found)]
-    refused = [f"batch {r.batch} (×{r.ratio:.2f})" for r in found.rows if _noise(r, found)]
+    heads = f"{result.removed} of {result.mask.size - result.gone} heads removed"
+    true = [r for r in result.rows if not _noise(r, result)]
+    refused = [f"batch {r.batch} (×{r.ratio:.2f})" for r in result.rows if _noise(r, result)]
     if not true:
         return (
-            f"No speed can be told: every timing says more than the ×{found.ceiling:.2f} that arithmetic allows, so it "
-            f"is noise of the machine, or of what is no product of matrices ({heads})."
+            f"No speed can be told: every timing says more than the ×{result.ceiling:.2f} that arithmetic allows, so "
+            f"it is noise of the machine, or of what is no product of matrices ({heads})."
         )
     at = max(true, key=lambda r: r.batch)
-    said = f"×{at.ratio:.2f} [{at.ratio_low:.2f}, {at.ratio_high:.2f}] at batch {at.batch}"
+    sentence = f"×{at.ratio:.2f} [{at.ratio_low:.2f}, {at.ratio_high:.2f}] at batch {at.batch}"
     if at.ratio_low <= 1 <= at.ratio_high:
-        said = f"No change of speed is clear: {said}"
+        sentence = f"No change of speed is clear: {sentence}"
     noise = f" Refused as noise, because above that: {', '.join(refused)}." if refused else ""
-    return f"{said}; arithmetic allows ×{found.ceiling:.2f} ({heads}).{noise}"
+    return f"{sentence}; arithmetic allows ×{result.ceiling:.2f} ({heads}).{noise}"
 
 
-def view(found: Speed) -> View:
-    scatter = max(sd / mean for r in found.rows for mean, sd in ((r.full, r.full_sd), (r.pruned, r.pruned_sd)))
-    threads = "1 thread" if found.threads == 1 else f"{found.threads} threads"
+def view(result: Speed) -> View:
+    scatter = max(sd / mean for r in result.rows for mean, sd in ((r.full, r.full_sd), (r.pruned, r.pruned_sd)))
+    threads = "1 thread" if result.threads == 1 else f"{result.threads} threads"
     return View(
-        finding(found),
+        finding(result),
         (
             Picture(
                 "speed_bars",
-                lambda: figure(found),
-                f"Examples per second, texts of {found.length} tokens, {threads}, {found.device}; "
-                f"± sd of {found.repeats} repeats. "
+                lambda: figure(result),
+                f"Examples per second, texts of {result.length} tokens, {threads}, {result.device}; "
+                f"± sd of {result.repeats} repeats. "
                 "Right: the ratio with its 95 % interval over the pairs; grey is not told apart from 1, a cross is "
                 "above what arithmetic allows.",
                 r"\text{ceiling} = \text{FLOPs}(\text{full}) / \text{FLOPs}(\text{pruned})",
@@ -306,11 +306,11 @@ def view(found: Speed) -> View:
                     Column("sd pruned", "%.1f", attrgetter("pruned_sd")),
                     Column("ratio", "%.2f", attrgetter("ratio"), ends=lambda r: (r.ratio_low, r.ratio_high)),
                 ),
-                found.rows,
+                result.rows,
                 caption="Both models timed in turn, pair by pair; the ratio is that of the two speeds.",
             ),
         ),
-        about=(("model", found.model), ("device", f"{found.device}, {threads}")),
+        about=(("model", result.model), ("device", f"{result.device}, {threads}")),
         warning=f"These timings scatter by up to {100 * scatter:.0f} %: the machine did other work meanwhile. "
         "Run it again when it is quiet before quoting a ratio."
         if scatter > SCATTER
@@ -319,4 +319,4 @@ def view(found: Speed) -> View:
 
 
 def recipe(options: Mapping[str, Any]) -> str:
-    return f"found = headviz.speed(clf, mask, length={options['length']!r})"
+    return f"result = headviz.speed(clf, mask, length={options['length']!r})"

@@ -248,7 +248,7 @@ class Answer(ABC):
         """What the model answers to each example, in its own terms."""
         raise ModelError(f"A model for the job '{self.job}' has no predictions of its own.")
 
-    def told(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
+    def shares(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
         """What is answered to one text, from its ``values``: names with their probabilities; a number has no name."""
         return [("", float(values[0]))]
 
@@ -291,11 +291,11 @@ class Answer(ABC):
         """An ``OptionError`` where a text has no such word."""
         return
 
-    def chosen(self, logits: Tensor, given: Tensor) -> Tensor:
-        """[B] or [B, …] the output to explain of each text; ``given`` is what ``asked`` gave."""
+    def chosen(self, logits: Tensor, inputs: Tensor) -> Tensor:
+        """[B] or [B, …] the output to explain of each text; ``inputs`` is what ``asked`` gave."""
         import torch
 
-        return torch.where(given < 0, logits.argmax(dim=1), given)
+        return torch.where(inputs < 0, logits.argmax(dim=1), inputs)
 
     def explained(self, logits: Tensor, chosen: Tensor) -> Tensor:
         """F: the number to explain of each row of logits; ``chosen`` has an entry for each row."""

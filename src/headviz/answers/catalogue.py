@@ -58,7 +58,7 @@ def answer_in(kind: str, settings: Mapping[str, Any], outputs: int) -> Answer:
         return ANSWERS[str(named)]
     ranks = settings.get(CROSS_ENCODER) is not None
     fitting = (answer for answer in ANSWERS.values() if answer.kind == kind and answer.fits(problem, outputs, ranks))
-    found = next(fitting, None)
-    if found is None:
+    first = next(fitting, None)
+    if first is None:
         raise ModelError(f"No job has {outputs} outputs and the problem_type '{problem}'.")
-    return found
+    return first

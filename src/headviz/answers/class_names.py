@@ -86,10 +86,10 @@ def label_map(model_labels: Sequence[str], data: Any, label_order: Sequence[str]
         )
     if label_order is not None:
         return _by_order(names, model_labels, label_order, task.name)
-    found = match_names(names, model_labels)
-    if found is None:
+    order = match_names(names, model_labels)
+    if order is None:
         raise TaskError(_remedy(names, model_labels, data), options=("label_order",))
-    return np.array(found, dtype=np.int64)
+    return np.array(order, dtype=np.int64)
 
 
 def _by_order(
@@ -103,14 +103,14 @@ def _by_order(
         )
     # each '-' becomes a name that no class can have
     distinct = [f"\0{i}" if name == NO_CLASS and NO_CLASS not in names else name for i, name in enumerate(order)]
-    found = match_names(names, distinct)
+    matched = match_names(names, distinct)
     strange = [name for name in distinct if not name.startswith("\0") and match_names([name], names) is None]
-    if found is None or strange:
+    if matched is None or strange:
         raise TaskError(
             f"The label order {','.join(order)} does not name each class of task '{task}' once. "
             f"Its classes are: {', '.join(names)}."
         )
-    return np.array(found, dtype=np.int64)
+    return np.array(matched, dtype=np.int64)
 
 
 def parse_order(label_order: Sequence[str] | str) -> list[str]:
@@ -151,5 +151,5 @@ def _too_many(names: Sequence[str], model_labels: Sequence[str], data: Any) -> s
     if data.task.name != "custom" or data.labels is None or len(names) - len(unknown) < 2:
         return "Choose a model that was fine-tuned on this task."
     counts = data.class_counts()
-    said = ", ".join(f"'{name[:40]}' ({counts[name]:,} of {len(data):,} examples)" for name in unknown[:5])
-    return f"It does not know {said}: correct what is a mistake, or choose a model that was fine-tuned on this task."
+    listed = ", ".join(f"'{name[:40]}' ({counts[name]:,} of {len(data):,} examples)" for name in unknown[:5])
+    return f"It does not know {listed}: correct what is a mistake, or choose a model that was fine-tuned on this task."

@@ -54,9 +54,9 @@ def sums_interval(
         return Interval(np.nan, np.nan)
     whole = full.sum(axis=0)
     each = of(masked.sum(axis=0) - masked) - of(whole - full)  # [n] without each unit
-    apart = np.nan_to_num(each - (after - before))
+    residuals = np.nan_to_num(each - (after - before))
     effect = np.nan_to_num(of(whole - full + wrong) - before)  # of a unit that changes
-    second, wide = second_and_width(apart, level)
+    second, wide = second_and_width(residuals, level)
     half = wide * np.sqrt(second + EXCHANGED * added(level) * float((effect**2).mean()))
     return Interval(max(-bound, float(after - before) - half), min(bound, float(after - before) + half))
 
@@ -70,12 +70,12 @@ def sums_swap_p(of: Metric, full: NDArray, masked: NDArray, seed: int = 0) -> fl
     if not len(differs):
         return 1.0
     change = (masked - full)[differs].astype(float)
-    rng, found, step = np.random.default_rng(seed), [], max(1, AT_ONCE // len(differs))
+    rng, draws, step = np.random.default_rng(seed), [], max(1, AT_ONCE // len(differs))
     for start in range(0, SWAPS, step):
         swapped = rng.random((min(step, SWAPS - start), len(differs))) < 0.5
         moved = swapped.astype(float) @ change  # [R, K]
-        found.append(of(masked.sum(axis=0) - moved) - of(full.sum(axis=0) + moved))
-    return p_value(np.concatenate(found), observed)
+        draws.append(of(masked.sum(axis=0) - moved) - of(full.sum(axis=0) + moved))
+    return p_value(np.concatenate(draws), observed)
 
 
 def sums_percentiles(of: Metric, parts: NDArray, resamples: int, seed: int = 0) -> Floats:
@@ -269,12 +269,12 @@ class Answers(ABC):
         ``tested`` as in ``deltas``.
         """
         every = [self.deltas([masked], metric, seed, level, tested=tested)[0] for metric in metrics]
-        found = tuple(replace(d, constant=self.constant(d.metric)) for d in every)
+        deltas = tuple(replace(d, constant=self.constant(d.metric)) for d in every)
         parts: list[Delta] = []
         for name, own, now in self.sliced(masked, slices):
             (delta,) = own.deltas([now], metrics[0], seed, level, name)
             parts.append(replace(delta, constant=own.constant(metrics[0])))
-        return Comparison(found, *self.changes(masked), tuple(parts))
+        return Comparison(deltas, *self.changes(masked), tuple(parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,17 +330,17 @@ def percentiles(values: NDArray) -> Ends:
 def row(values: ArrayLike, name: str) -> NDArray:
     """One checked row of finite numbers, as a user gave it."""
     try:
-        found = np.asarray(values)
+        table = np.asarray(values)
     except ValueError as error:
         raise TaskError(f"{name} must be a row of numbers; its parts differ in length.") from error
     except (TypeError, RuntimeError) as error:  # a tensor of a type that numpy lacks, or with gradients
         raise TaskError(f"{name} is no row that numpy reads: {error}") from error
-    if found.ndim != 1 or found.dtype.kind not in "iuf":
-        described = f"{found.ndim} dimensions" if found.ndim != 1 else f"values of type {found.dtype}"
+    if table.ndim != 1 or table.dtype.kind not in "iuf":
+        described = f"{table.ndim} dimensions" if table.ndim != 1 else f"values of type {table.dtype}"
         raise TaskError(f"{name} must be one row of numbers, not {described}.")
-    if not np.isfinite(found).all():
+    if not np.isfinite(table).all():
         raise TaskError(f"{name} has a value that is not a finite number.")
-    return found
+    return table
 
 
 def rows_of(gold: Any, before: Any, after: Any, read: Callable[[Any, str], NDArray] = row) -> list[NDArray]:

@@ -96,26 +96,28 @@ class Labels(Answer):
         known = LabelAnswers(gold, gold)
         constant = np.nan_to_num(known.resampled(weights, _same_for_all(gold), "micro_f1"))
         lacking = "is no better than the same labels for all (micro F1 {:.3f} against {:.3f})"
-        return Drawn(lambda said: np.nan_to_num(known.resampled(weights, said, "micro_f1")), constant, lacking)
+        return Drawn(
+            lambda predicted: np.nan_to_num(known.resampled(weights, predicted, "micro_f1")), constant, lacking
+        )
 
     def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int]:
-        found = dict(zip(names, (predictions == 1).sum(axis=0).tolist(), strict=True))
-        return found | {NONE: int((predictions != 1).all(axis=1).sum())}
+        counts = dict(zip(names, (predictions == 1).sum(axis=0).tolist(), strict=True))
+        return counts | {NONE: int((predictions != 1).all(axis=1).sum())}
 
     def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
-        names, found = data.label_names, []
+        names, changes = data.label_names, []
         for i in map(int, np.flatnonzero((full != masked).any(axis=1))):
             e, was, now = data[i], int((full[i] != data.gold[i]).sum()), int((masked[i] != data.gold[i]).sum())
             how = "worse" if now > was else "better" if now < was else "other"
-            found.append([e.text, e.pair, e.label, _named(full[i], names), _named(masked[i], names), how, e.slice, i])
-        kinds = [row[5] for row in found]
+            changes.append([e.text, e.pair, e.label, _named(full[i], names), _named(masked[i], names), how, e.slice, i])
+        kinds = [row[5] for row in changes]
         return Changed(
             f"Examples with changed labels: {kinds.count('worse')} now worse, {kinds.count('better')} now better"
             + (f", {kinds.count('other')} neither" if "other" in kinds else ""),
             "No label changed.",
             "Examples of which a label changes under the mask.",
             ("text", "pair", "gold", "full model", "masked", "change", data.slice_name or "slice", "example"),
-            sorted(found, key=lambda row: ("worse", "better", "other").index(row[5])),
+            sorted(changes, key=lambda row: ("worse", "better", "other").index(row[5])),
             WIDTHS,
         )
 
@@ -145,18 +147,18 @@ class Labels(Answer):
                 f"'{clf.name}' gives a text one answer ({clf.answers}), but '{data.task.name}' has several labels. "
                 "Choose a model of several labels, or load it as one (--job labels, job='labels')."
             )
-        found = label_map(clf.labels, data, label_order)
-        if len(found) != len(clf.labels):
+        order = label_map(clf.labels, data, label_order)
+        if len(order) != len(clf.labels):
             raise TaskError(
                 f"'{clf.name}' has {len(clf.labels)} labels ({', '.join(clf.labels)}), and the task has "
-                f"{len(found)} of them. Name a column for each."
+                f"{len(order)} of them. Name a column for each."
             )
-        return found
+        return order
 
     def in_model(self, labels: NDArray, order: NDArray) -> NDArray:
-        found = np.empty_like(labels)
-        found[..., order] = labels
-        return found
+        reordered = np.empty_like(labels)
+        reordered[..., order] = labels
+        return reordered
 
     # the output --------------------------------------------------------------------------------------------
 
@@ -172,9 +174,9 @@ class Labels(Answer):
     def plain(self, logits: NDArray) -> NDArray:
         return (logits > 0).astype(np.int64)
 
-    def told(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
-        found = [(name, float(share)) for name, share in zip(names, values, strict=True) if share > 0.5]
-        return found or [(NONE, float(1 - values.max()))]
+    def shares(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
+        likely = [(name, float(share)) for name, share in zip(names, values, strict=True) if share > 0.5]
+        return likely or [(NONE, float(1 - values.max()))]
 
     def values(self, logits: NDArray) -> NDArray:
         shares: NDArray = scipy.special.expit(logits)
@@ -217,8 +219,8 @@ class Labels(Answer):
         return temperature**2 * self.loss(logits / temperature, (theirs / temperature).sigmoid())
 
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = (np.logaddexp(0, logits) - logits * gold).mean(axis=-1)
-        return found
+        losses: NDArray[np.float64] = (np.logaddexp(0, logits) - logits * gold).mean(axis=-1)
+        return losses
 
 
 def _named(row: NDArray, names: Sequence[str]) -> str:
@@ -230,10 +232,10 @@ def _named(row: NDArray, names: Sequence[str]) -> str:
 
 def _table(values: Any, name: str) -> NDArray[np.int64]:
     """A table of 0 and 1 that a user gave."""
-    found = np.asarray(values)
-    if found.ndim != 2 or found.dtype.kind not in "iufb" or not np.isin(found, (0, 1)).all():
+    table = np.asarray(values)
+    if table.ndim != 2 or table.dtype.kind not in "iufb" or not np.isin(table, (0, 1)).all():
         raise TaskError(f"{name} must be a table of 0 and 1: a row for each example, a column for each label.")
-    return found.astype(np.int64)
+    return table.astype(np.int64)
 
 
 def _same_for_all(gold: NDArray) -> NDArray[np.int64]:

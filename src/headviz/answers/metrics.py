@@ -58,7 +58,7 @@ class Metrics(Mapping[str, Metric]):
 
 
 def _turned(of: Callable[[NDArray, NDArray], float]) -> Callable[[NDArray, NDArray], float]:
-    return lambda said, gold: of(gold, said)
+    return lambda predicted, gold: of(gold, predicted)
 
 
 METRICS = Metrics()
@@ -77,12 +77,14 @@ def _for(name: str, gold: NDArray) -> Metric:
 def of_class(one: int) -> Metric:
     """F1 of one class."""
 
-    def value(said: NDArray, gold: NDArray) -> float:
-        right, size = ((said == one) & (gold == one)).sum(), (said == one).sum() + (gold == one).sum()
+    def value(predicted: NDArray, gold: NDArray) -> float:
+        right, size = ((predicted == one) & (gold == one)).sum(), (predicted == one).sum() + (gold == one).sum()
         return float(2 * right / size) if size else float("nan")
 
-    def undefined(said: NDArray, gold: NDArray) -> str | None:
-        return None if np.isin(one, [said, gold]).any() else f"no example is, or is predicted to be, of class {one}"
+    def undefined(predicted: NDArray, gold: NDArray) -> str | None:
+        return (
+            None if np.isin(one, [predicted, gold]).any() else f"no example is, or is predicted to be, of class {one}"
+        )
 
     return Metric(value, undefined, lambda gold: value(np.full(len(gold), one), gold) if len(gold) else None)
 
@@ -161,9 +163,9 @@ NONE_OF_THEM = "none of the classes"
 def counts(predictions: ArrayLike, labels: Sequence[str]) -> dict[str, int]:
     """How often each class is predicted; -1 is an output that is none of them."""
     predicted = np.asarray(predictions, dtype=np.int64)
-    found = dict(zip(labels, np.bincount(predicted[predicted >= 0], minlength=len(labels)).tolist(), strict=True))
+    counts = dict(zip(labels, np.bincount(predicted[predicted >= 0], minlength=len(labels)).tolist(), strict=True))
     other = int((predicted < 0).sum())
-    return found | ({NONE_OF_THEM: other} if other else {})
+    return counts | ({NONE_OF_THEM: other} if other else {})
 
 
 def remark(predicted: Mapping[str, int] | None, majority: float | None = None, accuracy: float | None = None) -> str:
@@ -186,9 +188,9 @@ def remark(predicted: Mapping[str, int] | None, majority: float | None = None, a
     return f"Nearly all answers are “{name}” ({often:,} of {total:,})."
 
 
-def going_on(said: str) -> str:
+def going_on(sentence: str) -> str:
     """A remark behind other words of its sentence: ``With 90 % of the heads removed, all 408 answers are “yes”.``"""
-    return said[:1].lower() + said[1:]
+    return sentence[:1].lower() + sentence[1:]
 
 
 def remark_on(predictions: NDArray, gold: NDArray, labels: Sequence[str]) -> str:

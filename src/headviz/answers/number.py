@@ -149,9 +149,9 @@ class Number(Answer):
 
     def predicted(self, logits: NDArray, order: NDArray) -> NDArray:
         """Numbers that differ by rounding alone are one number: with all heads off, its last bits follow the batch."""
-        said: NDArray = np.asarray(logits)[:, 0].astype(np.float64)
-        one = len(said) > 0 and np.ptp(said) <= ROUNDING * max(1.0, float(np.abs(said).max()))
-        return np.full_like(said, said[0]) if one else said
+        predicted: NDArray = np.asarray(logits)[:, 0].astype(np.float64)
+        one = len(predicted) > 0 and np.ptp(predicted) <= ROUNDING * max(1.0, float(np.abs(predicted).max()))
+        return np.full_like(predicted, predicted[0]) if one else predicted
 
     def plain(self, logits: NDArray) -> NDArray:
         return logits[:, 0]

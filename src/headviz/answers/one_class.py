@@ -164,15 +164,15 @@ class OneClass(Answer):
         return counts(predictions, names)
 
     def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
-        found, names = flips(data.gold, full, masked), data.label_names
+        changes, names = flips(data.gold, full, masked), data.label_names
         rows = []
-        for how, index in zip(("worse", "better", "other"), found, strict=True):
+        for how, index in zip(("worse", "better", "other"), changes, strict=True):
             for i in map(int, index):
                 e = data[i]
                 answers = (class_name(names, one[i]) for one in (full, masked))
                 rows.append([e.text, e.pair, e.label, *answers, how, e.slice, i])
         header = ("text", "pair", "gold", "full model", "masked", "change", data.slice_name or "slice", "example")
-        title = flipped_title(*map(len, found))
+        title = flipped_title(*map(len, changes))
         caption = "Examples whose answer changes under the mask."
         return Changed(title, "No answer changed.", caption, header, rows, WIDTHS)
 
@@ -221,7 +221,7 @@ class OneClass(Answer):
     def plain(self, logits: NDArray) -> NDArray:
         return logits.argmax(axis=1)
 
-    def told(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
+    def shares(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
         best = int(values.argmax())
         return [(names[best], float(values[best]))]
 
@@ -262,10 +262,10 @@ class OneClass(Answer):
 
 def _numbers(values: Any, name: str) -> NDArray[np.int64]:
     """Class numbers that a user gave."""
-    found = row(values, name)
-    if (found != np.floor(found)).any() or (found < OTHER).any() or (found > 100_000).any():
+    numbers = row(values, name)
+    if (numbers != np.floor(numbers)).any() or (numbers < OTHER).any() or (numbers > 100_000).any():
         raise TaskError(f"{name} must hold class numbers: whole numbers from 0, or -1 for none of the classes.")
-    return found.astype(np.int64)
+    return numbers.astype(np.int64)
 
 
 def class_name(names: Sequence[str], index: Any) -> str:

@@ -172,14 +172,14 @@ class ProbabilityAnswers(Answers):
 
     def _swap_p(self, of: Callable[[NDArray, NDArray], float], masked: NDArray, seed: int) -> float:
         """The paired swap test: an example's probabilities change places with the full model's at random."""
-        observed, rng, found = of(self.gold, masked) - of(self.gold, self.full), np.random.default_rng(seed), []
+        observed, rng, swapped = of(self.gold, masked) - of(self.gold, self.full), np.random.default_rng(seed), []
         if (masked == self.full).all():
             return 1.0
         for _ in range(SWAPS):
             swap = rng.random((len(self.gold), 1)) < 0.5
             now, was = np.where(swap, self.full, masked), np.where(swap, masked, self.full)
-            found.append(of(self.gold, now) - of(self.gold, was))
-        return p_value(np.array(found), observed)
+            swapped.append(of(self.gold, now) - of(self.gold, was))
+        return p_value(np.array(swapped), observed)
 
     def _delong(self, masked: NDArray) -> float:
         """The variance of the difference: each example's share of the area, in both models, on its own side."""
@@ -249,8 +249,8 @@ class Probabilities(OneClass):
         return super().changed(data, most_probable(full), most_probable(masked))
 
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
-        found = super().drawn(gold, weights)
-        return replace(found, of=lambda predicted: found.of(most_probable(predicted)))
+        drawn = super().drawn(gold, weights)
+        return replace(drawn, of=lambda predicted: drawn.of(most_probable(predicted)))
 
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> Answers:  # type: ignore[override]
         return ProbabilityAnswers(gold, full, len(names))
@@ -274,12 +274,12 @@ class Probabilities(OneClass):
 
 def _table(values: Any, name: str, rows: int) -> Floats:
     """Probabilities that a user gave: [n, C], or [n] those of class 1."""
-    found = np.asarray(values, dtype=float)
-    if found.ndim == 1:
-        found = np.stack([1 - found, found], axis=1)
-    if found.ndim != 2 or len(found) != rows or not ((found >= 0) & (found <= 1)).all():
+    table = np.asarray(values, dtype=float)
+    if table.ndim == 1:
+        table = np.stack([1 - table, table], axis=1)
+    if table.ndim != 2 or len(table) != rows or not ((table >= 0) & (table <= 1)).all():
         raise TaskError(f"{name} must hold probabilities, [n, classes] or [n] of class 1, for the {rows} examples.")
-    return found
+    return table
 
 
 def _entropy(gold: NDArray) -> float | None:

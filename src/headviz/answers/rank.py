@@ -63,37 +63,37 @@ class Ordered:
         return np.bincount(self.query, values).astype(float)
 
 
-def ndcg(found: Ordered) -> Floats:
+def ndcg(ordered: Ordered) -> Floats:
     """nDCG@10 of each query: gains are the relevances themselves, as in trec_eval and scikit-learn."""
-    discount = np.where(found.place <= DEPTH, 1 / np.log2(found.place + 1), 0.0)
-    gained = found.per_query(found.gain * found.in_block(discount) / found.size)
-    best = Ordered.by(found.gain, found.gain, found.query)
+    discount = np.where(ordered.place <= DEPTH, 1 / np.log2(ordered.place + 1), 0.0)
+    gained = ordered.per_query(ordered.gain * ordered.in_block(discount) / ordered.size)
+    best = Ordered.by(ordered.gain, ordered.gain, ordered.query)
     return gained / best.per_query(best.gain * discount)  # places are those of the sorted pairs, in both orders
 
 
-def mrr(found: Ordered) -> Floats:
+def mrr(ordered: Ordered) -> Floats:
     """MRR@10 of each query: one over the place of the first relevant passage, 0 from place 11 on."""
-    relevant = found.gain > 0
-    inside = found.in_block(relevant)  # of the block
-    first = np.minimum.reduceat(np.where(inside > 0, found.block, len(found.block)), _starts(found.query))
-    counts = found.block == first[found.query]  # the block that holds the first relevant passage
-    offset = found.place - found.start
+    relevant = ordered.gain > 0
+    inside = ordered.in_block(relevant)  # of the block
+    first = np.minimum.reduceat(np.where(inside > 0, ordered.block, len(ordered.block)), _starts(ordered.query))
+    counts = ordered.block == first[ordered.query]  # the block that holds the first relevant passage
+    offset = ordered.place - ordered.start
     # of r relevant passages among g places the first stands at the k-th with probability C(g - k, r - 1) / C(g, r)
-    g, r = found.size, inside
+    g, r = ordered.size, inside
     ways = scipy.special.binom(g - offset - 1, r - 1) / scipy.special.binom(g, np.maximum(r, 1))
-    return found.per_query(np.where(counts & (found.place <= DEPTH), ways / found.place, 0.0))
+    return ordered.per_query(np.where(counts & (ordered.place <= DEPTH), ways / ordered.place, 0.0))
 
 
-def average_precision(found: Ordered) -> Floats:
+def average_precision(ordered: Ordered) -> Floats:
     """Average precision of each query; relevant is what has a relevance above 0."""
-    relevant = (found.gain > 0).astype(float)
-    r, g = found.in_block(relevant), found.size
-    before = np.cumsum(relevant) - np.r_[0, np.cumsum(found.per_query(relevant))[:-1]][found.query]
-    first = np.r_[True, found.block[1:] != found.block[:-1]]
-    above = (before - relevant)[first][found.block]  # relevant passages above the block
-    others = (found.place - found.start) * np.divide(r - 1, g - 1, out=np.zeros(len(g)), where=g > 1)
-    hits = r / g * (above + others + 1) / found.place
-    return found.per_query(np.where(r > 0, hits, 0.0)) / found.per_query(relevant)
+    relevant = (ordered.gain > 0).astype(float)
+    r, g = ordered.in_block(relevant), ordered.size
+    before = np.cumsum(relevant) - np.r_[0, np.cumsum(ordered.per_query(relevant))[:-1]][ordered.query]
+    first = np.r_[True, ordered.block[1:] != ordered.block[:-1]]
+    above = (before - relevant)[first][ordered.block]  # relevant passages above the block
+    others = (ordered.place - ordered.start) * np.divide(r - 1, g - 1, out=np.zeros(len(g)), where=g > 1)
+    hits = r / g * (above + others + 1) / ordered.place
+    return ordered.per_query(np.where(r > 0, hits, 0.0)) / ordered.per_query(relevant)
 
 
 def _starts(query: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -117,8 +117,8 @@ class RankAnswers(SumAnswers):
     @cached_property
     def judged(self) -> NDArray[np.int64]:
         """Pairs of the queries that have a relevant passage."""
-        found, where = np.unique(self.gold[:, 1], return_inverse=True)
-        best = np.full(len(found), -np.inf)
+        queries, where = np.unique(self.gold[:, 1], return_inverse=True)
+        best = np.full(len(queries), -np.inf)
         np.maximum.at(best, where, self.gold[:, 0])
         return np.flatnonzero(best[where] > 0)
 
@@ -136,9 +136,9 @@ class RankAnswers(SumAnswers):
         if not self.units:
             return np.zeros(0)
         scores = np.asarray(predicted, dtype=float)[self.judged]
-        found = OF_QUERY[metric](Ordered.by(scores, self.gold[self.judged, 0], self.queries))
+        values = OF_QUERY[metric](Ordered.by(scores, self.gold[self.judged, 0], self.queries))
         unknown = np.bincount(self.queries, ~np.isfinite(scores)) > 0
-        return np.where(unknown, np.nan, found)
+        return np.where(unknown, np.nan, values)
 
     def parts(self, predicted: NDArray, metric: str) -> Floats:
         each = self.each(predicted, metric)
@@ -259,12 +259,12 @@ class Rank(Number):
         best, worst = (np.full(int(data.units.max(initial=-1)) + 1, end) for end in (-np.inf, np.inf))
         np.maximum.at(best, data.units, data.labels)
         np.minimum.at(worst, data.units, data.labels)
-        said = []
+        doubts = []
         if lost := int((best <= 0).sum()):
-            said.append(f"{lost:,} of {len(best):,} queries have no relevant passage: no metric counts them")
+            doubts.append(f"{lost:,} of {len(best):,} queries have no relevant passage: no metric counts them")
         if same := int(((best > 0) & (best == worst)).sum()):
-            said.append(f"{same:,} of {len(best):,} queries have passages of one relevance only: any order is right")
-        return said
+            doubts.append(f"{same:,} of {len(best):,} queries have passages of one relevance only: any order is right")
+        return doubts
 
     def slices(self, data: Any) -> tuple[str, list[str]] | None:
         """By the length of the query, in thirds."""

@@ -48,13 +48,13 @@ def between(passage: str, begin: int, end: int) -> SQUARE:
 
 def numbers_of(passage: str) -> list[int]:
     """A number for the word of each unit, the same everywhere; 0 for articles and signs."""
-    found = []
+    ids = []
     for begin, end in units(passage):
         word = passage[begin:end].lower()
         dropped = word in ARTICLES or not any(c.isalnum() for c in word)
         digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=7).digest()
-        found.append(0 if dropped else 1 + int.from_bytes(digest, "little"))
-    return found
+        ids.append(0 if dropped else 1 + int.from_bytes(digest, "little"))
+    return ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +72,9 @@ class SpanAnswers(SumAnswers):
 
     def _one(self, i: int, span: Sequence[int], metric: str) -> float:
         words, answers = self.gold[i, :, 0], self.gold[i, :, 1:].T.astype(bool)
-        said = _kept(words[span[0] : span[1] + 1]) if span[0] >= 0 else []
+        predicted = _kept(words[span[0] : span[1] + 1]) if span[0] >= 0 else []
         golds = [_kept(words[there]) for there in answers if there.any()] or [[]]
-        return max(float(said == gold) if metric == "exact_match" else _f1(said, gold) for gold in golds)
+        return max(float(predicted == gold) if metric == "exact_match" else _f1(predicted, gold) for gold in golds)
 
     def parts(self, predicted: NDArray, metric: str) -> NDArray[np.float64]:
         each = self.each(predicted, metric)
@@ -99,11 +99,11 @@ def _first_answer(gold: NDArray) -> tuple[int, int]:
     return (int(there[0]), int(there[-1])) if len(there) else (-1, -1)
 
 
-def _f1(said: Sequence[int], gold: Sequence[int]) -> float:
-    if not said or not gold:
-        return float(not said and not gold)
-    common = sum((Counter(said) & Counter(gold)).values())
-    return 2 * common / (len(said) + len(gold))
+def _f1(predicted: Sequence[int], gold: Sequence[int]) -> float:
+    if not predicted or not gold:
+        return float(not predicted and not gold)
+    common = sum((Counter(predicted) & Counter(gold)).values())
+    return 2 * common / (len(predicted) + len(gold))
 
 
 class Span(Answer):
@@ -137,7 +137,7 @@ class Span(Answer):
         known = SpanAnswers(gold, np.full((len(gold), 2), -1))
         constant = known.resampled(weights, known.full, "token_f1")
         lacking = "answers no better than no answer to any question (token F1 {:.3f} against {:.3f})"
-        return Drawn(lambda said: known.resampled(weights, said, "token_f1"), constant, lacking)
+        return Drawn(lambda predicted: known.resampled(weights, predicted, "token_f1"), constant, lacking)
 
     def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
         answers, rows = SpanAnswers(data.gold, full), []
@@ -145,8 +145,8 @@ class Span(Answer):
         for i in map(int, np.flatnonzero((full != masked).any(axis=1))):
             e = data[i]
             how = "worse" if now[i] < was[i] else "better" if now[i] > was[i] else "other"
-            said = (said_in(e.pair or "", one[i]) for one in (full, masked))
-            rows.append([e.text, e.label, *said, how, e.slice, i])
+            answered = (span_text(e.pair or "", one[i]) for one in (full, masked))
+            rows.append([e.text, e.label, *answered, how, e.slice, i])
         kinds = [row[4] for row in rows]
         return Changed(
             f"Changed answers: {kinds.count('worse')} now worse, {kinds.count('better')} now better",
@@ -172,19 +172,19 @@ class Span(Answer):
 
     def gold(self, data: Any) -> NDArray:
         labels, passages = super().gold(data), [numbers_of(text) for text in data.pairs]
-        found = np.zeros((len(labels), max(map(len, passages)), 1 + labels.shape[1]), dtype=np.int64)
-        for row, numbers, answers in zip(found, passages, labels, strict=True):
+        table = np.zeros((len(labels), max(map(len, passages)), 1 + labels.shape[1]), dtype=np.int64)
+        for row, numbers, answers in zip(table, passages, labels, strict=True):
             row[: len(numbers), 0] = numbers
             for k, (first, last) in enumerate(answers):
                 if first >= 0:
                     row[first : last + 1, 1 + k] = 1
-        return found
+        return table
 
     def slices(self, data: Any) -> tuple[str, list[str]] | None:
         """By the question word."""
         words = "what who when where why which how".split()
-        found = ([w for w in re.findall(r"\w+", text.lower()) if w in words] for text in data.texts)
-        return "question word", [one[0] if one else "other" for one in found]
+        question_words = ([w for w in re.findall(r"\w+", text.lower()) if w in words] for text in data.texts)
+        return "question word", [one[0] if one else "other" for one in question_words]
 
     def order(self, clf: Any, data: Any, label_order: Sequence[str] | str | None) -> NDArray[np.int64]:
         if clf.answer is not self:
@@ -203,14 +203,14 @@ class Span(Answer):
         if len(texts) < 2:
             return (0,)
         begins = [begin for begin, _ in units(texts[1])]
-        found = [[-1, -1] for _ in begins]
+        spans = [[-1, -1] for _ in begins]
         for place, ((_, end), side) in enumerate(zip(offsets, sides, strict=True)):
             number = int(np.searchsorted(begins, end - 1, side="right")) - 1
             if side == 1 and end > 0 and number >= 0:
-                found[number][1] = place
-                if found[number][0] < 0:
-                    found[number][0] = place
-        return (0, *(place for both in found for place in both))
+                spans[number][1] = place
+                if spans[number][0] < 0:
+                    spans[number][0] = place
+        return (0, *(place for both in spans for place in both))
 
     def unanswered(self, logits: NDArray) -> bool:
         return not bool(np.isfinite(logits[:, 0]).all()) or bool(np.isinf(logits).any())
@@ -224,17 +224,17 @@ class Span(Answer):
     def plain(self, logits: NDArray) -> NDArray[np.int64]:
         z = np.asarray(logits, dtype=np.float64)
         starts, ends = (np.where(np.isnan(one), -np.inf, one) for one in (z[:, 1::2, 0], z[:, 2::2, 1]))
-        best, found = z[:, 0].sum(axis=1), np.full((len(z), 2), -1, dtype=np.int64)
+        best, spans = z[:, 0].sum(axis=1), np.full((len(z), 2), -1, dtype=np.int64)
         for more in range(min(LONGEST, starts.shape[1])):
             sums = starts[:, : starts.shape[1] - more] + ends[:, more:]
             at = sums.argmax(axis=1)
             top = sums[np.arange(len(z)), at]
             better = top > best
             best = np.where(better, top, best)
-            found[better] = np.stack([at, at + more], axis=1)[better]
-        return found
+            spans[better] = np.stack([at, at + more], axis=1)[better]
+        return spans
 
-    def told(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
+    def shares(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
         ((first, last),) = self.plain(values[None])
         size = float(values[0].sum() if first < 0 else values[1 + 2 * first, 0] + values[2 + 2 * last, 1])
         return [("no answer" if first < 0 else f"words {first} to {last}", size)]
@@ -264,11 +264,11 @@ class Span(Answer):
 
         return torch.tensor([t if isinstance(t, tuple) else (-2, -2) for t in targets])
 
-    def chosen(self, logits: Tensor, given: Tensor) -> Tensor:
+    def chosen(self, logits: Tensor, inputs: Tensor) -> Tensor:
         import torch
 
-        said = torch.from_numpy(self.plain(logits.detach().float().cpu().numpy())).to(given.device)
-        return torch.where(given == -2, said, given)
+        predicted = torch.from_numpy(self.plain(logits.detach().float().cpu().numpy())).to(inputs.device)
+        return torch.where(inputs == -2, predicted, inputs)
 
     def explained(self, logits: Tensor, chosen: Tensor) -> Tensor:
         first = (1 + 2 * chosen[:, :1]).clamp(min=0)
@@ -303,8 +303,10 @@ class Span(Answer):
             lead = self.followed(flat, now) - (0 if was == now else self.followed(flat, was))
             return np.asarray(lead, dtype=np.float64).reshape(logits.shape[:-2])
 
-        said = [self.explained_name(one, names) for one in (was, now)]
-        return Lead(of, f"logits of {said[1]}" + ("" if was == now else f" minus those of {said[0]}"), *said)
+        answered = [self.explained_name(one, names) for one in (was, now)]
+        return Lead(
+            of, f"logits of {answered[1]}" + ("" if was == now else f" minus those of {answered[0]}"), *answered
+        )
 
     # learning ------------------------------------------------------------------------------------------------
 
@@ -312,22 +314,22 @@ class Span(Answer):
         """[n, 2] first and last unit of the first gold answer, -1 for none."""
         import torch
 
-        found = torch.tensor(np.asarray(gold)[:, 0], dtype=torch.long, device=device)
-        return found.where(found >= 0, torch.full_like(found, -1))
+        targets = torch.tensor(np.asarray(gold)[:, 0], dtype=torch.long, device=device)
+        return targets.where(targets >= 0, torch.full_like(targets, -1))
 
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """The mean of both cross-entropies, over [CLS] and where a unit may begin or end; none where it was cut off."""
         import torch
         from torch.nn.functional import cross_entropy
 
-        found = []
+        losses = []
         for side in (0, 1):
             z = torch.cat([logits[:, :1, side], logits[:, 1 + side :: 2, side]], dim=1)
             wanted = 1 + labels[:, side]
             there = z.isfinite().gather(1, wanted.clamp(max=z.shape[1] - 1)[:, None])[:, 0] & (wanted < z.shape[1])
             masked = wanted.masked_fill(~there, IGNORED)
-            found.append(cross_entropy(z.masked_fill(z.isnan(), -torch.inf), masked, reduction="none"))
-        each = torch.stack(found).mean(dim=0)
+            losses.append(cross_entropy(z.masked_fill(z.isnan(), -torch.inf), masked, reduction="none"))
+        each = torch.stack(losses).mean(dim=0)
         return each if reduction == "none" else each.sum() if reduction == "sum" else each.mean()
 
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
@@ -344,7 +346,7 @@ class Span(Answer):
         return total
 
 
-def said_in(passage: str, span: Sequence[int]) -> str:
+def span_text(passage: str, span: Sequence[int]) -> str:
     if span[0] < 0:
         return "none"
     where = units(passage)

@@ -34,17 +34,17 @@ EXPECTED = -1  # in place of a class: the one that the model predicts
 
 def types_in(names: Sequence[str]) -> tuple[str, ...] | None:
     """The types of spans that these classes mark, in order; None where they mark none."""
-    found = sorted({name[2:] for name in names if name[:2] in (BEGIN, INSIDE) and len(name) > 2})
-    marks = {OUTSIDE, *(start + one for one in found for start in (BEGIN, INSIDE))}
-    return tuple(found) if found and set(names) <= marks else None
+    types = sorted({name[2:] for name in names if name[:2] in (BEGIN, INSIDE) and len(name) > 2})
+    marks = {OUTSIDE, *(start + one for one in types for start in (BEGIN, INSIDE))}
+    return tuple(types) if types and set(names) <= marks else None
 
 
 def tag_names(names: Sequence[str]) -> tuple[str, ...]:
     """Classes in the order that this job has them: O, B-A, I-A, B-B, …; others by the alphabet."""
-    found = types_in(names)
-    if found is None:
+    types = types_in(names)
+    if types is None:
         return tuple(sorted(set(names)))
-    return (OUTSIDE, *(start + one for one in found for start in (BEGIN, INSIDE)))
+    return (OUTSIDE, *(start + one for one in types for start in (BEGIN, INSIDE)))
 
 
 def spans(tags: NDArray) -> tuple[NDArray, NDArray]:
@@ -60,14 +60,14 @@ def spans(tags: NDArray) -> tuple[NDArray, NDArray]:
 def hits(gold: NDArray, predicted: NDArray) -> NDArray[np.int64]:
     """[n, 3] spans of each text that are equal, gold, and predicted."""
     (b0, i0), (b1, i1) = spans(gold), spans(predicted)
-    alike, found = np.zeros(len(gold), dtype=bool), np.zeros(len(gold), dtype=np.int64)
+    matching, matches = np.zeros(len(gold), dtype=bool), np.zeros(len(gold), dtype=np.int64)
     for j in range(gold.shape[1] + 1):
         last = j == gold.shape[1]
         on = [np.zeros(len(gold), dtype=bool) if last else one[:, j] for one in (i0, i1)]
-        found += alike & ~on[0] & ~on[1]  # both end here
+        matches += matching & ~on[0] & ~on[1]  # both end here
         if not last:
-            alike = (alike & on[0] & on[1]) | (b0[:, j] & b1[:, j] & (gold[:, j] == predicted[:, j]))
-    return np.stack([found, b0.sum(axis=1), b1.sum(axis=1)], axis=1)
+            matching = (matching & on[0] & on[1]) | (b0[:, j] & b1[:, j] & (gold[:, j] == predicted[:, j]))
+    return np.stack([matches, b0.sum(axis=1), b1.sum(axis=1)], axis=1)
 
 
 def fitted(tags: NDArray, width: int, fill: float = IGNORED) -> NDArray:
@@ -90,10 +90,10 @@ class TokenAnswers(SumAnswers):
     }
 
     def parts(self, predicted: NDArray, metric: str) -> NDArray[np.int64]:
-        there, said = self.gold != IGNORED, fitted(predicted, self.gold.shape[1])
+        there, predictions = self.gold != IGNORED, fitted(predicted, self.gold.shape[1])
         if metric == "token_accuracy":
-            return np.stack([(there & (said == self.gold)).sum(axis=1), there.sum(axis=1)], axis=1)
-        return hits(np.where(there, self.gold, OTHER), np.where(there, said, OTHER))
+            return np.stack([(there & (predictions == self.gold)).sum(axis=1), there.sum(axis=1)], axis=1)
+        return hits(np.where(there, self.gold, OTHER), np.where(there, predictions, OTHER))
 
     def wrong(self, predicted: NDArray) -> NDArray[np.int64]:
         right, words = self.parts(predicted, "token_accuracy").T
@@ -148,31 +148,31 @@ class Tokens(Answer):
 
     def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[TokenAnswers, NDArray]:
         """Lists of tags, one list for each text; or tables of class numbers."""
-        given = {"gold": gold, "before": before, "after": after}
-        if not all(isinstance(one, np.ndarray) and one.ndim == 2 and one.dtype.kind in "iu" for one in given.values()):
-            given = _tables(given, metric)
-        sizes = {name: len(one) for name, one in given.items()}
+        tables = {"gold": gold, "before": before, "after": after}
+        if not all(isinstance(one, np.ndarray) and one.ndim == 2 and one.dtype.kind in "iu" for one in tables.values()):
+            tables = _tables(tables, metric)
+        sizes = {name: len(one) for name, one in tables.items()}
         if len(set(sizes.values())) > 1 or not sizes["gold"]:
             listed = ", ".join(f"{n} {name}" for name, n in sizes.items())
             raise TaskError(
                 f"gold, before and after must have equally many texts, and one or more; there are {listed}."
             )
-        return TokenAnswers(given["gold"], given["before"]), given["after"]
+        return TokenAnswers(tables["gold"], tables["before"]), tables["after"]
 
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
         """Token accuracy, against the most frequent tag for all."""
         known = TokenAnswers(gold, gold)
         constant = known.resampled(weights, _most_frequent(gold), "token_accuracy")
         lacking = "is no better than the most frequent tag for all (token accuracy {:.3f} against {:.3f})"
-        return Drawn(lambda said: known.resampled(weights, said, "token_accuracy"), constant, lacking)
+        return Drawn(lambda predicted: known.resampled(weights, predicted, "token_accuracy"), constant, lacking)
 
     def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int]:
         """Words."""
-        found = np.bincount(predictions[predictions >= 0], minlength=len(names)).tolist()
-        return dict(zip(names, found, strict=True))
+        counts = np.bincount(predictions[predictions >= 0], minlength=len(names)).tolist()
+        return dict(zip(names, counts, strict=True))
 
     def changed(self, data: Any, full: NDArray, masked: NDArray) -> Changed:
-        names, found = data.label_names, []
+        names, changed_rows = data.label_names, []
         answers = self.answers(data.gold, full, names)
         was, now = answers.wrong(full), answers.wrong(masked)
         for i in map(int, np.flatnonzero((full != masked).any(axis=1))):
@@ -181,15 +181,15 @@ class Tokens(Answer):
             how = "worse" if now[i] > was[i] else "better" if now[i] < was[i] else "other"
             changes = (f"{words[j]}: {_tag(names, full[i, j])} → {_tag(names, masked[i, j])}" for j in places)
             gold = ", ".join(f"{words[j]}: {_tag(names, data.gold[i, j])}" for j in places)
-            found.append([e.text, "; ".join(changes), gold, len(places), how, e.slice, i])
-        kinds = [row[4] for row in found]
+            changed_rows.append([e.text, "; ".join(changes), gold, len(places), how, e.slice, i])
+        kinds = [row[4] for row in changed_rows]
         return Changed(
-            f"Changed tags: {sum(row[3] for row in found):,} words in {len(found):,} texts, "
+            f"Changed tags: {sum(row[3] for row in changed_rows):,} words in {len(changed_rows):,} texts, "
             f"{kinds.count('worse')} texts now worse, {kinds.count('better')} now better",
             "No tag changed.",
             "Texts in which a word changes its tag under the mask.",
             ("text", "changed tags", "gold", "words", "change", data.slice_name or "slice", "example"),
-            sorted(found, key=lambda row: ("worse", "better", "other").index(row[4])),
+            sorted(changed_rows, key=lambda row: ("worse", "better", "other").index(row[4])),
             {"text": 320, "changed tags": 320},
         )
 
@@ -267,7 +267,7 @@ class Tokens(Answer):
         finite = np.isfinite(logits).all(axis=-1)
         return np.where(finite, np.where(finite[..., None], logits, 0).argmax(axis=-1), OTHER)
 
-    def told(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
+    def shares(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
         """Of each word."""
         there = values[np.isfinite(values).all(axis=-1)]
         return [(names[int(one.argmax())], float(one.max())) for one in there]
@@ -325,15 +325,15 @@ class Tokens(Answer):
             row[1 : 1 + len(words)] = words
         return torch.from_numpy(table)
 
-    def chosen(self, logits: Tensor, given: Tensor) -> Tensor:
+    def chosen(self, logits: Tensor, inputs: Tensor) -> Tensor:
         """[B, W] the class of each word, -100 where it is not explained."""
-        words = min(logits.shape[1], given.shape[1] - 1)
-        rest = given[:, :1].expand(-1, logits.shape[1] - words)
+        words = min(logits.shape[1], inputs.shape[1] - 1)
+        rest = inputs[:, :1].expand(-1, logits.shape[1] - words)
         import torch
 
-        wanted = torch.cat([given[:, 1 : 1 + words], rest], dim=1)
-        found = wanted.where(wanted != EXPECTED, logits.nan_to_num().argmax(dim=-1))
-        return found.masked_fill(logits.isnan().any(dim=-1), IGNORED)
+        wanted = torch.cat([inputs[:, 1 : 1 + words], rest], dim=1)
+        chosen = wanted.where(wanted != EXPECTED, logits.nan_to_num().argmax(dim=-1))
+        return chosen.masked_fill(logits.isnan().any(dim=-1), IGNORED)
 
     def explained(self, logits: Tensor, chosen: Tensor) -> Tensor:
         there = chosen != IGNORED
@@ -366,12 +366,14 @@ class Tokens(Answer):
         was, now = self.plain(text), self.plain(donor)
         there = (was >= 0) & (now >= 0)
         differ = np.flatnonzero(there & (was != now))
-        said = [" ".join(_tag(names, one) for one in tags) for tags in (was, now)]
+        tags_of_both = [" ".join(_tag(names, one) for one in tags) for tags in (was, now)]
         if isinstance(wanted, int) or not len(differ):
             at = np.flatnonzero(there)
             toward = np.full(len(at), wanted) if isinstance(wanted, int) else now[at]
             name = names[wanted] if isinstance(wanted, int) else "the tags"
-            return Lead(lambda z: z[..., at, toward].mean(axis=-1, dtype=np.float64), f"mean logit of {name}", *said)
+            return Lead(
+                lambda z: z[..., at, toward].mean(axis=-1, dtype=np.float64), f"mean logit of {name}", *tags_of_both
+            )
 
         def of(logits: NDArray) -> NDArray:
             lead = logits[..., differ, now[differ]] - logits[..., differ, was[differ]]
@@ -379,7 +381,7 @@ class Tokens(Answer):
             return value
 
         tags = "1 word" if len(differ) == 1 else f"{len(differ)} words"
-        return Lead(of, f"mean lead of the donor's tags over the text's at {tags}", *said)
+        return Lead(of, f"mean lead of the donor's tags over the text's at {tags}", *tags_of_both)
 
     # learning ------------------------------------------------------------------------------------------------
 
@@ -413,18 +415,18 @@ class Tokens(Answer):
         there = (gold != IGNORED) & np.isfinite(logits).all(axis=-1)
         with np.errstate(invalid="ignore"):
             each = -np.take_along_axis(log_softmax(logits, axis=-1), gold.clip(min=0)[..., None], axis=-1)[..., 0]
-            found: NDArray[np.float64] = np.where(there, each, 0).sum(axis=-1) / there.sum(axis=-1)
-        return found
+            losses: NDArray[np.float64] = np.where(there, each, 0).sum(axis=-1) / there.sum(axis=-1)
+        return losses
 
 
 def _tag(names: Sequence[str], index: Any) -> str:
     return class_name(names, index)
 
 
-def _tables(given: Mapping[str, Any], metric: str) -> dict[str, NDArray]:
+def _tables(values: Mapping[str, Any], metric: str) -> dict[str, NDArray]:
     """Lists of tags as tables of class numbers."""
     read: dict[str, list[list[str]]] = {}
-    for name, rows in given.items():
+    for name, rows in values.items():
         if isinstance(rows, str | bytes) or not all(isinstance(row, list | tuple | np.ndarray) for row in rows):
             raise TaskError(f"{name} must be lists of tags, one list for each text: [['O', 'B-PER'], ['O']].")
         read[name] = [[str(tag) for tag in row] for row in rows]

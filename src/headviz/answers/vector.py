@@ -61,15 +61,15 @@ class Vector(Number):
 
 def _similarities(gold: Any, dims: int = 2) -> NDArray:
     """Numbers from -1 to 1; of a ranking the relevance, at most 1."""
-    found = np.asarray(gold, dtype=float)
-    if found.ndim == dims:
-        return np.minimum(found[..., 0], 1)
-    if len(found) and np.abs(found).max() > 1:
+    similarities = np.asarray(gold, dtype=float)
+    if similarities.ndim == dims:
+        return np.minimum(similarities[..., 0], 1)
+    if len(similarities) and np.abs(similarities).max() > 1:
         raise TaskError(
-            f"A similarity of {found.flat[int(np.abs(found).argmax())]:g} is compared with a cosine, from -1 to 1. "
-            "Divide the labels by the largest."
+            f"A similarity of {similarities.flat[int(np.abs(similarities).argmax())]:g} is compared with a cosine, "
+            "from -1 to 1. Divide the labels by the largest."
         )
-    return found
+    return similarities
 
 
 Vector.metrics = Number.metrics

@@ -26,16 +26,16 @@ def align(text: Encoding, donor: Encoding) -> Alignment:
     """
     if text.special == donor.special and text.types == donor.types:
         return tuple(range(len(text)))
-    found: list[int | None] = [None] * len(text)
+    aligned: list[int | None] = [None] * len(text)
     for tag, a, b, c, d in SequenceMatcher(None, text.ids, donor.ids, autojunk=False).get_opcodes():
         if tag == "equal" or (tag == "replace" and b - a == d - c):
             for i, j in zip(range(a, b), range(c, d), strict=True):
                 if text.special[i] == donor.special[j]:
-                    found[i] = j
-    found[0] = 0
-    if not any(j is not None and not text.special[i] for i, j in enumerate(found)):
+                    aligned[i] = j
+    aligned[0] = 0
+    if not any(j is not None and not text.special[i] for i, j in enumerate(aligned)):
         raise OptionError("The two texts have no word in common, so no token of one stands for one of the other.")
-    return tuple(found)
+    return tuple(aligned)
 
 
 def checked(alignment: Mapping[int, int], text: Encoding, donor: Encoding) -> Alignment:

@@ -82,8 +82,8 @@ def sweep(
     progress: Progress | None = None,
 ) -> list[ExampleMaps]:
     """Every layer in turn; nodes and examples in chunks of the budget. Progress is told in layers of examples."""
-    found = swept(clf, encodings, targets, options, mask, budget, cancel, progress)
-    return [maps for wait in in_turn((one.maps() for one in found), clf.device) for maps in wait()]
+    result = swept(clf, encodings, targets, options, mask, budget, cancel, progress)
+    return [maps for wait in in_turn((one.maps() for one in result), clf.device) for maps in wait()]
 
 
 def swept(
@@ -99,14 +99,18 @@ def swept(
     """The same, left where it was computed: what was found for each group of examples that shared their passes."""
     done = 0
     for part in groups(clf, encodings, options.steps, budget):
-        told = after(progress, done * clf.num_layers, len(encodings) * clf.num_layers)
+        step_progress = after(progress, done * clf.num_layers, len(encodings) * clf.num_layers)
         try:
             with products(clf.device, options.precision):
-                found = _sweep_group(Walk(clf, encodings[part], targets[part], mask), options, budget, cancel, told)
+                result = _sweep_group(
+                    Walk(clf, encodings[part], targets[part], mask), options, budget, cancel, step_progress
+                )
         except torch.OutOfMemoryError:
-            yield from swept(clf, encodings[part], targets[part], options, mask, less_than(budget), cancel, told)
+            yield from swept(
+                clf, encodings[part], targets[part], options, mask, less_than(budget), cancel, step_progress
+            )
         else:
-            yield found
+            yield result
         done += len(encodings[part])
 
 
@@ -122,7 +126,7 @@ def _sweep_group(
         value, error = _layer(walk, layer, attention[layer], weights, budget)
         values.append(value)
         errors.append(error)
-    return walk.found(logits, attention, values, errors)
+    return walk.swept(logits, attention, values, errors)
 
 
 def _layer(walk: Walk, layer: int, attention: Tensor, weights: Tensor, budget: int) -> tuple[Tensor, Tensor]:

@@ -89,11 +89,11 @@ def _check_known(clf: Classifier, text: str, alone: Encoding) -> None:
 def resolve_target(clf: Classifier, target: str | int, label: Any = None, word: int | None = None) -> Target:
     """The output to explain, as the job has it, at one word of a class per token; None = the predicted one."""
     clf.check_classes()
-    found = clf.answer.target(clf, target, label)
+    targets = clf.answer.target(clf, target, label)
     if word is None:
-        return found
+        return targets
     whole_number(word, "word", 0)
-    return clf.answer.at_word(found, word)
+    return clf.answer.at_word(targets, word)
 
 
 def _short(text: str) -> str:
@@ -126,13 +126,15 @@ def _agrees(clf: Classifier, encodings: Sequence[Encoding], mask: MaskLike | Non
     one, other = (
         list(swept(clf, encodings, [None] * len(encodings), PathOptions(8, precision=p), mask)) for p in (FLOAT32, TF32)
     )
-    found = [torch.stack([_apart(a.attribution, b.attribution) for a, b in zip(one, other, strict=True)]).amax()]
-    found += [(a.chosen != b.chosen).any() for a, b in zip(one, other, strict=True)]
-    error, *changed = fetch(found)()
+    differences = [
+        torch.stack([_distance(a.attribution, b.attribution) for a, b in zip(one, other, strict=True)]).amax()
+    ]
+    differences += [(a.chosen != b.chosen).any() for a, b in zip(one, other, strict=True)]
+    error, *changed = fetch(differences)()
     return bool(error <= KEPT[0][0]) and not any(changed)
 
 
-def _apart(exact: list[Tensor], fast: list[Tensor]) -> Tensor:
+def _distance(exact: list[Tensor], fast: list[Tensor]) -> Tensor:
     """The relative L2 distance."""
     whole, other = (torch.cat(tables, dim=1) for tables in (exact, fast))
     size, wrong = (torch.linalg.vector_norm(t) for t in (whole, other - whole))
@@ -247,8 +249,8 @@ class Explainer:
         """From the cache where possible; the rest in one sweep, by length."""
         pairs = zip(encodings, targets, strict=True)
         keys = [] if self.store is None else [self._key(e, t, options) for e, t in pairs]
-        found = [self._stored(k) for k in keys] or [None] * len(encodings)
-        missing = sorted((i for i, f in enumerate(found) if f is None), key=lambda i: len(encodings[i]))
+        cached = [self._stored(k) for k in keys] or [None] * len(encodings)
+        missing = sorted((i for i, f in enumerate(cached) if f is None), key=lambda i: len(encodings[i]))
         if missing:
             new = self.run(
                 self.clf,
@@ -261,10 +263,10 @@ class Explainer:
                 self.progress,
             )
             for i, maps in zip(missing, new, strict=True):
-                found[i] = maps
+                cached[i] = maps
                 if self.store is not None:
                     self.store.put(keys[i], _arrays(maps))
-        return [self._finished(e, f, options) for e, f in zip(encodings, found, strict=True) if f is not None]
+        return [self._finished(e, f, options) for e, f in zip(encodings, cached, strict=True) if f is not None]
 
     def _key(self, encoding: Encoding, target: Target, options: IntegrationOptions) -> str:
         clf = self.clf
@@ -296,8 +298,8 @@ class Explainer:
 
     def _finished(self, e: Encoding, maps: ExampleMaps, options: IntegrationOptions) -> Maps:
         clf = self.clf
-        said = {f"the text was cut to the model's {clf.max_length} tokens": e.truncated}
-        said["computed in TF32 on a GPU"] = options.precision == TF32
+        notes = {f"the text was cut to the model's {clf.max_length} tokens": e.truncated}
+        notes["computed in TF32 on a GPU"] = options.precision == TF32
         return Maps(
             attention=maps.attention,
             attribution=maps.attribution,
@@ -314,7 +316,7 @@ class Explainer:
             head_error=maps.error,
             job=clf.job,
             truncated=e.truncated,
-            notes=tuple(note for note, holds in said.items() if holds),
+            notes=tuple(note for note, holds in notes.items() if holds),
         )
 
 

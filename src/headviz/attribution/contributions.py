@@ -142,22 +142,22 @@ def contributions(
 
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
-    >>> found = headviz.contributions(clf, "The dog is not sleeping.", "The dog is sleeping.")
-    >>> bool(abs(found.total - found.logits).max() < 1e-5)
+    >>> result = headviz.contributions(clf, "The dog is not sleeping.", "The dog is sleeping.")
+    >>> bool(abs(result.total - result.logits).max() < 1e-5)
     True
     """
-    found, encoding, whole = parts_of(clf, text, pair, mask)
+    parts, encoding, whole = parts_of(clf, text, pair, mask)
     heads = np.full((clf.num_layers, clf.num_heads, clf.num_labels), np.nan)
-    for layer, values in enumerate(found.heads):
+    for layer, values in enumerate(parts.heads):
         heads[layer, list(clf.present.kept_in(layer))] = values
-    without = without_each(found.stages.clf, encoding, whole, progress, cancel)
+    without = without_each(parts.stages.clf, encoding, whole, progress, cancel)
     return Contributions(
         heads,
-        np.array(found.feed_forward),
-        found.embedding,
-        found.biases,
-        found.logits,
-        found.logits - without,
+        np.array(parts.feed_forward),
+        parts.embedding,
+        parts.biases,
+        parts.logits,
+        parts.logits - without,
         clf.labels,
         tuple(clf.tokens(encoding)),
         whole,
@@ -270,14 +270,14 @@ class _Norm:
         return scaled - scaled.mean(dim=0)
 
 
-def waterfall(found: Contributions) -> list[tuple[str, float]]:
+def waterfall(contributions: Contributions) -> list[tuple[str, float]]:
     """The parts of the predicted class's score in order, from the embedding to the biases; heads summed by layer."""
-    c = found.predicted
-    parts = [("embedding", float(found.embedding[c]))]
-    for layer in range(len(found.heads)):
-        parts.append((f"L{layer} heads", float(np.nansum(found.heads[layer, :, c]))))
-        parts.append((f"L{layer} feed-forward", float(found.feed_forward[layer, c])))
-    return [*parts, ("biases", float(found.biases[c]))]
+    c = contributions.predicted
+    parts = [("embedding", float(contributions.embedding[c]))]
+    for layer in range(len(contributions.heads)):
+        parts.append((f"L{layer} heads", float(np.nansum(contributions.heads[layer, :, c]))))
+        parts.append((f"L{layer} feed-forward", float(contributions.feed_forward[layer, c])))
+    return [*parts, ("biases", float(contributions.biases[c]))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,8 +307,8 @@ def head_reading(
 
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
-    >>> found = headviz.head_reading(clf, "The dog is not sleeping.", "The dog is sleeping.", "3.5")
-    >>> found.scores.shape[1]
+    >>> result = headviz.head_reading(clf, "The dog is not sleeping.", "The dog is sleeping.", "3.5")
+    >>> result.scores.shape[1]
     3
     """
     at = head_of(head)
@@ -388,10 +388,10 @@ class Flow:
         weights, rest, logits = frozen_read_out(self.stages, self.last.detach(), at_zero=True)
         leaves = [leaf for leaf, _ in self._constants]
         score = (self.last[0] * weights[:, target]).sum()
-        own, *found = torch.autograd.grad(score, [self.start, *leaves], allow_unused=True, retain_graph=True)
+        own, *gradients = torch.autograd.grad(score, [self.start, *leaves], allow_unused=True, retain_graph=True)
         constants = float(rest[target]) + sum(
             float((value * grad).sum())
-            for (_, value), grad in zip(self._constants, found, strict=True)
+            for (_, value), grad in zip(self._constants, gradients, strict=True)
             if grad is not None
         )
         values = (self.start * own).sum(dim=1).detach().cpu().numpy()
@@ -487,5 +487,5 @@ def _rolled(maps: list[Tensor], length: int) -> np.ndarray:
         total = one.sum(dim=1, keepdim=True)
         if bool((total > 0).all()):  # a layer without heads passes on what it reads
             row = row / 2 + row @ (one / total) / 2
-    found: np.ndarray = row.cpu().numpy()
-    return found
+    rolled: np.ndarray = row.cpu().numpy()
+    return rolled

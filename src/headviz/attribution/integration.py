@@ -51,12 +51,12 @@ class Points:
 
     def woven(self, layer: int, first: int, maps: Tensor, grads: Tensor) -> tuple[Tensor, Tensor]:
         """Points of a layer in order: from the ``first`` known one on, each known one and the new one behind it."""
-        found = []
+        woven = []
         for known, new in ((self.maps[layer], maps), (self.grads[layer], grads)):
             end = first + len(new)
             pairs = torch.stack([known[first:end], new], dim=1).flatten(0, 1)
-            found.append(torch.cat([pairs, known[end:]]) if end == len(known) - 1 else pairs)
-        return found[0], found[1]
+            woven.append(torch.cat([pairs, known[end:]]) if end == len(known) - 1 else pairs)
+        return woven[0], woven[1]
 
 
 @dataclass(eq=False)
@@ -72,11 +72,11 @@ class Visited:
 
     def take(self, text: Hashable, alphas: Tensor) -> Points | None:
         """The points of every other alpha, which are forgotten here; None if these were not visited."""
-        found = self._points.pop(text, None)
-        if found is None:
+        points = self._points.pop(text, None)
+        if points is None:
             return None
-        self.room += _bytes(found)
-        return found if torch.equal(found.alphas, alphas[::2]) else None
+        self.room += _bytes(points)
+        return points if torch.equal(points.alphas, alphas[::2]) else None
 
     def wants(self, steps: int, text_bytes: int) -> bool:
         """Whether the points of a text would be kept."""
@@ -168,8 +168,8 @@ def sweep(
     nodes of the path, over all examples. ``visited`` supplies the nodes of half as many steps and stores those of this
     call. Examples that share a pass are recomputed.
     """
-    found = swept(clf, encodings, targets, options, mask, budget, cancel, progress, visited)
-    return [maps for wait in in_turn((one.maps() for one in found), clf.device) for maps in wait()]
+    result = swept(clf, encodings, targets, options, mask, budget, cancel, progress, visited)
+    return [maps for wait in in_turn((one.maps() for one in result), clf.device) for maps in wait()]
 
 
 def swept(
@@ -186,18 +186,18 @@ def swept(
     """The same, left where it was computed: what was found for each group of examples that shared their passes."""
     done, nodes = 0, len(check(options.rule, options.steps).nodes(options.steps))
     for part in groups(clf, encodings, options.steps, budget):
-        told = after(progress, done * nodes, len(encodings) * nodes)
+        step_progress = after(progress, done * nodes, len(encodings) * nodes)
         one = visited if len(encodings[part]) == 1 else None
         try:
             with products(clf.device, options.precision):
                 wide = _recorded_width(clf, encodings[part], nodes, options)
                 begun = Walk(clf, encodings[part], targets[part], mask, wide)
-                found = sweep_walk(begun, options, budget, told, cancel, one, wide > 0)
+                result = sweep_walk(begun, options, budget, step_progress, cancel, one, wide > 0)
         except torch.OutOfMemoryError:
-            rest = (options, mask, less_than(budget), cancel, told, visited)
+            rest = (options, mask, less_than(budget), cancel, step_progress, visited)
             yield from swept(clf, encodings[part], targets[part], *rest)
         else:
-            yield found
+            yield result
         done += len(encodings[part])
 
 
@@ -214,11 +214,11 @@ def sweep_walk(
     grid = torch.tensor(check(options.rule, options.steps).nodes(options.steps), dtype=walk.end.dtype)
     per_chunk = nodes_at_once(walk, budget)
     if recorded and per_chunk >= len(grid):
-        found = _from_record(walk, options, grid)
-        if found is not None:
+        result = _from_record(walk, options, grid)
+        if result is not None:
             if progress is not None:
                 progress(walk.size * len(grid), walk.size * len(grid))
-            return found
+            return result
     return _along(walk, options, grid, put(grid, walk.clf.device), per_chunk, progress, cancel, visited)
 
 
@@ -244,8 +244,8 @@ def _from_record(walk: Walk, options: PathOptions, grid: Tensor) -> Swept | None
 
     def run(own: dict[str, Tensor]) -> list[Tensor]:
         walk.enter(own)
-        found = _along(walk, options, grid, own["alphas"], len(grid), None, None, None)
-        return [*found.attention, *found.attribution, *found.errors, found.logits, found.chosen]
+        result = _along(walk, options, grid, own["alphas"], len(grid), None, None, None)
+        return [*result.attention, *result.attribution, *result.errors, result.logits, result.chosen]
 
     results = repeated(clf.model, (options, clf.present), inputs, run)
     if results is None:
@@ -308,7 +308,7 @@ def _along(
     results = [total.result() for total in sums]
     del sums  # and the nodes that they hold
     errors = [error for _, error in results if error is not None]
-    return walk.found(logits, attention, [value for value, _ in results], errors or None)
+    return walk.swept(logits, attention, [value for value, _ in results], errors or None)
 
 
 def _covered(size: int, pace: int, new: int, chunk: tuple[int, Tensor]) -> int:
@@ -325,8 +325,8 @@ def _points(alphas: Tensor, logits: Tensor, kept: list[tuple[Tensor, Tensor]], l
 def gradients(of: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
     """Derivatives by tensors of the graph; zeros for those it does not depend on, such as a layer without heads."""
     live = [t for t in by if t.requires_grad and t.numel()]
-    found = iter(torch.autograd.grad(of, live, materialize_grads=True) if live else ())
-    return [next(found) if t.requires_grad and t.numel() else torch.zeros_like(t) for t in by]
+    gradients = iter(torch.autograd.grad(of, live, materialize_grads=True) if live else ())
+    return [next(gradients) if t.requires_grad and t.numel() else torch.zeros_like(t) for t in by]
 
 
 def groups(clf: Classifier, encodings: Sequence[Encoding], steps: int, budget: int) -> Iterator[slice]:

@@ -213,10 +213,10 @@ def without_each(
     everywhere = tuple(range(len(text)))
     out = np.full((clf.num_layers, clf.num_heads, clf.num_labels), np.nan)
     for layer in tracked(range(clf.num_layers), progress, cancel):
-        given = torch.zeros_like(run.contexts[layer])
+        contexts = torch.zeros_like(run.contexts[layer])
         if clf.fill is not None:
-            given += clf.fill.values[layer][list(clf.present.kept_in(layer))].reshape(1, -1).to(given)
-        run.donor_contexts[layer] = given
+            contexts += clf.fill.values[layer][list(clf.present.kept_in(layer))].reshape(1, -1).to(contexts)
+        run.donor_contexts[layer] = contexts
         if heads := mask.kept_in(layer):
             out[layer, list(heads)] = run.each_head(layer, heads, Swap(everywhere, everywhere))
     return out
@@ -291,8 +291,8 @@ def patch(
     >>> import headviz
     >>> clf = headviz.load("demo")
     >>> no, yes = ("The dog is not sleeping.", "The dog is sleeping."), ("The dog is sleeping.", "The dog is sleeping.")
-    >>> found = headviz.patch(clf, no, yes)
-    >>> found.effect.shape
+    >>> result = headviz.patch(clf, no, yes)
+    >>> result.effect.shape
     (12, 12)
     """
     (one,), (other,) = encoded(clf, text), encoded(clf, donor)
@@ -449,22 +449,22 @@ def patch_pairs(
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
     >>> no, yes = ("The dog is not sleeping.", "The dog is sleeping."), ("The dog is sleeping.", "The dog is sleeping.")
-    >>> found = headviz.patch_pairs(clf, [(no, yes), (yes, no)])
-    >>> found.n, found.mean.shape
+    >>> result = headviz.patch_pairs(clf, [(no, yes), (yes, no)])
+    >>> result.n, result.mean.shape
     (2, (12, 12))
     """
     check_pairs(pairs)
     require_model(clf)
     effects, together, same, small = [], [], 0, 0
     for text, donor in tracked(pairs, progress, cancel):
-        found = patch(clf, text, donor, positions=positions, sets=sets, mask=mask, cancel=cancel)
-        if found.from_label == found.to_label:
+        result = patch(clf, text, donor, positions=positions, sets=sets, mask=mask, cancel=cancel)
+        if result.from_label == result.to_label:
             same += 1
-        elif abs(found.span) < LEAST_SPAN:
+        elif abs(result.span) < LEAST_SPAN:
             small += 1
         else:
-            effects.append(found.effect)
-            together.append(found.together)
+            effects.append(result.effect)
+            together.append(result.together)
     if len(effects) < 2:
         raise OptionError(
             f"Of {len(pairs)} pairs {same} have one answer for both texts and {small} hardly move it, so there are "

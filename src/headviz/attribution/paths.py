@@ -90,8 +90,8 @@ def paths(
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
     >>> no, yes = ("The dog is not sleeping.", "The dog is sleeping."), ("The dog is sleeping.", "The dog is sleeping.")
-    >>> found = headviz.paths(clf, [(no, yes)], receivers=1, depth=1, edges=5)
-    >>> len(found.edges)
+    >>> result = headviz.paths(clf, [(no, yes)], receivers=1, depth=1, edges=5)
+    >>> len(result.edges)
     5
     """
     for name, value, least in (("receivers", receivers, 1), ("depth", depth, 0), ("edges", edges, 1)):
@@ -119,13 +119,13 @@ def paths(
             "way to follow. Give pairs of which the model answers differently."
         )
     targets: list[HeadId | None] = [None]
-    found: list[Edge] = []
+    found_edges: list[Edge] = []
     needed: list[Edge] = []  # what made a head a receiver
     for wave in range(total):
-        told = after(progress, wave * len(used), total * len(used))
-        grids = [pair.into_each(targets, cancel) for pair in tracked(used, told, cancel)]
+        step_progress = after(progress, wave * len(used), total * len(used))
+        grids = [pair.into_each(targets, cancel) for pair in tracked(used, step_progress, cancel)]
         new = [edge for key in grids[0] for edge in _edges(*key, np.array([of[key] for of in grids]))]
-        found += new
+        found_edges += new
         targets = []
         for edge in _strongest(new):
             known = {e.sender for e in needed}
@@ -136,8 +136,8 @@ def paths(
             break
     if progress is not None:
         progress(total * len(used), total * len(used))
-    others = [edge for edge in _strongest(found) if edge not in needed]
-    asked = {e.receiver for e in found}
+    others = [edge for edge in _strongest(found_edges) if edge not in needed]
+    asked = {e.receiver for e in found_edges}
     needed = [edge for edge in needed if edge.sender in asked]
     kept = _strongest(needed + others[: max(0, edges - len(needed))])[:edges]
     return Paths(tuple(kept), len(used), same, small, positions, sum(pair.texts for pair in used))

@@ -109,13 +109,13 @@ def check(rule: str, steps: int) -> Rule:
     if not is_one_of(rule, RULES):
         raise OptionError(unknown_choice("rule", rule, RULES))
     check_steps(steps)
-    found = RULES[rule]
-    if found.even and steps % 2:
+    chosen = RULES[rule]
+    if chosen.even and steps % 2:
         raise OptionError(
             f"The rule '{rule}' halves the number of steps, so {steps} is not possible: "
             f"use {steps + 1}, or the rule 'trapezoid'."
         )
-    return found
+    return chosen
 
 
 def check_steps(steps: int) -> None:

@@ -175,10 +175,10 @@ def attention_of(
     clf: Classifier, text: str, pair: str | None, mask: HeadMask, head: HeadId
 ) -> tuple[list[str], np.ndarray]:
     """The tokens of a text and one head's attention to it [T, T] under a mask. Not for a head that was removed."""
-    found = encode(clf, [text], None if pair is None else [pair])
+    encodings = encode(clf, [text], None if pair is None else [pair])
     call = clf.call(mask, "eager", keep_probs=True)
-    clf.forward(clf.collate(found), call)
+    clf.forward(clf.collate(encodings), call)
     there = list(clf.present.kept_in(head.layer))
     if head.head not in there:
         raise MaskError(f"{head} was removed from '{clf.name}': it attends to nothing.")
-    return clf.tokens(found[0]), call.probs[head.layer][0, there.index(head.head)].float().cpu().numpy()
+    return clf.tokens(encodings[0]), call.probs[head.layer][0, there.index(head.head)].float().cpu().numpy()

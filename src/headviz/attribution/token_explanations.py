@@ -102,8 +102,8 @@ def token_attributions(
 
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
-    >>> found = headviz.token_attributions(clf, "the small dog runs .", "the dog sleeps .", steps=4)
-    >>> found.tokens[:4], len(found.values) == len(found.tokens)
+    >>> result = headviz.token_attributions(clf, "the small dog runs .", "the dog sleeps .", steps=4)
+    >>> result.tokens[:4], len(result.values) == len(result.tokens)
     (('[CLS]', 'the', 'small', 'dog'), True)
     """
     from captum.attr import LayerIntegratedGradients
@@ -195,12 +195,12 @@ class TokenExplanations(Result):
 
     def areas(self) -> dict[str, dict[str, float]]:
         """Of each method the areas under its curves, and the share of random orders that they beat."""
-        given = {
+        areas = {
             "deletion": (self.deletion, self.random_deletion),
             "insertion": (self.insertion, self.random_insertion),
         }
         out: dict[str, dict[str, float]] = {name: {} for name in self.methods}
-        for kind, (own, random) in given.items():
+        for kind, (own, random) in areas.items():
             drawn = area(random, self.shares)
             for name, value in zip(self.methods, area(own, self.shares), strict=True):
                 better = drawn > value if kind == "deletion" else drawn < value
@@ -238,11 +238,11 @@ def token_explanations(
 
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
-    >>> found = headviz.token_explanations(clf, "The dog is not sleeping.", "The dog is sleeping.", orders=4)
-    >>> found.methods
+    >>> result = headviz.token_explanations(clf, "The dog is not sleeping.", "The dog is sleeping.", orders=4)
+    >>> result.methods
     ('rollout', 'value-norm', 'integrated-gradients', 'attnlrp')
-    >>> at = found.methods.index("attnlrp")
-    >>> bool(abs(found.values[at].sum() + found.constants - found.logit) < 1e-4)
+    >>> at = result.methods.index("attnlrp")
+    >>> bool(abs(result.values[at].sum() + result.constants - result.logit) < 1e-4)
     True
     """
     require_model(clf)
@@ -287,15 +287,15 @@ def token_explanations(
 
 
 def _values(asked: _Asked, wanted: Sequence[str], strict: bool) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    found, refused = {}, {}
+    values, refused = {}, {}
     for name in wanted:
         try:
-            found[name] = np.asarray(METHODS[name].values(asked), dtype=np.float64)
+            values[name] = np.asarray(METHODS[name].values(asked), dtype=np.float64)
         except ModelError as why:
             if strict:
                 raise
             refused[name] = str(why)
-    return found, refused
+    return values, refused
 
 
 def _correlations(values: Mapping[str, np.ndarray], words: np.ndarray) -> np.ndarray:
@@ -348,17 +348,17 @@ def _answers(
     walk: Walk, there: np.ndarray, target: Any, progress: Progress | None, cancel: Cancel | None
 ) -> np.ndarray:
     """What the model answers with these tokens [N, T] there and padding in the place of the others."""
-    clf, at_once, found = walk.clf, max(1, TOKENS_AT_ONCE // walk.length), []
+    clf, at_once, answers = walk.clf, max(1, TOKENS_AT_ONCE // walk.length), []
     parts = [there[i : i + at_once] for i in range(0, len(there), at_once)]
     for part in tracked(parts, progress, cancel, size=len):
         kept = torch.from_numpy(part).to(walk.end.device)[:, :, None]
         with torch.inference_mode():
             logits = clf.forward(walk.rows(torch.where(kept, walk.end, walk.start)), clf.call(walk.mask)).float()
-        found.append(clf.answer.followed(logits.cpu().numpy(), target))
-    return np.concatenate(found).astype(np.float64)
+        answers.append(clf.answer.followed(logits.cpu().numpy(), target))
+    return np.concatenate(answers).astype(np.float64)
 
 
 def area(curve: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """The mean height of curves [..., K + 1] over the shares of words [K + 1], which rounding spaces unevenly."""
-    found: np.ndarray = np.trapezoid(curve, shares, axis=-1)
-    return found
+    areas: np.ndarray = np.trapezoid(curve, shares, axis=-1)
+    return areas

@@ -63,8 +63,8 @@ class Swept:
         wait = fetch([t.float() if t.dtype in HALVES else t for part in parts for t in part])
 
         def finish() -> list[ExampleMaps]:
-            found = iter(wait())
-            attention, attribution, errors, (logits, chosen) = ([next(found) for _ in part] for part in parts)
+            arrays = iter(wait())
+            attention, attribution, errors, (logits, chosen) = ([next(arrays) for _ in part] for part in parts)
             answers = answers_of(self.clf, logits)
             return [
                 ExampleMaps(
@@ -127,7 +127,7 @@ class Walk:
         self.inputs = {
             **batch,
             "baseline": baseline_ids(clf, encodings, batch["input_ids"]),
-            "given": put(clf.answer.asked(targets), clf.device),
+            "asked": put(clf.answer.asked(targets), clf.device),
         }
         self.enter(self.inputs)
 
@@ -139,7 +139,7 @@ class Walk:
         words: Any = self.clf.model.get_input_embeddings()  # type: ignore[operator]
         self.end: Tensor = words(inputs["input_ids"])  # [B, T, E]
         self.start: Tensor = words(inputs["baseline"])
-        self.given, self.gates = inputs["given"], inputs.get("gates")
+        self.asked, self.gates = inputs["asked"], inputs.get("gates")
         self.chosen: Tensor | None = None  # [B, …] the outputs to explain, known once the logits at the input are
 
     def call(self, **asked: Any) -> HeadCall:
@@ -176,7 +176,7 @@ class Walk:
         """
         if not runs_by_itself(logits.device):
             answers_of(self.clf, logits.detach().float().cpu().numpy())
-        self.chosen = self.clf.answer.chosen(logits, self.given)
+        self.chosen = self.clf.answer.chosen(logits, self.asked)
         return logits
 
     def pick(self, logits: Tensor) -> Tensor:
@@ -185,7 +185,7 @@ class Walk:
         nodes = (len(logits) // self.size, *[1] * (self.chosen.dim() - 1))
         return self.clf.answer.explained(logits, self.chosen.repeat(nodes))
 
-    def found(
+    def swept(
         self, logits: Tensor, attention: list[Tensor], values: list[Tensor], errors: list[Tensor] | None
     ) -> Swept:
         """What a sweep found, from tables [B, h, T, T] of each layer."""

@@ -44,9 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Shown:
-    found, evaluator = table_of(args)
-    save_figure(args, ANALYSES["ablation"], found)
-    return Shown(with_agreement(found.to_dict(), evaluator), ANALYSES["ablation"].view(found))
+    result, evaluator = table_of(args)
+    save_figure(args, ANALYSES["ablation"], result)
+    return Shown(with_agreement(result.to_dict(), evaluator), ANALYSES["ablation"].view(result))
 
 
 def show(result: Shown) -> str:
@@ -62,12 +62,12 @@ def add_figure(parser: argparse.ArgumentParser) -> None:
     FIGURE.add_to(parser)
 
 
-def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset, **given: Any) -> Evaluator:
+def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset, **keywords: Any) -> Evaluator:
     from ..evaluation.dispatch import evaluator_of
     from ..evaluation.evaluator_options import EvaluatorOptions
 
     options = EvaluatorOptions(budget=args.memory * 2**20, precision=args.precision)
-    return evaluator_of(clf, data, options, label_order=args.label_order, **given)
+    return evaluator_of(clf, data, options, label_order=args.label_order, **keywords)
 
 
 def warn_of_answers(evaluator: Evaluator) -> None:
@@ -102,12 +102,12 @@ def with_agreement(content: dict[str, Any], evaluator: Evaluator) -> dict[str, A
     """The result; of an evaluation in another precision with its measured agreement with float32."""
     if evaluator.precision == "float32":
         return content
-    found = evaluator.agreement()
+    agreement = evaluator.agreement()
     warn(
-        f"{found.precision} predicts the same as float32 on {found.same} of {found.n} examples; "
-        f"logits differ by at most {found.largest:.3g}."
+        f"{agreement.precision} predicts the same as float32 on {agreement.same} of {agreement.n} examples; "
+        f"logits differ by at most {agreement.largest:.3g}."
     )
-    return content | {"agreement": found.to_dict()}
+    return content | {"agreement": agreement.to_dict()}
 
 
 def check_figure(args: argparse.Namespace) -> None:
@@ -119,10 +119,10 @@ def check_figure(args: argparse.Namespace) -> None:
         raise OptionError(f"'{args.figure}' is not a page. Give a file name that ends in .html.")
 
 
-def save_figure(args: argparse.Namespace, analysis: Analysis, found: Any) -> None:
+def save_figure(args: argparse.Namespace, analysis: Analysis, result: Any) -> None:
     if args.figure is None:
         return
 
     place = outside_path(args.figure, "--figure")
     with disk_errors(place):
-        write_html(analysis.figure(found), place, analysis.title)
+        write_html(analysis.figure(result), place, analysis.title)

@@ -81,13 +81,13 @@ def run(args: argparse.Namespace) -> Shown:
     for one in analysis.options:
         one.checked(getattr(args, one.dest))
     with progress_bar(analysis.title.lower()) as progress:
-        given = FromArguments(args, progress)
-        found = analysis.run(given)
-    save_figure(args, analysis, found)
-    content = {"analysis": args.analysis, **found.to_dict()}
-    if given.made is not None:
-        content = with_agreement(content, given.made)
-    return Shown(content, analysis.view(found))
+        request = FromArguments(args, progress)
+        result = analysis.run(request)
+    save_figure(args, analysis, result)
+    content = {"analysis": args.analysis, **result.to_dict()}
+    if request.made is not None:
+        content = with_agreement(content, request.made)
+    return Shown(content, analysis.view(result))
 
 
 def show(result: Shown) -> str:

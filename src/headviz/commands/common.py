@@ -177,7 +177,7 @@ def in_their_place(clf: Classifier) -> dict[str, Any]:
     return {"ablation": ZERO, "reference": None} | stands_in(clf)
 
 
-def told_place(result: dict[str, Any]) -> list[tuple[str, str]]:
+def place_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
     """The same as a row of a printed table; none for zero."""
     if result["ablation"] == ZERO:
         return []
@@ -233,8 +233,8 @@ def check_early(args: argparse.Namespace) -> None:
         if part.strip() and not re.match(r"\s*[A-Za-z]{2,}[.:]", part):  # a stack's name needs the model
             HeadId.parse(part)
     if re.fullmatch(r"\s*0[bBoO][0-7]*\s*", getattr(args, "mask", None) or ""):
-        given = short(args.mask.strip())
-        raise MaskError(f"'{given}' looks binary or octal, and masks are hexadecimal: write 0x{given}.")
+        text = short(args.mask.strip())
+        raise MaskError(f"'{text}' looks binary or octal, and masks are hexadecimal: write 0x{text}.")
     if (getattr(args, "mask", None) or "").strip().lower().endswith(exchange.FILES):
         exchange.existing_file(args.mask)
     asked = getattr(args, "scores", None) or getattr(args, "score", None) or ""

@@ -18,7 +18,7 @@ from ..progress import progress_bar
 from ..results import plain
 from ..storage.paths import out_file
 from ..storage.writing import disk_errors, replacing
-from .common import NO_CACHE, TARGET, TEXTS, add_masked_model, in_their_place, masked_model, table, told_place, warn
+from .common import NO_CACHE, TARGET, TEXTS, add_masked_model, in_their_place, masked_model, place_rows, table, warn
 
 OPTIONS = (
     Option(
@@ -120,7 +120,7 @@ def show(result: dict[str, Any]) -> str:
         [
             ("maps", f"{result['layers']} × {result['heads']} heads, {len(result['tokens'])} tokens"),
             ("class explained", f"{result['target_label']} ({fixed(result['probability'], 3)})"),
-            *told_place(result),
+            *place_rows(result),
             ("integration error", f"{error} (estimated; {result['rule']}, {result['steps']} steps)"),
             ("written to", result["out"]),
             ("seconds", f"{result['seconds']:.2f}"),

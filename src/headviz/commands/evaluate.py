@@ -29,11 +29,11 @@ from .common import (
     add_translation,
     load_data,
     load_model,
+    place_rows,
     read_mask,
     reading,
     table,
     table_text,
-    told_place,
     warn,
 )
 
@@ -114,7 +114,7 @@ def show(result: dict[str, Any]) -> str:
         rows.append(("answers", ", ".join(f"{name} {count:,}" for name, count in predicted.items())))
     if result["mask"] is not None:
         rows += [("heads off", f"{len(off)}{named}"), ("mask", result["mask"])]
-    rows += told_place(result)
+    rows += place_rows(result)
     for name, drawn in result.get("draws", {}).items():
         ends = "" if drawn["low"] is None else f" [{fixed(drawn['low'], digits)}, {fixed(drawn['high'], digits)}]"
         rows.append((f"{name} over {len(drawn['values'])} draws", fixed(drawn["mean"], digits) + ends))
@@ -128,11 +128,11 @@ def show(result: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def _compared(found: dict[str, Any], undefined: dict[str, str], off: list[HeadId]) -> list[str]:
+def _compared(changes: dict[str, Any], undefined: dict[str, str], off: list[HeadId]) -> list[str]:
     """What the mask changes: one sentence, metrics, flips, slices. The confusion matrices are in the JSON only."""
-    drawn = found.get("over_draws", {})
+    drawn = changes.get("over_draws", {})
     which = " of the first draw" if drawn else ""
-    deltas, slices = _deltas(found["deltas"]), _deltas(found["slices"] or [])
+    deltas, slices = _deltas(changes["deltas"]), _deltas(changes["slices"] or [])
     parts = [mask_cost(deltas[0], slices, heads_named(off))] if off else []
     parts.append(f"Against every head{which}:\n{table_text(change_table('metrics', 'metric', deltas))}")
     if drawn:
@@ -143,11 +143,11 @@ def _compared(found: dict[str, Any], undefined: dict[str, str], off: list[HeadId
         parts.append("Mean over the draws:\n" + table([("metric", "change", "95 % interval over draws"), *rows]))
     parts += [
         f"{d['metric']} has no change: {d['undefined']}."
-        for d in found["deltas"]
+        for d in changes["deltas"]
         if d["undefined"] and d["undefined"] != undefined.get(d["metric"])  # not what is said above already
     ]
-    if found["flips"] is not None:
-        worse, better, other = (len(found["flips"][k]) for k in ("worse", "better", "other"))
+    if changes["flips"] is not None:
+        worse, better, other = (len(changes["flips"][k]) for k in ("worse", "better", "other"))
         parts.append(f"Flipped: {worse} right → wrong, {better} wrong → right, {other} from one wrong class to another")
     if slices:
         parts.append(table_text(change_table("slices", "slice", slices)))

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..pruning.export import export
 
     with progress_bar("exporting") as progress:
-        found = export(
+        result = export(
             clf,
             args.out,
             args.precision,
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             label_order=args.label_order,
             progress=progress,
         )
-    return found.to_dict()
+    return result.to_dict()
 
 
 def show(result: dict[str, Any]) -> str:
@@ -63,7 +63,9 @@ def show(result: dict[str, Any]) -> str:
     if result["agreement"] is not None:
         least = f"at least {result['agreement_low']:.2%}, one-sided 97.5 %"
         rows.append(("same answer", f"{result['agreement']:.2%} of {result['n']:,} examples ({least})"))
-    if (found := result["change"]) is not None:
-        scale = points_in(found["metric"])
-        rows.append((found["metric"], f"{change(found['difference'], found['low'], found['high'], scale)} points"))
+    if (changed := result["change"]) is not None:
+        scale = points_in(changed["metric"])
+        rows.append(
+            (changed["metric"], f"{change(changed['difference'], changed['low'], changed['high'], scale)} points")
+        )
     return table(rows)

@@ -40,9 +40,9 @@ def check(args: argparse.Namespace) -> None:
     if args.faster is None:
         # data also say what removed heads cost; a masked export has no card that could tell it
         data = () if args.masked and stand_in_of(args).kind == ZERO else ("task", "data", "limit")
-        given = [n for n in (*OWN, *TRAINING) if n not in data and getattr(args, n) not in (None, False)]
-        if given:
-            raise OptionError(f"--{given[0].replace('_', '-')} goes with --faster X. Leave it out, or name a speed.")
+        options = [n for n in (*OWN, *TRAINING) if n not in data and getattr(args, n) not in (None, False)]
+        if options:
+            raise OptionError(f"--{options[0].replace('_', '-')} goes with --faster X. Leave it out, or name a speed.")
         return
     TARGETS.checked(args.faster)
     if args.ablation not in (None, ZERO):
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
 
         retrain = training_options(args, recipe_of(args.model), without=BATCH)
     with progress_bar("working") as bar:
-        found: Any = prune_faster(
+        result: Any = prune_faster(
             clf,
             train,
             args.faster,
@@ -87,8 +87,8 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
             progress=lambda phase, done, total: bar(done, total),
         )
     targets = []
-    for one in found:
-        folder = out if len(found) == 1 else out / f"{one.target:g}x"
+    for one in result:
+        folder = out if len(result) == 1 else out / f"{one.target:g}x"
         folder = one.model.save(
             folder, args.portable, replace(Measured.of(one, args.task), command=getattr(args, "line", ""))
         )

@@ -18,7 +18,7 @@ from ..progress import progress_bar
 from ..storage.exchange import restored
 from ..storage.paths import outside_path
 from ..tasks.readers import read_table
-from .common import TEXTS, add_masked_model, in_their_place, masked_model, table, table_text, told_place, warn
+from .common import TEXTS, add_masked_model, in_their_place, masked_model, place_rows, table, table_text, warn
 
 if TYPE_CHECKING:
     from ..attribution.patching import Text
@@ -72,13 +72,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     clf, mask = masked_model(args)
     text, donor = _text(args.text, args.text_pair), _text(args.donor, args.donor_pair or args.text_pair)
     with progress_bar("layers") as progress:
-        found = patch(
+        result = patch(
             clf, text, donor, positions=wanted, target=args.target, alignment=alignment, mask=mask, progress=progress
         )
-    return found.to_dict() | _told(args, clf, mask) | _paths(args, clf, [(text, donor)], alignment, mask)
+    return result.to_dict() | _about(args, clf, mask) | _paths(args, clf, [(text, donor)], alignment, mask)
 
 
-def _told(args: argparse.Namespace, clf: Classifier, mask: HeadMask) -> dict[str, Any]:
+def _about(args: argparse.Namespace, clf: Classifier, mask: HeadMask) -> dict[str, Any]:
     return {"mask": mask.hex, **in_their_place(clf), "top": args.top}
 
 
@@ -96,8 +96,8 @@ def _paths(
         return {}
     warn(f"the paths pass up to {texts_at_most(mask, len(pairs)):,} texts through the model; Ctrl+C stops them.")
     with progress_bar("paths") as progress:
-        found = paths(clf, pairs, positions=args.positions, alignment=alignment, mask=mask, progress=progress)
-        return {"paths": found.to_dict()}
+        result = paths(clf, pairs, positions=args.positions, alignment=alignment, mask=mask, progress=progress)
+        return {"paths": result.to_dict()}
 
 
 def _many(args: argparse.Namespace, wanted: str | list[int]) -> dict[str, Any]:
@@ -113,33 +113,33 @@ def _many(args: argparse.Namespace, wanted: str | list[int]) -> dict[str, Any]:
     texts = pairs_of(read_table(outside_path(args.pairs, "--pairs")))
     clf, mask = masked_model(args)
     with progress_bar("pairs") as progress:
-        found = patch_pairs(clf, texts, positions=wanted, mask=mask, progress=progress)
-    return found.to_dict() | _told(args, clf, mask) | _paths(args, clf, texts, None, mask)
+        result = patch_pairs(clf, texts, positions=wanted, mask=mask, progress=progress)
+    return result.to_dict() | _about(args, clf, mask) | _paths(args, clf, texts, None, mask)
 
 
 def _text(first: str, second: str | None) -> Text:
     return first if second is None else (first, second)
 
 
-def _positions(given: str) -> str | list[int]:
-    if not given.replace(",", "").replace(" ", "").isdecimal():
-        return given
-    parts = [part.strip() for part in given.split(",")]
+def _positions(text: str) -> str | list[int]:
+    if not text.replace(",", "").replace(" ", "").isdecimal():
+        return text
+    parts = [part.strip() for part in text.split(",")]
     if not all(parts):
-        raise OptionError(f"--positions {given} has an empty place. Write token numbers such as 0,4.")
+        raise OptionError(f"--positions {text} has an empty place. Write token numbers such as 0,4.")
     return [_token(part, "--positions") for part in parts]
 
 
-def _alignment(given: str | None) -> dict[int, int] | None:
-    if given is None:
+def _alignment(text: str | None) -> dict[int, int] | None:
+    if text is None:
         return None
-    pairs = [part.split(":") for part in given.split(",")]
+    pairs = [part.split(":") for part in text.split(",")]
     if not all(len(pair) == 2 and all(side.strip().isdecimal() for side in pair) for pair in pairs):
-        raise OptionError(f"--alignment {short(given)} is not as it should be. Write pairs of tokens such as 0:0,4:5.")
-    found = [(_token(i, "--alignment"), _token(j, "--alignment")) for i, j in pairs]
-    if len(dict(found)) < len(found):
-        raise OptionError(f"--alignment {short(given)} names a token of the text twice.")
-    return dict(found)
+        raise OptionError(f"--alignment {short(text)} is not as it should be. Write pairs of tokens such as 0:0,4:5.")
+    alignment = [(_token(i, "--alignment"), _token(j, "--alignment")) for i, j in pairs]
+    if len(dict(alignment)) < len(alignment):
+        raise OptionError(f"--alignment {short(text)} names a token of the text twice.")
+    return dict(alignment)
 
 
 def _token(text: str, option: str) -> int:
@@ -163,16 +163,16 @@ def _show_many(result: dict[str, Any]) -> str:
 
 def show(result: dict[str, Any]) -> str:
     heads = _show_many(result) if "ranking" in result else _show_one(result)
-    heads += "".join(f"\n{what}: {value}" for what, value in told_place(result))
+    heads += "".join(f"\n{what}: {value}" for what, value in place_rows(result))
     return heads if "paths" not in result else f"{heads}\n\n{_show_paths(result['paths'])}"
 
 
-def _show_paths(found: dict[str, Any]) -> str:
+def _show_paths(paths: dict[str, Any]) -> str:
     from ..attribution.paths import Edge
 
-    edges = [restored(Edge, edge, (1, 1)) for edge in found["edges"]]
-    rows = table_text(paths_table(edges, found["n"] > 1))
-    return f"the strongest paths, over {found['n']} pair{'' if found['n'] == 1 else 's'}\n\n{rows}"
+    edges = [restored(Edge, edge, (1, 1)) for edge in paths["edges"]]
+    rows = table_text(paths_table(edges, paths["n"] > 1))
+    return f"the strongest paths, over {paths['n']} pair{'' if paths['n'] == 1 else 's'}\n\n{rows}"
 
 
 def _show_one(result: dict[str, Any]) -> str:

@@ -23,9 +23,9 @@ from .common import (
     in_their_place,
     load_data,
     load_with_reference,
+    place_rows,
     read_mask,
     table,
-    told_place,
 )
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ def show(result: dict[str, Any]) -> str:
         rows.append(("heads per layer", " ".join(map(str, result["heads_per_layer"]))))
         rows.append(("parameters", change("parameters")))
         rows.append((f"FLOPs at {result['flops']['length']} tokens", change("flops")))
-    if (found := result.get("change")) is not None:
-        changed = points_changed(found["difference"], found["low"], found["high"], points_in(found["metric"]))
-        rows.append((f"{found['metric']} on dev", changed))
+    if (on_dev := result.get("change")) is not None:
+        changed = points_changed(on_dev["difference"], on_dev["low"], on_dev["high"], points_in(on_dev["metric"]))
+        rows.append((f"{on_dev['metric']} on dev", changed))
     rows.append(("mask", result["mask"]))
-    return table([*rows, *told_place(result)])
+    return table([*rows, *place_rows(result)])

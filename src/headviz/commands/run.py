@@ -20,7 +20,7 @@ from ..options import Option, add_flags, add_options, from_flags
 from ..pruning.algorithms import ALGORITHMS, DEFAULT
 from ..pruning.baselines import WORDS, finding
 from ..pruning.options import FinetuneOptions
-from ..pruning.plan import BESIDE_THE_PLAN, PruningPlan
+from ..pruning.plan import SPEC_ONLY, PruningPlan
 from ..reports.run_report import write_run
 from ..runs import reading, service, sweep
 from ..runs.kinds import EXECUTORS
@@ -51,7 +51,7 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
 
 def read_plan(args: argparse.Namespace, spec: dict[str, Any] | None = None, **chosen: str) -> PruningPlan:
     """The plan of these flags; ``spec`` is a plan as JSON that flags given beside it override."""
-    options: dict[str, Any] = {k: v for k, v in (spec or {}).items() if k not in BESIDE_THE_PLAN}
+    options: dict[str, Any] = {k: v for k, v in (spec or {}).items() if k not in SPEC_ONLY}
     options |= from_flags(args, PruningPlan) | chosen
     for name in ("model", "task", "algorithm"):
         if not options.get(name):
@@ -62,8 +62,8 @@ def read_plan(args: argparse.Namespace, spec: dict[str, Any] | None = None, **ch
                 f"A run has one {name}. For several, such as --{name} {options[name]}, use headviz run sweep."
             )
     if from_flags(args, FinetuneOptions):
-        found = options.get("finetune")
-        recipe = _recipe(options) if found is None else FinetuneOptions.from_dict(found)
+        finetune = options.get("finetune")
+        recipe = _recipe(options) if finetune is None else FinetuneOptions.from_dict(finetune)
         options["finetune"] = training_options(args, recipe)
     only = ALGORITHMS[options["algorithm"]].only_score if options["algorithm"] in ALGORITHMS else None
     if only and "score" not in options:
@@ -314,12 +314,12 @@ def _start(args: argparse.Namespace) -> dict[str, Any] | None:
 def _spec(text: str) -> dict[str, Any]:
     try:
         body = text if text.lstrip().startswith("{") else read_small(outside_path(text, "--spec"), 2**24, "--spec")
-        found = json.loads(body)
+        spec = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise OptionError(f"--spec is not JSON: {error}.") from error
-    if not isinstance(found, dict):
+    if not isinstance(spec, dict):
         raise OptionError("--spec is a JSON object with the options of the plan.")
-    return found
+    return spec
 
 
 def _plan(prepared: Prepared, threads: int | None) -> dict[str, Any]:
@@ -391,10 +391,10 @@ def _sweep_arguments(parser: argparse.ArgumentParser) -> None:
 def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
 
     axes = {n: tuple(part.strip() for part in (getattr(args, n) or "").split(",") if part.strip()) for n in AXES}
-    for name, given in axes.items():
-        if not given:
+    for name, values in axes.items():
+        if not values:
             raise OptionError(f"--{name} is needed, one or several with commas. See: headviz run sweep --help")
-    first = {n: given[0] for n, given in axes.items()}
+    first = {n: values[0] for n, values in axes.items()}
     plan = read_plan(args, None if args.spec is None else _spec(args.spec), **first)
     base = {**plan.before(), **plan.to_dict()}
     plans = sweep.expand(base, axes["task"], axes["algorithm"], axes["score"], base["seeds"])
@@ -402,8 +402,8 @@ def _sweep(args: argparse.Namespace) -> dict[str, Any] | None:
     for note in dict.fromkeys(n for p in prepared for n in p.notes):
         warn(note)
     if args.plan:
-        found = sweep.plan_of(prepared, args.threads or service.default_threads(), args.workers)
-        return {"plan": found.to_dict()}
+        planned = sweep.plan_of(prepared, args.threads or service.default_threads(), args.workers)
+        return {"plan": planned.to_dict()}
     members = [
         sweep.Member("prune", p.spec, f"{p.title} · seed {p.spec['seeds'][0]}"[:200], p.device) for p in prepared
     ]

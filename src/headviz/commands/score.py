@@ -9,7 +9,7 @@ from typing import Any
 from ..display.columns import heads_table
 from ..display.numbers import fixed
 from ..errors import LARGEST_SEED, OptionError
-from ..heads import HeadId, order_told
+from ..heads import HeadId, order_note
 from ..options import Option, add_options, declared
 from ..progress import progress_bar
 from ..scores.catalogue import DEFAULT, PRESETS, SCORES, preset_named, score_named
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     drawn = sample(data, args.samples, seed=args.seed, length_filter=kept, lengths=clf.tokenizer)
     start = time.perf_counter()
     with progress_bar("scoring heads") as progress:
-        found = score_heads(
+        result = score_heads(
             clf,
             drawn,
             args.score,
@@ -70,24 +70,24 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             progress=progress,
             **options,
         )
-    for note in found.notes:
+    for note in result.notes:
         warn(note)
     return {
         "model": clf.name,
         "task": data.task.name,
         "split": data.split,
-        **found.to_dict(),
-        "ranking": [h.dotted for h in found.ranked()],
-        "sample": drawn.report.text() if drawn.report is not None and found.samples else None,
+        **result.to_dict(),
+        "ranking": [h.dotted for h in result.ranked()],
+        "sample": drawn.report.text() if drawn.report is not None and result.samples else None,
         "seconds": round(time.perf_counter() - start, 4),
     }
 
 
-def read_options(score: str, given: list[str]) -> dict[str, Any]:
+def read_options(score: str, words: list[str]) -> dict[str, Any]:
     """``name=value`` pairs; each value has the type of the option's default."""
     known = declared(score_named(score).options)
     out: dict[str, Any] = {}
-    for text in given:
+    for text in words:
         name, sign, value = text.partition("=")
         if not sign:
             raise OptionError(f"'{text}' sets nothing. Write OPTION=VALUE, such as rows=influential.")
@@ -108,16 +108,16 @@ def show(result: dict[str, Any]) -> str:
         lines = [*lines[:5], "…", *lines[-5:]]
     rows = "\n".join([header, *lines])
     if result["samples"]:
-        said = [f"{result['task']} {result['split']}: {result['sample'] or ''}".rstrip(": "), "", rows, ""]
+        text = [f"{result['task']} {result['split']}: {result['sample'] or ''}".rstrip(": "), "", rows, ""]
     else:
-        said = [f"{result['score']} needs no examples: it reads none of {result['task']} {result['split']}."]
-        said += ["", rows, ""]
+        text = [f"{result['score']} needs no examples: it reads none of {result['task']} {result['split']}."]
+        text += ["", rows, ""]
     if result["stability"] is not None:
-        said.append(
+        text.append(
             f"Another sample of this size would agree on {100 * result['stability']:.0f} % of the lowest fifth."
         )
-    if ties := order_told(result["tied"], sum(v is not None for row in result["values"] for v in row)):
-        said.append(ties.strip())
+    if ties := order_note(result["tied"], sum(v is not None for row in result["values"] for v in row)):
+        text.append(ties.strip())
     read = f"{result['samples']:,} examples, " if result["samples"] else ""
-    said.append(f"{read}{result['seconds']:.1f} s")
-    return "\n".join(said)
+    text.append(f"{read}{result['seconds']:.1f} s")
+    return "\n".join(text)

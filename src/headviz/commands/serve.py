@@ -55,16 +55,16 @@ def check_place(address: str, port: int) -> None:
     if address.startswith("unix://"):
         return
     try:
-        found = ipaddress.ip_address("127.0.0.1" if address == "localhost" else address)
+        ip = ipaddress.ip_address("127.0.0.1" if address == "localhost" else address)
     except ValueError:
         raise OptionError(
             f"'{short(address)}' is not an address of this machine. Give one such as 127.0.0.1 or 0.0.0.0."
         ) from None
-    family = socket.AF_INET if found.version == 4 else socket.AF_INET6
+    family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_STREAM) as place:
             place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a server that has just ended is no hindrance
-            place.bind((str(found), port))
+            place.bind((str(ip), port))
             place.listen()
     except OSError as error:
         raise OptionError(
@@ -84,24 +84,24 @@ def check_theme() -> None:
         except (OSError, ValueError) as error:
             raise OptionError(f"{file} cannot be read, and Streamlit needs it: {error}. Mend or remove it.") from error
         try:
-            found = tomllib.loads(text)
+            settings = tomllib.loads(text)
         except ValueError:
             continue  # Streamlit says so and leaves it out
-        if loose := [name for name, options in found.items() if not isinstance(options, dict)]:
+        if loose := [name for name, options in settings.items() if not isinstance(options, dict)]:
             raise OptionError(f"{file}: '{short(loose[0])}' stands in no section such as [theme]. Mend or remove it.")
-        if "base" in found.get("theme", {}):
-            base, of = found["theme"]["base"], file
+        if "base" in settings.get("theme", {}):
+            base, of = settings["theme"]["base"], file
     if THEME in os.environ:  # comes before both files
         base, of = os.environ[THEME], THEME
     if base in (None, "light", "dark"):
         return
-    said = f"{of} has theme.base = '{short(str(base))}', which is"
+    setting = f"{of} has theme.base = '{short(str(base))}', which is"
     if isinstance(base, str) and "://" in base:
         raise OptionError(
-            f"{said} on another machine. Save that theme as a file and name the file, or remove the line."
+            f"{setting} on another machine. Save that theme as a file and name the file, or remove the line."
         )
     if not isinstance(base, str) or not Path(base).is_file():
-        raise OptionError(f"{said} neither light, dark nor a file. Mend or remove the line.")
+        raise OptionError(f"{setting} neither light, dark nor a file. Mend or remove the line.")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -134,14 +134,14 @@ def server(
         *(("--server.headless", "true") if headless else ()),
     ]
     files = [plugin.source for plugin in plugins.loaded() if plugin.code]
-    given = [*files, os.environ.get(plugins.FILES, "")]  # the dashboard names those that could not be loaded here
+    files_named = [*files, os.environ.get(plugins.FILES, "")]  # the dashboard names those that could not be loaded here
     shown = {"STREAMLIT_BROWSER_SERVER_PORT": str(port)}  # in the address that is printed and opened
     if address not in EVERYWHERE:
         shown["STREAMLIT_BROWSER_SERVER_ADDRESS"] = f"[{address}]" if ":" in address else address
     environment = {
         **shown,
         **os.environ,
-        plugins.FILES: os.pathsep.join(filter(None, given)),
+        plugins.FILES: os.pathsep.join(filter(None, files_named)),
         ROOTS: os.pathsep.join(filter(None, [*folders, os.environ.get(ROOTS, "")])),
         START: urlencode(start or {}),
     }

@@ -10,7 +10,7 @@ from ..display.numbers import fixed
 from ..errors import LARGEST_SEED
 from ..options import Option, add_options
 from ..progress import progress_bar
-from .common import TARGET, TEXTS, add_masked_model, in_their_place, masked_model, table, told_place
+from .common import TARGET, TEXTS, add_masked_model, in_their_place, masked_model, place_rows, table
 
 OPTIONS = (
     Option("methods", None, ", ".join(METHODS), several=True, usual="all that the model has", metavar="M,…"),
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..attribution.token_explanations import token_explanations
 
     with progress_bar("passes") as progress:
-        found = token_explanations(
+        result = token_explanations(
             clf,
             args.text,
             args.text_pair,
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             mask=mask,
             progress=progress,
         )
-    return found.to_dict() | in_their_place(clf)
+    return result.to_dict() | in_their_place(clf)
 
 
 def show(result: dict[str, Any]) -> str:
@@ -58,7 +58,7 @@ def show(result: dict[str, Any]) -> str:
         one = result["areas"][name]
         share = {k: f"{100 * one[f'{k}_beats']:.0f} %" for k in ("deletion", "insertion")}
         areas.append((name, fixed(one["deletion"]), share["deletion"], fixed(one["insertion"]), share["insertion"]))
-    place = "".join(f"\n{what}: {value}" for what, value in told_place(result))
+    place = "".join(f"\n{what}: {value}" for what, value in place_rows(result))
     parts = [f"class explained: {result['target_label']}{place}", table(values), table(agree), table(areas)]
     parts += [f"{name}: {why}" for name, why in result["refused"].items()]
     parts.append(

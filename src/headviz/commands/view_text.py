@@ -26,9 +26,9 @@ def text_of(view: View) -> str:
     return "\n\n".join(filter(None, (*parts, view.warning, view.note)))
 
 
-def published_text(given: PublishedTable) -> str:
+def published_text(published: PublishedTable) -> str:
     """A published table under a line that says so."""
-    return f"published: {given.title} ({given.about})\n" + table([given.header, *given.rows])
+    return f"published: {published.title} ({published.about})\n" + table([published.header, *published.rows])
 
 
 def _grid(grid: Grid, rows: tuple[str, ...]) -> str:
@@ -43,7 +43,7 @@ def _grid(grid: Grid, rows: tuple[str, ...]) -> str:
     return f"{grid.caption}\n" + table(lines) + (f"\n* {grid.mark_name}" if grid.mark_name else "")
 
 
-def _table(given: Table, names: tuple[str, ...]) -> str:
-    cells = given.texts(TERMINAL, names)[: given.shortened]
-    left = f" ({len(cells)} of {len(given.rows)})" if len(cells) < len(given.rows) else ""
-    return "\n".join(filter(None, (given.caption + left, table([given.titles(TERMINAL), *cells]))))
+def _table(shown: Table, names: tuple[str, ...]) -> str:
+    cells = shown.texts(TERMINAL, names)[: shown.shortened]
+    left = f" ({len(cells)} of {len(shown.rows)})" if len(cells) < len(shown.rows) else ""
+    return "\n".join(filter(None, (shown.caption + left, table([shown.titles(TERMINAL), *cells]))))

@@ -86,8 +86,8 @@ def planted_heads(phenomenon: str | None = None) -> tuple[HeadId, ...]:
 @cache
 def card_figures() -> dict[str, Any]:
     """The model card's figures: recipe, accuracy per phenomenon, what the heads do."""
-    found: dict[str, Any] = json.loads((DATA / "card.json").read_text(encoding="utf-8"))
-    return found
+    figures: dict[str, Any] = json.loads((DATA / "card.json").read_text(encoding="utf-8"))
+    return figures
 
 
 def related_words() -> tuple[dict[str, str], Callable[[str], list[tuple[str, int, int]]]]:

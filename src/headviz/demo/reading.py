@@ -124,8 +124,8 @@ def _forms(kind: str) -> frozenset[str]:
 
 def links(text: str) -> list[Link]:
     """The related words of one text. Contractions and everything that might be read in two ways are left out."""
-    found = [(match.group().lower(), match.start()) for match in re.finditer(r"[A-Za-z']+|[^\sA-Za-z']", text)]
-    words = [word for word, _ in found]
+    places = [(match.group().lower(), match.start()) for match in re.finditer(r"[A-Za-z']+|[^\sA-Za-z']", text)]
+    words = [word for word, _ in places]
     kinds = [_kind(words, i) for i in range(len(words))]
     out: list[tuple[str, int, int]] = []
     for i, (word, kind) in enumerate(zip(words, kinds, strict=True)):
@@ -145,7 +145,7 @@ def links(text: str) -> list[Link]:
             verb = _next(words, i + 1, _BEFORE_VERBS)
             if verb is not None and kinds[verb] == "verb":
                 out.append((NEGATION, i, verb))
-    return [(name, found[i][1], found[j][1]) for name, i, j in out]
+    return [(name, places[i][1], places[j][1]) for name, i, j in out]
 
 
 def _kind(words: list[str], i: int) -> str:

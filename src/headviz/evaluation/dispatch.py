@@ -105,8 +105,8 @@ def evaluate(
 
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=30)
-    >>> found = headviz.evaluate(clf, data, mask=headviz.HeadMask.full(12, 12).without([(3, 5)]))
-    >>> sorted(found.metrics), found.logits.shape
+    >>> result = headviz.evaluate(clf, data, mask=headviz.HeadMask.full(12, 12).without([(3, 5)]))
+    >>> sorted(result.metrics), result.logits.shape
     (['accuracy'], (30, 3))
     """
     start = time.perf_counter()
@@ -119,11 +119,11 @@ def evaluate(
     if own is None or chosen.of_the_text:
         at_once = BATCH_TOKENS if batch_tokens is None and clf.device.type == "cpu" else batch_tokens
         options = EvaluatorOptions(budget=0, chunk_tokens=at_once, precision=precision)
-        given: Given = {"ablation": chosen, "reference": reference, "label_order": label_order, "beams": beams}
-        given["cancel"] = cancel
-        made = evaluator_of(clf, data, options, **given)
-        found = made.evaluate(mask, progress=progress, cancel=cancel)
-        return replace(found, seconds=time.perf_counter() - start)  # with the time that making it took
+        keywords: Keywords = {"ablation": chosen, "reference": reference, "label_order": label_order, "beams": beams}
+        keywords["cancel"] = cancel
+        made = evaluator_of(clf, data, options, **keywords)
+        result = made.evaluate(mask, progress=progress, cancel=cancel)
+        return replace(result, seconds=time.perf_counter() - start)  # with the time that making it took
     data.answer.refuse(clf, data)
     clf = _filled(clf, chosen, reference, label_order, None, cancel)
     once: Evaluation = plugins.function(own)(
@@ -132,7 +132,7 @@ def evaluate(
     return once
 
 
-class Given(TypedDict, total=False):
+class Keywords(TypedDict, total=False):
     """Keywords of ``evaluator_of`` that do not change what kind of evaluator comes back."""
 
     label_order: Sequence[str] | str | None
@@ -145,11 +145,11 @@ class Given(TypedDict, total=False):
 
 @overload
 def evaluator_of(
-    clf: Classifier, data: Dataset, options: EvaluatorOptions | None = None, **given: Unpack[Given]
+    clf: Classifier, data: Dataset, options: EvaluatorOptions | None = None, **keywords: Unpack[Keywords]
 ) -> Evaluator: ...
 @overload
 def evaluator_of(
-    clf: Model, data: Dataset, options: EvaluatorOptions | None = None, **given: Unpack[Given]
+    clf: Model, data: Dataset, options: EvaluatorOptions | None = None, **keywords: Unpack[Keywords]
 ) -> MaskEvaluator: ...
 def evaluator_of(
     clf: Model,
@@ -198,8 +198,8 @@ def with_stand_in(
     cancel: Cancel | None = None,
 ) -> MaskEvaluator:
     """An evaluator like this one, with something else in the place of heads that are off."""
-    given: Given = {"ablation": ablation, "reference": reference, "progress": progress, "cancel": cancel}
-    return evaluator_of(evaluator.clf, evaluator.data, **evaluator.options_given, **given)
+    keywords: Keywords = {"ablation": ablation, "reference": reference, "progress": progress, "cancel": cancel}
+    return evaluator_of(evaluator.clf, evaluator.data, **evaluator.own_keywords, **keywords)
 
 
 def _filled(

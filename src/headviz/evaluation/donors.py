@@ -62,7 +62,7 @@ class TextRows(ABC):
     def places(self, text: Encoding, draw: int) -> list[int]:
         """The row of each token of a text in one draw."""
 
-    def said(self, draw: int | None) -> str:
+    def described(self, draw: int | None) -> str:
         """What stands in the heads' place, for people, in one draw or in all of them."""
         return f"{self.stand_in.kind} from {self.examples} examples"
 
@@ -120,11 +120,11 @@ class Donors(TextRows):
         self._by_length = np.argsort(-self.lengths, kind="stable")
         self._known: dict[tuple[int, tuple[int, ...]], int] = {}
 
-    def said(self, draw: int | None) -> str:
+    def described(self, draw: int | None) -> str:
         drawn = f"{self.draws} draw{'s' if self.draws > 1 else ''}"
         if draw is not None and self.draws > 1:
             drawn = f"draw {draw + 1} of {self.draws}"
-        return f"{super().said(draw)}, {drawn}"
+        return f"{super().described(draw)}, {drawn}"
 
     def donor(self, text: Encoding, draw: int) -> int:
         """The number of the example whose outputs a text takes in one draw."""
@@ -195,5 +195,5 @@ class PlaceMeans(TextRows):
             self.rows.append(means.to(dtype=clf.dtype, device=clf.device))
 
     def places(self, text: Encoding, draw: int) -> list[int]:
-        found: list[int] = kinds_of(text).tolist()
-        return found
+        places: list[int] = kinds_of(text).tolist()
+        return places

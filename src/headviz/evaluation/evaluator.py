@@ -88,14 +88,14 @@ class Evaluator(MaskEvaluator):
         self._truncated, lengths = sum(e.truncated for e in self._encodings), [len(e) for e in self._encodings]
         rows, hidden = sum(lengths), int(clf.config.hidden_size)
         steps = parts(data, 24.0 * rows * hidden**2 * clf.num_layers, clf.device)
-        if apart := len(self._encodings) != len(data):  # examples share sequences: all are computed at once
+        if shared := len(self._encodings) != len(data):  # examples share sequences: all are computed at once
             steps = [np.arange(len(self._encodings))]
         self._chunks, self._ends = list[Chunk](), dict[int, int]()  # and chunks -> examples, where a part ends
         for step in steps:
             self._chunks += pack(lengths, self.options.tokens_at_once(clf.device), step.tolist())
             done = len(step) + max(self._ends.values(), default=0)
-            self._ends[len(self._chunks)] = len(data) if apart else done
-        self._order = np.arange(len(data)) if apart else np.concatenate(steps)
+            self._ends[len(self._chunks)] = len(data) if shared else done
+        self._order = np.arange(len(data)) if shared else np.concatenate(steps)
         self._shape = data.answer.shape(self._encodings, clf.width)
         self._precision = chosen(clf, self.options.precision, self._encodings)
         self._stages = stages_for(clf, dtype := dtype_of(clf, self._precision))
@@ -110,7 +110,7 @@ class Evaluator(MaskEvaluator):
         self._lock = threading.Lock()
 
     @property
-    def options_given(self) -> dict[str, Any]:
+    def own_keywords(self) -> dict[str, Any]:
         return {"options": self.options, "label_order": self.label_order}
 
     # what callers ask --------------------------------------------------------------------------
@@ -179,14 +179,14 @@ class Evaluator(MaskEvaluator):
         cancel: Cancel | None = None,
     ) -> Iterator[Growing]:
         whole, base = self.whole(mask), self.whole(reference)
-        full, told = None, 0
+        full, reported = None, 0
         if whole.off != base.off:
             if len(self._ends) > 1 and self._seen(self._named(base, self.clf.num_layers)) is None:
-                first, told = self._first(base, whole, cancel)  # nobody waits for all of the reference
+                first, reported = self._first(base, whole, cancel)  # nobody waits for all of the reference
                 yield first
             full = self.predictions(base, progress=progress, cancel=cancel)
         for logits, count in self._grown(whole, True, progress, cancel):
-            if told < count < len(self.data):
+            if reported < count < len(self.data):
                 index = np.sort(self._order[:count])
                 masked = self.data.answer.predicted(logits[index], self.order)
                 yield partial(self.data, index, masked if full is None else full[index], masked)
@@ -209,7 +209,9 @@ class Evaluator(MaskEvaluator):
 
     @property
     def stand_in(self) -> str:
-        return super().stand_in if self._donors is None else self._donors.said(self._draw if self._one_draw else None)
+        return (
+            super().stand_in if self._donors is None else self._donors.described(self._draw if self._one_draw else None)
+        )
 
     def agreement(self, mask: MaskLike | None = None) -> Agreement:
         """Measured against float32 under the same mask; one evaluation in float32."""
@@ -325,7 +327,7 @@ class Evaluator(MaskEvaluator):
         cancel: Cancel | None,
     ) -> Iterator[tuple[np.ndarray, int]]:
         stages, gates = self._stages, list(self.clf.gates(mask))
-        found = np.empty((len(self._encodings), *self._shape), dtype=np.float32)
+        logits = np.empty((len(self._encodings), *self._shape), dtype=np.float32)
         chunks = tracked(self._chunks, progress, cancel, size=lambda chunk: len(chunk.index))
         places, outs = list[int](), list[torch.Tensor]()
         for number, chunk in enumerate(chunks):
@@ -349,9 +351,9 @@ class Evaluator(MaskEvaluator):
                 outs.append(fitted(stages.read_out(hidden, chunk, self._encodings), self._shape))
             places += chunk.index
             if number + 1 in self._ends:
-                (found[places],) = fetch([torch.cat(outs)])()  # a device is waited for once
+                (logits[places],) = fetch([torch.cat(outs)])()  # a device is waited for once
                 places, outs = [], []
-                yield self._joined(found), self._ends[number + 1]
+                yield self._joined(logits), self._ends[number + 1]
 
 
 def _before(mask: HeadMask, layer: int) -> Off:

@@ -71,9 +71,9 @@ def fastest(clf: Classifier, encodings: Sequence[Encoding]) -> str:
     (chunk,) = pack([len(e) for e in some], sum(len(e) for e in some))
     exact = _logits(clf, FLOAT32, chunk, some)
     for precision in (BFLOAT16, TF32) if is_fast(clf) and bfloat16_here(clf.device) else (TF32,):
-        found = _logits(clf, precision, chunk, some)
-        near = float(np.nanmax(np.abs(found - exact))) <= AGREE * float(np.nanstd(exact))
-        if near and (found.argmax(axis=-1) == exact.argmax(axis=-1)).all():
+        logits = _logits(clf, precision, chunk, some)
+        near = float(np.nanmax(np.abs(logits - exact))) <= AGREE * float(np.nanstd(exact))
+        if near and (logits.argmax(axis=-1) == exact.argmax(axis=-1)).all():
             return precision
     return FLOAT32
 

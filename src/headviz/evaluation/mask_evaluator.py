@@ -43,7 +43,7 @@ FIRST = 8  # examples of the first part; each further part doubles them
 MOST = 0.6  # share of the examples beyond which no part but the whole is worth a look
 WATCHING = 0.01  # how often one of the parts before the last may miss the truth
 AT_ONCE = 1e10  # operations of an evaluation that is over before a part of it could be read,
-SOON = 1e11  # and of one that is over soon after: one part of it is enough
+ONE_PART = 1e11  # and of one that is over soon after: one part of it is enough
 GPU_FASTER = 2000  # times as many operations a second as a processor, at the least
 
 
@@ -110,24 +110,24 @@ def parts(data: Dataset, operations: float, device: torch.device) -> list[NDArra
         return [np.arange(len(data))]
     units = _units_in_order(data)
     ends = looks(len(units))
-    steps = np.split(np.arange(len(units)), ends if operations > SOON else ends[-2:-1])
+    steps = np.split(np.arange(len(units)), ends if operations > ONE_PART else ends[-2:-1])
     return [np.concatenate([units[i] for i in step]) for step in steps]
 
 
 def partial(data: Dataset, index: NDArray[np.int64], full: NDArray, masked: NDArray) -> Growing:
     """The comparison on some of the examples; ``full`` and ``masked`` are the answers to these alone."""
     answers = data.answer.answers(data.gold[index], full, data.label_names)
-    found = answers.compare(masked, data.task.metrics, level=level(len(np.unique(data.units))), tested=False)
-    untested = replace(found, deltas=tuple(map(_untested, found.deltas)))
+    comparison = answers.compare(masked, data.task.metrics, level=level(len(np.unique(data.units))), tested=False)
+    untested = replace(comparison, deltas=tuple(map(_untested, comparison.deltas)))
     return Growing(untested, index, answers.gold, full, masked, len(data))
 
 
-def _untested(found: Delta) -> Delta:
+def _untested(delta: Delta) -> Delta:
     """Without p, which is not for a test that may be repeated, and without an interval where there are too few."""
     unknown = float("nan")
-    if found.metric == "accuracy" or found.n >= ENOUGH:
-        return replace(found, p_value=unknown)
-    return replace(found, p_value=unknown, interval_low=unknown, interval_high=unknown)
+    if delta.metric == "accuracy" or delta.n >= ENOUGH:
+        return replace(delta, p_value=unknown)
+    return replace(delta, p_value=unknown, interval_low=unknown, interval_high=unknown)
 
 
 class MaskEvaluator(ABC):
@@ -158,7 +158,7 @@ class MaskEvaluator(ABC):
 
     @property
     @abstractmethod
-    def options_given(self) -> dict[str, Any]:
+    def own_keywords(self) -> dict[str, Any]:
         """Keywords with which ``evaluator_of`` makes one like it."""
 
     @property
@@ -233,9 +233,9 @@ class MaskEvaluator(ABC):
         quick, and for a translation model.
         """
         whole = self.whole(mask)
-        found = self.compare(whole, reference, progress=progress, cancel=cancel)
+        comparison = self.compare(whole, reference, progress=progress, cancel=cancel)
         known, n = self.answers(reference), len(self.data)
-        yield Growing(found, np.arange(n), known.gold, known.full, self.predictions(whole), n)
+        yield Growing(comparison, np.arange(n), known.gold, known.full, self.predictions(whole), n)
 
 
 def toggles(present: HeadMask, mask: HeadMask) -> list[HeadMask]:

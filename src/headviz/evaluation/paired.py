@@ -76,6 +76,6 @@ def paired(
     ):  # jobs that share a name have gold answers of other shapes
         known[metric] = next((a for a in shared if a.metrics[metric].dims[1] == np.ndim(gold)), shared[0])
     answers, now = known[metric].rows(metric, gold, before, after, groups)
-    (found,) = answers.deltas([now], metric, level=level)
-    ends = (found.interval_low, found.interval_high)
-    return Paired(metric, found.n, found.delta, *ends, found.p_value, *answers.moved(now))
+    (delta,) = answers.deltas([now], metric, level=level)
+    ends = (delta.interval_low, delta.interval_high)
+    return Paired(metric, delta.n, delta.delta, *ends, delta.p_value, *answers.moved(now))

@@ -46,8 +46,8 @@ class Evaluation(Result):
     draws: tuple[dict[str, float], ...] = field(default=(), kw_only=True)
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
-        return f"<{type(self).__name__} of {self.n:,} examples: {told}; {self.mask or 'no heads'}>"
+        figures = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
+        return f"<{type(self).__name__} of {self.n:,} examples: {figures}; {self.mask or 'no heads'}>"
 
     @property
     def n(self) -> int:
@@ -86,12 +86,12 @@ class Evaluation(Result):
 
     def over_draws(self) -> dict[str, dict[str, Any]]:
         """For each metric its mean over the draws, with a 95 % interval of that mean (None from a single draw)."""
-        found = {}
+        spreads = {}
         for name in self.draws[0] if self.draws else ():
             values = [one[name] for one in self.draws]
             mean, low, high = interval_of_mean(values)
-            found[name] = plain({"mean": mean, "low": low, "high": high, "values": values})
-        return found
+            spreads[name] = plain({"mean": mean, "low": low, "high": high, "values": values})
+        return spreads
 
 
 def stands_in(clf: TransformerModel, donors: Any = None) -> dict[str, Any]:
@@ -168,6 +168,6 @@ def undefined_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[
     """Why a metric of these logits has no value, in words, by its name; only metrics without one."""
     if data.labels is None:
         return {}
-    said = data.answer.predicted(logits, order)
-    found = {name: why_undefined(name, data.answer.read_by(name, said), data.gold) for name in data.task.metrics}
-    return {name: reason for name, reason in found.items() if reason is not None}
+    predicted = data.answer.predicted(logits, order)
+    reasons = {name: why_undefined(name, data.answer.read_by(name, predicted), data.gold) for name in data.task.metrics}
+    return {name: reason for name, reason in reasons.items() if reason is not None}

@@ -127,14 +127,14 @@ def learn(
     assert gold is not None
     heads = len(clf.present.kept)
     total = clf.num_layers * STEPS + 2 * heads
-    found = _descend(clf, reference, gold, start, seed, after(progress, 0, total), cancel)
+    learnt = _descend(clf, reference, gold, start, seed, after(progress, 0, total), cancel)
     done = clf.num_layers * STEPS
     some = np.sort(np.random.default_rng(seed).permutation(len(reference))[:CHECKED])
     checked = reference.subset(some), gold[some]
     before = _losses(clf, *checked, start, label_order, after(progress, done, total), cancel)
-    behind = _losses(clf, *checked, found, label_order, after(progress, done + heads, total), cancel)
+    behind = _losses(clf, *checked, learnt, label_order, after(progress, done + heads, total), cancel)
     better = torch.from_numpy(behind < before)
-    return [torch.where(better[i, :, None], new, old) for i, (new, old) in enumerate(zip(found, start, strict=True))]
+    return [torch.where(better[i, :, None], new, old) for i, (new, old) in enumerate(zip(learnt, start, strict=True))]
 
 
 def _descend(

@@ -73,16 +73,16 @@ class StateCache:
         The other keys that are there count as used too: they lead to states that were asked for.
         """
         with self._lock:
-            found = None
+            nearest = None
             for key in reversed(keys):  # the first key becomes the most recently used
                 entry = self._entries.get(key)
                 if entry is not None and entry.value is not None:
                     self._entries.move_to_end(key)
-                    found = key
-            if found is None:
+                    nearest = key
+            if nearest is None:
                 return None
-            self._entries[found].users += 1
-            return found, self._entries[found].value
+            self._entries[nearest].users += 1
+            return nearest, self._entries[nearest].value
 
     def give_back(self, key: Name) -> None:
         with self._lock:

@@ -69,17 +69,17 @@ def excluded(low: float | None, scale: float, margin: float = MARGIN) -> str:
     if low > 0:
         return "any loss is excluded"
     loss = max(scale * possible_loss(low), LEAST)
-    said = f"a loss of more than {points_up(loss)} points is excluded"
-    return said if loss <= margin else f"{said}, but not one of {margin:g}"
+    sentence = f"a loss of more than {points_up(loss)} points is excluded"
+    return sentence if loss <= margin else f"{sentence}, but not one of {margin:g}"
 
 
 def clear_from(
-    steps: Sequence[tuple[float, Sequence[tuple[float | None, float | None]]]], beside: str = ""
+    steps: Sequence[tuple[float, Sequence[tuple[float | None, float | None]]]], suffix: str = ""
 ) -> tuple[float, str] | None:
     """The first share at which a loss is clear, and the words: "clear from 50 % on". None where it never is.
 
     Each step has its share and the interval of every seed. "On" holds only where it is clear at every later step for
-    every seed. ``beside`` stands in the words after the first share.
+    every seed. ``suffix`` stands in the words after the first share.
     """
     lost = [(share, sum(verdict(*ends) == "loss" for ends in seeds), len(seeds)) for share, seeds in steps]
     at = next((i for i, (_, count, _) in enumerate(lost) if count), None)
@@ -88,11 +88,11 @@ def clear_from(
     first, count, seeds = lost[at]
     on = [share for share, *_ in takewhile(lambda s: s[1] == s[2], reversed(lost))]
     if on and on[-1] <= first:
-        return first, f"clear from {100 * first:.0f} % on{beside}"
-    said = f"first clear at {100 * first:.0f} %{f' ({count} of {seeds} seeds)' if seeds > 1 else ''}{beside}"
+        return first, f"clear from {100 * first:.0f} % on{suffix}"
+    sentence = f"first clear at {100 * first:.0f} %{f' ({count} of {seeds} seeds)' if seeds > 1 else ''}{suffix}"
     if on:
-        return first, f"{said}, and from {100 * on[-1]:.0f} % on{' for every seed' if seeds > 1 else ''}"
-    return first, said + (", but not at every later step" if at < len(lost) - 1 else "")
+        return first, f"{sentence}, and from {100 * on[-1]:.0f} % on{' for every seed' if seeds > 1 else ''}"
+    return first, sentence + (", but not at every later step" if at < len(lost) - 1 else "")
 
 
 def points_up(loss: float) -> str:

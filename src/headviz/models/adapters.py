@@ -75,19 +75,19 @@ class Adapter:
         for key, value in self.raw.items():
             if key not in PLAIN and key not in ABOUT and value and value != usual.get(key):
                 raise ModelError(f"{ADAPTER} of '{self.name}' sets {shown(key)}, which headviz does not merge. {MERGE}")
-        given = {key: self.raw[key] for key in PLAIN if self.raw.get(key) is not None}
+        settings = {key: self.raw[key] for key in PLAIN if self.raw.get(key) is not None}
         sizes = [len(w) for key, w in self.state.items() if ".lora_A." in key and w.ndim == 2]
-        ranks = [given.get("r"), *dict(given.get("rank_pattern") or {}).values()]
-        named = (given.get(key) or () for key in MODULES)
+        ranks = [settings.get("r"), *dict(settings.get("rank_pattern") or {}).values()]
+        named = (settings.get(key) or () for key in MODULES)
         names = [one for value in named for one in ([value] if isinstance(value, str) else value)]
         fits = (
             all(type(rank) is int and 1 <= rank <= max(sizes, default=0) for rank in ranks)
             and all(isinstance(one, str) and NAME.fullmatch(one) for one in names)
-            and given.get("init_lora_weights", True) in (True, False, "gaussian", "orthogonal")
+            and settings.get("init_lora_weights", True) in (True, False, "gaussian", "orthogonal")
         )
         if not fits:
             raise ModelError(f"{ADAPTER} of '{self.name}' is not that of a plain LoRA of its weights. {MERGE}")
-        return LoraConfig(**{**given, "init_lora_weights": False})
+        return LoraConfig(**{**settings, "init_lora_weights": False})
 
     def merged_into(self, model: Any) -> Any:
         """A copy of the model with the adapter in its weights."""

@@ -164,9 +164,9 @@ def _hooked(module: Any) -> tuple[str, str] | None:
     return f"its forward is replaced and may change values, by {_named(changing[0])}", "Remove it first."
 
 
-def _refuse(found: tuple[str, str] | None, path: str, name: object) -> None:
-    if found is not None:
-        why, remedy = found
+def _refuse(clash: tuple[str, str] | None, path: str, name: object) -> None:
+    if clash is not None:
+        why, remedy = clash
         raise ModelError(f"{_quoted(name)} is not a plain model: {why}, at {path or 'its top'}. {remedy}")
 
 

@@ -112,16 +112,16 @@ class Classifier(TransformerModel):
 
         The model's config says it, or its class names do when every known task with these classes agrees.
         """
-        said = getattr(self.config, NUM_TEXTS, None) or self.answer.num_texts
-        if said in (1, 2):
-            return int(said)
+        number = getattr(self.config, NUM_TEXTS, None) or self.answer.num_texts
+        if number in (1, 2):
+            return int(number)
         names = {name.casefold() for name in self.labels}
-        found = {
+        numbers = {
             task.num_texts
             for task in TASKS.values()
             if task.label_names and {n.casefold() for n in task.label_names} == names
         }
-        return found.pop() if len(found) == 1 else None
+        return numbers.pop() if len(numbers) == 1 else None
 
     def check_texts(self, paired: bool) -> None:
         wanted, classes = self.num_texts, ", ".join(self.labels)

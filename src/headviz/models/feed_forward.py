@@ -78,14 +78,14 @@ def smaller(clf: N, present: HeadMask, kept: Sequence[Sequence[int]]) -> N:
     require_prunable(clf)
     shared = {id(p): p for p in clf.model.parameters()}
     model: Any = copy.deepcopy(clf.model, shared)
-    found = cut(dataclasses.replace(clf, model=model), clf.present | present)
+    small = cut(dataclasses.replace(clf, model=model), clf.present | present)
     for layer, (places, there) in enumerate(zip(kept, neurons(clf), strict=True)):
         if len(places) < there:
             keep_neurons(model, parts, layer, places)
-    sizes = neurons(found)
+    sizes = neurons(small)
     if any(size != getattr(model.config, parts.neurons) for size in sizes):
         setattr(model.config, NEURONS, {stack: sizes})
-    return found
+    return small
 
 
 def keep_neurons(model: Any, parts: Layers, layer: int, places: Sequence[int]) -> None:

@@ -72,13 +72,13 @@ def read_json(path: Path, name: object, limit: int = SMALL) -> dict[str, Any]:
     """A JSON object of a model's folder."""
     try:
         content = read_small(path, limit, path.name)
-        found = json.loads(content, parse_constant=_no_number)
+        parsed = json.loads(content, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else first_line(error)
         raise ModelError(f"{path.name} of '{name}' cannot be read: {why}. Download or save the model again.") from error
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise ModelError(f"{path.name} of '{name}' is not a JSON object. Download or save the model again.")
-    return found
+    return parsed
 
 
 MODULES = "modules.json"  # of a folder of sentence-transformers
@@ -92,12 +92,12 @@ def is_embedder(folder: Path, name: object) -> bool:
 
 def modules_of(folder: Path, name: object) -> list[dict[str, Any]]:
     try:
-        found = json.loads(read_small(folder / MODULES, SMALL, MODULES))
+        modules = json.loads(read_small(folder / MODULES, SMALL, MODULES))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{MODULES} of '{name}' cannot be read: {error}. Download or save the model again.") from error
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    if not isinstance(modules, list) or not all(isinstance(one, dict) for one in modules):
         raise ModelError(f"{MODULES} of '{name}' is no list of modules. Download or save the model again.")
-    return found
+    return modules
 
 
 def _no_number(text: str) -> float:
@@ -233,12 +233,12 @@ def check_config(raw: Mapping[str, Any], name: object) -> None:
 
 def labels_of(raw: Mapping[str, Any], name: object) -> tuple[str, ...]:
     """The class names of a configuration in the order of the model's outputs; empty where it names none."""
-    given = raw.get("id2label") or {}
+    names = raw.get("id2label") or {}
     try:
-        numbered = {int(key): value for key, value in given.items()}
+        numbered = {int(key): value for key, value in names.items()}
     except ValueError:
         raise ModelError(f"config.json of '{name}': id2label has a key that is not a whole number.") from None
-    if sorted(numbered) != list(range(len(given))):
+    if sorted(numbered) != list(range(len(names))):
         raise ModelError(f"config.json of '{name}': id2label does not number the classes 0, 1, 2, … without a gap.")
     for number, label in numbered.items():
         if isinstance(label, bool) or not isinstance(label, str | int | float):

@@ -42,8 +42,10 @@ def check_activations(raw: dict[str, Any], name: object) -> None:
         if key == "classifier_activation" and isinstance(raw.get(key), bool):
             continue  # MobileBERT: whether there is one
         if raw.get(key) is not None and (not isinstance(raw[key], str) or raw[key] not in known):
-            given = str(raw[key])[:40]
-            raise ModelError(f"config.json of '{name}': {key} is '{given}'; choose one of {', '.join(sorted(known))}.")
+            activation = str(raw[key])[:40]
+            raise ModelError(
+                f"config.json of '{name}': {key} is '{activation}'; choose one of {', '.join(sorted(known))}."
+            )
 
 
 def weights_present(folder: Path, name: object) -> None:

@@ -49,10 +49,10 @@ def locate(name: str | Path, revision: str | None = None) -> Path:
             raise ModelError(f"'{text}' is built in and has no revisions. Leave the revision out.")
         return Path(demo_folder(NAMED[text]))
     path = outside_path(text, "the model")
-    found = kind_at(path)
-    if found == "folder":
+    kind = kind_at(path)
+    if kind == "folder":
         return path
-    if found:
+    if kind:
         raise ModelError(f"'{text}' is a file. Give the folder that holds config.json and the weights.")
     if not is_hub_id(text):
         raise ModelError(
@@ -107,9 +107,9 @@ def is_hub_id(text: str) -> bool:
 
 def download(repo: str, revision: str | None = None) -> Path:
     """The local folder of a hub repository; in a dashboard, of one that is there or that a user asked for."""
-    given = repo, revision
+    key = repo, revision
     shown = f"{repo} at revision {revision}" if revision else repo
-    return obtain(shown, partial(_cached, *given), partial(_fetched, *given), partial(_asked, *given), shown)
+    return obtain(shown, partial(_cached, *key), partial(_fetched, *key), partial(_asked, *key), shown)
 
 
 def upload(folder: Path, repo: str, private: bool | None) -> str:
@@ -141,7 +141,7 @@ def _cached(repo: str, revision: str | None) -> Path | None:
 def _whole(folder: Path) -> bool:
     """Whether a folder has a configuration and all files of weights; a download may have been interrupted."""
     files = [path.name for path in folder.glob("*.safetensors")]
-    parts = [int(found[1]) for name in files if (found := re.search(r"-of-(\d{1,5})\.", name))]
+    parts = [int(match[1]) for name in files if (match := re.search(r"-of-(\d{1,5})\.", name))]
     described = any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
     return described and len(files) >= max(parts, default=1)
 

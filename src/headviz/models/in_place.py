@@ -139,16 +139,16 @@ def _why_missed(switched: _Switched, missed: set[int]) -> str:
     )
 
 
-def _place(given: Any) -> Network:
+def _place(network: Any) -> Network:
     """Where the rows of a model are. Neither its tokenizer nor its head is needed."""
-    model: Any = given
+    model: Any = network
     if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
         raise ModelError(f"{type(model).__name__} wraps the model. Give model.module.")
     if isinstance(model, nn.Sequential) and len(model) and isinstance(getattr(model[0], "auto_model", None), nn.Module):
-        model = given = model[0].auto_model  # of sentence-transformers
+        model = network = model[0].auto_model  # of sentence-transformers
     if isinstance(model, Network):
         raise ModelError("This is headviz's own model: give the mask to the call instead (mask=).")
-    if not isinstance(given, nn.Module) or not hasattr(getattr(model, "config", None), "model_type"):
+    if not isinstance(network, nn.Module) or not hasattr(getattr(model, "config", None), "model_type"):
         raise ModelError("A transformers model is needed, such as BertForSequenceClassification.")
     if hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None:
         raise ModelError("This model is compiled, so a mask could be passed over. Give the model before torch.compile.")

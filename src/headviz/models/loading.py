@@ -129,9 +129,9 @@ def load(
         raise ModelError(f"'{name}' is a pruned model; a fresh head is put on a model with all its heads.")
     about = read_json(folder / RECORD, name) if (folder / RECORD).exists() else {}
     if about.get("format", FORMAT) != FORMAT:  # that of headviz 0.1, or one that is not known yet
-        model, present, found = load_pruned(folder, about, held, name)
-        if found != kind:
-            raise ModelError(f"'{name}' holds a {found} model.")
+        model, present, report = load_pruned(folder, about, held, name)
+        if report != kind:
+            raise ModelError(f"'{name}' holds a {report} model.")
     elif raw.get("pruned_heads") and not pruned:
         model, present = load_pruned_by_transformers(folder, kind, held, name)
     else:

@@ -105,15 +105,15 @@ class Projections(NamedTuple):
 M = TypeVar("M", bound=nn.Module)
 
 
-def require_model(given: object) -> None:
+def require_model(value: object) -> None:
     """Refuse what is no model of headviz's (a name, a folder, a bare transformers model) or has been changed."""
-    if isinstance(given, type) or not hasattr(given, "kind"):
-        named = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+    if isinstance(value, type) or not hasattr(value, "kind"):
+        named = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
         raise ModelError(
             f"A model from headviz.load or headviz.wrap is needed, not {named}: clf = headviz.load('demo')."
         )
-    if isinstance(given, Network):
-        given.require_described()
+    if isinstance(value, Network):
+        value.require_described()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -253,8 +253,8 @@ class Network(ABC):
 
     def plain(self, path: str, kind: type[M]) -> M:
         """A module whose weights are read or cut; refused if it is not of exactly this class."""
-        found: M = described(self.module(path), kind, path, self._called)
-        return found
+        module: M = described(self.module(path), kind, path, self._called)
+        return module
 
     def matrix(self, path: str) -> nn.Linear:
         """A linear map whose weights are read or cut (GPT-2's: Conv1D)."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .classifier import Classifier
     from .families.sheet import Forward
 
-EQUAL = 1e-4  # the most that a logit may be ``apart``
+EQUAL = 1e-4  # the most that a logit may be different
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 ORDER = ("input_ids", "attention_mask", "token_type_ids")
 HEAD_MASK = "head_mask"
@@ -43,8 +43,8 @@ class _Plain(nn.Module):
         super().__init__()
         self.model, self.names, self.own = model, names, own
 
-    def forward(self, *given: Tensor) -> Tensor:
-        batch = dict(zip(self.names, given, strict=True))
+    def forward(self, *inputs: Tensor) -> Tensor:
+        batch = dict(zip(self.names, inputs, strict=True))
         logits: Tensor = self.model(**batch).logits if self.own is None else self.own(self.model, batch, {})
         return logits
 
@@ -56,8 +56,8 @@ class _Masked(nn.Module):
         super().__init__()
         self.clf, self.names, self.model = clf, names, clf.model
 
-    def forward(self, *given: Tensor) -> Tensor:
-        *inputs, mask = given
+    def forward(self, *inputs_and_mask: Tensor) -> Tensor:
+        *inputs, mask = inputs_and_mask
         heads = [list(self.clf.present.kept_in(row)) for row in range(self.clf.num_layers)]
         gates = tuple(mask[row, kept].view(1, -1, 1, 1) if kept else None for row, kept in enumerate(heads))
         batch = dict(zip(self.names, inputs, strict=True))
@@ -65,7 +65,7 @@ class _Masked(nn.Module):
 
 
 class _BiasOnly(nn.Module):
-    """A linear map without inputs: zero, and its bias. Nothing of what it is given is read but the shape."""
+    """A linear map without inputs: zero, and its bias. Nothing of what it is inputs_and_mask is read but the shape."""
 
     def __init__(self, matrix: Any) -> None:
         super().__init__()
@@ -176,16 +176,16 @@ class Session:
         """[B, C] of a batch; without token types they are 0. ``mask`` [L, H] for a file with that input."""
         ids = batch["input_ids"].cpu().numpy()
         rows = [name for name in self.asked if name != HEAD_MASK]
-        given = {name: batch[name].cpu().numpy() if name in batch else np.zeros_like(ids) for name in rows}
+        inputs = {name: batch[name].cpu().numpy() if name in batch else np.zeros_like(ids) for name in rows}
         if mask is not None:
-            given[HEAD_MASK] = mask.astype(np.float32)
-        (found,) = self.run(["logits"], given)
-        logits: np.ndarray = found
+            inputs[HEAD_MASK] = mask.astype(np.float32)
+        (output,) = self.run(["logits"], inputs)
+        logits: np.ndarray = output
         return logits
 
 
 def difference(clf: Classifier, path: Path) -> float:
-    """The most that a logit is ``apart`` on a few texts of several lengths, and under a few masks if it takes them."""
+    """The largest ``disagreement`` of a logit on a few texts of several lengths, and under a few masks if it takes them."""
     session = Session(path)
     masks: list[HeadMask | None] = [None]
     if HEAD_MASK in session.asked:
@@ -196,11 +196,11 @@ def difference(clf: Classifier, path: Path) -> float:
     for texts in ([words[0]], [" ".join(words), "two"], [" ".join(words[:i]) for i in (2, 5, 9)]):
         batch = clf.collate(clf.encode(texts, texts))
         for mask in masks:
-            found = session.logits(batch, None if mask is None else mask.array())
-            worst = max(worst, apart(found, clf.logits(batch, mask).cpu().numpy()))
+            logits = session.logits(batch, None if mask is None else mask.array())
+            worst = max(worst, disagreement(logits, clf.logits(batch, mask).cpu().numpy()))
     return worst
 
 
-def apart(found: np.ndarray, expected: np.ndarray) -> float:
+def disagreement(logits: np.ndarray, expected: np.ndarray) -> float:
     """The largest difference; where the largest number is above 1, as a share of it."""
-    return float(np.abs(found - expected).max() / max(1.0, float(np.abs(expected).max())))
+    return float(np.abs(logits - expected).max() / max(1.0, float(np.abs(expected).max())))

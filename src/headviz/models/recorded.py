@@ -56,19 +56,19 @@ def forget(config: Any) -> None:
 
 def recorded(config: Any) -> dict[str, Any] | None:
     """The record in a configuration, None where there is none."""
-    found = config.get(KEPT) if isinstance(config, dict) else getattr(config, KEPT, None)
-    found = found if isinstance(found, dict) or found is None else found.to_dict()
-    return found if found is not None and found.get("quant_method") == METHOD else None
+    record = config.get(KEPT) if isinstance(config, dict) else getattr(config, KEPT, None)
+    record = record if isinstance(record, dict) or record is None else record.to_dict()
+    return record if record is not None and record.get("quant_method") == METHOD else None
 
 
 def present_in(config: Any) -> HeadMask:
     """The heads of a model with this configuration: all of its family's grid, but those that it says are gone."""
     whole = HeadMask.full(*family_of(config.model_type).whole_grid(config))
-    found = recorded(config)
-    if found is None:
+    record = recorded(config)
+    if record is None:
         gone = getattr(config, "pruned_heads", None) or {}
         return whole.without([(int(row), head) for row, heads in gone.items() for head in heads])
-    rows = found.get("heads")
+    rows = record.get("heads")
     if not isinstance(rows, list) or [_is_row(row, whole.num_heads) for row in rows] != [True] * whole.num_layers:
         raise ModelError(
             f"config.json: {KEPT}.heads lists for each of {whole.num_layers} layers the heads that it has, numbers "

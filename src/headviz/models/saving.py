@@ -63,16 +63,16 @@ class Measured:
     @classmethod
     def of(cls, result: Any, task: str = "") -> Measured:
         """From the result of ``headviz.prune_faster`` or ``headviz.paired``."""
-        found: Mapping[str, Any] = result.to_dict() if hasattr(result, "to_dict") else {}
-        if "difference" in found:
-            return cls(task, change=found)
-        if "speedup_low" not in found:
+        record: Mapping[str, Any] = result.to_dict() if hasattr(result, "to_dict") else {}
+        if "difference" in record:
+            return cls(task, change=record)
+        if "speedup_low" not in record:
             raise ModelError(
                 f"A card is written of prune_faster's result or of paired's, not of {type(result).__name__}."
             )
-        where = f"batches of {found['batch']} texts of {found['length']} tokens, {found['table']['device']}"
-        speedup = (found["speedup"], found["speedup_low"], found["speedup_high"])
-        return cls(task, found["metrics"] or {}, found["change"], speedup, where)
+        where = f"batches of {record['batch']} texts of {record['length']} tokens, {record['table']['device']}"
+        speedup = (record["speedup"], record["speedup_low"], record["speedup_high"])
+        return cls(task, record["metrics"] or {}, record["change"], speedup, where)
 
     def lines(self) -> list[str]:
         """The same as sentences; empty where nothing was measured."""
@@ -250,13 +250,13 @@ def require_equal(clf: Any, folder: Path) -> None:
         expected = copy.deepcopy(clf.model).cpu().eval()(**batch).logits.float()
         own = runpy.run_path(str(folder / MODELLING))[f"Pruned{_theirs(clf.model).__name__}"]
         try:
-            found = own.from_pretrained(folder, use_safetensors=True, dtype=clf.dtype).eval()(**batch).logits.float()
+            logits = own.from_pretrained(folder, use_safetensors=True, dtype=clf.dtype).eval()(**batch).logits.float()
         except (RuntimeError, ValueError, IndexError) as error:  # layers of a size that a family's code cannot run
             raise ModelError(
                 f"{clf.title} with these heads cannot be saved as portable, because transformers' own code does not "
                 f"run it ({first_line(error)}). Leave every layer a head, or save it without portable."
             ) from error
-    wrong = float((found - expected).abs().max()) / max(1.0, float(expected.abs().max()))
+    wrong = float((logits - expected).abs().max()) / max(1.0, float(expected.abs().max()))
     if not wrong <= EQUAL:
         raise ModelError(
             f"{clf.title} cannot be saved as portable: by transformers' own code its logits differ by {wrong:.2g}. "
@@ -292,8 +292,8 @@ def _auto_classes(own: type, config: Any) -> Iterator[str]:
     """The names of transformers' classes that choose this model class for a configuration."""
     for auto in vars(transformers.models.auto.modeling_auto).values():
         mapping = (getattr(auto, "_model_mapping", None) if isinstance(auto, type) else None) or {}
-        found = mapping.get(type(config), ())
-        if own in (found if isinstance(found, tuple) else (found,)):
+        classes = mapping.get(type(config), ())
+        if own in (classes if isinstance(classes, tuple) else (classes,)):
             yield str(auto.__name__)
 
 

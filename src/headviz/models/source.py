@@ -18,8 +18,8 @@ EXPORTED = ("float32", "int8")  # precisions of an ONNX file
 def device_named(name: str) -> str:
     """The name of a device; whether this machine has it is known once torch is imported."""
     if not re.fullmatch(rf"({'|'.join(DEVICES)})(:\d{{1,3}})?", name) or name.startswith("auto:"):
-        given = name[:40]
-        raise ModelError(f"Device '{given}' is not available here. Choose one of: {', '.join(DEVICES)}.")
+        text = name[:40]
+        raise ModelError(f"Device '{text}' is not available here. Choose one of: {', '.join(DEVICES)}.")
     return name
 
 

@@ -49,13 +49,13 @@ class StandIn(Options):
     seed: int = seed_option("of the reference and the draws", flag="")
 
     @classmethod
-    def of(cls, given: object) -> StandIn:
+    def of(cls, value: object) -> StandIn:
         """A choice, its name, or its text."""
-        if isinstance(given, StandIn):
-            return given
-        match = re.fullmatch(r"([a-z-]+)(?::([0-9]{1,6}))?", given) if isinstance(given, str) else None
+        if isinstance(value, StandIn):
+            return value
+        match = re.fullmatch(r"([a-z-]+)(?::([0-9]{1,6}))?", value) if isinstance(value, str) else None
         if match is None:
-            raise OptionError(unknown_choice("ablation", given, ABLATIONS))
+            raise OptionError(unknown_choice("ablation", value, ABLATIONS))
         return cls(match[1]) if match[2] is None else cls(match[1], int(match[2]))
 
     @property

@@ -217,20 +217,20 @@ class Embedder(Classifier):
     def _states(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
         """[B, T, D] the last layer's; gradients flow if the caller has enabled them."""
         with running(call):
-            found: Tensor = self.model(**self._inputs(batch), headviz=call)[0]
+            states: Tensor = self.model(**self._inputs(batch), headviz=call)[0]
         if not call.finished:
             raise ModelError(f"{self.family.title} ran {call.layer} of {self.num_layers} layers through headviz.")
         call.sort_rows()
-        return found
+        return states
 
     def _inputs(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """What transformers' model takes: a mask that keeps the texts apart, and each token's place in its own."""
         numbers = batch["attention_mask"]
-        given: dict[str, Tensor] = {k: v for k, v in batch.items() if k in ("input_ids", "inputs_embeds")}
+        inputs: dict[str, Tensor] = {k: v for k, v in batch.items() if k in ("input_ids", "inputs_embeds")}
         place = torch.arange(numbers.shape[1], device=numbers.device).expand_as(numbers)
         place = place - (numbers == 2) * (numbers == 1).sum(dim=1, keepdim=True)
         place = place * (numbers > 0)
         if self.family.position_offset:
             place = place + int(self.config.pad_token_id) + 1
-        apart = (numbers[:, :, None] == numbers[:, None])[:, None]  # [B, 1, T, T]
-        return {**given, "attention_mask": apart, "position_ids": place}
+        allowed = (numbers[:, :, None] == numbers[:, None])[:, None]  # [B, 1, T, T]
+        return {**inputs, "attention_mask": allowed, "position_ids": place}

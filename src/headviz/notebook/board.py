@@ -155,6 +155,6 @@ def started() -> str:
     address = f"http://{HOST}:{port}/"
     if not serve.answers(address, WAIT):
         process.terminate()
-        said = log.read_text(errors="replace").strip().splitlines()
-        raise UserError(f"The dashboard did not start: {said[-1] if said else 'it said nothing'}.")
+        lines = log.read_text(errors="replace").strip().splitlines()
+        raise UserError(f"The dashboard did not start: {lines[-1] if lines else 'it said nothing'}.")
     return address

@@ -27,7 +27,7 @@ from ..display.numbers import p_text
 from ..display.sentences import metric_change, metric_changes
 from ..display.table import NOTEBOOK, Column, Grid, Table, View
 from ..errors import OptionError
-from ..heads import HeadId, HeadMask, HeadScores, head_name, head_of, highest, order_told
+from ..heads import HeadId, HeadMask, HeadScores, head_name, head_of, highest, order_note
 from ..reports import run_report
 from ..tasks import points_in
 
@@ -59,7 +59,7 @@ def html_of(view: View, title: str) -> str:
         parts.append(grid_svg(view.grid, view.rows))
         parts.append(f'<div style="{SOFT}">{escape(view.grid.caption)}</div>')
     parts += [table_html(part, view.rows) for part in view.parts if isinstance(part, Table)]
-    parts += [f'<div style="{SOFT}">{escape(said)}</div>' for said in (view.warning, view.note) if said]
+    parts += [f'<div style="{SOFT}">{escape(text)}</div>' for text in (view.warning, view.note) if text]
     twin = f"<details><summary>as text</summary><pre>{escape(text_of(view))}</pre></details>"
     return f'<div class="headviz" style="line-height:1.4;max-width:60em;overflow-x:auto">{"".join(parts)}{twin}</div>'
 
@@ -79,11 +79,11 @@ def grid_svg(grid: Grid, names: tuple[str, ...] = ()) -> str:
     ]
     width, height = LEFT + heads * CELL + 2, TOP + layers * CELL + 2
     left = grid.values.shape[0] > layers or grid.values.shape[1] > heads
-    said = f'<div style="{SOFT}">The first {layers}×{heads} heads.</div>' if left else ""
+    note = f'<div style="{SOFT}">The first {layers}×{heads} heads.</div>' if left else ""
     return (
         f'<svg role="img" aria-label="{escape(grid.caption)}" width="{width}" height="{height}" fill="currentColor" '
         f'font-size="9" style="display:block;margin:.4em 0">{"".join(words)}'
-        f'<g fill="{BETTER}">{"".join(squares)}</g></svg>{said}'
+        f'<g fill="{BETTER}">{"".join(squares)}</g></svg>{note}'
     )
 
 
@@ -94,20 +94,20 @@ def _ends(grid: Grid) -> tuple[float, float]:
 
 def _square(grid: Grid, head: HeadId, end: float, names: tuple[str, ...]) -> str:
     value = float(grid.values[head])
-    look, said = f'stroke="{NEUTRAL}" fill="none" opacity=".6"', "–"
+    look, text = f'stroke="{NEUTRAL}" fill="none" opacity=".6"', "–"
     if value == value:
-        look, said = f'opacity="{min(1.0, 0.06 + 0.94 * abs(value) / end):.2f}"', grid.form % value
+        look, text = f'opacity="{min(1.0, 0.06 + 0.94 * abs(value) / end):.2f}"', grid.form % value
         look += f' fill="{WORSE}"' if value < 0 else ""
     if head in grid.marks:
         look += ' stroke="currentColor" stroke-width="1.5"'
     shape = f"M{LEFT + head.head * CELL} {TOP + head.layer * CELL}h{CELL - 1}v{CELL - 1}h-{CELL - 1}z"
-    return f'<path d="{shape}" {look}><title>{escape(head_name(head, names))} {said}</title></path>'
+    return f'<path d="{shape}" {look}><title>{escape(head_name(head, names))} {text}</title></path>'
 
 
-def table_html(given: Table, names: tuple[str, ...] = ()) -> str:
+def table_html(table: Table, names: tuple[str, ...] = ()) -> str:
     """The first rows of a table, with its caption."""
-    titles, cells = given.titles(NOTEBOOK), given.texts(NOTEBOOK, names)[: min(given.shortened or MOST_ROWS, MOST_ROWS)]
-    sides = [_side([row[i] for row in given.rows]) for i, _ in given.shown(NOTEBOOK)]
+    titles, cells = table.titles(NOTEBOOK), table.texts(NOTEBOOK, names)[: min(table.shortened or MOST_ROWS, MOST_ROWS)]
+    sides = [_side([row[i] for row in table.rows]) for i, _ in table.shown(NOTEBOOK)]
     head = "".join(
         f'<th style="{LINE};text-align:{side}">{escape(c)}</th>' for c, side in zip(titles, sides, strict=True)
     )
@@ -119,8 +119,8 @@ def table_html(given: Table, names: tuple[str, ...] = ()) -> str:
         + "</tr>"
         for row in cells
     )
-    left = f" ({len(cells)} of {len(given.rows)} rows)" if len(cells) < len(given.rows) else ""
-    caption = f'<div style="{SOFT}">{escape(given.caption + left)}</div>' if given.caption or left else ""
+    left = f" ({len(cells)} of {len(table.rows)} rows)" if len(cells) < len(table.rows) else ""
+    caption = f'<div style="{SOFT}">{escape(table.caption + left)}</div>' if table.caption or left else ""
     return f'{caption}<table class="headviz" style="{TABLE}"><tr>{head}</tr>{body}</table>'
 
 
@@ -163,8 +163,8 @@ def view_of(value: Any) -> View:
         view: View = make(value)
         return view
     described = made_by(value)
-    found: View = _fields(value) if described is None else described.view(value)
-    return found
+    result: View = _fields(value) if described is None else described.view(value)
+    return result
 
 
 def _named(table: dict[str, Callable[..., Any]], value: Any) -> Callable[..., Any] | None:
@@ -203,15 +203,17 @@ def _scores(scores: HeadScores) -> View:
         for head in chosen
     ]
     known = "with 95 % intervals over examples" if np.isfinite(scores.interval_low).any() else "which have no intervals"
-    caption = f"The highest and the lowest heads, {known}.{order_told(scores.tied, len(scores.mask.kept))}"
+    caption = f"The highest and the lowest heads, {known}.{order_note(scores.tied, len(scores.mask.kept))}"
     table = Table("ranked", ("rank", "head", "score", "low", "high"), rows, caption)
     grid = Grid("scores", scores.mask, scores.values, scores.score, "High = keep. Hollow = not measured.", form="%.3g")
-    said = f"{scores.score} over {scores.samples:,} examples"
+    sentence = f"{scores.score} over {scores.samples:,} examples"
     if not scores.samples:
-        said = f"{scores.score}, which needs no examples"
+        sentence = f"{scores.score}, which needs no examples"
     if scores.stability == scores.stability:
-        said += f"; {100 * scores.stability:.0f} % of the lowest fifth would be named by another sample of this size"
-    return View(said + ".", (table,), grid, note=" ".join(scores.notes))
+        sentence += (
+            f"; {100 * scores.stability:.0f} % of the lowest fifth would be named by another sample of this size"
+        )
+    return View(sentence + ".", (table,), grid, note=" ".join(scores.notes))
 
 
 def _head_figure(values: np.ndarray, name: str, low: Any = None, high: Any = None) -> Figure:
@@ -227,8 +229,8 @@ def _scores_figure(scores: HeadScores) -> Figure:
 
 def strength(maps: Maps) -> np.ndarray:
     """[L, H] sum of the sizes of a head's attributions; NaN for a removed head."""
-    found: np.ndarray = np.abs(maps.attribution.astype(np.float64)).sum(axis=(2, 3))
-    return found
+    strengths: np.ndarray = np.abs(maps.attribution.astype(np.float64)).sum(axis=(2, 3))
+    return strengths
 
 
 def _maps(maps: Maps) -> View:
@@ -242,10 +244,10 @@ def _maps(maps: Maps) -> View:
     caption = "The strongest connections of all heads."
     table = Table("strongest", ("head", "query", "key", "attribution", "attention"), rows, caption)
     grid = Grid("strength", maps.mask, size, maps.method, "Sum of the sizes of each head's attributions.", form="%.3g")
-    said = f"'{maps.target_label}' explained by {maps.method}, {len(maps.tokens)} tokens"
-    said += f"; the answer is '{maps.labels[maps.predicted]}'" if len(maps.labels) > 1 else ""
-    said += f"; integration error {100 * maps.error:.1f} %." if maps.error == maps.error else "."
-    return View(said, (table,), grid, note=" ".join(maps.notes))
+    sentence = f"'{maps.target_label}' explained by {maps.method}, {len(maps.tokens)} tokens"
+    sentence += f"; the answer is '{maps.labels[maps.predicted]}'" if len(maps.labels) > 1 else ""
+    sentence += f"; integration error {100 * maps.error:.1f} %." if maps.error == maps.error else "."
+    return View(sentence, (table,), grid, note=" ".join(maps.notes))
 
 
 def _maps_figure(maps: Maps, head: Any = None, what: str = "attribution") -> Figure:
@@ -259,81 +261,91 @@ def _maps_figure(maps: Maps, head: Any = None, what: str = "attribution") -> Fig
     return matrix(getattr(maps, what)[layer, number], maps.tokens, maps.tokens, what, what == "attribution")
 
 
-def _tokens(found: TokenAttributions) -> View:
-    rows = sorted(zip(found.tokens, map(float, found.values), strict=True), key=lambda row: -abs(row[1]))
-    said = f"What each token speaks for '{found.target_label}'; integration error {100 * found.error:.1f} %."
-    return View(said, (Table("tokens", ("token", Column("attribution", "%+.3f")), rows),))
+def _tokens(attributions: TokenAttributions) -> View:
+    rows = sorted(zip(attributions.tokens, map(float, attributions.values), strict=True), key=lambda row: -abs(row[1]))
+    sentence = (
+        f"What each token speaks for '{attributions.target_label}'; integration error {100 * attributions.error:.1f} %."
+    )
+    return View(sentence, (Table("tokens", ("token", Column("attribution", "%+.3f")), rows),))
 
 
-def _tokens_figure(found: TokenAttributions) -> Figure:
-    return token_rows([("tokens", found.target_label, found.values)], found.tokens)
+def _tokens_figure(attributions: TokenAttributions) -> Figure:
+    return token_rows([("tokens", attributions.target_label, attributions.values)], attributions.tokens)
 
 
-def _patching(found: Patching) -> View:
-    rows = [(head, float(found.effect[head])) for head in highest(np.abs(found.effect))[:FEW]]
-    said = f"Each head of '{found.to_label}' put into '{found.from_label}', one at a time. Measured: {found.measured}."
+def _patching(patching: Patching) -> View:
+    rows = [(head, float(patching.effect[head])) for head in highest(np.abs(patching.effect))[:FEW]]
+    turned = f"'{patching.to_label}' put into '{patching.from_label}'"
+    sentence = f"Each head of {turned}, one at a time. Measured: {patching.measured}."
     caption = "0 = the answer stays, 1 = it becomes the donor's."
-    mask = HeadMask.from_array(~np.isnan(found.effect))
+    mask = HeadMask.from_array(~np.isnan(patching.effect))
     return View(
-        said,
+        sentence,
         (Table("strongest", ("head", Column("effect", "%+.3f")), rows, "The strongest heads."),),
-        Grid("effect", mask, found.effect, "effect", caption),
+        Grid("effect", mask, patching.effect, "effect", caption),
     )
 
 
 # evaluations ----------------------------------------------------------------------------------
 
 
-def _evaluation(found: Evaluation) -> View:
-    rows = [(name, value, found.constant.get(name)) for name, value in found.metrics.items()]
-    several = f"mean of {len(found.draws)} draws"
-    rows += [(f"{name}, {several}", drawn["mean"], None) for name, drawn in found.over_draws().items()]
-    parts = [Table("metrics", ("metric", Column("value", "%.4f"), constant_name(next(iter(found.metrics), ""))), rows)]
-    if found.predicted:
-        parts.append(Table("predicted", ("answer", "times"), list(found.predicted.items())))
-    off = None if found.mask is None or found.mask.is_full else _mask(found.mask).grid
-    said = f"{found.n:,} example{'' if found.n == 1 else 's'}, {found.mask or 'no heads'}, {found.seconds:.1f} s"
-    if found.truncated:
-        said += f", {found.truncated:,} text{'' if found.truncated == 1 else 's'} cut to the model's length"
-    return View(f"{said}.", tuple(parts), off)
+def _evaluation(evaluation: Evaluation) -> View:
+    rows = [(name, value, evaluation.constant.get(name)) for name, value in evaluation.metrics.items()]
+    several = f"mean of {len(evaluation.draws)} draws"
+    rows += [(f"{name}, {several}", drawn["mean"], None) for name, drawn in evaluation.over_draws().items()]
+    parts = [
+        Table("metrics", ("metric", Column("value", "%.4f"), constant_name(next(iter(evaluation.metrics), ""))), rows)
+    ]
+    if evaluation.predicted:
+        parts.append(Table("predicted", ("answer", "times"), list(evaluation.predicted.items())))
+    off = None if evaluation.mask is None or evaluation.mask.is_full else _mask(evaluation.mask).grid
+    examples = f"{evaluation.n:,} example{'' if evaluation.n == 1 else 's'}"
+    sentence = f"{examples}, {evaluation.mask or 'no heads'}, {evaluation.seconds:.1f} s"
+    if evaluation.truncated:
+        sentence += (
+            f", {evaluation.truncated:,} text{'' if evaluation.truncated == 1 else 's'} cut to the model's length"
+        )
+    return View(f"{sentence}.", tuple(parts), off)
 
 
-def _evaluation_figure(found: Evaluation) -> Figure:
-    return metric_bars(found.metrics, found.constant)
+def _evaluation_figure(evaluation: Evaluation) -> Figure:
+    return metric_bars(evaluation.metrics, evaluation.constant)
 
 
-def _delta(found: Delta) -> View:
+def _delta(delta: Delta) -> View:
     return View(
-        metric_changes(found), (change_table("change", "metric", (found,), "The masked model against the full one."),)
+        metric_changes(delta), (change_table("change", "metric", (delta,), "The masked model against the full one."),)
     )
 
 
-def _comparison(found: Comparison) -> View:
-    tables = [change_table("metrics", "metric", found.deltas, "Paired on the same examples.")]
-    if found.slices:
-        tables.append(change_table("slices", "slice", found.slices, f"{found.primary.metric} by slice."))
-    return View(metric_changes(found.primary), tuple(tables))
+def _comparison(comparison: Comparison) -> View:
+    tables = [change_table("metrics", "metric", comparison.deltas, "Paired on the same examples.")]
+    if comparison.slices:
+        tables.append(change_table("slices", "slice", comparison.slices, f"{comparison.primary.metric} by slice."))
+    return View(metric_changes(comparison.primary), tuple(tables))
 
 
-def _comparison_figure(found: Comparison) -> Figure:
-    return slices(found.slices or found.deltas, found.primary.metric, found.primary.constant)
+def _comparison_figure(comparison: Comparison) -> Figure:
+    return slices(comparison.slices or comparison.deltas, comparison.primary.metric, comparison.primary.constant)
 
 
-def _paired(found: Paired) -> View:
-    change = metric_change(found.metric, found.difference, found.low, found.high)
-    said = f"{change}, {p_text(found.p)}, over {found.n:,} examples: {found.worse:,} worse, {found.better:,} better."
-    return View(said)
+def _paired(paired: Paired) -> View:
+    change = metric_change(paired.metric, paired.difference, paired.low, paired.high)
+    sentence = (
+        f"{change}, {p_text(paired.p)}, over {paired.n:,} examples: {paired.worse:,} worse, {paired.better:,} better."
+    )
+    return View(sentence)
 
 
-def _paired_figure(found: Paired) -> Figure:
-    scale = points_in(found.metric)
-    ends = tuple(scale * v for v in (found.difference, found.low, found.high))
+def _paired_figure(paired: Paired) -> Figure:
+    scale = points_in(paired.metric)
+    ends = tuple(scale * v for v in (paired.difference, paired.low, paired.high))
     return changes(
-        [found.metric],
+        [paired.metric],
         [(ends[0], ends[1], ends[2])],
-        [(found.p, float("nan"))],
+        [(paired.p, float("nan"))],
         axis="change, points",
-        colour=tone(found.low, found.high),
+        colour=tone(paired.low, paired.high),
         nothing="",
     )
 
@@ -369,10 +381,10 @@ def _run(view: RunView) -> View:
 
 
 def _run_figure(view: RunView) -> Figure:
-    found = run_report.figure(view)
-    if found is None:
+    result = run_report.figure(view)
+    if result is None:
         raise OptionError("This run has nothing to draw yet.")
-    fig: Figure = found[1]
+    fig: Figure = result[1]
     return fig
 
 
@@ -394,7 +406,7 @@ _FIGURES: dict[str, Callable[..., Any]] = {
     "HeadScores": _scores_figure,
     "Maps": _maps_figure,
     "TokenAttributions": _tokens_figure,
-    "Patching": lambda found: _head_figure(found.effect, "effect"),
+    "Patching": lambda patching: _head_figure(patching.effect, "effect"),
     "Evaluation": _evaluation_figure,
     "Comparison": _comparison_figure,
     "Paired": _paired_figure,

@@ -61,8 +61,8 @@ def full_of(baseline: Sequence[Step], seed: Any, which: str) -> Step | None:
 
 def distinct(baseline: Sequence[Step]) -> list[Step]:
     """The full models, each once: θ* first, then the retrained one of every seed."""
-    given = full_of(baseline, None, GIVEN)
-    return [*([] if given is None else [given]), *(s for s in baseline if role(s) == RETRAINED)]
+    full = full_of(baseline, None, GIVEN)
+    return [*([] if full is None else [full]), *(s for s in baseline if role(s) == RETRAINED)]
 
 
 def ties(steps: Sequence[Step]) -> bool:
@@ -126,10 +126,10 @@ def can_go(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> float 
 
 
 def _by_share(steps: Sequence[Step]) -> dict[float, list[Step]]:
-    found: dict[float, list[Step]] = {}
+    groups: dict[float, list[Step]] = {}
     for s in steps:
-        found.setdefault(round(s["sparsity"], 9), []).append(s)
-    return found
+        groups.setdefault(round(s["sparsity"], 9), []).append(s)
+    return groups
 
 
 def _lows(by_share: Mapping[float, Sequence[Step]], metric: str) -> dict[float, float | None]:
@@ -137,8 +137,8 @@ def _lows(by_share: Mapping[float, Sequence[Step]], metric: str) -> dict[float, 
     lows: dict[float, float | None] = {}
     for share, group in sorted(by_share.items()):
         known = [(s.get("change", {}).get(metric) or {}).get("low") for s in group]
-        found = [low for low in known if low is not None]
-        lows[share] = min(found) if len(found) == len(known) else None
+        measured = [low for low in known if low is not None]
+        lows[share] = min(measured) if len(measured) == len(known) else None
     return lows
 
 
@@ -160,24 +160,24 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
         return first + end[:-1] + (f"; {TOO_FEW}." if known_change else ".")
     if free is None:
         share, low = next(iter(lows.items()))
-        said = f"At the first step, {100 * share:.0f} %, {excluded(low, scale, margin)}"
+        sentence = f"At the first step, {100 * share:.0f} %, {excluded(low, scale, margin)}"
     else:
         low = lows[free]
-        said = f"Up to {100 * free:.0f} % of the heads can go: {excluded(low, scale, margin)} (margin {margin:g})"
+        sentence = f"Up to {100 * free:.0f} % of the heads can go: {excluded(low, scale, margin)} (margin {margin:g})"
     if lost is not None:
-        said += (
+        sentence += (
             f". A loss is {lost[1]}{', at first within that margin' if free is not None and lost[0] <= free else ''}"
         )
-    return f"{first}{said}. {end[0].upper()}{end[1:]}"
+    return f"{first}{sentence}. {end[0].upper()}{end[1:]}"
 
 
 def one_class(steps: Sequence[Step]) -> str:
     """From which share of heads removed on (nearly) all answers are of one class; a sentence with its blank."""
     for s in sorted(steps, key=lambda s: s.get("sparsity") or 0.0):
         known = (s.get("constant") or {}).get("accuracy"), s.get("metrics", {}).get("accuracy")
-        said = remark(s.get("predicted"), *known)
-        if said:
-            return f"With {100 * s['sparsity']:.0f} % of the heads removed, {going_on(said)} "
+        one_class_remark = remark(s.get("predicted"), *known)
+        if one_class_remark:
+            return f"With {100 * s['sparsity']:.0f} % of the heads removed, {going_on(one_class_remark)} "
     return ""
 
 
@@ -189,20 +189,20 @@ def points_of(group: Sequence[Step], metric: str) -> str:
 
 def _retrained(share: float, group: Sequence[Step], metric: str) -> str:
     """Networks trained anew against the full one trained alike, seed by seed; no interval is known for that."""
-    said = f"With {100 * share:.0f} % of the heads removed and retrained, {metric} is {_mean(group, metric)}"
+    sentence = f"With {100 * share:.0f} % of the heads removed and retrained, {metric} is {_mean(group, metric)}"
     scale = points_in(metric)
     pairs = [
         (s["metrics"][metric] - d, d) for s in group if (d := (s["change"].get(metric) or {}).get("delta")) is not None
     ]
     if not pairs:
-        return f"{said}; the full θ0 retrained alike is not measured yet."
+        return f"{sentence}; the full θ0 retrained alike is not measured yet."
     changes = [d for _, d in pairs]
     full = numbers.metric(mean(f for f, _ in pairs), scale)
     change = numbers.points(mean(changes), scale)
     if len(changes) == 1:
-        return f"{said}; the full θ0 retrained alike reaches {full} ({change} points, one seed)."
+        return f"{sentence}; the full θ0 retrained alike reaches {full} ({change} points, one seed)."
     spread = f"{change} ± {numbers.points(stdev(changes), scale).lstrip('+')} points over {len(changes)} seeds"
-    return f"{said}; the full θ0 retrained alike reaches {full} ({spread})."
+    return f"{sentence}; the full θ0 retrained alike reaches {full} ({spread})."
 
 
 def _mean(group: Sequence[Step], metric: str) -> str:

@@ -109,8 +109,8 @@ class Context:
             if self.load_masked_lm is None:
                 raise OptionError("Masked-language scores need the pre-trained model: name it (--base, base=).")
             self.memory["masked-lm"] = self.load_masked_lm()
-        found: Classifier = self.memory["masked-lm"]
-        return found
+        model: Classifier = self.memory["masked-lm"]
+        return model
 
     def keep_trained(self, seed: int, step: int, clf: Classifier) -> str:
         """Write a trained model and keep it in memory; returns its folder, relative to the context's."""
@@ -157,9 +157,9 @@ def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | N
     def load_base(seed: int) -> Classifier:
         fresh = clf.classes  # None for a translation model: it has no head to replace
         how: Any = {} if fresh is None else {"fresh_labels": fresh, "job": clf.job}
-        found: Any = load(base, revision=plan.base_revision, device=plan.device, seed=seed, **how)
-        found = reading(plan, found)
-        return found if plan.initialisation == "pretrained" else randomised(found, seed)
+        model: Any = load(base, revision=plan.base_revision, device=plan.device, seed=seed, **how)
+        model = reading(plan, model)
+        return model if plan.initialisation == "pretrained" else randomised(model, seed)
 
     def load_masked_lm() -> Classifier:
         return load(base, revision=plan.base_revision, device=plan.device, masked_lm=True)

@@ -105,9 +105,9 @@ def export(
     mask = clf.present.array() if head_mask else None
     speed = in_pairs(lambda: timer(clf), in_runtime(session, timer, mask), progress=progress, cancel=cancel)
     times = (batch, timer.length, threads, speed.after, speed.before, speed.speedup, speed.low, speed.high)
-    found = Exported(folder, precision, size_of(folder / FILE), *times)
+    result = Exported(folder, precision, size_of(folder / FILE), *times)
     if data is None:
-        return found
+        return result
 
     def runtime(rows: Mapping[str, Tensor]) -> np.ndarray:
         return session.logits(rows, mask)
@@ -116,7 +116,7 @@ def export(
     change = None if gold is None else paired(gold, before, after, data.task.metrics[0])
     same = paired(before, before, after) if data.answer.decides else None
     agreement = (None, None) if same is None else (1 + same.difference, 1 + same.low)
-    return replace(found, n=len(data), agreement=agreement[0], agreement_low=agreement[1], change=change)
+    return replace(result, n=len(data), agreement=agreement[0], agreement_low=agreement[1], change=change)
 
 
 def quantise(file: Path, out: Path) -> Path:
@@ -138,7 +138,7 @@ def in_runtime(session: Session, timer: Timer, mask: np.ndarray | None = None) -
 
     def call() -> float:
         start = now()
-        session.logits(timer.given, mask)
+        session.logits(timer.texts, mask)
         return now() - start
 
     return call

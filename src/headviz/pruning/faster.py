@@ -75,9 +75,9 @@ class Shape(Result):
         return {"heads": [grid.num_layers, grid.num_heads, grid.hex], "neurons": [list(k) for k in self.kept]}
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> Shape:
-        layers, heads, text = given["heads"]
-        return cls(HeadMask.from_hex(text, layers, heads), tuple(tuple(k) for k in given["neurons"]))
+    def from_dict(cls, record: dict[str, Any]) -> Shape:
+        layers, heads, text = record["heads"]
+        return cls(HeadMask.from_hex(text, layers, heads), tuple(tuple(k) for k in record["neurons"]))
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class Turn(Result):
     speed: Speed
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> Turn:
-        return cls(tuple(given["sizes"]), Speed(**given["speed"]))
+    def from_dict(cls, record: dict[str, Any]) -> Turn:
+        return cls(tuple(record["sizes"]), Speed(**record["speed"]))
 
 
 @dataclass
@@ -147,8 +147,8 @@ class Search:
         sizes = allotted(self._groups, budget - self.table.base, self.seed)
         if sizes is None:
             sizes = [g.sizes[int(np.argmin(g.seconds))] for g in self._groups]
-        found = tuple(int(size) for size in sizes)
-        return None if found in {turn.sizes for turn in turns} else found
+        chosen = tuple(int(size) for size in sizes)
+        return None if chosen in {turn.sizes for turn in turns} else chosen
 
     def timed(self, sizes: Sequence[int]) -> Turn:
         """A turn: the model of these sizes beside the whole one."""
@@ -158,10 +158,10 @@ class Search:
 
     def best(self, target: float, turns: Sequence[Turn]) -> tuple[Shape, Speed]:
         """Of all turns the one nearest to the target; an ``OptionError`` if it is too slow."""
-        found = min(turns, key=lambda turn: _miss(turn.speed, target))
-        if found.speed.speedup * (1 + TOLERANCE) < target:
-            raise self._out_of_reach(target, found.speed.speedup, "the nearest shape that was found is")
-        return self.shape(found.sizes), found.speed
+        best = min(turns, key=lambda turn: _miss(turn.speed, target))
+        if best.speed.speedup * (1 + TOLERANCE) < target:
+            raise self._out_of_reach(target, best.speed.speedup, "the nearest shape that was found is")
+        return self.shape(best.sizes), best.speed
 
     def shape(self, sizes: Sequence[int]) -> Shape:
         """Of so many units in each group, those that cost least together."""
@@ -301,7 +301,7 @@ def gate_gradients(
     encodings = encode_data(clf, data)
     sizes = neurons(clf)
     heads = np.zeros((len(data), clf.num_layers, clf.num_heads))
-    found = tuple(np.zeros((len(data), size), np.float32) for size in sizes)
+    rows = tuple(np.zeros((len(data), size), np.float32) for size in sizes)
     weights = [outer_map(clf, layer).weight for layer in range(len(sizes))]
     groups = list(batches([len(e) for e in encodings], TOKENS_AT_ONCE))
     for index in tracked(groups, progress, cancel, size=len):
@@ -317,8 +317,8 @@ def gate_gradients(
         for layer in range(clf.num_layers):
             kept = list(clf.present.kept_in(layer))
             heads[np.ix_(index, [layer], kept)] = parts[layer].sum(dim=(2, 3)).double().numpy()[:, None]
-            found[layer][index] = parts[clf.num_layers + layer].sum(dim=1).float().numpy()
-    return Gradients(heads, found)
+            rows[layer][index] = parts[clf.num_layers + layer].sum(dim=1).float().numpy()
+    return Gradients(heads, rows)
 
 
 # -----------------------------------------------------------------------------------------------
@@ -346,8 +346,8 @@ class Faster(Result):
     table: Table = dataclasses.field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        found = dataclasses.replace(self, model=None)  # type: ignore[arg-type]
-        return {k: v for k, v in Result.to_dict(found).items() if k != "model"} | {"layers_empty": self.layers_empty}
+        record = dataclasses.replace(self, model=None)  # type: ignore[arg-type]
+        return {k: v for k, v in Result.to_dict(record).items() if k != "model"} | {"layers_empty": self.layers_empty}
 
     @property
     def layers_empty(self) -> list[int]:
@@ -381,8 +381,8 @@ def prune_faster(
 
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=32)
-    >>> found = headviz.prune_faster(clf, data, faster=1.2, batch=2, length=8)
-    >>> len(found.heads_per_layer), found.model.present == clf.present
+    >>> result = headviz.prune_faster(clf, data, faster=1.2, batch=2, length=8)
+    >>> len(result.heads_per_layer), result.model.present == clf.present
     (12, False)
     """
     one = not isinstance(faster, list | tuple)
@@ -393,8 +393,8 @@ def prune_faster(
     require_possible(clf, options)
     work = Work(clf, data, options, dev, label_order, progress, cancel)
     shapes = [work.find(target) for target in targets]  # a target out of reach is said before a model is built
-    found = tuple(work.result(target, shape) for target, shape in zip(targets, shapes, strict=True))
-    return found[0] if one else found
+    results = tuple(work.result(target, shape) for target, shape in zip(targets, shapes, strict=True))
+    return results[0] if one else results
 
 
 def require_possible(clf: Classifier, options: FasterOptions) -> None:
@@ -448,8 +448,8 @@ class Work:
 
     @cached_property
     def gradients(self) -> Gradients:
-        told = of_phase(self.progress, "scoring")
-        return gate_gradients(self.clf, self.some, self.label_order, told, self.cancel)
+        step_progress = of_phase(self.progress, "scoring")
+        return gate_gradients(self.clf, self.some, self.label_order, step_progress, self.cancel)
 
     def find(self, target: float) -> Shape:
         """The shape whose measured speed is nearest to the target."""
@@ -469,8 +469,8 @@ class Work:
         small = dataclasses.replace(small, model=copy.deepcopy(small.model))  # shares no weights with the caller's
         error = None
         if self.options.repair != NOTHING:
-            told = of_phase(self.progress, "tuning")
-            error = rebuild(self.clf, small, self.some, SOLVERS[self.options.repair], told, self.cancel)
+            step_progress = of_phase(self.progress, "tuning")
+            error = rebuild(self.clf, small, self.some, SOLVERS[self.options.repair], step_progress, self.cancel)
         if self.options.retrain is not None:
             small = fine_tune(
                 small,
@@ -487,8 +487,8 @@ class Work:
     def result(self, target: float, shape: Shape) -> Faster:
         """Build, time and evaluate the model of a shape."""
         small, error = self.built(shape)
-        told = of_phase(self.progress, "measuring speed")
-        speed = measured(self.clf, small, self.timer, progress=told, cancel=self.cancel)
+        step_progress = of_phase(self.progress, "measuring speed")
+        speed = measured(self.clf, small, self.timer, progress=step_progress, cancel=self.cancel)
         metrics = baseline = change = None
         if self.dev is not None:
             if self._before is None:
@@ -517,9 +517,11 @@ class Work:
 
     def _evaluated(self, clf: Classifier) -> Evaluation:
         assert self.dev is not None
-        told = of_phase(self.progress, "evaluating")
+        step_progress = of_phase(self.progress, "evaluating")
         order = self.label_order
-        return evaluate(clf, self.dev, label_order=order, precision="float32", progress=told, cancel=self.cancel)
+        return evaluate(
+            clf, self.dev, label_order=order, precision="float32", progress=step_progress, cancel=self.cancel
+        )
 
     def _change(self, before: Evaluation, after: Evaluation) -> dict[str, Any] | None:
         assert self.dev is not None
@@ -528,5 +530,5 @@ class Work:
         order = class_order(self.clf, self.dev, self.label_order)
         first, second = (self.dev.answer.predicted(e.logits, order) for e in (before, after))
         metric = self.dev.task.primary_metric
-        found = paired(self.dev.gold, first, second, metric).to_dict()
-        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in found.items()}
+        change = paired(self.dev.gold, first, second, metric).to_dict()
+        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in change.items()}

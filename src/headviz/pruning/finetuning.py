@@ -182,17 +182,17 @@ RECIPE = "recipe.json"  # {"finetune": {options of FinetuneOptions}, "examples":
 
 def recipe_of(model: str | Path) -> FinetuneOptions | None:
     """The options in ``recipe.json`` of a model's folder; None = there is none, and the thesis's defaults apply."""
-    found = _recipe(model)
-    return None if found is None else FinetuneOptions.from_dict(found["finetune"])
+    recipe = _recipe(model)
+    return None if recipe is None else FinetuneOptions.from_dict(recipe["finetune"])
 
 
 def examples_of(model: str | Path) -> int | None:
     """How many examples the recipe trains on; None = all of the training split."""
-    found = _recipe(model)
-    if found is None or found.get("examples") is None:
+    recipe = _recipe(model)
+    if recipe is None or recipe.get("examples") is None:
         return None
-    whole_number(found["examples"], f"'examples' in {RECIPE} of '{model}'", 1)
-    return int(found["examples"])
+    whole_number(recipe["examples"], f"'examples' in {RECIPE} of '{model}'", 1)
+    return int(recipe["examples"])
 
 
 def _recipe(model: str | Path) -> dict[str, Any] | None:
@@ -200,13 +200,13 @@ def _recipe(model: str | Path) -> dict[str, Any] | None:
     if not file.exists():
         return None
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise OptionError(f"{RECIPE} of '{model}' is not JSON: {error}. Remove or correct it.") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise OptionError(f"{RECIPE} of '{model}' holds no recipe. Remove or correct it.")
     # without these options it is a recipe for something else, such as a training from scratch
-    return found if "finetune" in found else None
+    return content if "finetune" in content else None
 
 
 def randomised(clf: Classifier, seed: int) -> Classifier:
@@ -215,8 +215,8 @@ def randomised(clf: Classifier, seed: int) -> Classifier:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         fresh = type(model)(model.config)
-    found: Any = wrap(fresh.to(device=clf.device, dtype=clf.dtype), clf.tokenizer, f"{clf.name} (random weights)")
-    return found
+    classifier: Any = wrap(fresh.to(device=clf.device, dtype=clf.dtype), clf.tokenizer, f"{clf.name} (random weights)")
+    return classifier
 
 
 LARGEST = 0.25  # of the cache: larger models are not stored
@@ -257,9 +257,9 @@ def trained_once(
         **plugins.key_part("task", dev.task.name),
     )
     begun = time.perf_counter()
-    found = _stored(store, key, clf)
-    if found is not None:
-        return dataclasses.replace(found, seconds=time.perf_counter() - begun)
+    stored = _stored(store, key, clf)
+    if stored is not None:
+        return dataclasses.replace(stored, seconds=time.perf_counter() - begun)
     trained = training()
     _store(store, key, clf, trained)
     return trained

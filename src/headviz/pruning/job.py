@@ -23,7 +23,7 @@ from ..errors import RunError
 from ..progress import Cancel, PhaseProgress
 from ..storage.paths import new_folder
 from .algorithms import Score
-from .plan import BESIDE_THE_PLAN, PruningPlan
+from .plan import SPEC_ONLY, PruningPlan
 from .state import BUILD, CHOOSE, MODELS, Done, Replay, ScorePart, State, StepRecord, Work, states_in, tidy, trained_at
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ CHECK = "check"  # the first piece: load everything once, refuse what cannot wor
 
 def make(spec: Mapping[str, Any]) -> PruningJob:
     """A job from a spec: the plan's options, and the ``digests`` of weights and data when the run was recorded."""
-    options = {name: value for name, value in spec.items() if name not in BESIDE_THE_PLAN}
+    options = {name: value for name, value in spec.items() if name not in SPEC_ONLY}
     return PruningJob(PruningPlan.from_dict(options), spec.get("digests") or {})
 
 
@@ -146,8 +146,8 @@ class PruningJob(Job):
             return {}
         width = len(state.sizes) + 1
         place = {seed: i for i, seed in enumerate(self.plan.seeds)}
-        found = {0: {**_step(state.reference), "reference": True}}
-        return found | {1 + place[r.seed] * width + r.step: _step(r) for r in state.records}
+        steps = {0: {**_step(state.reference), "reference": True}}
+        return steps | {1 + place[r.seed] * width + r.step: _step(r) for r in state.records}
 
     def expected(self, state: State | None) -> int:
         return 0 if state is None else 1 + len(self.plan.seeds) * (len(state.sizes) + 1)

@@ -78,25 +78,25 @@ class Judge(ABC):
         self, result: Evaluated, mask: HeadMask, work: Work, score_seconds: float, reference: np.ndarray
     ) -> StepRecord:
         """A step's result as its record; ``reference`` are θ*'s answers with all heads."""
-        found = self.measured(result.answers, reference)
+        measured = self.measured(result.answers, reference)
         return StepRecord(
             seed=work.seed,
             step=work.step,
             heads_off=len(mask.off),
             sparsity=mask.sparsity,
             mask=mask.hex,
-            metrics=found.metrics,
-            intervals=found.intervals,
-            deltas=found.deltas,
-            agreement=found.agreement,
+            metrics=measured.metrics,
+            intervals=measured.intervals,
+            deltas=measured.deltas,
+            agreement=measured.agreement,
             parameters=result.parameters,
             flops=result.flops,
             seconds={"score": score_seconds, **result.seconds},
             logits=logits_digest(result.answers),
             curve=result.curve,
             repair_error=result.repair_error,
-            predicted=found.predicted,
-            constant=found.constant,
+            predicted=measured.predicted,
+            constant=measured.constant,
         )
 
 
@@ -142,10 +142,10 @@ class Measured:
 def measured(data: Dataset, mine: np.ndarray, theirs: np.ndarray) -> Measured:
     """What predictions are worth, next to those of θ* with all heads; both in the task's own terms."""
     names, answer = data.task.metrics, data.answer
-    said = answer.counts(mine, data.label_names)
+    counts = answer.counts(mine, data.label_names)
     if not answer.has_gold(data):
         same = answer.answers(theirs, theirs, data.label_names).agreement(mine)
-        return Measured({}, {}, {}, plain(same), said)
+        return Measured({}, {}, {}, plain(same), counts)
     gold = data.gold
     answers = answer.answers(gold, theirs, data.label_names)
     return Measured(
@@ -153,7 +153,7 @@ def measured(data: Dataset, mine: np.ndarray, theirs: np.ndarray) -> Measured:
         {name: _ends(answers.interval(mine, name)) for name in names},
         {name: _plain(answers.deltas([mine], name)[0]) for name in names},
         plain(answers.agreement(mine)),
-        said,
+        counts,
         {name: answers.constant(name) for name in names} if data.labels is not None else None,
         {name: why for name in names if (why := why_undefined(name, answer.read_by(name, mine), gold)) is not None},
     )

@@ -49,8 +49,8 @@ class Table(Result):
     neurons: tuple[float, ...]
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> Table:
-        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    def from_dict(cls, record: dict[str, Any]) -> Table:
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
         return cls(**values)
 
     def of_heads(self, sizes: Sequence[int]) -> np.ndarray:
@@ -81,7 +81,7 @@ class Timer:
         if not 1 <= length <= longest:
             raise OptionError(f"The length must be between 1 and {longest} tokens for this model, not {length}.")
         self.batch, self.length = batch, length
-        self.given = random_batch(clf, batch, length)
+        self.texts = random_batch(clf, batch, length)
         self.own_time = clf.device.type == "cpu" and torch.get_num_threads() == 1
         self.wait = torch.cuda.synchronize if clf.device.type == "cuda" else None
 
@@ -94,7 +94,7 @@ class Timer:
         if self.wait is not None:
             self.wait()
         start = now()
-        clf.logits(self.given)
+        clf.logits(self.texts)
         if self.wait is not None:
             self.wait()
         return now() - start
@@ -107,7 +107,7 @@ def timed_table(clf: Classifier, timer: Timer, progress: Progress | None = None,
     neuron_sizes = _points(max(there), 8)
     shapes = [(h, neuron_sizes[-1]) for h in head_sizes] + [(head_sizes[-1], n) for n in neuron_sizes[:-1]] + [(0, 0)]
     shares: list[list[float]] = []  # of the whole model's time, timed just before: other work slows both
-    whole, settled, found = np.inf, False, np.full(len(shapes), np.inf)
+    whole, settled, times = np.inf, False, np.full(len(shapes), np.inf)
     began = time.perf_counter()
     for turn in tracked(range(ROUNDS[1]), progress, cancel):
         if turn >= ROUNDS[0] and (settled or time.perf_counter() - began > SECONDS):
@@ -120,9 +120,9 @@ def timed_table(clf: Classifier, timer: Timer, progress: Progress | None = None,
             whole = min(whole, at)
             row.append(timer(model) / at)
         shares.append(row)
-        before, found = found, np.median(shares, axis=0)
-        settled = bool(abs(found - before).sum() < SETTLED * found.sum())
-    best = found * whole
+        before, times = times, np.median(shares, axis=0)
+        settled = bool(abs(times - before).sum() < SETTLED * times.sum())
+    best = times * whole
     heads, rest = best[: len(head_sizes)], best[len(head_sizes) :]
     feed = np.append(rest[:-1], heads[-1])
     return Table(
@@ -186,7 +186,7 @@ def in_pairs(
 
     What else the machine does slows both passes of a pair. The ratio of the medians scatters three times as much.
     """
-    found: list[tuple[float, float]] = []
+    pairs: list[tuple[float, float]] = []
     for way in (before, after):
         way()
     began = time.perf_counter()
@@ -197,8 +197,8 @@ def in_pairs(
             second, first = after(), before()
         else:
             first, second = before(), after()
-        found.append((first, second))
-    seconds: Any = np.array(found)
+        pairs.append((first, second))
+    seconds: Any = np.array(pairs)
     drawn = np.random.default_rng(0).integers(0, len(seconds), (RESAMPLES, len(seconds)))
     ratios = seconds[:, 0] / seconds[:, 1]
     low, high = np.quantile(np.median(ratios[drawn], axis=1), [0.025, 0.975])

@@ -38,13 +38,13 @@ def model_of(context: Context, plan: PruningPlan, state: State, seed: int, step:
             raise RunError(f"This run has no seed {seed}. Its seeds: {', '.join(map(str, plan.seeds))}.")
         raise RunError(f"Seed {seed} has no step {step}. Steps so far: {_steps(state, seed)}.")
     if ALGORITHMS[plan.algorithm].retrains:
-        found = context.trained(record)
-        if found is None:
+        trained = context.trained(record)
+        if trained is None:
             raise RunError(
                 f"The model of seed {seed}, step {step} is not kept. Keep all of them "
                 f"(--keep-models all, keep_models='all'), or take the last step ({_steps(state, seed)[-1]})."
             )
-        return found
+        return trained
     mask = HeadMask.from_hex(record.mask, state.num_layers, state.num_heads)
     if plan.repair == NOTHING:
         return prune(context.clf, mask)
@@ -82,10 +82,10 @@ def for_card(context: Context, plan: PruningPlan, record: StepRecord | None) -> 
     if record is None:
         return Measured()
     change = None
-    for metric, found in record.deltas.items():
+    for metric, delta in record.deltas.items():
         if metric == context.dev.task.metrics[0]:
-            ends = {end: math.nan if (value := found[end]) is None else value for end in ("low", "high")}
-            change = {"metric": metric, "difference": found["delta"], **ends, "n": len(context.dev)}
+            ends = {end: math.nan if (value := delta[end]) is None else value for end in ("low", "high")}
+            change = {"metric": metric, "difference": delta["delta"], **ends, "n": len(context.dev)}
     metrics = {name: value for name, value in record.metrics.items() if value is not None}
     return Measured(plan.task, metrics, change)
 
@@ -93,8 +93,8 @@ def for_card(context: Context, plan: PruningPlan, record: StepRecord | None) -> 
 def summary(state: State) -> dict[str, Any]:
     """A run as JSON for reports: plan, steps, means over seeds, shares of time, and what sections say."""
     out = state.to_dict()
-    found: dict[str, Any] = {name: out[name] for name in _OF_STATE}
-    found |= {
+    summary: dict[str, Any] = {name: out[name] for name in _OF_STATE}
+    summary |= {
         "grid": [state.num_layers, state.num_heads],
         "full": [s for s in out["records"] if s["step"] == 0],
         "steps": [s for s in out["records"] if s["step"] > 0],
@@ -102,8 +102,8 @@ def summary(state: State) -> dict[str, Any]:
         "seconds": seconds(state),
     }
     for section in SECTIONS.values():
-        found |= plugins.function(section.summary)(state)
-    return found
+        summary |= plugins.function(section.summary)(state)
+    return summary
 
 
 def by_sparsity(state: State) -> list[dict[str, Any]]:

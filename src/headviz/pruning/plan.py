@@ -72,12 +72,12 @@ def _up_to(target: Fraction, last: str, sizes: Iterable[int]) -> list[int]:
     if last == TARGET:
         end = max(1, round(target))
         return [*takewhile(lambda size: size < end, sizes), end]
-    found = []
+    sparsities = []
     for size in sizes:
-        found.append(size)
+        sparsities.append(size)
         if size >= target:
             break
-    return found
+    return sparsities
 
 
 def listed(total: int, sparsities: tuple[float, ...], keep_per_layer: int = 0, layers: int = 1) -> list[int]:
@@ -151,7 +151,7 @@ SCORE_SOURCES = {"fine-tuned": "the fine-tuned model", "masked-lm": "the pre-tra
 INITIALISATIONS = {"pretrained": "pre-trained weights", "random": "random weights"}
 DRAWN, BY_PLACE = "random", "place"
 LAST_STEPS = {TARGET: "at that share", FULL: "after a whole step"}
-BESIDE_THE_PLAN = ("digests", "plugins")  # what a run's spec holds besides its plan
+SPEC_ONLY = ("digests", "plugins")  # what a run's spec holds besides its plan
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,8 @@ def _moments(outputs: Tensor, wanted: Tensor, constant: bool) -> Moments:
     return Moments(len(x), (x.T @ x).cpu().numpy(), (x.T @ y).cpu().numpy(), float((y * y).sum()))
 
 
-def _total(found: Sequence[Moments]) -> Moments:
-    return sum(found[1:], start=found[0])
+def _total(parts: Sequence[Moments]) -> Moments:
+    return sum(parts[1:], start=parts[0])
 
 
 def weights_of(matrix: nn.Module) -> np.ndarray:
@@ -176,8 +176,8 @@ def pass_moments(
     total: list[Moments] | None = None
     for batch, _ in tracked(_batches(full, data), progress, cancel):
         outputs = [_real(full, row, batch, o) for row, o in enumerate(_outputs(full, batch))]
-        found = [moments([(o, o[:, :0])], _output(full, row).bias is not None) for row, o in enumerate(outputs)]
-        total = found if total is None else [a + b for a, b in zip(total, found, strict=True)]
+        rows = [moments([(o, o[:, :0])], _output(full, row).bias is not None) for row, o in enumerate(outputs)]
+        total = rows if total is None else [a + b for a, b in zip(total, rows, strict=True)]
     assert total is not None
     return total
 
@@ -188,7 +188,7 @@ def pass_layers(
     """``streams.text_layers`` for these models: W_O of the rows in the order of running, W_2 where neurons are gone."""
     # hooks read the sums: on copies, because the models may be in use elsewhere
     teacher, student = (_copy(clf) for clf in (full, small))
-    given, less = _batches(full, data), narrowed(full, small)
+    batches, less = _batches(full, data), narrowed(full, small)
     steps = range(full.num_layers)
     rows = steps if full.order is None else [full.order.row(step) for step in steps]
     for row in tracked(rows, progress, cancel):
@@ -197,7 +197,7 @@ def pass_layers(
             maps.append(("W_2", outer_map, 1, _feed_forward))
         for name, matrix, size, see in maps:
             theirs, ours = matrix(student, row), matrix(small, row)
-            pairs = _pairs(teacher, student, row, theirs, see, given, cancel)
+            pairs = _pairs(teacher, student, row, theirs, see, batches, cancel)
             yield Part(row, name, ours, size, split_moments(pairs, ours.bias is not None))
             theirs.weight, theirs.bias = ours.weight, ours.bias
 
@@ -208,12 +208,12 @@ def _pairs(
     row: int,
     matrix: nn.Linear,
     see: See,
-    given: Sequence[tuple[dict[str, Any], Tensor]],
+    batches: Sequence[tuple[dict[str, Any], Tensor]],
     cancel: Cancel | None,
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """(what the student's map reads [N, W], its wanted result with the bias [N, D], held out [N]) of each batch."""
     weights = torch.from_numpy(weights_of(matrix))
-    for batch, held in tracked(given, cancel=cancel):
+    for batch, held in tracked(batches, cancel=cancel):
         wanted, _ = see(teacher, row, batch)
         own, inputs = see(student, row, batch)
         result = inputs.double().cpu() @ weights[:-1] + weights[-1]
@@ -358,11 +358,11 @@ def rebuild(
         old = weights_of(part.matrix)
         new, ridge = solved(solve, old, part.rows, part.size)
         set_weights(part.matrix, new)
-        found = np.array([[m.error(old), m.error(new), m.energy] for m in part.rows])
-        sums += found
+        errors = np.array([[m.error(old), m.error(new), m.energy] for m in part.rows])
+        sums += errors
         weight = {"before": largest(old), "after": largest(new)}
         maps.append(
-            {"layer": part.layer, "map": part.name, "ridge": ridge, "largest": weight, "held_out": _shares(found[1])}
+            {"layer": part.layer, "map": part.name, "ridge": ridge, "largest": weight, "held_out": _shares(errors[1])}
         )
     return {**_shares(sums.sum(axis=0)), "held_out": _shares(sums[1]), "maps": maps}
 
@@ -408,9 +408,9 @@ def text_layers(
 
 def _stages(clf: Classifier) -> PostNormStages:
     """The stages that show what lies between two layers."""
-    found = stages_for(clf, torch.float32)
-    assert isinstance(found, PostNormStages)  # other families are refused before
-    return found
+    stages = stages_for(clf, torch.float32)
+    assert isinstance(stages, PostNormStages)  # other families are refused before
+    return stages
 
 
 def _fed(

@@ -111,13 +111,13 @@ def output_moments(
     if not is_fast(full):
         return pass_moments(full, data, progress, cancel)
     stream = Stream.begin(full, encode_data(full, data))
-    found = []
+    by_layer = []
     for layer in tracked(range(full.num_layers), progress, cancel):
         outputs = [stream.outputs(layer, i) for i in range(len(stream.chunks))]
-        found.append(moments((o, o[:, :0]) for o in outputs))
+        by_layer.append(moments((o, o[:, :0]) for o in outputs))
         if layer + 1 < full.num_layers:
             stream.pass_layer(layer, outputs)
-    return found
+    return by_layer
 
 
 def scale_heads(weights: np.ndarray, m: Moments, head_size: int, strength: float) -> np.ndarray:

@@ -34,7 +34,7 @@ from .latency import PAIRS, Speed, Timer, in_pairs
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..analyses.analysis import Given
+    from ..analyses.analysis import Request
     from ..storage.exchange import MaskLike
     from ..tasks import Dataset
 
@@ -65,7 +65,7 @@ class Runtimes(Result):
     """``n`` examples, timed with batches of ``batch`` texts of ``length`` tokens.
 
     >>> import headviz
-    >>> found = headviz.runtimes(headviz.load("demo", device="cpu"), {4: [10]})  # doctest: +SKIP
+    >>> result = headviz.runtimes(headviz.load("demo", device="cpu"), {4: [10]})  # doctest: +SKIP
     """
 
     model: str
@@ -100,8 +100,8 @@ def runtimes(
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
     >>> data = headviz.load_task("demo", limit=100)
-    >>> found = headviz.runtimes(clf, {4: [10]}, data)  # doctest: +SKIP
-    >>> [row.name for row in found.rows][-1]  # doctest: +SKIP
+    >>> result = headviz.runtimes(clf, {4: [10]}, data)  # doctest: +SKIP
+    >>> [row.name for row in result.rows][-1]  # doctest: +SKIP
     'pruned, ONNX int8'
     """
     require_model(clf)
@@ -147,11 +147,11 @@ def runtimes(
                     speed = Speed(1.0, 1.0, 1.0, alone, alone, 0)
                 size = size_of(files[runtime]) if runtime in files else _weights(one)
                 times = (speed.speedup, speed.low, speed.high)
-                value, found = None, None
+                value, change = None, None
                 if now is not None and gold is not None:
                     value = metric(name_of_metric, now, gold)
-                    found = paired(gold, known, now, name_of_metric) if rows else None
-                rows.append(RuntimeRow(name, runtime, size, speed.after, *times, value, found))
+                    change = paired(gold, known, now, name_of_metric) if rows else None
+                rows.append(RuntimeRow(name, runtime, size, speed.after, *times, value, change))
     return Runtimes(
         clf.name,
         "" if small is None else _less(clf, small),
@@ -185,26 +185,26 @@ def _part(progress: Progress | None, before: int, size: int, total: int) -> Prog
 # ---- as an analysis
 
 
-def run(given: Given) -> Runtimes:
-    clf, mask, folder = given.clf, given.mask(), given.option("pruned")
+def run(request: Request) -> Runtimes:
+    clf, mask, folder = request.clf, request.mask(), request.option("pruned")
     if mask is not None and folder is not None:
         raise OptionError("The pruned model is that of the mask or the one in a folder (--pruned). Give one of them.")
-    pruned = mask if folder is None else given.load(folder)
+    pruned = mask if folder is None else request.load(folder)
     return runtimes(
         clf,
         pruned,
-        given.data,
-        batch=given.option("batch"),
-        length=given.option("length"),
-        label_order=given.label_order,
-        progress=given.progress,
-        cancel=given.cancel,
+        request.data,
+        batch=request.option("batch"),
+        length=request.option("length"),
+        label_order=request.label_order,
+        progress=request.progress,
+        cancel=request.cancel,
     )
 
 
-def figure(found: Runtimes) -> Figure:
+def figure(result: Runtimes) -> Figure:
     """How many times as fast as the whole model in PyTorch, with intervals."""
-    fig, rows = go.Figure(), found.rows[::-1]
+    fig, rows = go.Figure(), result.rows[::-1]
     fig.add_scatter(
         x=[r.speedup for r in rows],
         y=[r.name for r in rows],
@@ -229,30 +229,30 @@ def _colour(row: RuntimeRow) -> str:
     return BETTER if row.speedup > 1 else WORSE
 
 
-def finding(found: Runtimes) -> str:
+def finding(result: Runtimes) -> str:
     """The fastest way, with what it changes."""
-    best, whole = max(found.rows, key=lambda r: r.speedup_low), found.rows[0]
+    best, whole = max(result.rows, key=lambda r: r.speedup_low), result.rows[0]
     if best is whole:
         return "No way is clearly faster than the whole model in PyTorch."
-    said = (
+    sentence = (
         f"The fastest is {best.name}: {best.speedup:.2f} times [{best.speedup_low:.2f}, {best.speedup_high:.2f}] as "
         f"fast as the whole model in PyTorch, and {_megabytes(best)} MB in place of {_megabytes(whole)}"
     )
     if best.change is None:
-        return f"{said}."
-    scale = points_in(found.metric)
+        return f"{sentence}."
+    scale = points_in(result.metric)
     changed = change(best.change.difference, best.change.low, best.change.high, scale)
-    return f"{said}. {found.metric} changes by {changed} points: {excluded(best.change.low, scale)}."
+    return f"{sentence}. {result.metric} changes by {changed} points: {excluded(best.change.low, scale)}."
 
 
 def _megabytes(row: RuntimeRow) -> str:
     return f"{row.bytes / 1e6:,.1f}"
 
 
-def view(found: Runtimes) -> View:
-    scale = points_in(found.metric) if found.metric else 1.0
-    threads = "1 thread" if found.threads == 1 else f"{found.threads} threads"
-    measured = f"batches of {found.batch} texts of {found.length} tokens, {threads}"
+def view(result: Runtimes) -> View:
+    scale = points_in(result.metric) if result.metric else 1.0
+    threads = "1 thread" if result.threads == 1 else f"{result.threads} threads"
+    measured = f"batches of {result.batch} texts of {result.length} tokens, {threads}"
 
     def change_of(row: RuntimeRow) -> float | None:
         return None if row.change is None else scale * row.change.difference
@@ -264,11 +264,11 @@ def view(found: Runtimes) -> View:
         return None if row.change is None else scale * row.change.excludes
 
     return View(
-        finding(found),
+        finding(result),
         (
             Picture(
                 "runtimes_speed",
-                lambda: figure(found),
+                lambda: figure(result),
                 f"Speed against the whole model in PyTorch, {measured}; bars are 95 % intervals of interleaved pairs. "
                 "Grey is not clearly different.",
             ),
@@ -282,17 +282,19 @@ def view(found: Runtimes) -> View:
                     ),
                     Column("s a batch", "%.4f", attrgetter("seconds"), "seconds of one batch, the median"),
                     Column("MB", "%.1f", lambda r: r.bytes / 1e6, "of the weights, or of the ONNX file"),
-                    Column(found.metric or "metric", "%.4f", attrgetter("value")),
+                    Column(result.metric or "metric", "%.4f", attrgetter("value")),
                     Column("change", "%+.2f", change_of, "in points, against the first row", ends=ends),
                     Column("a loss above this is excluded", "%.2f", possible, "in points, at 97.5 %, one-sided"),
                 ),
-                found.rows,
-                caption=f"{found.n:,} examples of {found.task}. {found.pruned}".strip() if found.n else found.pruned,
+                result.rows,
+                caption=f"{result.n:,} examples of {result.task}. {result.pruned}".strip()
+                if result.n
+                else result.pruned,
             ).filled(),
         ),
-        about=(("model", found.model), ("pruned", found.pruned), ("measured", measured)),
+        about=(("model", result.model), ("pruned", result.pruned), ("measured", measured)),
     )
 
 
 def recipe(options: Mapping[str, Any]) -> str:
-    return "found = headviz.runtimes(clf, mask, data)"
+    return "result = headviz.runtimes(clf, mask, data)"

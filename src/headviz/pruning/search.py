@@ -51,8 +51,8 @@ def best_subset(fisher: np.ndarray, start: tuple[int, ...], order: Sequence[int]
     if len(start) in (0, len(fisher)):
         return start
     place = {unit: at for at, unit in enumerate(order)}
-    found = _best_by_place(fisher[np.ix_(order, order)], tuple(sorted(place[unit] for unit in start)))
-    return tuple(sorted(int(order[at]) for at in found))
+    best = _best_by_place(fisher[np.ix_(order, order)], tuple(sorted(place[unit] for unit in start)))
+    return tuple(sorted(int(order[at]) for at in best))
 
 
 def _best_by_place(fisher: np.ndarray, start: tuple[int, ...]) -> tuple[int, ...]:

@@ -229,8 +229,8 @@ class State:
         return plain
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any], logits: Mapping[str, np.ndarray] | None = None) -> State:
-        fields = dict(given)
+    def from_dict(cls, record: Mapping[str, Any], logits: Mapping[str, np.ndarray] | None = None) -> State:
+        fields = dict(record)
         if fields.get("format") != FORMAT:
             raise RunError(
                 f"The run's state has format {fields.get('format')}; this version of headviz reads {FORMAT}.",
@@ -329,15 +329,15 @@ def _table(value: Any) -> Table | None:
     return None if value is None else tuple(tuple(row) for row in value)
 
 
-def _choice(given: Mapping[str, Any]) -> Choice:
-    tables = {name: _table(given[name]) for name in ("scores", "interval_low", "interval_high")}
-    return read_options(Choice, {**given, **tables, "notes": tuple(given["notes"])}, "field of a choice")
+def _choice(record: Mapping[str, Any]) -> Choice:
+    tables = {name: _table(record[name]) for name in ("scores", "interval_low", "interval_high")}
+    return read_options(Choice, {**record, **tables, "notes": tuple(record["notes"])}, "field of a choice")
 
 
-def _record(given: Mapping[str, Any]) -> StepRecord:
-    curve = tuple(read_options(Point, p, "field of a learning curve") for p in given["curve"])
-    intervals = {k: tuple(v) for k, v in given["intervals"].items()}
-    return read_options(StepRecord, {**given, "curve": curve, "intervals": intervals}, "field of a step")
+def _record(record: Mapping[str, Any]) -> StepRecord:
+    curve = tuple(read_options(Point, p, "field of a learning curve") for p in record["curve"])
+    intervals = {k: tuple(v) for k, v in record["intervals"].items()}
+    return read_options(StepRecord, {**record, "curve": curve, "intervals": intervals}, "field of a step")
 
 
 class Replay:

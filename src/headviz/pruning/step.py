@@ -27,7 +27,7 @@ from ..scores.chunk import Chunk, Tables
 from ..scores.gradients import by_example, of_texts
 from ..scores.learned import OPEN, gate_gradients, learn_count
 from ..scores.map_values import masked_rows, own_places
-from ..scores.measures import Given
+from ..scores.measures import Inputs
 from ..scores.options import NoOptions
 from ..scores.scoring import Scoring, count, join, measure, score_heads
 from ..scores.statistics import summarised, total
@@ -96,19 +96,19 @@ def masked_lm_scores(
     the masked places' loss by the gates. A score that asks for anything else is an ``OptionError``.
     """
     entry = require_of_masked_words(score)
-    given = dict(options or {})
+    own_keywords = dict(options or {})
     rows: Tables = {}
     if entry.correlation:
-        path = _path(given)
-        found = masked_rows(
+        path = _path(own_keywords)
+        tables = masked_rows(
             mlm, data, entry.correlation, options=path, mask=mask, seed=seed, progress=progress, cancel=cancel
         )
-        rows = {entry.correlation: found}
+        rows = {entry.correlation: tables}
     elif entry.needs is not None:
         rows = masked_gates(mlm, data, mask=mask, seed=seed, progress=progress, cancel=cancel)
-    built = entry.options_from({"seed": seed, **given} if entry.seeded else given)
+    built = entry.options_from({"seed": seed, **own_keywords} if entry.seeded else own_keywords)
     kept = mlm.under(mask)
-    known = summarised(entry.function(Given(mlm, kept, rows, data, np.arange(len(data)), None), built))
+    known = summarised(entry.function(Inputs(mlm, kept, rows, data, np.arange(len(data)), None), built))
     on = kept.array()
     return MaskedScores(*(np.where(on, table, np.nan) for table in (known.values, known.low, known.high)))
 
@@ -206,15 +206,15 @@ class Step:
         algorithm = Replay(self.plan, self.state, self.work.seed, self.work.step)
         if algorithm.question is not None:
             algorithm.answer(self._answer(algorithm.question, parts))
-        mask, found = self._mask(algorithm.mask, algorithm.scores)
+        mask, scored = self._mask(algorithm.mask, algorithm.scores)
         choice = Choice(
             seed=self.work.seed,
             step=self.work.step,
             mask=mask.hex,
-            scores=None if found is None else found.values,
-            interval_low=None if found is None else found.low,
-            interval_high=None if found is None else found.high,
-            samples=0 if found is None else found.samples,
+            scores=None if scored is None else scored.values,
+            interval_low=None if scored is None else scored.low,
+            interval_high=None if scored is None else scored.high,
+            samples=0 if scored is None else scored.samples,
             seconds=time.perf_counter() - start + sum(p.seconds for p in parts),
         )
         return Done(self.work, choice=choice)
@@ -273,8 +273,8 @@ class Step:
             )
         gradients = context.memory[key]  # [n, L, H]
         mask = search(gradients, size, plan.keep_per_layer, self.rows, self._tie_seed)
-        found = total(gradients**2)
-        low, high = plain_table(found.low), plain_table(found.high)
+        fisher = total(gradients**2)
+        low, high = plain_table(fisher.low), plain_table(fisher.high)
         scores = Scored(plain_table((gradients**2).sum(axis=0)), low, high, len(data))
         return rearranged(mask, gradients, self._tie_seed), scores
 
@@ -302,20 +302,20 @@ class Step:
         context, plan, data = self.context, self.plan, self.sample
         how: dict[str, Any] = {"seed": self.work.seed, "progress": self._progress("score"), "cancel": self.cancel}
         options = dict(plan.score_options)
-        found: Any
+        scores: Any
         if plan.score_source == "masked-lm":  # θ0 at its own task under the mask, not the model that was given
             clf, mask = context.masked_lm(), question.trained if question.mask is None else question.mask
-            found = masked_lm_scores(clf, data, plan.score, mask=mask, options=options, **how)
+            scores = masked_lm_scores(clf, data, plan.score, mask=mask, options=options, **how)
         else:
             clf, mask = self._scored(question)
             if context.score is not None:
                 order = plan.label_order
-                found = context.score(clf, data, plan.score, mask=mask, options=options, label_order=order, **how)
+                scores = context.score(clf, data, plan.score, mask=mask, options=options, label_order=order, **how)
             elif parts:
-                found = join(Scoring(clf, data, **self._keywords(mask)), [dict(part.tables) for part in parts])
+                scores = join(Scoring(clf, data, **self._keywords(mask)), [dict(part.tables) for part in parts])
             else:
-                found = score_heads(clf, data, **self._keywords(mask))
-        return scored(found, clf, data, plan, mask)
+                scores = score_heads(clf, data, **self._keywords(mask))
+        return scored(scores, clf, data, plan, mask)
 
     def _scored(self, question: Score) -> tuple[Classifier, HeadMask | None]:
         """The model that a question is about, and the mask that it is scored under."""
@@ -465,15 +465,15 @@ def keywords(plan: PruningPlan, seed: int, **how: Any) -> dict[str, Any]:
     return {**how, "label_order": plan.label_order, "cache": False, **options}
 
 
-def scored(found: Any, clf: Classifier, data: Dataset, plan: PruningPlan, mask: HeadMask | None) -> Scored:
+def scored(scores: Any, clf: Classifier, data: Dataset, plan: PruningPlan, mask: HeadMask | None) -> Scored:
     """Scores as a state keeps them; a ``ModelError`` for a table of another shape or without any number."""
-    values = np.asarray(found.values, dtype=float)
+    values = np.asarray(scores.values, dtype=float)
     if values.shape != (clf.num_layers, clf.num_heads):
         raise ModelError(f"Score '{plan.score}' gave a table of {values.shape}, not of the model's heads.")
     kept = clf.under(mask).array()
     if not np.isfinite(values[kept]).any() and kept.any():
         raise ModelError(f"Score '{plan.score}' could not be measured for any head of '{clf.name}'.")
-    return Scored(plain_table(values), _optional(found, "interval_low"), _optional(found, "interval_high"), len(data))
+    return Scored(plain_table(values), _optional(scores, "interval_low"), _optional(scores, "interval_high"), len(data))
 
 
 def require_score(plan: PruningPlan, function: ScoreFunction | None) -> None:
@@ -515,6 +515,6 @@ def plain_table(values: np.ndarray) -> Table:
     return tuple(map(tuple, plain(values)))
 
 
-def _optional(found: Any, name: str) -> Table | None:
-    values = getattr(found, name, None)
+def _optional(scores: Any, name: str) -> Table | None:
+    values = getattr(scores, name, None)
     return None if values is None else plain_table(np.asarray(values, dtype=float))

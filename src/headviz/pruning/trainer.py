@@ -137,10 +137,10 @@ def trainer_for(
 
 def _measure(metrics: Any) -> Any:
     def measure(result: Any) -> dict[str, float]:
-        found = metrics(np.asarray(result.predictions, dtype=np.float32))
-        primary = next(iter(found.values()))
+        values = metrics(np.asarray(result.predictions, dtype=np.float32))
+        primary = next(iter(values.values()))
         # an undefined metric (all predictions equal) must not count as the best
-        return {**found, "primary": primary if primary == primary else -1.0}
+        return {**values, "primary": primary if primary == primary else -1.0}
 
     return measure
 
@@ -169,7 +169,7 @@ class Watch(transformers.TrainerCallback):
         history: Callable[[History], None] | None = None,
     ) -> None:
         self.order, self.progress, self.cancel, self.saves = order, progress, cancel, saves
-        self.history, self._told = history, float("-inf")
+        self.history, self._reported = history, float("-inf")
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.order.epoch = int(state.epoch or 0)  # a fraction is the part of a resumed epoch that is done
@@ -188,8 +188,8 @@ class Watch(transformers.TrainerCallback):
     def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Report the history so far, after updates and evaluations, at most once every ``TELL`` seconds."""
         now = time.monotonic()
-        if self.history is not None and now - self._told >= TELL:
-            self._told = now
+        if self.history is not None and now - self._reported >= TELL:
+            self._reported = now
             self.history(state.log_history)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -303,7 +303,7 @@ def learning_curve(history: Sequence[dict[str, Any]], dev: Dataset | None) -> tu
         points.append(Point(int(last["step"]), float(last["epoch"]), plain(mean), plain(last.get("learning_rate"))))
     names = () if dev is None else dev.task.metrics
     for h in history:
-        found = {name: plain(h[f"eval_{name}"]) for name in names if f"eval_{name}" in h}
-        if found:
-            points.append(Point(int(h["step"]), float(h["epoch"]), metrics=found))
+        curve = {name: plain(h[f"eval_{name}"]) for name in names if f"eval_{name}" in h}
+        if curve:
+            points.append(Point(int(h["step"]), float(h["epoch"]), metrics=curve))
     return tuple(sorted(points, key=lambda p: (p.step, p.loss is None)))

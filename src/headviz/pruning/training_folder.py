@@ -118,9 +118,9 @@ def whole_checkpoint(place: Path) -> str | None:
 
 
 def _digests(checkpoint: Path) -> dict[str, str]:
-    found = {}
+    digests = {}
     for path in sorted(checkpoint.iterdir()):
         if path.name != WHOLE:
             with opened(path) as file:
-                found[path.name] = hashlib.file_digest(cast("Any", file), "sha256").hexdigest()
-    return found
+                digests[path.name] = hashlib.file_digest(cast("Any", file), "sha256").hexdigest()
+    return digests

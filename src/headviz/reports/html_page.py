@@ -45,9 +45,9 @@ def grid_svg(
         for j in range(mask.num_heads):
             head, value = HeadId(i, j), float("nan") if table is None else float(table[i, j])
             fill = colour(fitted, 0.0 if grey is not None and grey[i][j] else value) if np.isfinite(value) else EMPTY
-            said = f"{value:.{digits}f}".replace("-", "−") if np.isfinite(value) else ""
-            shown = "×" if head in off else "" if blank and value == 0 else said
-            title = f"{head_name(head, rows)}{said and f': {said}'}{', switched off' if head in off else ''}"
+            text = f"{value:.{digits}f}".replace("-", "−") if np.isfinite(value) else ""
+            shown = "×" if head in off else "" if blank and value == 0 else text
+            title = f"{head_name(head, rows)}{text and f': {text}'}{', switched off' if head in off else ''}"
             x, ink = LEFT + CELL * j, "#ffffff" if _dark(fill) else "#1c2126"
             cells.append(
                 f'<g><title>{escape(title)}</title><rect x="{x}" y="{y}" width="{CELL - 2}" height="{CELL - 2}" '

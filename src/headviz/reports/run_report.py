@@ -20,13 +20,13 @@ from ..display.numbers import span
 from ..display.recipes import Options, call, command, keyword_arguments
 from ..display.table import DASH, REPORT, Table
 from ..errors import RunError
-from ..heads import HeadId, HeadMask, head_name, in_order, order_told
+from ..heads import HeadId, HeadMask, head_name, in_order, order_note
 from ..options import declared
 from ..pruning import baselines
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.baselines import SECTIONS, finding, one_class
 from ..pruning.options import FinetuneOptions
-from ..pruning.plan import BESIDE_THE_PLAN, PruningPlan
+from ..pruning.plan import SPEC_ONLY, PruningPlan
 from ..runs.kinds import RUNS
 from ..runs.reading import RunView, state_of
 from ..runs.record import PRUNE, SWEEP
@@ -87,11 +87,11 @@ def _holds_commas(value: Any) -> bool:
 
 def start(plan: Mapping[str, Any]) -> str:
     """The Python that starts a pruning run, with the options that differ from their defaults."""
-    said = dict(plan)
-    if said.get("finetune"):
+    shown = dict(plan)
+    if shown.get("finetune"):
         default = FinetuneOptions().to_dict()
-        said["finetune"] = {k: v for k, v in said["finetune"].items() if v != default.get(k)}
-    fields = "".join(f"    {word},\n" for word in keyword_arguments(said))
+        shown["finetune"] = {k: v for k, v in shown["finetune"].items() if v != default.get(k)}
+    fields = "".join(f"    {word},\n" for word in keyword_arguments(shown))
     return (
         f"import headviz\n{_SERVICE}\n"
         f"plan = headviz.prepare(headviz.PruningPlan(\n{fields}))\n"
@@ -105,9 +105,7 @@ def _changed(spec: Mapping[str, Any]) -> dict[str, Any]:
     if named["algorithm"] not in ALGORITHMS:  # of a plugin that is not loaded here
         named["algorithm"] = next(iter(ALGORITHMS))
     default = PruningPlan.before() | PruningPlan(**named).to_dict()
-    return {
-        k: v for k, v in {**PruningPlan.before(), **spec}.items() if k not in BESIDE_THE_PLAN and v != default.get(k)
-    }
+    return {k: v for k, v in {**PruningPlan.before(), **spec}.items() if k not in SPEC_ONLY and v != default.get(k)}
 
 
 # -----------------------------------------------------------------------------------------------
@@ -160,8 +158,8 @@ def run_html(view: RunView) -> str:
     if record.error:
         page.text(record.error)
     summary = _summary(view)
-    for said in findings(view):
-        page.text(said)
+    for sentence in findings(view):
+        page.text(sentence)
     if drawn := figure(view):
         heading, fig, caption = drawn
         page.heading(heading)
@@ -199,7 +197,9 @@ def run_html(view: RunView) -> str:
 def findings(view: RunView) -> list[str]:
     """What a pruning run's steps allow to say; of a sweep which runs answer (nearly) one class."""
     if view.record.kind == SWEEP:
-        return [f"{c.record.title}: {going_on(said.strip())}" for c in view.children if (said := one_class(c.steps))]
+        return [
+            f"{c.record.title}: {going_on(remark.strip())}" for c in view.children if (remark := one_class(c.steps))
+        ]
     if view.record.kind != PRUNE or not view.steps:
         return []
     return [finding(list(view.to_dict()["steps"]), next(iter(view.steps[-1]["metrics"])))]
@@ -217,12 +217,12 @@ def figure(view: RunView) -> tuple[str, Any, str] | None:
     if not curves:
         return None
     names = {c.against: baselines.WORDS[c.against] for c in curves}
-    said = f"Dashed: {' or '.join(names.values())}."
+    sentence = f"Dashed: {' or '.join(names.values())}."
     if any(len(c.by_seed) > 1 for c in curves):
-        said += " Bands: one standard deviation over the seeds."
+        sentence += " Bands: one standard deviation over the seeds."
     if any(c.constant is not None for c in curves):
-        said += " Dotted: one class for all."
-    return "Metric against heads pruned", run_curves(curves), said
+        sentence += " Dotted: one class for all."
+    return "Metric against heads pruned", run_curves(curves), sentence
 
 
 def _summary(view: RunView) -> dict[str, Any]:
@@ -276,8 +276,8 @@ def _facts(view: RunView, summary: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 def _training(options: Mapping[str, Any]) -> str:
     """The options of a fine-tuning in one sentence, without those that are not used."""
-    said = ((k.replace("_", " "), v) for k, v in options.items() if v not in (None, False, "", [], ()))
-    return ", ".join(k if v is True else f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in said)
+    rows = ((k.replace("_", " "), v) for k, v in options.items() if v not in (None, False, "", [], ()))
+    return ", ".join(k if v is True else f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in rows)
 
 
 def _when(seconds: float | None) -> str | None:
@@ -294,19 +294,19 @@ def _score(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
     values = np.array(outcome["values"], dtype=float)
     fig = make_subplots(1, 1)
     grid(fig, values, outcome["score"], 1, 1)
-    said = f"{outcome['score']} of every head, on {outcome['samples']:,} examples; high = keep."
-    said += order_told(outcome.get("tied", 0), int(np.isfinite(values).sum()))
-    return "Score of every head", frame(fig, 110 + max(220, 26 * len(values))), said
+    sentence = f"{outcome['score']} of every head, on {outcome['samples']:,} examples; high = keep."
+    sentence += order_note(outcome.get("tied", 0), int(np.isfinite(values).sum()))
+    return "Score of every head", frame(fig, 110 + max(220, 26 * len(values))), sentence
 
 
 def _ablation(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
     if not run["outcome"]:
         return None
-    found = ablation.Ablation.from_dict(run["outcome"])
-    about = found.subject
-    said = f"Points of {about.metric} that {about.model} loses without each head, on {about.n:,} examples."
-    said += order_told(found.tied, len(found.base.kept))
-    return "Cost of every head", ablation.figure(found), said
+    result = ablation.Ablation.from_dict(run["outcome"])
+    about = result.subject
+    sentence = f"Points of {about.metric} that {about.model} loses without each head, on {about.n:,} examples."
+    sentence += order_note(result.tied, len(result.base.kept))
+    return "Cost of every head", ablation.figure(result), sentence
 
 
 def _learning_curve(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:

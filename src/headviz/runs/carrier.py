@@ -76,8 +76,8 @@ def _explained(error: BaseException) -> tuple[str, str]:
             "Out of memory. Let fewer runs work at a time or use a machine with more memory and resume, "
             "or start a new run with a smaller batch or shorter texts."
         )
-    if (told := disk_error(error)) is not None:
-        return DiskFull.code, f"{told} Then resume the run."
+    if (message := disk_error(error)) is not None:
+        return DiskFull.code, f"{message} Then resume the run."
     first = (str(error).strip() or "no message").splitlines()[0]
     return FAULT, f"headviz failed here ({type(error).__name__}: {first[:300]}). The log has the details."
 

@@ -78,10 +78,10 @@ class RunFiles:
     def read_json(self, path: Path) -> dict[str, Any]:
         """The JSON object in a file; {} where there is none yet."""
         try:
-            found = json.loads(read_small(path, LARGEST_JSON))
+            content = json.loads(read_small(path, LARGEST_JSON))
         except (OptionError, ValueError, RecursionError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     def ask_cancel(self, who: str) -> None:
         """Make the flag file that the worker looks at. This works while the registry is locked or the disk is full."""
@@ -95,8 +95,8 @@ class RunFiles:
         """Seconds since the flag was raised on this machine; None without one."""
         if not self.cancel_flag.exists():
             return None
-        found = self.read_json(self.cancel_flag)
-        return monotonic() - found["at"] if found.get("place") == place() else 0.0
+        content = self.read_json(self.cancel_flag)
+        return monotonic() - content["at"] if content.get("place") == place() else 0.0
 
     def log_tail(self, lines: int = 30, limit: int = 16_384) -> list[str]:
         """The end of the log, with access tokens hidden."""
@@ -141,10 +141,10 @@ class disk_errors:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if not isinstance(error, Exception) or isinstance(error, UserError):
             return
-        told = disk_error(error, self.where)
+        message = disk_error(error, self.where)
         if isinstance(error, OSError) and error.errno not in FULL:
             raise RunError(
                 f"{self.where} cannot be written ({error.strerror}). Set HEADVIZ_HOME to a folder of yours."
             ) from error
-        if told is not None:
+        if message is not None:
             raise DiskFull(f"The disk of {self.where} is full. Free some space, then resume the run.") from error

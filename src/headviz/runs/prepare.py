@@ -83,12 +83,12 @@ def prepare_all(
 ) -> list[Prepared]:
     """The same for several plans; models and data that they share are loaded once."""
     contexts: dict[tuple[Any, ...], Context] = {}
-    found = []
+    planned = []
     for plan in tracked(plans, progress, cancel):
         require_kind(plan, PruningPlan, "plan = headviz.PruningPlan(model, task, algorithm)")
         here: dict[str, Any] = absolute(vars(plan))
-        found.append(_prepared(dataclasses.replace(plan, **here), contexts, cancel))
-    return found
+        planned.append(_prepared(dataclasses.replace(plan, **here), contexts, cancel))
+    return planned
 
 
 def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cancel: Cancel | None) -> Prepared:
@@ -273,10 +273,10 @@ def rounds_of(plan: PruningPlan) -> tuple[str, int] | None:
     score = SCORES.get(plan.score)
     if score is None or not score.of_whole:
         return None
-    given = dict(plan.score_options)
+    options = dict(plan.score_options)
     for field in fields(score.options):
         if field.name in ("steps", "permutations"):
-            return field.name, int(given.get(field.name, field.default))
+            return field.name, int(options.get(field.name, field.default))
     return None
 
 

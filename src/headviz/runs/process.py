@@ -70,8 +70,8 @@ def start_of(pid: int) -> str | None:
         fields = raw.rpartition(")")[2].split()  # the name before it may hold blanks
         return None if fields[0] in "ZX" else fields[19]
     try:
-        found = psutil.Process(pid)
-        return None if found.status() == psutil.STATUS_ZOMBIE else f"{found.create_time():.2f}"
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.2f}"
     except psutil.Error:
         return None
 

@@ -127,8 +127,8 @@ def show(run_id: str, *, log_lines: int = 30) -> RunView:
     >>> from headviz.runs import reading, service
     >>> plugins.load(["examples/my_run.py"])
     >>> run = service.wait_for(service.start("dice", {"rolls": 2}).id)
-    >>> found = reading.show(run.id)
-    >>> found.state, found.share_done
+    >>> result = reading.show(run.id)
+    >>> result.state, result.share_done
     ('done', 1.0)
     """
     registry = Registry()
@@ -171,16 +171,16 @@ def overview(*, archived: bool | None = False) -> list[RunView]:
 
 def _view(registry: Registry, record: RunRecord, log_lines: int, children: tuple[RunView, ...] = ()) -> RunView:
     try:
-        found = registry.steps(record.id)
-        if not all(map(_is_step, found)):
+        stored = registry.steps(record.id)
+        if not all(map(_is_step, stored)):
             raise ValueError("it has no metrics")
     except (ValueError, RecursionError) as error:
         record = broken(record.id, record.owner, record.parent, f"a step: {error}")
     if record.state == BROKEN:
         return RunView(record, BROKEN, (), (), WorkerReport(), (), {})
     files = RunFiles(record.id, registry.folder)
-    steps = [s for s in found if s.get("step") != 0]
-    full = [s for s in found if s.get("step") == 0]
+    steps = [s for s in stored if s.get("step") != 0]
+    full = [s for s in stored if s.get("step") == 0]
     if record.kind == PRUNE:
         full, steps = baselines.named(record.spec, full, steps)
     state = record.state
@@ -209,16 +209,16 @@ def _is_step(step: Any) -> bool:
 
 def read_progress(record: RunRecord, files: RunFiles) -> WorkerReport:
     """The worker's last report; reports of earlier attempts do not count."""
-    found = files.read_json(files.progress)
+    content = files.read_json(files.progress)
     asked = files.cancel_flag.exists()
-    if found.get("attempt") != record.attempt:
+    if content.get("attempt") != record.attempt:
         return WorkerReport(phase="starting", cancelling=asked)
-    if found.get("place") == place():
-        silent = monotonic() - found["beat"]
+    if content.get("place") == place():
+        silent = monotonic() - content["beat"]
     else:
-        silent = max(0.0, time.time() - found["time"])
+        silent = max(0.0, time.time() - content["time"])
     names = ("phase", "done", "total", "rate", "phase_remaining", "step_seconds", "remaining", "cpu_percent", "memory")
-    known: dict[str, Any] = {n: found[n] for n in names if found.get(n) is not None}
+    known: dict[str, Any] = {n: content[n] for n in names if content.get(n) is not None}
     return WorkerReport(**known, silent=silent, cancelling=asked)
 
 
@@ -269,16 +269,16 @@ def results(children: Sequence[SweepRun]) -> list[Row]:
         groups.setdefault(combination(child), []).append(child)
     rows = []
     for (task, algorithm, score), runs in groups.items():
-        found: dict[tuple[float, str], list[float]] = {}
+        by_step: dict[tuple[float, str], list[float]] = {}
         seeds = sum(len(r.record.spec.get("seeds") or [0]) for r in runs)
         for run in runs:
             for step in (*full_models(run), *run.steps):
                 for name, value in step["metrics"].items():
-                    values = found.setdefault((round(step["sparsity"], 9), name), [])
+                    values = by_step.setdefault((round(step["sparsity"], 9), name), [])
                     if value is not None and math.isfinite(value):
                         values.append(value)
         full = baselines.against(runs[0].record.spec, runs[0].baseline)
-        for (sparsity, name), values in sorted(found.items()):
+        for (sparsity, name), values in sorted(by_step.items()):
             rows.append(
                 Row(
                     task,
@@ -305,5 +305,5 @@ def combination(run: SweepRun) -> tuple[str, str, str]:
 def full_models(run: SweepRun) -> list[Mapping[str, Any]]:
     """The full models that a run's steps are compared with, one per seed: retrained ones, else θ* for each."""
     which = baselines.against(run.record.spec, run.baseline)
-    found = [s for s in baselines.distinct(run.baseline) if baselines.role(s) == which]
-    return found if which == baselines.RETRAINED else found * len(run.record.spec.get("seeds") or [0])
+    full = [s for s in baselines.distinct(run.baseline) if baselines.role(s) == which]
+    return full if which == baselines.RETRAINED else full * len(run.record.spec.get("seeds") or [0])

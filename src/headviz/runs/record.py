@@ -244,14 +244,14 @@ def _read(row: dict[str, Any]) -> RunRecord:
     spec = json.loads(row["spec"])
     if not isinstance(spec, dict) or not isinstance(spec.get("seeds") or [], list):
         raise ValueError("spec is not a plan")
-    found = dict(row)
-    place, pid, start = found.pop("place"), found.pop("pid"), found.pop("pid_start")
+    values = dict(row)
+    place, pid, start = values.pop("place"), values.pop("pid"), values.pop("pid_start")
     return RunRecord(
         **{
-            **found,
+            **values,
             "spec": spec,
-            "archived": bool(found["archived"]),
-            "resumable": bool(found["resumable"]),
+            "archived": bool(values["archived"]),
+            "resumable": bool(values["resumable"]),
             "worker": None if pid is None else Identity(place, pid, start),
         }
     )

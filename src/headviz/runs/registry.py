@@ -191,13 +191,13 @@ class Registry:
                 )
 
     def _clear(self, error: sqlite3.OperationalError) -> RunError:
-        found = meaning(error)
-        if found == LOCKED:
+        text = meaning(error)
+        if text == LOCKED:
             return RegistryBusy(
                 f"The run registry has been locked by another program for more than {self.wait:.0f} s. "
                 "Close that program, then try again."
             )
-        if found == FULL:
+        if text == FULL:
             return DiskFull(f"The disk of {self.folder} is full. Free some space, then try again.")
         return RunError(f"The run registry {self.path} cannot be used ({error}). It needs a local disk of yours.")
 

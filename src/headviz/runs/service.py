@@ -91,9 +91,9 @@ def shown_state(registry: Registry, record: RunRecord) -> str:
 
 def default_threads() -> int:
     """``$OMP_NUM_THREADS`` if set, else all cores that this process may use."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isdecimal() and int(given) > 0:
-        return int(given)
+    text = os.environ.get("OMP_NUM_THREADS", "")
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -232,14 +232,14 @@ def wait_for(
         time.sleep(0.1)
 
 
-def absolute(given: Mapping[str, Any]) -> dict[str, Any]:
+def absolute(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The model, base, data and trainings that lie on this machine. A shipped name stays one, as loading has it."""
     out: dict[str, Any] = {}
     for name in ("model", "base", "data"):
-        value = given.get(name)
+        value = spec.get(name)
         if value is not None and (name == "data" or not is_one_of(value, NAMED)):
             out |= _here(name, value, folder=name != "data")
-    trainings = given.get("trainings")
+    trainings = spec.get("trainings")
     if isinstance(trainings, list | tuple):
         out["trainings"] = [_here("training", one, folder=True).get("training", one) for one in trainings]
     return out

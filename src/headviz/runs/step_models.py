@@ -160,13 +160,13 @@ def step_maps(
     seed = plan.seeds[0] if seed is None else seed
     known = [r.step for r in state.records if r.seed == seed]
     wanted = sorted({0, *(known if steps is None else (s for s in steps if s in known))})
-    found, explained = [], target
+    maps_of_steps, explained = [], target
     first: Maps | None = None
     for step in tracked(wanted, progress, cancel):
         model = _model(context, plan, state, seed, step)
         record = state.record(seed, step) or state.reference
         if model is None:
-            found.append(StepMap(step, record.sparsity, NOT_KEPT))
+            maps_of_steps.append(StepMap(step, record.sparsity, NOT_KEPT))
             continue
         clf, mask = model
         of = "predicted" if explained is None else explained
@@ -175,7 +175,7 @@ def step_maps(
             first, explained = maps, maps.target_label if target is None else target
         off = HeadMask.from_hex(record.mask, state.num_layers, state.num_heads).off
         there = head not in off
-        found.append(
+        maps_of_steps.append(
             StepMap(
                 step,
                 record.sparsity,
@@ -187,7 +187,9 @@ def step_maps(
             )
         )
     assert first is not None  # step 0 always has a model
-    return StepMaps(head, first.tokens, first.labels, explained or first.target_label, tuple(found), first.notes)
+    return StepMaps(
+        head, first.tokens, first.labels, explained or first.target_label, tuple(maps_of_steps), first.notes
+    )
 
 
 def _model(

@@ -46,11 +46,11 @@ def expand(
 
     An algorithm that fixes its own score is run with that one only.
     """
-    for name, given in (("task", tasks), ("algorithm", algorithms), ("score", scores), ("seed", seeds)):
-        if not given:
+    for name, values in (("task", tasks), ("algorithm", algorithms), ("score", scores), ("seed", seeds)):
+        if not values:
             raise OptionError(f"A sweep needs at least one {name}.")
-        if len(set(given)) < len(given):
-            raise OptionError(f"A sweep takes each {name} once; {', '.join(map(str, given))} repeats one.")
+        if len(set(values)) < len(values):
+            raise OptionError(f"A sweep takes each {name} once; {', '.join(map(str, values))} repeats one.")
     combinations = [
         (task, algorithm, score, seed)
         for task, algorithm in product(tasks, algorithms)
@@ -117,8 +117,8 @@ def plan_of(
         key = (id(p.context), p.spec["score"], bool(p.amount.finetunings), str(p.spec["finetune"]))
         if key not in measured:
             measured[key] = estimate(p, threads, cancel)
-        found = measured[key]
-        seconds.append(total(p.amount, found.scoring, found.finetuning, found.evaluation))
+        cost = measured[key]
+        seconds.append(total(p.amount, cost.scoring, cost.finetuning, cost.evaluation))
     return SweepPlan(len(prepared), whole, sum(seconds), _spread(seconds, at_once), at_once)
 
 
@@ -134,8 +134,8 @@ def _spread(seconds: Sequence[float], at_once: int) -> float:
 def title_for(tasks: Sequence[str], algorithms: Sequence[str], scores: Sequence[str], seeds: Sequence[int]) -> str:
     """What a sweep is called: which scores it sets against each other, on what."""
     against = " against ".join(scores) if len(scores) <= 3 else f"{scores[0]} against {len(scores) - 1} other scores"
-    said = f"{' and '.join(algorithms)}: {against}, {', '.join(tasks[:3])}"
-    return said + (f", {len(seeds)} seeds" if len(seeds) > 1 else "")
+    title = f"{' and '.join(algorithms)}: {against}, {', '.join(tasks[:3])}"
+    return title + (f", {len(seeds)} seeds" if len(seeds) > 1 else "")
 
 
 def start_sweep(

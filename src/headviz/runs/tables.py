@@ -76,8 +76,8 @@ def _plain(title: str, field: str, form: Any = "", meaning: str = "", places: Co
     """A field of a step; of two numbers, before and after, the latter."""
 
     def value(step: Step) -> Any:
-        found = step.get(field)
-        return found[-1] if isinstance(found, list | tuple) else found
+        value = step.get(field)
+        return value[-1] if isinstance(value, list | tuple) else value
 
     return Column(title, form, value, meaning, name=field, places=places)
 
@@ -99,8 +99,8 @@ def _change(name: str) -> Column:
     scale = points_in(name)
 
     def change(step: Step, end: str) -> float | None:
-        found: float | None = ((step.get("change") or {}).get(name) or {}).get(end)
-        return found
+        end_of_interval: float | None = ((step.get("change") or {}).get(name) or {}).get(end)
+        return end_of_interval
 
     def ends(step: Step) -> Ends:
         return change(step, "low"), change(step, "high")
@@ -187,17 +187,17 @@ class Curve:
     baseline: float | None  # of the full models that the steps are compared with, mean over seeds
     by_seed: Mapping[int, Sequence[tuple[float, float]]]  # seed -> (sparsity, value) of the steps so far
     against: str = baselines.GIVEN  # which full model that is
-    given: float | None = None  # θ*, where the steps are compared with another model
+    unpruned: float | None = None  # θ*, where the steps are compared with another model
     constant: float | None = None  # what the best constant answer reaches
 
     @property
     def means(self) -> list[tuple[float, float, float | None]]:
         """(sparsity, mean, sd over seeds); sd is None with fewer than two."""
-        found: dict[float, list[float]] = {}
+        values: dict[float, list[float]] = {}
         for points in self.by_seed.values():
             for x, y in points:
-                found.setdefault(round(x, 9), []).append(y)
-        return [(x, mean(v), stdev(v) if len(v) > 1 else None) for x, v in sorted(found.items())]
+                values.setdefault(round(x, 9), []).append(y)
+        return [(x, mean(v), stdev(v) if len(v) > 1 else None) for x, v in sorted(values.items())]
 
     @property
     def corrected(self) -> list[float]:
@@ -227,14 +227,14 @@ def curve_of(run: Mapping[str, Any], metric: str | None = None, name: str | None
             if s is not None and (value := s["metrics"].get(metric)) is not None:
                 own.append((s["sparsity"], value))
     full_mean = baselines.summary(run["baseline"], which, metric)
-    given = baselines.summary(run["baseline"], baselines.GIVEN, metric)
+    baseline = baselines.summary(run["baseline"], baselines.GIVEN, metric)
     return Curve(
         name or f"{run['title']} ({run['id']})",
         metric,
         full_mean and full_mean[0],
         {seed: own for seed, own in by_seed.items() if own},
         which,
-        given[0] if given and which != baselines.GIVEN else None,
+        baseline[0] if baseline and which != baselines.GIVEN else None,
         next((c for s in points if (c := (s.get("constant") or {}).get(metric)) is not None), None),
     )
 
@@ -256,7 +256,7 @@ def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
             if called and len(curve.by_seed) > 1 and curve.against != baselines.GIVEN:
                 called += " (mean over seeds)"
             tint = FAINT if shared else tone
-            _level(fig, curve.baseline, tint, "dash", called, below=bool(curve.given))
+            _level(fig, curve.baseline, tint, "dash", called, below=bool(curve.unpruned))
             levels = set() if shared else levels
         several = len(curve.by_seed) > 1
         means = curve.means
@@ -287,9 +287,9 @@ def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
             hovertemplate="%{x:.0f} % pruned: %{y:.4f}<br>corrected for chance: %{customdata}<extra></extra>",
         )
     # runs of one model share its line; with several models there is no single "model as given"
-    given = {round(c.given, 9) for c in curves if c.given is not None}
-    if len(given) == 1:
-        _level(fig, given.pop(), FAINT, "dot", baselines.NAMES[baselines.GIVEN])
+    baselines_shown = {round(c.unpruned, 9) for c in curves if c.unpruned is not None}
+    if len(baselines_shown) == 1:
+        _level(fig, baselines_shown.pop(), FAINT, "dot", baselines.NAMES[baselines.GIVEN])
     for level in {round(c.constant, 9) for c in curves if c.constant is not None}:
         constant_line(fig, level, curves[0].metric)
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102], zeroline=False)

@@ -38,11 +38,11 @@ THESIS = "“Integrated Gradients for Structured Pruning on BERT” (2024)"
 
 def correlation(kind: str, title: str, formula: str, source: str, measure: str, tex: str, **more: Any) -> Score:
     """A correlation of attention with its attribution."""
-    given: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "caution": "a correlation says how attention and attribution agree, not what removing the head costs",
         **more,
     }
-    how = given.pop("how", "")
+    how = entry.pop("how", "")
     return Score(
         name=f"conductance-{kind}",
         title=f"Conductance, {title}",
@@ -57,7 +57,7 @@ def correlation(kind: str, title: str, formula: str, source: str, measure: str, 
         correlation=kind,
         row=kind,
         pretrained=True,
-        **given,
+        **entry,
     )
 
 

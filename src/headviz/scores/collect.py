@@ -114,10 +114,10 @@ class Collector:
     def measure(self, which: slice, progress: Progress | None = None, cancel: Cancel | None = None) -> Tables:
         """The values of some whole windows, computed in the same batches as by ``run``: a row for each example."""
         keys, before = self.order[which], int(self.done.sum())
-        told = None if progress is None else _since(before, len(keys), progress)
+        step_progress = None if progress is None else _since(before, len(keys), progress)
         for window in windows(len(self.order), self.sweep.window):
             if which.start <= window.start < which.stop:
-                self._compute([k for k in self.order[window] if not self._known(k)], told, cancel)
+                self._compute([k for k in self.order[window] if not self._known(k)], step_progress, cancel)
         places = [self._twins[key][0] for key in keys]
         return {name: table[places] for name, table in self.rows.items()} if keys else {}
 

@@ -41,8 +41,8 @@ def parts(chunk: Chunk, within: Within = UNCHANGED, *kernel: Kernel) -> Sequence
     own = chunk.data.answer.own.get("gate parts")
     if own is None:
         return of_texts(chunk, chunk.clf.call(chunk.mask, *kernel, keep_outputs=True), within)
-    found: Sequence[Tensor] = plugins.function(own)(chunk, chunk.clf.call(chunk.mask, *kernel), within)
-    return found
+    parts: Sequence[Tensor] = plugins.function(own)(chunk, chunk.clf.call(chunk.mask, *kernel), within)
+    return parts
 
 
 def by_tokens(chunk: Chunk) -> Iterator[slice]:
@@ -59,10 +59,10 @@ def by_example(chunk: Chunk, parts: Sequence[Tensor]) -> list[Callable[[], Table
     return per_example(chunk, sums)
 
 
-def per_example(chunk: Chunk, found: Mapping[str, Sequence[Tensor]]) -> list[Callable[[], Tables]]:
+def per_example(chunk: Chunk, parts: Mapping[str, Sequence[Tensor]]) -> list[Callable[[], Tables]]:
     """What a sweep gives, from values [B, h] of each layer under their names; NaN where a head is off."""
     size, there = len(chunk.encodings), chunk.clf.present.array()
-    wait = fetch([torch.stack([exact(torch.cat(list(values), dim=1)) for values in found.values()])])
+    wait = fetch([torch.stack([exact(torch.cat(list(values), dim=1)) for values in parts.values()])])
 
     @cache
     def tables() -> dict[str, np.ndarray]:
@@ -72,7 +72,7 @@ def per_example(chunk: Chunk, found: Mapping[str, Sequence[Tensor]]) -> list[Cal
         out = np.full((*values.shape[:2], *there.shape), np.nan)
         out[:, :, there] = values
         out[:, :, ~chunk.mask.array()] = np.nan
-        return dict(zip(found, out, strict=True))
+        return dict(zip(parts, out, strict=True))
 
     return [lambda i=i: {name: table[i] for name, table in tables().items()} for i in range(size)]  # type: ignore[misc]
 

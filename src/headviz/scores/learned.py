@@ -25,7 +25,7 @@ from ..attention import Gate, gate_of
 from ..heads import HeadId, levels
 from ..models.fast.linear import products
 from ..progress import stop_if
-from .measures import Given
+from .measures import Inputs
 from .options import CountOptions, GateOptions, PriceOptions
 from .scoring import Scoring
 from .whole import Whole
@@ -132,9 +132,9 @@ def learn(
     z = torch.tensor([logits[h] for h in heads], dtype=torch.float32)
     state = {"z": z, "first": torch.zeros_like(z), "second": torch.zeros_like(z), "kept": torch.zeros_like(z)}
     begin, place = 0, whole.kept(work, options, part)
-    if (found := place.load()) is not None:
-        begin = int(found.pop("updates"))
-        state = {name: torch.from_numpy(values.copy()) for name, values in found.items()}
+    if (stored := place.load()) is not None:
+        begin = int(stored.pop("updates"))
+        state = {name: torch.from_numpy(values.copy()) for name, values in stored.items()}
     for update in range(begin, options.steps):
         stop_if(whole.cancel)
         if whole.progress is not None:
@@ -216,17 +216,17 @@ def _table(whole: Whole, heads: Sequence[HeadId], values: Tensor) -> np.ndarray:
 LEAST = 20  # updates for one exact number of heads
 
 
-def gates(given: Given, options: PriceOptions) -> np.ndarray:
+def gates(inputs: Inputs, options: PriceOptions) -> np.ndarray:
     """[L, H]: the mean of each gate while the price rises."""
-    assert given.whole is not None
-    return learn(given.whole, rising_price(options.price, options.noise), options, "gates").kept
+    assert inputs.whole is not None
+    return learn(inputs.whole, rising_price(options.price, options.noise), options, "gates").kept
 
 
-def gates_exact(given: Given, options: CountOptions) -> np.ndarray:
+def gates_exact(inputs: Inputs, options: CountOptions) -> np.ndarray:
     """[L, H]: the share of the updates in which each head was kept, from all heads down to one."""
-    assert given.whole is not None
-    rule = falling_count(len(given.whole.heads), 0, options.temperature)
-    return learn(given.whole, rule, options, "gates-exact").kept
+    assert inputs.whole is not None
+    rule = falling_count(len(inputs.whole.heads), 0, options.temperature)
+    return learn(inputs.whole, rule, options, "gates-exact").kept
 
 
 def learn_count(scoring: Scoring, start: np.ndarray | None, first: int, last: int) -> np.ndarray:

@@ -66,8 +66,8 @@ def correlations(a: Floats, b: Floats, names: Sequence[str] = NAMES) -> dict[str
     if a.shape != b.shape or a.ndim != 2:
         raise ValueError(f"two [N, M] tables are needed, not {a.shape} and {b.shape}")
     left, right = (torch.from_numpy(np.ascontiguousarray(t)) for t in (a, b))
-    found = correlated(left, right, names)
-    return {name: values.numpy() for name, values in found.items()}
+    of_rows = correlated(left, right, names)
+    return {name: values.numpy() for name, values in of_rows.items()}
 
 
 def correlated(a: Tensor, b: Tensor, names: Sequence[str] = NAMES, there: Tensor | None = None) -> dict[str, Tensor]:
@@ -75,10 +75,10 @@ def correlated(a: Tensor, b: Tensor, names: Sequence[str] = NAMES, there: Tensor
     rows, size = a.shape
     block = max(1, (ROWS_AT_ONCE if a.device.type == "cpu" else GPU_AT_ONCE) // max(size, 1))
     parts = [slice(start, start + block) for start in range(0, rows, block)]
-    found = [_rows_correlation(a[p], b[p], names, None if there is None else there[p]) for p in parts]
-    if not found:
+    values = [_rows_correlation(a[p], b[p], names, None if there is None else there[p]) for p in parts]
+    if not values:
         return {name: a.new_empty(0, dtype=torch.float64) for name in names}
-    return {name: torch.cat([part[name] for part in found]) for name in names}
+    return {name: torch.cat([part[name] for part in values]) for name in names}
 
 
 class _Ranks(NamedTuple):
@@ -90,16 +90,16 @@ class _Ranks(NamedTuple):
 def _rows_correlation(a: Tensor, b: Tensor, names: Sequence[str], there: Tensor | None) -> dict[str, Tensor]:
     """Rows without a correlation are told by their values: a mean is not exact on every device."""
     none = _constant(a, there) | _constant(b, there)
-    found = {}
+    values = {}
     if "spearman" in names or "kendall" in names:
         left, right = _ranks(a, there), _ranks(b, there)
         if "spearman" in names:
-            found["spearman"] = _pearson(left.average, right.average, there)
+            values["spearman"] = _pearson(left.average, right.average, there)
         if "kendall" in names:
-            found["kendall"] = _tau_b(left, right, there)
+            values["kendall"] = _tau_b(left, right, there)
     if "pearson" in names:
-        found["pearson"] = _pearson(a.double(), b.double(), there)
-    return {name: found[name].masked_fill(none, torch.nan) for name in names}
+        values["pearson"] = _pearson(a.double(), b.double(), there)
+    return {name: values[name].masked_fill(none, torch.nan) for name in names}
 
 
 def _constant(values: Tensor, there: Tensor | None) -> Tensor:
@@ -170,12 +170,12 @@ def _pearson(a: Tensor, b: Tensor, there: Tensor | None) -> Tensor:
 def _scaled(x: Tensor, there: Tensor | None) -> Tensor:
     """Without its mean and to a largest value of 1, so that no square underflows; NaN for zeros only."""
     if there is None:
-        apart = x - x.mean(dim=1, keepdim=True)
+        centred = x - x.mean(dim=1, keepdim=True)
     else:
         mean = x.where(there, 0.0).sum(dim=1, keepdim=True) / there.sum(dim=1, keepdim=True)
-        apart = (x - mean).where(there, 0.0)
-    high = apart.abs().amax(dim=1, keepdim=True)
-    return apart / high.where(high > 0, torch.nan)
+        centred = (x - mean).where(there, 0.0)
+    high = centred.abs().amax(dim=1, keepdim=True)
+    return centred / high.where(high > 0, torch.nan)
 
 
 def _tau_b(left: _Ranks, right: _Ranks, there: Tensor | None) -> Tensor:
@@ -230,19 +230,17 @@ def conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The sweep of conductance maps."""
     asked = chunk.options
     options = PathOptions(int(asked.steps), asked.rule, asked.precision)
-    found = integration.swept(
-        chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel
-    )
+    maps = integration.swept(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel)
     names = EVERY if not (runs_by_itself(chunk.clf.device) and chunk.rows) else chunk.rows
-    return [value for one in found for value in map_values(one, chunk.mask.array(), names)]
+    return [value for one in maps for value in map_values(one, chunk.mask.array(), names)]
 
 
 def attattr_values(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The sweep of AttAttr's maps: "max" alone."""
     asked = chunk.options
     options = AttAttrOptions(int(asked.steps), asked.rule, asked.precision)
-    found = attattr.swept(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel)
-    values = [value for one in found for value in map_values(one, chunk.mask.array(), ["max"])]
+    maps = attattr.swept(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel)
+    values = [value for one in maps for value in map_values(one, chunk.mask.array(), ["max"])]
     return [lambda value=value: {"max": value()["max"]} for value in values]  # type: ignore[misc]
 
 
@@ -274,8 +272,8 @@ def map_values(swept: Swept, kept: np.ndarray, names: Sequence[str] = EVERY) -> 
         def one(i: int) -> Tables:
             a, b = (take(swept.example(tables, i), 0)[None].cpu() for tables in (swept.attention, swept.attribution))
             errors = [take(torch.cat([e[i] for e in swept.errors]), 0)[None].cpu()] if swept.errors else []
-            found, error = _values(a, b, errors, layers, names, None)
-            return {name: table(v[0].numpy()) for name, v in found.items()} | {"error": error[0].numpy()}
+            values, error = _values(a, b, errors, layers, names, None)
+            return {name: table(v[0].numpy()) for name, v in values.items()} | {"error": error[0].numpy()}
 
         return [lambda i=i: one(i) for i in range(len(swept.lengths))]  # type: ignore[misc]
 
@@ -283,10 +281,10 @@ def map_values(swept: Swept, kept: np.ndarray, names: Sequence[str] = EVERY) -> 
     lengths = put(torch.tensor(swept.lengths), device)
     token = torch.arange(attention.shape[-1], device=device) < lengths[:, None]  # [B, T]
     inside = token[:, None, :, None] & token[:, None, None]  # [B, 1, T, T]
-    found, error = _values(
+    per_map, error = _values(
         take(attention, 1), take(attribution, 1), [take(e, 1) for e in swept.errors], layers, names, inside
     )
-    wait = fetch([torch.stack([found[name] for name in names]), error, swept.logits.float()])
+    wait = fetch([torch.stack([per_map[name] for name in names]), error, swept.logits.float()])
 
     def finish(i: int) -> Tables:
         values, errors, logits = wait()
@@ -312,35 +310,35 @@ def _values(
     there = None if inside is None else inside.expand(attention.shape).flatten(0, 1)
     whole = [name for name in names if not name.endswith(INFLUENTIAL)]
     part = [name.removesuffix(INFLUENTIAL) for name in names if name.endswith(INFLUENTIAL)]
-    found = _of_rows(a, b, list(dict.fromkeys(whole + part)) if inside is None else whole, there)
+    by_name = _of_rows(a, b, list(dict.fromkeys(whole + part)) if inside is None else whole, there)
     if part:
         reach = _reaching(attribution, layers).flatten(0, 1)  # [B·S, T]
         if inside is None:  # most layers reach with every row, and their values are there
             some = ~reach.all(dim=1)
-            values = {name: found[name].clone() for name in part}
+            values = {name: by_name[name].clone() for name in part}
             for name, v in _of_rows(a[some], b[some], part, reach[some][:, :, None].expand_as(a[some])).items():
                 values[name][some] = v
         else:
             assert there is not None
             values = _of_rows(a, b, part, there & reach[:, :, None])
-        found = {name: found[name] for name in whole} | {name + INFLUENTIAL: v for name, v in values.items()}
+        by_name = {name: by_name[name] for name in whole} | {name + INFLUENTIAL: v for name, v in values.items()}
     size = torch.linalg.vector_norm(attribution, dim=(1, 2, 3), dtype=torch.float64)
     error = torch.full_like(size, torch.nan)
     if errors:
         error = torch.linalg.vector_norm(errors[0].nan_to_num(), dim=1) / size.where(size > 0, torch.nan)
         error = error.masked_fill(errors[0].isnan().all(dim=1), torch.nan)
-    return {name: v.view(batch, heads) for name, v in found.items()}, error
+    return {name: v.view(batch, heads) for name, v in by_name.items()}, error
 
 
 def _of_rows(a: Tensor, b: Tensor, names: Sequence[str], there: Tensor | None) -> dict[str, Tensor]:
     """[N] of each name, for [N, T, T]."""
     a, b = a.flatten(1), b.flatten(1)
     there = None if there is None else there.flatten(1)
-    found = correlated(a, b, [name for name in names if name != "max"], there)
+    values = correlated(a, b, [name for name in names if name != "max"], there)
     if "max" in names:
         most = (b if there is None else b.where(there, -torch.inf)).amax(dim=1).double()
-        found["max"] = most if there is None else most.where(there.any(dim=1), torch.nan)
-    return {name: found[name] for name in names}
+        values["max"] = most if there is None else most.where(there.any(dim=1), torch.nan)
+    return {name: values[name] for name in names}
 
 
 def _reaching(attribution: Tensor, layers: np.ndarray) -> Tensor:
@@ -396,7 +394,7 @@ def masked_rows(
     encodings = encode_data(mlm, data)
     out = np.full((len(encodings), *kept.shape), np.nan)
     for number, encoding in enumerate(tracked(encodings, progress, cancel)):
-        found = []
+        rows = []
         for place in hidden_places(encoding, seed, number, copies):
             # one copy at a time: each has its own place to look at
             at_place = _AtPlace(**{f.name: getattr(mlm, f.name) for f in dataclasses.fields(mlm)}, position=place)
@@ -405,8 +403,8 @@ def masked_rows(
             hidden = Encoding(ids, encoding.types, encoding.truncated, encoding.special)
             (swept,) = integration.swept(at_place, [hidden], [truth], options or PathOptions(), mask, cancel=cancel)
             (value,) = map_values(swept, kept, (statistic,))
-            found.append(value()[statistic])
-        out[number] = mean_of(found)
+            rows.append(value()[statistic])
+        out[number] = mean_of(rows)
     return out
 
 

@@ -1,6 +1,6 @@
 """How each head score is computed from the values of its sweep: one short function each. High = keep.
 
-A function gets what was measured (``Given``) and the score's own options. ``catalogue`` says which one belongs to
+A function gets what was measured (``Inputs``) and the score's own options. ``catalogue`` says which one belongs to
 which score. A measurement that no sweep makes yet goes into ``score.SWEEPS``.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Given:
+class Inputs:
     """What a score is computed from. Rows are in the order of the examples' content, not in the data's."""
 
     clf: Classifier
@@ -45,8 +45,8 @@ class Given:
     whole: Whole | None = None  # all examples together, for scores that need the sample
 
 
-def conductance_spearman(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[row_of("spearman", options)])
+def conductance_spearman(inputs: Inputs, options: ConductanceOptions) -> Summary:
+    return mean(inputs.rows[row_of("spearman", options)])
 
 
 def row_of(name: str, options: ConductanceOptions) -> str:
@@ -54,41 +54,41 @@ def row_of(name: str, options: ConductanceOptions) -> str:
     return name if options.rows == "all" else f"{name}_influential"
 
 
-def attattr_max(given: Given, options: AttAttrScoreOptions) -> Summary:
-    return mean(given.rows["max"])
+def attattr_max(inputs: Inputs, options: AttAttrScoreOptions) -> Summary:
+    return mean(inputs.rows["max"])
 
 
-def taylor(given: Given, options: TaylorOptions) -> Summary:
-    signed = given.rows["signed"]
+def taylor(inputs: Inputs, options: TaylorOptions) -> Summary:
+    signed = inputs.rows["signed"]
     if options.abs_level == "token":
-        raw = mean(given.rows["token"])
+        raw = mean(inputs.rows["token"])
     elif options.abs_level == "example":
         raw = mean(np.abs(signed))
     elif options.abs_level == "signed":
         raw = mean(signed)
     else:  # one value per batch of consecutive examples: the absolute value of its mean derivative
-        signed = signed[np.argsort(given.places)]
+        signed = signed[np.argsort(inputs.places)]
         starts = np.arange(0, len(signed), options.batch_size)
         sizes = np.diff(np.append(starts, len(signed)))
         raw = mean(np.abs(np.add.reduceat(signed, starts, axis=0) / sizes[:, None, None]))
-    return layer_normed(raw, given.mask.array()) if options.layer_norm else raw
+    return layer_normed(raw, inputs.mask.array()) if options.layer_norm else raw
 
 
-def fisher(given: Given, options: NoOptions) -> Summary:
-    return total(given.rows["signed"] ** 2)
+def fisher(inputs: Inputs, options: NoOptions) -> Summary:
+    return total(inputs.rows["signed"] ** 2)
 
 
-def ablation(given: Given, options: AblationOptions) -> Summary:
-    return cost_of_ablation(given.rows, given.data, given.order, options.metric)
+def ablation(inputs: Inputs, options: AblationOptions) -> Summary:
+    return cost_of_ablation(inputs.rows, inputs.data, inputs.order, options.metric)
 
 
-def ablation_loss(given: Given, options: StandInOptions) -> Summary:
-    assert given.order is not None
-    return mean(cost_in_loss(given.rows, given.data, given.order))
+def ablation_loss(inputs: Inputs, options: StandInOptions) -> Summary:
+    assert inputs.order is not None
+    return mean(cost_in_loss(inputs.rows, inputs.data, inputs.order))
 
 
-def magnitude(given: Given, options: NoOptions) -> Summary:
-    clf = given.clf
+def magnitude(inputs: Inputs, options: NoOptions) -> Summary:
+    clf = inputs.clf
     values = np.full((clf.num_layers, clf.num_heads), np.nan)
     for layer in range(clf.num_layers):
         kept = list(clf.present.kept_in(layer))
@@ -115,6 +115,6 @@ def _norm_product(clf: Classifier, layer: int, heads: int) -> np.ndarray:
     return (out_norm * value_norm).cpu().numpy()
 
 
-def random(given: Given, options: RandomOptions) -> Summary:
-    shape = (given.clf.num_layers, given.clf.num_heads)
+def random(inputs: Inputs, options: RandomOptions) -> Summary:
+    shape = (inputs.clf.num_layers, inputs.clf.num_heads)
     return exact(np.random.default_rng(options.seed).random(shape))

@@ -97,7 +97,7 @@ SAMPLE = "sample"  # all examples together; the others are measured one by one, 
 class Score:
     """One head score.
 
-    ``measure`` is a function ``(given: Given, options) -> Summary``, or its "module:function". It may also return an
+    ``measure`` is a function ``(given: Inputs, options) -> Summary``, or its "module:function". It may also return an
     array: [n, L, H] is averaged over the examples, [L, H] is taken as exact.
     """
 
@@ -163,9 +163,9 @@ class Score:
         """Whether it draws by a seed of its own."""
         return "seed" in declared(self.options)
 
-    def options_from(self, given: Mapping[str, Any]) -> Any:
+    def options_from(self, values: Mapping[str, Any]) -> Any:
         """Its options from keywords; a misspelt one is answered with the valid ones."""
-        return read_options(self.options, given, f"option of '{self.name}'")
+        return read_options(self.options, values, f"option of '{self.name}'")
 
     @property
     def function(self) -> Callable[[Any, Any], Any]:

@@ -26,7 +26,7 @@ from ..tasks.dataset import require_dataset
 from .catalogue import DEFAULT, PRESETS, Score, check_fits, preset_named, score_named
 from .chunk import Tables
 from .collect import Collector, windows
-from .measures import Given, row_of
+from .measures import Inputs, row_of
 from .options import OptionValue
 from .statistics import BOTTOM, Summary, stability, summarised
 from .task_loss import ready
@@ -67,8 +67,8 @@ def score_heads(
 
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=8)
-    >>> found = headviz.score_heads(clf, data, score="taylor", abs_level="token")
-    >>> found.values.shape, found.samples
+    >>> result = headviz.score_heads(clf, data, score="taylor", abs_level="token")
+    >>> result.values.shape, result.samples
     ((12, 12), 8)
     """
     scoring = Scoring(
@@ -100,7 +100,7 @@ def score_progressive(
 
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=8)
-    >>> [found.samples for found in headviz.score_progressive(clf, data, "taylor")]
+    >>> [result.samples for result in headviz.score_progressive(clf, data, "taylor")]
     [4, 8]
     """
     scoring = Scoring(clf, data, score, preset, mask, progress, cancel, cache, budget, label_order, None, **options)
@@ -221,8 +221,8 @@ class Scoring:
             entry = None if store is None else store.get(key)
             if entry is None:
                 whole = self.ready()
-                given = Given(self.clf, self.mask, {}, whole.data, np.arange(len(whole.data)), self.order, whole)
-                self._summary = summarised(self.score.function(given, self.options))
+                inputs = Inputs(self.clf, self.mask, {}, whole.data, np.arange(len(whole.data)), self.order, whole)
+                self._summary = summarised(self.score.function(inputs, self.options))
                 if store is not None:
                     store.put(key, self._summary.tables)
             else:
@@ -241,18 +241,18 @@ class Scoring:
 
     def result(self) -> HeadScores:
         """The table of the examples measured so far."""
-        found = self.collector
+        collector = self.collector
         rows, data, samples, places = dict[str, np.ndarray](), self.data, 0, np.zeros(0, np.int64)
-        if found is not None:
-            places = found.finished()
+        if collector is not None:
+            places = collector.finished()
             samples = len(places)
-            rows = {name: table[places] for name, table in found.rows.items()}
+            rows = {name: table[places] for name, table in collector.rows.items()}
             data = self.data.subset(places)
         if self.whole is not None:
             summary, samples = self.measure_whole(), len(self.data)
         else:
-            given = Given(self.clf, self.mask, rows, data, places, self.order)
-            summary = summarised(self.score.function(given, self.options))
+            inputs = Inputs(self.clf, self.mask, rows, data, places, self.order)
+            summary = summarised(self.score.function(inputs, self.options))
         on = self.mask.array()
         undefined = np.where(on, summary.undefined, 0)
         roles = None if summary.roles is None else {n: np.where(on, t, np.nan) for n, t in summary.roles.items()}
@@ -372,25 +372,25 @@ def measure(scoring: Scoring, part: int) -> Tables:
 
     Equal examples are measured once, so a data set with many of them may have fewer parts than ``count`` says.
     """
-    found = scoring.collector
-    if found is None:
+    collector = scoring.collector
+    if collector is None:
         return {} if scoring.whole is None or part else scoring.measure_whole().tables
-    cut = list(slices(len(found.order), found.sweep.window))
+    cut = list(slices(len(collector.order), collector.sweep.window))
     if part < 0:
         raise OptionError(f"Parts are numbered from 0 up, not {part}.")
     if part >= len(cut):
         return {}
-    return found.measure(cut[part], after(scoring.progress, cut[part].start, len(found.order)), scoring.cancel)
+    return collector.measure(cut[part], after(scoring.progress, cut[part].start, len(collector.order)), scoring.cancel)
 
 
 def join(scoring: Scoring, parts: Sequence[Tables]) -> HeadScores:
     """The table of all parts, in the order of their numbers."""
-    found = scoring.collector
-    if found is None:
+    collector = scoring.collector
+    if collector is None:
         if scoring.whole is not None and parts:
             scoring.take(parts[0])
         return scoring.result()
-    cut = list(slices(len(found.order), found.sweep.window))
+    cut = list(slices(len(collector.order), collector.sweep.window))
     sizes = [len(next(iter(tables.values()), np.zeros(0))) for tables in parts]
     if [n for n in sizes if n] != [c.stop - c.start for c in cut]:
         raise OptionError(
@@ -398,5 +398,5 @@ def join(scoring: Scoring, parts: Sequence[Tables]) -> HeadScores:
             f"{len(scoring.data)}. Measure every part of the same sample, with the same score."
         )
     for where, tables in zip(cut, parts, strict=False):
-        found.place(where, tables)
+        collector.place(where, tables)
     return scoring.result()

@@ -42,9 +42,9 @@ class Summary:
     @property
     def tables(self) -> dict[str, NDArray]:
         """All that ``of`` needs."""
-        found = {name: getattr(self, name) for name in ("values", "stderr", "low", "high", "undefined")}
-        found |= {ROLE + name: table for name, table in (self.roles or {}).items()}
-        return found if self.per is None else {**found, "per": self.per}
+        tables = {name: getattr(self, name) for name in ("values", "stderr", "low", "high", "undefined")}
+        tables |= {ROLE + name: table for name, table in (self.roles or {}).items()}
+        return tables if self.per is None else {**tables, "per": self.per}
 
     @classmethod
     def of(cls, tables: Mapping[str, NDArray]) -> Summary:
@@ -52,8 +52,8 @@ class Summary:
         if "per" in tables:
             return replace(mean(tables["per"]), per=tables["per"])
         roles = {name.removeprefix(ROLE): table for name, table in sorted(tables.items()) if name.startswith(ROLE)}
-        found = cls(tables["values"], tables["stderr"], tables["low"], tables["high"], tables["undefined"])
-        return replace(found, roles=roles or None)
+        summary = cls(tables["values"], tables["stderr"], tables["low"], tables["high"], tables["undefined"])
+        return replace(summary, roles=roles or None)
 
 
 def mean(per: NDArray) -> Summary:
@@ -132,11 +132,11 @@ def exact(values: NDArray) -> Summary:
     return Summary(values.astype(np.float64), unknown, unknown, unknown, np.zeros(values.shape, np.int64))
 
 
-def summarised(found: Summary | NDArray) -> Summary:
+def summarised(values: Summary | NDArray) -> Summary:
     """What a score's function returned: a summary, values per example [n, L, H], or a table [L, H]."""
-    if isinstance(found, Summary):
-        return found
-    return mean(found) if found.ndim == 3 else exact(found)
+    if isinstance(values, Summary):
+        return values
+    return mean(values) if values.ndim == 3 else exact(values)
 
 
 def draw(n: int, seed: int = 0, resamples: int = RESAMPLES) -> Counts:
@@ -171,8 +171,10 @@ def _own_share(values: NDArray, noise: NDArray) -> float:
 
     From medians and quartiles, so that a few heads with large values and large noise do not decide.
     """
-    apart = noise - np.nanmedian(noise, axis=1, keepdims=True)  # a shift of all heads does not change the ranking
-    added = float(np.nanmedian(np.nanvar(apart, axis=0)))
+    noise_of_head = noise - np.nanmedian(
+        noise, axis=1, keepdims=True
+    )  # a shift of all heads does not change the ranking
+    added = float(np.nanmedian(np.nanvar(noise_of_head, axis=0)))
     low, high = np.quantile(values, (0.25, 0.75))
     spread = ((high - low) / _NORMAL_QUARTILES) ** 2
     return float(np.sqrt(max(0.0, 1 - added / spread))) if spread > 0 else 1.0

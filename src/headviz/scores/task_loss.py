@@ -90,9 +90,9 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
         (i, j): data.answer.predicted(without[:, i, j], order) for i, j in zip(*np.nonzero(measured), strict=True)
     }
     compared = data.answer.answers(gold, whole, data.label_names)
-    found = compared.deltas(list(answers.values()), name, tested=not compared.slow_test)
+    deltas = compared.deltas(list(answers.values()), name, tested=not compared.slow_test)
     values, low, high = (np.full(shape, np.nan) for _ in range(3))
-    for where, delta in zip(answers, found, strict=True):
+    for where, delta in zip(answers, deltas, strict=True):
         values[where] = _or_none(delta.full, name) - _or_none(delta.masked, name)
         low[where], high[where] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
     n = compared.units

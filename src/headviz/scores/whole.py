@@ -102,8 +102,8 @@ def whole_of(
 
 
 def _digest(encoding: Any, gold: Any) -> str:
-    told = [list(encoding.ids), list(encoding.types), gold, encoding.target]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    facts = [list(encoding.ids), list(encoding.types), gold, encoding.target]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 class Kept:

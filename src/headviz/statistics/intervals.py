@@ -86,8 +86,8 @@ def _chance(value: Floats, a: Floats, b: Floats, many: Floats, few: Floats) -> F
         many * scipy.special.log_expit(logit) + few * scipy.special.log_expit(-logit) - scipy.special.betaln(many, few)
     )
     above = scipy.special.betaincc(a, b, np.minimum((1 + value / scipy.special.expit(logit)) / 2, 1))
-    found: Floats = np.clip((_WEIGHTS * half * density * above).sum(axis=1), 1e-300, 1 - 1e-16)
-    return found
+    chances: Floats = np.clip((_WEIGHTS * half * density * above).sum(axis=1), 1e-300, 1 - 1e-16)
+    return chances
 
 
 EXTRA = 0.75  # examples added to each cell of changed answers
@@ -160,35 +160,35 @@ def correlation_interval(
     """Ends of the difference of two Pearson correlations, or of two of Spearman's. NaN where one is undefined."""
     if len(gold) < 3 or any(np.ptp(x) == 0 for x in (gold, full, masked)):
         return Interval(np.nan, np.nan)
-    given = (ranks(x) if ranked else x for x in (gold, full, masked))
-    g, f, m = ((x - x.mean()) / x.std() for x in given)
+    columns = (ranks(x) if ranked else x for x in (gold, full, masked))
+    g, f, m = ((x - x.mean()) / x.std() for x in columns)
     before, after = float((g * f).mean()), float((g * m).mean())
 
     def influence(r: float, x: NDArray) -> Floats:
-        found: Floats = g * x - r * (g**2 + x**2) / 2
+        change: Floats = g * x - r * (g**2 + x**2) / 2
         if ranked:  # one example more moves the ranks of all below it
-            found = found + _moved(g, x) + _moved(x, g) - r * (_moved(g, g) + _moved(x, x))
-        return found - found.mean()
+            change = change + _moved(g, x) + _moved(x, g) - r * (_moved(g, g) + _moved(x, x))
+        return change - change.mean()
 
     # an example that gets another one's answer: expected over all others, whose answers have mean 0 and variance 1
     cubed, to_the_fourth = float((f**3).mean()), float((f**4).mean())
     a, b = g, before / 2
     moved = a**2 * (1 + f**2) + b**2 * (to_the_fourth - 2 * f**2 + f**4) - 2 * a * b * (cubed - f + f**3)
     of_exchange = float(moved.mean())
-    n, apart = len(gold), influence(after, m) - influence(before, f)
+    n, influences = len(gold), influence(after, m) - influence(before, f)
     if np.allclose(m, f, rtol=0, atol=1e-9):  # the same answers on another scale: what differs is rounding
-        apart = np.zeros_like(apart)
-    second, wide = second_and_width(apart, level)
+        influences = np.zeros_like(influences)
+    second, wide = second_and_width(influences, level)
     half = wide * np.sqrt(second + EXCHANGED * added(level) * of_exchange) / n
     return Interval(max(-2.0, after - before - half), min(2.0, after - before + half))
 
 
-def second_and_width(apart: NDArray, level: float) -> tuple[float, float]:
+def second_and_width(influences: NDArray, level: float) -> tuple[float, float]:
     """The sum of squares of what each unit adds to a difference, and Student's t for as many units as carry it.
 
     Where few units carry the difference, its variance is known badly: as that of a mean of so many values.
     """
-    second, fourth = float((apart**2).sum()), float((apart**4).sum())
+    second, fourth = float((influences**2).sum()), float((influences**4).sum())
     carried = second**2 / fourth if fourth > 0 else 0.0
     return second, float(scipy.special.stdtrit(3 + 0.4 * carried, (1 + level) / 2))
 
@@ -201,8 +201,8 @@ def _moved(of: NDArray, weights: NDArray) -> Floats:
     values, place = np.unique(of, return_inverse=True)
     own = np.bincount(place, weights, len(values))
     above = np.cumsum(own[::-1])[::-1] - own / 2
-    found: Floats = above[place] / ranks(of).std()
-    return found
+    moved: Floats = above[place] / ranks(of).std()
+    return moved
 
 
 def added(level: float) -> float:
@@ -252,14 +252,14 @@ def _balanced_accuracy(table: NDArray) -> tuple[Floats, Floats]:
 
 
 def _matthews(table: NDArray) -> tuple[Floats, Floats]:
-    gold, said = table.sum(axis=-1), table.sum(axis=-2)
+    gold, predicted = table.sum(axis=-1), table.sum(axis=-2)
     n = table.sum(axis=(-2, -1))[..., None, None]
     right = np.trace(table, axis1=-2, axis2=-1)[..., None, None]
-    top = right * n - (gold * said).sum(axis=-1)[..., None, None]
-    left, other = (n**2 - (x**2).sum(axis=-1)[..., None, None] for x in (gold, said))
+    top = right * n - (gold * predicted).sum(axis=-1)[..., None, None]
+    left, other = (n**2 - (x**2).sum(axis=-1)[..., None, None] for x in (gold, predicted))
     below = np.sqrt(left * other)
-    of_top = n * np.eye(table.shape[-1]) + right - said[..., :, None] - gold[..., None, :]
-    of_below = (n - gold[..., :, None]) * other + left * (n - said[..., None, :])
+    of_top = n * np.eye(table.shape[-1]) + right - predicted[..., :, None] - gold[..., None, :]
+    of_below = (n - gold[..., :, None]) * other + left * (n - predicted[..., None, :])
     return (top / below)[..., 0, 0], of_top / below - top * of_below / below**3
 
 

@@ -32,23 +32,23 @@ Ints = NDArray[np.int64]
 # metrics by class: how many answers are right, how many examples there are, how often each is answered [..., C] ------
 
 
-def accuracy(right: NDArray, gold: NDArray, said: NDArray) -> Floats:
+def accuracy(right: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
     """Share of right answers."""
     return right.sum(axis=-1) / gold.sum(axis=-1)
 
 
-def f1(right: NDArray, gold: NDArray, said: NDArray, of: int = 1) -> Floats:
+def f1(right: NDArray, gold: NDArray, predicted: NDArray, of: int = 1) -> Floats:
     """F1 of one class; NaN where it neither occurs nor is predicted."""
-    hit, total = right[..., of].astype(float), gold[..., of] + said[..., of]
+    hit, total = right[..., of].astype(float), gold[..., of] + predicted[..., of]
     return np.divide(2 * hit, total, out=np.full_like(hit, np.nan), where=total > 0)
 
 
-def f1_macro(right: NDArray, gold: NDArray, said: NDArray) -> Floats:
+def f1_macro(right: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
     """The mean F1 of the classes that occur among the gold labels."""
-    return _over_classes(2 * right / np.maximum(gold + said, 1e-12), gold)
+    return _over_classes(2 * right / np.maximum(gold + predicted, 1e-12), gold)
 
 
-def balanced_accuracy(right: NDArray, gold: NDArray, said: NDArray) -> Floats:
+def balanced_accuracy(right: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
     """The mean over the classes that occur of the share of their examples with the right answer."""
     return _over_classes(right / np.maximum(gold, 1e-12), gold)
 
@@ -59,12 +59,12 @@ def _over_classes(each: Floats, gold: NDArray) -> Floats:
     return mean
 
 
-def matthews(right: NDArray, gold: NDArray, said: NDArray) -> Floats:
+def matthews(right: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
     """Matthews' correlation, for any number of classes; NaN where one side is constant."""
-    gold, said = gold.astype(float), said.astype(float)
+    gold, predicted = gold.astype(float), predicted.astype(float)
     n = gold.sum(axis=-1)
-    top = right.sum(axis=-1) * n - (gold * said).sum(axis=-1)
-    below = np.sqrt((n**2 - (gold**2).sum(axis=-1)) * (n**2 - (said**2).sum(axis=-1)))
+    top = right.sum(axis=-1) * n - (gold * predicted).sum(axis=-1)
+    below = np.sqrt((n**2 - (gold**2).sum(axis=-1)) * (n**2 - (predicted**2).sum(axis=-1)))
     return np.divide(top, below, out=np.full_like(top, np.nan), where=below > 0)
 
 
@@ -80,8 +80,8 @@ _BY_CLASS: dict[str, ByClass] = {
 
 def class_in(metric: str) -> int | None:
     """The class whose F1 a metric is: 1 for ``f1``, 3 for ``f1_3``; None for other metrics."""
-    found = re.fullmatch(r"f1(?:_(\d{1,4}))?", metric)
-    return None if found is None else int(found[1] or 1)
+    match = re.fullmatch(r"f1(?:_(\d{1,4}))?", metric)
+    return None if match is None else int(match[1] or 1)
 
 
 def by_class(metric: str) -> ByClass:
@@ -117,12 +117,12 @@ class Joint(NamedTuple):
         gold, full, masked = np.indices((side, side, side)).reshape(3, -1)
         return cls(gold, full, masked, tables.reshape(*tables.shape[:-3], -1), side)
 
-    def table(self, said: Ints) -> NDArray:
-        """The counts [..., C, C] of (gold, answer); ``said`` is ``full`` or ``masked``."""
-        found = np.zeros((*self.counts.shape[:-1], self.classes, self.classes), dtype=self.counts.dtype)
-        at: Any = (..., self.gold, said)
-        np.add.at(found, at, self.counts)
-        return found
+    def table(self, predicted: Ints) -> NDArray:
+        """The counts [..., C, C] of (gold, answer); ``predicted`` is ``full`` or ``masked``."""
+        table = np.zeros((*self.counts.shape[:-1], self.classes, self.classes), dtype=self.counts.dtype)
+        at: Any = (..., self.gold, predicted)
+        np.add.at(table, at, self.counts)
+        return table
 
 
 def joint_counts(gold: NDArray, full: NDArray, masked: NDArray, classes: int) -> Joint:
@@ -144,9 +144,9 @@ def class_metric(gold: NDArray, predicted: NDArray, classes: int, metric: str) -
 def class_swap_p(joint: Joint, metric: str, seed: int = 0) -> float:
     """Paired swap test of a class metric."""
     of, c = by_class(metric), joint.classes
-    right, golds, said = _by_class(joint.gold, joint.full, joint.counts, c)
-    right_after, _, said_after = _by_class(joint.gold, joint.masked, joint.counts, c)
-    full_value, masked_value = of(right, golds, said), of(right_after, golds, said_after)
+    right, golds, predicted = _by_class(joint.gold, joint.full, joint.counts, c)
+    right_after, _, predicted_after = _by_class(joint.gold, joint.masked, joint.counts, c)
+    full_value, masked_value = of(right, golds, predicted), of(right_after, golds, predicted_after)
     changed = (joint.full != joint.masked) & (joint.counts > 0)
     gold, full, masked, count = (cells[changed] for cells in joint[:4])
     if not len(gold):
@@ -156,20 +156,20 @@ def class_swap_p(joint: Joint, metric: str, seed: int = 0) -> float:
     mended = (masked == gold).astype(np.int64) - (full == gold)
     table = scipy.sparse.csr_array
     to_right = table((mended, (cell, gold)), shape=(len(gold), c))
-    to_said = table((one, (cell, masked)), shape=(len(gold), c)) - table((one, (cell, full)), shape=(len(gold), c))
+    to_predicted = table((one, (cell, masked)), shape=(len(gold), c)) - table((one, (cell, full)), shape=(len(gold), c))
     rng, deltas = np.random.default_rng(seed), []
     for rows in _rows(SWAPS, max(len(gold), c)):
         moved = rng.binomial(count, 0.5, size=(rows, len(gold)))
-        of_right, of_said = moved @ to_right, moved @ to_said
-        swapped = of(right_after - of_right, golds, said_after - of_said)
-        deltas.append(swapped - of(right + of_right, golds, said + of_said))
+        of_right, of_predicted = moved @ to_right, moved @ to_predicted
+        swapped = of(right_after - of_right, golds, predicted_after - of_predicted)
+        deltas.append(swapped - of(right + of_right, golds, predicted + of_predicted))
     return p_value(np.concatenate(deltas), float(masked_value - full_value))
 
 
-def _by_class(gold: NDArray, said: NDArray, count: NDArray, classes: int) -> tuple[NDArray, NDArray, NDArray]:
+def _by_class(gold: NDArray, predicted: NDArray, count: NDArray, classes: int) -> tuple[NDArray, NDArray, NDArray]:
     """Right answers, examples and answers of each class [C]."""
-    right = np.bincount(gold, count * (gold == said), classes)
-    return right, np.bincount(gold, count, classes), np.bincount(said, count, classes)
+    right = np.bincount(gold, count * (gold == predicted), classes)
+    return right, np.bincount(gold, count, classes), np.bincount(predicted, count, classes)
 
 
 # regression ---------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def regression_swap_p(gold: NDArray, full: NDArray, masked: NDArray, metric: str
     ranked = metric == "spearman"
     gold, full, masked = (_standardised(ranks(x) if ranked else x.astype(float)) for x in (gold, full, masked))
 
-    def apart(full: NDArray, masked: NDArray) -> Floats:
+    def difference(full: NDArray, masked: NDArray) -> Floats:
         f, m = (_standardised(ranks(x) if ranked else x) for x in (full, masked))
         before, after = f @ gold / len(gold), m @ gold / len(gold)
         if ranked:
@@ -230,8 +230,8 @@ def regression_swap_p(gold: NDArray, full: NDArray, masked: NDArray, metric: str
     rng, deltas = np.random.default_rng(seed), []
     for rows in _rows(SWAPS, len(gold)):
         swap = rng.random((rows, len(gold))) < 0.5
-        deltas.append(apart(np.where(swap, full, masked), np.where(swap, masked, full)))
-    return p_value(np.concatenate(deltas), float(apart(full, masked)))
+        deltas.append(difference(np.where(swap, full, masked), np.where(swap, masked, full)))
+    return p_value(np.concatenate(deltas), float(difference(full, masked)))
 
 
 def _standardised(values: NDArray) -> Floats:

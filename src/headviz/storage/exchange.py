@@ -44,19 +44,19 @@ MaskLike: TypeAlias = (
 )
 
 
-def mask_of(given: Any, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:
+def mask_of(source: Any, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:
     """The mask that a call was given, as ``MaskLike`` has it; a ``MaskError`` for all else."""
-    if isinstance(given, HeadMask):
-        HeadMask.full(num_layers, num_heads).check_grid(given)
-        return given
-    if isinstance(given, Mapping):
-        return _from_object(given, num_layers, num_heads, stacks)
-    shape = tuple(getattr(given, "shape", ()))
-    rows = _listed(given) if shape == (num_layers, num_heads) else given
+    if isinstance(source, HeadMask):
+        HeadMask.full(num_layers, num_heads).check_grid(source)
+        return source
+    if isinstance(source, Mapping):
+        return _from_object(source, num_layers, num_heads, stacks)
+    shape = tuple(getattr(source, "shape", ()))
+    rows = _listed(source) if shape == (num_layers, num_heads) else source
     rows = [row.tolist() if hasattr(row, "tolist") else row for row in rows] if isinstance(rows, list | tuple) else ()
     if len(rows) != num_layers or not all(_is_row(row, num_heads) for row in rows):
         other = " with other values" if shape == (num_layers, num_heads) else ""
-        table = f"a table of shape {shape}{other}" if shape else shown(given)
+        table = f"a table of shape {shape}{other}" if shape else shown(source)
         raise MaskError(
             f"{A_MASK}, or a table of {num_layers} rows of {num_heads}, each value 1 (kept) or 0 (off), not {table}. "
             f"{READING}"
@@ -64,22 +64,22 @@ def mask_of(given: Any, num_layers: int, num_heads: int, stacks: Mapping[str, ra
     return HeadMask.from_array(rows)
 
 
-def own_mask(given: Any, shape: tuple[int, int] | None = None) -> HeadMask:
+def own_mask(source: Any, shape: tuple[int, int] | None = None) -> HeadMask:
     """The mask that a call without a model was given. Only heads by layer do not say their grid: ``shape`` does."""
     own: Any = shape
-    if shape is None and isinstance(given, HeadMask):
-        return given
-    if shape is None and isinstance(given, Mapping):
-        own = given.get("layers"), given.get("heads")  # as headviz's own JSON says
+    if shape is None and isinstance(source, HeadMask):
+        return source
+    if shape is None and isinstance(source, Mapping):
+        own = source.get("layers"), source.get("heads")  # as headviz's own JSON says
         if None in own:
             raise MaskError("A mask by layer needs its grid: give layers and heads in each as shape, such as (12, 12).")
     elif shape is None:
-        own = tuple(getattr(given, "shape", ())) or _sides(given)
+        own = tuple(getattr(source, "shape", ())) or _sides(source)
         if len(own) != 2:
-            raise MaskError(f"{A_MASK}, or a table of ones (kept) and zeros (off), not {shown(given)}. {READING}")
+            raise MaskError(f"{A_MASK}, or a table of ones (kept) and zeros (off), not {shown(source)}. {READING}")
     if not isinstance(own, tuple | list) or len(own) != 2:
         raise MaskError(f"shape is layers and heads in each, such as (12, 12), not {shown(own)}.")
-    return mask_of(given, HeadMask.full(*own).num_layers, own[1])
+    return mask_of(source, HeadMask.full(*own).num_layers, own[1])
 
 
 def _sides(rows: Any) -> tuple[int, ...]:
@@ -92,7 +92,7 @@ def _listed(table: Any) -> Any:
     return (table if hasattr(table, "tolist") else np.asarray(table)).tolist()  # a DataFrame has no tolist
 
 
-def read_mask(given: Any, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:
+def read_mask(source: Any, num_layers: int, num_heads: int, stacks: Mapping[str, range] | None = None) -> HeadMask:
     """A mask from any of the forms above; a ``Path`` or a text with one of their endings names a file.
 
     With a model's ``stacks`` heads may be named by them (``cross.1.5``). ``UserError`` for all that is no such mask, or
@@ -104,12 +104,12 @@ def read_mask(given: Any, num_layers: int, num_heads: int, stacks: Mapping[str, 
     >>> headviz.read_mask("3.5, 7.0", 12, 12).off == ((3, 5), (7, 0))
     True
     """
-    if _names_file(given):
-        given = _content(given)
-    if isinstance(given, str):
-        return mask_from_text(given, num_layers, num_heads, stacks)
-    read = _from_list if isinstance(given, list | tuple) else mask_of
-    return read(given, num_layers, num_heads, stacks)
+    if _names_file(source):
+        source = _content(source)
+    if isinstance(source, str):
+        return mask_from_text(source, num_layers, num_heads, stacks)
+    read = _from_list if isinstance(source, list | tuple) else mask_of
+    return read(source, num_layers, num_heads, stacks)
 
 
 def pruned_heads(mask: MaskLike) -> dict[int, list[int]]:
@@ -121,13 +121,13 @@ def pruned_heads(mask: MaskLike) -> dict[int, list[int]]:
     >>> headviz.pruned_heads(headviz.HeadMask.full(12, 12).without("3.5, 3.7, 7.0"))
     {3: [5, 7], 7: [0]}
     """
-    found: dict[int, list[int]] = {}
+    heads: dict[int, list[int]] = {}
     for layer, head in own_mask(mask, (MOST, MOST) if isinstance(mask, Mapping) else None).off:
-        found.setdefault(layer, []).append(head)
-    return found
+        heads.setdefault(layer, []).append(head)
+    return heads
 
 
-def read_ablation(given: Any) -> str:
+def read_ablation(source: Any) -> str:
     """What stands in the place of the heads that a mask's JSON switches off; "zero" where it says nothing.
 
     It is what ``ablation=`` takes. Whether there is such a reference is asked where it is used.
@@ -137,17 +137,17 @@ def read_ablation(given: Any) -> str:
     >>> headviz.read_ablation(headviz.write_mask(mask, tempfile.mkdtemp() + "/mask.json", ablation="mean:64"))
     'mean:64'
     """
-    if _names_file(given):
-        given = _content(given)
-    elif isinstance(given, str) and given.strip().startswith("{"):
+    if _names_file(source):
+        source = _content(source)
+    elif isinstance(source, str) and source.strip().startswith("{"):
         try:
-            given = json.loads(given)
+            source = json.loads(source)
         except (ValueError, RecursionError) as broken:
             raise MaskError("This JSON is not complete. Copy the whole text of the exported mask.") from broken
-    found = given.get("ablation", ZERO) if isinstance(given, Mapping) else ZERO
-    if not isinstance(found, str):
-        raise MaskError(f"'ablation' in a mask's file is a word such as mean, not {shown(found)}.")
-    return found
+    ablation = source.get("ablation", ZERO) if isinstance(source, Mapping) else ZERO
+    if not isinstance(ablation, str):
+        raise MaskError(f"'ablation' in a mask's file is a word such as mean, not {shown(ablation)}.")
+    return ablation
 
 
 def mask_json(mask: HeadMask, *, model: str = "", digest: str = "", ablation: str = ZERO) -> str:
@@ -188,7 +188,7 @@ def write_mask(mask: MaskLike, path: str | Path, *, ablation: str = ZERO, shape:
     return _write(path, mask.array(), {".json": mask_json(mask, ablation=ablation), ".txt": mask.hex + "\n"})
 
 
-def read_scores(given: Any, name: str = "imported") -> HeadScores:
+def read_scores(source: Any, name: str = "imported") -> HeadScores:
     """Scores from a table [L, H] (lists, an array, a ``.json`` or ``.npy`` file), or from headviz's own JSON.
 
     High = keep; None and NaN are heads that were not measured. A table has no intervals.
@@ -197,7 +197,7 @@ def read_scores(given: Any, name: str = "imported") -> HeadScores:
     >>> headviz.read_scores([[0.5, None], [0.1, 0.9]]).ranked()[0]
     HeadId(layer=1, head=1)
     """
-    read = _content(given) if _names_file(given) else given
+    read = _content(source) if _names_file(source) else source
     record: Mapping[str, Any] = read if isinstance(read, Mapping) else {"values": read}
     values = _table(record.get("values"))
     nothing = np.full_like(values, np.nan)
@@ -237,21 +237,21 @@ def write_scores(scores: HeadScores, path: str | Path) -> Path:
     return _write(path, scores.values, {".json": scores.to_json(indent=1)})
 
 
-def _names_file(given: Any) -> bool:
-    return isinstance(given, Path) or (isinstance(given, str) and given.strip().lower().endswith(FILES))
+def _names_file(source: Any) -> bool:
+    return isinstance(source, Path) or (isinstance(source, str) and source.strip().lower().endswith(FILES))
 
 
-def existing_file(given: str | Path) -> Path:
+def existing_file(source: str | Path) -> Path:
     """The path of a file of a mask or of scores; ``OptionError`` if it is not there."""
-    path = outside_path(given, "the file")
+    path = outside_path(source, "the file")
     if not path.is_file():
         raise OptionError(f"There is no file {shown(str(path))}.")
     return path
 
 
-def _content(given: str | Path) -> Any:
+def _content(source: str | Path) -> Any:
     """What a file holds: an array, what JSON reads, or a text."""
-    path = existing_file(given)
+    path = existing_file(source)
     if path.stat().st_size > LARGEST:
         raise OptionError(f"'{path.name}' is larger than {LARGEST >> 20} MiB, which no mask or table of scores is.")
     try:
@@ -281,9 +281,9 @@ def _write(path: str | Path, table: np.ndarray, texts: Mapping[str, str]) -> Pat
     return place
 
 
-def _table(given: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
+def _table(source: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
     try:
-        table = np.array(given, dtype=np.float64)  # None becomes NaN
+        table = np.array(source, dtype=np.float64)  # None becomes NaN
     except (TypeError, ValueError):
         table = np.empty(0)
     if table.ndim != 2 or not table.size or max(table.shape) > MOST or (shape is not None and table.shape != shape):
@@ -326,25 +326,25 @@ def _from_object(read: Mapping[Any, Any], layers: int, heads: int, stacks: Mappi
         raise MaskError('pruned_heads must be an object of layers, such as {"3": [5]}.')
     if "off" in read:
         raise MaskError('This mask has no list of heads. It needs {"off": ["3.5", "7.0"]} or {"3": [5], "7": [0]}.')
-    for layer, found in by_layer.items():
+    for layer, heads_of_layer in by_layer.items():
         known = not isinstance(layer, bool) and len(str(layer)) <= 6 and str(layer).strip().isdecimal()
         if not known or int(layer) >= layers:
             raise MaskError(
                 f"{shown(layer)} is not the number of a layer: they are 0 to {layers - 1}. "
                 'A mask by layer is {3: [5], 7: [0]}, in JSON {"3": [5], "7": [0]}.'
             )
-        if not isinstance(found, Collection) or isinstance(found, str | bytes | Mapping):
+        if not isinstance(heads_of_layer, Collection) or isinstance(heads_of_layer, str | bytes | Mapping):
             raise MaskError(f'The heads of layer {int(layer)} must be a list of whole numbers, such as "3": [5].')
-        off += [head_of((int(layer), head)) for head in found]
+        off += [head_of((int(layer), head)) for head in heads_of_layer]
     return HeadMask.full(layers, heads).without(off)
 
 
-def _from_list(given: Sequence[Any], layers: int, heads: int, stacks: Mapping[str, range] | None) -> HeadMask:
+def _from_list(source: Sequence[Any], layers: int, heads: int, stacks: Mapping[str, range] | None) -> HeadMask:
     """A table of the whole grid, or the heads that are off."""
-    if len(given) == layers and all(_is_row(row, heads) for row in given):
-        return HeadMask.from_array(given)
+    if len(source) == layers and all(_is_row(row, heads) for row in source):
+        return HeadMask.from_array(source)
     off: list[HeadId] = []
-    for item in given:
+    for item in source:
         if isinstance(item, str):
             off += parse_heads(item, stacks) or [HeadId.parse(item)]
         elif isinstance(item, list | tuple) and len(item) == 2 and all(type(x) is int for x in item):

@@ -24,17 +24,17 @@ LONGEST_NAME = 255  # bytes in one part of a path, on every usual file system
 LONGEST_PATH = 4096  # bytes in the whole path
 
 
-def outside_path(given: Any, what: str = "the path", look: bool = True) -> Path:
+def outside_path(path_given: Any, what: str = "the path", look: bool = True) -> Path:
     """The path that a text names, with ``~`` replaced by the home folder.
 
     Refuses an empty text, NUL, text that is not UTF-8, names and paths that are too long, the home of an unknown user,
     and, unless ``look`` is false, places that cannot be looked at. That nothing is there is no error.
     """
-    if not isinstance(given, str | os.PathLike):
-        raise _refused(what, given, f"is not a text but {type(given).__name__}")
-    text = os.fspath(given)
+    if not isinstance(path_given, str | os.PathLike):
+        raise _refused(what, path_given, f"is not a text but {type(path_given).__name__}")
+    text = os.fspath(path_given)
     if isinstance(text, bytes):
-        raise _refused(what, given, "is bytes, not text")
+        raise _refused(what, path_given, "is bytes, not text")
     if not text:
         raise _refused(what, text, "is empty")
     if "\0" in text:
@@ -71,11 +71,11 @@ def kind_at(path: Path, what: str = "the path") -> str:
     return "folder" if stat.S_ISDIR(mode) else "other"
 
 
-def out_file(given: Any, example: str, option: str = OUT) -> Path:
+def out_file(path_given: Any, example: str, option: str = OUT) -> Path:
     """Where a new file may be written: an existing folder, and in it nothing or a plain file of this name."""
-    path = outside_path(given, option)
-    found = kind_at(path, option)
-    if found == "folder":
+    path = outside_path(path_given, option)
+    kind = kind_at(path, option)
+    if kind == "folder":
         raise OptionError(f"'{path}' is a folder. Give a file name such as {path / example}.")
     refuse_special(path)
     if not path.parent.is_dir():
@@ -84,19 +84,19 @@ def out_file(given: Any, example: str, option: str = OUT) -> Path:
     return path
 
 
-def new_folder(given: Any) -> Path:
+def new_folder(path_given: Any) -> Path:
     """Where a new folder may be made: nothing is there, or an empty folder."""
-    path = outside_path(given, OUT)
+    path = outside_path(path_given, OUT)
     if not path.name or ".." in path.parts:
         path = path.resolve()
     if path.absolute() == Path.cwd():  # a folder is put in place as a whole
-        raise OptionError(f"'{given}' is the folder you are in. Choose a name in it.")
-    found = kind_at(path, OUT)
-    if not found:
+        raise OptionError(f"'{path_given}' is the folder you are in. Choose a name in it.")
+    kind = kind_at(path, OUT)
+    if not kind:
         _writable(next((p for p in path.absolute().parents if p.exists()), path), path, OUT)
         return path
     try:
-        if found == "folder" and not any(path.iterdir()):
+        if kind == "folder" and not any(path.iterdir()):
             return path
     except OSError as error:
         raise _refused(OUT, path, f"cannot be read ({error.strerror})") from error
@@ -111,9 +111,9 @@ def _writable(folder: Path, path: Path, what: str) -> None:
 
 def refuse_special(path: Path) -> None:
     """An error where writing would replace a device, a pipe, a socket, a folder, or a link to no plain file."""
-    found = kind_at(path)
-    if found not in ("", "file"):
-        name = {"folder": "a folder", "link": "a link to nothing"}.get(found, "a device, pipe or socket")
+    kind = kind_at(path)
+    if kind not in ("", "file"):
+        name = {"folder": "a folder", "link": "a link to nothing"}.get(kind, "a device, pipe or socket")
         raise OptionError(f"'{path}' is {name}, not a plain file, and is not replaced. Choose another name.")
 
 
@@ -142,8 +142,8 @@ def read_small(path: Path, limit: int, what: str = "the file") -> bytes:
     return content
 
 
-def _refused(what: str, given: object, why: str) -> OptionError:
-    text = given if isinstance(given, str) else os.fsdecode(given) if isinstance(given, os.PathLike) else shown(given)
+def _refused(what: str, value: object, why: str) -> OptionError:
+    text = value if isinstance(value, str) else os.fsdecode(value) if isinstance(value, os.PathLike) else shown(value)
     text = text if len(text) <= 80 else text[:60] + "…" + text[-15:]
     clean = "".join(c if c.isprintable() else "?" for c in text)
     return OptionError(f"{what[0].upper()}{what[1:]}: '{clean}' {why}. Give another path.", code="path")
@@ -205,8 +205,8 @@ def obtain(
     """
     if _named is None:
         return fetch()
-    if (found := cached()) is not None:
-        return found
+    if (cached_value := cached()) is not None:
+        return cached_value
     if name in _named:
         return fetch()
     place = constants.ENDPOINT.split("://")[-1]

@@ -90,8 +90,8 @@ def _number_in(error: BaseException) -> int:
     # safetensors has an error of its own, tokenizers raises a bare Exception, torch's writer a RuntimeError
     if isinstance(error, RuntimeError) and _TORCH.search(str(error)):
         return errno.ENOSPC
-    found = _RUST.search(str(error)) if type(error).__name__ in ("SafetensorError", "Exception") else None
-    return int(found[1]) if found else 0
+    match = _RUST.search(str(error)) if type(error).__name__ in ("SafetensorError", "Exception") else None
+    return int(match[1]) if match else 0
 
 
 @contextmanager
@@ -102,8 +102,8 @@ def disk_errors(place: object, needed: int | None = None) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        if (told := disk_error(error, place, needed)) is not None:
-            raise told from error
+        if (message := disk_error(error, place, needed)) is not None:
+            raise message from error
         if isinstance(error, OSError):  # a file where a folder should be, a place that takes no files, a broken disk
             raise DiskError(f"Cannot write '{place}': {error.strerror or error}. Choose another place.") from error
         raise

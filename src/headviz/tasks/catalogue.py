@@ -152,9 +152,9 @@ def judged_by(task: Task, metrics: str | Sequence[str | Callable[..., float]] | 
     """
     if not isinstance(metrics, str | list | tuple) and not callable(metrics):
         raise TaskError(f"Metrics are names, functions or a list of them, not {shown(metrics)}.")
-    given = metrics.split(",") if isinstance(metrics, str) else [metrics] if callable(metrics) else list(metrics)
+    chosen = metrics.split(",") if isinstance(metrics, str) else [metrics] if callable(metrics) else list(metrics)
     names: list[str] = []
-    for one in given:
+    for one in chosen:
         if callable(one):
             name = getattr(one, "__name__", type(one).__name__)
             if name in METRICS and name not in OWN:

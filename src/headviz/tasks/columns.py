@@ -154,8 +154,8 @@ def guess_label(table: TableLike, classes: Sequence[str] = (), sure: bool = Fals
     called = next((names[n] for n in LABEL_COLUMNS if n in names), None)
     known = {str(c).casefold() for c in classes}
     holds = (n for n, cells in table.items() if cells and {str(c).casefold().strip() for c in cells} <= known)
-    if (found := called or next(holds, None)) is not None:
-        return found
+    if (label := called or next(holds, None)) is not None:
+        return label
     if not sure:
         return list(table)[-1]
     few = [name for name, cells in table.items() if _has_classes(cells)]
@@ -180,10 +180,10 @@ def guess_texts(table: TableLike, label: str, wanted: int | None = None, sure: b
         return pair
     if wanted != 2 and (one := next((names[n] for n in TEXT_COLUMNS if n in names), None)) is not None:
         return [one]
-    found = [n for n in others if _wordy(table[n][:200])]
+    texts = [n for n in others if _wordy(table[n][:200])]
     if sure:
-        return found if len(found) == 1 else []
-    return (found or others)[: 2 if len(found) > 1 and wanted != 1 else 1]
+        return texts if len(texts) == 1 else []
+    return (texts or others)[: 2 if len(texts) > 1 and wanted != 1 else 1]
 
 
 def _wordy(cells: Sequence[Any]) -> bool:
@@ -193,23 +193,23 @@ def _wordy(cells: Sequence[Any]) -> bool:
 
 def class_names(cells: Sequence[Any], file: str, column: str) -> tuple[str, ...]:
     """The classes of a user's label column, in the order of numbers or of the alphabet."""
-    found = {label_text(c) for c in cells if not _is_blank(c)}
-    if len(found) > MAX_CLASSES:
+    classes = {label_text(c) for c in cells if not _is_blank(c)}
+    if len(classes) > MAX_CLASSES:
         raise TaskError(
-            f"Column '{column}' of {file} has {len(found):,} different values, too many for classes "
+            f"Column '{column}' of {file} has {len(classes):,} different values, too many for classes "
             f"(at most {MAX_CLASSES}). Choose the label column (--label-column, label_column=), or say that the labels "
             "are numbers to be predicted (--regression, regression=True).",
             options=("label_column",),
         )
-    if len(found) < 2:
+    if len(classes) < 2:
         raise TaskError(
-            f"Column '{column}' of {file} has only one value ({', '.join(found)}); a task needs two classes or more. "
+            f"Column '{column}' of {file} has only one value ({', '.join(classes)}); a task needs two classes or more. "
             "Choose another label column (--label-column, label_column=).",
             options=("label_column",),
         )
-    if all(_as_number(name) is not None for name in found):
-        return tuple(sorted(found, key=lambda name: (_as_number(name) or 0.0, name)))
-    return tuple(sorted(found))
+    if all(_as_number(name) is not None for name in classes):
+        return tuple(sorted(classes, key=lambda name: (_as_number(name) or 0.0, name)))
+    return tuple(sorted(classes))
 
 
 def looks_like_regression(cells: Sequence[Any]) -> bool:
@@ -345,8 +345,8 @@ def _several(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) ->
     names, columns = task.label_names, mapping.labels
     if len(columns) == 1:
         cells = [split_labels(table.columns[columns[0]][i]) for i in keep]
-        found = np.array([[name in one for name in names] for one in cells], dtype=np.int64)
-        return found, _lacking(names, found)
+        held = np.array([[name in one for name in names] for one in cells], dtype=np.int64)
+        return held, _lacking(names, held)
     out = np.empty((len(keep), len(columns)), dtype=np.int64)
     for j, column in enumerate(columns):
         for k, i in enumerate(keep):
@@ -362,8 +362,8 @@ def _several(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) ->
 
 
 def _lacking(names: Sequence[str], labels: np.ndarray) -> list[str]:
-    found = labels.max(axis=0).tolist()
-    return [f"no row has the label {name}" for name, there in zip(names, found, strict=True) if not there]
+    held = labels.max(axis=0).tolist()
+    return [f"no row has the label {name}" for name, there in zip(names, held, strict=True) if not there]
 
 
 def split_labels(cell: Any) -> tuple[str, ...]:
@@ -378,14 +378,14 @@ def _names_of_several(cells: Sequence[Any], file: str, column: str) -> tuple[str
 
 
 def _relevances(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Read:
-    found, notes = _numbers(table, mapping, keep, task)
-    if (found < 0).any():
-        first = keep[int(np.argmax(found < 0))]
+    grades, notes = _numbers(table, mapping, keep, task)
+    if (grades < 0).any():
+        first = keep[int(np.argmax(grades < 0))]
         raise TaskError(
             f"{table.at(first)}: the relevance in column '{mapping.labels[0]}' is negative. Give 0 for a passage that "
             "is not relevant, and more for the others."
         )
-    return found, notes
+    return grades, notes
 
 
 def _words(table: Table, column: str, keep: Sequence[int]) -> list[str]:
@@ -410,7 +410,7 @@ def _tags(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Re
     for i, tags in zip(keep, rows, strict=True):
         if len(tags) != (count := len(table.columns[words][i])):
             raise TaskError(f"{table.at(i)}: {count} words, but {len(tags)} tags. Give one for each word.")
-    found = np.full((len(keep), max(map(len, rows))), IGNORED, dtype=np.int64)
+    ids = np.full((len(keep), max(map(len, rows))), IGNORED, dtype=np.int64)
     lookup = _label_lookup(sorted({tag for tags in rows for tag in tags}), names)
     for k, (i, tags) in enumerate(zip(keep, rows, strict=True)):
         if unknown := [tag for tag in tags if tag not in lookup]:
@@ -418,19 +418,19 @@ def _tags(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Re
                 f"{table.at(i)}: task '{task.name}' does not know the tag '{unknown[0][:40]}'. Its tags are "
                 f"{', '.join(names)}."
             )
-        found[k, : len(tags)] = [lookup[tag] for tag in tags]
-    there = np.bincount(found[found >= 0], minlength=len(names))
+        ids[k, : len(tags)] = [lookup[tag] for tag in tags]
+    there = np.bincount(ids[ids >= 0], minlength=len(names))
     notes = [f"no word has the tag {n}" for n, c in zip(names, there, strict=True) if not c and n[:2] != INSIDE]
-    if types_in(names) and (stray := int(((found > 0) & (found % 2 == 0) & ~spans(found)[1]).sum())):
+    if types_in(names) and (stray := int(((ids > 0) & (ids % 2 == 0) & ~spans(ids)[1]).sum())):
         notes.append(
             f"{stray:,} words have a tag I-… without a span before them, and are in none: in IOB2 a span begins with B-"
         )
-    return found, notes
+    return ids, notes
 
 
 def _spans(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> Read:
     """The first and last unit of each answer to a question, -1 where it has none."""
-    (column,), passages, found = mapping.labels, table.columns[mapping.texts[1]], []
+    (column,), passages, rows = mapping.labels, table.columns[mapping.texts[1]], []
     for i in keep:
         cell = table.columns[column][i] or []
         if isinstance(cell, dict):  # as ``datasets`` has it
@@ -449,12 +449,12 @@ def _spans(table: Table, mapping: Mapping, keep: Sequence[int], task: Task) -> R
                     f"{table.at(i)}: the answer '{text[:40]}' does not stand at character {start} of its passage."
                 )
             spans.append(at)
-        found.append(spans or [(-1, -1)])
-    labels = np.full((len(found), max(map(len, found)), 2), IGNORED, dtype=np.int64)
-    for row, spans in zip(labels, found, strict=True):
+        rows.append(spans or [(-1, -1)])
+    labels = np.full((len(rows), max(map(len, rows)), 2), IGNORED, dtype=np.int64)
+    for row, spans in zip(labels, rows, strict=True):
         row[: len(spans)] = spans
-    none = sum(spans[0][0] < 0 for spans in found)
-    return labels, [f"{none:,} of {len(found):,} questions have no answer in their passage"] if none else []
+    none = sum(spans[0][0] < 0 for spans in rows)
+    return labels, [f"{none:,} of {len(rows):,} questions have no answer in their passage"] if none else []
 
 
 def _listed(table: Table, column: str, row: int) -> list[str]:
@@ -485,10 +485,10 @@ READ_LABELS = {
 NAMES = {"class": class_names, "labels": _names_of_several, "tokens": _names_of_tags}
 
 
-def _label_lookup(found: Sequence[str], names: Sequence[str]) -> dict[str, int]:
+def _label_lookup(classes: Sequence[str], names: Sequence[str]) -> dict[str, int]:
     """For each label found in the file the class it stands for: its name, or its number in the task's order."""
     lookup: dict[str, int] = {}
-    for text in found:
+    for text in classes:
         where = match_names([text], names)
         if where is not None:
             lookup[text] = where[0]
@@ -540,13 +540,13 @@ def label_doubts(table: Table, names: Sequence[str], labels: np.ndarray, keep: S
     rare = [k for k, n in enumerate(counts.tolist()) if 0 < n <= min(FEW, RARE * len(keep) / len(names))]
     if not rare:
         return []
-    said = [
+    doubts = [
         f"'{names[k][:40]}' is the label of {counts[k]:,} of {len(keep):,} rows only "
         f"({table.at(keep[int(np.argmax(labels == k))])})"
         for k in rare[:MOST_NAMED]
     ]
     more = f"; {len(rare) - MOST_NAMED} more labels are as rare" if len(rare) > MOST_NAMED else ""
-    return [f"{', '.join(said)}{more}: a mistake? Every label counts as a class"]
+    return [f"{', '.join(doubts)}{more}: a mistake? Every label counts as a class"]
 
 
 def _first(table: Table, cells: Sequence[tuple[int, str]]) -> str:

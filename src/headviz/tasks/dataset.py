@@ -114,17 +114,17 @@ class SampleReport:
 
     def text(self) -> str:
         """One line for the user."""
-        said = [f"{self.drawn:,} of {self.total:,} examples drawn (seed {self.seed})"]
+        parts = [f"{self.drawn:,} of {self.total:,} examples drawn (seed {self.seed})"]
         if self.band is not None:
             low, high = self.band
-            said.append(
+            parts.append(
                 f"lengths {low:.4g} to {high:.4g} {self.unit} kept; "
                 f"{self.too_short:,} shorter and {self.too_long:,} longer dropped"
             )
-        said.append("per class: " + ", ".join(f"{name} {count:,}" for name, count in self.per_class.items()))
+        parts.append("per class: " + ", ".join(f"{name} {count:,}" for name, count in self.per_class.items()))
         if self.short:
-            said.append("too few examples: " + ", ".join(f"{k} lacks {v:,}" for k, v in self.short.items()))
-        return "; ".join(said) + "."
+            parts.append("too few examples: " + ", ".join(f"{k} lacks {v:,}" for k, v in self.short.items()))
+        return "; ".join(parts) + "."
 
 
 class Example(NamedTuple):
@@ -335,11 +335,11 @@ class Dataset(Shown):
         return dict(sorted(Counter(self.slices or ()).items()))
 
 
-def require_dataset(given: object) -> None:
+def require_dataset(value: object) -> None:
     """Refuse what is no data set: a task's name, a list of texts, a table."""
-    if not isinstance(given, Dataset):
+    if not isinstance(value, Dataset):
         raise TaskError(
-            f"Data from headviz.load_task are needed, not {type(given).__name__}: data = headviz.load_task('demo')."
+            f"Data from headviz.load_task are needed, not {type(value).__name__}: data = headviz.load_task('demo')."
         )
 
 
@@ -361,15 +361,17 @@ SHARED = 0.05  # of the dev examples; from this share on it is said that they ar
 
 def trained_on(train: Dataset, dev: Dataset) -> str:
     """What is said of examples in both splits where a model is trained and measured; empty where they are few."""
-    return _said(train, dev, "so its figures look better than they are")
+    return _overlap_message(train, dev, "so its figures look better than they are")
 
 
 def chosen_on(train: Dataset, dev: Dataset) -> str:
     """What is said of examples in both splits where heads are chosen and judged; empty where they are few."""
-    return _said(train, dev, "so heads are chosen on what they are judged on: losses look smaller than they are")
+    return _overlap_message(
+        train, dev, "so heads are chosen on what they are judged on: losses look smaller than they are"
+    )
 
 
-def _said(train: Dataset, dev: Dataset, follows: str) -> str:
+def _overlap_message(train: Dataset, dev: Dataset, follows: str) -> str:
     known = set(zip(train.texts, train.pairs or train.texts, strict=True))
     count = sum(one in known for one in zip(dev.texts, dev.pairs or dev.texts, strict=True))
     if count < SHARED * len(dev):

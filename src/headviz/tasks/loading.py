@@ -110,7 +110,7 @@ def load_task(
         raise TaskError(f"A separator is one of {', '.join(_SIGNS)}, or the sign itself, not {shown(separator)}.")
     if data is not None:
         files = _files_of(task, data, separator, skip_bad)
-        found = _load_local(task, split, files, texts, label_column, slice_column, job)
+        data_read = _load_local(task, split, files, texts, label_column, slice_column, job)
     elif task.source.own:
         raise TaskError(
             f"Task '{task.name}' needs your files: give a folder with train and dev files (--data FOLDER, data=).",
@@ -122,17 +122,19 @@ def load_task(
             options=("data",),
         )
     elif task.source.module is not None:
-        found = _load_shipped(task, split, limit)
+        data_read = _load_shipped(task, split, limit)
     else:
-        found = _load_hub(task, split)
+        data_read = _load_hub(task, split)
     if metrics is not None:
-        found = replace(found, task=judged_by(found.task, metrics))
+        data_read = replace(data_read, task=judged_by(data_read.task, metrics))
     if limit is None:
-        return found
-    chosen = found.subset(limited(found, limit, seed))
-    if len(chosen) == len(found):  # nothing was left out
-        return found
-    return replace(chosen, notes=(*found.notes, f"limited to {len(chosen):,} of {len(found):,} examples (seed {seed})"))
+        return data_read
+    chosen = data_read.subset(limited(data_read, limit, seed))
+    if len(chosen) == len(data_read):  # nothing was left out
+        return data_read
+    return replace(
+        chosen, notes=(*data_read.notes, f"limited to {len(chosen):,} of {len(data_read):,} examples (seed {seed})")
+    )
 
 
 def check_request(name: str, split: str = "dev") -> Task:
@@ -289,8 +291,8 @@ def _load_local(
             cells += [] if other == split else _other_labels(task, other, files, paths, mapping.labels[0])
         task = columns.custom_task(task, cells, table.name, mapping, job)
     origin = f"file: {table.name}" if files.place is not None else f"in memory: {table.name}"
-    found = _dataset(task, split, table, mapping, origin, published, files.skip_bad)
-    return replace(found, notes=(*guessed, *found.notes, *_other_name(task, split, files.place, paths)))
+    data = _dataset(task, split, table, mapping, origin, published, files.skip_bad)
+    return replace(data, notes=(*guessed, *data.notes, *_other_name(task, split, files.place, paths)))
 
 
 def _other_name(task: Task, split: str, place: Path | None, paths: Sequence[Path]) -> list[str]:
@@ -307,7 +309,7 @@ def _dataset(
     task: Task, split: str, table: Table, mapping: Mapping, origin: str, published: bool, skip_bad: bool = False
 ) -> Dataset:
     got = columns.take(table, mapping, task, lenient=published, skip_bad=skip_bad)
-    found = Dataset(
+    data = Dataset(
         task,
         split,
         texts=tuple(got.texts),
@@ -318,9 +320,9 @@ def _dataset(
         origin=origin,
         notes=got.notes,
     )
-    name, slices = (None if found.slices else task.answer.slices(found)) or (found.slice_name, found.slices)
+    name, slices = (None if data.slices else task.answer.slices(data)) or (data.slice_name, data.slices)
     slices = None if slices is None else tuple(slices)
-    return replace(found, slice_name=name, slices=slices, notes=(*found.notes, *task.answer.doubts(found)))
+    return replace(data, slice_name=name, slices=slices, notes=(*data.notes, *task.answer.doubts(data)))
 
 
 def _stems(task: Task, split: str) -> list[str]:
@@ -364,18 +366,18 @@ def find_files(task: Task, split: str, folder: Path) -> list[Path]:
 
 def _parts(folder: Path, stem: str | None) -> list[Path]:
     """The parts of a split, ``train-00000-of-00002.parquet``; of any name where ``stem`` is None."""
-    found: dict[int, Path] = {}
+    parts: dict[int, Path] = {}
     total = 0
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         match = _SHARD.fullmatch(path.name.partition(".")[0])
         if match is None or not format_of(path) or stem not in (None, match[1]):
             continue
-        found[int(match[2])], total = path, max(total, int(match[3]))
-    if lost := [number for number in range(total) if number not in found]:
+        parts[int(match[2])], total = path, max(total, int(match[3]))
+    if lost := [number for number in range(total) if number not in parts]:
         raise TaskError(
-            f"{folder} has {len(found)} of {total} parts of {stem or 'the data'}; number {lost[0]} is missing."
+            f"{folder} has {len(parts)} of {total} parts of {stem or 'the data'}; number {lost[0]} is missing."
         )
-    return [found[number] for number in range(total)]
+    return [parts[number] for number in range(total)]
 
 
 def _holds(folder: Path) -> str:

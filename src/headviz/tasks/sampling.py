@@ -45,9 +45,9 @@ def members_of(data: Dataset) -> list[np.ndarray]:
 
 def unit_ranks(data: Dataset, seed: int) -> np.ndarray:
     """A pseudo-random rank for each unit; of a unit of one example that example's."""
-    found = np.zeros(int(data.units.max(initial=-1)) + 1, dtype=np.uint64)
-    np.add.at(found, data.units, ranks(data, seed))  # wraps around
-    return found
+    order = np.zeros(int(data.units.max(initial=-1)) + 1, dtype=np.uint64)
+    np.add.at(order, data.units, ranks(data, seed))  # wraps around
+    return order
 
 
 def proportional(counts: Mapping[Any, int], total: int) -> dict[Any, int]:

@@ -129,9 +129,9 @@ def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go
         )
     )
     # numbers as a trace of their own: they take the page's text colour, light or dark, where a heatmap's cannot
-    cells = [(gold, said) for gold in range(len(names)) for said in range(len(names))]
+    cells = [(gold, predicted) for gold in range(len(names)) for predicted in range(len(names))]
     fig.add_scatter(
-        x=[names[said] for _, said in cells],
+        x=[names[predicted] for _, predicted in cells],
         y=[names[gold] for gold, _ in cells],
         mode="text",
         hoverinfo="skip",

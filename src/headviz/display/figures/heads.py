@@ -57,7 +57,7 @@ def marked_map(
     """
     rows, columns = [safe(r) for r in rows], [safe(c) for c in columns]
     tables = zip(values, low, high, strict=True)
-    said = [
+    labels = [
         [
             "–" if c != c else f"{c:+.2f} points ".replace("-", "−") + interval(a, b, 1)
             for c, a, b in zip(*row, strict=True)
@@ -70,7 +70,7 @@ def marked_map(
             z=np.where(undecided(low, high) & np.isfinite(values), 0.0, values),
             x=columns,
             y=rows,
-            customdata=said,
+            customdata=labels,
             zmin=scale.lo,
             zmax=scale.hi,
             colorscale=either_scale(True),
@@ -159,17 +159,17 @@ def changes(
     colour: str,
     nothing: str,
     name: str = "",
-    beside: tuple[str, Sequence[float]] | None = None,
+    second: tuple[str, Sequence[float]] | None = None,
 ) -> go.Figure:
-    """One line per name: (value, low, high) in points, (p, q) on hover, and ``beside`` a second value as a stroke."""
+    """One line per name: (value, low, high) in points, (p, q) on hover, and ``second`` a second value as a stroke."""
     fig = go.Figure()
     fig.add_vline(x=0, line={"color": FAINT, "width": 1})
-    if beside is not None:
+    if second is not None:
         fig.add_scatter(
-            x=list(beside[1]),
+            x=list(second[1]),
             y=list(names),
             mode="markers",
-            name=beside[0],
+            name=second[0],
             marker={"symbol": "line-ns-open", "size": 13, "line": {"width": 2.5}, "color": NEUTRAL},
             hovertemplate="%{y}: %{x:+.2f} points<extra></extra>",
         )

@@ -162,14 +162,14 @@ def steps(panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str],
     end = len(tokens) - 0.5
     fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False, range=[-0.5, end])
     fig.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, range=[end, -0.5])
-    for i, (title, found) in enumerate(panels):
+    for i, (title, panel) in enumerate(panels):
         place = {"row": i // columns + 1, "col": i % columns + 1}
-        if isinstance(found, str):
+        if isinstance(panel, str):
             fig.add_scatter(
                 x=[end / 2],
                 y=[end / 2],
                 mode="text",
-                text=[found],
+                text=[panel],
                 hoverinfo="skip",
                 showlegend=False,
                 textfont={"size": FONT, "color": NEUTRAL},
@@ -179,7 +179,7 @@ def steps(panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str],
             fig.update_yaxes(showline=True, linecolor=GRID, mirror=True, **place)
             continue
         fig.add_heatmap(
-            z=np.asarray(found, np.float32),
+            z=np.asarray(panel, np.float32),
             zmin=-scale.hi if signed else 0,
             zmax=scale.hi,
             colorscale=either_scale(signed),
@@ -193,12 +193,12 @@ def steps(panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str],
     return frame(fig, 36 + 175 * rows, top=28)
 
 
-def arcs(found: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], signed: bool) -> go.Figure:
+def arcs(connections: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], signed: bool) -> go.Figure:
     """The strongest connections as lines from queries (left) to keys (right); stronger ones are wider and darker."""
     queries, keys = [safe(q) for q in queries], [safe(k) for k in keys]
     fig = go.Figure()
-    top = max((abs(a.value) for a in found), default=1.0)
-    for a in reversed(found):
+    top = max((abs(a.value) for a in connections), default=1.0)
+    for a in reversed(connections):
         strength = abs(a.value) / top
         colour = MODELS[0] if not signed else BETTER if a.value > 0 else WORSE
         bend = 0.12 * (a.key - a.query)
@@ -342,7 +342,7 @@ def paths_figure(edges: Sequence[Edge], layers: int, heads: int) -> go.Figure:
         x1, y1 = _place(edge.receiver, layers, heads)
         colour = BETTER if edge.effect > 0 else WORSE
         line = {"color": colour, "width": 1 + WIDEST * abs(edge.effect) / largest, "dash": DASHES[edge.into]}
-        said = f"{edge.effect:+.3f}" + (f" [{edge.low:+.3f}, {edge.high:+.3f}]" if edge.low == edge.low else "")
+        tip = f"{edge.effect:+.3f}" + (f" [{edge.low:+.3f}, {edge.high:+.3f}]" if edge.low == edge.low else "")
         steps = [i / 20 for i in range(21)]  # points to point at
         fig.add_scatter(
             x=[x0 + t * (x1 - x0) + SIDE[edge.into] for t in steps],
@@ -350,7 +350,7 @@ def paths_figure(edges: Sequence[Edge], layers: int, heads: int) -> go.Figure:
             mode="lines",
             line=line,
             opacity=0.8,
-            hovertemplate=f"{way(edge)}: {said}<extra></extra>".replace("-", "−"),
+            hovertemplate=f"{way(edge)}: {tip}<extra></extra>".replace("-", "−"),
             showlegend=False,
         )
         named.add(edge.into)

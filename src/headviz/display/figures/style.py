@@ -134,14 +134,14 @@ def either_scale(signed: bool) -> list[list[float | str]]:
 def root_scale(signed: bool) -> list[list[float | str]]:
     """The same, with colour by the square root of a value, so that a quarter of the largest has half of it."""
     ends = [(WORSE, -1), (BETTER, 1)] if signed else [("#178299", 1)]
-    found: list[list[float | str]] = []
+    stops: list[list[float | str]] = []
     for end, sign in ends:
         red, green, blue = (int(end[i : i + 2], 16) for i in (1, 3, 5))
         for step in range(11):
             part, size = (step / 10) ** 2, step / 10
             at = 0.5 + 0.5 * sign * part if signed else part
-            found.append([at, f"rgba({red},{green},{blue},{0.06 + 0.94 * size:.3f})"])
-    return sorted(found, key=lambda stop: float(stop[0]))
+            stops.append([at, f"rgba({red},{green},{blue},{0.06 + 0.94 * size:.3f})"])
+    return sorted(stops, key=lambda stop: float(stop[0]))
 
 
 # -----------------------------------------------------------------------------------------------
@@ -219,8 +219,8 @@ def grid(
 
 def colour_bar(title: str, **more: Any) -> dict[str, Any]:
     """What the colours of a map say, beside it."""
-    said = {"text": safe(title), "side": "right", "font": {"size": SMALL}}
-    return {"thickness": 9, "len": 0.9, "x": 1.01, "tickformat": ".2~g", "title": said, **more}
+    title_of_bar = {"text": safe(title), "side": "right", "font": {"size": SMALL}}
+    return {"thickness": 9, "len": 0.9, "x": 1.01, "tickformat": ".2~g", "title": title_of_bar, **more}
 
 
 def band(

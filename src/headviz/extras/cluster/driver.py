@@ -44,9 +44,9 @@ CERTIFICATES = {
 _FORM = "Write tls://HOST:PORT, or tcp://127.0.0.1:PORT for a scheduler on this machine."
 
 
-def cluster_address(given: str | None = None) -> str:
+def cluster_address(address: str | None = None) -> str:
     """The scheduler's address, ``$HEADVIZ_DASK`` by default; a ``RunError`` if it is not a trusted one."""
-    text = (os.environ.get(ADDRESS, "") if given is None else given).strip()
+    text = (os.environ.get(ADDRESS, "") if address is None else address).strip()
     if not text:
         raise RunError(f"No cluster is set. Put its scheduler's address into {ADDRESS}. {_FORM}")
     try:
@@ -84,17 +84,17 @@ def security(address: str) -> Any:
         return None
     from distributed.security import Security
 
-    given = {name: os.environ[variable] for name, variable in CERTIFICATES.items() if os.environ.get(variable)}
-    found: Any = Security(require_encryption=True, **given)
-    if not found.tls_ca_file or not found.tls_client_cert:
+    certificates = {name: os.environ[variable] for name, variable in CERTIFICATES.items() if os.environ.get(variable)}
+    security: Any = Security(require_encryption=True, **certificates)
+    if not security.tls_ca_file or not security.tls_client_cert:
         raise RunError(
             f"{address} needs certificates: set {', '.join(CERTIFICATES.values())}, or distributed.comm.tls in Dask's "
             "configuration."
         )
-    for path in (found.tls_ca_file, found.tls_client_cert, found.tls_client_key):
+    for path in (security.tls_ca_file, security.tls_client_cert, security.tls_client_key):
         if path and "\n" not in path and not os.path.isfile(path):
             raise RunError(f"The certificate file '{path}' does not exist.")
-    return found
+    return security
 
 
 # -----------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ class Driver:
         self.in_flight: dict[Any, tuple[Carrier, str, bool]] = {}
         self.carriers: list[Carrier] = []
         self.home: dict[tuple[str, str], str] = {}  # (run, folder) -> a worker that has it
-        self._told: dict[str, float] = {}
+        self._reported: dict[str, float] = {}
         self._patience = CONNECT  # seconds to wait for a result that is there
 
     def run(self) -> None:
@@ -367,16 +367,16 @@ class Driver:
             self.client.wait_for_workers(1, timeout=GONE)
         except TimeoutError:
             raise RunError(f"The cluster has had no worker for {GONE:.0f} s. Resume once it has some.") from None
-        found = self.client.run(remote.facts)
+        facts = self.client.run(remote.facts)
         mine = remote.facts()
-        other = {w: f["version"] for w, f in found.items() if f["version"] != mine["version"]}
+        other = {w: f["version"] for w, f in facts.items() if f["version"] != mine["version"]}
         if other:
             where, version = next(iter(other.items()))
             raise RunError(
                 f"Worker {where} has headviz {version}, this machine {mine['version']}. Install one version everywhere."
             )
         wide = [w for w, n in self.client.nthreads().items() if n > 1]
-        words = f"{len(found)} workers"
+        words = f"{len(facts)} workers"
         if wide:
             words += f"; {len(wide)} have several threads and use one: start them with --nthreads 1"
         self.registry.note(self.record.id, "cluster", words)
@@ -399,18 +399,18 @@ class Driver:
 
     def _hear(self, event: Any) -> None:
         """Take in a worker's progress; called by Dask's own thread."""
-        _, said = event
-        if not isinstance(said, dict):
+        _, content = event
+        if not isinstance(content, dict):
             return
-        run = str(said.get("run"))
+        run = str(content.get("run"))
         if run == self.record.id:
-            self.heartbeat.progress(str(said["phase"]), int(said["done"]), int(said["total"]))
+            self.heartbeat.progress(str(content["phase"]), int(content["done"]), int(content["total"]))
             return
         carrier = next((c for c in self.carriers if c.record.id == run), None)
-        if carrier is None or monotonic() - self._told.get(run, 0.0) < 1:
+        if carrier is None or monotonic() - self._reported.get(run, 0.0) < 1:
             return
-        self._told[run] = monotonic()
-        report = {k: said[k] for k in ("phase", "done", "total")}
+        self._reported[run] = monotonic()
+        report = {k: content[k] for k in ("phase", "done", "total")}
         report |= {"beat": monotonic(), "place": place(), "time": time.time(), "attempt": carrier.record.attempt}
         with suppress(RunError, OSError):
             write_json(carrier.files.progress, report, durable=False)

@@ -37,10 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def read_plan(args: argparse.Namespace) -> DistillationPlan:
     """The plan; an option that is not given keeps its default."""
     groups = {"training": TrainingOptions, "posterior": PosteriorOptions, "iterates": IterateOptions}
-    given = from_flags(args, DistillationPlan, without=("remove",))
-    given["remove"] = Removal.parse(args.remove).text
+    flags = from_flags(args, DistillationPlan, without=("remove",))
+    flags["remove"] = Removal.parse(args.remove).text
     plan = DistillationPlan.from_options(
-        given | {name: options(**from_flags(args, options)) for name, options in groups.items()}
+        flags | {name: options(**from_flags(args, options)) for name, options in groups.items()}
     )
 
     plan.require_there()

@@ -59,10 +59,10 @@ class Chosen:
     @property
     def note(self) -> str:
         """What was found, for the user."""
-        found = f"{100 * self.foretold:.2g} % of steps that were left out"
+        text = f"{100 * self.foretold:.2g} % of steps that were left out"
         if self.declined is not None:
             return (
-                f"With shrinkage {self.declined:g} the iterates' correlations foretell {found}, but the conditional "
+                f"With shrinkage {self.declined:g} the iterates' correlations foretell {text}, but the conditional "
                 f"mean would lie {self.moved:.2g} times the copied weights' length away from them: zero is far outside "
                 "what the iterates show. So the covariance is taken as diagonal and the conditional mean is the "
                 "copied weights."
@@ -71,9 +71,9 @@ class Chosen:
             why = "There are too few iterates to tell whether their correlations foretell anything"
             if self.foretold == self.foretold:
                 low = f"{100 * self.low:.2g} %"
-                why = f"The iterates' correlations are not shown to foretell anything ({found}, at least {low})"
+                why = f"The iterates' correlations are not shown to foretell anything ({text}, at least {low})"
             return f"{why}, so the covariance is taken as diagonal and the conditional mean is the copied weights."
-        return f"Shrinkage {self.shrinkage:g}: the iterates' correlations foretell {found}."
+        return f"Shrinkage {self.shrinkage:g}: the iterates' correlations foretell {text}."
 
 
 def chosen(iterates: Iterates, partition: Partition, options: PosteriorOptions, *, independent: bool) -> Chosen:
@@ -112,21 +112,21 @@ def _gains(kept: Tensor, zeroed: Tensor, left: int, floor: float) -> Tensor:
     v, w = kept[others], zeroed[others]
     v_mean, w_mean = v.mean(0), w.mean(0)
     v, w = (v - v_mean) / scale, (w - w_mean) / scale
-    target, given = kept[left] - v_mean, zeroed[left] - w_mean
+    target, weight = kept[left] - v_mean, zeroed[left] - w_mean
     variance = w.square().sum(0)
     variance = variance.clamp(min=floor * float(variance.mean()) or 1.0)
     scaled = w / variance
-    inner, b = scaled @ w.T, scaled @ given  # the factor's own scale is left out
+    inner, b = scaled @ w.T, scaled @ weight  # the factor's own scale is left out
     length = float(target.square().sum())
     if not length:
         return torch.zeros(len(GRID), dtype=torch.float64)
-    found = []
+    gains = []
     for a in GRID:
         share = 1 - a
         small = torch.eye(len(w), dtype=torch.float64) + share / a * inner
         guess = (share / a * torch.linalg.solve(small, b)) @ v
-        found.append(1 - float((target - guess).square().sum()) / length)
-    return torch.tensor(found, dtype=torch.float64)
+        gains.append(1 - float((target - guess).square().sum()) / length)
+    return torch.tensor(gains, dtype=torch.float64)
 
 
 # -----------------------------------------------------------------------------------------------
@@ -173,11 +173,11 @@ class Prior:
         return inner, b
 
     def _notes(self) -> tuple[str, ...]:
-        told = () if self.chosen is None else (self.chosen.note,)
+        notes = () if self.chosen is None else (self.chosen.note,)
         if not self.raised:
-            return told
+            return notes
         return (
-            *told,
+            *notes,
             f"The covariance of the zeroed weights is singular: {self.raised:,} of {self.zeroed:,} have (almost) no "
             f"variance of their own. Their variances were raised to {self.least:.2g} "
             f"({self.posterior.options.floor:g} of the mean variance).",
@@ -223,11 +223,11 @@ def supported(
     What they foretell of one step says little about zero, which lies many steps away. Where the conditional mean would
     be far from the copied weights it is therefore not believed, and the covariance is diagonal.
     """
-    found = chosen(iterates, partition, options, independent=independent)
-    prior = Prior(Posterior(mean, iterates, replace(options, shrinkage=found.shrinkage)), partition, found)
-    if found.shrinkage == 1 or (moved := prior.moved) <= FAR:
+    support = chosen(iterates, partition, options, independent=independent)
+    prior = Prior(Posterior(mean, iterates, replace(options, shrinkage=support.shrinkage)), partition, support)
+    if support.shrinkage == 1 or (moved := prior.moved) <= FAR:
         return prior
-    copying = replace(found, shrinkage=1.0, declined=found.shrinkage, moved=moved)
+    copying = replace(support, shrinkage=1.0, declined=support.shrinkage, moved=moved)
     return Prior(Posterior(mean, iterates, replace(options, shrinkage=1.0)), partition, copying)
 
 

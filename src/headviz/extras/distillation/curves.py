@@ -28,8 +28,8 @@ class Point:
         return {**asdict(self), "seconds": round(self.seconds, 3)}
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any]) -> Point:
-        return cls(**given)
+    def from_dict(cls, record: dict[str, Any]) -> Point:
+        return cls(**record)
 
 
 @dataclass(frozen=True)

@@ -81,10 +81,10 @@ class DistillationJob(Job):
         return json.dumps(student(tools.loaded, piece, shrinkage, tools), allow_nan=False).encode()
 
     def absorb(self, state: State, piece: str, result: bytes) -> State:
-        found = json.loads(result)
+        record = json.loads(result)
         if piece == TEACHER:
-            return {**state, "teacher": found}
-        return {**state, "students": dict(sorted({**state["students"], piece: found}.items()))}
+            return {**state, "teacher": record}
+        return {**state, "students": dict(sorted({**state["students"], piece: record}.items()))}
 
     def steps(self, state: State) -> dict[int, dict[str, Any]]:
         """Step 0 is the teacher; student i of the plan's trainings is step i + 1.
@@ -95,11 +95,11 @@ class DistillationJob(Job):
         if teacher is None:
             return {}
         whole = teacher["parameters"]
-        found = {0: {**_step(teacher, "teacher", whole), "reference": True}}
+        steps = {0: {**_step(teacher, "teacher", whole), "reference": True}}
         for i, piece in enumerate(self.plan.pieces):
             if piece in state["students"]:
-                found[i + 1] = _step(state["students"][piece], piece, whole)
-        return found
+                steps[i + 1] = _step(state["students"][piece], piece, whole)
+        return steps
 
     def expected(self, state: State) -> int:
         return 1 + len(self.plan.pieces)

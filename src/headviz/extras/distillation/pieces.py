@@ -65,20 +65,20 @@ def teacher(context: Context, tools: Tools) -> dict[str, Any]:
     if plan.needs_posterior:
         if plan.trainings is None:
             collect(context, tools)
-        found = context.prior()
-        notes += found.notes
-        moved = found.moved
+        learnt = context.prior()
+        notes += learnt.notes
+        moved = learnt.moved
         if moved > FAR:  # only with a shrinkage that was given
             notes.append(
                 f"The conditional mean is far from the copied weights ({moved:.2g} times their length): zero is "
                 "far outside what the iterates show, so the covariance extrapolates. Copied weights will probably do "
                 "better; more shrinkage (1 = diagonal) brings the mean nearer."
             )
-        posterior = found.posterior
+        posterior = learnt.posterior
         prior = {"rank": posterior.rank, "iterates": posterior.count, "moved": moved}
         prior["shrinkage"] = posterior.shrinkage
-        if found.chosen is not None and found.chosen.declined is not None:
-            prior["declined"] = {"shrinkage": found.chosen.declined, "moved": found.chosen.moved}
+        if learnt.chosen is not None and learnt.chosen.declined is not None:
+            prior["declined"] = {"shrinkage": learnt.chosen.declined, "moved": learnt.chosen.moved}
     return {
         "metrics": {k: (float(v) if math.isfinite(v) else None) for k, v in metrics.items()},
         "constant": context.problem.constants,
@@ -190,11 +190,11 @@ def teacher_updates(model: str | Path, revision: str | None = None) -> int | Non
         if not file.is_file():
             continue
         try:
-            found = json.loads(file.read_text(encoding="utf-8"))
+            updates = json.loads(file.read_text(encoding="utf-8"))
         except ValueError as error:
             raise ModelError(f"{name} of '{model}' is not JSON: {error}. Remove or correct it.") from error
-        if isinstance(found, dict) and isinstance(found.get(key), int) and found[key] > 0:
-            return int(found[key])
+        if isinstance(updates, dict) and isinstance(updates.get(key), int) and updates[key] > 0:
+            return int(updates[key])
     return None
 
 

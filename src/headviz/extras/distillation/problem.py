@@ -171,8 +171,8 @@ class Classifying(TransformerData):
         return call(**batch).logits.float(), self.gold[list(index)].to(self.teacher.device)
 
     def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
-        found = evaluate(subject, self.dev, label_order=self.label_order, precision="float32", cancel=cancel)
-        return found.metrics
+        evaluation = evaluate(subject, self.dev, label_order=self.label_order, precision="float32", cancel=cancel)
+        return evaluation.metrics
 
 
 class Translating(TransformerData):
@@ -200,8 +200,8 @@ class Translating(TransformerData):
         return logits[real].float(), gold[real]
 
     def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
-        found: dict[str, float] = evaluate(subject, self.dev, beams=self.beams, cancel=cancel).metrics
-        return found
+        metrics: dict[str, float] = evaluate(subject, self.dev, beams=self.beams, cancel=cancel).metrics
+        return metrics
 
 
 # -----------------------------------------------------------------------------------------------
@@ -234,10 +234,10 @@ class RnnTranslating(TaskData):
         return call(*inputs), gold[inputs[-1]]
 
     def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
-        found: list[str] = []
+        translations: list[str] = []
         for at in tracked(range(0, len(self.dev), CHUNK), cancel=cancel):
-            found += subject.translate(self.dev.texts[at : at + CHUNK], beams=self.beams)
-        return metrics(self.dev.task, found, self.dev.references)
+            translations += subject.translate(self.dev.texts[at : at + CHUNK], beams=self.beams)
+        return metrics(self.dev.task, translations, self.dev.references)
 
     def fresh(self, model: nn.Module, seed: int) -> nn.Module:
         return redrawn(model, seed)

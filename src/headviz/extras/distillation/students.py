@@ -211,8 +211,8 @@ class _Run:
 
     def measure(self, cancel: Cancel | None) -> None:
         self._show()
-        found = self.problem.measure(self.shown, cancel)
-        metrics = {name: (float(v) if math.isfinite(v) else None) for name, v in found.items()}
+        measured = self.problem.measure(self.shown, cancel)
+        metrics = {name: (float(v) if math.isfinite(v) else None) for name, v in measured.items()}
         loss = sum(self.losses) / len(self.losses) if self.losses else None
         size = sum(w.numel() for w in self.weights.values())
         kl = nats_per_weight(sum(self.kls) / len(self.kls), size) if self.kls else None
@@ -229,8 +229,8 @@ class _Run:
         for w in self.weights.values():
             start.update(w.detach().cpu().contiguous().numpy().tobytes())
         method = self.method
-        said = [method.start, method.objective, self.options.to_dict(), self.seed, self.problem.digest]
-        return hashlib.sha256(f"{json.dumps(said)}{start.hexdigest()}".encode()).hexdigest()
+        facts = [method.start, method.objective, self.options.to_dict(), self.seed, self.problem.digest]
+        return hashlib.sha256(f"{json.dumps(facts)}{start.hexdigest()}".encode()).hexdigest()
 
     def resume(self, place: Path | None) -> None:
         """Continue from the checkpoint of this very training, if there is one."""

@@ -22,7 +22,7 @@ from ...models.feed_forward import block
 from ...models.slices import weight_of
 from ...scores import gradients
 from ...scores.chunk import Chunk, Tables
-from ...scores.measures import Given
+from ...scores.measures import Inputs
 from ...scores.statistics import Summary, mean
 from .gnorm import linear_weight
 from .options import ChangedOptions
@@ -39,12 +39,12 @@ class Changed(TorchFunctionMode):
         self.temperature, self.shares = temperature, shares  # weight's identity -> share of the gradient
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        given = kwargs or {}
+        keywords = kwargs or {}
         if func is functional.layer_norm:
-            return layer_norm(*args, **given)
+            return layer_norm(*args, **keywords)
         if func in SOFTMAX:
-            return softmax(self.temperature, *args, **given)
-        out = func(*args, **given)
+            return softmax(self.temperature, *args, **keywords)
+        out = func(*args, **keywords)
         place = linear_weight(func, args)
         if place is not None and id(args[place]) in self.shares and out.requires_grad:
             share = self.shares[id(args[place])]
@@ -123,9 +123,9 @@ def shares(clf: Any) -> dict[int, Any]:
 
 def sweep(chunk: Chunk) -> list[Callable[[], Tables]]:
     """For each example: "signed", the derivative by each head's gate along the changed backward pass."""
-    found = gradients.parts(chunk, changed(chunk), "eager")
-    return gradients.per_example(chunk, {"signed": [part.sum(dim=-1) for part in found]})
+    parts = gradients.parts(chunk, changed(chunk), "eager")
+    return gradients.per_example(chunk, {"signed": [part.sum(dim=-1) for part in parts]})
 
 
-def gim(given: Given, options: ChangedOptions) -> Summary:
-    return mean(np.abs(given.rows["signed"]))
+def gim(inputs: Inputs, options: ChangedOptions) -> Summary:
+    return mean(np.abs(inputs.rows["signed"]))

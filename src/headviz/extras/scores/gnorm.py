@@ -23,7 +23,7 @@ from ...models.fast.linear import products
 from ...models.slices import is_transposed, key_index
 from ...scores.chunk import Chunk, Tables
 from ...scores.gradients import per_example
-from ...scores.measures import Given
+from ...scores.measures import Inputs
 from ...scores.options import NoOptions
 from ...scores.statistics import Counts, Summary, mean
 
@@ -58,8 +58,8 @@ def linear_weight(func: Callable, args: tuple) -> int | None:
 
 def sweep(chunk: Chunk) -> list[Callable[[], Tables]]:
     """For each example: "query", "key" and "value", the norm of the gradient of ‖logits‖ by each head's weights."""
-    found = _norms(chunk)
-    return per_example(chunk, {name: [layer[i] for layer in found] for i, name in enumerate(NAMES)})
+    norms = _norms(chunk)
+    return per_example(chunk, {name: [layer[i] for layer in norms] for i, name in enumerate(NAMES)})
 
 
 def _norms(chunk: Chunk) -> list[tuple[Tensor, Tensor, Tensor]]:
@@ -71,9 +71,9 @@ def _norms(chunk: Chunk) -> list[tuple[Tensor, Tensor, Tensor]]:
     with torch.enable_grad(), products(clf.device), watched:
         logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), clf.call(chunk.mask)))
         total = torch.linalg.vector_norm(logits.float().nan_to_num().flatten(1), dim=1).sum()
-        came_out = [out for found in watched.uses.values() for _, out in found]
+        came_out = [out for uses_of_layer in watched.uses.values() for _, out in uses_of_layer]
         grads = torch.autograd.grad(total, came_out, allow_unused=True, materialize_grads=True)
-    uses = [use for found in watched.uses.values() for use in found]
+    uses = [use for uses_of_layer in watched.uses.values() for use in uses_of_layer]
     if size > 1 and any(_per_text(went_in, size) is None for went_in, _ in uses):  # positions, say, are for all texts
         parts = [_norms(chunk.part(slice(i, i + 1))) for i in range(size)]
         return [tuple(torch.cat(rows) for rows in zip(*layer, strict=True)) for layer in zip(*parts, strict=True)]  # type: ignore[misc]
@@ -123,15 +123,15 @@ def _of_heads(chunk: Chunk, layer: int, places: Any, number: int, pairs: Sequenc
     return norms.repeat_interleave(heads // norms.shape[1], dim=1) if index is None else norms[:, index]
 
 
-def gnorm(given: Given, options: NoOptions) -> Summary:
+def gnorm(inputs: Inputs, options: NoOptions) -> Summary:
     """The product of the three mean norms. Uncertainty: that of its linear part."""
-    means = [mean(given.rows[name]) for name in NAMES]
+    means = [mean(inputs.rows[name]) for name in NAMES]
     q, k, v = (m.values for m in means)
-    rows = [given.rows[name] for name in NAMES]
-    found = mean(k * v * rows[0] + q * v * rows[1] + q * k * rows[2] - 2 * q * k * v)
+    rows = [inputs.rows[name] for name in NAMES]
+    summary = mean(k * v * rows[0] + q * v * rows[1] + q * k * rows[2] - 2 * q * k * v)
 
     def resample(counts: Counts) -> np.ndarray:
         drawn = [m.resample(counts) for m in means if m.resample is not None]
         return np.prod(drawn, axis=0)
 
-    return Summary(q * k * v, found.stderr, found.low, found.high, found.undefined, found.rows, resample)
+    return Summary(q * k * v, summary.stderr, summary.low, summary.high, summary.undefined, summary.rows, resample)

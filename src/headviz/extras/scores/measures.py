@@ -24,7 +24,7 @@ from ...scores import gradients
 from ...scores.catalogue import SCORES, Score, check_fits, score_named
 from ...scores.chunk import Chunk, Tables
 from ...scores.learned import Drawn, Rule, learn, rising_price
-from ...scores.measures import Given, row_of
+from ...scores.measures import Inputs, row_of
 from ...scores.options import ConductanceOptions, HardOptions
 from ...scores.scoring import Scoring
 from ...scores.statistics import Counts, Summary, exact, mean
@@ -39,22 +39,22 @@ if TYPE_CHECKING:
 PRESSED = 4.0  # no pressure beyond this logit: 0.98 open, or 0.02
 
 
-def conductance_kendall(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[row_of("kendall", options)])
+def conductance_kendall(inputs: Inputs, options: ConductanceOptions) -> Summary:
+    return mean(inputs.rows[row_of("kendall", options)])
 
 
-def conductance_pearson(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[row_of("pearson", options)])
+def conductance_pearson(inputs: Inputs, options: ConductanceOptions) -> Summary:
+    return mean(inputs.rows[row_of("pearson", options)])
 
 
-def conductance_max(given: Given, options: ConductanceOptions) -> Summary:
-    return mean(given.rows[row_of("max", options)])
+def conductance_max(inputs: Inputs, options: ConductanceOptions) -> Summary:
+    return mean(inputs.rows[row_of("max", options)])
 
 
-def gates_hard(given: Given, options: HardOptions) -> np.ndarray:
+def gates_hard(inputs: Inputs, options: HardOptions) -> np.ndarray:
     """[L, H]: the mean of each gate's chance to be above 0 while the price rises."""
-    assert given.whole is not None
-    return learn(given.whole, rising_price(options.price, noise=True), options, "gates-hard").kept
+    assert inputs.whole is not None
+    return learn(inputs.whole, rising_price(options.price, noise=True), options, "gates-hard").kept
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,16 @@ class CausalRoles:
     irrelevant: np.ndarray  # it follows either pressure
 
 
-def gates_causal(given: Given, options: CausalOptions) -> Summary:
+def gates_causal(inputs: Inputs, options: CausalOptions) -> Summary:
     """[L, H]: how far a head stays open under pressure to close, minus how far it closes under pressure to open."""
-    roles = causal_roles(given, options)
+    roles = causal_roles(inputs, options)
     return replace(exact(roles.facilitating - roles.interfering), roles=vars(roles))
 
 
-def causal_roles(given: Given, options: CausalOptions) -> CausalRoles:
+def causal_roles(inputs: Inputs, options: CausalOptions) -> CausalRoles:
     """Three learnings: without pressure, and from there with pressure to open and to close."""
-    assert given.whole is not None
-    stages = [replace(given.whole, progress=part(given.whole.progress, i, 3)) for i in range(3)]
+    assert inputs.whole is not None
+    stages = [replace(inputs.whole, progress=part(inputs.whole.progress, i, 3)) for i in range(3)]
     work = "gates-causal"
     free = learn(stages[0], pressed(0.0), options, work, part="free").logits
     opened = learn(stages[1], pressed(options.price), options, work, free, "open").logits
@@ -131,12 +131,12 @@ def entropy(probs: Tensor, lengths: Tensor) -> Tensor:
     return -parts.sum(dim=(2, 3)) / (count * count.log()).where(count > 1, torch.nan)
 
 
-def hies(given: Given, options: BlendOptions) -> Summary:
+def hies(inputs: Inputs, options: BlendOptions) -> Summary:
     """α·importance + (1 − α)·(1 − entropy), each brought between 0 and 1 over the heads."""
-    entropies = given.rows["entropy"]
-    importance = np.where(np.isnan(entropies), np.nan, np.abs(given.rows["signed"]))
+    entropies = inputs.rows["entropy"]
+    importance = np.where(np.isnan(entropies), np.nan, np.abs(inputs.rows["signed"]))
     whole, spread = mean(importance), mean(entropies)
-    found = mean(_blend(importance, entropies, whole.values, spread.values, options.alpha))
+    summary = mean(_blend(importance, entropies, whole.values, spread.values, options.alpha))
 
     def resample(counts: Counts) -> NDArray:
         assert whole.resample is not None
@@ -145,7 +145,7 @@ def hies(given: Given, options: BlendOptions) -> Summary:
         pairs = zip(first, second, strict=True)
         return np.array([_blend(one, other, one, other, options.alpha) for one, other in pairs])
 
-    return replace(found, resample=resample)
+    return replace(summary, resample=resample)
 
 
 def _blend(importance: NDArray, entropies: NDArray, by: NDArray, spread: NDArray, alpha: float) -> NDArray:
@@ -168,9 +168,9 @@ NAME = "ranks"
 USUAL = ("gim", "gnorm", "magnitude")  # cheap ones, as far as the model has them
 
 
-def ranks(given: Given, options: RanksOptions) -> NDArray[np.float64]:
+def ranks(inputs: Inputs, options: RanksOptions) -> NDArray[np.float64]:
     """[L, H] of the members' tables; those that the cache has are read from it."""
-    whole = given.whole
+    whole = inputs.whole
     assert whole is not None
     members = members_of(options, whole.clf)
     return mean_ranks([_table(whole, member, i, len(members)) for i, member in enumerate(members)])
@@ -181,12 +181,12 @@ def members_of(options: RanksOptions, clf: TransformerModel) -> list[Score]:
     if options.names is None:
         usual = ("fisher" if name == "gim" and unknown_norm(clf) else name for name in USUAL)
         return [SCORES[name] for name in usual if SCORES[name].fits(clf.answer)]
-    found = [score_named(name) for name in options.names]
-    for score in found:
+    members = [score_named(name) for name in options.names]
+    for score in members:
         if score.name == NAME:
             raise OptionError(f"'{NAME}' averages the ranks of other scores, so it cannot be a member of itself.")
         check_fits(score, clf.answer)
-    return found
+    return members
 
 
 def _table(whole: Whole, member: Score, number: int, count: int) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ from ...evaluation.dispatch import evaluator_of
 from ...evaluation.evaluator_options import EvaluatorOptions
 from ...heads import HeadId, HeadMask
 from ...progress import stop_if
-from ...scores.measures import Given
+from ...scores.measures import Inputs
 from ...scores.statistics import Summary, exact, mean
 from ...scores.task_loss import check_metric
 from ...scores.whole import Whole
@@ -33,16 +33,16 @@ FEW = 10  # up to so many heads every coalition is evaluated
 Worth = Callable[[HeadMask], float]  # the metric under a mask
 
 
-def shapley(given: Given, options: ShapleyOptions) -> Summary:
+def shapley(inputs: Inputs, options: ShapleyOptions) -> Summary:
     """Exact for few heads; otherwise the mean over random orders, with intervals over them."""
-    whole = given.whole
+    whole = inputs.whole
     assert whole is not None
     worth = worth_of(whole, options.metric)
     if len(whole.heads) <= FEW:
         return exact(by_coalitions(whole, worth))
     place, rows = whole.kept("shapley", options), []
-    if (found := place.load()) is not None:
-        rows = list(found["rows"])
+    if (stored := place.load()) is not None:
+        rows = list(stored["rows"])
     rng = np.random.default_rng(options.seed)
     orders = [rng.permutation(len(whole.heads)) for _ in range(options.permutations)]
     for number in range(len(rows), len(orders)):

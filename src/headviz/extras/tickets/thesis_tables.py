@@ -53,9 +53,9 @@ def table_62(states: Sequence[State], margin: float = MARGIN) -> Layout:
         f"ticket, full model, seeds, false wins, within {margin:g} points, loss excluded there, answers, "
         "published sparsity, published ticket, published full"
     )
-    found = ticket_rows(states, margin)
+    by_ticket = ticket_rows(states, margin)
     rows = []
-    for r in found:
+    for r in by_ticket:
         full, best, safe = r.lowest, r.best, r.safe
         excludes = safe.within.excludes if safe and safe.within else None
         rows.append(
@@ -73,7 +73,7 @@ def table_62(states: Sequence[State], margin: float = MARGIN) -> Layout:
                 *r.published[1:],
             )
         )
-    notes = (*map(caveat, sorted({r.lowest.seeds for r in found})), margin_words(margin)) if found else ()
+    notes = (*map(caveat, sorted({r.lowest.seeds for r in by_ticket})), margin_words(margin)) if by_ticket else ()
     title = "Winning tickets (layout of the thesis's Table 6.2), metrics in per cent"
     return Layout(title, header, tuple(rows), notes)
 
@@ -112,10 +112,10 @@ def _at(title: str, states: Sequence[State], sparsity: float, retrained: bool) -
     rows = []
     for state in states:
         plan = state.plan
-        found = at_sparsity(state, sparsity)
-        if found is None:
+        steps = at_sparsity(state, sparsity)
+        if steps is None:
             continue
-        share, values = found
+        share, values = steps
         metric = next(iter(state.reference.metrics))
         full = _full(state, metric, retrained)
         rows.append(
@@ -154,7 +154,7 @@ def _published(plan: Mapping[str, Any], retrained: bool) -> str:
         file, columns, row = "lottery", COLUMNS_64, thesis_row(plan["algorithm"])
     else:
         file, columns, row = "pruned", COLUMNS_63, ROWS_63.get(plan["score"])
-    table = next((found for found in published(file) if row in found.rows), None)
+    table = next((candidate for candidate in published(file) if row in candidate.rows), None)
     if table is None or row is None or plan["task"] not in columns:
         return ""
     return table.rows[row][columns.index(plan["task"])]

@@ -42,16 +42,16 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     for name, state in named:
         if state not in retrained and retrains(state.plan["algorithm"]):
             warn(f"run {name} did not train the full model and has no tickets.")
-    found = (table_62(retrained, args.margin), table_63(states, args.pruned_at), table_64(states, args.retrained_at))
-    return {"tables": [t.to_dict() for t in found]}
+    tables = (table_62(retrained, args.margin), table_63(states, args.pruned_at), table_64(states, args.retrained_at))
+    return {"tables": [t.to_dict() for t in tables]}
 
 
 def show(result: dict[str, Any]) -> str:
     parts = []
-    for found in result["tables"]:
-        rows = [found["header"], *found["rows"]]
-        shown = table(rows) if found["rows"] else "no such run"
-        parts.append("\n".join([found["title"], shown, *found["notes"]]))
+    for shown_table in result["tables"]:
+        rows = [shown_table["header"], *shown_table["rows"]]
+        shown = table(rows) if shown_table["rows"] else "no such run"
+        parts.append("\n".join([shown_table["title"], shown, *shown_table["notes"]]))
     return "\n\n".join(parts)
 
 
@@ -64,7 +64,7 @@ def _states(name: str) -> list[State]:
     runs = registry.records(parent=record.id) if record.kind == SWEEP else [record]
     if any(r.kind != "prune" for r in runs):
         raise RunError(f"Run {record.id} is of kind '{record.kind}': only pruning runs have tickets.")
-    found = [s for r in runs if (s := state_of(r, registry.folder)) is not None]
-    if not found:
+    states = [s for r in runs if (s := state_of(r, registry.folder)) is not None]
+    if not states:
         raise RunError(f"Run {record.id} has no step yet; it is {record.state}.")
-    return together(found)
+    return together(states)

@@ -74,8 +74,8 @@ def transfer_cells(
                 continue
             if full is None:
                 full = judge.evaluated(context.clf, None, None, cancel)
-            found = full if cell.mask == present else judge.evaluated(context.clf, cell.mask, tell, cancel)
-            yield _cell(cell, judge, found, full, subject)
+            evaluated = full if cell.mask == present else judge.evaluated(context.clf, cell.mask, tell, cancel)
+            yield _cell(cell, judge, evaluated, full, subject)
 
 
 def subject_of(
@@ -145,17 +145,17 @@ def _retrained(
     return judge.evaluated(trained.classifier, None, None, cancel)
 
 
-def _cell(cell: Wanted, judge: Judge, found: Evaluated, full: Evaluated | None, subject: str) -> Cell:
+def _cell(cell: Wanted, judge: Judge, evaluated: Evaluated, full: Evaluated | None, subject: str) -> Cell:
     """A cell's numbers; with ``full`` also the paired change."""
-    told = judge.measured(found.answers, (full or found).answers)
-    name = next(iter(told.metrics))
-    change = told.deltas.get(name, {}) if full is not None else {}
-    constants = told.constant or {}
+    measured = judge.measured(evaluated.answers, (full or evaluated).answers)
+    name = next(iter(measured.metrics))
+    change = measured.deltas.get(name, {}) if full is not None else {}
+    constants = measured.constant or {}
     return Cell(
         cell.source,
         cell.target,
         cell.seed,
-        told.metrics[name],
+        measured.metrics[name],
         cell.mask.sparsity,
         **{end: change.get(end) for end in ("delta", "low", "high")},
         mask=cell.mask.hex,
@@ -163,7 +163,7 @@ def _cell(cell: Wanted, judge: Judge, found: Evaluated, full: Evaluated | None, 
         p=change.get("p"),
         name=name,
         constant=constants.get(name),
-        undefined=told.undefined.get(name, ""),
-        remark=remark(told.predicted, constants.get("accuracy"), told.metrics.get("accuracy")),
+        undefined=measured.undefined.get(name, ""),
+        remark=remark(measured.predicted, constants.get("accuracy"), measured.metrics.get("accuracy")),
         subject=subject,
     )

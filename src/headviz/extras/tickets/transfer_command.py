@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
                     file.write(broken + line_of(cell) + "\n")
                 broken = ""
     result = matrix(cells, metrics={name: context.dev.task.metrics[0] for name, context in contexts.items()})
-    told = {"finding": finding(result), "universal": result.universal()}
-    return {**result.to_dict(), **told, "cells": [c.to_dict() for c in cells]}
+    summary = {"finding": finding(result), "universal": result.universal()}
+    return {**result.to_dict(), **summary, "cells": [c.to_dict() for c in cells]}
 
 
 def show(result: dict[str, Any]) -> str:
@@ -75,15 +75,15 @@ def show(result: dict[str, Any]) -> str:
         rows.append([source, *cells])
     for share in dict.fromkeys(e["sparsity"] for e in result["random"]):
         by_target = {e["target"]: e for e in result["random"] if e["sparsity"] == share}
-        beside = [_spread(by_target.get(target)) for target in result["targets"]]
-        rows.append([f"random masks, {100 * share:.0f} % off", *beside])
+        spreads = [_spread(by_target.get(target)) for target in result["targets"]]
+        rows.append([f"random masks, {100 * share:.0f} % off", *spreads])
     parts = [table(rows)]
     if changes := _changes(result["entries"]):
         parts.append("Change against every head on, in points, with its 95 % interval:\n" + table(changes))
     parts.append(result["finding"])
     matching = [f"{s}: {', '.join(t)}" for s, t in result["universal"].items() if t]
     if matching:
-        seeds = next(t["seeds"] for found in result["tickets"].values() for t in found.values())
+        seeds = next(t["seeds"] for entries in result["tickets"].values() for t in entries.values())
         parts.append("matching subnetworks: " + "; ".join(matching) + "\n" + caveat(seeds))
     return "\n\n".join(parts)
 

@@ -125,25 +125,25 @@ def _text(square: Square) -> str:
 FULL, RANDOM = "every head on", "random masks"
 
 
-def transfer_figure(found: Matrix, own: Mapping[str, str] | None = None) -> Figure:
+def transfer_figure(result: Matrix, own: Mapping[str, str] | None = None) -> Figure:
     """The matrix: first every head on, then each mask, then random masks of each size."""
 
     rows: list[str] = [FULL]
-    squares: list[list[Square]] = [[_whole(found, target) for target in found.targets]]
-    for source in found.sources:
+    squares: list[list[Square]] = [[_whole(result, target) for target in result.targets]]
+    for source in result.sources:
         mine = (own or {}).get(source, source)
         rows.append(source)
-        squares.append([_square(found.entry(source, target), target == mine) for target in found.targets])
-    for share in dict.fromkeys(e.sparsity for e in found.random):
-        of = {e.target: e for e in found.random if e.sparsity == share}
+        squares.append([_square(result.entry(source, target), target == mine) for target in result.targets])
+    for share in dict.fromkeys(e.sparsity for e in result.random):
+        of = {e.target: e for e in result.random if e.sparsity == share}
         rows.append(f"{RANDOM}, {100 * share:.0f} % off")
-        squares.append([_square(of.get(target), False) for target in found.targets])
-    return kept_map(squares, rows, found.targets)
+        squares.append([_square(of.get(target), False) for target in result.targets])
+    return kept_map(squares, rows, result.targets)
 
 
-def _whole(found: Matrix, target: str) -> Square:
+def _whole(result: Matrix, target: str) -> Square:
 
-    one = next((e for e in (*found.entries, *found.random) if e.target == target), None)
+    one = next((e for e in (*result.entries, *result.random) if e.target == target), None)
     if one is None or one.full is None:
         return Square(None, hover=f"{FULL}\nnot measured")
     value = metric(one.full, one.scale)
@@ -156,11 +156,11 @@ def _square(entry: Entry | None, own: bool) -> Square:
     if entry is None:
         return Square(None, hover="not measured", own=own)
     value = "" if entry.value is None else metric(entry.value, entry.scale)
-    told = _told(entry, value)
-    return Square(entry.kept, entry.low, entry.high, value, told, entry.clear, entry.ahead, own)
+    text = _entry_text(entry, value)
+    return Square(entry.kept, entry.low, entry.high, value, text, entry.clear, entry.ahead, own)
 
 
-def _told(e: Entry, value: str) -> str:
+def _entry_text(e: Entry, value: str) -> str:
     """What is said of a cell when it is pointed at."""
     name = e.source or f"{e.count} {RANDOM}"
     lines = [f"{name} on {e.target}, {100 * e.sparsity:.0f} % of the heads off"]
@@ -181,9 +181,9 @@ def _told(e: Entry, value: str) -> str:
     return "\n".join(lines)
 
 
-def transfer_table(found: Matrix) -> Table:
+def transfer_table(result: Matrix) -> Table:
     """One row for each mask on each model, then those of the random masks."""
-    entries = (*found.entries, *found.random)
+    entries = (*result.entries, *result.random)
     scale = entries[0].scale if entries else 100.0
 
     def value(x: float) -> str:

@@ -89,16 +89,16 @@ def wanted(
     masks = {source: mask | present for source, mask in masks.items()}
     draws = (1 if retrain else RANDOM) if random is None else random
     sizes = sorted({len(mask.off) for mask in masks.values()} - {len(present.off), present.size})
-    found = []
+    cells = []
     for target in targets:
         for source, mask in {FULL: present, **masks}.items():
-            found += [Wanted(source, target, seed, None, mask) for seed in (seeds if retrain else (None,))]
+            cells += [Wanted(source, target, seed, None, mask) for seed in (seeds if retrain else (None,))]
         for size in sizes:
             for place, seed in enumerate(seeds if retrain else (None,)):
                 numbers = range(place * draws, (place + 1) * draws)
                 more = size - len(present.off)
-                found += [Wanted(FULL, target, seed, n, present.without_random(more, n)) for n in numbers]
-    return found
+                cells += [Wanted(FULL, target, seed, n, present.without_random(more, n)) for n in numbers]
+    return cells
 
 
 NO_METRIC = "accuracy"  # of cells that were written before they named theirs
@@ -167,7 +167,7 @@ class Matrix(Result):
 
     def universal(self) -> dict[str, tuple[str, ...]]:
         """For each source the targets on which its mask matches."""
-        return {source: universal(found) for source, found in self.tickets.items()}
+        return {source: universal(entries) for source, entries in self.tickets.items()}
 
     def entry(self, source: str, target: str) -> Entry | None:
         return next((e for e in self.entries if (e.source, e.target) == (source, target)), None)
@@ -189,8 +189,8 @@ def matrix(cells: Sequence[Cell], metrics: Mapping[str, str] | None = None) -> M
     for j, target in enumerate(targets):
         here = [c for c in cells if c.target == target]
         name = next((c.name for c in here if c.name), (metrics or {}).get(target, NO_METRIC))
-        given = [c for c in here if c.source == FULL and c.draw is None]
-        whole = _by_seed(given)
+        own_masks = [c for c in here if c.source == FULL and c.draw is None]
+        whole = _by_seed(own_masks)
         if whole:
             full[j] = np.mean(list(whole.values()))
         about = Entry(FULL, target, 0.0, name, None, None, 0, _mean(whole.values()), _constant(here), None)
@@ -204,8 +204,8 @@ def matrix(cells: Sequence[Cell], metrics: Mapping[str, str] | None = None) -> M
             own = [c for c in here if c.source == source]
             if not own:
                 continue
-            found = _beside(_entry(about, own, whole), by_size.get(own[0].sparsity))
-            entries[source, target] = found
+            entry = _with_random(_entry(about, own, whole), by_size.get(own[0].sparsity))
+            entries[source, target] = entry
             values = _by_seed(own)
             if not values:
                 continue
@@ -236,7 +236,7 @@ def _entry(about: Entry, own: Sequence[Cell], whole: Mapping[int | None, float])
     values = _by_seed(own)
     value = _mean(values.values())
     _, spread = mean_and_sd(list(values.values())) if values else (None, None)
-    found = replace(
+    entry = replace(
         about,
         source=own[0].source,
         sparsity=own[0].sparsity,
@@ -245,26 +245,26 @@ def _entry(about: Entry, own: Sequence[Cell], whole: Mapping[int | None, float])
         count=len(values),
         remark=next((c.remark for c in own if c.remark), ""),
     )
-    kept, why = _kept(found, next((c.undefined for c in own if c.undefined), ""))
-    found = replace(found, kept=kept, why=why)
+    kept, why = _kept(entry, next((c.undefined for c in own if c.undefined), ""))
+    entry = replace(entry, kept=kept, why=why)
     if own[0].seed is None:
         c = own[0]
-        return replace(found, change=c.delta, low=c.low, high=c.high, p=c.p)
+        return replace(entry, change=c.delta, low=c.low, high=c.high, p=c.p)
     pairs = [values[seed] - whole[seed] for seed in values if seed in whole]
     change, low, high, p = _over(pairs)
-    return replace(found, change=change, low=low, high=high, p=p)
+    return replace(entry, change=change, low=low, high=high, p=p)
 
 
-def _kept(found: Entry, undefined: str) -> tuple[float | None, str]:
+def _kept(entry: Entry, undefined: str) -> tuple[float | None, str]:
     """The share, or why there is none."""
-    if found.value is None:
+    if entry.value is None:
         return None, undefined or "it is not measured"
-    if found.full is None:
+    if entry.full is None:
         return None, "the model with every head on is not measured"
-    floor = 0.0 if found.constant is None else found.constant
-    share = corrected(found.value, found.full, floor)
-    if share != share and found.constant is None:
-        return None, f"with every head on, {found.metric} is {found.full:.3g}"
+    floor = 0.0 if entry.constant is None else entry.constant
+    share = corrected(entry.value, entry.full, floor)
+    if share != share and entry.constant is None:
+        return None, f"with every head on, {entry.metric} is {entry.full:.3g}"
     if share != share:
         return None, "with every head on, the model is no better than one answer for all"
     return share, ""
@@ -289,26 +289,26 @@ def _random(about: Entry, cells: Sequence[Cell], whole: Mapping[int | None, floa
     values = [c.metric for c in known if c.metric is not None]
     change, low, high, p = _over([v - whole[c.seed] for c, v in zip(known, values, strict=True) if c.seed in whole])
     _, spread = mean_and_sd(values) if values else (None, None)
-    found = replace(about, sparsity=cells[0].sparsity, value=_mean(values), sd=spread, count=len(values))
-    kept, why = _kept(found, next((c.undefined for c in cells if c.undefined), ""))
-    return replace(found, kept=kept, why=why, change=change, low=low, high=high, p=p)
+    entry = replace(about, sparsity=cells[0].sparsity, value=_mean(values), sd=spread, count=len(values))
+    kept, why = _kept(entry, next((c.undefined for c in cells if c.undefined), ""))
+    return replace(entry, kept=kept, why=why, change=change, low=low, high=high, p=p)
 
 
-def _beside(found: Entry, random: Entry | None) -> Entry:
+def _with_random(entry: Entry, random: Entry | None) -> Entry:
     """The entry with the random masks of its size beside it."""
     if random is None or random.value is None:
-        return found
-    beside = replace(found, random=random.value, random_count=random.count)
+        return entry
+    compared = replace(entry, random=random.value, random_count=random.count)
     if not random.sd or random.sd <= 1e-9:  # no spread to judge by
-        return beside
+        return compared
     error, freedom = random.sd * math.sqrt(1 + 1 / random.count), random.count - 1
     half = float(scipy.special.stdtrit(freedom, (1 + LEVEL) / 2)) * error
     p = None
-    if found.value is not None:
-        p = float(2 * scipy.special.stdtr(freedom, -abs(found.value - random.value) / error))
-    least, most = RANGES.get(found.metric, (-math.inf, math.inf))
+    if entry.value is not None:
+        p = float(2 * scipy.special.stdtr(freedom, -abs(entry.value - random.value) / error))
+    least, most = RANGES.get(entry.metric, (-math.inf, math.inf))
     low, high = max(least, random.value - half), min(most, random.value + half)
-    return replace(beside, random_low=low, random_high=high, random_p=p)
+    return replace(compared, random_low=low, random_high=high, random_p=p)
 
 
 def _tested(entries: Sequence[Entry]) -> tuple[Entry, ...]:
@@ -323,25 +323,25 @@ def _tested(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 NAMED = 3  # masks named in a sentence
 
 
-def elsewhere(found: Matrix, own: Mapping[str, str] | None = None) -> list[Entry]:
+def elsewhere(result: Matrix, own: Mapping[str, str] | None = None) -> list[Entry]:
     """The entries of masks on other targets than their own; without ``own`` the target of the same name."""
-    return [e for e in found.entries if (own or {}).get(e.source, e.source) != e.target]
+    return [e for e in result.entries if (own or {}).get(e.source, e.source) != e.target]
 
 
-def finding(found: Matrix, own: Mapping[str, str] | None = None, margin: float = MARGIN) -> str:
+def finding(result: Matrix, own: Mapping[str, str] | None = None, margin: float = MARGIN) -> str:
     """The sentences of a table; ``margin`` is in points. What needs care is said first."""
-    others = elsewhere(found, own)
+    others = elsewhere(result, own)
     if not others:
         return "Every mask was found on this model and data: nothing is transferred."
-    return _one_class(others) + _losses(others, margin, found.retrained) + _against_random(others)
+    return _one_class(others) + _losses(others, margin, result.retrained) + _against_random(others)
 
 
 def _one_class(others: Sequence[Entry]) -> str:
-    told = [e for e in others if e.remark]
-    if not told:
+    remarked = [e for e in others if e.remark]
+    if not remarked:
         return ""
-    more = f" The like holds for {len(told) - 1} more." if len(told) > 1 else ""
-    return f"{named(told[0])}: {going_on(told[0].remark)}{more} "
+    more = f" The like holds for {len(remarked) - 1} more." if len(remarked) > 1 else ""
+    return f"{named(remarked[0])}: {going_on(remarked[0].remark)}{more} "
 
 
 def _losses(others: Sequence[Entry], margin: float, retrained: bool) -> str:
@@ -362,9 +362,11 @@ def _losses(others: Sequence[Entry], margin: float, retrained: bool) -> str:
             f"{excluded(best.low, best.scale, margin)}. "
         )
     kept.sort(key=lambda e: possible_loss(e.low or 0.0) * e.scale)
-    told = ", ".join(f"{named(e)} (at most {points_up(e.scale * possible_loss(e.low or 0.0))})" for e in kept[:NAMED])
+    named_losses = ", ".join(
+        f"{named(e)} (at most {points_up(e.scale * possible_loss(e.low or 0.0))})" for e in kept[:NAMED]
+    )
     are = "is" if len(kept) == 1 else "are"
-    return f"Of {count}, {len(kept)} {are} shown to lose at most {margin:g} points: {told}{_more(kept)}. "
+    return f"Of {count}, {len(kept)} {are} shown to lose at most {margin:g} points: {named_losses}{_more(kept)}. "
 
 
 def _against_random(others: Sequence[Entry]) -> str:
@@ -376,9 +378,9 @@ def _against_random(others: Sequence[Entry]) -> str:
     if not ahead:
         return "None is shown to be better than random masks of as many heads, so none is shown to have transferred."
     ahead.sort(key=lambda e: e.random_p or 0.0)
-    told = ", ".join(named(e) for e in ahead[:NAMED])
+    names = ", ".join(named(e) for e in ahead[:NAMED])
     verb = "is" if len(ahead) == 1 else "are"
-    return f"{len(ahead)} of {len(tested)} {verb} better than random masks of as many heads: {told}{_more(ahead)}."
+    return f"{len(ahead)} of {len(tested)} {verb} better than random masks of as many heads: {names}{_more(ahead)}."
 
 
 def _more(entries: Sequence[Entry]) -> str:

@@ -62,8 +62,8 @@ class TransferSpec:
     def __post_init__(self) -> None:
         by_layer = "a mask in hexadecimal or heads by layer"
         for what, kind, each in (("masks", str | Mapping, by_layer), ("targets", Mapping, "a model and a task")):
-            given = getattr(self, what)
-            if not isinstance(given, Mapping) or not given or not all(isinstance(v, kind) for v in given.values()):
+            value = getattr(self, what)
+            if not isinstance(value, Mapping) or not value or not all(isinstance(v, kind) for v in value.values()):
                 raise OptionError(f"{what} gives {each} for each name: {SHAPE}")
         if "" in self.masks:
             raise OptionError(f"A mask needs a name that is not empty: {SHAPE}")
@@ -80,30 +80,30 @@ class TransferSpec:
             FinetuneOptions.from_dict(self.finetune)
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> TransferSpec:
+    def from_dict(cls, record: Mapping[str, Any]) -> TransferSpec:
         names = [f.name for f in dataclasses.fields(cls)]
-        if wrong := [name for name in given if name not in names]:
+        if wrong := [name for name in record if name not in names]:
             raise OptionError(unknown_choice("field of a transfer", wrong[0], names))
-        return cls(**{"masks": {}, "targets": {}, **given})
+        return cls(**{"masks": {}, "targets": {}, **record})
 
     @classmethod
     def read(cls, place: Path) -> TransferSpec:
         """The spec in a JSON file; complaints name the file."""
         try:
-            given = json.loads(read_small(place, LARGEST, "the spec"))
+            record = json.loads(read_small(place, LARGEST, "the spec"))
         except (ValueError, RecursionError) as error:
             raise OptionError(f"'{place}' is not JSON: {error}.") from error
-        if not isinstance(given, dict):
+        if not isinstance(record, dict):
             raise OptionError(f"'{place}' needs masks and targets: {SHAPE}")
         try:
-            return cls.from_dict(given)
+            return cls.from_dict(record)
         except UserError as wrong:
             raise wrong.reworded(f"'{place}': {wrong}") from wrong
 
     def to_dict(self) -> dict[str, Any]:
         """As it is written into a file; defaults are left out."""
-        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if getattr(self, f.name) != f.default}
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in given.items()}
+        record = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if getattr(self, f.name) != f.default}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in record.items()}
 
     def plan(self, target: str) -> PruningPlan:
         """What a target is, as a plan that is never run."""
@@ -202,8 +202,8 @@ def transfer(
     >>> import headviz
     >>> half = headviz.HeadMask.full(12, 12).without_random(72)
     >>> demo = {"model": "demo", "task": "demo", "dev_limit": 30, "device": "cpu"}
-    >>> found = headviz.transfer({"half": half}, {"demo": demo}, random=2)
-    >>> [(entry.source, entry.target, entry.random_count) for entry in found.entries]
+    >>> result = headviz.transfer({"half": half}, {"demo": demo}, random=2)
+    >>> [(entry.source, entry.target, entry.random_count) for entry in result.entries]
     [('half', 'demo', 2)]
     """
     require_kind(masks, Mapping, "{'mrpc': mask}")
@@ -237,12 +237,12 @@ def cells_of(text: str, name: str) -> list[Cell]:
     try:
         for line in text.splitlines():
             try:
-                given = json.loads(line)
+                record = json.loads(line)
             except ValueError:
                 if line[: len(BEGIN)] != BEGIN[: len(line)]:
                     raise
             else:
-                cells.append(read_options(Cell, given, "field of a cell"))
+                cells.append(read_options(Cell, record, "field of a cell"))
     except (ValueError, TypeError, RecursionError, OptionError) as error:
         raise OptionError(f"'{name}' was not written by headviz transfer, so it is not read.") from error
     return cells
@@ -282,7 +282,7 @@ def masks_of(view: RunView) -> dict[float, str]:
     return {round(s["sparsity"], 9): s["mask"] for s in view.steps if s.get("seed") == first}
 
 
-def alike(views: Sequence[RunView], to: RunView) -> list[RunView]:
+def of_same_grid(views: Sequence[RunView], to: RunView) -> list[RunView]:
     """Those whose masks have as many heads as this run's; grids of another shape are refused once they are known."""
 
     def digits(view: RunView) -> int:
@@ -309,12 +309,14 @@ def plan_of(
     different = [p for i, p in enumerate(places) if p not in places[:i]]
     names = _names(different)
     targets = dict(zip(names, different, strict=True))
-    found_on = [names[different.index(place)] for place in places]
-    sources = _sources(views, found_on)
+    places_of_runs = [names[different.index(place)] for place in places]
+    sources = _sources(views, places_of_runs)
     masks = {source: masks_of(v)[share] for source, v in zip(sources, views, strict=True)}
-    digests = {name: (v.record.spec.get("digests") or {}).get("model") for name, v in zip(found_on, views, strict=True)}
+    digests = {
+        name: (v.record.spec.get("digests") or {}).get("model") for name, v in zip(places_of_runs, views, strict=True)
+    }
     spec = TransferSpec(masks, targets, retrain=retrain, seeds=tuple(seeds), random=random)
-    return Planned(spec, dict(zip(sources, found_on, strict=True)), digests)
+    return Planned(spec, dict(zip(sources, places_of_runs, strict=True)), digests)
 
 
 def _place(spec: Mapping[str, Any], retrain: bool) -> dict[str, Any]:
@@ -333,12 +335,12 @@ def _names(places: Sequence[Mapping[str, Any]]) -> list[str]:
     return [n if full.count(n) == 1 else f"{n} {full[: i + 1].count(n)}" for i, n in enumerate(full)]
 
 
-def _sources(views: Sequence[RunView], found_on: Sequence[str]) -> list[str]:
+def _sources(views: Sequence[RunView], places_of_runs: Sequence[str]) -> list[str]:
     """A name for each mask: its target's, with the score and the run's id where several are of one target."""
-    if len(set(found_on)) == len(found_on):
-        return list(found_on)
+    if len(set(places_of_runs)) == len(places_of_runs):
+        return list(places_of_runs)
     specs = [v.record.spec for v in views]
-    full = [f"{name}: {s.get('algorithm')} by {s.get('score')}" for name, s in zip(found_on, specs, strict=True)]
+    full = [f"{name}: {s.get('algorithm')} by {s.get('score')}" for name, s in zip(places_of_runs, specs, strict=True)]
     return [n if full.count(n) == 1 else f"{n}, {v.record.id}" for n, v in zip(full, views, strict=True)]
 
 

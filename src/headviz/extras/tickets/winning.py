@@ -89,41 +89,41 @@ def tickets(state: State, margin: float = MARGIN) -> list[Ticket]:
     if any(v is None for v in full):
         return []
     flat = one_class([state.record(seed, 0) for seed in seeds])
-    found = []
+    rows = []
     for step, size in enumerate(state.sizes, 1):
         pruned = [_metric(state, seed, step, metric) for seed in seeds]
         if all(v is not None for v in pruned):
             share = size / (state.num_layers * state.num_heads)
             whole, own = ([v for v in values if v is not None] for values in (full, pruned))
-            said = one_class([state.record(seed, step) for seed in seeds])
-            told = " ".join(filter(None, (said, flat and f"Full model: {going_on(flat)}")))
-            found.append(replace(ticket(share, whole, own, margin, metric), remark=told))
-    return found
+            remark = one_class([state.record(seed, step) for seed in seeds])
+            remarks = " ".join(filter(None, (remark, flat and f"Full model: {going_on(flat)}")))
+            rows.append(replace(ticket(share, whole, own, margin, metric), remark=remarks))
+    return rows
 
 
 def one_class(records: Sequence[StepRecord | None]) -> str:
     """What is to be said where (nearly) all answers of some seeds are of one class; empty where those of none are."""
     known = [r for r in records if r is not None]
-    said = [
+    remarks = [
         s for r in known if (s := remark(r.predicted, (r.constant or {}).get("accuracy"), r.metrics.get("accuracy")))
     ]
     if len(known) == 1:
-        return "".join(said)
-    return " ".join(f"{s.removesuffix('.')} in {n} of {len(known)} seeds." for s, n in Counter(said).items())
+        return "".join(remarks)
+    return " ".join(f"{s.removesuffix('.')} in {n} of {len(known)} seeds." for s, n in Counter(remarks).items())
 
 
-def highest_within(found: Sequence[Ticket]) -> Ticket | None:
+def highest_within(rows: Sequence[Ticket]) -> Ticket | None:
     """The highest sparsity within the margin, tested from the lowest upwards until one fails; None without one.
 
     In this order no further correction is needed for testing several sparsities.
     """
-    passed = takewhile(lambda t: t.within is not None and t.within.within, sorted(found, key=lambda t: t.sparsity))
+    passed = takewhile(lambda t: t.within is not None and t.within.within, sorted(rows, key=lambda t: t.sparsity))
     return max(passed, key=lambda t: t.sparsity, default=None)
 
 
-def highest(found: Sequence[Ticket]) -> Ticket | None:
+def highest(rows: Sequence[Ticket]) -> Ticket | None:
     """The winning ticket of highest sparsity; None without one."""
-    return max((t for t in found if t.winning), key=lambda t: t.sparsity, default=None)
+    return max((t for t in rows if t.winning), key=lambda t: t.sparsity, default=None)
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,8 @@ def ticket_rows(states: Sequence[State], margin: float = MARGIN) -> list[TicketR
     """The thesis's Table 6.2 from finished runs: per task and algorithm the highest winning sparsity."""
     rows = []
     for state in states:
-        found = tickets(state, margin=margin)
-        if not found:
+        of_state = tickets(state, margin=margin)
+        if not of_state:
             continue
         task, algorithm = str(state.plan["task"]), str(state.plan["algorithm"])
         rows.append(
@@ -164,9 +164,9 @@ def ticket_rows(states: Sequence[State], margin: float = MARGIN) -> list[TicketR
                 str(state.plan["repair"]),
                 next(iter(state.reference.metrics)),
                 kind(state),
-                found[0],
-                highest(found),
-                highest_within(found),
+                of_state[0],
+                highest(of_state),
+                highest_within(of_state),
                 published_cells(task, algorithm) if comparable(state) else (math.nan, "", ""),
             )
         )
@@ -219,8 +219,8 @@ def together(states: Sequence[State]) -> list[State]:
     groups: dict[str, list[State]] = {}
     for state in states:
         plan = {k: v for k, v in state.plan.items() if k != "seeds"}
-        alike = [plan, state.finetune, state.model_digest, state.data_digest, state.sizes]
-        groups.setdefault(json.dumps(alike, sort_keys=True), []).append(state)
+        identity = [plan, state.finetune, state.model_digest, state.data_digest, state.sizes]
+        groups.setdefault(json.dumps(identity, sort_keys=True), []).append(state)
     return [_joined(group) for group in groups.values()]
 
 
@@ -339,16 +339,16 @@ def report(summary: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[Sequence
     return header, rows, " ".join(summary["ticket_notes"])
 
 
-def table(found: Sequence[Mapping[str, Any]], metric: str) -> tuple[tuple[str, ...], list[Sequence[Any]]]:
+def table(tickets_shown: Sequence[Mapping[str, Any]], metric: str) -> tuple[tuple[str, ...], list[Sequence[Any]]]:
     """The winning tickets of a run's summary; one seed has no spread, so it has none."""
     header: tuple[str, ...]
     header = ("heads removed", f"{metric}, mean", "sd", f"full model's {metric}, mean", "sd", "seeds", "wins")
-    tests = [t["within"] for t in found if t["within"] is not None]
+    tests = [t["within"] for t in tickets_shown if t["within"] is not None]
     header += ("loss excluded, points", f"within {tests[0]['margin']:g} points") if tests else ()
-    flat = any(t.get("remark") for t in found)
+    flat = any(t.get("remark") for t in tickets_shown)
     header += ("answers",) if flat else ()
     words = {True: "yes", False: "no", None: "not known: one seed"}
-    failed = next((i for i, t in enumerate(found) if not (t["within"] or {}).get("within")), None)
+    failed = next((i for i, t in enumerate(tickets_shown) if not (t["within"] or {}).get("within")), None)
     rows: list[Sequence[Any]] = [
         [
             f"{100 * t['sparsity']:.1f} %",
@@ -358,7 +358,7 @@ def table(found: Sequence[Mapping[str, Any]], metric: str) -> tuple[tuple[str, .
             *(() if not tests else ("–", "not tested") if failed is not None and i > failed else _margin(t["within"])),
             *((t.get("remark"),) if flat else ()),
         ]
-        for i, t in enumerate(found)
+        for i, t in enumerate(tickets_shown)
     ]
     return header, rows
 

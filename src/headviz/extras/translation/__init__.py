@@ -30,5 +30,5 @@ def __getattr__(name: str) -> Any:
     if name not in _LISTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, entries = _LISTS[name]
-    found = getattr(import_module(f".{module}", __name__), entries)
-    return found if isinstance(found, list) else [found]
+    value = getattr(import_module(f".{module}", __name__), entries)
+    return value if isinstance(value, list) else [value]

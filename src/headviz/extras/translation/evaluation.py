@@ -85,18 +85,18 @@ def evaluate_translation(
     """Translate under a mask and measure. Greedy by default; ``beams`` > 1 searches."""
     start = time.perf_counter()
     if isinstance(clf, RnnTranslator):
-        under, found = None, _recurrent(clf, data, mask, beams, progress, cancel)
-        mine, theirs = ([" ".join(words_of(t)) for t in side] for side in (found.texts, data.references))
+        under, decoded = None, _recurrent(clf, data, mask, beams, progress, cancel)
+        mine, theirs = ([" ".join(words_of(t)) for t in side] for side in (decoded.texts, data.references))
     else:
         translator = require_translation(clf, data)
         under = clf.under(mask)
-        found = _Found(*translate(translator, data.texts, mask, beams, batch_tokens, progress, cancel))
+        decoded = _Decoded(*translate(translator, data.texts, mask, beams, batch_tokens, progress, cancel))
         if data.pairs is not None:
-            found.truncated += sum(e.truncated for e in translator.encode(data.texts, data.references))
-        mine, theirs = (_tokenised(translator, list(side)) for side in (found.texts, data.references))
+            decoded.truncated += sum(e.truncated for e in translator.encode(data.texts, data.references))
+        mine, theirs = (_tokenised(translator, list(side)) for side in (decoded.texts, data.references))
     scores = {
-        "bleu": bleu(found.texts, data.references),
-        "chrf": chrf(found.texts, data.references),
+        "bleu": bleu(decoded.texts, data.references),
+        "chrf": chrf(decoded.texts, data.references),
         TOKENISED: bleu(mine, theirs, "none"),
     }
     return TranslationEvaluation(
@@ -105,13 +105,13 @@ def evaluate_translation(
         gold=None,
         mask=under,
         seconds=time.perf_counter() - start,
-        truncated=found.truncated,
-        translations=tuple(found.texts),
+        truncated=decoded.truncated,
+        translations=tuple(decoded.texts),
         references=data.references,
         **({} if under is None else stands_in(translator)),
         signatures={name: score.signature for name, score in scores.items()},
         beams=beams,
-        cut=found.cut,
+        cut=decoded.cut,
         answer=data.answer,
     )
 
@@ -123,7 +123,7 @@ def _recurrent(
     beams: int,
     progress: Progress | None,
     cancel: Cancel | None,
-) -> _Found:
+) -> _Decoded:
     """Translations of a model without heads, in words of its own vocabulary."""
     if mask is not None:
         clf.gates(mask)  # says that it has no heads
@@ -132,7 +132,7 @@ def _recurrent(
     parts = [data.texts[at : at + SENTENCES] for at in range(0, len(data), SENTENCES)]
     for sentences in tracked(parts, progress, cancel, size=len):
         texts += clf.translate(sentences, beams=beams)
-    return _Found(texts, sum(len(words_of(t)) >= clf.max_length for t in texts))
+    return _Decoded(texts, sum(len(words_of(t)) >= clf.max_length for t in texts))
 
 
 def require_translation(clf: Model, data: Dataset) -> Translator:
@@ -148,7 +148,7 @@ def require_translation(clf: Model, data: Dataset) -> Translator:
 
 
 @dataclass
-class _Found:
+class _Decoded:
     texts: list[str]
     cut: int  # translations that reached the length bound
     truncated: int = 0  # sentences that were cut before they were read
@@ -255,7 +255,7 @@ class TranslationEvaluator(MaskEvaluator):
         return str(self.clf.dtype).removeprefix("torch.")
 
     @property
-    def options_given(self) -> dict[str, Any]:
+    def own_keywords(self) -> dict[str, Any]:
         return {"beams": self.options.beams}
 
     def evaluate(
@@ -271,7 +271,7 @@ class TranslationEvaluator(MaskEvaluator):
             if off in self._results:
                 self._results.move_to_end(off)
                 return self._results[off]
-        found = evaluate_translation(
+        evaluation = evaluate_translation(
             self.clf,
             self.data,
             mask,
@@ -281,10 +281,10 @@ class TranslationEvaluator(MaskEvaluator):
             cancel=cancel,
         )
         with self._lock:
-            self._results[off] = found
+            self._results[off] = evaluation
             while len(self._results) > self.options.results:
                 self._results.popitem(last=False)
-        return found
+        return evaluation
 
     def predictions(
         self,

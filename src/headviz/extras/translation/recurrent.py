@@ -80,8 +80,8 @@ class RnnConfig:
     @property
     def record(self) -> dict[str, Any]:
         """As it is written. Later fields at their defaults are left out, so that an older model keeps its digest."""
-        found = dataclasses.asdict(self)
-        return {k: v for k, v in found.items() if k not in LATER or v != LATER[k]}
+        record = dataclasses.asdict(self)
+        return {k: v for k, v in record.items() if k not in LATER or v != LATER[k]}
 
 
 class Recurrent(nn.Module):
@@ -162,7 +162,7 @@ class Rnn(nn.Module):
                     _draw(module, self.config.initialisation)
 
     def forward(
-        self, source: Tensor, mask: Tensor, given: Tensor, wanted: Tensor | None = None, forcing: float = 1.0
+        self, source: Tensor, mask: Tensor, previous: Tensor, wanted: Tensor | None = None, forcing: float = 1.0
     ) -> Tensor:
         """Logits [B, T, V] after each of the given target words [B, T]; those of the ``wanted`` places [n, V] alone.
 
@@ -171,36 +171,36 @@ class Rnn(nn.Module):
         """
         states = self.encode(source)
         if forcing < 1:
-            return self._free(states, mask, given, wanted, forcing)
+            return self._free(states, mask, previous, wanted, forcing)
         h, c = self.first(states, mask)
-        words = self.drop(self.target(given))
+        words = self.drop(self.target(previous))
         if self.attention is None:
-            context = mean_of(states, mask)[:, None].expand(-1, given.shape[1], -1)
+            context = mean_of(states, mask)[:, None].expand(-1, previous.shape[1], -1)
             out = self.decoder(torch.cat([words, context], -1), h, c)
             return self.read(out, context, wanted)
         keys = self.keys(states)
         outs, contexts = [], []
-        for t in range(given.shape[1]):
+        for t in range(previous.shape[1]):
             context = self.look(h, keys, states, mask)
             h, c = self.decoder.step(torch.cat([words[:, t], context], -1), h, c)
             outs.append(h)
             contexts.append(context)
         return self.read(torch.stack(outs, 1), torch.stack(contexts, 1), wanted)
 
-    def _free(self, states: Tensor, mask: Tensor, given: Tensor, wanted: Tensor | None, forcing: float) -> Tensor:
+    def _free(self, states: Tensor, mask: Tensor, previous: Tensor, wanted: Tensor | None, forcing: float) -> Tensor:
         """The forward pass word by word, with the model's own words at some places, drawn from torch's generator."""
         h, c = self.first(states, mask)
         keys = self.keys(states)
-        forced = torch.rand(given.shape, device=given.device) < forcing
-        word = given[:, 0]
-        found: list[Tensor] = []
-        for t in range(given.shape[1]):
+        forced = torch.rand(previous.shape, device=previous.device) < forcing
+        word = previous[:, 0]
+        steps: list[Tensor] = []
+        for t in range(previous.shape[1]):
             if t:
-                word = torch.where(forced[:, t], given[:, t], found[-1].detach().argmax(-1))
+                word = torch.where(forced[:, t], previous[:, t], steps[-1].detach().argmax(-1))
             context = self.look(h, keys, states, mask)
             h, c = self.decoder.step(torch.cat([self.drop(self.target(word)), context], -1), h, c)
-            found.append(self.read(h, context))
-        logits = torch.stack(found, 1)
+            steps.append(self.read(h, context))
+        logits = torch.stack(steps, 1)
         return logits if wanted is None else logits[wanted]
 
     def keys(self, states: Tensor) -> Tensor | None:
@@ -468,11 +468,11 @@ class RnnTranslator:
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
         for at in range(0, len(order), batch):
             index = order[at : at + batch]
-            given = padded([rows[i] for i in index], self.device)
+            source = padded([rows[i] for i in index], self.device)
             if beams == 1:
-                numbers = self.model.greedy(*given, begin=BEGIN, end=END, longest=self.max_length)
+                numbers = self.model.greedy(*source, begin=BEGIN, end=END, longest=self.max_length)
             else:
-                numbers = beam(self.model, *given, begin=BEGIN, end=END, longest=self.max_length, width=beams)
+                numbers = beam(self.model, *source, begin=BEGIN, end=END, longest=self.max_length, width=beams)
             for i, row in zip(index, numbers.tolist(), strict=True):
                 out[i] = self.target.decode(row)
         return out

@@ -64,8 +64,8 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = D
     """Corpus BLEU, one reference for each sentence."""
     _check(hypotheses, references)
     metric = _metric(tokenize)
-    found = metric.corpus_score(list(hypotheses), [list(references)])
-    return Score(float(found.score), str(metric.get_signature()))
+    score = metric.corpus_score(list(hypotheses), [list(references)])
+    return Score(float(score.score), str(metric.get_signature()))
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
@@ -74,8 +74,8 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
 
     _check(hypotheses, references)
     metric = CHRF()
-    found = metric.corpus_score(list(hypotheses), [list(references)])
-    return Score(float(found.score), str(metric.get_signature()))
+    score = metric.corpus_score(list(hypotheses), [list(references)])
+    return Score(float(score.score), str(metric.get_signature()))
 
 
 def bleu_counts(hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
@@ -97,8 +97,8 @@ def bleu_of(total: np.ndarray) -> float:
     from sacrebleu.metrics import BLEU
 
     correct, totals = total[:ORDERS].tolist(), total[ORDERS : 2 * ORDERS].tolist()
-    found = BLEU.compute_bleu(correct, totals, int(total[-2]), int(total[-1]), smooth_method="exp")
-    return float(found.score)
+    score = BLEU.compute_bleu(correct, totals, int(total[-2]), int(total[-1]), smooth_method="exp")
+    return float(score.score)
 
 
 def compare(first: np.ndarray, other: np.ndarray, seed: int = 0, resamples: int = RESAMPLES) -> Change:
@@ -159,8 +159,8 @@ def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
 
 
 METRICS = {
-    "bleu": Metric(lambda said, gold: bleu(said.tolist(), gold.tolist()).value, points=1.0),
-    "chrf": Metric(lambda said, gold: chrf(said.tolist(), gold.tolist()).value, points=1.0),
+    "bleu": Metric(lambda predicted, gold: bleu(predicted.tolist(), gold.tolist()).value, points=1.0),
+    "chrf": Metric(lambda predicted, gold: chrf(predicted.tolist(), gold.tolist()).value, points=1.0),
 }
 _ROOM = "headviz.extras.translation"
 OWN = {
@@ -221,8 +221,8 @@ class TextAnswers(Answers):
         counts = self.counts.copy()
         if len(changed):
             counts[changed] = bleu_counts(masked[changed].tolist(), self.gold[changed].tolist())
-        found = compare(self.counts, counts, seed or 0)
-        return found.interval_low, found.interval_high, found.p_value
+        spreads = compare(self.counts, counts, seed or 0)
+        return spreads.interval_low, spreads.interval_high, spreads.p_value
 
 
 class Sentence(Answer):

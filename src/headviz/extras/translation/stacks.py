@@ -33,7 +33,7 @@ from ...results import Result
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ...analyses.analysis import Given
+    from ...analyses.analysis import Request
     from ...evaluation.mask_evaluator import MaskEvaluator
     from ...models.base import TransformerModel
 
@@ -95,10 +95,10 @@ def by_stack(clf: TransformerModel, ablation: Ablation) -> list[StackTable]:
     ]
 
 
-def rows_by_stack(clf: TransformerModel, found: AllButOne) -> list[StackRow]:
+def rows_by_stack(clf: TransformerModel, result: AllButOne) -> list[StackRow]:
     """All-but-one results with the layers counted inside their stacks."""
     out = []
-    for row in found.rows:
+    for row in result.rows:
         stack, rows = next((s, r) for s, r in clf.stacks.items() if row.layer in r)
         out.append(StackRow(stack, row.layer - rows.start, row.head, row.delta, row.p_value))
     return out
@@ -130,13 +130,13 @@ def stack_curves(
         )
     own = {stack: [h for h in present.kept if h.layer in rows] for stack, rows in clf.stacks.items()}
     plans = {stack: ordered_by(present, scores, step, among=heads, seed=seed) for stack, heads in own.items() if heads}
-    found = measured(evaluator, plans, about, margin, progress, cancel)
+    curves = measured(evaluator, plans, about, margin, progress, cancel)
 
     def of_stack(curve: Curve) -> Curve:
         gone, size = len(present.off), len(own[curve.name])
         return replace(curve, points=tuple(replace(p, sparsity=(len(p.mask.off) - gone) / size) for p in curve.points))
 
-    return replace(found, curves=tuple(map(of_stack, found.curves)))
+    return replace(curves, curves=tuple(map(of_stack, curves.curves)))
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,8 @@ def stack_report(
     select: Select = "same" if other is None else "other"
     table = ablate(evaluator, progress=part(progress, 0, 3), cancel=cancel)
     best = all_but_one(evaluator, select, other, progress=part(progress, 1, 3), cancel=cancel)
-    told = part(progress, 2, 3)
-    curves = stack_curves(evaluator, scores, step=step, margin=margin, seed=seed, progress=told, cancel=cancel)
+    step_progress = part(progress, 2, 3)
+    curves = stack_curves(evaluator, scores, step=step, margin=margin, seed=seed, progress=step_progress, cancel=cancel)
     return StackReport(
         table.subject,
         table.baseline,
@@ -204,53 +204,53 @@ def published_single() -> dict[str, list[float]]:
 def published_best(select: str) -> Mapping[str, list[tuple[float, bool]]]:
     """Table 2 (``same``) or 5 (``other``): by stack, each layer's change of BLEU and whether it is marked."""
     table = find(REFERENCE, f"{select} encoder")
-    found = {}
+    published = {}
     for name, cells in table.rows.items():
         stack = name.split()[1]
-        found[stack] = [(value, cell.endswith("*")) for value, cell in zip(table.numbers(name), cells, strict=True)]
-    return found
+        published[stack] = [(value, cell.endswith("*")) for value, cell in zip(table.numbers(name), cells, strict=True)]
+    return published
 
 
-def run(given: Given) -> StackReport:
-    some, score = given.sample(), given.option("score")
+def run(request: Request) -> StackReport:
+    some, score = request.sample(), request.option("score")
     return stack_report(
-        given.evaluator,
+        request.evaluator,
         score,
-        given.score(given.clf, score, some),
-        given.on(some) if given.option("select") == "other" else None,
-        step=given.option("step"),
-        margin=given.option("margin"),
-        seed=given.option("seed"),
-        progress=given.progress,
-        cancel=given.cancel,
+        request.score(request.clf, score, some),
+        request.on(some) if request.option("select") == "other" else None,
+        step=request.option("step"),
+        margin=request.option("margin"),
+        seed=request.option("seed"),
+        progress=request.progress,
+        cancel=request.cancel,
     )
 
 
-def figure(found: StackReport) -> Figure:
-    return pruning_curve.figure(found.curves)
+def figure(result: StackReport) -> Figure:
+    return pruning_curve.figure(result.curves)
 
 
-def view(found: StackReport) -> View:
-    about = found.subject
-    free = [f"{100 * c.free:.0f} % of {c.name}" for c in found.curves.curves]
+def view(result: StackReport) -> View:
+    about = result.subject
+    free = [f"{100 * c.free:.0f} % of {c.name}" for c in result.curves.curves]
     single = [
         [f"{t.stack} {i}", *(_marked(about.scale * v, m) for v, m in zip(row, t.marked[i], strict=True))]
-        for t in found.tables
+        for t in result.tables
         for i, row in enumerate(t.deltas)
     ]
-    kept = [[f"{r.stack} {r.layer}", f"H{r.head}", _marked(about.scale * r.delta, r.marked)] for r in found.rows]
+    kept = [[f"{r.stack} {r.layer}", f"H{r.head}", _marked(about.scale * r.delta, r.marked)] for r in result.rows]
     return View(
-        f"Lowest {found.score} first, a loss of more than {found.curves.margin:g} points is excluded up to: "
+        f"Lowest {result.score} first, a loss of more than {result.curves.margin:g} points is excluded up to: "
         f"{', '.join(free)}.",
         (
             *pruning_curve.parts(
-                found.curves,
+                result.curves,
                 "stack_curves",
-                f"Each stack's heads masked alone, lowest {found.score} first; bands are the 95 % paired intervals.",
+                f"Each stack's heads masked alone, lowest {result.score} first; bands are the 95 % paired intervals.",
             ),
             Table(
                 "stack_single",
-                ("stack and layer", *(f"H{h}" for h in range(found.tables[0].deltas.shape[1]))),
+                ("stack and layer", *(f"H{h}" for h in range(result.tables[0].deltas.shape[1]))),
                 single,
                 f"Change of {about.metric} in points without one head; * p < 0.01.",
             ),
@@ -261,7 +261,7 @@ def view(found: StackReport) -> View:
                 "One head of a layer kept, all others of that layer off; * p < 0.01.",
             ),
         ),
-        about=about.about(found.baseline),
+        about=about.about(result.baseline),
         rows=about.rows,
     )
 

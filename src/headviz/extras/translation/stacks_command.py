@@ -37,12 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Shown:
     check_figure(args)
-    report = found(args)
-    save_figure(args, ANALYSIS, report)
-    return Shown(report.to_dict(), view(report))
+    result = make_report(args)
+    save_figure(args, ANALYSIS, result)
+    return Shown(result.to_dict(), view(result))
 
 
-def found(args: argparse.Namespace) -> StackReport:
+def make_report(args: argparse.Namespace) -> StackReport:
     """The report that these arguments ask for."""
     from ...evaluation.dispatch import evaluator_of
     from ...scores.scoring import score_heads

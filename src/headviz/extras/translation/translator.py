@@ -29,7 +29,7 @@ from ...tasks.dataset import alone_with, pieces
 from .sentence import SENTENCE
 
 # generation settings that headviz sets in every call, or that leave the tokens alone
-_GIVEN = {"do_sample", "max_length", "max_new_tokens", "num_beams", "transformers_version", "use_cache"}
+_SET_BY_CALLS = {"do_sample", "max_length", "max_new_tokens", "num_beams", "transformers_version", "use_cache"}
 
 
 class SentenceEncoding(NamedTuple):
@@ -78,7 +78,7 @@ class Translator(TransformerModel):
         asked: Any = self.model.generation_config
         both = asked, type(asked).from_model_config(self.config)
         own, usual = (json.loads(one.to_json_string(use_diff=False)) for one in both)
-        own = {k: v for k, v in own.items() if k not in _GIVEN and not k.startswith(("_", "output_", "return_"))}
+        own = {k: v for k, v in own.items() if k not in _SET_BY_CALLS and not k.startswith(("_", "output_", "return_"))}
         other = {k: v for k, v in own.items() if v is not None and v != usual.get(k)}
         if getattr(self.tokenizer, "clean_up_tokenization_spaces", False):
             other["clean_up_tokenization_spaces"] = True
@@ -153,12 +153,14 @@ class Translator(TransformerModel):
         options = {"return_attention_mask": False, "verbose": False}
         out = []
         for at in pieces(len(texts)):
-            given: dict[str, Any] = {side: texts[at]}
+            texts_by_side: dict[str, Any] = {side: texts[at]}
             with alone_with(self.tokenizer):
-                whole = self.tokenizer(**given, truncation=False, **options)["input_ids"]
+                whole = self.tokenizer(**texts_by_side, truncation=False, **options)["input_ids"]
                 short = whole
                 if any(len(ids) > self.max_length for ids in whole):
-                    short = self.tokenizer(**given, truncation=True, max_length=self.max_length, **options)["input_ids"]
+                    short = self.tokenizer(**texts_by_side, truncation=True, max_length=self.max_length, **options)[
+                        "input_ids"
+                    ]
             out += [(list(s), len(s) < len(w)) for s, w in zip(short, whole, strict=True)]
         return out
 

@@ -38,8 +38,8 @@ def shifted(last_in_front: bool = False) -> Forward:
             first = model.get_input_embeddings()(start)
         shifted_words = torch.cat([first[:, None], words[:, :-1]], dim=1)
         states = model.base_model(**batch, decoder_inputs_embeds=shifted_words, use_cache=False, **keywords)[0]
-        found: Tensor = model.classification_head(states[rows, last])
-        return found
+        result: Tensor = model.classification_head(states[rows, last])
+        return result
 
     return forward
 

@@ -101,10 +101,10 @@ _POST_NORM: dict[str, Any] = {"embeddings": "embeddings", "pre_norm": False}
 
 def _scaled(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, Any]) -> Tensor:
     """ESM shrinks the embeddings of ids by its rate of hidden tokens in training, but takes embeddings as they are."""
-    given = dict(batch)
-    if model.config.token_dropout and "inputs_embeds" in given:
-        given["inputs_embeds"] = given["inputs_embeds"] * (1 - 0.15 * 0.8)
-    return logits_of(model(**given, **keywords))
+    inputs = dict(batch)
+    if model.config.token_dropout and "inputs_embeds" in inputs:
+        inputs["inputs_embeds"] = inputs["inputs_embeds"] * (1 - 0.15 * 0.8)
+    return logits_of(model(**inputs, **keywords))
 
 
 def _bounded(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, Any]) -> Tensor:
@@ -112,11 +112,11 @@ def _bounded(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, Any
 
     As transformers has it, the last token would change with the batch wherever the embedding of [PAD] is not 0.
     """
-    given = dict(batch)
-    ids = given.pop("input_ids", None)
-    words = given["inputs_embeds"] if ids is None else model.get_input_embeddings()(ids)
-    given["inputs_embeds"] = words * given["attention_mask"].unsqueeze(-1).to(words.dtype)
-    return logits_of(model(**given, **keywords))
+    inputs = dict(batch)
+    ids = inputs.pop("input_ids", None)
+    words = inputs["inputs_embeds"] if ids is None else model.get_input_embeddings()(ids)
+    inputs["inputs_embeds"] = words * inputs["attention_mask"].unsqueeze(-1).to(words.dtype)
+    return logits_of(model(**inputs, **keywords))
 
 
 INTERFACE = (

@@ -127,13 +127,13 @@ def repeated(model: nn.Module, key: Hashable, inputs: dict[str, Tensor], run: Ru
             if len(known.by_key) > MOST:
                 known.by_key.popitem(last=False)
         known.by_key.move_to_end(whole)
-        found = known.by_key[whole]
-        if found is None:
+        graph = known.by_key[whole]
+        if graph is None:
             return None
-        for name, place in found.inputs.items():
+        for name, place in graph.inputs.items():
             place.copy_(inputs[name])
-        found.graph.replay()
-        return [result.clone() for result in found.results]
+        graph.graph.replay()
+        return [result.clone() for result in graph.results]
 
 
 def refusals(model: nn.Module) -> list[str]:

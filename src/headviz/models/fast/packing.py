@@ -46,17 +46,17 @@ class Group:
     first: int
     padding: Padding | None = None  # where the texts are shorter than ``length``
 
-    def apart(self, rows: Tensor) -> Tensor:
+    def rows_of(self, rows: Tensor) -> Tensor:
         """[N, W] of the chunk -> [B, T, W]."""
         own = rows[self.start : self.stop] if self.padding is None else rows[self.padding.rows]
         return own.view(self.count, self.length, -1)
 
-    def put(self, out: Tensor, found: Tensor) -> None:
+    def put(self, out: Tensor, values: Tensor) -> None:
         """[B, T, …] into its rows of [N, W]."""
         if self.padding is None:
-            out[self.start : self.stop].view(found.shape).copy_(found)
+            out[self.start : self.stop].view(values.shape).copy_(values)
         else:
-            out[self.start : self.stop] = found.reshape(self.count * self.length, -1)[self.padding.places]
+            out[self.start : self.stop] = values.reshape(self.count * self.length, -1)[self.padding.places]
 
     def biased(self, bias: Tensor | None) -> Tensor | None:
         """What is added to the scores of attention, [1 or B, 1 or h, Q, T], so that no query sees padding."""

@@ -129,7 +129,7 @@ class PostNormStages:
         qkv = linear(hidden, weights.qkv, weights.qkv_bias)
         out = hidden.new_empty(hidden.shape[0], width)
         for g in self.placed(chunk).groups:
-            parts = g.apart(qkv).view(g.count, g.length, 3, -1, d)
+            parts = g.rows_of(qkv).view(g.count, g.length, 3, -1, d)
             query, key, value = parts.permute(2, 0, 3, 1, 4).contiguous()  # each [B, h, T, d]
             mixed = attention(query, key, value, g.biased(self.position_bias(layer, g.length, hidden)))
             g.put(out, mixed.transpose(1, 2))
@@ -161,7 +161,7 @@ class PostNormStages:
         asked = torch.bmm(query.transpose(0, 1), w_key).transpose(0, 1)  # [n, h, D]
         pooled = torch.empty_like(asked)
         for g in where.groups:
-            rows = g.apart(hidden)
+            rows = g.rows_of(hidden)
             here = slice(g.first, g.first + g.count)
             scores = torch.bmm(asked[here], rows.transpose(1, 2))  # [B, h, T]
             bias = self.position_bias(layer, g.length, hidden)
@@ -222,8 +222,8 @@ class PostNormStages:
             return read_each(self.clf, hidden, chunk, encodings, self.clf.family.each_token)
         if not self.first_only:
             groups = [hidden[g.start : g.stop].view(g.count, g.length, -1) for g in chunk.groups]
-            if (found := self.clf.read_out(groups)) is not None:
-                return found.float()
+            if (logits := self.clf.read_out(groups)) is not None:
+                return logits.float()
         return self.layout.read_out(self.clf.model, hidden).float()
 
 

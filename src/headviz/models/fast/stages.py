@@ -103,8 +103,8 @@ class WholePasses(_InOnePiece):
         for g, texts in zip(chunk.groups, _groups(hidden, chunk), strict=True):
             members = [Encoding(ids, types, False, []) for ids, types in texts.transpose(1, 2).tolist()]
             call = HeadCall(_gates_of(gates, g), order=self.clf.order)
-            found = self.clf.outputs(self.clf.collate(members), call)
-            logits.append(found if found.dim() == 2 else found.flatten(0, 1))
+            outputs = self.clf.outputs(self.clf.collate(members), call)
+            logits.append(outputs if outputs.dim() == 2 else outputs.flatten(0, 1))
         return torch.cat(logits)
 
     def read_out(self, hidden: Tensor, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:

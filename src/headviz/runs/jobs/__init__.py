@@ -21,8 +21,8 @@ class JobSpec(Source):
         from ...models.loading import load
 
         how: Any = {"fresh_labels": fresh, "seed": seed, "job": self.job or job}
-        found: Any = load(self.model, revision=self.revision, device=self.device, **how)
-        return found
+        classifier: Any = load(self.model, revision=self.revision, device=self.device, **how)
+        return classifier
 
 
 @dataclass(frozen=True)

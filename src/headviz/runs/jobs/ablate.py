@@ -104,7 +104,7 @@ class AblationJob(SourcesJob):
             ).encode()
         base = _mask(json.loads(parcel))
         heads = [h for h in base.kept if h.layer == int(piece)]
-        _, found = sweep(
+        _, deltas = sweep(
             evaluator,
             [base.without([h]) for h in heads],
             about.metric,
@@ -114,29 +114,29 @@ class AblationJob(SourcesJob):
         )
         rows = [
             [h.head, d.full, d.masked, d.interval_low, d.interval_high, d.p_value]
-            for h, d in zip(heads, found, strict=True)
+            for h, d in zip(heads, deltas, strict=True)
         ]
         return json.dumps({"rows": rows, "seconds": time.perf_counter() - begun}).encode()
 
     def absorb(self, state: State, piece: str, result: bytes) -> State:
-        found = json.loads(result)
+        record = json.loads(result)
         if piece == CHECK:
-            return {**state, **found}
-        return {**state, "layers": {**state["layers"], piece: found}}
+            return {**state, **record}
+        return {**state, "layers": {**state["layers"], piece: record}}
 
     def steps(self, state: State) -> dict[int, dict[str, Any]]:
         out = {}
-        for layer, found in state["layers"].items():
+        for layer, rows in state["layers"].items():
             # NaN where the metric is undefined: JSON has no word for it
-            costs = [None if math.isnan(full - masked) else full - masked for _, full, masked, *_ in found["rows"]]
+            costs = [None if math.isnan(full - masked) else full - masked for _, full, masked, *_ in rows["rows"]]
             known = [cost for cost in costs if cost is not None]
             out[int(layer)] = {
                 "layer": int(layer),
                 "sparsity": 1 / _mask(state).size,
                 "mask": None,
                 "metrics": {"largest cost": max(known, default=None), "smallest cost": min(known, default=None)},
-                "costs": [[row[0], cost] for row, cost in zip(found["rows"], costs, strict=True)],
-                "seconds": found["seconds"],
+                "costs": [[row[0], cost] for row, cost in zip(rows["rows"], costs, strict=True)],
+                "seconds": rows["seconds"],
             }
         return out
 
@@ -147,8 +147,8 @@ class AblationJob(SourcesJob):
         """The table of ``headviz ablate``."""
         base = _mask(state)
         values, low, high, p = (empty_grid(base) for _ in range(4))
-        for layer, found in state["layers"].items():
-            for head, full, masked, interval_low, interval_high, p_value in found["rows"]:
+        for layer, rows in state["layers"].items():
+            for head, full, masked, interval_low, interval_high, p_value in rows["rows"]:
                 at = int(layer), head
                 values[at], p[at] = full - masked, p_value
                 low[at], high[at] = 0.0 - interval_high, 0.0 - interval_low

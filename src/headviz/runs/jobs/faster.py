@@ -102,7 +102,7 @@ class FasterJob(SourcesJob):
         from ...pruning.faster import Shape
         from ...pruning.latency import Table
 
-        begun, given = time.perf_counter(), json.loads(parcel)
+        begun, request = time.perf_counter(), json.loads(parcel)
         work: Work = tools.loaded.made
         work.progress, work.cancel = tools.progress, tools.cancel
         what, name, _ = _parts(piece)
@@ -110,14 +110,14 @@ class FasterJob(SourcesJob):
             shared = chosen_on(*work.read)
             notes = [shared] if shared else []
             return json.dumps({TABLE: work.table.to_dict(), "sources": tools.loaded.sources, "notes": notes}).encode()
-        work.table = Table.from_dict(given[TABLE])
+        work.table = Table.from_dict(request[TABLE])
         remove, _, target = name.partition("-")
         if what == TURN:
-            return json.dumps(_turn(work, remove, float(target), given[TURN])).encode()
-        if "out_of_reach" in given[FIND]:
-            step = {"metrics": {}, "speedup": None, "note": given[FIND]["out_of_reach"]}
+            return json.dumps(_turn(work, remove, float(target), request[TURN])).encode()
+        if "out_of_reach" in request[FIND]:
+            step = {"metrics": {}, "speedup": None, "note": request[FIND]["out_of_reach"]}
         else:
-            result = work.result(float(target), Shape.from_dict(given[FIND]))
+            result = work.result(float(target), Shape.from_dict(request[FIND]))
             place = tools.folder / "models" / name
             shutil.rmtree(place, ignore_errors=True)  # left by an attempt that ended before its record
             result.model.save(place)
@@ -130,13 +130,13 @@ class FasterJob(SourcesJob):
 
     def absorb(self, state: State, piece: str, result: bytes) -> State:
         what, name, number = _parts(piece)
-        found = json.loads(result)
+        record = json.loads(result)
         if what == TABLE:
-            return {**state, **found}
+            return {**state, **record}
         if what == BUILD:
-            return {**state, BUILD: {**state[BUILD], name: found}}
-        turns = [*_turns(state, name)[: int(number)], *found[TURN]]
-        shapes = state[FIND] if found[FIND] is None else {**state[FIND], name: found[FIND]}
+            return {**state, BUILD: {**state[BUILD], name: record}}
+        turns = [*_turns(state, name)[: int(number)], *record[TURN]]
+        shapes = state[FIND] if record[FIND] is None else {**state[FIND], name: record[FIND]}
         return {**state, TURN: {**state.get(TURN, {}), name: turns}, FIND: shapes}
 
     def steps(self, state: State) -> dict[int, dict[str, Any]]:
@@ -146,7 +146,7 @@ class FasterJob(SourcesJob):
         return len(self.spec.names)
 
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
-        if all("out_of_reach" in found for found in state[FIND].values()):
+        if all("out_of_reach" in record for record in state[FIND].values()):
             raise OptionError(state[FIND][self.spec.names[0]]["out_of_reach"])
         models = [step["model"] for step in self.steps(state).values() if "model" in step]
         return {"models": models, TABLE: state[TABLE], "notes": state.get("notes", [])}
@@ -160,8 +160,8 @@ def _parts(piece: str) -> tuple[str, str, str]:
 
 def _turns(state: State, name: str) -> list[dict[str, Any]]:
     """What the search for a model has timed; runs begun before turns were kept have none."""
-    found: list[dict[str, Any]] = state.get(TURN, {}).get(name, [])
-    return found
+    turns: list[dict[str, Any]] = state.get(TURN, {}).get(name, [])
+    return turns
 
 
 def _turn(work: Work, remove: str, target: float, before: list[dict[str, Any]]) -> dict[str, Any]:

@@ -101,12 +101,12 @@ class FinetuneJob(Job):
         )
         shutil.rmtree(tools.folder / MODEL, ignore_errors=True)  # left by an attempt that ended before its record
         trained.classifier.save(tools.folder / MODEL)
-        found = result.to_dict()
+        record = result.to_dict()
         return json.dumps(
             {
                 "sparsity": clf.present.sparsity,
                 "mask": clf.present.hex,
-                "metrics": found["metrics"],
+                "metrics": record["metrics"],
                 "seconds": trained.seconds,
                 "updates": trained.updates,
                 "epochs": trained.epochs,
@@ -132,8 +132,8 @@ class FinetuneJob(Job):
         return prune(clf, HeadMask.from_hex(spec.mask, clf.num_layers, clf.num_heads))
 
     def absorb(self, state: State, piece: str, result: bytes) -> State:
-        found: State = json.loads(result)
-        return found
+        record: State = json.loads(result)
+        return record
 
     def steps(self, state: State) -> dict[int, dict[str, Any]]:
         return {0: state} if state else {}

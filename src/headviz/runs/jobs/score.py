@@ -52,15 +52,15 @@ def make(spec: Mapping[str, Any]) -> ScoringJob:
 
 @dataclass(frozen=True)
 class State:
-    """``parts`` = how many, None = not known yet; ``found`` = those measured so far; ``table`` = all joined."""
+    """``parts`` = how many, None = not known yet; ``pieces`` = those measured so far; ``table`` = all joined."""
 
     parts: int | None = None
     sources: dict[str, Any] | None = None  # None: of a run begun before they were kept
-    found: Mapping[str, bytes] = ()  # type: ignore[assignment]
+    pieces: Mapping[str, bytes] = ()  # type: ignore[assignment]
     table: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "found", dict(self.found))
+        object.__setattr__(self, "pieces", dict(self.pieces))
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class ScoringJob(SourcesJob):
             return [CHECK]
         if state.table is not None:
             return []
-        return [name for name in self._names(state) if name not in state.found] or [JOIN]
+        return [name for name in self._names(state) if name not in state.pieces] or [JOIN]
 
     def parcel(self, state: State, piece: str) -> bytes:
         return _packed(state) if piece == JOIN else b""
@@ -109,7 +109,7 @@ class ScoringJob(SourcesJob):
             tables = measure(scoring, int(piece))
             return ScorePart(tables, time.perf_counter() - begun).to_bytes()
         state = _unpacked(parcel)
-        parts = [ScorePart.from_bytes(state.found[name]) for name in self._names(state)]
+        parts = [ScorePart.from_bytes(state.pieces[name]) for name in self._names(state)]
         clf = scoring.clf
         table = join(Scoring(clf, scoring.data, **_options(self.spec, clf)), [dict(p.tables) for p in parts])
         seconds = sum(p.seconds for p in parts) + time.perf_counter() - begun
@@ -119,8 +119,8 @@ class ScoringJob(SourcesJob):
         if piece == CHECK:
             return State(**json.loads(result))
         if piece == JOIN:
-            return replace(state, found={}, table=json.loads(result))
-        return replace(state, found={**state.found, piece: result})
+            return replace(state, pieces={}, table=json.loads(result))
+        return replace(state, pieces={**state.pieces, piece: result})
 
     def steps(self, state: State) -> dict[int, dict[str, Any]]:
         """A single step, once the whole table is there."""
@@ -157,14 +157,14 @@ class ScoringJob(SourcesJob):
 
 def _packed(state: State) -> bytes:
     head = json.dumps({"parts": state.parts, "sources": state.sources, "table": state.table})
-    return pack({n: np.frombuffer(raw, np.uint8) for n, raw in sorted(state.found.items())}, {"state": head})
+    return pack({n: np.frombuffer(raw, np.uint8) for n, raw in sorted(state.pieces.items())}, {"state": head})
 
 
 def _unpacked(raw: bytes) -> State:
     try:
         arrays, words = unpack(raw)
         head = json.loads(words["state"])
-        return State(found={n: a.tobytes() for n, a in arrays.items()}, **head)
+        return State(pieces={n: a.tobytes() for n, a in arrays.items()}, **head)
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"The state of the run is damaged: {error}") from error
 

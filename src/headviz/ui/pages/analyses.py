@@ -115,14 +115,14 @@ def _open_mask(event: Any, table: Table) -> None:
         st.switch_page("pages/masklab.py")
 
 
-def chosen_lines(found: Any, lines: Lines) -> Any:
+def chosen_lines(result: Any, lines: Lines) -> Any:
     """The result with the chosen lines only. All have been computed, so another choice is shown at once."""
-    names, view = lines.names(found), state.view()
+    names, view = lines.names(result), state.view()
     shown = shown_lines(names, view.score, view.orders)
     if not view.present and len(names) > 2:
         st.session_state["curve_orders"] = shown
         st.multiselect("Orders", names, key="curve_orders", on_change=_take_lines, placeholder="the usual ones")
-    return lines.only(found, shown)
+    return lines.only(result, shown)
 
 
 def _take_lines() -> None:
@@ -132,8 +132,8 @@ def _take_lines() -> None:
 def shown_lines(names: Sequence[str], score: str, chosen: str) -> list[str]:
     """The lines to draw: the chosen ones, else the usual ones and the oracle, which is last and not drawn alone."""
     wanted = chosen.split(",") if chosen else [score, *USUAL]
-    found = [n for n in names if n in wanted or (not chosen and n == names[-1])]
-    return found if (chosen and found) or len(found) > 1 else list(names)
+    shown = [n for n in names if n in wanted or (not chosen and n == names[-1])]
+    return shown if (chosen and shown) or len(shown) > 1 else list(names)
 
 
 def published(name: str, task: str) -> None:
@@ -167,7 +167,7 @@ GRADE = "grade"
 # what other pages show of a result, by ``Analysis.tells``
 REMEMBER: dict[str, Callable[[View, Any], None]] = {
     **abilities.REMEMBER,
-    "scores": lambda view, found: remember_grades(view.source, found),
+    "scores": lambda view, result: remember_grades(view.source, result),
 }
 UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluation split
 
@@ -220,25 +220,25 @@ class FromPage:
         return headviz.score_heads(clf, data, name, cancel=self.cancel).values
 
     def load(self, place: Any, **how: Any) -> Classifier:
-        found: Classifier = headviz.load(place, device=self.view.device, **how)
-        return found
+        classifier: Classifier = headviz.load(place, device=self.view.device, **how)
+        return classifier
 
     def option(self, name: str) -> Any:
-        if name in (given := options(self.view, self.analysis, self.clf.max_length, list(self.known))):
-            return given[name]
+        if name in (values := options(self.view, self.analysis, self.clf.max_length, list(self.known))):
+            return values[name]
         return next(wanted.default for wanted in self.analysis.options if wanted.name == name)
 
 
 def options(view: View, analysis: Analysis, longest: int, known: Sequence[str]) -> dict[str, Any]:
     """The page's own values of options; they are also the command's flags."""
-    given: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
-    given["margin"] = view.margin
-    given["length"] = min(LENGTH, longest)
+    options: dict[str, Any] = {"samples": SAMPLES, "seed": view.seed, "select": view.select, "seconds": SECONDS}
+    options["margin"] = view.margin
+    options["length"] = min(LENGTH, longest)
     if analysis.name != GRADE:  # which names all scores itself
-        given["scores"] = ",".join(dict.fromkeys([*orders(view, known), ORACLE]))
+        options["scores"] = ",".join(dict.fromkeys([*orders(view, known), ORACLE]))
     if analysis.asks("checkpoints"):
-        given["checkpoints"] = checkpoints(view)
-    return {name: value for name, value in given.items() if analysis.asks(name)}
+        options["checkpoints"] = checkpoints(view)
+    return {name: value for name, value in options.items() if analysis.asks(name)}
 
 
 def orders(view: View, known: Sequence[str]) -> list[str]:
@@ -296,11 +296,11 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
     if not state.view().present:
         controls(analysis, state.view())
     view = state.view()
-    given = _given(analysis, clf, data, view)
-    if given.stand_in.kind != ZERO:
-        told = f"In the place of a head that is off stands {given.stand_in.meaning}. The Mask lab has the choice."
-        st.caption(plain(told))
-    result = _result(analysis, given)
+    request = _request(analysis, clf, data, view)
+    if request.stand_in.kind != ZERO:
+        message = f"In the place of a head that is off stands {request.stand_in.meaning}. The Mask lab has the choice."
+        st.caption(plain(message))
+    result = _result(analysis, request)
     if result is not None:
         shown = result if analysis.lines is None else chosen_lines(result, analysis.lines)
         draw(analysis.view(shown))
@@ -308,7 +308,7 @@ def section(name: str, clf: Classifier, data: Dataset) -> None:
     st.caption(plain(f"Source: {analysis.source}."))
 
 
-def _given(analysis: Analysis, clf: Classifier, data: Dataset, view: View) -> FromPage:
+def _request(analysis: Analysis, clf: Classifier, data: Dataset, view: View) -> FromPage:
     known = scoring.all_known(view, clf.present)
     stand_in = measure.stand_in() if analysis.evaluates else StandIn()
     return FromPage(analysis, clf, data, view, state.mask(clf.present), known, stand_in)
@@ -316,54 +316,54 @@ def _given(analysis: Analysis, clf: Classifier, data: Dataset, view: View) -> Fr
 
 def computed(name: str, clf: Classifier, data: Dataset) -> Any:
     """The result of an analysis that another page asks for; None while its progress is shown."""
-    given = _given(ANALYSES[name], clf, data, state.view())
-    return _needed(given, _key(given))
+    request = _request(ANALYSES[name], clf, data, state.view())
+    return _needed(request, _key(request))
 
 
-def _key(given: FromPage) -> tuple[Any, ...]:
+def _key(request: FromPage) -> tuple[Any, ...]:
     """What the result depends on."""
-    analysis, view = given.analysis, given.view
+    analysis, view = request.analysis, request.view
     depends = (
         view.select if analysis.asks("select") else "",
         view.base if analysis.asks("checkpoints") else "",
         view.mask if analysis.takes_mask_away else "",
         *((view.margin,) if analysis.asks("margin") else ()),
-        *(() if given.stand_in.kind == ZERO else (given.stand_in,)),
+        *(() if request.stand_in.kind == ZERO else (request.stand_in,)),
     )
-    return key_of(given.clf, given.data, "analysis", analysis.name, *depends)
+    return key_of(request.clf, request.data, "analysis", analysis.name, *depends)
 
 
-def _result(analysis: Analysis, given: FromPage) -> Any:
+def _result(analysis: Analysis, request: FromPage) -> Any:
     """The result, or None while *Run* or the progress is shown."""
-    view, key = given.view, _key(given)
+    view, key = request.view, _key(request)
     if jobs.find(key) is None and st.session_state.get("analysis_asked") != key:
-        usual = view.select == "other" and view.margin == MARGIN and not view.base and given.stand_in.kind == ZERO
-        made = recorded.analysis(analysis.name, given.clf, given.data, view.on_demo) if usual else None
+        usual = view.select == "other" and view.margin == MARGIN and not view.base and request.stand_in.kind == ZERO
+        made = recorded.analysis(analysis.name, request.clf, request.data, view.on_demo) if usual else None
         if made is not None and not view.present:
             with st.container(horizontal=True, gap="small", vertical_alignment="center"):
                 st.badge("recorded", icon=":material/history:", color="gray")
-                st.caption(plain(made.said), width="content")
+                st.caption(plain(made.sentence), width="content")
                 _run_button(analysis, key, "Run it here")
             st.code(made.command, language=None, wrap_lines=True)
         elif made is None:
             _run_button(analysis, key, "Run")
         return None if made is None else made.result
 
-    return _needed(given, key)
+    return _needed(request, key)
 
 
-def _needed(given: FromPage, key: tuple[Any, ...]) -> Any:
+def _needed(request: FromPage, key: tuple[Any, ...]) -> Any:
     """The result of the job, which other pages learn of; None while its progress is shown."""
-    remember = REMEMBER.get(given.analysis.tells, lambda view, result: None)
+    remember = REMEMBER.get(request.analysis.tells, lambda view, result: None)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
-        made = given.analysis.run(replace(given, progress=progress, cancel=cancel))
-        remember(given.view, made)  # also where nobody looks when it ends
+        made = request.analysis.run(replace(request, progress=progress, cancel=cancel))
+        remember(request.view, made)  # also where nobody looks when it ends
         return made
 
-    result = jobs.need(key, given.analysis.title, work)
+    result = jobs.need(key, request.analysis.title, work)
     if result is not None:
-        remember(given.view, result)
+        remember(request.view, result)
     return result
 
 
@@ -397,16 +397,16 @@ def recipe(view: View, name: str, present: HeadMask, longest: int) -> tuple[str,
     analysis, mask = ANALYSES[name], state.mask(present)
     known = orders(view, list(scoring.all_known(view, present)))
     try:
-        given = options(view, analysis, longest, known)
+        values = options(view, analysis, longest, known)
     except UserError:
-        given = {"checkpoints": "DIR"}
-    lines = () if analysis.recipe is None else tuple(_lines(view, analysis, mask, given))
-    return "\n".join(lines), _command(view, analysis, mask, given)
+        values = {"checkpoints": "DIR"}
+    lines = () if analysis.recipe is None else tuple(_lines(view, analysis, mask, values))
+    return "\n".join(lines), _command(view, analysis, mask, values)
 
 
-def _lines(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, Any]) -> Iterator[str]:
+def _lines(view: View, analysis: Analysis, mask: HeadMask, options: Mapping[str, Any]) -> Iterator[str]:
     assert analysis.recipe is not None
-    code = analysis.recipe(given)
+    code = analysis.recipe(options)
     uses = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
     yield recipes.HEADVIZ
     if "model" in analysis.needs:
@@ -431,24 +431,24 @@ def _lines(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, A
     if analysis.takes_mask_away:
         yield recipes.mask_of(mask)
     yield code
-    yield "print(found.to_json())"
+    yield "print(result.to_json())"
 
 
 def _stand_in(analysis: Analysis) -> StandIn:
     return measure.stand_in() if analysis.evaluates else StandIn()
 
 
-def _command(view: View, analysis: Analysis, mask: HeadMask, given: Mapping[str, Any]) -> str:
-    given_options: Options = tuple(given.items())
+def _command(view: View, analysis: Analysis, mask: HeadMask, options: Mapping[str, Any]) -> str:
+    shown_options: Options = tuple(options.items())
     if analysis.asks("other-task"):
         other = ("other-split", "unseen") if view.task in UNSEEN else ("other-task", OTHER.get(view.task))
-        given_options += (other,)
+        shown_options += (other,)
     return command(
         analysis.command or f"analyse {analysis.name}",
         (
             *(recipes.model_options(view) if "model" in analysis.needs else ()),
             *(recipes.data_options(view) if "data" in analysis.needs else ()),
-            *given_options,
+            *shown_options,
             *recipes.stand_in(view, _stand_in(analysis))[2],
             *(recipes.mask_options(mask) if analysis.takes_mask_away else ()),
         ),

@@ -55,7 +55,7 @@ LISTED = 40  # local folders that the menu lists
 def picker(view: View) -> None:
     """The menu. A chosen model is opened with the task that fits it."""
     recent = [m for m in st.session_state.get("recent_models", ()) if m not in SHIPPED]
-    local = [m for m in found_folders() if m not in recent]
+    local = [m for m in local_models() if m not in recent]
     shipped = [m for m in SHIPPED if defaults(m)["task"] in TASKS]
     names = list(dict.fromkeys([*shipped, *recent, *local, view.model]))
     chosen = st.selectbox(
@@ -71,7 +71,7 @@ def picker(view: View) -> None:
 
 
 @st.cache_data(ttl=30, show_spinner=False)
-def found_folders() -> list[str]:
+def local_models() -> list[str]:
     """Folders with a model's configuration at most three levels below an allowed root."""
     out: list[str] = []
     for root in loaders.allowed_roots():
@@ -87,14 +87,14 @@ def found_folders() -> list[str]:
 # ---- what the outputs of a model mean
 
 
-def misfit(view: View, clf: Model, data: Dataset, said: str) -> None:
+def misfit(view: View, clf: Model, data: Dataset, sentence: str) -> None:
     """A warning that model and data do not fit, and where names may help, lists for them; before a task was chosen,
     only what to do next.
     """
     if not (view.task != FIELDS["task"] or view.data or view.model in NAMED):
         st.info("Choose the task that this model was trained for, or upload its data.", icon=":material/database:")
         return
-    st.warning(plain(f"Model and data do not match. {said}"), icon=":material/warning:")
+    st.warning(plain(f"Model and data do not match. {sentence}"), icon=":material/warning:")
     own, names = clf.classes or (), data.label_names
     unnamed = 2 <= len(names) == len(own) and match_names(names, own) is None
     if unnamed and "," not in "".join(names) and frame.controls():
@@ -283,8 +283,8 @@ def data_form(view: View) -> None:
 def try_data(wanted: View) -> bool:
     """Use the data of this view if they can be read; show the error otherwise."""
     try:
-        found = asked(lambda: loaders.dataset(wanted))
-        if not len(found):
+        data = asked(lambda: loaders.dataset(wanted))
+        if not len(data):
             raise TaskError("These data have no examples.")
         if uploads.has_train(wanted.data):
             loaders.train(wanted)
@@ -400,10 +400,10 @@ def data_card(data: Dataset) -> None:
 def lengths(clf: Classifier, view: View, dev: Dataset) -> None:
     """Token lengths of train and dev, and the sample that scores are computed on."""
     key = (clf.digest, dev.digest, "lengths", view.samples, view.seed, view.data, view.task)
-    found = jobs.need(key, "Counting tokens", lambda p, c: _lengths(clf, view, dev))
-    if found is None:
+    counts = jobs.need(key, "Counting tokens", lambda p, c: _lengths(clf, view, dev))
+    if counts is None:
         return
-    groups, report, lacking = found
+    groups, report, lacking = counts
     show.figure(
         bars.histogram(groups, "tokens"),
         "lengths",
@@ -473,7 +473,7 @@ def finetuning_form(view: View) -> None:
     except UserError as wrong:
         refused(wrong)
         return
-    st.caption(plain(recipe.said(view)))
+    st.caption(plain(recipe.sentence(view)))
     options, limit, room = training.fields(f"tune_{base}", recipe, None if view.data else recipe.examples)
     seed = controls.field(room, SEED, f"tune_{base}_seed")
     try:
@@ -483,15 +483,15 @@ def finetuning_form(view: View) -> None:
         return
     ready = plans.checked("tune", ("tune", repr(sorted(spec.items()))), lambda p, c: _prepare(spec, c), WORDS)
     if ready is not None:
-        found, place = ready
+        planned, place = ready
         st.markdown(
-            f"About **{span(found.seconds)}** on this machine: {found.updates:,} updates on "
-            f"{found.examples:,} training examples of {plain(view.task)}."
+            f"About **{span(planned.seconds)}** on this machine: {planned.updates:,} updates on "
+            f"{planned.examples:,} training examples of {plain(view.task)}."
         )
-        if found.note:
-            st.caption(plain(f"Note: {found.note}"))
+        if planned.note:
+            st.caption(plain(f"Note: {planned.note}"))
         title = f"{Path(name).name} on {view.task}, seed {spec['seed']}"[:120]
-        plans.start(place, "tune", lambda owner: _start(spec, title, found.device, owner))
+        plans.start(place, "tune", lambda owner: _start(spec, title, planned.device, owner))
 
 
 def spec_of(view: View, name: str, options: FinetuneOptions, seed: int, limit: int | None) -> dict[str, Any]:
@@ -527,10 +527,10 @@ def _start(spec: dict[str, Any], title: str, device: str, owner: str) -> RunReco
 
 def latest(view: View) -> None:
     """The fine-tuning that the address names, or the newest one."""
-    found = [r for r in listing.overview() if r.record.kind == "finetune"]
-    if not found:
+    finished = [r for r in listing.overview() if r.record.kind == "finetune"]
+    if not finished:
         return
-    first = next((r for r in found if r.record.id == view.run), found[0])
+    first = next((r for r in finished if r.record.id == view.run), finished[0])
     st.markdown(f"**{plain(first.record.title)}**")
     st.fragment(_live, run_every=listing.POLL if listing.busy(first) else None)(first.record.id, first.state)
     if first.state == "done":

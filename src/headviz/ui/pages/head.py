@@ -53,9 +53,9 @@ SHARE = "the number is that share of its attention, mean over the words"
 SCORE = "the number is that score"
 
 
-def looks_at(found: Maps, pattern: str) -> np.ndarray:
+def looks_at(maps: Maps, pattern: str) -> np.ndarray:
     """[L, H] the share of attention that goes where the pattern says, mean over the words of the text."""
-    tokens, types, special = list(found.tokens), np.array(found.types), np.array(found.special, dtype=bool)
+    tokens, types, special = list(maps.tokens), np.array(maps.types), np.array(maps.special, dtype=bool)
     place = np.arange(len(tokens))
     where = {
         "the token before": place[None, :] == place[:, None] - 1,
@@ -66,14 +66,14 @@ def looks_at(found: Maps, pattern: str) -> np.ndarray:
         "[CLS]": np.tile(place == 0, (len(tokens), 1)),
         "the other sentence": types[None, :] != types[:, None],
     }[pattern]
-    return _share(found, where, ~special)
+    return _share(maps, where, ~special)
 
 
-def looks_at_word(found: Maps, word: str) -> np.ndarray:
+def looks_at_word(maps: Maps, word: str) -> np.ndarray:
     """[L, H] the share of attention that goes to a word of the text; 0 everywhere if the text does not have it."""
     wanted = word.casefold().split()
-    at = np.array([t.casefold().removeprefix("##") in wanted for t in found.tokens])
-    return _share(found, np.tile(at, (len(at), 1)), ~np.array(found.special, dtype=bool))
+    at = np.array([t.casefold().removeprefix("##") in wanted for t in maps.tokens])
+    return _share(maps, np.tile(at, (len(at), 1)), ~np.array(maps.special, dtype=bool))
 
 
 def same_words(tokens: Sequence[str]) -> np.ndarray:
@@ -82,14 +82,14 @@ def same_words(tokens: Sequence[str]) -> np.ndarray:
     return equal
 
 
-def _share(found: Maps, where: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    kept = found.attention[:, :, queries if queries.any() else slice(None)]
+def _share(maps: Maps, where: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    kept = maps.attention[:, :, queries if queries.any() else slice(None)]
     rows = where[queries] if queries.any() else where
     values: np.ndarray = (kept * rows).sum(axis=-1).mean(axis=-1)
     return values
 
 
-def gallery(found: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence[int], present: bool) -> None:
+def gallery(result: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence[int], present: bool) -> None:
     """The controls and the picture; a presentation shows the picture alone."""
     word, by, all_heads, kind = "", PATTERNS[0], True, "attention"
     if not present:
@@ -104,13 +104,13 @@ def gallery(found: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence[
                 "Maps", ("attention", "attribution"), default="attention", required=True, key="gallery_kind"
             )
             all_heads = only == "all heads"
-    values, said = _values(found, word.strip(), str(by))
+    values, caption = _values(result, word.strip(), str(by))
     known_heads = [h for h in highest(values) if all_heads or h.layer == chosen.layer]
-    heads, lacking = known_heads[:MOST], missing(found, word.strip())
+    heads, lacking = known_heads[:MOST], missing(result, word.strip())
     if lacking or not heads:
         st.info(plain(lacking or "No head has a value in this order. Choose another one."))
         return
-    table = found.attention if kind == "attention" else found.attribution
+    table = result.attention if kind == "attention" else result.attribution
     small = np.stack([table[h][np.ix_(rows, columns)] for h in heads])
     known = abilities.looks(state.view()) | abilities.carried(state.view())  # an ability before where a head looks
     names = [title(f"{h} {values[h]:.2f} {known.get(h, '').partition(' (')[0]}".strip()) for h in heads]
@@ -118,7 +118,7 @@ def gallery(found: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence[
     show.figure(
         maps.layer(small, names, kind, kind == "attribution", at),
         f"gallery_{kind}",
-        f"The {kind} of {how_many(len(heads), len(known_heads))} on one colour scale, {said}.",
+        f"The {kind} of {how_many(len(heads), len(known_heads))} on one colour scale, {caption}.",
         wide="48",
     )
 
@@ -132,22 +132,22 @@ def title(text: str) -> str:
     return text if len(text) <= TITLE else text[: TITLE - 1].rstrip() + "…"
 
 
-def missing(found: Maps, word: str) -> str:
+def missing(maps: Maps, word: str) -> str:
     """What is said of a word that is no token of the text; empty for others."""
     wanted = word.casefold().split()
-    if not wanted or any(t.casefold().removeprefix("##") in wanted for t in found.tokens):
+    if not wanted or any(t.casefold().removeprefix("##") in wanted for t in maps.tokens):
         return ""
-    return f"This text has no token “{word[:30]}”. Search for one of: {', '.join(dict.fromkeys(found.tokens))}."
+    return f"This text has no token “{word[:30]}”. Search for one of: {', '.join(dict.fromkeys(maps.tokens))}."
 
 
-def _values(found: Maps, word: str, by: str) -> tuple[np.ndarray, str]:
+def _values(maps: Maps, word: str, by: str) -> tuple[np.ndarray, str]:
     """What the heads are sorted by, and its words in the caption."""
     if word:
-        return looks_at_word(found, word), f"those first that look most at “{word[:30]}”; {SHARE}"
+        return looks_at_word(maps, word), f"those first that look most at “{word[:30]}”; {SHARE}"
     table = scoring.ordering(state.view())
-    unknown = np.full(found.attention.shape[:2], np.nan)
+    unknown = np.full(maps.attention.shape[:2], np.nan)
     if by in PATTERNS:
-        return looks_at(found, by), f"those first that look most at {by}; {SHARE}"
+        return looks_at(maps, by), f"those first that look most at {by}; {SHARE}"
     if table is None:
         return unknown, ""
     if by == ORDER:
@@ -173,24 +173,24 @@ MINOR = 0.1  # of an even share: a head with less hardly takes part
 POINTS = 400  # connections that are drawn one by one
 
 
-def sentence(found: Maps, chosen: HeadId) -> str:
+def sentence(maps: Maps, chosen: HeadId) -> str:
     """The page's first sentence. Where the head hardly moves the answer, it says that and nothing else."""
-    whole, _, share, even = weight(found, chosen)
+    whole, _, share, even = weight(maps, chosen)
     if not whole and not share:
-        return verdict(chosen, found.attention[chosen], found.attribution[chosen])
-    moved = f"moves '{found.target_label}' by {signed(whole, 2)}"
+        return verdict(chosen, maps.attention[chosen], maps.attribution[chosen])
+    moved = f"moves '{maps.target_label}' by {signed(whole, 2)}"
     parts = f"{_percent(share)} of all heads' attribution (an even share is {_percent(even)})"
     if share < MINOR * even:
         return f"{chosen} hardly takes part in this answer: it {moved} and carries {parts}."
-    told = verdict(chosen, found.attention[chosen], found.attribution[chosen])
-    return f"{told} In all its attribution {moved}, with {parts}."
+    verdict_of_head = verdict(chosen, maps.attention[chosen], maps.attribution[chosen])
+    return f"{verdict_of_head} In all its attribution {moved}, with {parts}."
 
 
-def weight(found: Maps, chosen: HeadId) -> tuple[float, float, float, float]:
+def weight(maps: Maps, chosen: HeadId) -> tuple[float, float, float, float]:
     """The sum of a head's attribution; its share of its layer's and of the model's sizes; and an even share."""
-    sizes = np.array([np.nansum(np.abs(layer), axis=(1, 2), dtype=float) for layer in found.attribution])
+    sizes = np.array([np.nansum(np.abs(layer), axis=(1, 2), dtype=float) for layer in maps.attribution])
     of = [float(sizes[chosen] / total) if total else 0.0 for total in (sizes[chosen.layer].sum(), sizes.sum())]
-    return float(found.attribution[chosen].sum(dtype=float)), of[0], of[1], 1 / max(1, len(found.mask.kept))
+    return float(maps.attribution[chosen].sum(dtype=float)), of[0], of[1], 1 / max(1, len(maps.mask.kept))
 
 
 def verdict(chosen: HeadId, attention: np.ndarray, attribution: np.ndarray) -> str:
@@ -206,20 +206,20 @@ def verdict(chosen: HeadId, attention: np.ndarray, attribution: np.ndarray) -> s
     )
 
 
-def relation(found: Maps, chosen: HeadId) -> None:
+def relation(result: Maps, chosen: HeadId) -> None:
     """The scatter of attention against attribution, the head's weight, and the coefficients."""
-    a, b = found.attention[chosen].ravel(), found.attribution[chosen].ravel()
+    a, b = result.attention[chosen].ravel(), result.attribution[chosen].ravel()
     shown = points_drawn(a, b)
     near = " and lie near zero" if b.any() else ""  # of a head that is off every attribution is zero
     rest = "" if len(shown) == a.size else f" The other {a.size - len(shown):,} are weaker{near}."
     left, right = st.columns([3, 1], gap="large")
     with left:
-        width = len(found.tokens)
+        width = len(result.tokens)
         show.figure(
             maps.scatter(
                 a[shown],
                 b[shown],
-                [f"{found.tokens[i // width]} → {found.tokens[i % width]}" for i in shown],
+                [f"{result.tokens[i // width]} → {result.tokens[i % width]}" for i in shown],
                 "attention",
                 "attribution",
             ),
@@ -230,10 +230,10 @@ def relation(found: Maps, chosen: HeadId) -> None:
             source=SOURCE,
         )
     with right:
-        whole, layer, model, _ = weight(found, chosen)
+        whole, layer, model, _ = weight(result, chosen)
         st.metric("Total attribution", plain(signed(whole, 2)))
         st.caption(plain(f"By size {_percent(layer)} of its layer, {_percent(model)} of the model."))
-        for name, value in coefficients(found, chosen).items():
+        for name, value in coefficients(result, chosen).items():
             st.metric(plain(name.capitalize()), plain(coefficient(value)))
             st.caption(plain(COEFFICIENTS[name]))
 
@@ -246,11 +246,11 @@ def points_drawn(a: np.ndarray, b: np.ndarray, most: int = POINTS) -> np.ndarray
     return np.unique(np.concatenate(far))
 
 
-def coefficients(found: Maps, chosen: HeadId) -> dict[str, float]:
+def coefficients(maps: Maps, chosen: HeadId) -> dict[str, float]:
     """How well attention and attribution of all connections agree, by coefficient."""
     from ...scores.map_values import correlations
 
-    a, b = found.attention[chosen].ravel(), found.attribution[chosen].ravel()
+    a, b = maps.attention[chosen].ravel(), maps.attribution[chosen].ravel()
     return {name: float(values[0]) for name, values in correlations(a[None], b[None]).items()}
 
 
@@ -294,7 +294,7 @@ def maps_of(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | 
         early = loaders.fits(peak_bytes(clf, tokens) + maps_bytes(clf, tokens))
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Maps:
-        found: Maps = headviz.conductance(
+        result: Maps = headviz.conductance(
             clf,
             shown.text,
             shown.pair,
@@ -308,7 +308,7 @@ def maps_of(clf: Classifier, shown: Text, mask: HeadMask, view: View) -> Maps | 
             progress=progress,
             rough=partial(_offer, key) if early else None,
         )
-        return found
+        return result
 
     return jobs.need_so_far(key, "Attributing all heads", work)
 
@@ -371,33 +371,33 @@ def controls(clf: Classifier, shown: Text) -> None:
         )
 
 
-def headline(found: Maps, chosen: HeadId) -> None:
+def headline(maps: Maps, chosen: HeadId) -> None:
     """This head in one sentence; then the model's answer, the class explained and the error."""
-    show.finding(sentence(found, chosen))
-    told, answer = ANSWERS[found.job].told(found.probabilities, found.labels), ANSWERS[found.job]
-    said = ", ".join(f"{name} {share:.2f}" if name else numbers.number(share) for name, share in told)
-    unsure = doubt(found.probabilities.tolist()) if answer.decides else ""
-    about = f"Prediction: {said}{f' ({unsure})' if unsure else ''}. Class explained: {found.target_label}."
-    error = found.error
+    show.finding(sentence(maps, chosen))
+    shares, answer = ANSWERS[maps.job].shares(maps.probabilities, maps.labels), ANSWERS[maps.job]
+    listed = ", ".join(f"{name} {share:.2f}" if name else numbers.number(share) for name, share in shares)
+    unsure = doubt(maps.probabilities.tolist()) if answer.decides else ""
+    about = f"Prediction: {listed}{f' ({unsure})' if unsure else ''}. Class explained: {maps.target_label}."
+    error = maps.error
     exact = "no error estimate with this rule"
     if error == error:
         exact = f"estimated integration error {100 * error:.1f} %: {order_kept(error)}"
-    st.caption(plain(f"{about} {found.rule.capitalize()} rule, {found.steps} steps, {exact}."))
-    for text in found.notes[found.truncated :]:  # the first note of a cut text repeats what the page says
+    st.caption(plain(f"{about} {maps.rule.capitalize()} rule, {maps.steps} steps, {exact}."))
+    for text in maps.notes[maps.truncated :]:  # the first note of a cut text repeats what the page says
         st.info(plain(text))
-    if chosen in found.mask.off:
+    if chosen in maps.mask.off:
         off = f"{chosen} is switched off: its output does not reach the prediction, so its attribution is 0."
         st.info(plain(off))
 
 
-def pictures(found: Maps, chosen: HeadId, view: View) -> None:
+def pictures(result: Maps, chosen: HeadId, view: View) -> None:
     """Attention and attribution side by side, as maps and as arcs."""
-    part = view.arrows if view.arrows in PARTS and 1 in found.types else "all"
-    rows, columns = positions(found.types, found.special, part, view.special)
+    part = view.arrows if view.arrows in PARTS and 1 in result.types else "all"
+    rows, columns = positions(result.types, result.special, part, view.special)
     if not rows or not columns:
         st.info("No connection is left to show. Show the special tokens, or choose other connections.")
         return
-    queries, keys = [found.tokens[i] for i in rows], [found.tokens[i] for i in columns]
+    queries, keys = [result.tokens[i] for i in rows], [result.tokens[i] for i in columns]
     titles = {"maps": "Maps", "arcs": "Strongest connections", "layer": f"Layer {chosen.layer}", "gallery": "Gallery"}
     kind = view.picture if view.picture in titles else "maps"
     if not view.present:
@@ -405,15 +405,15 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
             "picture", "Picture", list(titles), format_func=titles.__getitem__, label_visibility="collapsed"
         )
     if kind == "gallery":
-        gallery(found, chosen, rows, columns, view.present)
+        gallery(result, chosen, rows, columns, view.present)
         return
     if kind == "maps":
-        _linked(found, chosen, view, rows, columns)
+        _linked(result, chosen, view, rows, columns)
         return
     places = [st.container(), st.container()] if kind == "layer" else st.columns(2)
     for place, name in zip(places, ("attention", "attribution"), strict=True):
         signed = name == "attribution"
-        layer = getattr(found, name)[chosen.layer][:, rows][:, :, columns]
+        layer = getattr(result, name)[chosen.layer][:, rows][:, :, columns]
         if kind == "arcs":
             values = layer[chosen.head]
             lines = strongest(values, view.mass / 100)
@@ -429,7 +429,7 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
             if not total:
                 caption = f"There is nothing to draw: the {name} is 0 everywhere."
         else:
-            names = [str(HeadId(chosen.layer, h)) for h in range(found.mask.num_heads)]
+            names = [str(HeadId(chosen.layer, h)) for h in range(result.mask.num_heads)]
             figure, wide = maps.layer(layer, names, name, signed, chosen.head), "40"
             caption = (
                 f"The {name} of all heads of layer {chosen.layer} on one colour scale, logarithmic away from zero: "
@@ -441,13 +441,13 @@ def pictures(found: Maps, chosen: HeadId, view: View) -> None:
             show.figure(figure, f"{kind}_{name}", caption, formula=formula, source=SOURCE, wide=wide)
 
 
-def _linked(found: Maps, chosen: HeadId, view: View, rows: list[int], columns: list[int]) -> None:
+def _linked(result: Maps, chosen: HeadId, view: View, rows: list[int], columns: list[int]) -> None:
     """Both maps of one head with one cross-hair; the special tokens stand at the edge."""
-    queries, keys = [found.tokens[i] for i in rows], [found.tokens[i] for i in columns]
+    queries, keys = [result.tokens[i] for i in rows], [result.tokens[i] for i in columns]
     panels = []
     for name in ("attention", "attribution"):
-        values, signed = getattr(found, name)[chosen][rows][:, columns], name == "attribution"
-        caption = _caption(name, chosen, found, len(columns) < len(found.tokens))
+        values, signed = getattr(result, name)[chosen][rows][:, columns], name == "attribution"
+        caption = _caption(name, chosen, result, len(columns) < len(result.tokens))
         panels.append(Panel(name, values, signed, caption))
         show.report("figure", partial(maps.matrix, values, queries, keys, name, signed=signed, root=True), caption)
     linked_maps(
@@ -455,7 +455,7 @@ def _linked(found: Maps, chosen: HeadId, view: View, rows: list[int], columns: l
         panels,
         queries,
         keys,
-        ([found.special[i] for i in rows], [found.special[i] for i in columns]),
+        ([result.special[i] for i in rows], [result.special[i] for i in columns]),
         label=str(chosen),
         scale=view.scale if view.scale in SCALES else SCALES[0],
         order=view.places if view.places in ORDERS else ORDERS[0],
@@ -469,11 +469,11 @@ def _linked(found: Maps, chosen: HeadId, view: View, rows: list[int], columns: l
     )
 
 
-def _caption(name: str, chosen: HeadId, found: Maps, part: bool) -> str:
+def _caption(name: str, chosen: HeadId, maps: Maps, part: bool) -> str:
     if name == "attention":
         rest = "; some keys are hidden" if part else ""
         return f"Where {chosen} looks. Each row is a query and sums to 1 over all keys{rest}."
-    return f"Which connections speak for (blue) or against (orange) '{found.target_label}'."
+    return f"Which connections speak for (blue) or against (orange) '{maps.target_label}'."
 
 
 def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[str, str]:
@@ -490,7 +490,7 @@ def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[st
         if value != default
     }
     words = changed | ({"label": shown.label} if view.target == "gold" else {})
-    filled, told = recipes.model_filled(view, measure.stand_in_of_model(mask))
+    filled, stand_in = recipes.model_filled(view, measure.stand_in_of_model(mask))
     lines = [recipes.HEADVIZ, recipes.load(view), *filled]
     if mask.off:
         lines.append(recipes.mask_of(mask))
@@ -506,7 +506,7 @@ def recipe(view: View, clf: Classifier, shown: Text, chosen: HeadId) -> tuple[st
         *changed.items(),
         ("label", shown.label if view.target == "gold" else None),
         *recipes.mask_options(mask),
-        *told,
+        *stand_in,
         ("out", "maps.npz"),
     )
     return "\n".join(lines), command("conductance", options)
@@ -529,33 +529,33 @@ def writes(clf: Classifier, shown: Text, chosen: HeadId) -> None:
 
     mask = state.mask(clf.present)
     key = (*loaders.identity(clf), "contributions", shown.text, shown.pair, mask.hex)
-    found = jobs.need(
+    result = jobs.need(
         key,
         "Taking the score apart",
         lambda p, c: headviz.contributions(clf, shown.text, shown.pair, mask=mask, progress=p, cancel=c),
     )
-    if found is None:
+    if result is None:
         return
-    show.finding(contribution_sentence(found, chosen))
+    show.finding(contribution_sentence(result, chosen))
     left, right = st.columns([3, 2], gap="large")
     with left:
-        _whole(found)
+        _whole(result)
     with right:
-        _heads(found)
-    if chosen in found.mask.kept:
-        _reading(clf, shown, chosen, mask, found.predicted)
+        _heads(result)
+    if chosen in result.mask.kept:
+        _reading(clf, shown, chosen, mask, result.predicted)
 
 
-def contribution_sentence(found: Contributions, chosen: HeadId) -> str:
+def contribution_sentence(contributions: Contributions, chosen: HeadId) -> str:
     """What this head adds itself, and what is lost without it."""
-    c, name = found.predicted, found.labels[found.predicted]
-    direct, lost = float(found.heads[(*chosen, c)]), float(found.ablation[(*chosen, c)])
+    c, name = contributions.predicted, contributions.labels[contributions.predicted]
+    direct, lost = float(contributions.heads[(*chosen, c)]), float(contributions.ablation[(*chosen, c)])
     if lost != lost:
         if direct and direct == direct:
             return f"{chosen} is off: what stands in its place adds {numbers.signed(direct)} to the score of {name}."
         return f"{chosen} is off: it adds nothing to the score of {name}."
-    rank = 1 + int((np.abs(found.heads[:, :, c]) > abs(direct)).sum())
-    of = int(np.isfinite(found.heads[:, :, c]).sum())
+    rank = 1 + int((np.abs(contributions.heads[:, :, c]) > abs(direct)).sum())
+    of = int(np.isfinite(contributions.heads[:, :, c]).sum())
     change = f"{'falls' if lost > 0 else 'rises'} by {numbers.number(abs(lost))}" if lost else "stays as it is"
     return (
         f"{chosen} itself adds {numbers.signed(direct)} to the score of {name} (number {rank} of {of} by size); "
@@ -565,12 +565,12 @@ def contribution_sentence(found: Contributions, chosen: HeadId) -> str:
     )
 
 
-def _whole(found: Contributions) -> None:
+def _whole(contributions: Contributions) -> None:
     from ...attribution.contributions import waterfall
 
-    name = found.labels[found.predicted]
+    name = contributions.labels[contributions.predicted]
     show.figure(
-        bars.waterfall(waterfall(found), f"score of {name}"),
+        bars.waterfall(waterfall(contributions), f"score of {name}"),
         "score_waterfall",
         f"Every part of the score of {name}, heads summed over each layer. They sum to the score.",
         formula=DIRECT,
@@ -578,15 +578,15 @@ def _whole(found: Contributions) -> None:
     )
 
 
-def _heads(found: Contributions) -> None:
-    c = found.predicted
-    order = ordered(-np.abs(found.heads[:, :, c]), found.mask.kept, seed=0)[:SHOWN]
+def _heads(contributions: Contributions) -> None:
+    c = contributions.predicted
+    order = ordered(-np.abs(contributions.heads[:, :, c]), contributions.mask.kept, seed=0)[:SHOWN]
     columns = (
         Column("head", value=lambda h: h),
-        Column("adds itself", value=lambda h: float(found.heads[(*h, c)])),
-        Column("lost without it", value=lambda h: float(found.ablation[(*h, c)])),
+        Column("adds itself", value=lambda h: float(contributions.heads[(*h, c)])),
+        Column("lost without it", value=lambda h: float(contributions.ablation[(*h, c)])),
     )
-    caption = f"The {len(order)} heads that add most to the score of {found.labels[c]}, for or against it."
+    caption = f"The {len(order)} heads that add most to the score of {contributions.labels[c]}, for or against it."
     show.table(Table.of("head_contributions", columns, order, caption=caption))
 
 

@@ -62,12 +62,12 @@ def bands_sentence(values: np.ndarray) -> str:
     if any(s != s for s in shares.values()):
         return "No head has a value yet."
     (low, high), most = max(shares.items(), key=lambda item: item[1])
-    said = f"{100 * most:.0f} % of the heads lie between {low:g} and {high:g}".replace("-", "−")
+    sentence = f"{100 * most:.0f} % of the heads lie between {low:g} and {high:g}".replace("-", "−")
     if (low, high) == PUBLISHED_BAND:
-        return f"{said}, the band of the published figures."
+        return f"{sentence}, the band of the published figures."
     share = shares[PUBLISHED_BAND]
     other = f"{numbers.number(100 * share, 2)} %" if share else "none"
-    return f"{said}, {other} between 0.2 and 0.4, the band of the published figures."
+    return f"{sentence}, {other} between 0.2 and 0.4, the band of the published figures."
 
 
 def in_band(values: np.ndarray, low: float, high: float) -> float:
@@ -116,8 +116,8 @@ def _ask_grades() -> None:
     st.session_state[ASKED] = state.view().source
 
 
-def _board(found: grades.Grades, about: str) -> None:
-    shown = grades.view(found)
+def _board(graded: grades.Grades, about: str) -> None:
+    shown = grades.view(graded)
     show.finding(shown.finding)
     for shown_part in shown.parts:
         if isinstance(shown_part, Picture):
@@ -173,19 +173,19 @@ def choose(view: View, shape: Shape) -> None:
         options(view, shape)
 
 
-def choose_beside(view: View, shape: Shape) -> None:
+def choose_second(view: View, shape: Shape) -> None:
     """The score of the second grid; empty means what each head costs."""
     if view.present:
         return
     others = ["", *(s for s in by_grade(view.source, shape.scores) if s != COST or view.beside == COST)]
-    told = {"": f"{COST}: what each head costs"}
+    names = {"": f"{COST}: what each head costs"}
     state.choose(
         "beside",
         "Score of the second grid",
         others,
         width=270,
         label_visibility="collapsed",
-        format_func=lambda s: told.get(s, s),
+        format_func=lambda s: names.get(s, s),
         help=f"It also orders the heads in the Mask lab and in runs; {IN_LOSS} orders nothing, it shows costs",
     )
 
@@ -199,24 +199,24 @@ def tables(view: View) -> dict[str, HeadScores | None]:
 def table(view: View, weights: str = "fine-tuned") -> HeadScores | None:
     """The table of the view's score, with a button or progress while there is none of enough examples."""
     key = scoring.key_of(view, weights=weights)
-    found = scoring.scores(view, weights=weights)
+    scores = scoring.scores(view, weights=weights)
     job = jobs.find(key)
     if job is not None or key in _asked():
         return scoring.compute(view, weights)
     if not state.view().present:
-        enough = found is not None and (not found.samples or found.samples >= view.samples)
-        label = "Compute" if found is None else "Refine"
+        enough = scores is not None and (not scores.samples or scores.samples >= view.samples)
+        label = "Compute" if scores is None else "Refine"
         which = "scores" if view.weights == "fine-tuned" else f"{weights} scores"
         if not enough:
             st.button(
                 plain(f"{label} {which}" + (f" on {view.samples} examples" if SCORES[view.score].needs else "")),
                 key=f"compute_{weights}_{view.score}",
                 icon=":material/play_arrow:",
-                type="primary" if found is None else "secondary",
+                type="primary" if scores is None else "secondary",
                 on_click=_ask,
                 args=(key,),
             )
-    return found
+    return scores
 
 
 def growing(view: View) -> bool:
@@ -225,7 +225,7 @@ def growing(view: View) -> bool:
     return job is not None and job.running
 
 
-def table_beside(view: View) -> HeadScores | None:
+def second_table(view: View) -> HeadScores | None:
     """The table of the second score. Costs in loss need no click where those in points were measured: they are read
     from the same answers."""
     second, points = replace(view, score=view.beside), scoring.scores(view, COST)
@@ -245,30 +245,30 @@ def _asked() -> tuple[Any, ...]:
     return st.session_state.get("score_asked", ())
 
 
-def status(found: HeadScores, view: View, name: str = "") -> None:
+def status(scores: HeadScores, view: View, name: str = "") -> None:
     """How precise the table is: examples, stability of the ranking, notes. ``name`` says which of two tables."""
-    said = measured_on(found, view)
-    parts = [f"{name}: {said}" if name else said[0].upper() + said[1:]]
-    if found.stability == found.stability:
-        parts.append(f"another sample would share {100 * found.stability:.0f} % of the lowest fifth of heads")
-    error = found.settings.get("integration_error")
+    sentence = measured_on(scores, view)
+    parts = [f"{name}: {sentence}" if name else sentence[0].upper() + sentence[1:]]
+    if scores.stability == scores.stability:
+        parts.append(f"another sample would share {100 * scores.stability:.0f} % of the lowest fifth of heads")
+    error = scores.settings.get("integration_error")
     if error is not None:
         more = "; in Python more steps make it smaller: score_heads(…, steps=64)" if error > KEPT[-1][0] else ""
         parts.append(f"mean integration error {100 * error:.1f} %: {order_kept(error)}{more}")
-    st.caption(plain("  ·  ".join([*parts, *found.notes])))
+    st.caption(plain("  ·  ".join([*parts, *scores.notes])))
 
 
-def measured_on(found: HeadScores, view: View) -> str:
+def measured_on(scores: HeadScores, view: View) -> str:
     """On how many examples, and why not on as many as are asked for."""
-    if not found.samples:
+    if not scores.samples:
         return "no examples needed"
     # a cost there need not be that on the data's own mix
     balanced = "sample" if get_task(view.task).answer.gold_is_pair else "balanced sample"
-    said = f"measured on {scoring.examples_of(found)}, a {balanced} of usual length"
-    if found.samples <= view.samples:
-        return said
-    why = "a table that comes with headviz" if scoring.is_shipped(found, view) else "a table computed before"
-    return f"{said}; {why}, more precise than the {view.samples:,} asked for"
+    sentence = f"measured on {scoring.examples_of(scores)}, a {balanced} of usual length"
+    if scores.samples <= view.samples:
+        return sentence
+    why = "a table that comes with headviz" if scoring.is_shipped(scores, view) else "a table computed before"
+    return f"{sentence}; {why}, more precise than the {view.samples:,} asked for"
 
 
 def grids(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
@@ -283,34 +283,34 @@ def grids(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
             grid(f"heads_{name}", table, tips[name], Look(title=TITLES[name], scale=scale, width=24), shape, view)
 
 
-def one(key: str, found: HeadScores | None, other: HeadScores | None, title: str, shape: Shape, view: View) -> None:
+def one(key: str, scores: HeadScores | None, other: HeadScores | None, title: str, shape: Shape, view: View) -> None:
     """One of the two grids. Its tooltips name the other's value too. Without a table heads can still be chosen."""
-    costs = found is not None and found.score == COST
-    tips = {} if found is None else scoring.tip_tables(found)
-    if found is not None and other is not None and other.score != found.score:
+    costs = scores is not None and scores.score == COST
+    tips = {} if scores is None else scoring.tip_tables(scores)
+    if scores is not None and other is not None and other.score != scores.score:
         tips |= scoring.value_tips(other)
     look = Look(
         title=title,
-        scale=None if found is None else scoring.colours(found),
+        scale=None if scores is None else scoring.colours(scores),
         width=36 if view.present else 29,
         blank_zeros=costs,  # most heads cost nothing, and zeros would hide the others
         digits=1 if costs else None,
     )
-    grid(key, found, tips, look, shape, view)
+    grid(key, scores, tips, look, shape, view)
 
 
-def grid(key: str, found: HeadScores | None, tips: Any, look: Look, shape: Shape, view: View) -> None:
+def grid(key: str, scores: HeadScores | None, tips: Any, look: Look, shape: Shape, view: View) -> None:
     """A grid of the page; all of them show the same chosen head."""
-    name, score = ("heads", "heads") if found is None else (scoring.label(found), found.score)
+    name, score = ("heads", "heads") if scores is None else (scoring.label(scores), scores.score)
     frame.clickable(
         lambda: show.head_grid(
             key,
             shape.present,
-            None if found is None else found.values,
+            None if scores is None else scores.values,
             mask=state.mask(shape.present),
             selected=state.head(shape.present),
             tips={**(tips or {}), **abilities.look_tips(view, shape.present)},
-            grey=None if found is None else scoring.grey(found),
+            grey=None if scores is None else scoring.grey(scores),
             carries=abilities.carried(view),
             group="heads",
             look=replace(look, name=name, numbers=view.numbers, large=view.present, file=f"headviz-{score}"),
@@ -320,10 +320,10 @@ def grid(key: str, found: HeadScores | None, tips: Any, look: Look, shape: Shape
     )
 
 
-def title_of(found: HeadScores | None, wanted: str) -> str:
+def title_of(scores: HeadScores | None, wanted: str) -> str:
     """What a grid's colours mean, above it."""
-    if wanted == COST and found is not None and found.score != COST:
-        return f"Cost, estimated by {found.score} until it is measured"
+    if wanted == COST and scores is not None and scores.score != COST:
+        return f"Cost, estimated by {scores.score} until it is measured"
     if wanted == COST:
         return "Cost: what is lost without the head"
     if correlates(wanted):
@@ -338,16 +338,16 @@ def hint(view: View, shape: Shape) -> str:
     return f"The loss may move before an answer does: choose {IN_LOSS} for the second grid."
 
 
-def finding(found: HeadScores, values: np.ndarray, view: View, shape: Shape) -> str:
+def finding(scores: HeadScores, values: np.ndarray, view: View, shape: Shape) -> str:
     """The page's first sentence: what the grid shows."""
     known = values[np.isfinite(values)]
     if known.size == 0:
         return "No head has a value yet."
-    ranked = found.ranked()
+    ranked = scores.ranked()
     if not ranked:
         return "No head has a value yet."
     best, last = (
-        f"{head_name(h, shape.rows)} ({numbers.signed(float(found.values[h]))})" for h in (ranked[0], ranked[-1])
+        f"{head_name(h, shape.rows)} ({numbers.signed(float(scores.values[h]))})" for h in (ranked[0], ranked[-1])
     )
     if known.min() == known.max():
         return f"Every head has the same {view.score}: {numbers.signed(float(known[0]))}."
@@ -393,9 +393,9 @@ def recipe(view: View, shown: HeadScores | None = None) -> tuple[str, str]:
 SIDES = {"ranking": "Ranking", "bands": "Bands", "board": "Which score"}  # below the grids
 
 
-def card(ready: dict[str, HeadScores], beside: HeadScores | None, shape: Shape, view: View) -> None:
+def card(ready: dict[str, HeadScores], second: HeadScores | None, shape: Shape, view: View) -> None:
     """The selected head: what it carries, its values, intervals and ranks, and where to go from here."""
-    found = list(ready.values())[-1] if ready else None
+    scores = list(ready.values())[-1] if ready else None
     present = shape.present
     head = state.head(present)
     if head is None:
@@ -403,19 +403,19 @@ def card(ready: dict[str, HeadScores], beside: HeadScores | None, shape: Shape, 
         return
     name, carries = head_name(head, shape.rows), abilities.carried(view).get(head)
     off = head in state.mask(present).off
-    said = [f"carries {carries}"] if carries else []
+    lines = [f"carries {carries}"] if carries else []
     if role := abilities.looks(view).get(head):
-        said.append(f"looks more than by chance at: {role}")
-    if found is not None and "difference" in ready:
-        said.append(orders.change_line(head, ready["pre-trained"], ready["fine-tuned"]))
+        lines.append(f"looks more than by chance at: {role}")
+    if scores is not None and "difference" in ready:
+        lines.append(orders.change_line(head, ready["pre-trained"], ready["fine-tuned"]))
     else:
-        tables = {t.score: t for t in (found, beside) if t is not None}
-        said += [_value(head, table) for table in tables.values()]
+        tables = {t.score: t for t in (scores, second) if t is not None}
+        lines += [_value(head, table) for table in tables.values()]
     if off:
-        said.append("switched off in the Mask lab")
+        lines.append("switched off in the Mask lab")
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key="head_card"):
         st.markdown(f"### {plain(name)}", width="content")
-        st.markdown(plain("  ·  ".join(said)), width="content")
+        st.markdown(plain("  ·  ".join(lines)), width="content")
         if shape.labels:
             st.page_link("pages/head.py", label="Look into it", icon=":material/search:", width="content")
         st.button(
@@ -429,13 +429,13 @@ def card(ready: dict[str, HeadScores], beside: HeadScores | None, shape: Shape, 
         st.page_link("pages/masklab.py", label="Mask lab", icon=":material/grid_on:", width="content")
 
 
-def _value(head: HeadId, found: HeadScores) -> str:
-    word = orders.word(found.score)
-    if found.values[head] != found.values[head]:
+def _value(head: HeadId, scores: HeadScores) -> str:
+    word = orders.word(scores.score)
+    if scores.values[head] != scores.values[head]:
         return f"{word} not measured"
-    unit = " points" if found.score == COST else ""
-    value = f"{numbers.signed(float(found.values[head]))}{unit} {scoring.interval(found, head)}"
-    return f"{word} {value}, rank {scoring.rank(found, head)}"
+    unit = " points" if scores.score == COST else ""
+    value = f"{numbers.signed(float(scores.values[head]))}{unit} {scoring.interval(scores, head)}"
+    return f"{word} {value}, rank {scoring.rank(scores, head)}"
 
 
 def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
@@ -450,21 +450,21 @@ def detail(ready: dict[str, HeadScores], shape: Shape, view: View) -> None:
     elif chosen == "board":
         board(view)
     else:
-        found = list(ready.values())[-1]
-        _ranking(found, shape, orders.CHANGES_RANKED if "difference" in ready else scoring.ranked_by(found))
+        scores = list(ready.values())[-1]
+        _ranking(scores, shape, orders.CHANGES_RANKED if "difference" in ready else scoring.ranked_by(scores))
 
 
-def _ranking(found: HeadScores, shape: Shape, caption: str) -> None:
+def _ranking(scores: HeadScores, shape: Shape, caption: str) -> None:
     """All heads, the highest first, with their intervals if they have any."""
-    made = scoring.ranking_table("ranking", found, caption)
-    names = {h: head_name(h, shape.rows) for h in found.ranked()}
+    made = scoring.ranking_table("ranking", scores, caption)
+    names = {h: head_name(h, shape.rows) for h in scores.ranked()}
     rows = [[names.get(cell, cell) if isinstance(cell, HeadId) else cell for cell in row] for row in made.rows]
     made = replace(made, rows=rows)
     show.report("table", (made.titles(REPORT), made.texts(REPORT)), caption)
     frame.clickable(
         lambda: rank_list(
             "ranking",
-            found,
+            scores,
             names,
             mask=state.mask(shape.present),
             selected=state.head(shape.present),
@@ -473,4 +473,4 @@ def _ranking(found: HeadScores, shape: Shape, caption: str) -> None:
             interval=scoring.interval,
         )
     )
-    show.downloads(made, found.to_dict())
+    show.downloads(made, scores.to_dict())

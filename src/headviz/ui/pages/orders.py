@@ -39,25 +39,25 @@ def interval(r: float, n: int) -> tuple[float, float]:
     return tanh(atanh(r) - half), tanh(atanh(r) + half)
 
 
-def clear(found: HeadScores) -> NDArray[np.bool_]:
+def clear(scores: HeadScores) -> NDArray[np.bool_]:
     """The heads that cost something with all heads tested at once: of 144 intervals some exclude 0 by chance.
 
     A table has intervals and no p. A normal error as wide as the interval's lower half gives one.
     """
-    half = found.values - found.interval_low
-    z = np.divide(found.values, half / Z, out=np.full(half.shape, np.nan), where=half > 0)
+    half = scores.values - scores.interval_low
+    z = np.divide(scores.values, half / Z, out=np.full(half.shape, np.nan), where=half > 0)
     p = np.array([erfc(abs(float(v)) / sqrt(2)) for v in z.ravel()]).reshape(z.shape)
-    return (benjamini_hochberg(p) < SIGNIFICANT) & (found.interval_low > 0)
+    return (benjamini_hochberg(p) < SIGNIFICANT) & (scores.interval_low > 0)
 
 
-def costs(found: HeadScores, rows: Sequence[str] | None, hint: str = "") -> str:
+def costs(scores: HeadScores, rows: Sequence[str] | None, hint: str = "") -> str:
     """What the costs alone say: how many heads cost something, and which one most. ``hint`` is said where none does."""
-    known, sure = int(np.isfinite(found.values).sum()), clear(found)
+    known, sure = int(np.isfinite(scores.values).sum()), clear(scores)
     count = int(sure.sum())
-    among = np.where(sure, found.values, np.nan) if count else found.values
-    top = next((h for h in found.ranked() if among[h] == among[h]), None)
-    where, value = f"On {scoring.examples_of(found)}", 0.0 if top is None else float(among[top])
-    name, points = "" if top is None else head_name(top, rows), much(found, value)
+    among = np.where(sure, scores.values, np.nan) if count else scores.values
+    top = next((h for h in scores.ranked() if among[h] == among[h]), None)
+    where, value = f"On {scoring.examples_of(scores)}", 0.0 if top is None else float(among[top])
+    name, points = "" if top is None else head_name(top, rows), much(scores, value)
     same = int((among == value).sum())
     if count:
         if count == 1:
@@ -66,20 +66,20 @@ def costs(found: HeadScores, rows: Sequence[str] | None, hint: str = "") -> str:
         return f"{where} {count} of {known} heads clearly cost something (q < 0.05); of these {most}: {points}."
     more = (
         "More examples (Options) can tell smaller costs from 0."
-        if found.samples < ENOUGH
+        if scores.samples < ENOUGH
         else "One head off (Analyses) takes all."
     )
     has = f"{name} has the highest" if same == 1 else f"{same} share the highest"
     highest = f"; {has}, {points}" if value > 0 else ""
-    said = f"{where} no head's cost can be told from 0 with all {known} tested at once{highest}. {more}"
-    return f"{said} {hint}" if hint else said
+    sentence = f"{where} no head's cost can be told from 0 with all {known} tested at once{highest}. {more}"
+    return f"{sentence} {hint}" if hint else sentence
 
 
-def much(found: HeadScores, value: float) -> str:
+def much(scores: HeadScores, value: float) -> str:
     """A value in a sentence."""
-    if found.score == COST:
+    if scores.score == COST:
         return f"{value:.1f} points"
-    return f"{value:.3f} of loss" if found.score in LOSSES else numbers.signed(value)
+    return f"{value:.3f} of loss" if scores.score in LOSSES else numbers.signed(value)
 
 
 def sentence(
@@ -116,25 +116,25 @@ def sentence(
             f"On {first.samples:,} examples so far, {a} and {b} have {known}. What that tells comes with the last one."
         )
     if low <= 0 <= high and max(-low, high) > WEAK:
-        said = f"The data cannot say whether {a} tells which heads {most}: {known}"
+        sentence = f"The data cannot say whether {a} tells which heads {most}: {known}"
     elif low <= 0 <= high:
-        said = f"{a.capitalize()} does not tell which heads {most}: {known}"
+        sentence = f"{a.capitalize()} does not tell which heads {most}: {known}"
     elif r < 0:
-        said = f"{a.capitalize()} tends to be low where {b} is high: {known}"
+        sentence = f"{a.capitalize()} tends to be low where {b} is high: {known}"
     elif r < CLOSE:
-        said = f"{a.capitalize()} tells only in part which heads {most}: {known}"
+        sentence = f"{a.capitalize()} tells only in part which heads {most}: {known}"
     else:
-        said = f"{a.capitalize()} tells which heads {most}: {known}"
+        sentence = f"{a.capitalize()} tells which heads {most}: {known}"
     top = second.ranked()[0]
     if not np.isfinite(first.values[top]):
-        return f"{said}."
+        return f"{sentence}."
     named = f"; carries {carries[top]}" if carries and top in carries else ""
     value = float(second.values[top])
     same = int((second.values == value).sum())
     highest = "costliest" if b == "cost" else f"highest by {b}"
     highest = f"the {highest}" if same == 1 else f"one of {same} {highest}"
     which = f"{head_name(top, rows)}, {highest} ({much(second, value)}{named})"
-    return f"{said}. {which}, is number {scoring.rank(first, top)} by {a}."
+    return f"{sentence}. {which}, is number {scoring.rank(first, top)} by {a}."
 
 
 def two(value: float) -> str:
@@ -169,20 +169,20 @@ def change_sentence(before: HeadScores, after: HeadScores, shape: Shape) -> str:
     if not np.isfinite(change).any():
         return "No head has a value before and after."
     top = highest(np.abs(change))[0]
-    said = (
+    sentence = (
         f"The largest change by fine-tuning is that of {head_name(top, shape.rows)}, from "
         f"{numbers.signed(float(before.values[top]))} to {numbers.signed(float(after.values[top]))}"
     )
     both = np.isfinite(before.values) & np.isfinite(after.values)
     a, b = before.values[both], after.values[both]
     if a.size < FEW or a.std() == 0 or b.std() == 0:
-        return said + "."
+        return sentence + "."
     r = rank_correlation(a, b)
     low, high = interval(r, a.size)
     known = f"rank correlation {two(r)} [{two(low)}, {two(high)}] over {a.size} heads"
     if low <= 0 <= high:
-        return f"{said}. The scores before are not shown to tell those after: {known}."
-    return f"{said}. Before and after, the scores have {known}."
+        return f"{sentence}. The scores before are not shown to tell those after: {known}."
+    return f"{sentence}. Before and after, the scores have {known}."
 
 
 def change_tips(before: HeadScores, after: HeadScores) -> dict[str, list[list[str]]]:
@@ -191,10 +191,10 @@ def change_tips(before: HeadScores, after: HeadScores) -> dict[str, list[list[st
     return {name: [[numbers.signed(float(v)) for v in row] for row in table] for name, table in tables.items()}
 
 
-def tips_of_one(found: HeadScores, name: str) -> dict[str, list[list[str]]]:
+def tips_of_one(scores: HeadScores, name: str) -> dict[str, list[list[str]]]:
     """Tooltip lines of one of the two grids."""
-    lines = scoring.tip_tables(found)
-    return {name if k == found.score else k: v for k, v in lines.items()}
+    lines = scoring.tip_tables(scores)
+    return {name if k == scores.score else k: v for k, v in lines.items()}
 
 
 def change_line(head: HeadId, before: HeadScores, after: HeadScores) -> str:

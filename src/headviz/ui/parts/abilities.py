@@ -35,13 +35,13 @@ def known(view: View) -> bool:
 
 
 MOST = 256  # models and data whose abilities are remembered
-_found: dict[tuple[object, ...], dict[HeadId, str]] = {}
+_abilities: dict[tuple[object, ...], dict[HeadId, str]] = {}
 _looks: dict[tuple[object, ...], dict[HeadId, str]] = {}
 
 
 def carried(view: View) -> dict[HeadId, str]:
     """What each head is known to carry. Empty where this has not been measured."""
-    return _of_demo() if known(view) else _found.get(view.source, {})
+    return _of_demo() if known(view) else _abilities.get(view.source, {})
 
 
 def carried_in(spec: Mapping[str, Any]) -> dict[HeadId, str]:
@@ -55,26 +55,26 @@ def carriers(view: View) -> dict[str, list[HeadId]]:
     return _carriers() if known(view) else {}
 
 
-def remember(view: View, found: BySlice) -> None:
+def remember(view: View, result: BySlice) -> None:
     """Keep what *kind by kind* has found, so that all grids name these heads.
 
     A head carries the kinds that clearly lose without it, if it is the costliest head of that kind or costs at least
     half as much as the costliest.
     """
-    told: dict[HeadId, list[str]] = {}
-    for one, values, certain in zip(found.slices, found.values, found.significant(), strict=True):
+    by_head: dict[HeadId, list[str]] = {}
+    for one, values, certain in zip(result.slices, result.values, result.significant(), strict=True):
         for at in zip(*(certain & (values > 0) & (2 * values >= one.cost)).nonzero(), strict=True):
-            told.setdefault(HeadId(*(int(i) for i in at)), []).append(one.name)
-    if len(_found) >= MOST:
-        _found.clear()
-    _found[view.source] = {head: _words(names) for head, names in told.items()}
+            by_head.setdefault(HeadId(*(int(i) for i in at)), []).append(one.name)
+    if len(_abilities) >= MOST:
+        _abilities.clear()
+    _abilities[view.source] = {head: _words(names) for head, names in by_head.items()}
 
 
-def remember_roles(view: View, found: Roles) -> None:
+def remember_roles(view: View, result: Roles) -> None:
     """Keep what *What heads look at* has found, so that grids and the gallery name these heads."""
     if len(_looks) >= MOST:
         _looks.clear()
-    _looks[view.source] = {head: _role(role.name, role.share) for head, role in found.first().items()}
+    _looks[view.source] = {head: _role(role.name, role.share) for head, role in result.first().items()}
 
 
 # by ``Analysis.tells``
@@ -88,8 +88,8 @@ def _role(name: str, share: float) -> str:
 def looks(view: View) -> dict[HeadId, str]:
     """What each head looks at more than by chance, with its share of attention: as measured here, or as recorded for
     the demo. Empty where it was not measured."""
-    found = _looks.get(view.source)
-    return _recorded() if found is None and known(view) else found or {}
+    looks_of = _looks.get(view.source)
+    return _recorded() if looks_of is None and known(view) else looks_of or {}
 
 
 def _recorded() -> dict[HeadId, str]:
@@ -98,10 +98,10 @@ def _recorded() -> dict[HeadId, str]:
 
 def look_tips(view: View, present: HeadMask) -> dict[str, list[list[str]]]:
     """The same as a line of a grid's tooltips."""
-    found, heads = looks(view), range(present.num_heads)
-    if not found:
+    tips, heads = looks(view), range(present.num_heads)
+    if not tips:
         return {}
-    return {"looks at": [[found.get(HeadId(i, j), "–") for j in heads] for i in range(present.num_layers)]}
+    return {"looks at": [[tips.get(HeadId(i, j), "–") for j in heads] for i in range(present.num_layers)]}
 
 
 @cache
@@ -111,13 +111,13 @@ def _carriers() -> dict[str, list[HeadId]]:
 
 @cache
 def _of_demo() -> dict[HeadId, str]:
-    told: dict[HeadId, list[str]] = {}
+    by_head: dict[HeadId, list[str]] = {}
     for name, heads in _carriers().items():
         for head in heads:
-            told.setdefault(head, []).append(name)
+            by_head.setdefault(head, []).append(name)
     for head in card_figures()["heads"]["shared"]:
-        told.setdefault(HeadId.parse(head), []).append("several abilities")
-    return {head: _words(names) for head, names in told.items()}
+        by_head.setdefault(HeadId.parse(head), []).append("several abilities")
+    return {head: _words(names) for head, names in by_head.items()}
 
 
 def _words(names: list[str]) -> str:

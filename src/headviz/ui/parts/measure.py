@@ -67,10 +67,12 @@ def measured(
     return jobs.need_so_far(key, "Evaluating", work)
 
 
-def soon(clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None) -> Measured | None:
+def request(
+    clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None
+) -> Measured | None:
     """What is known of the mask within the time that a page waits; nothing is shown."""
     key, work = _evaluation(clf, data, mask, place)
-    return jobs.soon(key, "Evaluating", work)
+    return jobs.request(key, "Evaluating", work)
 
 
 def _evaluation(
@@ -84,10 +86,10 @@ def _evaluation(
         # encodes all of the data, so it is made here
         evaluator = loaders.evaluator(clf, data, place, progress=progress, cancel=cancel)
         for step in evaluator.growing(whole, progress=progress, cancel=cancel):
-            found = Measured(whole, step.full, step.masked, step.comparison, step.gold, step.of)
+            measured = Measured(whole, step.full, step.masked, step.comparison, step.gold, step.of)
             if not step.final:
-                jobs.offer(key, found)
-        return found
+                jobs.offer(key, measured)
+        return measured
 
     return key, work
 
@@ -106,12 +108,12 @@ def ahead(clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, 
     jobs.start(key_of(clf, data, "ahead", whole.hex, place and place[0]), work, rank=jobs.LAST)
 
 
-def last(clf: Classifier, data: Dataset, found: Measured | None) -> Measured | None:
+def last(clf: Classifier, data: Dataset, measured: Measured | None) -> Measured | None:
     """What to show: the result, or the one before while a new one is computed."""
     key = key_of(clf, data)
-    if found is not None:
-        st.session_state["measured"] = (key, found)
-        return found
+    if measured is not None:
+        st.session_state["measured"] = (key, measured)
+        return measured
     before = st.session_state.get("measured")
     return before[1] if before and before[0] == key else None
 
@@ -155,5 +157,5 @@ def filled(clf: M) -> M | None:
         return headviz.standing_in(clf, now, loaders.reference(view, now), progress=progress, cancel=cancel)
 
     key = (*loaders.identity(clf), str(clf.device), "reference", now, source)
-    found: M | None = jobs.need(key, "Measuring what stands in a head's place", work)
-    return found
+    model: M | None = jobs.need(key, "Measuring what stands in a head's place", work)
+    return model

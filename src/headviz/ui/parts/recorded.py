@@ -37,7 +37,7 @@ class Recorded:
     date: str
 
     @property
-    def said(self) -> str:
+    def sentence(self) -> str:
         return f"Recorded on {self.date} with headviz {self.version}, and shown until you have a run of this kind."
 
 
@@ -46,8 +46,8 @@ def _all() -> tuple[Recorded, ...]:
     path = DATA / "recorded.json"
     if not path.is_file():
         return ()
-    found = json.loads(path.read_text(encoding="utf-8"))["runs"]
-    return tuple(Recorded(_view(r["run"]), r["command"], r["version"], r["date"]) for r in found)
+    runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
+    return tuple(Recorded(_view(r["run"]), r["command"], r["version"], r["date"]) for r in runs)
 
 
 def _view(packed: dict[str, Any]) -> RunView:
@@ -68,19 +68,19 @@ def of(run_id: str) -> Recorded | None:
     return next((r for r in _all() if run_id in _ids(r)), None)
 
 
-def _ids(found: Recorded) -> set[str]:
-    return {found.view.record.id, *(c.record.id for c in found.view.children)}
+def _ids(result: Recorded) -> set[str]:
+    return {result.view.record.id, *(c.record.id for c in result.view.children)}
 
 
 def view_of(run_id: str) -> RunView | None:
     """A recorded run as it is read everywhere; None for a run of the user's."""
-    found = of(run_id)
-    if found is None:
+    run = of(run_id)
+    if run is None:
         return None
-    return next(v for v in (found.view, *found.view.children) if v.record.id == run_id)
+    return next(v for v in (run.view, *run.view.children) if v.record.id == run_id)
 
 
-def beside(own: Sequence[RunView]) -> list[RunView]:
+def of_other_kinds(own: Sequence[RunView]) -> list[RunView]:
     """The recorded runs of kinds of which the user has none."""
     there = {r.record.kind for r in own}
     return [r.view for r in _all() if r.view.record.kind not in there]
@@ -96,7 +96,7 @@ class RecordedAnalysis:
     date: str
 
     @property
-    def said(self) -> str:
+    def sentence(self) -> str:
         return f"Recorded on {self.date} with headviz {self.version}, of the unpruned model."
 
 
@@ -108,17 +108,17 @@ def _analyses() -> dict[str, dict[str, Any]]:
 
 def role_names() -> dict[str, list[Any]]:
     """What each of the demo's heads looks at, with its share of attention."""
-    found: dict[str, list[Any]] = _analyses().get("roles", {}).get("names", {})
-    return found
+    names: dict[str, list[Any]] = _analyses().get("roles", {}).get("names", {})
+    return names
 
 
 def analysis(name: str, clf: Classifier, data: Dataset, on_demo: bool = False) -> RecordedAnalysis | None:
     """The recorded result of an analysis of exactly these weights and data; the demo's grades are of a part of them."""
     if name == "grade" and on_demo and (graded := grades.recorded()):
         return RecordedAnalysis(graded.grades, graded.command, graded.version, graded.date)
-    found = _analyses().get(name)
-    if found is None or (found["digest"], found["data"]) != (clf.digest, data.digest):
+    record = _analyses().get(name)
+    if record is None or (record["digest"], record["data"]) != (clf.digest, data.digest):
         return None
 
-    result = restored(result_type(ANALYSES[name]), found["result"], (clf.num_layers, clf.num_heads))
-    return RecordedAnalysis(result, found["command"], found["version"], found["date"])
+    result = restored(result_type(ANALYSES[name]), record["result"], (clf.num_layers, clf.num_heads))
+    return RecordedAnalysis(result, record["command"], record["version"], record["date"])

@@ -21,7 +21,7 @@ from ...display.figures.style import Scale, scale_for, scale_of_losses
 from ...display.table import Table
 from ...errors import TaskError
 from ...evaluation.verdict import undecided
-from ...heads import HeadId, HeadMask, HeadScores, order_told
+from ...heads import HeadId, HeadMask, HeadScores, order_note
 from ...progress import part
 from ...scores.catalogue import SCORES, TO_PRUNE_BY, correlates
 from ...tasks import TASKS
@@ -65,8 +65,8 @@ def scores(view: View, score: str = "", weights: str = "fine-tuned") -> HeadScor
 
 def known(view: View) -> Any:
     """The values of the chosen score, if there is a table."""
-    found = scores(view)
-    return None if found is None else found.values
+    known_scores = scores(view)
+    return None if known_scores is None else known_scores.values
 
 
 def all_known(view: View, present: HeadMask) -> dict[str, Any]:
@@ -83,9 +83,9 @@ def shipped(view: View, score: str, weights: str) -> HeadScores | None:
     return _shipped().get((score, weights))
 
 
-def is_shipped(found: HeadScores, view: View) -> bool:
+def is_shipped(scores: HeadScores, view: View) -> bool:
     """Whether this table comes with headviz."""
-    return any(found is shipped(view, found.score, w) for w in ("fine-tuned", "pre-trained"))
+    return any(scores is shipped(view, scores.score, w) for w in ("fine-tuned", "pre-trained"))
 
 
 @cache
@@ -132,21 +132,21 @@ def sample(view: View, clf: TransformerModel) -> Dataset:
     return headviz.sample(source, min(view.samples, len(source)), seed=view.seed)
 
 
-def keep(view: View, found: HeadScores) -> None:
+def keep(view: View, scores: HeadScores) -> None:
     """Store a table that was computed elsewhere, as if it had been asked for here."""
-    key = key_of(view, found.score)
+    key = key_of(view, scores.score)
     _sizes.setdefault(_sized(key, 0), set()).add(view.samples)
-    jobs.put(key, found)
+    jobs.put(key, scores)
 
 
 def sample_notes(data: Dataset, wanted: int) -> tuple[str, ...]:
     """What is unusual about the examples: not from train, or fewer than asked for."""
-    said = []
+    notes = []
     if data.split != "train":
-        said.append(f"drawn from {data.split}, as there is no train split")
+        notes.append(f"drawn from {data.split}, as there is no train split")
     if len(data) < wanted:
-        said.append(f"{wanted:,} were asked for; there are no more with equal classes and usual length")
-    return tuple(said)
+        notes.append(f"{wanted:,} were asked for; there are no more with equal classes and usual length")
+    return tuple(notes)
 
 
 def compute(view: View, weights: str = "fine-tuned") -> HeadScores | None:
@@ -163,14 +163,14 @@ def _fine_tuned(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
     clf = loaders.model(view)
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> HeadScores:
-        found = None
+        scores = None
         data = sample(view, clf)
         notes = sample_notes(data, view.samples)
         for grown in headviz.score_progressive(clf, data, view.score, progress=progress, cancel=cancel):
-            found = replace(grown, notes=(*grown.notes, *(notes if grown.samples else ())))
-            jobs.offer(key, found)
-        assert found is not None
-        return found
+            scores = replace(grown, notes=(*grown.notes, *(notes if grown.samples else ())))
+            jobs.offer(key, scores)
+        assert scores is not None
+        return scores
 
     return work
 
@@ -184,8 +184,8 @@ def _pre_trained(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
         tables = []
         for seed in range(FRESH_HEADS):
             fresh = headviz.load(name, device=view.device, dtype=view.dtype or None, fresh_labels=clf.labels, seed=seed)
-            told = part(progress, seed, FRESH_HEADS)
-            tables.append(headviz.score_heads(fresh, data, view.score, progress=told, cancel=cancel))
+            step_progress = part(progress, seed, FRESH_HEADS)
+            tables.append(headviz.score_heads(fresh, data, view.score, progress=step_progress, cancel=cancel))
             if 1 < len(tables) < FRESH_HEADS:  # one table alone has no interval
                 jobs.offer(key, averaged(tables))
         return averaged(tables)
@@ -193,20 +193,20 @@ def _pre_trained(view: View, key: tuple[Any, ...]) -> jobs.Work[HeadScores]:
     return work
 
 
-def tip_tables(found: HeadScores) -> dict[str, list[list[str]]]:
+def tip_tables(scores: HeadScores) -> dict[str, list[list[str]]]:
     """Tooltip lines for the grid: value, interval and rank."""
-    layers, heads = found.values.shape
+    layers, heads = scores.values.shape
     grid = [[HeadId(i, j) for j in range(heads)] for i in range(layers)]
     return {
-        **value_tips(found),
-        "95 %": [[interval(found, h) for h in row] for row in grid],
-        "rank": [[rank(found, h) for h in row] for row in grid],
+        **value_tips(scores),
+        "95 %": [[interval(scores, h) for h in row] for row in grid],
+        "rank": [[rank(scores, h) for h in row] for row in grid],
     }
 
 
-def rank(found: HeadScores, head: HeadId) -> str:
+def rank(scores: HeadScores, head: HeadId) -> str:
     """A head's place among all, the highest first; heads of one value share their places."""
-    values, own = found.values, found.values[head]
+    values, own = scores.values, scores.values[head]
     if own != own:
         return "–"
     first, same = 1 + int((values > own).sum()), int((values == own).sum())
@@ -214,35 +214,35 @@ def rank(found: HeadScores, head: HeadId) -> str:
     return f"{place} of {int(np.isfinite(values).sum())}"
 
 
-def value_tips(found: HeadScores) -> dict[str, list[list[str]]]:
-    return {found.score: [[numbers.signed(v) for v in row] for row in found.values.tolist()]}
+def value_tips(scores: HeadScores) -> dict[str, list[list[str]]]:
+    return {scores.score: [[numbers.signed(v) for v in row] for row in scores.values.tolist()]}
 
 
 SPLITS = {"train": "training"}  # what a split is called before "examples"
 
 
-def examples_of(found: HeadScores) -> str:
+def examples_of(scores: HeadScores) -> str:
     """What a table was measured on, where it says so: ``64 training examples``."""
-    split = found.settings.get("split")
-    return f"{found.samples:,} {SPLITS.get(split, split)} examples" if split else f"{found.samples:,} examples"
+    split = scores.settings.get("split")
+    return f"{scores.samples:,} {SPLITS.get(split, split)} examples" if split else f"{scores.samples:,} examples"
 
 
 RANKED = "All measured heads, the highest first."
 
 
-def ranked_by(found: HeadScores) -> str:
+def ranked_by(scores: HeadScores) -> str:
     """What a ranking is, and how many heads tie in it."""
-    return RANKED + order_told(found.tied, len(found.mask.kept))
+    return RANKED + order_note(scores.tied, len(scores.mask.kept))
 
 
-def ranking_table(key: str, found: HeadScores, caption: str) -> Table:
+def ranking_table(key: str, scores: HeadScores, caption: str) -> Table:
     """All measured heads, the highest first, with their intervals if they have any."""
-    ends = (found.interval_low, found.interval_high) if np.isfinite(found.interval_low).any() else None
-    return heads_table(key, found.ranked(), found.score, found.values, ends, ranked=True, caption=caption)
+    ends = (scores.interval_low, scores.interval_high) if np.isfinite(scores.interval_low).any() else None
+    return heads_table(key, scores.ranked(), scores.score, scores.values, ends, ranked=True, caption=caption)
 
 
-def interval(found: HeadScores, h: HeadId) -> str:
-    low, high = float(found.interval_low[h]), float(found.interval_high[h])
+def interval(scores: HeadScores, h: HeadId) -> str:
+    low, high = float(scores.interval_low[h]), float(scores.interval_high[h])
     return "–" if low != low else f"[{numbers.number(low)}, {numbers.number(high)}]"
 
 
@@ -258,53 +258,55 @@ def costs(view: View) -> HeadScores | None:
     return scores(view, COST) or scores(view, MEANWHILE)
 
 
-def in_points(found: HeadScores) -> HeadScores:
+def in_points(scores: HeadScores) -> HeadScores:
     """The same costs in points of the task's metric, to be shown; other scores stay as they are."""
-    if found.score != COST:
-        return found
-    task = TASKS.get(str(found.settings.get("task")))
-    scale = points_in(found.settings.get("metric") or (task.primary_metric if task else "accuracy"))
+    if scores.score != COST:
+        return scores
+    task = TASKS.get(str(scores.settings.get("task")))
+    scale = points_in(scores.settings.get("metric") or (task.primary_metric if task else "accuracy"))
     tables = ("values", "stderr", "interval_low", "interval_high")
-    return replace(found, **{name: scale * getattr(found, name) for name in tables})
+    return replace(scores, **{name: scale * getattr(scores, name) for name in tables})
 
 
-def colours(found: HeadScores) -> Scale:
+def colours(scores: HeadScores) -> Scale:
     """The colours of a score."""
-    values = [float(v) for v in found.values.ravel()]
+    values = [float(v) for v in scores.values.ravel()]
     return (
-        scale_of_losses(values) if found.score in LOSSES else scale_for(values, signed=correlates(found.score) or None)
+        scale_of_losses(values)
+        if scores.score in LOSSES
+        else scale_for(values, signed=correlates(scores.score) or None)
     )
 
 
-def label(found: HeadScores) -> str:
+def label(scores: HeadScores) -> str:
     """A score at the foot of its grid; a cost with the examples that it was measured on."""
-    return f"cost, points, on {examples_of(found)}" if found.score == COST else found.score
+    return f"cost, points, on {examples_of(scores)}" if scores.score == COST else scores.score
 
 
-def grey(found: HeadScores) -> Any:
+def grey(scores: HeadScores) -> Any:
     """The heads whose cost is not told apart from 0, as a table; None for a score that is no cost."""
-    return undecided(found.interval_low, found.interval_high) if found.score in LOSSES else None
+    return undecided(scores.interval_low, scores.interval_high) if scores.score in LOSSES else None
 
 
 def ordering(view: View) -> HeadScores | None:
     """The table that heads are ordered by: the user's choice, else their cost, else what is known in its place."""
-    found = scores(view, view.order)
-    if found is None and view.order == COST:
+    ordering_scores = scores(view, view.order)
+    if ordering_scores is None and view.order == COST:
         return scores(view, MEANWHILE) or scores(view, view.score)
-    return found
+    return ordering_scores
 
 
 def removing(view: View) -> str:
     """The score that a run removes heads by where the user has not said another: the best of the grades of this
     model, else the usual one."""
     shape = loaders.shape(view)
-    return view.told_order if view.told_order in shape.scores else TO_PRUNE_BY
+    return view.chosen_order if view.chosen_order in shape.scores else TO_PRUNE_BY
 
 
 def _enough(view: View, score: str) -> bool:
     """Whether there is a table of as many examples as are asked for."""
-    found = scores(view, score)
-    return found is not None and found.samples >= view.samples
+    measured = scores(view, score)
+    return measured is not None and measured.samples >= view.samples
 
 
 def compute_costs(view: View) -> None:
@@ -320,9 +322,9 @@ def compute_costs(view: View) -> None:
         for score in (MEANWHILE, COST):
             if _enough(view, score):
                 continue
-            found = headviz.score_heads(clf, data, score, progress=progress, cancel=cancel)
-            keep(view, found)
-            jobs.offer(key, found)
+            scores = headviz.score_heads(clf, data, score, progress=progress, cancel=cancel)
+            keep(view, scores)
+            jobs.offer(key, scores)
         return True
 
     jobs.need(key, "Measuring what each head costs", work, patience=0.0, rank=1)

@@ -29,7 +29,7 @@ class Step:
     """One step: its title, one sentence on what to look at, and the view that shows it."""
 
     title: str
-    said: str
+    sentence: str
     page: str
     view: dict[str, Any] = field(default_factory=dict)
 
@@ -138,8 +138,8 @@ def line() -> None:
         text, buttons = st.columns([5, 3], vertical_alignment="center")
         title = f"{at} of {len(steps())} · {step.title}."
         changed = state.view().mask != step.shown().mask
-        said = CHANGED if changed else step.said
-        text.markdown(f"**{plain(title)}** {plain(said)}")
+        sentence = CHANGED if changed else step.sentence
+        text.markdown(f"**{plain(title)}** {plain(sentence)}")
         with buttons.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
             st.button("Back", key="story_back", disabled=at == 1, on_click=go, args=(at - 1,), shortcut="PageUp")
             st.button(

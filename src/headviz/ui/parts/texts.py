@@ -169,9 +169,9 @@ def _find(data: Dataset, key: str) -> None:
     words = st.text_input("Words", key=f"{key}_words", placeholder="any words of the text")
     kinds = ["all", *dict.fromkeys(data.slices)] if data.slices else ["all"]
     kind = st.selectbox(plain(data.slice_name or "slice"), kinds, key=f"{key}_kind") if len(kinds) > 1 else "all"
-    found = find(data, words, kind)
-    rows = [[i, data[i].text, data[i].pair or "", data[i].label] for i in found[:200]]
-    st.caption(f"{len(found)} of {len(data)} examples" + (", the first 200 shown" if len(found) > 200 else ""))
+    places = find(data, words, kind)
+    rows = [[i, data[i].text, data[i].pair or "", data[i].label] for i in places[:200]]
+    st.caption(f"{len(places)} of {len(data)} examples" + (", the first 200 shown" if len(places) > 200 else ""))
     if not rows:
         return
 
@@ -182,7 +182,7 @@ def _find(data: Dataset, key: str) -> None:
         frame, hide_index=True, key=f"{key}_found", height=240, on_select="rerun", selection_mode="single-row"
     )
     if (row := show.chosen_row(event, f"{key}_opened", words, kind)) is not None:
-        _go(found[row])
+        _go(places[row])
         st.rerun()
 
 
@@ -225,8 +225,8 @@ def remarks_on_many(clf: Classifier, lines: Mapping[int, tuple[str, str]], paire
 
 def _unknown(clf: Classifier, text: str, encodings: Sequence[Encoding]) -> list[str]:
     # the demo is the one model whose training text is known word by word
-    if clf.name == "demo" and (said := _outside(clf, text)):
-        return said
+    if clf.name == "demo" and (sentence := _outside(clf, text)):
+        return sentence
     unknown = sum(i == clf.tokenizer.unk_token_id for e in encodings for i in e.ids)
     if not unknown:
         return []
@@ -297,6 +297,6 @@ def _instead(signs: Sequence[str]) -> str:
     """What to type for signs that have a plain form."""
     parts = []
     for kinds, key in STRAIGHT:
-        if found := [c for c in signs if c in kinds]:
-            parts.append(f"{key} for {' and '.join(found)}")
+        if kinds_meant := [c for c in signs if c in kinds]:
+            parts.append(f"{key} for {' and '.join(kinds_meant)}")
     return f" Type {', '.join(parts)}." if parts else ""

@@ -31,15 +31,15 @@ class Recipe:
     examples: int | None  # how many it trains on; None = all
     own: bool  # whether the model's folder has it
 
-    def said(self, view: View) -> str:
+    def sentence(self, view: View) -> str:
         """Where the settings come from, and how many training examples they are for."""
         if not self.own:
             return "Settings: those of the 2024 thesis for BERT-base. A small model trained from scratch needs others."
-        said = "Settings: the base model's own recipe."
+        sentence = "Settings: the base model's own recipe."
         if self.examples is None or view.data or not (view.task in TASKS and TASKS[view.task].source.module):
-            return said
+            return sentence
         return (
-            f"{said} It trains on {self.examples:,} of the shipped examples; 0 below takes the usual "
+            f"{sentence} It trains on {self.examples:,} of the shipped examples; 0 below takes the usual "
             f"{len(loaders.train(view)):,}."
         )
 
@@ -49,10 +49,10 @@ def recipe_for(name: str) -> Recipe:
     from ...pruning.finetuning import examples_of, recipe_of
 
     local = name in NAMED or Path(name).is_dir()
-    found = recipe_of(name) if local else None
-    if found is None:
+    recipe = recipe_of(name) if local else None
+    if recipe is None:
         return Recipe(FinetuneOptions(), None, False)
-    return Recipe(found, examples_of(name), True)
+    return Recipe(recipe, examples_of(name), True)
 
 
 FIRST = ("epochs", "batch", "learning_rate", "early_stopping")  # shown at once; the others unfold

@@ -45,7 +45,7 @@ def field(
     if choices is not None:
         names = list(choices)
         table = choices if isinstance(choices, Mapping) else {}
-        words = words or (lambda name: said if isinstance(said := table.get(name), str) else str(name))
+        words = words or (lambda name: word if isinstance(word := table.get(name), str) else str(name))
         at = names.index(value) if value in names else 0
         chosen = place.selectbox(label, names, at, format_func=words, **more)
         return lambda: chosen

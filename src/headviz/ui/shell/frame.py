@@ -307,13 +307,13 @@ def _what(view: View) -> str:
         shape = loaders.shape(view)
         parts.append(f"{shape.size} heads")
         off = len(state.mask(shape.present).off)
-        told = f"{off} switched off" if off else "all on"
-        told += _in_their_place(view, getattr(_inside, "page", "")) if off else ""
-        parts.append(told)
+        text = f"{off} switched off" if off else "all on"
+        text += _in_their_place(view, getattr(_inside, "page", "")) if off else ""
+        parts.append(text)
     size = None
     with suppress(UserError):
         size = loaders.dataset_size(view)
-    parts.append(f"task {view.task}, {examples_said(view.limit, size)}")
+    parts.append(f"task {view.task}, {examples_text(view.limit, size)}")
     return "  ·  ".join(parts)
 
 
@@ -328,7 +328,7 @@ def _in_their_place(view: View, page: str) -> str:
     return ""
 
 
-def examples_said(limit: int, size: int | None) -> str:
+def examples_text(limit: int, size: int | None) -> str:
     """How many dev examples there are; ``size`` is None before they are loaded."""
     if size is None:
         return f"up to {limit:,} dev examples" if limit else "all dev examples"

@@ -32,7 +32,7 @@ T = TypeVar("T")
 Work = Callable[[Progress, Cancel], T]
 
 PATIENCE = 0.7  # seconds a page waits for a result before it shows progress instead,
-SOON = 0.2  # and before it shows what there is so far
+PARTIAL_AFTER = 0.2  # and before it shows what there is so far
 KEEP = 96  # finished results kept in the process,
 BYTES = 256 * 2**20  # and the most bytes that their arrays may take
 POLL = 0.4  # seconds between two updates of a running job
@@ -252,7 +252,7 @@ def need_so_far(key: Hashable, what: str, work: Work[T]) -> T | None:
     return job.partial if whole is None and job is not None else whole
 
 
-def soon(key: Hashable, what: str, work: Work[T]) -> T | None:
+def request(key: Hashable, what: str, work: Work[T]) -> T | None:
     """The result, or what there is of it, if it comes soon; nothing is shown."""
     job = start(key, work, what, again=False)
     _wait(job, PATIENCE)
@@ -262,7 +262,7 @@ def soon(key: Hashable, what: str, work: Work[T]) -> T | None:
 def _wait(job: Job[Any], patience: float) -> None:
     """Until the job has ended, or has something to show; not longer than ``patience``."""
     began = time.monotonic()
-    while (spent := time.monotonic() - began) < patience and (job.partial is None or spent < SOON):
+    while (spent := time.monotonic() - began) < patience and (job.partial is None or spent < PARTIAL_AFTER):
         if job.finished.wait(min(0.02, patience - spent)):
             return
 
@@ -287,7 +287,7 @@ def _progress(key: Hashable, what: str) -> None:
         _once_more("Continue", key, tag)
     elif job.running:
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            st.progress(job.share, text=plain(_said(job, what)))
+            st.progress(job.share, text=plain(_progress_text(job, what)))
             st.button("Stop", key=f"stop_{tag}", icon=":material/stop:", on_click=stop, args=(key,), width="content")
             if KEPT in job.wanted_by:
                 st.caption("Goes on when you leave.", width="content")
@@ -310,7 +310,7 @@ def _progress(key: Hashable, what: str) -> None:
         st.rerun()
 
 
-def _said(job: Job[Any], what: str) -> str:
+def _progress_text(job: Job[Any], what: str) -> str:
     """How far a running job is."""
     if not job.wanted_by:
         return f"{what}: stopping …"

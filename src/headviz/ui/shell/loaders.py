@@ -63,8 +63,8 @@ def identity(clf: Model) -> tuple[object, ...]:
 
 def allowed_roots() -> list[Path]:
     """The folders below which the dashboard reads models and data."""
-    given = [outside_path(p, ROOTS) for p in os.environ.get(ROOTS, "").split(os.pathsep) if p]
-    return [p.resolve() for p in (*given, Path.cwd(), home())]
+    folders = [outside_path(p, ROOTS) for p in os.environ.get(ROOTS, "").split(os.pathsep) if p]
+    return [p.resolve() for p in (*folders, Path.cwd(), home())]
 
 
 def confined(text: str, use: str = "read") -> Path:
@@ -100,9 +100,9 @@ def model_name(name: str) -> str:
 
 def classifier(view: View) -> Classifier:
     """The model of a view, which must answer with classes: a ``ModelError`` otherwise."""
-    found = model(view)
-    found.check_classes()
-    return cast("Classifier", found)
+    loaded = model(view)
+    loaded.check_classes()
+    return cast("Classifier", loaded)
 
 
 def model(view: View) -> TransformerModel:
@@ -121,8 +121,8 @@ def _model(
     name: str, revision: str, device: str, dtype: str, names: tuple[str, ...] | None, job: str
 ) -> TransformerModel:
     options: Any = {"revision": revision, "device": device, "dtype": dtype, "class_names": names, "job": job}
-    found: Any = headviz.load(name, **{k: v for k, v in options.items() if v})
-    return found
+    loaded: Any = headviz.load(name, **{k: v for k, v in options.items() if v})
+    return loaded
 
 
 def put_away() -> str:
@@ -174,9 +174,9 @@ def shape(view: View) -> Shape:
     folder = _folder(name)
     if folder is None:
         return _shape_of_model(model(view))
-    found = _shape_of_folder(str(folder))
-    found = replace(found, job=view.job) if view.job in ANSWERS else found
-    return found if view.class_names is None else replace(found, labels=view.class_names)
+    shape = _shape_of_folder(str(folder))
+    shape = replace(shape, job=view.job) if view.job in ANSWERS else shape
+    return shape if view.class_names is None else replace(shape, labels=view.class_names)
 
 
 def _folder(name: str) -> Path | None:
@@ -278,8 +278,8 @@ def require_source(view: View) -> None:
 
 def part(view: View, split: str) -> Dataset:
     """Another split of the shipped data, of the same size."""
-    given = (view.task, split, "", view.limit, view.seed, "", "", "", "")
-    return _datasets.get(given, lambda: _dataset(*given))
+    key = (view.task, split, "", view.limit, view.seed, "", "", "", "")
+    return _datasets.get(key, lambda: _dataset(*key))
 
 
 def train(view: View) -> Dataset:
@@ -303,9 +303,9 @@ def _dataset(
     )
 
 
-def evaluator(clf: Classifier, data: Dataset, place: tuple[StandIn, View] | None = None, **told: Any) -> Evaluator:
+def evaluator(clf: Classifier, data: Dataset, place: tuple[StandIn, View] | None = None, **keywords: Any) -> Evaluator:
     """The evaluator of a model on some data, shared by all sessions. ``place`` is what stands in the place of heads,
-    measured on the view's training examples; ``told`` are progress and cancel of measuring it."""
+    measured on the view's training examples; ``keywords`` are progress and cancel of measuring it."""
     key = (*identity(clf), str(clf.device), data.digest)
     if place is None or place[0].kind == ZERO:
         return _evaluators.get(key, lambda: headviz.evaluator_of(clf, data))
@@ -313,7 +313,7 @@ def evaluator(clf: Classifier, data: Dataset, place: tuple[StandIn, View] | None
     drawn = reference(view, stand_in)
     about = (stand_in, drawn.digest)
     return _evaluators.get(
-        (*key, *about), lambda: headviz.evaluator_of(clf, data, ablation=stand_in, reference=drawn, **told)
+        (*key, *about), lambda: headviz.evaluator_of(clf, data, ablation=stand_in, reference=drawn, **keywords)
     )
 
 

@@ -21,7 +21,7 @@ _GAP = "\u200b"
 
 def plain(text: str) -> str:
     """A text that Markdown shows as it stands: nothing typed or uploaded is drawn, fetched or made clickable."""
-    gapped = _LINKED.sub(lambda found: found[0] + _GAP, text)
+    gapped = _LINKED.sub(lambda match: match[0] + _GAP, text)
     return _SPECIAL.sub(r"\\\1", gapped)
 
 

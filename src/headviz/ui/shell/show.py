@@ -173,13 +173,13 @@ def _cell(value: Any, names: Sequence[str]) -> Any:
 
 def _late_widths(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, int]:
     """Pixels of the columns whose longest word comes after the rows that the browser measures, and would be cut off."""
-    found = {}
+    widths = {}
     for name, column in zip(header, zip(*rows, strict=True), strict=True) if len(rows) > MEASURED else ():
         lengths = [len(word) for word in column if isinstance(word, str)]
         longest = max(lengths, default=0)
         if len(lengths) == len(rows) and max(lengths[:MEASURED]) < longest <= LONGEST:
-            found[name] = int(LETTER * longest) + PADDING
-    return found
+            widths[name] = int(LETTER * longest) + PADDING
+    return widths
 
 
 MEASURED = 10  # rows that a column's width is made for
@@ -242,9 +242,9 @@ def _files(made: Table, record: Any) -> None:
 
 def finding(text: str) -> None:
     """The page's main sentence; it is also part of the report."""
-    said = on_page(text)
-    report("finding", said)
-    st.markdown(f"**{plain(said)}**")
+    shown = on_page(text)
+    report("finding", shown)
+    st.markdown(f"**{plain(shown)}**")
 
 
 # ---- the page's figures, tables and sentences in one file
@@ -271,9 +271,9 @@ def _parts() -> list[tuple[str, Any, str]]:
 
 def _finding_first(parts: Sequence[tuple[str, Any, str]]) -> list[tuple[str, Any, str]]:
     """The first sentence before the grids that it is about; pages draw it into a place above them."""
-    said = next((i for i, (kind, _, _) in enumerate(parts) if kind == "finding"), 0)
-    grids_only = all(kind == "grid" for kind, _, _ in parts[:said])
-    return [parts[said], *parts[:said], *parts[said + 1 :]] if said and grids_only else list(parts)
+    place = next((i for i, (kind, _, _) in enumerate(parts) if kind == "finding"), 0)
+    grids_only = all(kind == "grid" for kind, _, _ in parts[:place])
+    return [parts[place], *parts[:place], *parts[place + 1 :]] if place and grids_only else list(parts)
 
 
 def report_button(page: str, title: str, context: str, mask: HeadMask | None) -> None:

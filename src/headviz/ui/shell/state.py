@@ -47,8 +47,8 @@ class Session:
 def session() -> Session:
     if _KEY not in st.session_state:
         _put(Session(view=from_address({})[0]))
-    found: Session = st.session_state[_KEY]
-    return found
+    session: Session = st.session_state[_KEY]
+    return session
 
 
 def _put(changed: Session) -> None:
@@ -80,12 +80,12 @@ def went_back(query: str) -> None:
 
 def _take(read: Address) -> None:
     now = session()
-    given = dict(read)
-    behind = given.pop(LONG, "").split(",")  # texts too long for an address stay in the session
+    values = dict(read)
+    behind = values.pop(LONG, "").split(",")  # texts too long for an address stay in the session
     kept = {n: t for n in ("a", "b") if n in behind and len(t := getattr(now.view, n)) > LONGEST_TEXT}
     if gone := [n for n in behind if n not in kept]:
-        given[LONG] = ",".join(gone)
-    seen, complaints = from_address(given)
+        values[LONG] = ",".join(gone)
+    seen, complaints = from_address(values)
     seen = replace(seen, **kept)
     history = now.history.push(seen.mask) if now.written else History(present=seen.mask)
     _put(replace(now, view=seen, history=history, notices=tuple(complaints), written=((time.monotonic(), read),)))
@@ -165,15 +165,15 @@ def save_mask(saved: dict[str, str]) -> None:
 
 def saved_masks(present: HeadMask) -> dict[str, tuple[HeadMask, str]]:
     """Each saved mask by its name, with what stood in the place of its heads."""
-    found = {}
+    masks = {}
     for name, text in session().saved:
         digits, _, ablation = text.partition(" ")
-        found[name] = HeadMask.from_hex(digits, present.num_layers, present.num_heads), ablation or FIELDS["ablation"]
-    return found
+        masks[name] = HeadMask.from_hex(digits, present.num_layers, present.num_heads), ablation or FIELDS["ablation"]
+    return masks
 
 
-def notify(said: UserError | str) -> None:
-    now, text = session(), on_page(said)
+def notify(message: UserError | str) -> None:
+    now, text = session(), on_page(message)
     if text not in now.notices:
         _put(replace(now, notices=(*now.notices, text)))
 
@@ -271,9 +271,9 @@ def choose(name: str, label: str, options: Sequence[Any], **more: Any) -> Any:
     return getattr(view(), name)
 
 
-def switch(name: str, label: str, options: Sequence[Any], *, told: bool = False, **more: Any) -> Any:
-    """A row of buttons for one field; with ``told``, a notice names a value that is not an option."""
-    key = _seed(name, options, label if told else "")
+def switch(name: str, label: str, options: Sequence[Any], *, notice: bool = False, **more: Any) -> Any:
+    """A row of buttons for one field; with ``notice``, a notice names a value that is not an option."""
+    key = _seed(name, options, label if notice else "")
     write = more.pop("format_func", str)
     more["format_func"] = lambda option: plain(write(option))  # options are drawn as Markdown
     st.segmented_control(label, options, key=key, on_change=_bind(name)[1], required=True, **more)

@@ -50,10 +50,10 @@ MOST_GRADES = 256  # models and data whose grades are kept
 _grades: dict[GradeSource, Grades] = {}
 
 
-def remember_grades(source: GradeSource, found: Grades) -> None:
+def remember_grades(source: GradeSource, grades: Grades) -> None:
     if len(_grades) >= MOST_GRADES:
         _grades.clear()
-    _grades[source] = found
+    _grades[source] = grades
 
 
 def own_grades(source: GradeSource) -> Grades | None:
@@ -62,17 +62,17 @@ def own_grades(source: GradeSource) -> Grades | None:
 
 def best_score(source: GradeSource, on_demo: bool) -> str | None:
     """The score to prune by here; None where nothing is graded, or nothing is shown to be better than chance."""
-    found = own_grades(source)
-    if found is None:
+    grades = own_grades(source)
+    if grades is None:
         measured = recorded() if on_demo else None
-        found = None if measured is None else measured.grades
-    return None if found is None or found.best in found.untold else found.best
+        grades = None if measured is None else measured.grades
+    return None if grades is None or grades.best in grades.untold else grades.best
 
 
 def by_grade(source: GradeSource, names: Sequence[str]) -> list[str]:
     """The names in the order of the user's own grades; what these do not have comes last. Unchanged without any."""
-    found = own_grades(source)
-    order = {} if found is None else {g.score: at for at, g in enumerate(found)}
+    grades = own_grades(source)
+    order = {} if grades is None else {g.score: at for at, g in enumerate(grades)}
     return sorted(names, key=lambda name: order.get(name, len(order)))
 
 
@@ -156,7 +156,7 @@ class View:
     story: int = option(0, "the step of the demonstration that this view belongs to; 0 = none", least=0, most=4)
 
     @property
-    def told_order(self) -> str | None:
+    def chosen_order(self) -> str | None:
         """The score to remove heads by: the user's choice, else the best of the grades; None without either."""
         if self.beside not in ("", IN_LOSS):
             return self.beside
@@ -167,7 +167,7 @@ class View:
     @property
     def order(self) -> str:
         """The score that heads are ordered by: as told, else cost."""
-        return self.told_order or COST
+        return self.chosen_order or COST
 
     @property
     def source(self) -> tuple[object, ...]:
@@ -199,8 +199,8 @@ TASKS_OF = {"demo-translation": "demo-translation"}  # the task of a model, wher
 
 def start() -> dict[str, str]:
     """What the plain address opens, as an address; empty for the demo."""
-    given = dict(parse_qsl(os.environ.get(START, "")))
-    return {} if given.items() <= {"model": FIELDS["model"], "task": FIELDS["task"]}.items() else given
+    values = dict(parse_qsl(os.environ.get(START, "")))
+    return {} if values.items() <= {"model": FIELDS["model"], "task": FIELDS["task"]}.items() else values
 
 
 def defaults(model: str) -> dict[str, Any]:
@@ -263,8 +263,8 @@ def from_address(address: Mapping[str, str]) -> tuple[View, list[str]]:
         address = {**own, **address}
     values: dict[str, Any] = {"task": defaults(address.get("model", ""))["task"]}
     complaints = []
-    for given, text in address.items():
-        name = OTHER_NAMES.get(given, given)
+    for parameter, text in address.items():
+        name = OTHER_NAMES.get(parameter, parameter)
         if name == LONG:
             complaints += [
                 f"The {_TEXTS[t]} text is longer than the {LONGEST_TEXT:,} characters that a link can hold and did "

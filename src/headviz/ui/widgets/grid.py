@@ -139,7 +139,7 @@ def _plain(scale: Scale) -> dict[str, Any]:
 
 def rank_list(
     key: str,
-    found: HeadScores,
+    scores: HeadScores,
     names: dict[HeadId, str],
     *,
     mask: HeadMask,
@@ -148,13 +148,13 @@ def rank_list(
     interval: Callable[[HeadScores, HeadId], str],
     group: str = "",
 ) -> None:
-    """The measured heads of ``found``, the highest first. ``on_select`` runs before the page is drawn; ``interval``
+    """The measured heads of ``scores``, the highest first. ``on_select`` runs before the page is drawn; ``interval``
     writes a head's interval for a screen reader. Grids of the same ``group`` show the same chosen head."""
-    heads = found.values.shape[1]
+    heads = scores.values.shape[1]
     place = {h: h.layer * heads + h.head for h in names}
-    order = found.ranked()
-    decimals = _decimals(max((abs(float(found.values[h])) for h in order), default=1.0))
-    rows = [_row(found, h, names[h], place[h], decimals, interval(found, h)) for h in order]
+    order = scores.ranked()
+    decimals = _decimals(max((abs(float(scores.values[h])) for h in order), default=1.0))
+    rows = [_row(scores, h, names[h], place[h], decimals, interval(scores, h)) for h in order]
     ends = [x for r in rows for x in (r["value"], r["low"], r["high"]) if x is not None]
 
     def chosen() -> None:
@@ -167,7 +167,7 @@ def rank_list(
         data={
             "rows": rows,
             "names": ["rank", "head", "value", "95 % interval" if any(r["low"] is not None for r in rows) else ""],
-            "label": f"Heads by {found.score}, the highest first",
+            "label": f"Heads by {scores.score}, the highest first",
             "lo": (low := min(ends, default=0.0)),
             "hi": (high := max(ends, default=1.0)),
             "ends": [f"{low:.2g}".replace("-", "−"), f"{high:.2g}".replace("-", "−")],
@@ -184,8 +184,8 @@ def _decimals(largest: float) -> int:
     return min(9, max(0, 3 - math.floor(math.log10(largest)))) if largest > 0 else 2
 
 
-def _row(found: HeadScores, head: HeadId, name: str, place: int, decimals: int, interval: str) -> dict[str, Any]:
-    value, low, high = (float(t[head]) for t in (found.values, found.interval_low, found.interval_high))
+def _row(scores: HeadScores, head: HeadId, name: str, place: int, decimals: int, interval: str) -> dict[str, Any]:
+    value, low, high = (float(t[head]) for t in (scores.values, scores.interval_low, scores.interval_high))
     known = low == low and high == high
     text = f"{value:+.{decimals}f}".replace("-", "−")
     return {

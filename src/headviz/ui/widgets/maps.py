@@ -39,14 +39,14 @@ def linked_maps(
     panels: Sequence[Panel],
     queries: Sequence[str],
     keys: Sequence[str],
-    apart: tuple[Sequence[bool], Sequence[bool]],
+    edges: tuple[Sequence[bool], Sequence[bool]],
     *,
     label: str,
     scale: str,
     order: str,
     on_look: Callable[[str, str], None],
 ) -> None:
-    """Draw the maps. ``apart`` says which queries and keys stand at the edge and do not set the colours.
+    """Draw the maps. ``edges`` says which queries and keys stand at the edge and do not set the colours.
 
     ``on_look`` gets the scale and the order that the user chose in the browser.
     """
@@ -56,9 +56,9 @@ def linked_maps(
         if sent and sent["scale"] in SCALES and sent["order"] in ORDERS:
             on_look(sent["scale"], sent["order"])
 
-    told = {"label": label, "queries": list(queries), "keys": list(keys), "scale": scale, "order": order}
-    edges = {"apart": [[int(x) for x in side] for side in apart]}
-    component("maps")(key=key, data=message({**told, **edges}, panels), on_look_change=looked)
+    data = {"label": label, "queries": list(queries), "keys": list(keys), "scale": scale, "order": order}
+    marks = {"apart": [[int(x) for x in side] for side in edges]}
+    component("maps")(key=key, data=message({**data, **marks}, panels), on_look_change=looked)
 
 
 def message(about: dict[str, Any], panels: Sequence[Panel]) -> bytes:

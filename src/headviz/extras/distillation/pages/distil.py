@@ -184,7 +184,7 @@ def make_plan(
     rate: float,
 ) -> DistillationPlan:
     """The plan for the view's model and data."""
-    given = {
+    options = {
         **plans.source(view),
         "remove": what.text,
         "inits": tuple(inits),
@@ -192,7 +192,7 @@ def make_plan(
         "training": {"steps": steps, "every": max(1, steps // 6), "learning_rate": rate},
         "train_limit": train_limit,
     }
-    return DistillationPlan.from_dict(given)
+    return DistillationPlan.from_dict(options)
 
 
 def _start(plan: DistillationPlan) -> None:
@@ -218,8 +218,8 @@ def removed_words(remove: str) -> str:
 
 def recipe(plan: DistillationPlan) -> tuple[str, str]:
     """The plan of the form as a call and as a command."""
-    given = {f.name: getattr(plan, f.name) for f in fields(plan) if getattr(plan, f.name) != f.default}
-    given = {name: value for name, value in given.items() if name not in ("posterior", "iterates")}
+    changed = {f.name: getattr(plan, f.name) for f in fields(plan) if getattr(plan, f.name) != f.default}
+    changed = {name: value for name, value in changed.items() if name not in ("posterior", "iterates")}
     training = {
         "steps": plan.training.steps,
         "every": plan.training.every,
@@ -227,7 +227,7 @@ def recipe(plan: DistillationPlan) -> tuple[str, str]:
     }
     lines = (
         recipes.HEADVIZ,
-        f"plan = {call('headviz.DistillationPlan', **given | {'training': training})}",
+        f"plan = {call('headviz.DistillationPlan', **changed | {'training': training})}",
         "result = headviz.distil(plan, 'student')",
     )
     options = (
@@ -258,7 +258,7 @@ def draw() -> None:
     """The page."""
     view = frame.begin()
     shape = None if recurrent(view) else loaders.shape(view)
-    found, plan = results.runs(), None
+    finished, plan = results.runs(), None
     parts: tuple[Any, ...] = ()
     if frame.controls():
         left, right = st.columns([5, 6], gap="large")
@@ -278,8 +278,8 @@ def draw() -> None:
     else:
         right = st.container()
     with right:
-        if found:
-            results.watch(results.chooser(found, view))
+        if finished:
+            results.watch(results.chooser(finished, view))
         else:
             st.info(
                 "No distillations yet. Choose what to remove and press Start. It continues when you close this page.",

@@ -95,11 +95,11 @@ def runs() -> list[RunView]:
     return [r for r in listing.overview() if r.record.kind == "distill"]
 
 
-def chooser(found: Sequence[RunView], view: View) -> str:
+def chooser(finished: Sequence[RunView], view: View) -> str:
     """The run to show: the one of the address, or the newest."""
-    ids = [r.record.id for r in found]
+    ids = [r.record.id for r in finished]
     # labels without the run's state: a label that changes would reset the choice
-    titles = {r.record.id: f"{r.record.title} · {r.record.id}" for r in found}
+    titles = {r.record.id: f"{r.record.title} · {r.record.id}" for r in finished}
     at = ids.index(view.run) if view.run in ids else 0
     chosen: str = st.selectbox(
         "Distillation",
@@ -123,19 +123,19 @@ def _look(run_id: str, busy: bool) -> None:
     view = listing.look(run_id)
     of_another_model(view)
     listing.state_line(view)
-    found = outcome_of(view)
-    if found["students"] and found["teacher"] is not None:
-        metric = next(iter(found["teacher"]["metrics"]))
-        level = (found["teacher"].get("constant") or {}).get(metric)
-        show.finding(finding(found, metric))
+    outcome = outcome_of(view)
+    if outcome["students"] and outcome["teacher"] is not None:
+        metric = next(iter(outcome["teacher"]["metrics"]))
+        level = (outcome["teacher"].get("constant") or {}).get(metric)
+        show.finding(finding(outcome, metric))
         show.figure(
-            learning_curves(found["students"], found["teacher"]["metrics"][metric], metric, level),
+            learning_curves(outcome["students"], outcome["teacher"]["metrics"][metric], metric, level),
             "distil_curves",
-            curves_caption(found["students"], metric, level),
+            curves_caption(outcome["students"], metric, level),
             formula=PRIOR,
             source="Prior of the student: the teacher's posterior with the removed part's weights at zero.",
         )
-        show.table(students_table(found, [metric]))
+        show.table(students_table(outcome, [metric]))
         _open(view)
     if busy and not listing.busy(view):
         st.rerun()
@@ -161,32 +161,34 @@ def outcome_of(view: RunView) -> dict[str, Any]:
     return outcome(plan, so_far)
 
 
-def finding(found: dict[str, Any], metric: str) -> str:
+def finding(outcome: dict[str, Any], metric: str) -> str:
     """One sentence: does it help to start from the teacher's weights?"""
-    ends = {s["init"]: s for s in found["students"]}
+    ends = {s["init"]: s for s in outcome["students"]}
     informed = [s for name, s in ends.items() if METHODS[name].start != "random"]
     if "random" not in ends or not informed:
-        best = max(found["students"], key=lambda s: s["metrics"][metric] or 0)
+        best = max(outcome["students"], key=lambda s: s["metrics"][metric] or 0)
         return f"Best so far: {best['title']}, {metric} {number(best['metrics'][metric])}."
     base, best = ends["random"], max(informed, key=lambda s: s["metrics"][metric] or 0)
     low, high = best["interval_low"][metric], base["interval_high"][metric]
     steps = f"{best['curve'][-1]['step']:,} training steps"
     if low is None or high is None:
-        said = f"After {steps} with one seed nobody can tell whether a start from the teacher helps"
+        sentence = f"After {steps} with one seed nobody can tell whether a start from the teacher helps"
     elif low > high:
-        said = f"After {steps} a start from the teacher helps: the intervals do not overlap"
+        sentence = f"After {steps} a start from the teacher helps: the intervals do not overlap"
     elif base["interval_low"][metric] > best["interval_high"][metric]:
-        said = f"After {steps} random weights reach more than a start from the teacher: the intervals do not overlap"
+        sentence = (
+            f"After {steps} random weights reach more than a start from the teacher: the intervals do not overlap"
+        )
     else:
-        said = f"After {steps} it is not clear whether a start from the teacher helps: the intervals overlap"
+        sentence = f"After {steps} it is not clear whether a start from the teacher helps: the intervals overlap"
     title, reached, without = best["title"], best["metrics"][metric], base["metrics"][metric]
-    level, least = (found["teacher"].get("constant") or {}).get(metric), base["interval_low"][metric]
+    level, least = (outcome["teacher"].get("constant") or {}).get(metric), base["interval_low"][metric]
     at_chance = level is not None and least is not None and least <= level
     chance = ", not told apart from one class for all" if at_chance else ""
     if at_chance and without is not None and without <= level:
         chance = ", no more than one class for all: nothing learnt in these steps"
     numbers = f"{number(reached)} from {title}, {number(without)} from random weights{chance}"
-    return f"{said} ({metric} {numbers})."
+    return f"{sentence} ({metric} {numbers})."
 
 
 def _open(view: RunView) -> None:

@@ -47,7 +47,7 @@ def tickets(views: Sequence[RunView]) -> None:
     asked = Option("margin", MARGIN, least=0.1, most=100, title="Loss that would matter, points")
     margin = controls.field(st.container(), asked, "run_tickets_margin", width=260, step=0.5)
     try:
-        found = table_62(states, margin())
+        table = table_62(states, margin())
     except UserError as wrong:
         refused(wrong)
         return
@@ -55,5 +55,5 @@ def tickets(views: Sequence[RunView]) -> None:
         "Highest share of heads removed at which the mean over seeds, plus one standard deviation, reaches the full "
         "model's mean; metrics in per cent. Published: BERT-base, 2024 thesis, Table 6.2. "
     )
-    cells = [["–" if v in ("", None) else v for v in row] for row in found.rows]
-    show.table(Table("run_tickets", found.header, cells, caption + " ".join(found.notes)))
+    cells = [["–" if v in ("", None) else v for v in row] for row in table.rows]
+    show.table(Table("run_tickets", table.header, cells, caption + " ".join(table.notes)))

@@ -42,28 +42,28 @@ def draw(cells: Sequence[Cell], own: Mapping[str, str] | None) -> None:
     """``own`` says which target each mask was found on; None = the one of its name."""
     from ..transfer_figure import transfer_figure, transfer_table
 
-    found = matrix(cells)
-    show.finding(finding(found, own, state.view().margin))
+    result = matrix(cells)
+    show.finding(finding(result, own, state.view().margin))
     show.figure(
-        transfer_figure(found, own), "transfer_matrix", _caption(found), formula=FORMULA, source=SOURCE, wide="40"
+        transfer_figure(result, own), "transfer_matrix", _caption(result), formula=FORMULA, source=SOURCE, wide="40"
     )
-    if unknown := [e for e in found.entries if e.why]:
+    if unknown := [e for e in result.entries if e.why]:
         e = unknown[0]
         more = f" The same or alike for {len(unknown) - 1} more." if len(unknown) > 1 else ""
         st.caption(plain(f"Without a share: {e.source} on {e.target}, because {e.why}.{more}"))
-    show.table(transfer_table(found), record=found.to_dict())
+    show.table(transfer_table(result), record=result.to_dict())
 
 
-def _caption(found: Matrix) -> str:
-    paired = "over the seeds" if found.retrained else "over the examples"
-    beside = ""
-    if found.random:
-        counts = sorted({e.count for e in found.random})
-        beside = f" ▲: better than {' to '.join(map(str, counts))} random masks of as many heads (q < 0.05)."
+def _caption(result: Matrix) -> str:
+    paired = "over the seeds" if result.retrained else "over the examples"
+    suffix = ""
+    if result.random:
+        counts = sorted({e.count for e in result.random})
+        suffix = f" ▲: better than {' to '.join(map(str, counts))} random masks of as many heads (q < 0.05)."
     return (
         "The share of the metric above one answer for all that each mask keeps; below it the metric. Outlined: the "
         "mask's own task. Orange lost, blue gained; grey: the 95 % interval, paired "
-        f"{paired}, includes no change. Bold: q < 0.05.{beside}"
+        f"{paired}, includes no change. Bold: q < 0.05.{suffix}"
     )
 
 
@@ -119,7 +119,7 @@ def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
     """The runs, their share of heads off, and how many random masks; None while that makes no transfer."""
     others = transfer_spec.able(listing.overview())
     known = {v.record.id: v for v in (*here, *others) if not recorded.of(v.record.id)}
-    known = {v.record.id: v for v in transfer_spec.alike(list(known.values()), here[0])}
+    known = {v.record.id: v for v in transfer_spec.of_same_grid(list(known.values()), here[0])}
     titles = listing.labels(list(known.values()))
     first = _one_of_each_place(here)
     picked = st.session_state.get("transfer_runs", first)
@@ -162,11 +162,11 @@ def _chosen(here: Sequence[RunView], retrain: bool) -> Planned | None:
 
 def _one_of_each_place(here: Sequence[RunView]) -> list[str]:
     """The first run of each model and data: a sweep has many of one."""
-    found: dict[str, str] = {}
+    titles: dict[str, str] = {}
     for v in here:
         spec = v.record.spec
-        found.setdefault(json.dumps([spec.get(n) for n in ("model", "task", "data")]), v.record.id)
-    return list(found.values())
+        titles.setdefault(json.dumps([spec.get(n) for n in ("model", "task", "data")]), v.record.id)
+    return list(titles.values())
 
 
 def _why_not(chosen: Sequence[RunView]) -> str:
@@ -175,8 +175,8 @@ def _why_not(chosen: Sequence[RunView]) -> str:
         return "Choose a second run, of another task or model: masks are given from one to the other."
     grids = {(s.num_layers, s.num_heads) for v in chosen if (s := state_of(v)) is not None}
     if len(grids) > 1:
-        told = " and ".join(f"{a}×{b}" for a, b in sorted(grids))
-        return f"These runs have heads in grids of {told}, so a mask of one means other heads of the other."
+        shapes = " and ".join(f"{a}×{b}" for a, b in sorted(grids))
+        return f"These runs have heads in grids of {shapes}, so a mask of one means other heads of the other."
     if not transfer_spec.shares_of(chosen):
         return "These runs have no share of heads off in common. Choose runs with the same steps."
     return ""
@@ -191,8 +191,8 @@ def _as_it_is(planned: Planned) -> None:
     key = ("transfer", text)
     if jobs.find(key) is None and st.session_state.get("transfer_asked") != text:
         count = len(spec.targets) * (1 + len(spec.masks) + (spec.random or 0))
-        told = f"under {len(spec.masks)} masks, and under {spec.random} random ones of the same size"
-        st.caption(plain(f"{count} evaluations: {len(spec.targets)} models, each with every head on, {told}."))
+        masks = f"under {len(spec.masks)} masks, and under {spec.random} random ones of the same size"
+        st.caption(plain(f"{count} evaluations: {len(spec.targets)} models, each with every head on, {masks}."))
         if frame.controls():
             st.button(
                 "Measure", key="transfer_run", type="primary", icon=":material/play_arrow:", on_click=_ask, args=(text,)
@@ -223,18 +223,18 @@ def _ask(text: str) -> None:
 
 def _recipe(planned: Planned) -> tuple[str, str]:
     """The same in Python, and as a file for the command."""
-    given = planned.spec.to_dict()
-    words = {k: v for k, v in given.items() if k not in ("masks", "targets")}
-    found = call("headviz.transfer", given["masks"], given["targets"], **words)
-    python = f"import headviz\nfound = {found}\nfound.entries"
+    record = planned.spec.to_dict()
+    words = {k: v for k, v in record.items() if k not in ("masks", "targets")}
+    code = call("headviz.transfer", record["masks"], record["targets"], **words)
+    python = f"import headviz\nfound = {code}\nfound.entries"
     line = command(f"transfer {FILE}", [("out", OUT)])
-    return python, f"echo {shlex.quote(json.dumps(given, ensure_ascii=False))} > {FILE}\n{line}"
+    return python, f"echo {shlex.quote(json.dumps(record, ensure_ascii=False))} > {FILE}\n{line}"
 
 
 def recipe() -> tuple[str, str] | None:
     """The recipe of the transfer that was drawn just now; None where another tab is open."""
-    found: tuple[str, str] | None = st.session_state.pop(RECIPE, None)
-    return found
+    texts: tuple[str, str] | None = st.session_state.pop(RECIPE, None)
+    return texts
 
 
 # ---- with retraining

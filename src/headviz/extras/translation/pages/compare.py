@@ -48,8 +48,8 @@ def translations(clf: Translator, text: str, under: Sequence[HeadMask]) -> list[
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> list[str]:
         out = []
         for done, mask in enumerate(under, 1):
-            found, _ = headviz.translate(clf, [text], mask, cancel=cancel)
-            out.append(found[0])
+            translations, _ = headviz.translate(clf, [text], mask, cancel=cancel)
+            out.append(translations[0])
             progress(done, len(under))
         return out
 
@@ -72,25 +72,25 @@ def section(clf: Translator, shown: Text) -> None:
     if not shown.text.strip():
         st.info("Write a sentence to translate.", icon=":material/edit:")
         return
-    given = masks(clf)
-    found = translations(clf, shown.text, [mask for _, mask in given])
-    if found is None:
+    columns = masks(clf)
+    texts = translations(clf, shown.text, [mask for _, mask in columns])
+    if texts is None:
         return
-    for (name, _), text in zip(given, found, strict=True):
+    for (name, _), text in zip(columns, texts, strict=True):
         with st.container(border=True):
             st.caption(plain(name))
-            st.markdown("#### " + marked(found[0], text))
-            if text != found[0]:
-                changed = sum(new for _, new in words(found[0], text))
+            st.markdown("#### " + marked(texts[0], text))
+            if text != texts[0]:
+                changed = sum(new for _, new in words(texts[0], text))
                 marks = f"{changed} word{'' if changed == 1 else 's'} changed, marked in orange and underlined"
                 st.caption(marks if changed else "no new word: words are left out or stand elsewhere")
-            elif name != given[0][0]:
+            elif name != columns[0][0]:
                 st.caption("the same translation")
     if not shown.own and shown.pair:
         st.markdown(f"Reference: {plain(shown.pair)}")
-    if len(given) == 1:
+    if len(columns) == 1:
         answers.offer_mask(clf.present)
-    rows = [[name, text] for (name, _), text in zip(given, found, strict=True)]
+    rows = [[name, text] for (name, _), text in zip(columns, texts, strict=True)]
     show.table(Table("translations", ("model", "translation"), rows, "Greedy translations of this sentence."))
 
 

@@ -89,8 +89,8 @@ def answer(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None, m
     """Class probabilities [n, C], or the numbers of a regression [n, 1]."""
     from ....attribution.conductance import encode
 
-    found = encode(clf, list(texts), None if pairs is None else list(pairs))
-    batches = (clf.logits(clf.collate(found[i : i + 32]), mask).cpu().numpy() for i in range(0, len(found), 32))
+    encodings = encode(clf, list(texts), None if pairs is None else list(pairs))
+    batches = (clf.logits(clf.collate(encodings[i : i + 32]), mask).cpu().numpy() for i in range(0, len(encodings), 32))
     return clf.answer.values(stacked([one for batch in batches for one in batch], len(clf.labels)))
 
 
@@ -105,9 +105,9 @@ def stacked(rows: Sequence[np.ndarray | None], outputs: int) -> np.ndarray:
     return table
 
 
-def answers(shown: Text, given: Sequence[Column]) -> list[np.ndarray]:
+def answers(shown: Text, columns: Sequence[Column]) -> list[np.ndarray]:
     pairs = None if shown.pair is None else [shown.pair]
-    return [answer(c.clf, [shown.text], pairs, c.mask)[0] for c in given]
+    return [answer(c.clf, [shown.text], pairs, c.mask)[0] for c in columns]
 
 
 # ---- a first mask to try
@@ -134,12 +134,12 @@ def suggested_mask(present: HeadMask, kind: str | None) -> tuple[str, HeadMask]:
         rows = " and ".join(str(h) for h in known)
         return f"Switch off {rows}: {kind} needs {_them_or_it(known)}", present.without(known)
     count = max(1, round(SHARE * len(present.kept)))
-    found = scoring.ordering(view)
-    if found is not None and found.values.shape == (present.num_layers, present.num_heads):
-        label = f"Switch off the {count} lowest by {found.score}"
-        if tie := mask_edit.tie_at(found.values, count, present):
+    scores = scoring.ordering(view)
+    if scores is not None and scores.values.shape == (present.num_layers, present.num_heads):
+        label = f"Switch off the {count} lowest by {scores.score}"
+        if tie := mask_edit.tie_at(scores.values, count, present):
             label += f" ({tie.rstrip('.')})"
-        return label, mask_edit.off_to_count(found.values, count, present)
+        return label, mask_edit.off_to_count(scores.values, count, present)
     return f"Switch off {count} heads at random", mask_edit.off_at_random(count, present, seed=0)
 
 
@@ -187,7 +187,7 @@ def other_chooser(like: Classifier) -> Classifier | None:
 MOST_LINES = 200  # texts or pairs
 LINE_END = re.compile(r"\r\n|\r|\n")  # as editors count lines; not form feeds and the like
 
-Told = Callable[[np.ndarray, Sequence[str]], list[tuple[str, float]]]  # as ``Answer.told``
+Shares = Callable[[np.ndarray, Sequence[str]], list[tuple[str, float]]]  # as ``Answer.shares``
 Lines = Mapping[int, tuple[str, str]]  # texts or pairs by the number of their line, as the user counts it
 
 
@@ -200,7 +200,7 @@ class Answers:
     remarks: tuple[str, ...] = ()
 
 
-def many_texts(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
+def many_texts(clf: Classifier, data: Dataset, columns: Sequence[Column]) -> None:
     """Fields for many texts, and the table of all columns' answers."""
     with st.expander("Several texts at once"):
         paired = data.pairs is not None
@@ -220,21 +220,21 @@ def many_texts(clf: Classifier, data: Dataset, given: Sequence[Column]) -> None:
         if not lines:
             _complain(wrong)
             return
-        key = ("many", tuple(lines.items()), paired, *((*loaders.identity(c.clf), c.mask.hex) for c in given))
-        found = jobs.need(key, "Answering", partial(_many_answers, lines, paired, given))
-        if found is None:
+        key = ("many", tuple(lines.items()), paired, *((*loaders.identity(c.clf), c.mask.hex) for c in columns))
+        result = jobs.need(key, "Answering", partial(_many_answers, lines, paired, columns))
+        if result is None:
             return
-        _complain([*wrong, *found.wrong])
-        for remark in found.remarks:
+        _complain([*wrong, *result.wrong])
+        for remark in result.remarks:
             st.info(plain(remark))
-        header, rows, changed = many_rows(lines, paired, given, found.values, clf.labels, clf.answer.told)
-        answered = sum(not any(np.isnan(p[i]).all() for p in found.values) for i in range(len(lines)))
-        said = (
+        header, rows, changed = many_rows(lines, paired, columns, result.values, clf.labels, clf.answer.shares)
+        answered = sum(not any(np.isnan(p[i]).all() for p in result.values) for i in range(len(lines)))
+        sentence = (
             f"{changed} of {answered} answers change{'s' if changed == 1 else ''}."
-            if len(given) > 1 and len(clf.labels) > 1
+            if len(columns) > 1 and len(clf.labels) > 1
             else ""
         )
-        show.table(Table("compare_many", header, rows, said))
+        show.table(Table("compare_many", header, rows, sentence))
 
 
 def _complain(wrong: Sequence[str]) -> None:
@@ -245,13 +245,13 @@ def _complain(wrong: Sequence[str]) -> None:
 
 
 def _many_answers(
-    lines: Lines, paired: bool, given: Sequence[Column], progress: jobs.Progress, cancel: jobs.Cancel
+    lines: Lines, paired: bool, columns: Sequence[Column], progress: jobs.Progress, cancel: jobs.Cancel
 ) -> Answers:
     """Every column's answers, a few lines at a time so that *Stop* works."""
     out: list[np.ndarray] = []
     wrong: dict[int, str] = {}
     both, numbers = list(lines.values()), list(lines)
-    for at, column in enumerate(given):
+    for at, column in enumerate(columns):
         values: list[np.ndarray | None] = [None] * len(lines)
         for i in range(0, len(lines), 32):
             stop_if(cancel)
@@ -264,10 +264,10 @@ def _many_answers(
                         values[k] = _many_answer(column, [both[k]], paired)[0]
                     except UserError as reason:
                         wrong.setdefault(k, f"Line {numbers[k]}: {on_page(reason)}")
-            progress(at * len(lines) + part[-1] + 1, len(given) * len(lines))
+            progress(at * len(lines) + part[-1] + 1, len(columns) * len(lines))
         out.append(stacked(values, len(column.clf.labels)))
-    said = texts.remarks_on_many(given[0].clf, lines, paired)
-    return Answers(out, tuple(wrong[k] for k in sorted(wrong)), tuple(said))
+    remarks = texts.remarks_on_many(columns[0].clf, lines, paired)
+    return Answers(out, tuple(wrong[k] for k in sorted(wrong)), tuple(remarks))
 
 
 def _many_answer(column: Column, lines: Sequence[tuple[str, str]], paired: bool) -> np.ndarray:
@@ -307,35 +307,35 @@ def read_lines(raw: str, paired: bool) -> tuple[dict[int, tuple[str, str]], list
 def many_rows(
     lines: Lines,
     paired: bool,
-    given: Sequence[Column],
-    found: Sequence[np.ndarray],
+    columns: Sequence[Column],
+    logits: Sequence[np.ndarray],
     labels: Sequence[str],
-    told: Told = ONE_CLASS.told,
+    shares: Shares = ONE_CLASS.shares,
 ) -> tuple[list[str], list[list[object]], int]:
     """The header, one row per text, and how many answers change.
 
     A row has every column's answer and, beside others, what changed against the first column.
     """
-    header = ["line", "text", *(["pair"] if paired else []), *(c.name for c in given), "change"]
+    header = ["line", "text", *(["pair"] if paired else []), *(c.name for c in columns), "change"]
     rows: list[list[object]] = []
     changed = 0
     for i, (number, (a, b)) in enumerate(lines.items()):
         texts = [number, a, *([b] if paired else [])]
-        if found[0].shape[-1] == 1:
-            numbers = [float(f[i, 0]) for f in found]
+        if logits[0].shape[-1] == 1:
+            numbers = [float(f[i, 0]) for f in logits]
             rows.append([*texts, *numbers, numbers[-1] - numbers[0]])
             continue
-        said = [f[i] for f in found]
-        if any(np.isnan(p).all() for p in said):
-            rows.append([*texts, *("–" for _ in said), "not answered"])
+        of_text = [f[i] for f in logits]
+        if any(np.isnan(p).all() for p in of_text):
+            rows.append([*texts, *("–" for _ in of_text), "not answered"])
             continue
-        named = [told(p, labels) for p in said]
+        named = [shares(p, labels) for p in of_text]
         best = [", ".join(name for name, _ in one) for one in named]
         cells = [", ".join(f"{name} {share:.2f}" for name, share in one) for one in named]
         other = [x for x in best[1:] if x != best[0]]
         changed += bool(other)
         rows.append([*texts, *cells, f"{best[0]} → {other[0]}" if other else "same"])
-    if len(given) == 1:  # nothing to compare with
+    if len(columns) == 1:  # nothing to compare with
         return header[:-1], [row[:-1] for row in rows], 0
     return header, rows, changed
 
@@ -347,71 +347,71 @@ __all__ = ["columns", "section"]
 ACROSS = 4  # answers in one row
 
 
-def section(clf: Classifier, data: Dataset, shown: Text, given: Sequence[Column]) -> None:
+def section(clf: Classifier, data: Dataset, shown: Text, columns: Sequence[Column]) -> None:
     """Everything about one text, then several texts at once."""
     controls = not state.view().present
     if shown.empty:
         st.info(texts.EMPTY, icon=":material/edit:")
         if controls:
-            many_texts(clf, data, given)
+            many_texts(clf, data, columns)
         return
     try:
-        found = answers(shown, given)
+        logits = answers(shown, columns)
     except UserError as wrong:
         refused(wrong, "warning")
     else:
         for remark in texts.remarks(clf, shown):
             st.info(plain(remark))
-        if not shown.own and (said := loaders.mismatch(clf, data)):
-            st.info(plain(f"The example's label does not apply to this model. {said}"))
+        if not shown.own and (mismatch := loaders.mismatch(clf, data)):
+            st.info(plain(f"The example's label does not apply to this model. {mismatch}"))
         if state.mask(clf.present).off and clf.answer.decides:
-            off = [h for h in given[1].mask.off if h not in clf.present.off]
+            off = [h for h in columns[1].mask.off if h not in clf.present.off]
             names = heads_named(off, loaders.rows_of(clf))
-            show.finding(answer_change(clf.labels, names, found[0].tolist(), found[1].tolist()))
-        if clf.answer.marked(shown.text, shown.pair, found[0], clf.labels) is None:
-            verdicts(clf, given, found)
+            show.finding(answer_change(clf.labels, names, logits[0].tolist(), logits[1].tolist()))
+        if clf.answer.marked(shown.text, shown.pair, logits[0], clf.labels) is None:
+            verdicts(clf, columns, logits)
         else:
-            marked(clf, shown, given, found)
-        reordered(data, shown, given)
+            marked(clf, shown, columns, logits)
+        reordered(data, shown, columns)
         if state.mask(clf.present).off:
-            which_head(clf, shown, found)
-        elif len(given) == 1:
+            which_head(clf, shown, logits)
+        elif len(columns) == 1:
             offer_mask(clf.present, shown.slice)
-        tokens(clf, shown, given)
+        tokens(clf, shown, columns)
         if state.mask(clf.present).off and _wanted(
             "shift", "Where attention moved", "Shows where each head looks elsewhere under the mask"
         ):
             shift(clf, shown)
     if controls:
-        many_texts(clf, data, given)
+        many_texts(clf, data, columns)
 
 
-def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarray]) -> None:
+def verdicts(clf: Classifier, columns: Sequence[Column], logits: Sequence[np.ndarray]) -> None:
     """The answer of each column with its change marked, and the probabilities as bars."""
-    first, named = found[0], clf.answer.told(found[0], clf.labels)[0][0] != ""
-    for at, (column, values) in enumerate(zip(given, found, strict=True)):
+    first, named = logits[0], clf.answer.shares(logits[0], clf.labels)[0][0] != ""
+    for at, (column, values) in enumerate(zip(columns, logits, strict=True)):
         if at % ACROSS == 0:
-            boxes = st.columns(min(ACROSS, len(given)))
+            boxes = st.columns(min(ACROSS, len(columns)))
         with boxes[at % ACROSS], st.container(border=True, gap="xsmall", height="stretch"):
             st.caption(plain(column.name))
             if not named:
                 st.markdown(f"### {numbers.number(float(values[0]))}")
                 st.caption(f"{numbers.signed(float(values[0] - first[0]))} against the full model")
                 continue
-            now, was = (clf.answer.told(one, clf.labels) for one in (values, first))
+            now, was = (clf.answer.shares(one, clf.labels) for one in (values, first))
             st.markdown(f"### {plain(', '.join(f'{name} {share:.3f}' for name, share in now))}")
             if dict(now).keys() != dict(was).keys():
                 st.markdown(f":orange[**← changed** from {plain(', '.join(name for name, _ in was))}]")
-            elif column is not given[0]:
+            elif column is not columns[0]:
                 st.caption(same_answer(max((a - b for (_, a), (_, b) in zip(now, was, strict=True)), key=abs)))
             if clf.answer.decides and (
-                unsure := doubt(list(values), before=None if column is given[0] else list(first))
+                unsure := doubt(list(values), before=None if column is columns[0] else list(first))
             ):
                 st.caption(plain(unsure))
     if named:
         show.figure(
             probabilities(
-                [(c.name, [float(v) for v in values]) for c, values in zip(given, found, strict=True)], clf.labels
+                [(c.name, [float(v) for v in values]) for c, values in zip(columns, logits, strict=True)], clf.labels
             ),
             "compare_bars",
             "The probability that each model gives to each class for this text.",
@@ -422,18 +422,18 @@ def verdicts(clf: Classifier, given: Sequence[Column], found: Sequence[np.ndarra
 COLOURS = ("blue", "green", "violet", "red", "yellow", "gray")
 
 
-def marked(clf: Classifier, shown: Text, given: Sequence[Column], found: Sequence[np.ndarray]) -> None:
+def marked(clf: Classifier, shown: Text, columns: Sequence[Column], logits: Sequence[np.ndarray]) -> None:
     """The text as each column answers it, with colours behind what it names, and an arrow before what changed."""
-    every = [clf.answer.marked(shown.text, shown.pair, values, clf.labels) or [] for values in found]
+    every = [clf.answer.marked(shown.text, shown.pair, values, clf.labels) or [] for values in logits]
     kinds = list(dict.fromkeys(kind(name) for pieces in every for _, name in pieces if name))
-    for at, (column, pieces) in enumerate(zip(given, every, strict=True)):
+    for at, (column, pieces) in enumerate(zip(columns, every, strict=True)):
         if at % 2 == 0:
-            boxes = st.columns(min(2, len(given)))
+            boxes = st.columns(min(2, len(columns)))
         with boxes[at % 2], st.container(border=True, gap="xsmall", height="stretch"):
             st.caption(plain(column.name))
             differs = [one != other for one, other in zip(pieces, every[0], strict=True)]
             st.markdown(" ".join(escaped(*one, kinds) for one in zip(pieces, differs, strict=True)))
-            if column is given[0]:
+            if column is columns[0]:
                 continue
             count, was = (
                 sum(differs),
@@ -452,18 +452,18 @@ def kind(name: str) -> str:
 
 def escaped(piece: tuple[str, str], differs: bool, kinds: Sequence[str]) -> str:
     text, name = piece
-    said = (
+    verdict = (
         plain(text)
         if not name
         else f":{COLOURS[kinds.index(kind(name)) % len(COLOURS)]}-background[{plain(text)} **{plain(name)}**]"
     )
-    return f"**→** {said}" if differs else said
+    return f"**→** {verdict}" if differs else verdict
 
 
 MOST_PASSAGES = 100  # of one query, in the table
 
 
-def reordered(data: Dataset, shown: Text, given: Sequence[Column]) -> None:
+def reordered(data: Dataset, shown: Text, columns: Sequence[Column]) -> None:
     """The passages of the query in the order of the full model, with their place in every column."""
     at = min(state.view().example, len(data) - 1)
     members = np.flatnonzero(data.units == data.units[at])
@@ -472,8 +472,8 @@ def reordered(data: Dataset, shown: Text, given: Sequence[Column]) -> None:
     passages = {data.pairs[i]: data[int(i)].label for i in members[:MOST_PASSAGES]}
     if shown.own:  # the relevances are those of another query
         passages = dict.fromkeys([*([shown.pair] if shown.pair else []), *passages])
-    scores = [answer(c.clf, [shown.text] * len(passages), [*passages], c.mask)[:, 0] for c in given]
-    show.table(reordering([*passages.items()], scores, [c.name for c in given], data.answer.text_names))
+    scores = [answer(c.clf, [shown.text] * len(passages), [*passages], c.mask)[:, 0] for c in columns]
+    show.table(reordering([*passages.items()], scores, [c.name for c in columns], data.answer.text_names))
 
 
 def reordering(
@@ -491,8 +491,8 @@ def reordering(
             arrow = f" {'↓' if down > 0 else '↑'} {abs(down):g}" if down else ""
             cells.append(f"{one[i]:g}{arrow}")
         rows.append([*cells, "–" if relevance is None else f"{relevance:g}", text])
-    said = f" {moved} of {len(passages)} change their place." if len(scores) > 1 else ""
-    caption = f"The place of each {names[1].lower()} of this {names[0].lower()}, 1 = first.{said}"
+    sentence = f" {moved} of {len(passages)} change their place." if len(scores) > 1 else ""
+    caption = f"The place of each {names[1].lower()} of this {names[0].lower()}, 1 = first.{sentence}"
     return Table("compare_order", (*columns, "relevance", names[1].lower()), rows, caption)
 
 
@@ -505,26 +505,26 @@ def same_answer(change: float) -> str:
     return f"same answer, probability {numbers.points(change, 100)} points"
 
 
-def tokens(clf: Classifier, shown: Text, given: Sequence[Column]) -> None:
+def tokens(clf: Classifier, shown: Text, columns: Sequence[Column]) -> None:
     """How much each token speaks for the answer, in every column, on one colour scale."""
     if not clf.answer.explains or not _wanted("tokens", "Token attributions", "Which words speak for the answer"):
         return
     texts = (shown.text, shown.pair)
-    found = []
-    for column in given:
+    tokenised = []
+    for column in columns:
         key = (*loaders.identity(column.clf), "tokens", *texts, column.mask.hex)
         one = jobs.need(key, f"Attributing tokens: {column.name}", partial(_tokens, column, shown))
         if one is None:
             return
-        found.append(one)
-    rows = [(c.name, one.target_label, one.values) for c, one in zip(given, found, strict=True)]
+        tokenised.append(one)
+    rows = [(c.name, one.target_label, one.values) for c, one in zip(columns, tokenised, strict=True)]
     show.figure(
-        maps.token_rows(rows, found[0].tokens),
+        maps.token_rows(rows, tokenised[0].tokens),
         "compare_tokens",
         "How much each token speaks for (blue) or against (orange) each model's own answer, on one colour scale.",
         formula=r"(x - x') \cdot \int_0^1 \nabla F(x' + a(x - x'))\,da",
         source="Integrated gradients on the word embeddings, from padding to the input (Captum).",
-        wide="40" if len(found[0].tokens) <= 24 else "64",
+        wide="40" if len(tokenised[0].tokens) <= 24 else "64",
     )
 
 
@@ -542,7 +542,7 @@ def _tokens(column: Column, shown: Text, progress: jobs.Progress, cancel: jobs.C
 # ---- the same as a call and as a command
 
 CLF, MASK = Code("clf"), Code("mask")
-PRINTED = "print(found.to_json())"
+PRINTED = "print(result.to_json())"
 
 
 def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
@@ -560,15 +560,15 @@ def texts_of(shown: Text) -> Any:
     return shown.text if shown.pair is None else (shown.text, shown.pair)
 
 
-def text_options(name: str, given: Any) -> Options:
-    first, second = (given, None) if isinstance(given, str) else given
+def text_options(name: str, value: Any) -> Options:
+    first, second = (value, None) if isinstance(value, str) else value
     return (name, first), (f"{name}-pair", second)
 
 
 def recipe_of(view: View, clf: Classifier, lines: tuple[str, ...], words: str, options: Options) -> tuple[str, str]:
     """Lines after the model and its mask, and the command's own words and options."""
     mask = state.mask(clf.present)
-    filled, told = recipes.model_filled(view, measure.stand_in_of_model(mask))
+    filled, stand_in = recipes.model_filled(view, measure.stand_in_of_model(mask))
     start = (recipes.HEADVIZ, recipes.load(view), *filled, recipes.mask_of(mask))
-    all_options = (*recipes.model_options(view), *options, *recipes.mask_options(mask), *told)
+    all_options = (*recipes.model_options(view), *options, *recipes.mask_options(mask), *stand_in)
     return "\n".join((*start, *lines)), command(words, all_options)

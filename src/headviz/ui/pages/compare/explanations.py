@@ -37,96 +37,96 @@ def section(clf: Classifier, shown: Text) -> None:
         return headviz.token_explanations(clf, shown.text, shown.pair, mask=mask, progress=progress, cancel=cancel)
 
     key = (*loaders.identity(clf), "explanations", shown.text, shown.pair, mask.hex)
-    found = jobs.need(key, "Explaining the answer", work)
-    if found is None:
+    result = jobs.need(key, "Explaining the answer", work)
+    if result is None:
         return
-    show.finding(said(found))
+    show.finding(sentence(result))
     if clf.answer.decides:
         pairs = None if shown.pair is None else [shown.pair]
-        st.caption(plain(about(found, answer(clf, [shown.text], pairs, mask)[0].tolist())))
-    for name, why in found.refused.items():
+        st.caption(plain(about(result, answer(clf, [shown.text], pairs, mask)[0].tolist())))
+    for name, why in result.refused.items():
         st.info(plain(f"{_title(name)}: {why}"))
-    _words(found)
+    _words(result)
     left, right = st.columns([3, 5], gap="large")
     with left:
-        _agreement(found)
+        _agreement(result)
     with right:
-        _curves(found)
+        _curves(result)
 
 
 def _title(name: str) -> str:
     return METHODS[name].title
 
 
-def said(found: TokenExplanations) -> str:
+def sentence(explanations: TokenExplanations) -> str:
     """How far the methods agree, and which words they put first."""
-    pairs = found.rank_correlation[np.triu_indices(len(found.methods), 1)]
+    pairs = explanations.rank_correlation[np.triu_indices(len(explanations.methods), 1)]
     pairs = pairs[np.isfinite(pairs)]
     if not len(pairs):
-        return f"Explained is {found.target_label}; there are no two methods to compare."
-    words = np.flatnonzero(~np.array(found.special))
-    firsts = {int(words[np.argmax(row[words])]) for row in found.values}  # places: a word may stand there twice
+        return f"Explained is {explanations.target_label}; there are no two methods to compare."
+    words = np.flatnonzero(~np.array(explanations.special))
+    firsts = {int(words[np.argmax(row[words])]) for row in explanations.values}  # places: a word may stand there twice
     top = "all put the same word first" if len(firsts) == 1 else f"{len(firsts)} different words come first"
     low, high = (_digits(2)(float(v)) for v in (pairs.min(), pairs.max()))
     between = low if len(pairs) == 1 else f"from {low} to {high}"
     return f"The methods' rank correlation over words is {between}; {top}."
 
 
-def about(found: TokenExplanations, probabilities: Sequence[float]) -> str:
+def about(explanations: TokenExplanations, probabilities: Sequence[float]) -> str:
     """Which answer is explained, how sure the model is of it, and under which mask."""
-    count = len(found.mask.off)
+    count = len(explanations.mask.off)
     off = f", {count} head{'s' if count > 1 else ''} off" if count else ""
     unsure = doubt(probabilities)
     sure = f"; {unsure}" if unsure else ""
-    return f"Explained: {found.target_label}, probability {found.deletion[0, 0]:.2f}{off}{sure}."
+    return f"Explained: {explanations.target_label}, probability {explanations.deletion[0, 0]:.2f}{off}{sure}."
 
 
 def _digits(places: int) -> Callable[[float], str]:
     return lambda value: "–" if value != value else f"{value:.{places}f}".replace("-", "−")
 
 
-def _words(found: TokenExplanations) -> None:
+def _words(explanations: TokenExplanations) -> None:
     """One row for each method, on a scale of its own: they do not measure in one unit."""
-    words = ~np.array(found.special)
+    words = ~np.array(explanations.special)
     rows = []
-    for name, values in zip(found.methods, found.values, strict=True):
+    for name, values in zip(explanations.methods, explanations.values, strict=True):
         top = float(np.abs(values[words]).max()) or 1.0
-        rows.append((_title(name), found.target_label, np.where(words, values / top, 0.0)))
-    used = [METHODS[name] for name in found.methods]
+        rows.append((_title(name), explanations.target_label, np.where(words, values / top, 0.0)))
+    used = [METHODS[name] for name in explanations.methods]
     show.figure(
-        maps.token_rows(rows, found.tokens),
+        maps.token_rows(rows, explanations.tokens),
         "explained_words",
         "Each word's value by each method, as a share of that method's largest. Rollout and norm have no sign.",
         source=" ".join(f"{m.title.capitalize()}: {m.meaning}; {m.source}." for m in used),
-        wide="40" if len(found.tokens) <= 24 else "64",
+        wide="40" if len(explanations.tokens) <= 24 else "64",
     )
 
 
-def _agreement(found: TokenExplanations) -> None:
-    names = [_title(name) for name in found.methods]
+def _agreement(explanations: TokenExplanations) -> None:
+    names = [_title(name) for name in explanations.methods]
     show.figure(
-        maps.matrix(found.rank_correlation, names, names, "rank correlation", signed=True, end=1.0),
+        maps.matrix(explanations.rank_correlation, names, names, "rank correlation", signed=True, end=1.0),
         "explained_agreement",
         "Spearman's rank correlation over words; where a method has no sign, sizes are compared.",
     )
 
 
-def _curves(found: TokenExplanations) -> None:
+def _curves(explanations: TokenExplanations) -> None:
     sides = [
-        ("words that are gone", found.deletion, found.random_deletion),
-        ("words that are back", found.insertion, found.random_insertion),
+        ("words that are gone", explanations.deletion, explanations.random_deletion),
+        ("words that are back", explanations.insertion, explanations.random_insertion),
     ]
-    names = [_title(name) for name in found.methods]
+    names = [_title(name) for name in explanations.methods]
     show.figure(
-        bars.token_curves(names, found.shares.tolist(), sides, found.measured),
+        bars.token_curves(names, explanations.shares.tolist(), sides, explanations.measured),
         "explained_curves",
-        f"The {found.measured} while words go, or come back, in each method's order, highest first. Grey: 95 % of "
-        f"{len(found.random_deletion)} random orders. A word that is gone is padding.",
+        f"The {explanations.measured} while words go, or come back, in each method's order, highest first. Grey: 95 % "
+        f"of {len(explanations.random_deletion)} random orders. A word that is gone is padding.",
         source="Padding is also where the path of integrated gradients begins. Curves judge an order by texts that "
         "the model never saw, so they do not say which method is right.",
         wide="40",
     )
-    areas = found.areas()
+    areas = explanations.areas()
 
     def area(name: str) -> Callable[[str], float]:
         return lambda method: areas[method][name]
@@ -144,14 +144,14 @@ def _curves(found: TokenExplanations) -> None:
     made = Table.of(
         "explained_areas",
         columns,
-        found.methods,
+        explanations.methods,
         caption="Areas under the curves: small is good for deletion, large for insertion; beside them, of how many of "
         "the random orders they are better.",
     )
-    show.table(made, record=found.to_dict())
+    show.table(made, record=explanations.to_dict())
 
 
 def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
     texts = (shown.text,) if shown.pair is None else (shown.text, shown.pair)
-    found = call("headviz.token_explanations", CLF, *texts, mask=MASK)
-    return recipe_of(view, clf, (f"found = {found}", PRINTED), "tokens", text_options("text", texts_of(shown)))
+    code = call("headviz.token_explanations", CLF, *texts, mask=MASK)
+    return recipe_of(view, clf, (f"result = {code}", PRINTED), "tokens", text_options("text", texts_of(shown)))

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 MOVED = 0.05  # change of a probability from which the page asks which head makes it
 
 
-def which_head(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> None:
+def which_head(clf: Classifier, shown: Text, logits: Sequence[np.ndarray]) -> None:
     """'Which head did it?' for the current mask."""
     mask = state.mask(clf.present)
     if not clf.answer.decides or not mask.off:
         return
-    best = int(found[0].argmax())
-    flipped = best != int(found[1].argmax())
-    if not flipped and abs(float(found[0][best] - found[1][best])) <= MOVED:
+    best = int(logits[0].argmax())
+    flipped = best != int(logits[1].argmax())
+    if not flipped and abs(float(logits[0][best] - logits[1][best])) <= MOVED:
         st.caption("The mask does not change this answer. Change a word, or switch off more heads.")
         return
     key = (*loaders.identity(clf), "which", shown.text, shown.pair, mask.hex)
@@ -47,16 +47,16 @@ def which_head(clf: Classifier, shown: Text, found: Sequence[np.ndarray]) -> Non
     if flipped:
         result = jobs.need(key, "Searching", lambda p, c: which_heads(*asked, progress=p, cancel=c))
         if result is not None:
-            _found(sentence(result, clf.labels), result.heads, mask)
+            _show(sentence(result, clf.labels), result.heads, mask)
         return
     moved = jobs.need(key, "Trying every head", lambda p, c: which_moves(*asked, progress=p, cancel=c))
     if moved is not None:
-        _found(moved_sentence(moved, clf.labels), [] if moved.head is None else [moved.head], mask)
+        _show(moved_sentence(moved, clf.labels), [] if moved.head is None else [moved.head], mask)
 
 
-def _found(said: str, heads: Sequence[HeadId], mask: HeadMask) -> None:
+def _show(sentence: str, heads: Sequence[HeadId], mask: HeadMask) -> None:
     """The answer, and buttons to look at the heads or switch them on again."""
-    st.success(plain(said), icon=":material/lightbulb:")
+    st.success(plain(sentence), icon=":material/lightbulb:")
     if not heads or state.view().present:
         return
     with st.container(horizontal=True):
@@ -68,13 +68,13 @@ def _found(said: str, heads: Sequence[HeadId], mask: HeadMask) -> None:
         st.button(f"Switch {them} on again", key="restore", on_click=_restore, args=(mask, heads))
 
 
-def moved_sentence(found: Moved, labels: Sequence[str]) -> str:
+def moved_sentence(moved: Moved, labels: Sequence[str]) -> str:
     """Which single head, switched on again, brings the probability closest to the full model's."""
-    was = f"{labels[found.target]} {found.masked:.2f}"
-    if found.head is None:
-        return f"No single head brings {was} closer to the full model's {found.full:.2f}."
+    was = f"{labels[moved.target]} {moved.masked:.2f}"
+    if moved.head is None:
+        return f"No single head brings {was} closer to the full model's {moved.full:.2f}."
     return (
-        f"With {found.head} on again, {was} becomes {found.back:.2f} (full model {found.full:.2f}); no other single "
+        f"With {moved.head} on again, {was} becomes {moved.back:.2f} (full model {moved.full:.2f}); no other single "
         "head comes closer."
     )
 

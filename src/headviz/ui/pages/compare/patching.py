@@ -54,12 +54,12 @@ class Pair:
     edited: dict[int, int] | None
 
 
-def path_section(clf: Classifier, given: Pair, shown: Text) -> None:
+def path_section(clf: Classifier, pair: Pair, shown: Text) -> None:
     """A question, what it costs, and the strongest paths once they are asked for."""
     from ....attribution.paths import texts_at_most
 
     mask, where = state.mask(clf.present), state.view().positions
-    drawn, memory = _drawn(shown), given.memory
+    drawn, memory = _drawn(shown), pair.memory
     key: Hashable = (memory, "paths")
     if not state.view().present:
         count = texts_at_most(mask, 1)
@@ -73,16 +73,16 @@ def path_section(clf: Classifier, given: Pair, shown: Text) -> None:
     following, many_pairs = paths_asked(memory)
     if not following:
         return
-    pairs = drawn if many_pairs else [(given.one, given.other)]
-    edited = None if many_pairs else given.edited
+    pairs = drawn if many_pairs else [(pair.one, pair.other)]
+    edited = None if many_pairs else pair.edited
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Paths:
         return headviz.paths(clf, pairs, positions=where, alignment=edited, mask=mask, progress=progress, cancel=cancel)
 
-    told = None if edited is None else tuple(sorted(edited.items()))
-    found = jobs.need((key, many_pairs, str(clf.dtype), told), "Following the paths", work)
-    if found is not None:
-        _shown(clf, found)
+    alignment = None if edited is None else tuple(sorted(edited.items()))
+    result = jobs.need((key, many_pairs, str(clf.dtype), alignment), "Following the paths", work)
+    if result is not None:
+        _shown(clf, result)
 
 
 def paths_asked(memory: Hashable) -> tuple[bool, bool]:
@@ -102,28 +102,28 @@ def _drawn(shown: Text) -> list[tuple[Any, Any]]:
     return [((a.premise, a.hypothesis), (b.premise, b.hypothesis)) for a, b in minimal_pairs(shown.slice, DRAWN)]
 
 
-def _shown(clf: Classifier, found: Paths) -> None:
-    show.finding(path_sentence(found))
+def _shown(clf: Classifier, paths: Paths) -> None:
+    show.finding(path_sentence(paths))
     show.figure(
-        paths_figure(found.edges, clf.num_layers, clf.num_heads),
+        paths_figure(paths.edges, clf.num_layers, clf.num_heads),
         "path_graph",
         "Width: how far one path alone moves the answer. Blue: towards the donor's; orange: away from it.",
         formula=FORMULA,
         source="Path patching (Wang et al. 2022): all other heads keep what they gave for the text.",
-        alt=f"Graph of the {len(found.edges)} strongest paths",
+        alt=f"Graph of the {len(paths.edges)} strongest paths",
         wide="40",
     )
-    show.table(paths_table(found.edges, found.n > 1))
+    show.table(paths_table(paths.edges, paths.n > 1))
 
 
-def path_sentence(found: Paths) -> str:
+def path_sentence(paths: Paths) -> str:
     """The strongest path, and whether its interval excludes nothing at all."""
-    first = found.edges[0]
-    left = found.same_answer + found.small
+    first = paths.edges[0]
+    left = paths.same_answer + paths.small
     alone = "for the one pair whose answer moves" if left else "for this pair"
-    where = alone if found.n == 1 else f"on average over {found.n} pairs"
+    where = alone if paths.n == 1 else f"on average over {paths.n} pairs"
     text = f"The strongest path is {way(first)}: alone it moves the answer {percent(first.effect)} of the way {where}"
-    if found.n > 1 and first.low <= 0 <= first.high:
+    if paths.n > 1 and first.low <= 0 <= first.high:
         text += f", and its interval [{percent(first.low)}, {percent(first.high)}] does not exclude none"
     are = "pair is" if left == 1 else "pairs are"
     return f"{text}." + (f" {left} {are} left out, since the answer hardly moves." if left else "")
@@ -152,7 +152,7 @@ def section(clf: Classifier, shown: Text, demo: bool) -> None:
         return
     state.switch("positions", "Tokens that take the donor's values", POSITIONS, format_func=WHERE.__getitem__)
     st.toggle("The other way: this text's outputs into the donor", key="patch_turned")
-    asked = given(clf, shown)
+    asked = pair_of(clf, shown)
     assert asked is not None  # there is a donor
     one, other, memory, edited = asked.one, asked.other, asked.memory, asked.edited
     mask, where = state.mask(clf.present), state.view().positions
@@ -162,20 +162,20 @@ def section(clf: Classifier, shown: Text, demo: bool) -> None:
             clf, one, other, positions=where, alignment=edited, mask=mask, progress=progress, cancel=cancel
         )
 
-    told = None if edited is None else tuple(sorted(edited.items()))
-    found = jobs.need((*memory, str(clf.dtype), told), "Patching every head", work)
-    if found is None:
+    alignment = None if edited is None else tuple(sorted(edited.items()))
+    result = jobs.need((*memory, str(clf.dtype), alignment), "Patching every head", work)
+    if result is None:
         return
-    show.finding(sentence(found))
+    show.finding(sentence(result))
     left, right = st.columns([5, 4], gap="large")
     with left:
-        _grid(clf, found)
+        _grid(clf, result)
     with right:
-        _aligned(found, memory)
+        _aligned(result, memory)
     path_section(clf, asked, shown)
 
 
-def given(clf: Classifier, shown: Text) -> Pair | None:
+def pair_of(clf: Classifier, shown: Text) -> Pair | None:
     """The texts of the fields as they are now; None without a donor."""
     donor, view = _donor(shown), state.view()
     if donor is None:
@@ -222,29 +222,29 @@ def _draw_pair(shown: Text) -> None:
         state.update(a=one.premise, b=one.hypothesis, donor=other.premise, donor_pair=other.hypothesis)
 
 
-def sentence(found: Patching) -> str:
+def sentence(patching: Patching) -> str:
     """Which head alone moves the answer most, and how far all of them do."""
-    if not np.isfinite(found.effect).any():
+    if not np.isfinite(patching.effect).any():
         return "Both texts have the same value of what is measured, so no head can move it."
-    top = highest(np.abs(found.effect))[0]
-    way, what = f"from {found.from_label} to {found.to_label}", "the answer"
-    if found.from_label == found.to_label:
-        way, what = "to the donor's", f"the score of {found.to_label}"
-    much = percent(found.effect[top])
+    top = highest(np.abs(patching.effect))[0]
+    way, what = f"from {patching.from_label} to {patching.to_label}", "the answer"
+    if patching.from_label == patching.to_label:
+        way, what = "to the donor's", f"the score of {patching.to_label}"
+    much = percent(patching.effect[top])
     moves = f"{top} alone moves {what} {much} of the way {way}"
-    if abs(found.effect[top]) < LITTLE:
+    if abs(patching.effect[top]) < LITTLE:
         moves = f"No head alone moves {what} far: {top} most, {much} of the way {way}"
-    takes = "takes" if len(found.positions) == 1 else "take"
-    return f"{moves}; {len(found.positions)} of {len(found.tokens)} tokens {takes} the donor's values."
+    takes = "takes" if len(patching.positions) == 1 else "take"
+    return f"{moves}; {len(patching.positions)} of {len(patching.tokens)} tokens {takes} the donor's values."
 
 
-def _grid(clf: Classifier, found: Patching) -> None:
-    scale = scale_for([*map(float, found.effect.ravel()), LITTLE, -LITTLE], signed=True)  # a tiny effect looks tiny
-    tips = [["–" if v != v else percent(v) for v in row] for row in found.effect]
+def _grid(clf: Classifier, patching: Patching) -> None:
+    scale = scale_for([*map(float, patching.effect.ravel()), LITTLE, -LITTLE], signed=True)  # a tiny effect looks tiny
+    tips = [["–" if v != v else percent(v) for v in row] for row in patching.effect]
     show.head_grid(
         "patch_grid",
         clf.present,
-        found.effect,
+        patching.effect,
         mask=state.mask(clf.present),
         selected=state.head(clf.present),
         on_select=state.select,
@@ -252,7 +252,8 @@ def _grid(clf: Classifier, found: Patching) -> None:
         look=Look(name="effect", scale=scale, numbers=state.view().numbers, digits=2, file="headviz-patching"),
     )
     show.note(
-        f"0 = the answer stays the text's, 1 = it is the donor's; below 0 it moves away. Measured: {found.measured}.",
+        f"0 = the answer stays the text's, 1 = it is the donor's; below 0 it moves away. "
+        f"Measured: {patching.measured}.",
         formula=EFFECT,
         source="Activation patching, one head at a time; all later layers see the change.",
         key="patch_note",
@@ -260,12 +261,18 @@ def _grid(clf: Classifier, found: Patching) -> None:
     )
 
 
-def _aligned(found: Patching, memory: tuple[Any, ...]) -> None:
+def _aligned(patching: Patching, memory: tuple[Any, ...]) -> None:
     """Which token of the donor stood for which; editable."""
     st.caption("Which token of the donor stands for which. Change a number to align them otherwise.")
     rows = [
-        [i, token, None if j is None else int(j), "–" if j is None else found.donor_tokens[j], i in found.positions]
-        for i, (token, j) in enumerate(zip(found.tokens, found.alignment, strict=True))
+        [
+            i,
+            token,
+            None if j is None else int(j),
+            "–" if j is None else patching.donor_tokens[j],
+            i in patching.positions,
+        ]
+        for i, (token, j) in enumerate(zip(patching.tokens, patching.alignment, strict=True))
     ]
     from pandas import DataFrame
 
@@ -278,11 +285,13 @@ def _aligned(found: Patching, memory: tuple[Any, ...]) -> None:
         height=360,
         disabled=["token", "text", "donor", "patched"],
         column_config={
-            "donor's token": st.column_config.NumberColumn(min_value=0, max_value=len(found.donor_tokens) - 1, step=1)
+            "donor's token": st.column_config.NumberColumn(
+                min_value=0, max_value=len(patching.donor_tokens) - 1, step=1
+            )
         },
     )
     wanted = alignment_of(after["donor's token"].tolist())
-    if wanted != {i: j for i, j in enumerate(found.alignment) if j is not None}:
+    if wanted != {i: j for i, j in enumerate(patching.alignment) if j is not None}:
         st.session_state["patch_alignment_of"] = {memory: wanted}
         st.rerun()
 
@@ -320,19 +329,19 @@ def many_pairs(clf: Classifier, demo: bool) -> None:
             return headviz.patch_pairs(clf, texts, positions=where, mask=mask, progress=progress, cancel=cancel)
 
         key = (*loaders.identity(clf), "patch pairs", tuple(texts), mask.hex, where)
-        found = jobs.need(key, f"Patching every head over {len(texts)} pairs", work)
-        if found is not None:
-            _draw_pairs(clf, found)
+        result = jobs.need(key, f"Patching every head over {len(texts)} pairs", work)
+        if result is not None:
+            _draw_pairs(clf, result)
 
 
 def _texts(demo: bool) -> list[tuple[Any, Any]] | None:
     """The pairs that are asked for; None while nothing is."""
     sent = st.file_uploader("A table of pairs", type=list(FORMATS), key="pairs_file", help=FORMAT)
     if sent is not None:
-        found = read_pairs(sent.getvalue(), sent.name.rsplit(".", 1)[-1].lower())
-        if len(found) > MOST_PAIRS:
-            st.caption(f"The first {MOST_PAIRS} of {len(found):,} pairs are used; the command has no such limit.")
-        return found[:MOST_PAIRS]
+        texts = read_pairs(sent.getvalue(), sent.name.rsplit(".", 1)[-1].lower())
+        if len(texts) > MOST_PAIRS:
+            st.caption(f"The first {MOST_PAIRS} of {len(texts):,} pairs are used; the command has no such limit.")
+        return texts[:MOST_PAIRS]
     if not demo:
         return None
 
@@ -356,13 +365,16 @@ def read_pairs(content: bytes, kind: str) -> list[tuple[Any, Any]]:
         return pairs_of(read_table(path))
 
 
-def pairs_sentence(found: PatchingSet) -> str:
+def pairs_sentence(patching: PatchingSet) -> str:
     """How many heads carry the difference, and which carries most."""
-    sure, top = int((found.q_value < 0.05).sum()), found.ranked()[0]
-    ends = f"[{percent(found.interval_low[top])}, {percent(found.interval_high[top])}]"
-    left = found.same_answer + found.small
+    sure, top = int((patching.q_value < 0.05).sum()), patching.ranked()[0]
+    ends = f"[{percent(patching.interval_low[top])}, {percent(patching.interval_high[top])}]"
+    left = patching.same_answer + patching.small
     out = f"; {left} left out, whose answers hardly differ" if left else ""
-    of, most = int(np.isfinite(found.mean).sum()), f"{percent(found.mean[top])} of the way {ends}, over {found.n} pairs"
+    of, most = (
+        int(np.isfinite(patching.mean).sum()),
+        f"{percent(patching.mean[top])} of the way {ends}, over {patching.n} pairs",
+    )
     if not sure:
         return (
             f"No head is shown to move the answer with all {of} tested at once (q < .05). {top} has the largest "
@@ -372,25 +384,25 @@ def pairs_sentence(found: PatchingSet) -> str:
     return f"{sure} of {of} heads {verb} the answer (q < .05). {top} has the largest effect: {most}{out}."
 
 
-def _draw_pairs(clf: Classifier, found: PatchingSet) -> None:
-    show.finding(pairs_sentence(found))
+def _draw_pairs(clf: Classifier, patching: PatchingSet) -> None:
+    show.finding(pairs_sentence(patching))
     tips = [
         ["–" if m != m else f"{percent(m)} [{percent(a)}, {percent(b)}]" for m, a, b in zip(*row, strict=True)]
-        for row in zip(found.mean, found.interval_low, found.interval_high, strict=True)
+        for row in zip(patching.mean, patching.interval_low, patching.interval_high, strict=True)
     ]
     left, right = st.columns([5, 4], gap="large")
     with left:
         show.head_grid(
             "pairs_grid",
             clf.present,
-            found.mean,
+            patching.mean,
             mask=state.mask(clf.present),
             selected=state.head(clf.present),
             on_select=state.select,
             tips={"of the way": tips},
-            marks=[HeadId(int(i), int(j)) for i, j in np.argwhere(found.q_value < 0.05)],
+            marks=[HeadId(int(i), int(j)) for i, j in np.argwhere(patching.q_value < 0.05)],
             mark_name="q < .05",
-            grey=undecided(found.interval_low, found.interval_high),
+            grey=undecided(patching.interval_low, patching.interval_high),
             look=Look(name="mean effect", numbers=state.view().numbers, digits=2, file="headviz-patching-pairs"),
         )
         show.note(
@@ -403,36 +415,36 @@ def _draw_pairs(clf: Classifier, found: PatchingSet) -> None:
     with right:
         made = heads_table(
             "pairs_table",
-            found.ranked(),
+            patching.ranked(),
             "mean effect",
-            found.mean,
-            (found.interval_low, found.interval_high),
-            {"q": found.q_value},
+            patching.mean,
+            (patching.interval_low, patching.interval_high),
+            {"q": patching.q_value},
             caption="All heads, the largest mean effect first.",
         )
-        show.table(made, record=found.to_dict(), height=360)
+        show.table(made, record=patching.to_dict(), height=360)
 
 
 # ---- the same as a call and as a command
 
 
-def recipe(view: View, clf: Classifier, shown: Text, given: Pair) -> tuple[str, str]:
+def recipe(view: View, clf: Classifier, shown: Text, pair: Pair) -> tuple[str, str]:
     """Patching heads, or the paths between them once these have been asked for."""
-    asked, many = paths_asked(given.memory)
+    asked, many = paths_asked(pair.memory)
     words: dict[str, Any] = {} if view.positions == ALL else {"positions": view.positions}
-    if given.edited is not None and not (asked and many):
-        words["alignment"] = given.edited
-    lines: tuple[str, ...] = (f"text = {given.one!r}", f"donor = {given.other!r}")
+    if pair.edited is not None and not (asked and many):
+        words["alignment"] = pair.edited
+    lines: tuple[str, ...] = (f"text = {pair.one!r}", f"donor = {pair.other!r}")
     if asked:
         if many:
             one = "((a.premise, a.hypothesis), (b.premise, b.hypothesis))"
             lines = (f"pairs = [{one} for a, b in headviz.minimal_pairs({shown.slice!r}, {DRAWN})]",)
         pairs = Code("pairs" if many else "[(text, donor)]")
-        found = call("headviz.paths", CLF, pairs, **words, mask=MASK)
+        code = call("headviz.paths", CLF, pairs, **words, mask=MASK)
     else:
-        found = call("headviz.patch", CLF, Code("text"), Code("donor"), **words, mask=MASK)
-    options = (*text_options("text", given.one), *text_options("donor", given.other), *command_words(words))
-    lines = (*lines, f"found = {found}", PRINTED)
+        code = call("headviz.patch", CLF, Code("text"), Code("donor"), **words, mask=MASK)
+    options = (*text_options("text", pair.one), *text_options("donor", pair.other), *command_words(words))
+    lines = (*lines, f"result = {code}", PRINTED)
     python, line = recipe_of(view, clf, lines, "patch --paths" if asked else "patch", options)
     return python, "" if asked and many else line
 

@@ -32,7 +32,7 @@ HOW = (
 )
 
 
-def toolbar(present: HeadMask, found: HeadScores | None = None, scores: Sequence[str] = ()) -> None:
+def toolbar(present: HeadMask, ordering: HeadScores | None = None, scores: Sequence[str] = ()) -> None:
     """Undo, redo, invert, all on, and the menus that set many heads at once."""
     now = state.session()
     mask = state.mask(present)
@@ -62,7 +62,7 @@ def toolbar(present: HeadMask, found: HeadScores | None = None, scores: Sequence
             key="all_on",
         )
         with st.popover("Select heads"):
-            _many(present, found)
+            _many(present, ordering)
         with st.popover("Saved masks"):
             _saved(present, mask)
         with st.popover("Import mask"):
@@ -80,7 +80,7 @@ def toolbar(present: HeadMask, found: HeadScores | None = None, scores: Sequence
         if scores:
             view = state.view()
             implied = replace(view, beside="").order  # where the user has chosen none
-            meanwhile = found.score if found is not None and not view.beside else implied
+            meanwhile = ordering.score if ordering is not None and not view.beside else implied
             usual = implied if meanwhile == implied else f"{meanwhile} until {implied} is measured"
             state.choose(
                 "beside",
@@ -98,13 +98,13 @@ def _json(mask: HeadMask, view: View) -> str:
     return mask_json(mask, model=view.model, digest=loaders.model(view).digest, ablation=view.ablation)
 
 
-def _many(present: HeadMask, found: HeadScores | None) -> None:
+def _many(present: HeadMask, scores: HeadScores | None) -> None:
     count = state.number("count", "Heads to switch off", len(present.kept))
-    if found is None:
+    if scores is None:
         _no_scores()
-    values = None if found is None else found.values
+    values = None if scores is None else scores.values
     st.button(
-        plain(f"The {count} lowest by {state.view().order if found is None else found.score}"),
+        plain(f"The {count} lowest by {state.view().order if scores is None else scores.score}"),
         key="lowest",
         disabled=values is None,
         width="stretch",
@@ -201,7 +201,7 @@ def _read(present: HeadMask) -> None:
 
 def grid(
     present: HeadMask,
-    found: HeadScores | None = None,
+    scores: HeadScores | None = None,
     rows: Sequence[str] | None = None,
     following: Ablation | None = None,
 ) -> None:
@@ -209,7 +209,7 @@ def grid(
 
     With ``following`` the colours are what each further head would cost.
     """
-    shown = None if found is None else scoring.in_points(found)
+    shown = None if scores is None else scoring.in_points(scores)
     costs = shown is not None and shown.score == COST
     values: Any = None
     tips, name, scale, grey = {}, "heads", None, None
@@ -251,19 +251,19 @@ def grid(
             on_edit=edited,
         )
     )
-    if found is None and not view.present:
+    if scores is None and not view.present:
         _no_scores()
 
 
-def _cost_tips(found: Ablation) -> dict[str, list[list[str]]]:
+def _cost_tips(ablation: Ablation) -> dict[str, list[list[str]]]:
     """Tooltip lines of what each further head would cost, in points."""
-    scale = found.subject.scale
+    scale = ablation.subject.scale
 
     def ends(low: float, high: float) -> str:
         return "–" if low != low else numbers.interval(low, high, scale)
 
-    pairs = zip(found.interval_low.tolist(), found.interval_high.tolist(), strict=True)
+    pairs = zip(ablation.interval_low.tolist(), ablation.interval_high.tolist(), strict=True)
     return {
-        "one more head costs": [[numbers.points(float(v), scale) for v in row] for row in found.values],
+        "one more head costs": [[numbers.points(float(v), scale) for v in row] for row in ablation.values],
         "95 %": [[ends(a, b) for a, b in zip(low, high, strict=True)] for low, high in pairs],
     }

@@ -54,11 +54,11 @@ EARLY = (
 )
 
 
-def one_class(found: Measured, labels: Sequence[str]) -> str:
+def one_class(measured: Measured, labels: Sequence[str]) -> str:
     """The remark that comes first where (nearly) all answers are of one class; of a few answers it may be chance."""
-    if found.comparison.flips is None or not (found.whole or len(found.gold) >= ENOUGH):
+    if measured.comparison.flips is None or not (measured.whole or len(measured.gold) >= ENOUGH):
         return ""
-    remark = remark_on(found.masked, found.gold, labels)
+    remark = remark_on(measured.masked, measured.gold, labels)
     return f"{remark} " if remark else ""
 
 
@@ -118,9 +118,9 @@ def stand_in_sentence() -> str:
     return f" In the place of a head that is off stands {now.meaning} ({now.examples} training examples{drawn})."
 
 
-def stand_ins(clf: Classifier, data: Dataset, found: Measured) -> None:
+def stand_ins(clf: Classifier, data: Dataset, measured: Measured) -> None:
     """A switch: the change under this mask with each thing in the heads' place."""
-    if found.mask == clf.present or not frame.controls():
+    if measured.mask == clf.present or not frame.controls():
         return
     if not st.toggle("Does it matter what stands there?", key="compare_stand_ins"):
         return
@@ -129,15 +129,15 @@ def stand_ins(clf: Classifier, data: Dataset, found: Measured) -> None:
     rows: dict[str, Measured] = {}
     for kind in kinds:
         choice = StandIn(kind, now.examples)
-        one = measure.measured(clf, data, found.mask, (choice, state.view()))
+        one = measure.measured(clf, data, measured.mask, (choice, state.view()))
         if one is None or not one.whole:
             return
         rows[f"{TITLES[kind]}, first of {choice.draws} draws" if kind == RESAMPLE else TITLES[kind]] = one
-    key = measure.key_of(clf, data, "stand-ins", found.mask.hex, now.examples, *kinds)
-    said = jobs.need(key, "Comparing them", partial(dependence, rows, data))
-    if said is None:
+    key = measure.key_of(clf, data, "stand-ins", measured.mask.hex, now.examples, *kinds)
+    sentence = jobs.need(key, "Comparing them", partial(dependence, rows, data))
+    if sentence is None:
         return
-    show.finding(said)
+    show.finding(sentence)
     deltas = [replace(one.comparison.primary, name=name) for name, one in rows.items()]
     caption = "The same mask with each thing in the heads' place."
     show.table(change_table("mask_stand_ins", "in the heads' place", deltas, caption))
@@ -146,42 +146,42 @@ def stand_ins(clf: Classifier, data: Dataset, found: Measured) -> None:
 
 
 def dependence(
-    found: Mapping[str, Measured], data: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
+    by_stand_in: Mapping[str, Measured], data: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
 ) -> str:
     """How far the change moves with what stands in the heads' place, and whether two of them differ for certain.
 
     Every two are compared on the same examples; Holm's correction is for the number of pairs.
     """
-    of = [one.comparison.primary for one in found.values()]
+    of = [one.comparison.primary for one in by_stand_in.values()]
     scale, changes = of[0].scale, sorted(d.delta for d in of if d.delta == d.delta)
     if len(changes) < len(of):
         return f"The change of {of[0].metric} is not defined with {len(of) - len(changes)} of these {len(of)}."
     low, high = (numbers.points(v, scale) for v in (changes[0], changes[-1]))
     if scale * (changes[-1] - changes[0]) < 0.05:
         return f"The change is {low} points, whatever stands in the heads' place."
-    pairs, p = list(combinations(found.items(), 2)), []
+    pairs, p = list(combinations(by_stand_in.items(), 2)), []
     for (_, one), (_, other) in tracked(pairs, progress, cancel):
         answers = data.answer.answers(one.gold, one.masked, data.label_names)
         p.append(answers.deltas([other.masked], of[0].metric)[0].p_value)
     likely = holm(p)
-    said = f"Between {low} and {high} points with these {len(found)} in the heads' place"
+    sentence = f"Between {low} and {high} points with these {len(by_stand_in)} in the heads' place"
     surest = int(np.argmin(np.nan_to_num(likely, nan=1.0)))
     if not likely[surest] < 1 - LEVEL:
-        return f"{said}; no two of them are told apart on the same examples (Holm), so it is not shown to matter which."
+        return f"{sentence}; no two of them differ significantly on the same examples (Holm)."
     (first, _), (second, _) = pairs[surest]
-    return f"{said}: it matters which. Told apart (Holm), most clearly: {first}; {second}."
+    return f"{sentence}: it matters which. Significant (Holm), most clearly: {first}; {second}."
 
 
 # ---- the cost
 
 
-def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
+def headline(clf: Classifier, data: Dataset, measured: Measured) -> None:
     """The primary metric before and after, the change in one sentence, and what removing the heads would save."""
-    best = found.comparison.primary
+    best = measured.comparison.primary
     mask = state.mask(clf.present)
     off = len(clf.under(mask).off) - len(clf.present.off)
     change = f"{numbers.points(best.delta, best.scale)} points" if best.delta else "unchanged"
-    if off and not found.whole:
+    if off and not measured.whole:
         change = f"{change} so far"
     share = 100 * off / max(1, len(clf.present.kept))
     figures: list[tuple[str, str, str, Literal["orange", "blue", "gray"]]] = [
@@ -191,17 +191,17 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
             change,
             show.tone(best.interval_low, best.interval_high),
         ),
-        *(_second(found) if best.metric == "matthews" else ()),
-        ("full model", numbers.metric(best.full, best.scale), found.counted or f"n = {best.n:,}", "gray"),
+        *(_second(measured) if best.metric == "matthews" else ()),
+        ("full model", numbers.metric(best.full, best.scale), measured.counted or f"n = {best.n:,}", "gray"),
         *_constant(best),
         ("heads off", f"{off} of {len(clf.present.kept)}", f"{share:.0f} %", "gray"),
     ]
     with st.container(horizontal=True, gap="medium"):  # in one row on a phone, too
         for name, value, below, colour in figures:
             st.metric(plain(name), plain(value), plain(below), delta_color=colour, delta_arrow="off", width="content")
-    names = sentences.heads_named([h for h in found.mask.off if h not in clf.present.off], loaders.rows_of(clf))
-    said = sentence(found, names, state.view().margin, data)
-    show.finding(said + (stand_in_sentence() if off else ""))
+    names = sentences.heads_named([h for h in measured.mask.off if h not in clf.present.off], loaders.rows_of(clf))
+    finding = sentence(measured, names, state.view().margin, data)
+    show.finding(finding + (stand_in_sentence() if off else ""))
     if frame.controls():
         state.margin()
     if off:
@@ -209,18 +209,18 @@ def headline(clf: Classifier, data: Dataset, found: Measured) -> None:
         parameters, flops = numbers.less(small.parameters, whole.parameters), numbers.less(small.flops, whole.flops)
         smaller = f"parameters {parameters}, FLOPs {flops}"
         st.caption(plain(f"Pruned for real, the model changes by: {smaller} for a text of {whole.length} tokens."))
-    if not found.whole:
+    if not measured.whole:
         st.caption(EARLY)
         return
     with st.expander("All metrics, intervals and p", key="all_metrics", on_change="rerun") as box:
-        _metrics(found, bool(box.open))
+        _metrics(measured, bool(box.open))
         if box.open:
             show.note("How intervals and p are computed.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False)
 
 
-def _metrics(found: Measured, drawn: bool) -> None:
+def _metrics(measured: Measured, drawn: bool) -> None:
     """Every metric before and after, with the interval and the p value of its change; else for the report alone."""
-    changes = found.comparison.deltas
+    changes = measured.comparison.deltas
     made = change_table("mask_metrics", "metric", changes, "Change of every metric on the same examples.")
     if drawn:
         show.table(made)
@@ -228,7 +228,7 @@ def _metrics(found: Measured, drawn: bool) -> None:
         show.report("table", (made.titles(REPORT), made.texts(REPORT)), made.caption)
 
 
-def _second(found: Measured) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
+def _second(measured: Measured) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
     """Accuracy beside a metric that is undefined of constant answers."""
     return [
         (
@@ -237,7 +237,7 @@ def _second(found: Measured) -> list[tuple[str, str, str, Literal["orange", "blu
             f"{numbers.points(d.delta, d.scale)} points",
             show.tone(*_ends(d)),
         )
-        for d in found.comparison.deltas
+        for d in measured.comparison.deltas
         if d.metric == "accuracy"
     ]
 
@@ -253,23 +253,23 @@ def _ends(d: Delta) -> tuple[float, float]:
     return d.interval_low, d.interval_high
 
 
-def sentence(found: Measured, off: str, margin: float, data: Dataset) -> str:
+def sentence(measured: Measured, off: str, margin: float, data: Dataset) -> str:
     """What the mask costs; first whether the answers are still answers. ``off`` names the heads that are off."""
-    first, compared = one_class(found, data.label_names), found.comparison
+    first, compared = one_class(measured, data.label_names), measured.comparison
     if not off:
         return f"{first}All heads are on. Switch some off: the change appears here."
-    if not found.whole:
-        return first + sentences.so_far(compared.primary, off, len(found.gold), found.counted)
+    if not measured.whole:
+        return first + sentences.so_far(compared.primary, off, len(measured.gold), measured.counted)
     return first + sentences.mask_cost(compared.primary, compared.slices, off, data.slice_name or "slice", margin)
 
 
-def by_slice(clf: Classifier, data: Dataset, found: Measured) -> None:
+def by_slice(clf: Classifier, data: Dataset, measured: Measured) -> None:
     """The primary metric of each slice before and after, with chance marked."""
-    compared, kind = found.comparison, data.slice_name or "slice"
+    compared, kind = measured.comparison, data.slice_name or "slice"
     if not compared.slices:
         return
     changes = compared.slices
-    if found.mask == clf.present:  # the full model beside itself: there is no change to be uncertain of
+    if measured.mask == clf.present:  # the full model beside itself: there is no change to be uncertain of
         changes = tuple(replace(d, interval_low=0.0, interval_high=0.0) for d in changes)
     show.figure(
         answers.slices(changes, compared.primary.metric, compared.primary.constant),
@@ -289,12 +289,12 @@ def by_slice(clf: Classifier, data: Dataset, found: Measured) -> None:
         st.switch_page("pages/analyses.py")
 
 
-def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
+def what_if(clf: Classifier, data: Dataset, measured: Measured) -> None:
     """The head that costs least on top of this mask, and heads that hurt. Computed when the user asks."""
-    if not found.mask.kept:
+    if not measured.mask.kept:
         return
     place = measure.place()
-    key = key_of(clf, data, "what if", found.mask.hex, place[0])
+    key = key_of(clf, data, "what if", measured.mask.hex, place[0])
     if jobs.find(key) is None and st.session_state.get("what_if") != key:
         st.button(
             "What if one more head goes?",
@@ -306,7 +306,7 @@ def what_if(clf: Classifier, data: Dataset, found: Measured) -> None:
         )
         return
     table = jobs.need(
-        key, "Trying every head", lambda p, c: _ablate(loaders.evaluator(clf, data, place), found.mask, p, c), rank=1
+        key, "Trying every head", lambda p, c: _ablate(loaders.evaluator(clf, data, place), measured.mask, p, c), rank=1
     )
     if table is None:
         return
@@ -346,9 +346,9 @@ def following(present: HeadMask) -> Ablation | None:
     return table
 
 
-def _hint(said: str, label: str, key: str, clf: Classifier, heads: Sequence[HeadId]) -> None:
+def _hint(hint: str, label: str, key: str, clf: Classifier, heads: Sequence[HeadId]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(said, width="content")
+        st.markdown(hint, width="content")
         st.button(plain(label), key=key, on_click=_take, args=(clf, heads))
 
 
@@ -364,12 +364,12 @@ def _ablate(evaluator: Evaluator, mask: HeadMask, progress: jobs.Progress, cance
     return headviz.ablate(evaluator, base=mask, progress=progress, cancel=cancel)
 
 
-def details(clf: Classifier, data: Dataset, found: Measured) -> None:
+def details(clf: Classifier, data: Dataset, measured: Measured) -> None:
     """Changed answers, and the confusion matrix of classes; nothing where every answer moves a little."""
-    changed = data.answer.changed(data, found.full, found.masked)
-    if changed is not None and found.mask != clf.present:  # else no head is off, so no answer can have changed
-        _changed(changed, found.mask)
-    compared = found.comparison
+    changed = data.answer.changed(data, measured.full, measured.masked)
+    if changed is not None and measured.mask != clf.present:  # else no head is off, so no answer can have changed
+        _changed(changed, measured.mask)
+    compared = measured.comparison
     if compared.confusion_full is None or compared.confusion_masked is None:
         return
     with st.columns([5, 4])[0]:
@@ -403,8 +403,8 @@ def recipe(view: View, clf: Classifier) -> tuple[str, str]:
     """The evaluation of this mask as a library call and as a command."""
     mask = state.mask(clf.present)
     stand_in = measure.stand_in() if mask.off else StandIn()
-    drawn, given, asked = recipes.stand_in(view, stand_in)
-    evaluated = call("headviz.evaluate", Code("clf"), Code("data"), mask=Code("mask"), **given)
+    drawn, stand_in_keywords, asked = recipes.stand_in(view, stand_in)
+    evaluated = call("headviz.evaluate", Code("clf"), Code("data"), mask=Code("mask"), **stand_in_keywords)
     lines = (recipes.HEADVIZ, recipes.load(view), recipes.task(view), recipes.mask_of(mask), *drawn)
     options = (*recipes.model_options(view), *recipes.data_options(view), *recipes.mask_options(mask), *asked)
     return "\n".join((*lines, f"print({evaluated}.metrics)")), command("evaluate", options)
@@ -438,9 +438,9 @@ def two_masks(clf: Classifier, data: Dataset) -> None:
             return
         place = measure.place()
         key = key_of(clf, data, "two masks", first.hex, second.hex, place[0])
-        found = jobs.need(key, "Evaluating both", partial(_compare, clf, data, first, second, place))
-        if found is not None:
-            _show_two(found, a, b)
+        result = jobs.need(key, "Evaluating both", partial(_compare, clf, data, first, second, place))
+        if result is not None:
+            _show_two(result, a, b)
 
 
 def _compare(
@@ -455,8 +455,8 @@ def _compare(
     return loaders.evaluator(clf, data, place).compare(second, first, progress=progress, cancel=cancel)
 
 
-def _show_two(found: Comparison, a: str, b: str) -> None:
-    show.finding(sentences.two_masks(found.primary, a, b) + stand_in_sentence())
-    changes = [replace(found.primary, name="all"), *found.slices]
-    caption = f"{found.primary.metric} under both masks on the same examples, paired."
+def _show_two(comparison: Comparison, a: str, b: str) -> None:
+    show.finding(sentences.two_masks(comparison.primary, a, b) + stand_in_sentence())
+    changes = [replace(comparison.primary, name="all"), *comparison.slices]
+    caption = f"{comparison.primary.metric} under both masks on the same examples, paired."
     show.table(change_table("two_masks_table", "examples", changes, caption, ("A", "B", "B − A")))

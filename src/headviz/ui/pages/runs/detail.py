@@ -52,8 +52,8 @@ def detail(view: RunView) -> None:
     rows = view.results()
     tasks = list(dict.fromkeys(r.task for r in rows))
     if rows:
-        if said := one_class_of(view.children) + finding(rows, view.children):
-            show.finding(said)
+        if sentence := one_class_of(view.children) + finding(rows, view.children):
+            show.finding(sentence)
         task = steps.chosen("Task", tasks, "sweep_task")
         drawn = curves(view, task)
         level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in drawn))
@@ -85,7 +85,7 @@ def detail(view: RunView) -> None:
 def dotted(drawn: Sequence[Curve]) -> str:
     """What the dotted lines of the curves are, with the semicolon before it."""
     lines = {
-        "the unpruned model": [c.given for c in drawn],
+        "the unpruned model": [c.unpruned for c in drawn],
         constant_name(drawn[0].metric): [c.constant for c in drawn],
     }
     named = [name for name, values in lines.items() if any(v is not None for v in values)]
@@ -94,12 +94,12 @@ def dotted(drawn: Sequence[Curve]) -> str:
 
 def one_class_of(children: Sequence[RunView]) -> str:
     """Which runs end in answers of (nearly) one class; said before which of them keeps most."""
-    found = [(c.record.title, said) for c in children if (said := one_class(c.steps))]
-    if not found:
+    remarked = [(c.record.title, remark) for c in children if (remark := one_class(c.steps))]
+    if not remarked:
         return ""
-    more = f" And in {len(found) - 1} more of the runs." if len(found) > 1 else ""
-    title, said = found[0]
-    return f"{title}: {going_on(said.strip())}{more} "
+    more = f" And in {len(remarked) - 1} more of the runs." if len(remarked) > 1 else ""
+    title, remark = remarked[0]
+    return f"{title}: {going_on(remark.strip())}{more} "
 
 
 def finding(rows: Sequence[Row], children: Sequence[RunView] = ()) -> str:
@@ -142,10 +142,10 @@ def _changes(r: Row, children: Sequence[RunView]) -> tuple[float, float] | None:
     """The ends of a combination's paired changes, the widest over its seeds; None where a run has no intervals."""
     own = [c for c in children if combination(c) == (r.task, r.algorithm, r.score)]
     steps = [s for c in own for s in c.steps if round(s["sparsity"], 9) == r.sparsity]
-    found = [(s.get("change") or {}).get(r.metric) or {} for s in steps]
-    if not found or any(f.get("low") is None or f.get("high") is None for f in found):
+    changes = [(s.get("change") or {}).get(r.metric) or {} for s in steps]
+    if not changes or any(f.get("low") is None or f.get("high") is None for f in changes):
         return None
-    return min(f["low"] for f in found), max(f["high"] for f in found)
+    return min(f["low"] for f in changes), max(f["high"] for f in changes)
 
 
 def _named(r: Row) -> str:
@@ -170,7 +170,7 @@ def curves(view: RunView, task: str) -> list[Curve]:
         spec = child.record.spec
         if str(spec.get("task")) == task:
             groups.setdefault((str(spec.get("algorithm")), str(spec.get("score"))), []).append(child)
-    found = []
+    curves = []
     for (algorithm, score), children in groups.items():
         own = [c for child in children if (c := curve_of(child.to_dict())) is not None]
         if not own:
@@ -180,19 +180,19 @@ def curves(view: RunView, task: str) -> list[Curve]:
         known = [v for v in full if v is not None]
         by_seed = {seed: points for c in own for seed, points in c.by_seed.items()}
         level = sum(known) / len(known) if known else None
-        found.append(
-            Curve(f"{algorithm} by {score}", metric, level, by_seed, own[0].against, own[0].given, own[0].constant)
+        curves.append(
+            Curve(f"{algorithm} by {score}", metric, level, by_seed, own[0].against, own[0].unpruned, own[0].constant)
         )
-    return found
+    return curves
 
 
 def _results(rows: Sequence[Row]) -> None:
     if not rows:
         st.caption("No steps yet.")
         return
-    found = sweep_table(rows)
+    table = sweep_table(rows)
     # a value that all rows share is in the caption instead; the files have every column
-    columns = zip(found.titles(PAGE), found.texts(PAGE)[0], zip(*found.rows, strict=True), strict=True)
+    columns = zip(table.titles(PAGE), table.texts(PAGE)[0], zip(*table.rows, strict=True), strict=True)
     same = {name: text for name, text, column in list(columns)[:6] if len(set(column)) == 1}
     if not any(r.missing for r in rows):
         same["missing"] = ""
@@ -201,7 +201,7 @@ def _results(rows: Sequence[Row]) -> None:
         f"{about + ': m' if about else 'M'}eans over the seeds that are done. 0 % is the full model that the steps are "
         "compared with."
     )
-    show.table(replace(found, caption=caption), column_config=dict.fromkeys(same))
+    show.table(replace(table, caption=caption), column_config=dict.fromkeys(same))
 
 
 def _members(children: Sequence[RunView]) -> None:
@@ -289,35 +289,35 @@ def _grid(
 
 
 def _score(view: RunView) -> None:
-    spec, found = view.record.spec, scoring.from_plain(view.outcome)
+    spec, scores = view.record.spec, scoring.from_plain(view.outcome)
     rows = _rows(spec)
-    ranked = found.ranked()
+    ranked = scores.ranked()
     if ranked:
         first, last = (head_name(h, rows) for h in (ranked[0], ranked[-1]))
         show.finding(
-            f"{first} is highest with {numbers.signed(float(found.values[ranked[0]]))}, {last} lowest with "
-            f"{numbers.signed(float(found.values[ranked[-1]]))}."
+            f"{first} is highest with {numbers.signed(float(scores.values[ranked[0]]))}, {last} lowest with "
+            f"{numbers.signed(float(scores.values[ranked[-1]]))}."
         )
     left, right = st.columns([5, 4], gap="large")
     with left:
-        shown = scoring.in_points(found)
+        shown = scoring.in_points(scores)
         _grid(
             shown.values,
-            found.mask,
+            scores.mask,
             rows,
-            scoring.label(found),
+            scoring.label(scores),
             scoring.colours(shown),
             tips=scoring.tip_tables(shown),
             carries=abilities.carried_in(spec),
         )
-        show.note(f"{found.score} of every head: layers down, heads across.", saves=False)
-        examples = f"measured on {found.samples:,} examples" if found.samples else "no examples needed"
-        st.caption(plain("  ·  ".join([examples, *found.notes])))
+        show.note(f"{scores.score} of every head: layers down, heads across.", saves=False)
+        examples = f"measured on {scores.samples:,} examples" if scores.samples else "no examples needed"
+        st.caption(plain("  ·  ".join([examples, *scores.notes])))
         if frame.controls():
-            _to_heads(spec, found)
+            _to_heads(spec, scores)
     with right:
-        ranking = scoring.ranking_table("run_ranking", found, scoring.ranked_by(found))
-        show.table(ranking, rows or (), record=found.to_dict(), height=430)
+        ranking = scoring.ranking_table("run_ranking", scores, scoring.ranked_by(scores))
+        show.table(ranking, rows or (), record=scores.to_dict(), height=430)
 
 
 # options that the Heads page always has
@@ -333,20 +333,20 @@ def asked_on_heads(spec: dict[str, Any]) -> bool:
     return plain and not (SCORES[score].seeded and spec.get("seed", 0) != 0)
 
 
-def _to_heads(spec: dict[str, Any], found: HeadScores) -> None:
+def _to_heads(spec: dict[str, Any], scores: HeadScores) -> None:
     if asked_on_heads(spec):
         st.button(
-            "Open it on Heads", key="run_heads", icon=":material/grid_view:", on_click=_open_heads, args=(spec, found)
+            "Open it on Heads", key="run_heads", icon=":material/grid_view:", on_click=_open_heads, args=(spec, scores)
         )
     else:
         st.caption("The Heads page shows scores with their default options only, so it cannot show this table.")
 
 
-def _open_heads(spec: dict[str, Any], found: HeadScores) -> None:
+def _open_heads(spec: dict[str, Any], scores: HeadScores) -> None:
     try:
         look_at(
             spec,
-            score=found.score,
+            score=scores.score,
             weights="fine-tuned",
             samples=max(4, int(spec.get("samples", DEFAULT_SAMPLES))),
             seed=int(spec.get("seed", 0)),
@@ -354,7 +354,7 @@ def _open_heads(spec: dict[str, Any], found: HeadScores) -> None:
     except UserError as wrong:
         state.notify(wrong)
         return
-    jobs.put(scoring.key_of(state.view()), found)
+    jobs.put(scoring.key_of(state.view()), scores)
     st.session_state[GO] = "pages/heads.py"
 
 
@@ -377,20 +377,20 @@ def _so_far(view: RunView) -> None:
 
 
 def _ablation(view: RunView) -> None:
-    found = ablation.Ablation.from_dict(view.outcome)
-    analyses.draw(ablation.view(found))
+    result = ablation.Ablation.from_dict(view.outcome)
+    analyses.draw(ablation.view(result))
     if frame.controls():
         st.button(
             "Open it on Analyses",
             key="run_analyses",
             icon=":material/query_stats:",
             on_click=_open_analyses,
-            args=(view.record.spec, found),
+            args=(view.record.spec, result),
         )
-    analyses.published("ablation", found.subject.task)
+    analyses.published("ablation", result.subject.task)
 
 
-def _open_analyses(spec: dict[str, Any], found: Ablation) -> None:
+def _open_analyses(spec: dict[str, Any], result: Ablation) -> None:
     """Open Analyses: with this result if it is about the same model, data and metric, else with its *Run* button."""
     try:
         look_at(spec, analysis="ablation", limit=int(spec.get("limit") or 0), groups="")
@@ -398,9 +398,9 @@ def _open_analyses(spec: dict[str, Any], found: Ablation) -> None:
     except UserError as wrong:
         state.notify(wrong)
         return
-    same = (clf.digest, data.digest) == (found.subject.digest, found.subject.data_digest)
-    if same and found.base == clf.present and found.subject.metric == data.task.primary_metric:
-        jobs.put(key_of(clf, data, "analysis", "ablation", "", "", ""), found)
+    same = (clf.digest, data.digest) == (result.subject.digest, result.subject.data_digest)
+    if same and result.base == clf.present and result.subject.metric == data.task.primary_metric:
+        jobs.put(key_of(clf, data, "analysis", "ablation", "", "", ""), result)
     st.session_state[GO] = "pages/analyses.py"
 
 

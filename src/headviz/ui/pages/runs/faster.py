@@ -48,14 +48,14 @@ def form(view: View) -> None:
         if one.title
     }
     with st.container(horizontal=True, gap="medium"):
-        beside = st.checkbox("Heads only, beside it", True, key="fast_beside")
+        heads_only = st.checkbox("Heads only, beside it", True, key="fast_beside")
         retrained = st.checkbox(
             "Train the smaller models", False, key="fast_retrain", help="On the train split, once parts have gone"
         )
     training_of: Callable[[], dict[str, Any]] = _training(view) if retrained else dict
     try:
         values = {name: value() for name, value in options.items()}
-        spec = _spec(view, targets=list(targets()), beside=beside, **values, **training_of())
+        spec = _spec(view, targets=list(targets()), beside=heads_only, **values, **training_of())
     except UserError as wrong:
         refused(wrong)
         return
@@ -70,13 +70,13 @@ def _training(view: View) -> Callable[[], dict[str, Any]]:
     """The fields of a training of the smaller models; what they say is read and checked later."""
     recipe = training.recipe_for(loaders.model_name(view.model))
     with st.expander("Training of the smaller models", icon=":material/model_training:"):
-        st.caption(plain(recipe.said(view)))
+        st.caption(plain(recipe.sentence(view)))
         options, limit, _ = training.fields(f"fast_train_{view.model}", recipe, None)
     return lambda: {"finetune": options().to_dict(), "train_limit": limit()}
 
 
 def _spec(view: View, **chosen: Any) -> dict[str, Any]:
-    given = plans.source(view)
+    source = plans.source(view)
     names = (
         "model",
         "revision",
@@ -89,7 +89,7 @@ def _spec(view: View, **chosen: Any) -> dict[str, Any]:
         "device",
         "dev_limit",
     )
-    spec = {k: list(v) if isinstance(v := given[k], tuple) else v for k in names if given.get(k) is not None} | chosen
+    spec = {k: list(v) if isinstance(v := source[k], tuple) else v for k in names if source.get(k) is not None} | chosen
     make_job("faster", spec)
     return spec
 
@@ -127,7 +127,7 @@ def detail(view: RunView) -> None:
     metric = next(iter(first["metrics"]), "")
     baseline = (first["baseline"] or {}).get(metric)
     scale = points_in(metric)
-    show.finding(_said(steps, metric, scale))
+    show.finding(_finding(steps, metric, scale))
     show.figure(
         kept_against_speed(steps, metric, baseline),
         "faster_curve",
@@ -138,7 +138,7 @@ def detail(view: RunView) -> None:
     _take(view, steps)
 
 
-def _said(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
+def _finding(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
     """Of the models that are not told from the fastest by their speed, the one that keeps most, and the others."""
     fastest = max(steps, key=lambda s: float(s["speedup"]))
     level = [s for s in steps if s["speedup_high"] >= fastest["speedup_low"]]
@@ -150,10 +150,10 @@ def _said(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
         else "The fastest model"
     )
     low, high = (number(first[k]) for k in ("speedup_low", "speedup_high"))
-    said = f"{what} (removed: {NAMES[first['remove']]}) is {number(first['speedup'])}× as fast [{low}, {high}]"
-    said += f"; {metric} changes by {_change(first, scale)}" if first.get("change") else ""
+    sentence = f"{what} (removed: {NAMES[first['remove']]}) is {number(first['speedup'])}× as fast [{low}, {high}]"
+    sentence += f"; {metric} changes by {_change(first, scale)}" if first.get("change") else ""
     others = [f"{NAMES[s['remove']]} {number(s['speedup'])}×: {_change(s, scale)}" for s in rest if s.get("change")]
-    return f"{said}. Beside it, {'; '.join(others)}." if others else f"{said}."
+    return f"{sentence}. Beside it, {'; '.join(others)}." if others else f"{sentence}."
 
 
 def _change(step: dict[str, Any], scale: float) -> str:
@@ -197,6 +197,6 @@ def _runtimes(key: tuple[str, ...], spec: FasterSpec, folder: str) -> None:
         how: Any = {"batch": spec.batch, "length": spec.length, "label_order": spec.label_order}
         return runtimes(clf, folder, spec.splits[1], **how, progress=progress, cancel=cancel)
 
-    found = jobs.need(key, "Runtimes", work)
-    if found is not None:
-        analyses.draw(view(found))
+    result = jobs.need(key, "Runtimes", work)
+    if result is not None:
+        analyses.draw(view(result))

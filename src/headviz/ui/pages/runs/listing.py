@@ -48,7 +48,9 @@ NEXT = {
     "lost": "Its process has ended without an error message: it was killed, or the machine was restarted. *Resume* "
     "continues after the last step and gives the same result.",
 }
-ANEW = "It cannot be resumed. Its steps are kept, and its plan is below: *The same in Python or on the command line*."
+NOT_RESUMABLE = (
+    "It cannot be resumed. Its steps are kept, and its plan is below: *The same in Python or on the command line*."
+)
 POLL = 1.5  # seconds between two looks at a run that is running
 SHOWN = 10  # runs in the list before 'all'
 
@@ -61,7 +63,7 @@ def busy(view: RunView) -> bool:
 def overview(archived: bool = False) -> list[RunView]:
     """Every run, newest first, then recorded ones; with ``archived`` the archived ones instead."""
     own = reading.overview(archived=archived)
-    return own if archived else [*own, *recorded.beside([*own, *reading.overview(archived=True)])]
+    return own if archived else [*own, *recorded.of_other_kinds([*own, *reading.overview(archived=True)])]
 
 
 def look(run_id: str, log_lines: int = 30) -> RunView:
@@ -184,15 +186,15 @@ def state_line(view: RunView) -> None:
     if made := recorded.of(record.id):
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             st.badge("recorded", icon=":material/history:", color="gray")
-            st.caption(plain(made.said))
+            st.caption(plain(made.sentence))
         st.code(made.command, language=None, wrap_lines=True)
         buttons(view, busy=False, again=False)
         return
     colour, icon = BADGES.get(view.state, ("gray", ""))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.badge(plain(view.state), icon=icon or None, color=colour)
-        if said := _doing(view):
-            st.markdown(said)
+        if sentence := _doing(view):
+            st.markdown(sentence)
     if record.expected > 1 and view.state in ACTIVE:
         if view.children:
             ended = sum(c.state == "done" for c in view.children)
@@ -207,7 +209,7 @@ def state_line(view: RunView) -> None:
         refused(record.error)
     over = not record.resumable
     if view.state in NEXT:
-        st.caption(ANEW if over else NEXT[view.state])
+        st.caption(NOT_RESUMABLE if over else NEXT[view.state])
     buttons(view, busy=busy(view), again=not over)
 
 
@@ -253,8 +255,8 @@ def recipe(view: View, run: RunView | None = None) -> tuple[str, str]:
         "limit": None,
         "dev-limit": view.limit or None,
     }
-    given = (*recipes.model_options(view), *data.items(), ("algorithm", name), ("score", score))
-    return start(plan), command("run start", given)
+    options = (*recipes.model_options(view), *data.items(), ("algorithm", name), ("score", score))
+    return start(plan), command("run start", options)
 
 
 def _sweep_recipe(run: RunView) -> tuple[str, str]:

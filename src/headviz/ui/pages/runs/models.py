@@ -36,8 +36,8 @@ def of_another_model(view: RunView) -> None:
     first = view.children[0] if view.children else view
     model, now = first.record.spec.get("model"), state.view().model
     if model and not _same(str(model), now):
-        said = f"This run is of {_called(str(model))}. The open model, {_called(now)}, has no part in its figures."
-        st.info(plain(said), icon=":material/info:")
+        sentence = f"This run is of {_called(str(model))}. The open model, {_called(now)}, has no part in its figures."
+        st.info(plain(sentence), icon=":material/info:")
 
 
 def _same(model: str, other: str) -> bool:

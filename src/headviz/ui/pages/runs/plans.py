@@ -128,7 +128,7 @@ def retraining(view: View, key: str, algorithms: Sequence[Algorithm]) -> dict[st
         return {}
     examples = recipe.examples if not view.data else None
     with st.expander("Training of the pruned models", icon=":material/model_training:"):
-        st.caption(plain(recipe.said(view)))
+        st.caption(plain(recipe.sentence(view)))
         options, limit, room = training.fields(f"{key}_train_{base}", recipe, examples)
         read = {"initialisation": controls.field(room, OPTIONS["initialisation"], f"{key}_initialisation")}
         row = st.container(horizontal=True, vertical_alignment="bottom")
@@ -189,7 +189,7 @@ def source(view: View) -> dict[str, Any]:
     place = view.data
     if place:
         place = str(loaders.uploads().get(place) or loaders.confined(place))
-    given = {
+    source = {
         "model": loaders.model_name(view.model),
         "task": view.task,
         "revision": view.revision or None,
@@ -201,7 +201,7 @@ def source(view: View) -> dict[str, Any]:
         "dev_limit": view.limit or None,
         "device": view.device,
     }
-    return {k: v for k, v in given.items() if v is not None}
+    return {k: v for k, v in source.items() if v is not None}
 
 
 def options_of(view: View, options: dict[str, Any]) -> dict[str, Any]:
@@ -211,10 +211,10 @@ def options_of(view: View, options: dict[str, Any]) -> dict[str, Any]:
     is drawn before a mistake in it is reported.
     """
     known = {k: v() if callable(v) else v for k, v in options.items()}
-    given = {**source(view), **{k: v for k, v in known.items() if v not in ("", None)}}
-    if given.get("base"):
-        given["base"] = loaders.model_name(str(given["base"]))
-    return given
+    chosen = {**source(view), **{k: v for k, v in known.items() if v not in ("", None)}}
+    if chosen.get("base"):
+        chosen["base"] = loaders.model_name(str(chosen["base"]))
+    return chosen
 
 
 def make_plan(view: View, options: dict[str, Any]) -> PruningPlan:
@@ -234,11 +234,11 @@ _IN_WORDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 }
 
 
-def in_words(said: UserError | str) -> str:
+def in_words(message: UserError | str) -> str:
     """A plan's refusal or note in the form's words; others stay as they are."""
-    if not isinstance(said, UserError | Note) or said.code not in _IN_WORDS:
-        return str(said)
-    return _IN_WORDS[said.code](said.parameters)
+    if not isinstance(message, UserError | Note) or message.code not in _IN_WORDS:
+        return str(message)
+    return _IN_WORDS[message.code](message.parameters)
 
 
 def _per_cent(share: float) -> str:
@@ -294,8 +294,8 @@ def checked(
         if about:
             buttons.caption(plain(about))
         return None
-    found = jobs.need(key, words.doing, work)
-    return None if found is None else (found, buttons)
+    result = jobs.need(key, words.doing, work)
+    return None if result is None else (result, buttons)
 
 
 def start(place: DeltaGenerator, name: str, make: Callable[[str], RunRecord], label: str = "Start") -> None:

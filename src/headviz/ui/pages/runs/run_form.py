@@ -76,16 +76,19 @@ def sweep_form(view: View) -> None:
         refused(wrong)
         return
     axes = {"task": tasks, "algorithm": names, "score": scores, "seed": seeds}
-    said = title_for(tasks, names, scores, seeds)
+    suggested = title_for(tasks, names, scores, seeds)
     about = {"model": view.model, **{f"{k}s": list(v) for k, v in axes.items()}}
     key = ("sweep", tuple(p.digest for p in members))
     count = f"{len(members)} run{'s' if len(members) > 1 else ''}"
     ready = plans.checked("sweep", key, lambda p, c: _prepare_sweep(members, p, c), WORDS, count)
     if ready is not None:
-        found, place = ready
-        _show_sweep(found)
+        planned, place = ready
+        _show_sweep(planned)
         plans.start(
-            place, "sweep", lambda owner: _start_sweep(found, title.strip() or said, about, owner), f"Start {count}"
+            place,
+            "sweep",
+            lambda owner: _start_sweep(planned, title.strip() or suggested, about, owner),
+            f"Start {count}",
         )
 
 
@@ -125,8 +128,8 @@ class PlannedSweep:
     notes: tuple[str, ...]
 
 
-def _show_sweep(found: PlannedSweep) -> None:
-    plan = found.plan
+def _show_sweep(planned: PlannedSweep) -> None:
+    plan = planned.plan
     once = f", {plan.at_once} at a time" if plan.at_once > 1 else ", one after the other"
     training = f"{plan.amount.finetunings:,} fine-tunings" if plan.amount.finetunings else "no training"
     st.markdown(
@@ -134,8 +137,10 @@ def _show_sweep(found: PlannedSweep) -> None:
         f"{plan.amount.scorings:,} scorings, {training}, {plan.amount.evaluations:,} evaluations."
     )
     columns = ("task", "algorithm", "score", "runs", "steps", "scorings", "fine-tunings")
-    show.table(Table("sweep_plan_table", columns, found.rows, "The runs of the sweep; one line stands for all seeds."))
-    for note in found.notes[:3]:
+    show.table(
+        Table("sweep_plan_table", columns, planned.rows, "The runs of the sweep; one line stands for all seeds.")
+    )
+    for note in planned.notes[:3]:
         st.caption(plain(f"Note: {plans.in_words(note)}"))
 
 
@@ -155,8 +160,8 @@ def _prepare_sweep(made: Sequence[PruningPlan], progress: jobs.Progress, cancel:
     return PlannedSweep(members, plan, tuple((*k, *v) for k, v in rows.items()), notes)
 
 
-def _start_sweep(found: PlannedSweep, title: str, about: dict[str, Any], owner: str) -> RunRecord:
-    return sweep.start_sweep(found.members, title=title[:120], spec=about, owner=owner)
+def _start_sweep(planned: PlannedSweep, title: str, about: dict[str, Any], owner: str) -> RunRecord:
+    return sweep.start_sweep(planned.members, title=title[:120], spec=about, owner=owner)
 
 
 # -----------------------------------------------------------------------------------------------
@@ -221,9 +226,9 @@ def form(view: View) -> None:
         return
     ready = plans.checked("new", ("plan", plan.digest), lambda p, c: _prepare(plan, p, c))
     if ready is not None:
-        found, place = ready
-        _show(found)
-        plans.start(place, "new", lambda owner: _start(found, title, owner))
+        planned, place = ready
+        _show(planned)
+        plans.start(place, "new", lambda owner: _start(planned, title, owner))
 
 
 @dataclass(frozen=True)
@@ -240,8 +245,8 @@ class Planned:
     device: str
 
 
-def _show(found: Planned) -> None:
-    amount, sizes = found.amount, found.sizes
+def _show(planned: Planned) -> None:
+    amount, sizes = planned.amount, planned.sizes
     seeds = f" × {amount.seeds} seeds" if amount.seeds > 1 else ""
     parts = [
         f"{amount.steps} step{'s' if amount.steps > 1 else ''}{seeds}",
@@ -249,10 +254,10 @@ def _show(found: Planned) -> None:
         f"{amount.finetunings} fine-tunings" if amount.finetunings else "no training",
         f"{amount.evaluations} evaluations",
     ]
-    st.markdown(f"About **{span(found.seconds)}** on this machine: {', '.join(parts)}.")
+    st.markdown(f"About **{span(planned.seconds)}** on this machine: {', '.join(parts)}.")
     more = " …" if len(sizes) > 14 else ""
-    st.caption(f"Heads off after each step: {', '.join(plain(str(s)) for s in sizes[:14])}{more} of {found.heads}")
-    for note in found.notes:
+    st.caption(f"Heads off after each step: {', '.join(plain(str(s)) for s in sizes[:14])}{more} of {planned.heads}")
+    for note in planned.notes:
         st.caption(plain(f"Note: {plans.in_words(note)}"))
 
 
@@ -264,5 +269,7 @@ def _prepare(plan: PruningPlan, progress: jobs.Progress, cancel: jobs.Cancel) ->
     return Planned(p.amount, p.sizes, p.heads, p.notes, counted.seconds, p.spec, p.title, p.device)
 
 
-def _start(found: Planned, title: str, owner: str) -> RunRecord:
-    return service.start("prune", found.spec, title=title.strip() or found.title, device=found.device, owner=owner)
+def _start(planned: Planned, title: str, owner: str) -> RunRecord:
+    return service.start(
+        "prune", planned.spec, title=title.strip() or planned.title, device=planned.device, owner=owner
+    )

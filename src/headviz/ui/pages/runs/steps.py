@@ -60,7 +60,7 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
     """The step's numbers, those of the full model it is compared with, and those of θ* where that is another model."""
     which = baselines.against(view.record.spec, view.baseline)
     full = baselines.full_of(view.baseline, step.get("seed"), which)
-    given = baselines.full_of(view.baseline, None, baselines.GIVEN)
+    teacher = baselines.full_of(view.baseline, None, baselines.GIVEN)
     change = step.get("change", {}).get(metric) or {}
     delta, low, high = (change.get(k) for k in ("delta", "low", "high"))
     scale = points_in(metric)
@@ -73,21 +73,21 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
     shown: list[tuple[str, str, str]] = [(metric, _value(step["metrics"].get(metric), metric), changed)]
     if full is not None and which == baselines.RETRAINED:
         shown.append((baselines.NAMES[which], _value(full["metrics"].get(metric), metric), "the same seed"))
-    if given is not None:
+    if teacher is not None:
         agreement = step.get("agreement")
-        said = "" if agreement is None else f"{100 * agreement:.0f} % same answers"
-        shown.append((baselines.NAMES[baselines.GIVEN], _value(given["metrics"].get(metric), metric), said))
+        agreement_text = "" if agreement is None else f"{100 * agreement:.0f} % same answers"
+        shown.append((baselines.NAMES[baselines.GIVEN], _value(teacher["metrics"].get(metric), metric), agreement_text))
     if "heads_off" in step:
         shown.append(("heads removed", str(step["heads_off"]), f"{100 * step['sparsity']:.1f} %"))
-    if given is not None and step.get("parameters") and given.get("parameters"):
+    if teacher is not None and step.get("parameters") and teacher.get("parameters"):
         less = (
-            numbers.less(step["parameters"], given["parameters"]),
-            f"FLOPs {numbers.less(step['flops'], given['flops'])}",
+            numbers.less(step["parameters"], teacher["parameters"]),
+            f"FLOPs {numbers.less(step['flops'], teacher['flops'])}",
         )
         shown.append(("parameters", *less))
     with st.container(horizontal=True, gap="medium"):
         for i, (name, value, below) in enumerate(shown):
-            told = "" if i else note
+            note_of_box = "" if i else note
             st.metric(
                 plain(name),
                 plain(value),
@@ -95,7 +95,7 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
                 delta_color="gray" if i else show.tone(low, high),
                 delta_arrow="off",
                 width="content",
-                help=plain(told),
+                help=plain(note_of_box),
             )
 
 
@@ -139,9 +139,9 @@ def example(view: RunView, step: dict[str, Any]) -> None:
     shown = texts.choose(context.dev, "run_text") if frame.controls() else texts.current(state.view(), context.dev)
     chosen = _head(view, known.num_layers, known.num_heads)
     steps = _thinned([r.step for r in known.steps if r.seed == step.get("seed")])
-    found = _compute(view, (context, plan, known), chosen, shown, int(step.get("seed") or 0), steps)
-    if found is not None:
-        _draw(found, int(step["step"]))
+    maps = _compute(view, (context, plan, known), chosen, shown, int(step.get("seed") or 0), steps)
+    if maps is not None:
+        _draw(maps, int(step["step"]))
 
 
 def _ask(run_id: str) -> None:
@@ -190,22 +190,22 @@ def _compute(view: RunView, opened: Any, head: HeadId, shown: Text, seed: int, s
             cancel=cancel,
         )
 
-    found: StepMaps | None = jobs.need(key, f"Maps of {head}, step by step", work)
-    return found
+    maps: StepMaps | None = jobs.need(key, f"Maps of {head}, step by step", work)
+    return maps
 
 
-def story(found: StepMaps) -> str:
+def story(maps: StepMaps) -> str:
     """When the head is removed, and how the answer changes."""
-    at = next((i for i, s in enumerate(found.steps) if s.state == "removed"), None)
-    fate = f"{found.head} is never removed"
+    at = next((i for i, s in enumerate(maps.steps) if s.state == "removed"), None)
+    fate = f"{maps.head} is never removed"
     if at is not None:
-        before, gone = found.steps[at - 1] if at else None, found.steps[at]
+        before, gone = maps.steps[at - 1] if at else None, maps.steps[at]
         known = before is not None and before.state == "there" and before.step == gone.step - 1
-        fate = f"{found.head} is removed {'at' if known else 'by'} {100 * gone.sparsity:.0f} %"
-    answers = [(s.sparsity, found.labels[int(np.argmax(s.probabilities))]) for s in found.steps if s.probabilities]
-    if len(found.labels) < 2 or not answers:
+        fate = f"{maps.head} is removed {'at' if known else 'by'} {100 * gone.sparsity:.0f} %"
+    answers = [(s.sparsity, maps.labels[int(np.argmax(s.probabilities))]) for s in maps.steps if s.probabilities]
+    if len(maps.labels) < 2 or not answers:
         return f"{fate}."
-    where = "the answer" if len(answers) == len(found.steps) else f"in the {len(answers)} models looked at the answer"
+    where = "the answer" if len(answers) == len(maps.steps) else f"in the {len(answers)} models looked at the answer"
     turns = [(x, b) for (_, a), (x, b) in pairwise(answers) if a != b]
     if not turns:
         return f"{fate}; {where} stays {answers[0][1]}."
@@ -214,41 +214,41 @@ def story(found: StepMaps) -> str:
     return f"{fate}; {where} {answers[0][1]} becomes {changes}."
 
 
-def _panels(found: StepMaps, name: str) -> go.Figure:
+def _panels(result: StepMaps, name: str) -> go.Figure:
     """A head's ``attention`` or ``attribution`` after every step; a text where the head or the model is gone."""
     panels = []
-    for step in found.steps:
+    for step in result.steps:
         title = "all heads" if step.step == 0 else f"{100 * step.sparsity:.0f} % removed"
         gone = "removed" if step.state == "removed" else "model<br>not kept"
         values = getattr(step, name)
         panels.append((title, gone if values is None else values))
-    return maps.steps(panels, found.tokens, name, signed=name == "attribution")
+    return maps.steps(panels, result.tokens, name, signed=name == "attribution")
 
 
-def _draw(found: StepMaps, step: int) -> None:
-    show.finding(story(found))
+def _draw(result: StepMaps, step: int) -> None:
+    show.finding(story(result))
     captions = {
-        "attention": f"Where {found.head} looks after each step. Rows are queries and sum to 1 over the keys.",
-        "attribution": f"Which connections speak for (blue) or against (orange) '{found.target}', the class explained.",
+        "attention": f"Where {result.head} looks after each step. Rows are queries and sum to 1 over the keys.",
+        "attribution": f"Which connections speak for (blue) or against (orange) the explained class '{result.target}'.",
     }
     for name, caption in captions.items():
         st.markdown(f"#### {plain(name.capitalize())}")
         show.figure(
-            _panels(found, name),
+            _panels(result, name),
             f"run_{name}",
             caption + " One colour scale for all steps.",
             formula=FORMULA if name == "attribution" else r"A = \mathrm{softmax}(QK^\top/\sqrt{d})",
             source=SOURCE,
             wide="40",
         )
-    for text in found.notes:
+    for text in result.notes:
         st.info(plain(text))
-    here = next((s for s in found.steps if s.step == step), None)
+    here = next((s for s in result.steps if s.step == step), None)
     with st.expander("The chosen step beside the full model, with its tokens"):
         if here is None or here.attention is None or here.attribution is None:
             st.info("After this step the head is removed, or the model was not kept. Choose an earlier step above.")
             return
-        tokens, full = found.tokens, found.steps[0]
+        tokens, full = result.tokens, result.steps[0]
         for name in captions:
             pair = [getattr(s, name) for s in (full, here)]
             end = float(max(np.abs(m).max() for m in pair if m is not None)) or 1.0
@@ -260,7 +260,7 @@ def _draw(found: StepMaps, step: int) -> None:
                         show.figure(
                             maps.matrix(m, tokens, tokens, name, signed=name == "attribution", end=end),
                             f"run_{name}_{'full' if m is pair[0] else 'step'}",
-                            f"{found.head}, {name}, {title}",
+                            f"{result.head}, {name}, {title}",
                         )
 
 
@@ -318,8 +318,8 @@ def before_first(view: RunView) -> None:
     measured = f"So far measured: {', '.join(dict.fromkeys(known))}." if known else "Nothing is measured yet."
     if view.state in ACTIVE and view.state != "cancelling":
         more = "The first step is being computed." if known else "The curve appears with the first step."
-        said = f"{measured} {more} You may leave this page; the run continues."
-        st.info(plain(said), icon=":material/hourglass_top:")
+        sentence = f"{measured} {more} You may leave this page; the run continues."
+        st.info(plain(sentence), icon=":material/hourglass_top:")
     elif view.state == QUEUED:
         st.info(
             "The curve appears with the first step. You may leave this page; the run starts in its turn.",
@@ -337,8 +337,8 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
         f"{v.record.title} ({v.record.id}{f', n = {n:,}' if differ and n else ''})"
         for v, n in zip(views, sizes, strict=True)
     ]
-    found = (curve_of(v.to_dict(), metric, name) for v, name in zip(views, called, strict=True))
-    curves = [c for c in found if c is not None]
+    drawn = (curve_of(v.to_dict(), metric, name) for v, name in zip(views, called, strict=True))
+    curves = [c for c in drawn if c is not None]
     level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in curves))
     show.figure(
         run_curves(curves),
@@ -355,7 +355,7 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
     if differ:
         st.warning(plain(differ), icon=":material/warning:")
     if frame.controls():
-        _beside(views)
+        _choose_others(views)
 
 
 def _counted(sizes: Sequence[int | None]) -> str:
@@ -388,7 +388,7 @@ def unlike(views: Sequence[RunView], sizes: Sequence[int | None]) -> str:
     )
 
 
-def _beside(views: Sequence[RunView]) -> None:
+def _choose_others(views: Sequence[RunView]) -> None:
     """A field to add other runs to the figure."""
     first = views[0].record
     others = [r for r in listing.overview() if r.record.kind == "prune" and r.steps and r.record.id != first.id]
