@@ -291,11 +291,11 @@ class Answer(ABC):
         """An ``OptionError`` where a text has no such word."""
         return
 
-    def chosen(self, logits: Tensor, inputs: Tensor) -> Tensor:
-        """[B] or [B, …] the output to explain of each text; ``inputs`` is what ``asked`` gave."""
+    def chosen(self, logits: Tensor, asked: Tensor) -> Tensor:
+        """[B] or [B, …] the output to explain of each text; ``asked`` comes from ``self.asked``."""
         import torch
 
-        return torch.where(inputs < 0, logits.argmax(dim=1), inputs)
+        return torch.where(asked < 0, logits.argmax(dim=1), asked)
 
     def explained(self, logits: Tensor, chosen: Tensor) -> Tensor:
         """F: the number to explain of each row of logits; ``chosen`` has an entry for each row."""

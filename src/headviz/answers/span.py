@@ -264,11 +264,11 @@ class Span(Answer):
 
         return torch.tensor([t if isinstance(t, tuple) else (-2, -2) for t in targets])
 
-    def chosen(self, logits: Tensor, inputs: Tensor) -> Tensor:
+    def chosen(self, logits: Tensor, asked: Tensor) -> Tensor:
         import torch
 
-        predicted = torch.from_numpy(self.plain(logits.detach().float().cpu().numpy())).to(inputs.device)
-        return torch.where(inputs == -2, predicted, inputs)
+        predicted = torch.from_numpy(self.plain(logits.detach().float().cpu().numpy())).to(asked.device)
+        return torch.where(asked == -2, predicted, asked)
 
     def explained(self, logits: Tensor, chosen: Tensor) -> Tensor:
         first = (1 + 2 * chosen[:, :1]).clamp(min=0)

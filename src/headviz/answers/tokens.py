@@ -325,13 +325,13 @@ class Tokens(Answer):
             row[1 : 1 + len(words)] = words
         return torch.from_numpy(table)
 
-    def chosen(self, logits: Tensor, inputs: Tensor) -> Tensor:
+    def chosen(self, logits: Tensor, asked: Tensor) -> Tensor:
         """[B, W] the class of each word, -100 where it is not explained."""
-        words = min(logits.shape[1], inputs.shape[1] - 1)
-        rest = inputs[:, :1].expand(-1, logits.shape[1] - words)
+        words = min(logits.shape[1], asked.shape[1] - 1)
+        rest = asked[:, :1].expand(-1, logits.shape[1] - words)
         import torch
 
-        wanted = torch.cat([inputs[:, 1 : 1 + words], rest], dim=1)
+        wanted = torch.cat([asked[:, 1 : 1 + words], rest], dim=1)
         chosen = wanted.where(wanted != EXPECTED, logits.nan_to_num().argmax(dim=-1))
         return chosen.masked_fill(logits.isnan().any(dim=-1), IGNORED)
 
