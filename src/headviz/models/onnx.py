@@ -185,7 +185,7 @@ class Session:
 
 
 def difference(clf: Classifier, path: Path) -> float:
-    """The largest ``disagreement`` of a logit on a few texts of several lengths, and under a few masks if it takes them."""
+    """The largest ``disagreement`` of logits on a few texts of several lengths, and under masks if it takes them."""
     session = Session(path)
     masks: list[HeadMask | None] = [None]
     if HEAD_MASK in session.asked:
