@@ -25,7 +25,7 @@ with right:
     clf, data = loaders.model(view), loaders.dataset(view)
 with hints:  # progress stands here, so that nothing jumps
     grown = measure.measured(clf, data, state.mask(clf.present), measure.place())
-measured = grown if grown is not None and grown.whole else None
+measured = grown if grown is not None and grown.final else None
 drawn = state.mask(clf.present)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import headviz
 from headviz.errors import Cancelled
-from headviz.progress import after, part, tracked
+from headviz.progress import after, part, phase_bar, tracked
 from headviz.tasks import Dataset
 from headviz.tasks.catalogue import get_task
 from support.tiny import tiny_classifier
@@ -53,6 +53,39 @@ def test_the_bar_follows_the_work(bars: list[Any], monkeypatch: pytest.MonkeyPat
             bar(done, 8)
             assert (bars[0].n, bars[0].total) == (done, 8)
     assert "scoring" in bars[0].desc
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, as the test sets it."""
+    now = [100.0]
+    monkeypatch.setattr("headviz.progress.time.monotonic", lambda: now[0])
+    return now
+
+
+def test_each_phase_has_a_clock_of_its_own(bars: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with phase_bar() as bar:
+        for phase, total in (("timing", 12), ("scoring", 500), ("timing", 12)):
+            bar(phase, 0, total)
+            begun = bars[0].start_t
+            bar(phase, total, total)
+            assert (bars[0].n, bars[0].total, bars[0].start_t) == (total, total, begun)
+            assert phase in bars[0].desc
+            time.sleep(0.01)
+            assert bars[0].start_t >= time.time() - 5
+
+
+@pytest.mark.parametrize(("each", "told"), [(90.0, "15 minutes"), (3600.0, "10.0 hours"), (50.0, "")])
+def test_long_work_says_once_how_long_it_takes_and_how_it_takes_less(
+    capsys: pytest.CaptureFixture[str], clock: list[float], each: float, told: str
+) -> None:
+    with headviz.progress_bar("ablating", "--limit N takes fewer examples.") as bar:
+        for done in range(4):
+            bar(2 + done, 13)
+            clock[0] += each
+    shown = capsys.readouterr().err
+    assert shown == (f"headviz: note: ablating takes about {told}. --limit N takes fewer examples.\n" if told else "")
 
 
 def test_long_work_takes_it_and_fills_it(bars: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

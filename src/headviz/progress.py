@@ -7,11 +7,15 @@ work with ``tracked``, which reports and asks; ``stop_if`` asks once, where ther
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 from .errors import Cancelled, OptionError, shown
+
+LONG = 600.0  # seconds from which work says how long it takes,
+MEASURED = 5.0  # and of it that are timed for that
 
 Progress = Callable[[int, int], None]  # (done, total)
 PhaseProgress = Callable[[str, int, int], None]  # (phase, done, total)
@@ -88,21 +92,52 @@ def after(progress: Progress | None, before: int, total: int) -> Progress | None
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Progress]:
+def progress_bar(what: str, shorter: str = "") -> Iterator[Progress]:
     """A bar on stderr with rate and remaining time, for a ``progress(done, total)`` callback.
+
+    Work of more than ten minutes says so after its first seconds; ``shorter`` says what to do for less.
 
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=8)
     >>> with headviz.progress_bar("evaluating") as bar:
     ...     result = headviz.evaluate(clf, data, progress=bar)
     """
+    with phase_bar(shorter) as report:
+        yield lambda done, total: report(what, done, total)
+
+
+@contextmanager
+def phase_bar(shorter: str = "") -> Iterator[PhaseProgress]:
+    """The same for work that names its phases. Each has a bar and a clock of its own: their units differ."""
     from tqdm import tqdm
 
     seen = sys.stderr.isatty() or "ipykernel" in sys.modules  # in a file its moves of the cursor would be in the way
-    with tqdm(desc=what, file=sys.stderr, leave=False, dynamic_ncols=True, delay=0.5, disable=not seen) as bar:
+    noted = False
+    with tqdm(file=sys.stderr, leave=False, dynamic_ncols=True, delay=0.5, disable=not seen) as bar:
+        now, first, last, begun = "", 0, 0, 0.0
 
-        def report(done: int, total: int) -> None:
+        def report(phase: str, done: int, total: int) -> None:
+            nonlocal now, first, last, begun, noted
+            if phase != now or done < last:
+                now, first, begun = phase, done, time.monotonic()
+                bar.reset(total)
+                bar.set_description(phase)
             bar.total = total
             bar.update(done - bar.n)
+            last, spent = done, time.monotonic() - begun
+            if noted or spent < MEASURED or done == first:
+                return
+            left = spent / (done - first) * (total - done)
+            if left > LONG:
+                noted = True
+                time_left = f"{left / 60:.0f} minutes" if left < 2 * 3600 else f"{left / 3600:.1f} hours"
+                note_above(f"headviz: note: {phase} takes about {time_left}. {shorter}".rstrip())
 
         yield report
+
+
+def note_above(line: str) -> None:
+    """A line on stderr that a bar stays below."""
+    from tqdm import tqdm
+
+    tqdm.write(line, file=sys.stderr)

@@ -1,5 +1,6 @@
 """The command line: JSON of the contract, exit codes, one clear line for a mistake, nothing written."""
 
+import json
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 import headviz
 from headviz.cli import COMMANDS, main
+from headviz.evaluation import mask_evaluator
 from support.command import call, mistake
 from support.custom_files import custom, write_custom
 from support.tiny import tiny_folder
@@ -85,6 +87,20 @@ def test_a_metric_without_a_value_is_missing_everywhere_and_says_why(
     shown = capsys.readouterr().out
     assert "matthews has no value: every prediction is the same." in shown
     assert re.search(r"^matthews +3( +–){4}$", shown, re.MULTILINE), shown
+
+
+def test_evaluate_fast_shows_the_answer_as_it_grows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path, data: Path
+) -> None:
+    monkeypatch.setattr(mask_evaluator, "AT_ONCE", 0.0)
+    monkeypatch.setattr(mask_evaluator, "SOON", 0.0)
+    words = ("evaluate", "--model", model, *custom(data))
+    for off in ((), ("--off", "1.2,0.3")):
+        expected = call(capsys, *words, *off)
+        assert main([str(w) for w in (*words, *off, "--fast", "--json")]) == 0
+        out, shown = capsys.readouterr()
+        assert [re.findall(r"on (\d+) of 30 examples", line) for line in shown.splitlines()] == [["8"], ["16"]]
+        assert {**json.loads(out), "seconds": 0} == {**expected, "seconds": 0}
 
 
 @pytest.mark.slow

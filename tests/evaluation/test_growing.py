@@ -51,7 +51,7 @@ def test_parts_grow_and_the_last_is_the_usual_comparison(large: None) -> None:
     assert all(np.isnan(s.comparison.primary.p_value) for s in steps[:-1])
 
 
-def test_the_first_step_does_not_wait_for_the_whole_reference(large: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_step_waits_for_the_whole_reference(large: None, monkeypatch: pytest.MonkeyPatch) -> None:
     clf, data = tiny_classifier(spread=0.15), some_data(100)
     evaluator, read = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=120)), []
     read_out = evaluator._stages.read_out
@@ -60,9 +60,11 @@ def test_the_first_step_does_not_wait_for_the_whole_reference(large: None, monke
     first = next(steps)
     assert first.n == 8
     assert sorted(read) == sorted([*first.index, *first.index])  # under both masks, and nothing else
-    assert [s.n for s in steps] == [16, 32, 100]
+    assert next(steps).n == 16
+    assert len(read) == 2 * 16  # the mask starts from what the reference has so far
+    assert [s.n for s in steps] == [32, 100]
     assert [s.n for s in evaluator.growing(mask().without([(2, 3)]))] == [8, 16, 32, 100]
-    assert len(read) == 16 + 3 * 100
+    assert len(read) == 3 * 100
 
 
 def test_a_mask_that_is_known_and_a_quick_model_have_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,6 +77,20 @@ def test_a_mask_that_is_known_and_a_quick_model_have_one_step(monkeypatch: pytes
     assert [s.n for s in evaluator.growing(mask())] == [16, 100]
     assert [s.n for s in evaluator.growing(mask())] == [100]
     assert [s.n for s in evaluator.growing()] == [100]  # the reference was computed for it
+
+
+def test_the_mask_starts_where_the_reference_is_and_progress_never_goes_back(
+    large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clf, data, late = tiny_classifier(spread=0.15), some_data(100), HeadMask.full(3, 4).without([(1, 2)])
+    evaluator, layers, told = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=120)), [], []
+    context = evaluator._stages.context
+    monkeypatch.setattr(evaluator._stages, "context", lambda layer, *a: (layers.append(layer), context(layer, *a))[1])
+    *_, last = evaluator.growing(late, progress=lambda done, total: told.append((done, total)))
+    assert layers.count(0) == len(evaluator._chunks)  # once, for the reference
+    assert told == sorted(told)
+    assert told[-1] == (100, 100)
+    np.testing.assert_array_equal(last.masked, Evaluator(clf, data).predictions(late))
 
 
 def test_the_full_model_itself_grows(large: None) -> None:

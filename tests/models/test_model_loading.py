@@ -113,6 +113,20 @@ def test_half_precision_files_are_computed_in_float32(tmp_path: Path) -> None:
     assert headviz.load(tmp_path / "m", device="cpu").dtype == torch.float32
 
 
+@pytest.mark.parametrize("architecture", ["BertForMultipleChoice", "MyOwnClassifier"])
+def test_a_model_of_another_job_is_not_told_to_be_fine_tuned(tmp_path: Path, architecture: str) -> None:
+    model = tiny_model("bert")
+    model.bert.save_pretrained(tmp_path / "m")
+    tiny_tokenizer().save_pretrained(tmp_path / "m")
+    config = tmp_path / "m" / "config.json"
+    own = json.loads(config.read_text()) | {"architectures": [architecture]}
+    config.write_text(json.dumps(own))
+    with pytest.raises(ModelError, match=r"headviz\.masked") as refusal:
+        headviz.load(tmp_path / "m", device="cpu")
+    assert architecture in str(refusal.value)
+    assert "fine-tune" not in str(refusal.value)
+
+
 def test_a_fresh_head_for_an_encoder(tmp_path: Path) -> None:
     from transformers import AutoModelForMaskedLM
 

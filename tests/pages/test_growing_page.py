@@ -22,8 +22,8 @@ def test_a_part_is_shown_then_the_whole(open_page: Callable[..., Any], monkeypat
 
     def slow(self: Evaluator, mask: Any = None, reference: Any = None, **more: Any) -> Iterator[mask_evaluator.Growing]:
         index = np.arange(8)
-        yield mask_evaluator.partial(
-            self.data, index, self.predictions(reference)[index], self.predictions(mask)[index]
+        yield mask_evaluator.part_of(
+            self.data, self.whole(mask), index, self.predictions(reference)[index], self.predictions(mask)[index]
         )
         assert go.wait(60)
         yield from real(self, mask, reference, **more)

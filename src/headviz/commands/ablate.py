@@ -29,6 +29,7 @@ EVALUATOR = (
     Option("precision", "float32", "float32, or bfloat16 with its agreement", metavar="P"),
     Option("memory", 1024, "for kept states, in MiB", least=1, metavar="MIB"),
 )
+FEWER = "--limit N takes fewer examples."
 FIGURE = Option("figure", help="also draw the result into a page of its own", metavar="FILE.html")
 OPTIONS = (*EVALUATOR, FIGURE)
 
@@ -91,10 +92,10 @@ def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
     clf = load_model(args)
     base = read_mask(args, clf)
     stand_in, reference = ablation_of(args)
-    with progress_bar("measuring the reference") as progress:
+    with progress_bar("measuring the reference", FEWER) as progress:
         evaluator = evaluator_for(args, clf, data, ablation=stand_in, reference=reference, progress=progress)
     warn_of_answers(evaluator)
-    with progress_bar("ablating") as progress:
+    with progress_bar("ablating", FEWER) as progress:
         return ablate(evaluator, base=base, metric=args.metric, progress=progress), evaluator
 
 

@@ -11,7 +11,16 @@ from ..analyses.analysis import METRIC, Analysis
 from ..analyses.catalogue import ANALYSES, analyses_for
 from ..errors import OptionError
 from ..progress import Progress, progress_bar
-from .ablate import add_evaluator, add_figure, check_figure, evaluator_for, save_figure, warn_of_answers, with_agreement
+from .ablate import (
+    FEWER,
+    add_evaluator,
+    add_figure,
+    check_figure,
+    evaluator_for,
+    save_figure,
+    warn_of_answers,
+    with_agreement,
+)
 from .common import (
     ablation_of,
     add_ablation,
@@ -80,7 +89,7 @@ def run(args: argparse.Namespace) -> Shown:
     analysis = ANALYSES[args.analysis]
     for one in analysis.options:
         one.checked(getattr(args, one.dest))
-    with progress_bar(analysis.title.lower()) as progress:
+    with progress_bar(analysis.title.lower(), FEWER if hasattr(args, "limit") else "") as progress:
         request = FromArguments(args, progress)
         result = analysis.run(request)
     save_figure(args, analysis, result)

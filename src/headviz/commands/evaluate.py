@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..answers.comparison import Delta
 from ..answers.metrics import constant_name, remark
+from ..display import sentences
 from ..display.columns import change_table
 from ..display.numbers import fixed, interval, points
 from ..display.sentences import heads_named, mask_cost
@@ -17,7 +18,7 @@ from ..evaluation.plain import class_order, undefined_for
 from ..heads import HeadId
 from ..models.stand_in import ZERO
 from ..options import Option, add_options
-from ..progress import progress_bar
+from ..progress import note_above, progress_bar
 from ..storage.exchange import restored
 from ..tasks import points_in
 from .common import (
@@ -37,12 +38,16 @@ from .common import (
     warn,
 )
 
+if TYPE_CHECKING:
+    from ..evaluation.mask_evaluator import Growing
+
 OPTIONS = (
     Option(
         "compare",
         False,
         "also evaluate with every head: change of each metric with its interval and p, flips, confusion, slices",
     ),
+    Option("fast", False, "show the answer on a few examples at once and as it grows to all of them"),
 )
 
 
@@ -71,11 +76,16 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         raise OptionError("--ablation is about heads that are off. Name them: --off 3.5,7.0 or --mask HEX.")
     about = {"label_order": args.label_order, "beams": args.beams, "ablation": stand_in, "reference": reference}
     compared = {}
-    with progress_bar("evaluating") as progress:
-        if args.compare and mask is not None:
+    with progress_bar("evaluating", "--limit N takes fewer examples, --fast shows the answer as it grows.") as progress:
+        if args.fast or (args.compare and mask is not None):
             evaluator = evaluator_of(clf, data, **about)
-            result = evaluator.evaluate(mask, progress=progress)
-            comparison = evaluator.compare(mask, progress=progress)
+            for step in evaluator.growing(mask, progress=progress):
+                if args.fast and step.counted:
+                    note_above(so_far(step))
+            comparison, result = step.comparison, evaluator.evaluate(mask)
+        else:
+            result = evaluate(clf, data, mask, progress=progress, **about)
+        if args.compare:
             compared = {"comparison": comparison.to_dict()}
             if result.draws:
                 compared["comparison"]["over_draws"] = {
@@ -83,13 +93,19 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
                     for d in comparison.deltas
                     if (ends := {k: result.over_draws()[d.metric][k] for k in ("mean", "low", "high")})
                 }
-        else:
-            result = evaluate(clf, data, mask, progress=progress, **about)
     if result.truncated:
         warn(f"{result.truncated} of {result.n} texts were cut to the model's {clf.max_length} tokens.")
     undefined = reasons(clf, data, result, args.label_order)
     about = {"model": clf.name, "task": data.task.name, "split": data.split, "origin": data.origin}
     return {**about, **result.to_dict(), "undefined": undefined, **compared}
+
+
+def so_far(step: Growing) -> str:
+    """What the examples counted so far say: the change under a mask, or the metric."""
+    primary, off = step.comparison.primary, step.mask.off
+    if off:
+        return sentences.so_far(primary, heads_named(off), step.n, step.counted)
+    return f"{primary.metric} {fixed(primary.masked, 4)} {step.counted}."
 
 
 def reasons(clf: Any, data: Any, result: Any, label_order: Any) -> dict[str, str]:

@@ -12,7 +12,7 @@ from ..display.table import Column, Table
 from ..errors import OptionError
 from ..models.stand_in import ZERO
 from ..options import add_flags, from_flags, with_flags
-from ..progress import progress_bar
+from ..progress import phase_bar
 from ..pruning.options import BOTH, HEADS_ONLY, TARGETS, FinetuneOptions, SearchOptions
 from ..tasks import chosen_on
 from .common import add_task, load_data, load_model, stand_in_of, table_text, warn
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         from ..pruning.finetuning import recipe_of
 
         retrain = training_options(args, recipe_of(args.model), without=BATCH)
-    with progress_bar("working") as bar:
+    with phase_bar("--samples N scores fewer examples, --limit N takes fewer for training.") as bar:
         result: Any = prune_faster(
             clf,
             train,
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
             remove=HEADS_ONLY if args.heads_only else BOTH,
             retrain=retrain,
             label_order=args.label_order,
-            progress=lambda phase, done, total: bar(done, total),
+            progress=bar,
         )
     targets = []
     for one in result:

@@ -15,7 +15,7 @@ from ..errors import LARGEST_SEED, Cancelled, seed_number
 from ..options import Option, add_flags, add_options, from_flags
 from ..progress import progress_bar
 from ..pruning.options import FinetuneOptions
-from ..pruning.training_folder import check_own, remove_training
+from ..pruning.training_folder import check_own, removal, remove_training
 from ..results import plain
 from ..storage.paths import OUT, new_folder, outside_path
 from ..storage.writing import disk_errors, replace_file
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..tasks import Dataset
 
+FEWER = "--epochs N trains less, --limit N on fewer examples."
 REPORT = "training-report.json"
 DIVERGED = "diverged.json"  # after the name of --out: the learning curve of a training whose loss became NaN
 
@@ -64,7 +65,7 @@ def training_options(
 def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..evaluation.dispatch import evaluate
     from ..pruning.finetuning import examples_of, fine_tune, recipe_of, require_trainable
-    from ..pruning.trainer import Diverged
+    from ..pruning.trainer import Diverged, updates_of
 
     out = new_folder(args.out)
     place = out.resolve()  # --out may be "."
@@ -81,10 +82,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     clf = _model(args, train)
     options = replace(options, evaluate_epochs=True)
     require_trainable(clf, train, dev, options)
+    warn(f"{updates_of(options, len(train)):,} updates on {len(train):,} examples")
     if checkpoints.exists():
-        warn(f"goes on from the checkpoints in {checkpoints}")
+        warn(f"goes on from the checkpoints in {checkpoints}; {removal(checkpoints)} begins again")
     try:
-        with disk_errors(checkpoints), progress_bar("training") as progress:
+        with disk_errors(checkpoints), progress_bar("training", FEWER) as progress:
             trained = fine_tune(
                 clf,
                 train,
@@ -98,7 +100,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     except (Cancelled, KeyboardInterrupt):
         if checkpoints.exists():
             size = sum(f.stat().st_size for f in checkpoints.rglob("*") if f.is_file()) / 1e6
-            warn(f"checkpoints of {size:,.0f} MB are in {checkpoints}; the same command goes on from there")
+            warn(
+                f"checkpoints of {size:,.0f} MB are in {checkpoints}; the same command goes on from there, and "
+                f"{removal(checkpoints)} removes them"
+            )
         raise
     except Diverged as error:
         # going on from its checkpoints would diverge again, and another learning rate must start without them

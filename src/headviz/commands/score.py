@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     mask = read_mask(args, clf)
     drawn = sample(data, args.samples, seed=args.seed, length_filter=kept, lengths=clf.tokenizer)
     start = time.perf_counter()
-    with progress_bar("scoring heads") as progress:
+    with progress_bar("scoring heads", "--samples N takes fewer examples.") as progress:
         result = score_heads(
             clf,
             drawn,

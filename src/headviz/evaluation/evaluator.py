@@ -15,7 +15,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -34,7 +37,7 @@ from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
 from .donors import TextRows
 from .evaluator_options import Agreement, EvaluatorOptions, chosen, dtype_of, name_of
-from .mask_evaluator import Growing, MaskEvaluator, partial, parts
+from .mask_evaluator import Growing, MaskEvaluator, part_of, parts
 from .plain import Evaluation, class_order, constants_for, counts_for, gold_for, metrics_for, stands_in
 from .state_cache import Name, Slot, State, StateCache, plan
 
@@ -179,29 +182,30 @@ class Evaluator(MaskEvaluator):
         cancel: Cancel | None = None,
     ) -> Iterator[Growing]:
         whole, base = self.whole(mask), self.whole(reference)
-        full, reported = None, 0
-        if whole.off != base.off:
-            if len(self._ends) > 1 and self._seen(self._named(base, self.clf.num_layers)) is None:
-                first, reported = self._first(base, whole, cancel)  # nobody waits for all of the reference
-                yield first
-            full = self.predictions(base, progress=progress, cancel=cancel)
-        for logits, count in self._grown(whole, True, progress, cancel):
-            if reported < count < len(self.data):
-                index = np.sort(self._order[:count])
-                masked = self.data.answer.predicted(logits[index], self.order)
-                yield partial(self.data, index, masked if full is None else full[index], masked)
-        yield from super().growing(whole, base)  # everything is computed
+        shared: dict[Name, list[State]] = {}  # the mask starts from the states of the reference's last part
+        total, done, grown = len(self.data), list[int](), list[Iterator[tuple[np.ndarray, int]]]()
 
-    def _first(self, base: HeadMask, whole: HeadMask, cancel: Cancel | None) -> tuple[Growing, int]:
-        """Both masks on the first part alone."""
-        answers, count = [], min(self._ends.values())
-        index = np.sort(self._order[:count])
-        for mask in (base, whole):
-            steps = self._grown(mask, False, None, cancel)
-            logits, _ = next(steps)
-            steps.close()
-            answers.append(self.data.answer.predicted(logits[index], self.order))
-        return partial(self.data, index, *answers), count
+        def counted(number: int, examples: int, _: int) -> None:
+            done[number] = examples
+            if progress is not None:
+                progress(sum(done) // len(done), total)
+
+        with ExitStack() as open_steps:
+            for one in [base] if whole.off == base.off else [base, whole]:
+                if (known := self._seen(self._named(one, self.clf.num_layers))) is not None:
+                    grown.append(repeat((known, total)))
+                    continue
+                steps = self._grown(one, True, partial(counted, len(done)), cancel, shared)
+                open_steps.callback(steps.close)
+                grown.append(steps)
+                done.append(0)
+            for parts_of in zip(*grown, strict=False):
+                if (count := min(n for _, n in parts_of)) == total:
+                    break
+                index = np.sort(self._order[:count])
+                answers = [self.data.answer.predicted(logits[index], self.order) for logits, _ in parts_of]
+                yield part_of(self.data, whole, index, answers[0], answers[-1])
+        yield from super().growing(whole, base)  # everything is computed
 
     @property
     def precision(self) -> str:
@@ -242,13 +246,21 @@ class Evaluator(MaskEvaluator):
         return logits
 
     def _grown(
-        self, whole: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None
+        self,
+        whole: HeadMask,
+        keep: bool,
+        progress: Progress | None,
+        cancel: Cancel | None,
+        shared: dict[Name, list[State]] | None = None,
     ) -> Generator[tuple[np.ndarray, int]]:
-        """The logits, and of how many examples of the order they are there; all of them at last."""
+        """The logits, and of how many examples of the order they are there; all of them at last.
+
+        ``shared`` has the states that masks which are computed side by side have so far.
+        """
         require_functions(progress, cancel)
         seen, total = self._named(whole, self.clf.num_layers), len(self.data)
         if (known := self._seen(seen)) is None:
-            for known, count in self._compute(whole, keep, progress, cancel):
+            for known, count in self._compute(whole, keep, progress, cancel, {} if shared is None else shared):
                 if count < total:
                     yield known, count
             assert known is not None  # the last part is the whole
@@ -276,16 +288,26 @@ class Evaluator(MaskEvaluator):
                 self._results.popitem(last=False)
 
     def _compute(
-        self, mask: HeadMask, keep: bool, progress: Progress | None, cancel: Cancel | None
+        self,
+        mask: HeadMask,
+        keep: bool,
+        progress: Progress | None,
+        cancel: Cancel | None,
+        shared: dict[Name, list[State]],
     ) -> Iterator[tuple[np.ndarray, int]]:
         path = [self._named(mask, layer) for layer in range(self.clf.num_layers)]
-        borrowed = self._cache.borrow([(layer, path[layer]) for layer in reversed(range(len(path)))])
+        names = list(reversed(list(enumerate(path))))
+        nearest = next((name for name in names if name in shared), None)
+        borrowed = self._cache.borrow(names if nearest is None else names[: names.index(nearest)])
         slots: dict[Name, Slot] = {}
         done = False
         try:
-            begin, states = (0, None) if borrowed is None else (borrowed[0][0], borrowed[1])
+            begin, states = (0, None) if nearest is None else (nearest[0], shared[nearest])
+            if borrowed is not None:
+                begin, states = borrowed[0][0], borrowed[1]
             if keep:
                 slots = self._reserve(path, begin)
+                shared.update({name: slot.states for name, slot in slots.items()})
             own = [slots.get((i, p)) for i, p in enumerate(path)]
             yield from self._run(mask, begin, states, own, progress, cancel)
             for name, slot in slots.items():

@@ -49,12 +49,13 @@ GPU_FASTER = 2000  # times as many operations a second as a processor, at the le
 
 @dataclass(frozen=True, eq=False)
 class Growing(Result):
-    """A comparison on ``n`` of ``of`` examples; on all of them it is ``Evaluator.compare``'s.
+    """A comparison of a mask on ``n`` of ``of`` examples; on all of them it is ``Evaluator.compare``'s.
 
     ``index`` are the positions of the examples in the data; ``gold`` are their labels, ``full`` and ``masked`` what was
     answered to them.
     """
 
+    mask: HeadMask
     comparison: Comparison
     index: NDArray[np.int64]
     gold: NDArray
@@ -69,6 +70,11 @@ class Growing(Result):
     @property
     def final(self) -> bool:
         return self.n == self.of
+
+    @property
+    def counted(self) -> str:
+        """How far the count has come; empty at its end."""
+        return "" if self.final else f"on {self.n:,} of {self.of:,} examples so far"
 
     def extra(self) -> dict[str, Any]:
         return {"n": self.n, "final": self.final}
@@ -114,12 +120,12 @@ def parts(data: Dataset, operations: float, device: torch.device) -> list[NDArra
     return [np.concatenate([units[i] for i in step]) for step in steps]
 
 
-def partial(data: Dataset, index: NDArray[np.int64], full: NDArray, masked: NDArray) -> Growing:
+def part_of(data: Dataset, mask: HeadMask, index: NDArray[np.int64], full: NDArray, masked: NDArray) -> Growing:
     """The comparison on some of the examples; ``full`` and ``masked`` are the answers to these alone."""
     answers = data.answer.answers(data.gold[index], full, data.label_names)
     comparison = answers.compare(masked, data.task.metrics, level=level(len(np.unique(data.units))), tested=False)
     untested = replace(comparison, deltas=tuple(map(_untested, comparison.deltas)))
-    return Growing(untested, index, answers.gold, full, masked, len(data))
+    return Growing(mask, untested, index, answers.gold, full, masked, len(data))
 
 
 def _untested(delta: Delta) -> Delta:
@@ -229,13 +235,14 @@ class MaskEvaluator(ABC):
     ) -> Iterator[Growing]:
         """``compare`` as it grows: on a few examples first, on all of them at last.
 
-        Every interval allows for having looked at those before it. There is only the last step where the whole is
-        quick, and for a translation model.
+        The parts are stratified by class, and the full model grows with the mask, so the first answer takes a moment
+        however long the data are. Every interval allows for having looked at those before it; leave the loop when one
+        is narrow enough. There is only the last step where the whole is quick, and for a translation model.
         """
         whole = self.whole(mask)
         comparison = self.compare(whole, reference, progress=progress, cancel=cancel)
         known, n = self.answers(reference), len(self.data)
-        yield Growing(comparison, np.arange(n), known.gold, known.full, self.predictions(whole), n)
+        yield Growing(whole, comparison, np.arange(n), known.gold, known.full, self.predictions(whole), n)
 
 
 def toggles(present: HeadMask, mask: HeadMask) -> list[HeadMask]:

@@ -77,6 +77,10 @@ def _config(folder: Path, kind: str, held: int, name: object) -> Any:
     return config
 
 
+# what comes out of pre-training; other architectures were trained for a job
+PRETRAINED = re.compile(r"an encoder|Model|ForMaskedLM|ForPreTraining|LMHead|ForNextSentence|ForCausalLM")
+
+
 def load_plain(
     folder: Path,
     name: object,
@@ -115,10 +119,17 @@ def load_plain(
             renew_head(model, seed)  # the file holds a trained head, which is not what was asked for
     elif missing:
         architecture = ", ".join(raw.get("architectures") or []) or "an encoder"
-        remedy = {CLASSIFICATION: "Choose a fine-tuned classifier, or fine-tune it first."}
+        remedy = "Load a pre-trained model."
+        if kind == CLASSIFICATION:
+            remedy = "Choose a fine-tuned classifier, or fine-tune it first."
+            if not PRETRAINED.search(architecture):
+                remedy = (
+                    "headviz reads no head of its kind; headviz.masked(model, mask) and headviz.prune_heads(model, "
+                    "heads) work on the transformers model itself."
+                )
         raise ModelError(
             f"'{name}' ({architecture}) has no trained {trained_part(kind)}: {', '.join(missing[:3])} missing. "
-            + remedy.get(kind, "Load a pre-trained model."),
+            + remedy,
             code=UNTRAINED,
         )
     return model

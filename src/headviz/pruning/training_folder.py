@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -73,10 +74,15 @@ def claim(
             changed = ", ".join(k for k in {**there, **mine} if there.get(k) != mine.get(k))
             raise OptionError(
                 f"'{place}' holds checkpoints of another training (different {changed}). "
-                "Remove the folder, or choose another one."
+                f"Its own command goes on from there; {removal(place)} removes them."
             )
         return
     replace_file(path, json.dumps(mine))
+
+
+def removal(place: Path) -> str:
+    """The command that removes a training's folder."""
+    return f"rm -r {shlex.quote(str(place))}"
 
 
 def check_own(place: Path) -> None:

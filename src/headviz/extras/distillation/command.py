@@ -8,7 +8,7 @@ from typing import Any
 
 from ...commands.common import table_text, warn
 from ...options import add_flags, declared, from_flags
-from ...progress import progress_bar
+from ...progress import phase_bar
 from ...storage.paths import outside_path
 from .curves import students_table
 from .job import distil
@@ -55,15 +55,14 @@ def read_plan(args: argparse.Namespace) -> DistillationPlan:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     plan, out = read_plan(args), outside_path(args.out, "--out")
-    with progress_bar("Distilling") as bar:
-        now = ""
+    each = [f"training {piece}" for piece in plan.pieces]
+    warn(f"{len(each)} student{'s' if len(each) > 1 else ''} of {plan.training.steps:,} updates each")
+    with phase_bar("--steps N trains each student for fewer updates, --inits and --seeds fewer students.") as bar:
 
         def tell(phase: str, done: int, total: int) -> None:
-            nonlocal now
-            if phase != now:
-                now = phase
-                bar(0, total)
-            bar(done, total)
+            if phase in each:  # one bar for all students
+                phase, done, total = "training", each.index(phase) * total + done, len(each) * total
+            bar(phase, done, total)
 
         result = distil(plan, out, tell)
     for note in result["notes"]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
 import streamlit as st
 
 import headviz
@@ -18,36 +16,12 @@ from ..shell import jobs, loaders, state
 from ..shell.view import View
 
 if TYPE_CHECKING:
-    from ...answers.comparison import Comparison
+    from ...evaluation.mask_evaluator import Growing
     from ...models.base import TransformerModel
     from ...models.classifier import Classifier
     from ...tasks import Dataset
 
 REST = 0.3  # seconds after a page was drawn before something is computed ahead
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """A mask on the data, against the full model. Predictions are class numbers of the task.
-
-    ``of`` are the examples of the data; fewer than these are known while more are being counted.
-    """
-
-    mask: HeadMask
-    full: np.ndarray
-    masked: np.ndarray
-    comparison: Comparison
-    gold: np.ndarray
-    of: int
-
-    @property
-    def whole(self) -> bool:
-        return len(self.gold) == self.of
-
-    @property
-    def counted(self) -> str:
-        """How far the count has come; empty at its end."""
-        return "" if self.whole else f"on {len(self.gold):,} of {self.of:,} examples so far"
 
 
 def key_of(clf: TransformerModel, data: Dataset, *more: object) -> tuple[object, ...]:
@@ -57,7 +31,7 @@ def key_of(clf: TransformerModel, data: Dataset, *more: object) -> tuple[object,
 
 def measured(
     clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None
-) -> Measured | None:
+) -> Growing | None:
     """The mask against the full model, or None; progress is shown on the page until it is the whole.
 
     ``place`` as in ``loaders``.
@@ -69,7 +43,7 @@ def measured(
 
 def request(
     clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None
-) -> Measured | None:
+) -> Growing | None:
     """What is known of the mask within the time that a page waits; nothing is shown."""
     key, work = _evaluation(clf, data, mask, place)
     return jobs.request(key, "Evaluating", work)
@@ -77,19 +51,18 @@ def request(
 
 def _evaluation(
     clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None
-) -> tuple[tuple[object, ...], jobs.Work[Measured]]:
+) -> tuple[tuple[object, ...], jobs.Work[Growing]]:
     """The key of the evaluation of a mask, and what computes it."""
     whole = clf.under(mask)
     key = key_of(clf, data, "mask", whole.hex, place and place[0])
 
-    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Measured:
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Growing:
         # encodes all of the data, so it is made here
         evaluator = loaders.evaluator(clf, data, place, progress=progress, cancel=cancel)
         for step in evaluator.growing(whole, progress=progress, cancel=cancel):
-            measured = Measured(whole, step.full, step.masked, step.comparison, step.gold, step.of)
             if not step.final:
-                jobs.offer(key, measured)
-        return measured
+                jobs.offer(key, step)
+        return step
 
     return key, work
 
@@ -108,7 +81,7 @@ def ahead(clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, 
     jobs.start(key_of(clf, data, "ahead", whole.hex, place and place[0]), work, rank=jobs.LAST)
 
 
-def last(clf: Classifier, data: Dataset, measured: Measured | None) -> Measured | None:
+def last(clf: Classifier, data: Dataset, measured: Growing | None) -> Growing | None:
     """What to show: the result, or the one before while a new one is computed."""
     key = key_of(clf, data)
     if measured is not None:

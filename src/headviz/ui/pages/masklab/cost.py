@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from ....answers.answer import Changed
     from ....answers.comparison import Comparison, Delta
     from ....evaluation.evaluator import Evaluator
+    from ....evaluation.mask_evaluator import Growing
     from ....models.classifier import Classifier
     from ....tasks import Dataset
-    from ...parts.measure import Measured
 
 # ---- parts of the sentence
 
@@ -54,9 +54,9 @@ EARLY = (
 )
 
 
-def one_class(measured: Measured, labels: Sequence[str]) -> str:
+def one_class(measured: Growing, labels: Sequence[str]) -> str:
     """The remark that comes first where (nearly) all answers are of one class; of a few answers it may be chance."""
-    if measured.comparison.flips is None or not (measured.whole or len(measured.gold) >= ENOUGH):
+    if measured.comparison.flips is None or not (measured.final or len(measured.gold) >= ENOUGH):
         return ""
     remark = remark_on(measured.masked, measured.gold, labels)
     return f"{remark} " if remark else ""
@@ -118,7 +118,7 @@ def stand_in_sentence() -> str:
     return f" In the place of a head that is off stands {now.meaning} ({now.examples} training examples{drawn})."
 
 
-def stand_ins(clf: Classifier, data: Dataset, measured: Measured) -> None:
+def stand_ins(clf: Classifier, data: Dataset, measured: Growing) -> None:
     """A switch: the change under this mask with each thing in the heads' place."""
     if measured.mask == clf.present or not frame.controls():
         return
@@ -126,11 +126,11 @@ def stand_ins(clf: Classifier, data: Dataset, measured: Measured) -> None:
         return
     now = stand_in()
     kinds = [k for k in clf.ablations if k in (ZERO, MEAN, BY_PLACE, RESAMPLE, now.kind)]
-    rows: dict[str, Measured] = {}
+    rows: dict[str, Growing] = {}
     for kind in kinds:
         choice = StandIn(kind, now.examples)
         one = measure.measured(clf, data, measured.mask, (choice, state.view()))
-        if one is None or not one.whole:
+        if one is None or not one.final:
             return
         rows[f"{TITLES[kind]}, first of {choice.draws} draws" if kind == RESAMPLE else TITLES[kind]] = one
     key = measure.key_of(clf, data, "stand-ins", measured.mask.hex, now.examples, *kinds)
@@ -146,7 +146,7 @@ def stand_ins(clf: Classifier, data: Dataset, measured: Measured) -> None:
 
 
 def dependence(
-    by_stand_in: Mapping[str, Measured], data: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
+    by_stand_in: Mapping[str, Growing], data: Dataset, progress: Progress | None = None, cancel: Cancel | None = None
 ) -> str:
     """How far the change moves with what stands in the heads' place, and whether two of them differ for certain.
 
@@ -175,13 +175,13 @@ def dependence(
 # ---- the cost
 
 
-def headline(clf: Classifier, data: Dataset, measured: Measured) -> None:
+def headline(clf: Classifier, data: Dataset, measured: Growing) -> None:
     """The primary metric before and after, the change in one sentence, and what removing the heads would save."""
     best = measured.comparison.primary
     mask = state.mask(clf.present)
     off = len(clf.under(mask).off) - len(clf.present.off)
     change = f"{numbers.points(best.delta, best.scale)} points" if best.delta else "unchanged"
-    if off and not measured.whole:
+    if off and not measured.final:
         change = f"{change} so far"
     share = 100 * off / max(1, len(clf.present.kept))
     figures: list[tuple[str, str, str, Literal["orange", "blue", "gray"]]] = [
@@ -209,7 +209,7 @@ def headline(clf: Classifier, data: Dataset, measured: Measured) -> None:
         parameters, flops = numbers.less(small.parameters, whole.parameters), numbers.less(small.flops, whole.flops)
         smaller = f"parameters {parameters}, FLOPs {flops}"
         st.caption(plain(f"Pruned for real, the model changes by: {smaller} for a text of {whole.length} tokens."))
-    if not measured.whole:
+    if not measured.final:
         st.caption(EARLY)
         return
     with st.expander("All metrics, intervals and p", key="all_metrics", on_change="rerun") as box:
@@ -218,7 +218,7 @@ def headline(clf: Classifier, data: Dataset, measured: Measured) -> None:
             show.note("How intervals and p are computed.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False)
 
 
-def _metrics(measured: Measured, drawn: bool) -> None:
+def _metrics(measured: Growing, drawn: bool) -> None:
     """Every metric before and after, with the interval and the p value of its change; else for the report alone."""
     changes = measured.comparison.deltas
     made = change_table("mask_metrics", "metric", changes, "Change of every metric on the same examples.")
@@ -228,7 +228,7 @@ def _metrics(measured: Measured, drawn: bool) -> None:
         show.report("table", (made.titles(REPORT), made.texts(REPORT)), made.caption)
 
 
-def _second(measured: Measured) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
+def _second(measured: Growing) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
     """Accuracy beside a metric that is undefined of constant answers."""
     return [
         (
@@ -253,17 +253,17 @@ def _ends(d: Delta) -> tuple[float, float]:
     return d.interval_low, d.interval_high
 
 
-def sentence(measured: Measured, off: str, margin: float, data: Dataset) -> str:
+def sentence(measured: Growing, off: str, margin: float, data: Dataset) -> str:
     """What the mask costs; first whether the answers are still answers. ``off`` names the heads that are off."""
     first, compared = one_class(measured, data.label_names), measured.comparison
     if not off:
         return f"{first}All heads are on. Switch some off: the change appears here."
-    if not measured.whole:
+    if not measured.final:
         return first + sentences.so_far(compared.primary, off, len(measured.gold), measured.counted)
     return first + sentences.mask_cost(compared.primary, compared.slices, off, data.slice_name or "slice", margin)
 
 
-def by_slice(clf: Classifier, data: Dataset, measured: Measured) -> None:
+def by_slice(clf: Classifier, data: Dataset, measured: Growing) -> None:
     """The primary metric of each slice before and after, with chance marked."""
     compared, kind = measured.comparison, data.slice_name or "slice"
     if not compared.slices:
@@ -289,7 +289,7 @@ def by_slice(clf: Classifier, data: Dataset, measured: Measured) -> None:
         st.switch_page("pages/analyses.py")
 
 
-def what_if(clf: Classifier, data: Dataset, measured: Measured) -> None:
+def what_if(clf: Classifier, data: Dataset, measured: Growing) -> None:
     """The head that costs least on top of this mask, and heads that hurt. Computed when the user asks."""
     if not measured.mask.kept:
         return
@@ -364,7 +364,7 @@ def _ablate(evaluator: Evaluator, mask: HeadMask, progress: jobs.Progress, cance
     return headviz.ablate(evaluator, base=mask, progress=progress, cancel=cancel)
 
 
-def details(clf: Classifier, data: Dataset, measured: Measured) -> None:
+def details(clf: Classifier, data: Dataset, measured: Growing) -> None:
     """Changed answers, and the confusion matrix of classes; nothing where every answer moves a little."""
     changed = data.answer.changed(data, measured.full, measured.masked)
     if changed is not None and measured.mask != clf.present:  # else no head is off, so no answer can have changed
