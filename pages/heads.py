@@ -1,4 +1,4 @@
-"""Heads: what each head's score is worth: where it looks against what it contributes, beside what it costs."""
+"""Heads: what each head's score is worth: where it looks against what it contributes, next to what it costs."""
 
 import streamlit as st
 

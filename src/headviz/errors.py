@@ -4,7 +4,7 @@ Their text is shown as it is, on the page and on the command line, so it says in
 line what is wrong, which choices are valid, and what to do. Anything that is not a
 ``UserError`` is a fault of headviz itself.
 
-Programs tell errors apart by type, ``code`` and ``parameters``, never by their text.
+Programs distinguish errors by type, ``code`` and ``parameters``, never by their text.
 """
 
 from __future__ import annotations

@@ -430,7 +430,7 @@ def ties_text(count: int, among: int) -> str:
 
 
 def order_note(count: int, among: int) -> str:
-    """The sentence beside a list of heads, with its blank; nothing where none ties."""
+    """The sentence next to a list of heads, with its blank; nothing where none ties."""
     return f" {ties_text(count, among)}; their order among equals is drawn." if count else ""
 
 

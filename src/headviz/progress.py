@@ -31,7 +31,7 @@ def tracked(
     *,
     size: Callable[[T], int] | None = None,
 ) -> Iterator[T]:
-    """Yield the items. Before each one ``cancel`` is asked; before the first and after each, progress is told.
+    """Yield the items. Before each one ``cancel`` is asked; before the first and after each, progress is reported.
 
     ``size(item)`` says how much of the work an item is; without it, every item counts one.
     Raises ``Cancelled`` as soon as the caller asked to stop.
@@ -83,7 +83,7 @@ def of_phase(progress: PhaseProgress | None, phase: str) -> Progress | None:
 def after(progress: Progress | None, before: int, total: int) -> Progress | None:
     """The progress of a part that begins when ``before`` of ``total`` is done, counted in the same unit.
 
-    The beginning of a later part is not told again: it is the end of the part before it.
+    The beginning of a later part is not reported again: it is the end of the part before it.
     """
     if progress is None:
         return None

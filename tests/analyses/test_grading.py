@@ -279,16 +279,16 @@ def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:
     good, equal = graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("fisher", 0.79, (0.29, 0.2, 0.4), 0.01)
     worse, unclear = graded("magnitude", 0.3, (-0.2, -0.3, -0.1), 0.5), graded("kurtosis", 0.5, (0.0, -0.1, 0.1), 0.3)
     found = Grades((good, equal, unclear, worse), "taylor", 0, 100, "some data")
-    assert found.untold == ("kurtosis", "magnitude")
+    assert found.not_better == ("kurtosis", "magnitude")
     assert finding(found) == (
         "On this model use taylor: it keeps 0.8 of what the model knows, on average over 10 to 90 % of the heads "
-        "removed, not told from fisher. "
+        "removed, not significantly better than fisher. "
         "Not shown to be better than random orders: kurtosis. Worse than random orders: magnitude."
     )
     (line,) = figure(found).layout.shapes
     assert line.x0 == pytest.approx(0.5)
     assert finding(Grades((good, equal), "taylor", 0, 100, "some data")).endswith(
-        "not told from fisher. Every score graded is shown to be better than random orders."
+        "not significantly better than fisher. Every score graded is shown to be better than random orders."
     )
     assert "not shown to be better" in finding(Grades((unclear, worse), "kurtosis", 0, 100, "some data"))
 

@@ -53,7 +53,7 @@ def test_one_click_on_heads_grades_all_scores_and_the_result_orders_the_choice(
     assert list(choice.options)[: len(USUAL)] == [g.score for g in found]
     view = app.session_state["headviz"].view
     other = View(**{**view.__dict__, "score": View().score})
-    assert other.order == (COST if found.best in found.untold else found.best)
+    assert other.order == (COST if found.best in found.not_better else found.best)
 
 
 @pytest.mark.slow

@@ -275,7 +275,7 @@ GOOD = "sentence,label\nfine,1\npoor,0\n"
         ("sst2", GOOD, {"text_columns": ""}, "one or two different text columns"),
         *[("sst2", GOOD, {"label_column": c}, "label column") for c in ([], (), ["a", "a"], ["a", " "], 3, {}, b"y")],
         ("sst2", GOOD, {"slice_column": "genre"}, "no column 'genre'"),
-        ("sst2", GOOD, {"regression": True}, "Task 'sst2' says itself what its labels are"),
+        ("sst2", GOOD, {"regression": True}, "Task 'sst2' defines its own labels"),
         ("sst2", "sentence,label\na,great\nb,1\n", {}, r"line 2: .*does not know: 'great'.*negative, positive"),
         ("sst2", "sentence,label\na,2\n", {}, "does not know: '2'"),
         ("sst2", "sentence,label\na,-1\n", {}, "does not know: '-1'"),

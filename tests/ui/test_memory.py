@@ -16,13 +16,13 @@ def process(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """A process of 3 GiB with two things of 1 GiB that can go."""
     held: dict[str, object] = {"away": ["1 evaluation", "2 models"], "taken": 3 * loaders.GIB, "said": []}
 
-    def put_away() -> str:
+    def free_memory() -> str:
         if not held["away"]:
             return ""
         held["taken"] -= loaders.GIB
         return held["away"].pop(0)
 
-    monkeypatch.setattr(loaders, "put_away", put_away)
+    monkeypatch.setattr(loaders, "free_memory", free_memory)
     monkeypatch.setattr(loaders, "memory_taken", lambda: held["taken"])
     monkeypatch.setattr(loaders.state, "notify", held["said"].append)
     monkeypatch.setenv(loaders.LIMIT, "4")

@@ -88,7 +88,7 @@ def test_a_speed_above_arithmetic_is_refused() -> None:
     assert told(1.2, 1.25).startswith("×1.25 [1.15, 1.35] at batch 4; arithmetic allows ×1.30")
     assert told(1.2, 1.5).startswith("×1.20 [1.10, 1.30] at batch 1")
     assert "Refused as noise, because above that: batch 4 (×1.50)." in told(1.2, 1.5)
-    assert told(1.6, 1.5).startswith("No speed can be told")
+    assert told(1.6, 1.5).startswith("No speed is known")
     assert told(1.02).startswith("No change of speed is clear")
 
 

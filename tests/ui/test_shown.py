@@ -56,12 +56,12 @@ def test_what_stands_in_a_heads_place_matters_only_where_two_are_told_apart() ->
     near = {"nothing": measured(zero.tolist(), 200), "mean": measured(mean.tolist(), 200)}
     said = cost.dependence(near, DATA)
     assert said.startswith(
-        "Between −9.0 and −6.0 points with these 2 in the heads' place; no two of them are told apart"
+        "Between −9.0 and −6.0 points with these 2 in the heads' place; no two of them differ significantly"
     )
     other[:60] = 1 - other[:60]
     far = cost.dependence({**near, "another": measured(other.tolist(), 200)}, DATA)
     assert far == (
-        "Between −30.0 and −6.0 points with these 3 in the heads' place: it matters which. Told apart (Holm), most "
+        "Between −30.0 and −6.0 points with these 3 in the heads' place: it matters which. Significant (Holm), most "
         "clearly: mean; another."
     )
     same = cost.dependence({"nothing": near["nothing"], "mean": near["nothing"]}, DATA)

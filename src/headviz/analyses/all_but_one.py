@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from ..answers.metrics import going_on
+from ..answers.metrics import continued
 from ..display.figures.style import FAINT, NEUTRAL, frame, tone, whisker
 from ..display.recipes import Code, call
 from ..display.sentences import points_changed
@@ -143,7 +143,7 @@ def run(request: Request) -> AllButOne:
 
 
 def figure(result: AllButOne) -> Figure:
-    """What each layer's best single head changes, with its interval; Michel et al.'s table beside it for MNLI."""
+    """What each layer's best single head changes, with its interval; Michel et al.'s table next to it for MNLI."""
     rows, unit = result.rows, result.subject.scale
     values, low, high = ([unit * getattr(r, name) for r in rows] for name in ("delta", "interval_low", "interval_high"))
     fig = go.Figure()
@@ -206,7 +206,7 @@ def flat(result: AllButOne) -> str:
         if len(remarked) > 1
         else ""
     )
-    return f"With one head in {_layer(result, remarked[0])}, {going_on(remarked[0].remark)}{more} " if remarked else ""
+    return f"With one head in {_layer(result, remarked[0])}, {continued(remarked[0].remark)}{more} " if remarked else ""
 
 
 def _layer(result: AllButOne, row: BestHead) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..answers.comparison import Answers, Delta
-from ..answers.metrics import going_on
+from ..answers.metrics import continued
 from ..display.figures.heads import marked_map
 from ..display.numbers import points
 from ..display.table import Column, Picture, Table, View
@@ -176,7 +176,7 @@ def _remark(answers: Answers, data: Dataset) -> str:
 
 
 def slices_of(data: Any) -> Mapping[str, NDArray[np.intp]]:
-    """Where the examples of each kind are; a clear refusal where the data have none, or hardly two alike."""
+    """Where the examples of each kind are; a clear refusal where the data have none, or hardly two that are equal."""
     if data.slices is None:
         raise OptionError(
             f"The {data.split} split of '{data.task.name}' does not say what kind each example is. "
@@ -256,13 +256,13 @@ def finding(result: BySlice) -> str:
     first = f"{result.remark} " if result.remark else ""
     if flat and not first:
         more = f" The like holds for {len(flat) - 1} more." if len(flat) > 1 else ""
-        first = f"On {flat[0].name}, {going_on(flat[0].remark)}{more} "
+        first = f"On {flat[0].name}, {continued(flat[0].remark)}{more} "
     if not hit:
         sizes = sorted({k.n for k in result.slices})
         some = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"
         return (
             f"{first}No kind of examples clearly loses something when one head is off (q < {SIGNIFICANT:g}); with "
-            f"{some} examples of a kind, smaller costs cannot be told from chance."
+            f"{some} examples of a kind, smaller costs cannot be distinguished from chance."
         )
     sentence = (
         f"{first}{len(hit)} of {len(result.slices)} kinds of examples "

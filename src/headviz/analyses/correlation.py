@@ -2,8 +2,8 @@
 
 A pre-trained model has no trained classifier, so its F comes from several fresh heads; or from the masked-language
 model's logit of the true token. ``source`` says which. Random heads explain random answers, so the mean of their
-signed correlations is near zero by construction. Therefore |ρ| stands beside it, taken under each head before the
-mean, and the levels of every fresh head. What fine-tuning does to the level is said only with an interval over
+signed correlations is near zero by construction. Therefore |ρ| stands next to it, taken under each head before the
+mean, and the levels of every fresh head. What fine-tuning does to the level is stated only with an interval over
 several fine-tuning seeds.
 """
 

@@ -157,7 +157,7 @@ def agreement(result: CrossDataset) -> str:
 
 def sentence(result: CrossDataset) -> str:
     if not np.isfinite(result.spearman):
-        return f"Whether the costs agree cannot be told: {why_none(result)}."
+        return f"Whether the costs agree is unknown: {why_none(result)}."
     return f"Costs on both data sets: {agreement(result)}."
 
 

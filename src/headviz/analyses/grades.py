@@ -99,7 +99,7 @@ class Grades(Result):
         return self.scores[at]
 
     @property
-    def untold(self) -> tuple[str, ...]:
+    def not_better(self) -> tuple[str, ...]:
         """Scores that these examples do not show to be better than random orders; some may be worse."""
         return tuple(g.score for g in self.scores if g.score != RANDOM and g.lead_low <= 0)
 
@@ -118,7 +118,7 @@ the classes; a regression has Pearson's r. Heads tied: in the tables of both hal
 over ten drawn orders of them. Behind the best: paired on the same examples, 95 %. CPR, CMD: areas of the \
 Mechanistic Interpretability Benchmark. Exact costs and Shapley values are of the task's own metric."""
 PLANTED = " AUROC, precision: against the heads whose part is known."
-FIRST = 5  # curves that have a colour: more cannot be told apart
+FIRST = 5  # curves that have a colour: the eye separates no more
 LEAST_SECONDS = 1e-5  # the axis is logarithmic
 
 
@@ -223,11 +223,11 @@ def finding(result: Grades) -> str:
     )
     sentence += "10 to 90 % of the heads removed"
     same = [name for name in result.equals if name != RANDOM]
-    sentence += f", not told from {', '.join(same)}" if same else ""
-    if not result.untold:
+    sentence += f", not significantly better than {', '.join(same)}" if same else ""
+    if not result.not_better:
         return f"{sentence}. Every score graded is shown to be better than random orders."
     worse = [g.score for g in result.scores if g.lead_high < 0]
-    open_ = [name for name in result.untold if name not in worse]
+    open_ = [name for name in result.not_better if name not in worse]
     sentence += f". Not shown to be better than random orders: {', '.join(open_)}" if open_ else ""
     return f"{sentence}. Worse than random orders: {', '.join(worse)}." if worse else f"{sentence}."
 

@@ -52,7 +52,7 @@ LEAST_KNOWN = 1e-9  # above one class for all; less is rounding
 
 
 def halves_of(data: Dataset) -> tuple[Dataset, Dataset]:
-    """Every other unit of the data in the order of kind, label and length, so that both halves are alike."""
+    """Every other unit of the data in the order of kind, label and length, so that both halves are similar."""
     gold = np.zeros(len(data)) if data.labels is None else data.labels
     gold = gold if gold.ndim == 1 else data.answer.groups(data)[0]
     kinds = np.unique(data.slices, return_inverse=True)[1] if data.slices else np.zeros(len(data), dtype=int)

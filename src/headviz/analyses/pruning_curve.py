@@ -19,7 +19,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from ..answers.comparison import Answers
-from ..answers.metrics import corrected, going_on
+from ..answers.metrics import continued, corrected
 from ..display.figures.style import CLASSES, FAINT, NEUTRAL, band, constant_line, frame, safe, whisker
 from ..display.numbers import number, points
 from ..display.recipes import Code, call
@@ -287,7 +287,7 @@ def flat(curve: Curve) -> str:
         return ""
     if first is curve.points[0]:
         return f"The full model: {first.remark[0].lower()}{first.remark[1:]} "
-    return f"With {100 * first.sparsity:.0f} % of the heads off by {curve.name}, {going_on(first.remark)} "
+    return f"With {100 * first.sparsity:.0f} % of the heads off by {curve.name}, {continued(first.remark)} "
 
 
 RANDOM = "random"  # the order that the others must beat
@@ -469,7 +469,7 @@ def _of_ties(curve: Curve, shade: str) -> dict[str, Any] | None:
 
 
 def _again(place: int) -> str:
-    """Colours that come a second time are told apart by their dashes."""
+    """Colours that come a second time differ in their dashes."""
     return ("solid", "dash", "dashdot")[place // len(CLASSES) % 3]
 
 

@@ -1,8 +1,8 @@
 """Redundant pairs: heads that are harmless one by one, but not together, because each stands in for the other.
 
 All pairs are too many to evaluate. From the single ablations two guesses are made: what a pair costs if the changes
-of every example's logits add up, and how alike the two changes are. Pairs are evaluated by the one guess and the other
-in turn, until the time is up. Pairs that single ablations give no sign of come last.
+of every example's logits add up, and how similar the two changes are. Pairs are evaluated by both guesses in
+turn, until the time is up. Pairs that single ablations give no sign of come last.
 """
 
 from __future__ import annotations
@@ -176,14 +176,14 @@ def _same(single: Ablation, about: Subject) -> Ablation:
     """The ablation, if it is of this model and these data, in this metric, with the same in the heads' place."""
     for name, what in _SAME_FIELDS.items():
         if getattr(single.subject, name) != getattr(about, name):
-            raise OptionError(f"The ablation is of another {what} than this search. Leave it out, or measure it anew.")
+            raise OptionError(f"The ablation is of another {what} than this search. Leave it out, or measure it again.")
     return single
 
 
 def _by_promise(
     evaluator: Evaluator, single: Ablation, logits: Mapping[HeadId, NDArray], answers: Answers
 ) -> list[tuple[HeadId, HeadId]]:
-    """All pairs of the heads in ``logits``, in turn the one with the largest predicted cost and the one most alike."""
+    """All pairs of heads in ``logits``, in turn the one with the largest predicted cost and the most similar one."""
     full = evaluator.evaluate(single.base).logits.astype(np.float64)
     change = {h: own - full for h, own in logits.items()}
     size = {h: float(np.linalg.norm(change[h])) for h in logits}

@@ -291,7 +291,7 @@ class Roles(Result):
     by_importance: tuple[RoleImportance, ...] = ()
 
     def of(self, layer: int, head: int) -> tuple[Role, ...]:
-        """The roles of a head that are told from chance, the largest excess first."""
+        """The roles of a head that are significant, the largest excess first."""
         names_of_head = [
             Role(name, float(share), float(base), float(q))
             for name, share, base, q in zip(

@@ -1,6 +1,6 @@
 """Examples per second before and after really removing heads. [M §4.3, Table 4]
 
-The arithmetic ceiling stands beside the measurement: heads are only a part of the work, so removing half of them
+The arithmetic ceiling stands next to the measurement: heads are only a part of the work, so removing half of them
 can never double the speed.
 """
 
@@ -113,7 +113,7 @@ def speed(
         seconds: tuple[list[float], list[float]] = ([], [])
         step_progress = after(progress, number * (repeats + 1), total)
         for turn in tracked(range(repeats + 1), step_progress, cancel):
-            for which in (0, 1) if turn % 2 else (1, 0):  # a machine that slows down harms both alike
+            for which in (0, 1) if turn % 2 else (1, 0):  # a machine that slows down harms both
                 took = _time((clf, small)[which], batch)
                 if turn:
                     seconds[which].append(took)
@@ -249,7 +249,7 @@ def figure(result: Speed) -> Figure:
 
 
 def _colour(row: SpeedRow, result: Speed) -> str:
-    """Blue is faster and orange slower where the interval excludes 1; grey is not told apart, or noise."""
+    """Blue is faster and orange slower where the interval excludes 1; grey is not significant, or noise."""
     if _noise(row, result) or not (row.ratio_low > 1 or row.ratio_high < 1):
         return NEUTRAL
     return BETTER if row.ratio > 1 else WORSE
@@ -267,7 +267,7 @@ def finding(result: Speed) -> str:
     refused = [f"batch {r.batch} (×{r.ratio:.2f})" for r in result.rows if _noise(r, result)]
     if not true:
         return (
-            f"No speed can be told: every timing says more than the ×{result.ceiling:.2f} that arithmetic allows, so "
+            f"No speed is known: every timing says more than the ×{result.ceiling:.2f} that arithmetic allows, so "
             f"it is noise of the machine, or of what is no product of matrices ({heads})."
         )
     at = max(true, key=lambda r: r.batch)
@@ -289,8 +289,8 @@ def view(result: Speed) -> View:
                 lambda: figure(result),
                 f"Examples per second, texts of {result.length} tokens, {threads}, {result.device}; "
                 f"± sd of {result.repeats} repeats. "
-                "Right: the ratio with its 95 % interval over the pairs; grey is not told apart from 1, a cross is "
-                "above what arithmetic allows.",
+                "Right: the ratio with its 95 % interval over the pairs; grey is not significantly different from 1, a "
+                "cross is above what arithmetic allows.",
                 r"\text{ceiling} = \text{FLOPs}(\text{full}) / \text{FLOPs}(\text{pruned})",
                 "The ceiling is the ratio of the matrix products' FLOPs: they alone cannot "
                 "beat it; softmax and copies shrink with the heads, too.",

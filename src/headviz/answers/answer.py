@@ -28,7 +28,7 @@ class Changed(NamedTuple):
     """The examples whose answer a mask changed, as a table. The number of the example stands last in each row."""
 
     title: str
-    none: str  # what is said where there is no such example
+    none: str  # the message where there is no such example
     caption: str
     header: tuple[str, ...]
     rows: list[list[Any]]
@@ -51,8 +51,7 @@ class Answer(ABC):
     There is one object per job, without state, in ``catalogue.ANSWERS``: ``clf.answer`` and ``data.answer`` are these.
     It knows neither a family nor a file: where a model's modules are is in ``models/``, how a job's files are read in
     ``tasks/``, how answers are drawn in the pages. Code outside ``models/`` and ``answers/`` calls a member and does
-    not ask which job it is. What other packages do for most jobs alike, a job may have done by functions of its own:
-    ``own`` names them.
+    not ask which job it is. Where other packages treat most jobs in the same way, ``own`` names a job's own functions.
 
     ``logits`` are arrays or tensors [n, C] in the model's order of outputs, ``labels`` the data's labels in the task's
     own order, ``order`` the model's output of each class of the task. ``clf`` is a model and ``data`` a data set; both
@@ -96,7 +95,7 @@ class Answer(ABC):
         return self.job, *self.others
 
     def choice(self, settings: Mapping[str, Any]) -> str:
-        """What is said where a configuration leaves a doubt about the job; empty where it has none."""
+        """The message where a configuration leaves a doubt about the job; empty where it has none."""
         return ""
 
     def possible(self, outputs: int) -> bool:
@@ -201,7 +200,7 @@ class Answer(ABC):
         return np.zeros(len(data), dtype=np.int64), ["examples"]
 
     def doubts(self, data: Any) -> list[str]:
-        """What is said of examples that no metric counts, where data are read."""
+        """The message on examples that no metric counts, where data are read."""
         return []
 
     def notes(self, data: Any) -> list[str]:

@@ -90,7 +90,7 @@ def of_class(one: int) -> Metric:
 
 
 def constant_name(name: str) -> str:
-    """What the best constant answer is called beside a metric."""
+    """What the best constant answer is called next to a metric."""
     return METRICS[name].constant_name if name in METRICS else Metric.constant_name
 
 
@@ -188,7 +188,7 @@ def remark(predicted: Mapping[str, int] | None, majority: float | None = None, a
     return f"Nearly all answers are “{name}” ({often:,} of {total:,})."
 
 
-def going_on(sentence: str) -> str:
+def continued(sentence: str) -> str:
     """A remark behind other words of its sentence: ``With 90 % of the heads removed, all 408 answers are “yes”.``"""
     return sentence[:1].lower() + sentence[1:]
 

@@ -123,7 +123,7 @@ class Number(Answer):
         """Fifths by value, lowest first."""
         fifths = quintiles(data.gold)
         members = [data.gold[fifths == k] for k in range(int(fifths.max(initial=-1)) + 1)]
-        for digits in range(4, 18):  # with 17 no two numbers look alike
+        for digits in range(4, 18):  # with 17 no two numbers look the same
             called = [f"{m.min():.{digits}g} to {m.max():.{digits}g}" for m in members]
             if len(set(called)) == len(called):
                 break

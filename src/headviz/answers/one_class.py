@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MOST_CLASSES = 2000  # of a metric that is computed from a table of all classes
-UNBALANCED = 0.8  # share of the commonest class from which on other metrics stand beside accuracy
+UNBALANCED = 0.8  # share of the commonest class from which on other metrics stand next to accuracy
 OTHER = -1  # a predicted class that the task does not have
 WIDTHS = {"text": 260, "pair": 210, "gold": 88, "full model": 88, "masked": 88, "change": 58}  # pixels
 

@@ -27,7 +27,7 @@ from .metrics import OWN, Metric
 from .one_class import OTHER, ClassAnswers, OneClass
 
 Floats = NDArray[np.float64]
-SWAPS = 999  # of the test of a metric that is computed anew for each
+SWAPS = 999  # of the test of a metric that is recomputed for each
 BINS = 10  # of the calibration error
 ADDED = 100  # examples of which the effect of another one's probabilities is measured
 SMALLEST = 1e-12  # probability in a logarithm

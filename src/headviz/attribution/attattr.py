@@ -81,7 +81,7 @@ def sweep(
     cancel: Cancel | None = None,
     progress: Progress | None = None,
 ) -> list[ExampleMaps]:
-    """Every layer in turn; nodes and examples in chunks of the budget. Progress is told in layers of examples."""
+    """Every layer in turn; nodes and examples in chunks of the budget. Progress is reported in layers of examples."""
     result = swept(clf, encodings, targets, options, mask, budget, cancel, progress)
     return [maps for wait in in_turn((one.maps() for one in result), clf.device) for maps in wait()]
 

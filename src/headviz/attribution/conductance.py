@@ -67,7 +67,7 @@ def encode(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None) -
             if not text.strip():
                 raise TaskError("The text is empty. Write at least one word.")
             if any("\ud800" <= c <= "\udfff" for c in text):
-                raise TaskError(f"The text '{_short(text)}' is not UTF-8: it has half of a character. Write it anew.")
+                raise TaskError(f"The text '{_short(text)}' is not UTF-8: it has half of a character. Type it again.")
     for words in (texts, pairs or ()):
         for text, e in zip(words, clf.encode(words), strict=True):
             _check_known(clf, text, e)
@@ -422,7 +422,7 @@ def conductance(
     ``precision="bfloat16"`` is a faster preview; by default it is float32, and on a GPU TF32 where that agrees on the
     first texts, which ``notes`` say. Peak memory stays near ``budget`` bytes besides the model, unless one node of one
     text needs more: by default 1 GiB, and on a GPU what is free. ``progress(done, total)`` counts points of the path;
-    doubling the steps begins anew. ``rough(maps)`` is called before the steps are doubled, with what there is of the
+    doubling the steps starts over. ``rough(maps)`` is called before the steps are doubled, with what there is of the
     first text.
 
     An attribution of 0 does not mean that removing the head is free: ``headviz.ablate`` measures that.

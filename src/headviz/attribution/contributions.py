@@ -135,7 +135,7 @@ def contributions(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Contributions:
-    """The direct contribution of every head to the class scores of one text, beside what ablation says.
+    """The direct contribution of every head to the class scores of one text, next to what ablation says.
 
     A model in half precision is computed in float32: its own rounding would be larger than many parts. Raises
     ``ModelError`` for families whose states are not such a sum (pre-norm layers, translation models).

@@ -164,7 +164,7 @@ def sweep(
 ) -> list[ExampleMaps]:
     """Attention and attribution of every example, all layers in one pass per node.
 
-    Give examples of similar length next to each other: those that share a pass are padded. Progress is told in
+    Give examples of similar length next to each other: those that share a pass are padded. Progress is reported in
     nodes of the path, over all examples. ``visited`` supplies the nodes of half as many steps and stores those of this
     call. Examples that share a pass are recomputed.
     """

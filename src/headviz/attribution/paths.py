@@ -1,7 +1,7 @@
 """``headviz.paths``: by which way a head moves the answer. Path patching, from a sending head to a receiving one.
 
 The sender's output is that of the donor; all other heads keep what they gave for the text, and feed-forward blocks are
-computed anew. What then reaches the receiver's queries, keys or values goes into a pass of the text, in which
+computed again. What then reaches the receiver's queries, keys or values goes into a pass of the text, in which
 everything behind the receiver is computed as usual. Without a receiver it is what reaches the answer itself.
 
 Shapes: S senders, T tokens, d head size, C classes.

@@ -25,7 +25,7 @@ TOLERANCE = 0.1  # the estimated error up to which steps are doubled where none 
 STABLE = 0.99  # rank correlation between doublings from which on steps are not doubled again
 COMPARED = 500_000  # connections of which that is computed, at the most
 ENOUGH = 128  # and the steps at which that ends
-# |R_n − R_{n/2}| times this is the error that is told: `bench/conductance_convergence.py` shows how often it covers
+# |R_n − R_{n/2}| times this is the estimated error: `bench/conductance_convergence.py` shows how often it covers
 CAUTION = 0.8
 # error of a map -> rank correlation with the exact one, `bench/conductance_convergence.py demo demo --examples 4
 # --reference 320`
@@ -78,7 +78,7 @@ _COARSE = Part(2, 0.5, 0.5)
 _COARSER = Part(4, 0.5, 0.5)
 
 RULES: dict[str, Rule] = {
-    # R_n = (4·T_n − T_{n/2}) / 3; the error is told by its distance from R_{n/2}
+    # R_n = (4·T_n − T_{n/2}) / 3; its distance from R_{n/2} estimates the error R_{n/2}
     "richardson": Rule(
         "trapezoid, Richardson-extrapolated",
         _even_grid,

@@ -1,6 +1,6 @@
 """``headviz.token_explanations``: which words an answer comes from, by several methods side by side.
 
-The methods disagree, and no truth says which is right. So each comes with its curves of deletion and insertion beside
+The methods disagree, and no truth says which is right. So each comes with its curves of deletion and insertion next to
 those of random orders, and their rank correlations are shown; none is declared the best.
 
 These curves are what the model answers while the words of an order go, or come back, one by one. A word that is gone is

@@ -160,7 +160,7 @@ def _compared(changes: dict[str, Any], undefined: dict[str, str], off: list[Head
     parts += [
         f"{d['metric']} has no change: {d['undefined']}."
         for d in changes["deltas"]
-        if d["undefined"] and d["undefined"] != undefined.get(d["metric"])  # not what is said above already
+        if d["undefined"] and d["undefined"] != undefined.get(d["metric"])  # not what stands above already
     ]
     if changes["flips"] is not None:
         worse, better, other = (len(changes["flips"][k]) for k in ("worse", "better", "other"))

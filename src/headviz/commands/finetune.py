@@ -157,8 +157,8 @@ def show(result: dict[str, Any]) -> str:
     if result["best_epoch"] is not None:
         rows.append(("kept", f"the weights after epoch {result['best_epoch']:g}"))
     first = remark(result["predicted"], result["constant"].get("accuracy"), result["metrics"].get("accuracy"))
-    unsaid = [f"{name} has no value: {reason}." for name, reason in result["undefined"].items()]
-    return "\n".join([*([first, ""] if first else []), table(rows), *unsaid])
+    missing = [f"{name} has no value: {reason}." for name, reason in result["undefined"].items()]
+    return "\n".join([*([first, ""] if first else []), table(rows), *missing])
 
 
 def _model(args: argparse.Namespace, train: Dataset) -> Classifier:

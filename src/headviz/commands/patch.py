@@ -89,7 +89,7 @@ def _paths(
     alignment: dict[int, int] | None,
     mask: HeadMask,
 ) -> dict[str, Any]:
-    """``paths`` where they are asked for, with what they cost said first."""
+    """``paths`` where they are asked for, after a warning of their cost."""
     from ..attribution.paths import paths, texts_at_most
 
     if not args.paths:

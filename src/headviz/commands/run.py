@@ -50,7 +50,7 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
 
 
 def read_plan(args: argparse.Namespace, spec: dict[str, Any] | None = None, **chosen: str) -> PruningPlan:
-    """The plan of these flags; ``spec`` is a plan as JSON that flags given beside it override."""
+    """The plan of these flags; ``spec`` is a plan as JSON which the flags override."""
     options: dict[str, Any] = {k: v for k, v in (spec or {}).items() if k not in SPEC_ONLY}
     options |= from_flags(args, PruningPlan) | chosen
     for name in ("model", "task", "algorithm"):

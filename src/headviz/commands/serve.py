@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def app_file() -> Path:
-    """``app.py`` beside the sources in a checkout, inside the package once installed."""
+    """``app.py`` next to the sources in a checkout, inside the package once installed."""
     package = Path(__file__).resolve().parents[1]
     for place in (package.parents[1] / "app.py", package / "dashboard" / "app.py"):
         if place.is_file():

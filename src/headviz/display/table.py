@@ -61,7 +61,7 @@ class Column:
 
 
 def columns(form: Format, *titles: str) -> tuple[Column, ...]:
-    """Columns that are written alike."""
+    """Columns that are written in the same way."""
     return tuple(Column(title, form) for title in titles)
 
 
@@ -159,7 +159,7 @@ class Grid:
     caption: str
     marks: tuple[HeadId, ...] = ()
     mark_name: str = ""
-    grey: np.ndarray | None = None  # heads whose value is not told apart from 0
+    grey: np.ndarray | None = None  # heads whose value is not significantly different from 0
     tips: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     formula: str = ""
     source: str = ""
@@ -173,7 +173,7 @@ class View:
 
     finding: str
     parts: tuple[Picture | Table, ...] = ()
-    grid: Grid | None = None  # stands beside the parts
+    grid: Grid | None = None  # stands next to the parts
     about: tuple[tuple[str, str], ...] = ()  # what was measured, for readers who do not see the page's head
     rows: tuple[str, ...] = ()  # names of the grid's rows where they are not simply layers
     warning: str = ""

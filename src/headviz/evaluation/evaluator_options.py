@@ -100,7 +100,7 @@ class EvaluatorOptions:
 
     ``chunk_tokens`` go through a layer at once, by default 1,536 on a processor and 65,536 on a GPU.
     ``precision="bfloat16"`` computes the layers at half the width. Predictions then agree mostly, not always:
-    ask ``Evaluator.agreement`` and show it beside the result. "auto" is float32 on a processor; on a GPU it is the
+    ask ``Evaluator.agreement`` and show it next to the result. "auto" is float32 on a processor; on a GPU it is the
     fastest precision that agrees with float32 on the first texts, and ``Evaluator.precision`` says which.
     """
 

@@ -43,7 +43,7 @@ FIRST = 8  # examples of the first part; each further part doubles them
 MOST = 0.6  # share of the examples beyond which no part but the whole is worth a look
 WATCHING = 0.01  # how often one of the parts before the last may miss the truth
 AT_ONCE = 1e10  # operations of an evaluation that is over before a part of it could be read,
-ONE_PART = 1e11  # and of one that is over soon after: one part of it is enough
+ONE_PART = 1e11  # and of one that ends shortly after: one part of it is enough
 GPU_FASTER = 2000  # times as many operations a second as a processor, at the least
 
 

@@ -44,7 +44,7 @@ def clear(low: ArrayLike, high: ArrayLike, q_value: ArrayLike, level: float) -> 
 
 
 def undecided(low: ArrayLike, high: ArrayLike) -> NDArray[np.bool_]:
-    """Which changes of a table cannot be told apart from nothing by their own intervals: grids draw them grey."""
+    """Which changes of a table are not significant by their own intervals: grids draw them grey."""
     low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
     return ~((low > 0) | (high < 0))
 

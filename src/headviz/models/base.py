@@ -225,7 +225,7 @@ class TransformerModel(Network, ABC):
         )
 
     def check_maps(self) -> None:
-        """Raise a ``ModelError`` where its heads' maps cannot be drawn beside one list of tokens."""
+        """Raise a ``ModelError`` where its heads' maps cannot be drawn next to one list of tokens."""
         raise ModelError(
             f"'{self.name}' is a {self.kind} model: its heads look from one text into another. Load a classifier."
         )
@@ -292,7 +292,7 @@ class TransformerModel(Network, ABC):
 
     @property
     def reads_with(self) -> dict[str, Any]:
-        """What beside the tokenizer decides which tokens a text becomes, where it is set; keys of caches hold it."""
+        """What besides the tokenizer decides which tokens a text becomes, where it is set; keys of caches hold it."""
         return {}
 
     # masks ------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ SIZES = {
 MAY_BE_ZERO = {"type_vocab_size"}
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 WEIGHT_DTYPES = {"F32", "F16", "BF16", "F64"}
-BUFFERS = ("position_ids", "token_type_ids")  # tables of whole numbers that some files hold beside the weights
+BUFFERS = ("position_ids", "token_type_ids")  # tables of whole numbers that some files hold next to the weights
 
 
 def read_json(path: Path, name: object, limit: int = SMALL) -> dict[str, Any]:
@@ -118,7 +118,7 @@ try:
 except MemoryError:
     raise
 except Exception:
-    pass  # said again, and better, where the tokenizer is loaded
+    pass  # reported better where the tokenizer is loaded
 """
 
 

@@ -281,7 +281,7 @@ MARK = "_is_hf_initialized"  # transformers leaves weights that carry it as they
 
 
 def fresh(model: Any, seed: int) -> Any:
-    """A copy of a transformers model, drawn anew by its family's own rule; equal seeds give equal weights.
+    """A copy of a transformers model, with weights redrawn by its family's own rule; equal seeds give equal weights.
 
     Heads, layers and blocks that the model has lost stay lost.
     """
@@ -296,7 +296,7 @@ def fresh(model: Any, seed: int) -> Any:
 
 
 def renew_head(model: Any, seed: int) -> None:
-    """Draw anew, in place, everything that is no part of the encoder."""
+    """Redraw, in place, everything that is no part of the encoder."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         for name, part in model.named_children():

@@ -45,7 +45,7 @@ def at(logits: Tensor, places: Tensor) -> Tensor:
 
 
 def each_token(model: Any, states: Tensor) -> Tensor:
-    """[N, D] -> [N, C]: transformers' heads over tokens, which are alike in nearly all families."""
+    """[N, D] -> [N, C]: transformers' heads over tokens, which are the same in nearly all families."""
     if hasattr(model, "head"):
         states = model.head(states)
     last = next(getattr(model, name) for name in ("classifier", "qa_outputs", "score") if hasattr(model, name))

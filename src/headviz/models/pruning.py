@@ -64,7 +64,7 @@ def _bias_for(clf: Network, kept: HeadMask, layer: int, weight: torch.Tensor) ->
 
 
 def settle(clf: Network, before: HeadMask) -> None:
-    """Bring everything beside the matrices from the heads ``before`` to those a model has. In place."""
+    """Bring everything besides the matrices from the heads ``before`` to those a model has. In place."""
     for row in range(clf.num_layers):
         module, heads = clf.attention_module(row), len(clf.present.kept_in(row))
         fit_vectors(clf, before, row)

@@ -25,7 +25,7 @@ HOW, HOW_TO_LOAD = (
 )
 
 
-# what a portable folder has beside it: the sizes of all modules, for the file of modelling code that is named last
+# what a portable folder has next to it: the sizes of all modules, for the file of modelling code that is named last
 PORTABLE = SHAPES, POSITIONS, CODE_OF = ("shapes", "position_heads", "auto_map")
 
 
@@ -107,7 +107,7 @@ def _room_for_biases(clf: Network) -> None:
 
 
 def settle_as_recorded(model: nn.Module) -> None:
-    """Bring what is beside the weights to the recorded heads, in place: it is not in the file."""
+    """Bring what is not a weight to the recorded heads, in place: it is not in the file."""
     own: Any = model
     present = present_in(own.config)
     settle(Bare(model, None, present, type(model).__name__), present)

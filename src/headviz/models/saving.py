@@ -168,7 +168,7 @@ with `from_pretrained("this-folder", {trust}=True)`. The warning then means noth
 
 
 # -----------------------------------------------------------------------------------------------
-# A pruned model for those who cannot install headviz: one file of modelling code beside the weights.
+# A pruned model for those who cannot install headviz: one file of modelling code next to the weights.
 #
 # The file subclasses transformers' own classes and gives their modules the sizes that ``config.json`` lists. Those
 # are found by comparing the pruned model with a whole one, so nothing here knows a family.

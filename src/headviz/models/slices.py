@@ -1,7 +1,7 @@
 """Which entries of which matrices belong to the heads of a row.
 
 Pruning, saving, counting and student models all read this one table. Matrices are indexed by their outputs (W_Q, W_K,
-W_V and what a family computes beside them) or by their inputs (W_O). GPT-2 stores them transposed (``Conv1D``).
+W_V and what a family computes besides them) or by their inputs (W_O). GPT-2 stores them transposed (``Conv1D``).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def parts(clf: Network, row: int, before: HeadMask, after: HeadMask) -> Iterator
 
 
 def fit_vectors(clf: Network, before: HeadMask, row: int) -> None:
-    """Bring the biases beside a row's matrices from the heads ``before`` to those it has, new ones zero. In place."""
+    """Bring the biases next to a row's matrices from the heads ``before`` to those it has, new ones zero. In place."""
     module, size = clf.attention_module(row), clf.head_size
     old, new = before.kept_in(row), clf.present.kept_in(row)
     for name in clf.attention(row)[0].vectors if old != new else ():

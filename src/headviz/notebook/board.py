@@ -156,5 +156,5 @@ def started() -> str:
     if not serve.answers(address, WAIT):
         process.terminate()
         lines = log.read_text(errors="replace").strip().splitlines()
-        raise UserError(f"The dashboard did not start: {lines[-1] if lines else 'it said nothing'}.")
+        raise UserError(f"The dashboard did not start: {lines[-1] if lines else 'it printed nothing'}.")
     return address

@@ -1,7 +1,7 @@
 """Which full model the steps of a pruning run are compared with, and what they show. Page, reports and files ask here.
 
 An algorithm that retrains is compared with the full θ0 that was trained in the same way with the same seed. All other
-algorithms, and runs that were told not to train the full model, are compared with θ*, the model as it was given.
+algorithms, and runs that do not train the full model, are compared with θ*, the model before pruning.
 Where both exist both are shown by name; they are never averaged.
 """
 
@@ -13,7 +13,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from .. import plugins
-from ..answers.metrics import going_on, remark
+from ..answers.metrics import continued, remark
 from ..display import numbers
 from ..evaluation.verdict import MARGIN, TOO_FEW, clear_from, excluded, within
 from ..plugins import Section
@@ -177,7 +177,7 @@ def one_class(steps: Sequence[Step]) -> str:
         known = (s.get("constant") or {}).get("accuracy"), s.get("metrics", {}).get("accuracy")
         one_class_remark = remark(s.get("predicted"), *known)
         if one_class_remark:
-            return f"With {100 * s['sparsity']:.0f} % of the heads removed, {going_on(one_class_remark)} "
+            return f"With {100 * s['sparsity']:.0f} % of the heads removed, {continued(one_class_remark)} "
     return ""
 
 
@@ -188,7 +188,7 @@ def points_of(group: Sequence[Step], metric: str) -> str:
 
 
 def _retrained(share: float, group: Sequence[Step], metric: str) -> str:
-    """Networks trained anew against the full one trained alike, seed by seed; no interval is known for that."""
+    """Retrained networks against the full one, retrained the same way, seed by seed; no interval is known for that."""
     sentence = f"With {100 * share:.0f} % of the heads removed and retrained, {metric} is {_mean(group, metric)}"
     scale = points_in(metric)
     pairs = [

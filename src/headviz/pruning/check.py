@@ -171,7 +171,7 @@ def notes_of(context: Context, plan: PruningPlan) -> tuple[str, ...]:
     notes = beyond(rows * heads, heads_off(plan, rows, heads), plan.until) if by_steps else []
     drawn = scored_on(context, plan)
     remarks = (_share_note(data.report, plan, seed) for seed, data in zip(plan.seeds, drawn, strict=bool(drawn)))
-    notes += dict.fromkeys(note for note in remarks if note)  # what is not about a seed is said once
+    notes += dict.fromkeys(note for note in remarks if note)  # what is not about a seed stands once
     notes += context.dev.answer.notes(context.dev)
     if shared := chosen_on(context.train, context.dev):
         notes.append(shared)

@@ -51,7 +51,7 @@ class Context:
     score: ScoreFunction | None = None  # None = the table of headviz.scores
     recipe: FinetuneOptions | None = None  # for plans without options of their own
     pool: Dataset | None = None  # what samples for scoring and repairing are drawn from; None = train
-    store: Store | None = None  # shares full models between runs that train them alike; None = not shared
+    store: Store | None = None  # shares full models between runs that train them in the same way; None = not shared
     _samples: dict[tuple[int, int, str], Dataset] = field(default_factory=dict)
     _bases: dict[int, Classifier] = field(default_factory=dict)
     _trained: dict[tuple[int, int], Classifier] = field(default_factory=dict)

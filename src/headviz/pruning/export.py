@@ -128,7 +128,7 @@ def quantise(file: Path, out: Path) -> Path:
 
 
 def size_of(file: Path) -> int:
-    """Bytes of an ONNX file, with those that lie beside it."""
+    """Bytes of an ONNX file, with those that lie next to it."""
     return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
 
 

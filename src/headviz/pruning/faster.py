@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 #
 # Sizes come from the table of times and the diagonal Fisher information (``allotment``). Within a layer the units
 # that go are then rearranged for the layer's block of the Fisher information. The model of this shape is timed, and
-# where it misses the target, the budget is corrected and the sizes are chosen anew.
+# where it misses the target, the budget is corrected and the sizes are chosen again.
 
 
 CLOSE = 0.02  # of the target: near enough to stop correcting
@@ -151,7 +151,7 @@ class Search:
         return None if chosen in {turn.sizes for turn in turns} else chosen
 
     def timed(self, sizes: Sequence[int]) -> Turn:
-        """A turn: the model of these sizes beside the whole one."""
+        """A turn: the model of these sizes against the whole one."""
         stop_if(self.cancel)
         small = self.shape(sizes).of(self.clf)
         return Turn(tuple(sizes), measured(self.clf, small, self.timer, TURN_PAIRS, cancel=self.cancel))
@@ -392,7 +392,7 @@ def prune_faster(
     options = FasterOptions(batch, length, samples, repair, seed, remove, retrain)
     require_possible(clf, options)
     work = Work(clf, data, options, dev, label_order, progress, cancel)
-    shapes = [work.find(target) for target in targets]  # a target out of reach is said before a model is built
+    shapes = [work.find(target) for target in targets]  # a target out of reach is refused before a model is built
     results = tuple(work.result(target, shape) for target, shape in zip(targets, shapes, strict=True))
     return results[0] if one else results
 

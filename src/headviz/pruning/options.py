@@ -75,7 +75,7 @@ class FinetuneOptions(Options):
 
 BOTH, HEADS_ONLY = "both", "heads"
 REMOVED = (BOTH, HEADS_ONLY)
-TUNINGS = {"refit": "solved anew for what is left", "tune": "scaled, one factor each", NOTHING: "left as they are"}
+TUNINGS = {"refit": "solved again for what is left", "tune": "scaled, one factor each", NOTHING: "left as they are"}
 
 
 TARGETS = Option(

@@ -1,4 +1,4 @@
-"""Published figures, to be shown beside ours and never mixed with them.
+"""Published figures, to be shown next to ours and never mixed with them.
 
 A file holds one or more tables; a line that begins with ``#`` is a heading: the first one after a table begins a
 new table, and headings without rows are notes. Cells stay as printed.

@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 
 from .. import plugins
 from ..analyses import ablation
-from ..answers.metrics import going_on
+from ..answers.metrics import continued
 from ..display.figures.bars import learning_curve
 from ..display.figures.style import frame, grid
 from ..display.numbers import span
@@ -198,7 +198,7 @@ def findings(view: RunView) -> list[str]:
     """What a pruning run's steps allow to say; of a sweep which runs answer (nearly) one class."""
     if view.record.kind == SWEEP:
         return [
-            f"{c.record.title}: {going_on(remark.strip())}" for c in view.children if (remark := one_class(c.steps))
+            f"{c.record.title}: {continued(remark.strip())}" for c in view.children if (remark := one_class(c.steps))
         ]
     if view.record.kind != PRUNE or not view.steps:
         return []

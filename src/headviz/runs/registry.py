@@ -158,7 +158,7 @@ class Registry:
             ) from error
 
     def _connected(self, alone: bool = False) -> sqlite3.Connection:
-        """Processes share an index beside the file; one that is ``alone`` for a moment needs no room for it."""
+        """Processes share an index next to the file; one that is ``alone`` for a moment needs no room for it."""
         db = sqlite3.connect(self.path, timeout=self.wait, isolation_level=None)
         try:
             db.row_factory = sqlite3.Row

@@ -144,7 +144,7 @@ def compared(spec: Step, baseline: Sequence[Step], steps: Sequence[Step]) -> str
             f"θ*, the model as it was given, has a row of its own.{ties}"
         )
     note = " The run did not train the full model." if baselines.retrains(spec) else ""
-    return f"Every step is compared with θ*, the model as it was given.{note}{ties}"
+    return f"Every step is compared with θ*, the model before pruning.{note}{ties}"
 
 
 def _of(field: str) -> Callable[[Row], Any]:

@@ -151,7 +151,7 @@ class Collector:
         self.done[index] = True
 
     def _compute(self, keys: list[str], progress: Progress | None, cancel: Cancel | None) -> None:
-        """Chunks of similar length; statistics beside the next chunk, in a thread, where a core can be spared."""
+        """Chunks of similar length; statistics run with the next chunk, in a thread, where a core can be spared."""
         if not keys:
             return
         keys = sorted(keys, key=lambda key: (len(self.chunk.encodings[self._twins[key][0]]), key))

@@ -88,7 +88,7 @@ class _Ranks(NamedTuple):
 
 
 def _rows_correlation(a: Tensor, b: Tensor, names: Sequence[str], there: Tensor | None) -> dict[str, Tensor]:
-    """Rows without a correlation are told by their values: a mean is not exact on every device."""
+    """Rows without a correlation are recognised by their values: a mean is not exact on every device."""
     none = _constant(a, there) | _constant(b, there)
     values = {}
     if "spearman" in names or "kendall" in names:
@@ -211,7 +211,7 @@ def _swaps(order: Tensor) -> Tensor:
     for level in range(levels):
         half = 1 << level
         blocks = _sorted(keys.view(rows, -1, 2 * half))
-        from_left = (blocks & half) == 0  # the bit of the original position that tells the halves apart
+        from_left = (blocks & half) == 0  # the bit of the original position that separates the halves
         counts = from_left.sum(dim=1)  # [rows, 2·half]
         unswapped = (padded // (2 * half)) * (half * (half - 1) // 2)
         swaps += (counts * torch.arange(2 * half, device=order.device)).sum(dim=1) - unswapped

@@ -90,7 +90,7 @@ class HardOptions(GateOptions):
 class PriceOptions(HardOptions):
     """The same, and of which kind."""
 
-    noise: bool = option(False, "hard-concrete gates, drawn anew in every update: those of 'gates-hard'")
+    noise: bool = option(False, "hard-concrete gates, redrawn in every update: those of 'gates-hard'")
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ class Scoring:
         self.progress, self.cancel = progress, cancel
         self.truncated = 0
         self.order: np.ndarray | None = None
-        self.unlike = ""  # said where model and task have different classes and the score does not mind
+        self.unlike = ""  # the note where model and task have different classes and the score does not mind
         self.store, self.checkpoint = store_for(cache), None if checkpoint is None else Path(checkpoint)
         self.collector: Collector | None = None
         self.whole: Whole | None = None
@@ -206,7 +206,7 @@ class Scoring:
             yield 0
 
     def ready(self) -> Whole:
-        """The sample of a score that reads all examples together, with how its work is told, stopped and kept."""
+        """The sample of a score that reads all examples together, with its progress, cancel and checkpoint."""
         assert self.whole is not None
         return replace(
             self.whole, progress=self.progress, cancel=self.cancel, checkpoint=self.checkpoint, store=self.store

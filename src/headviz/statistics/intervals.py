@@ -97,7 +97,7 @@ Ends = tuple[Floats, Floats]
 
 
 def consistent(low: ArrayLike, high: ArrayLike, p_value: ArrayLike, level: float = LEVEL) -> Ends:
-    """The interval, widened to reach zero where the test beside it does not reject."""
+    """The interval, widened to reach zero where its test does not reject."""
     low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
     open_ = np.asarray(p_value) > 1 - level
     return np.where(open_, np.minimum(low, 0.0), low), np.where(open_, np.maximum(high, 0.0), high)

@@ -51,7 +51,7 @@ LARGEST_LIMIT = 2**50
 _MAGIC = b"headviz2"
 _SUM = hashlib.sha256
 _BY_KIND = "SELECT substr(key, 1, instr(key, ':') - 1), COUNT(*) FROM Cache GROUP BY 1 ORDER BY 1"
-_SIZE = (  # of the database, and of the files beside it
+_SIZE = (  # of the database, and of the files next to it
     "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
     "SELECT COALESCE(SUM(value), 0) FROM Settings WHERE key = 'size'",
 )
@@ -76,7 +76,7 @@ def make_key(kind: str, **parts: object) -> str:
 
 
 def _rounded() -> dict[str, str]:
-    """The shorter numbers that PyTorch was told to multiply float32 matrices in, such as TF32; none as it comes."""
+    """The shorter numbers that PyTorch is set to multiply float32 matrices in, such as TF32; none as it comes."""
     import torch  # what only looks into the cache makes no key and goes without it
 
     gpu, processor = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul  # type: ignore[attr-defined]

@@ -33,7 +33,7 @@ class DiskError(UserError):
 
 @contextmanager
 def replacing(path: Path, durable: bool = False) -> Iterator[Path]:
-    """A new file beside ``path`` to write into. It takes the place of ``path`` when the block ends without an error.
+    """A new file next to ``path`` to write into. It takes the place of ``path`` when the block ends without an error.
 
     ``durable`` also survives a power cut, and costs a disk flush.
     """

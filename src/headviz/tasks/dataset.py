@@ -356,16 +356,16 @@ def _add_strings(digest: Any, strings: Sequence[str] | None) -> None:
         digest.update(raw)
 
 
-SHARED = 0.05  # of the dev examples; from this share on it is said that they are among the training examples
+SHARED = 0.05  # of the dev examples; from this share on a message says that they are among the training examples
 
 
 def trained_on(train: Dataset, dev: Dataset) -> str:
-    """What is said of examples in both splits where a model is trained and measured; empty where they are few."""
+    """The message on examples in both splits where a model is trained and measured; empty where they are few."""
     return _overlap_message(train, dev, "so its figures look better than they are")
 
 
 def chosen_on(train: Dataset, dev: Dataset) -> str:
-    """What is said of examples in both splits where heads are chosen and judged; empty where they are few."""
+    """The message on examples in both splits where heads are chosen and judged; empty where they are few."""
     return _overlap_message(
         train, dev, "so heads are chosen on what they are judged on: losses look smaller than they are"
     )

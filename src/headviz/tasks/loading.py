@@ -46,7 +46,7 @@ from .sampling import limited
 _OTHER_STEMS = {"dev": ("validation", "valid", "val")}
 _SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})")  # a part of a split, as the hub and ``save_to_disk`` name them
 _ENDINGS = (*FORMATS, *(ending + ZIPPED for ending in TEXT_FORMATS))
-_SAVED = "state.json"  # beside the arrow files of ``save_to_disk``
+_SAVED = "state.json"  # next to the arrow files of ``save_to_disk``
 _SHOWN = 8  # names of what a folder holds
 _MAPPING = ("text_columns", "label_column")
 _SIGNS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
@@ -97,7 +97,7 @@ def load_task(
             raise TaskError(f"The {what} column is given by its name, not as {shown(column)}.")
     if regression is not None and name != "custom":
         raise TaskError(
-            f"Task '{name}' says itself what its labels are; only 'custom' can be told (--regression, regression=)."
+            f"Task '{name}' defines its own labels; --regression (regression=) is an option of 'custom' alone."
         )
     if regression:
         job = NUMBER.job if job is None else job
@@ -285,7 +285,7 @@ def _load_local(
         if (*mapping.texts, *mapping.labels) == (*answer.text_columns, answer.label_column):
             job = job or answer.job
     if task.name == "custom":
-        # classes are taken from all splits, so that train and dev number them alike
+        # classes are taken from all splits, so that train and dev use the same numbers
         cells = list(table.columns[mapping.labels[0]])
         for other in task.splits if files.by_split and len(mapping.labels) == 1 else ():
             cells += [] if other == split else _other_labels(task, other, files, paths, mapping.labels[0])
@@ -296,7 +296,7 @@ def _load_local(
 
 
 def _other_name(task: Task, split: str, place: Path | None, paths: Sequence[Path]) -> list[str]:
-    """What is said of a file that the user named, where its name is that of another split."""
+    """The message on a file that the user named, where its name is that of another split."""
     if [place] != list(paths):
         return []
     path = paths[0]
@@ -344,7 +344,7 @@ def find_files(task: Task, split: str, folder: Path) -> list[Path]:
     for place in [folder, *([folder / inside] if inside else []), folder / "data"]:
         for stem in stems:
             there = [p for p in (place / f"{stem}.{ending}" for ending in _ENDINGS) if p.is_file()]
-            if len(there) > 1:  # a .txt beside a table may be anything
+            if len(there) > 1:  # a .txt next to a table may be anything
                 there = [p for p in there if format_of(p) not in IN_COLUMNS] or there
             if len(there) > 1:
                 raise TaskError(

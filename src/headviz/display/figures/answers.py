@@ -104,7 +104,7 @@ SOME = 0.02  # of the examples: a change of so many answers has the full colour
 def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go.Figure:
     """The masked model's confusion matrix, coloured by its difference from the full model's.
 
-    Blue is better everywhere: more right answers on the diagonal, fewer wrong ones beside it.
+    Blue is better everywhere: more right answers on the diagonal, fewer wrong ones next to it.
     """
     change = masked.astype(int) - full.astype(int)
     better = change * np.where(np.eye(*change.shape) == 1, 1, -1)

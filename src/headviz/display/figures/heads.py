@@ -53,7 +53,7 @@ def marked_map(
 ) -> go.Figure:
     """Costs in points, [rows, columns], with their intervals on hover and rings around the marked ones.
 
-    One that its interval does not tell apart from 0 has the colour of 0.
+    One that its interval does not separate from 0 has the colour of 0.
     """
     rows, columns = [safe(r) for r in rows], [safe(c) for c in columns]
     tables = zip(values, low, high, strict=True)

@@ -106,7 +106,7 @@ def layer(maps: np.ndarray, names: Sequence[str], name: str, signed: bool, chose
     """All heads of a layer as small maps [H, Q, K] on one scale; the chosen one is named in bold.
 
     The scale is logarithmic away from zero, or one strong connection would leave all others white. Signed maps have
-    their totals beside the names. Of long texts a cell shows the strongest of a block.
+    their totals next to the names. Of long texts a cell shows the strongest of a block.
     """
     columns = 6
     rows = -(-len(names) // columns)

@@ -195,7 +195,7 @@ def grid(
 ) -> None:
     """Layers down, heads across, blue above zero and orange below, or the reverse for ``losses``.
 
-    ``grey`` is a table of the heads whose value is not told apart from 0: they have its colour.
+    ``grey`` is a table of the heads whose value is not significantly different from 0: they have its colour.
     """
     scale = scale_for(list(values) if values is not None else [float(v) for v in table.ravel()], signed=True)
     fig.add_heatmap(
@@ -218,7 +218,7 @@ def grid(
 
 
 def colour_bar(title: str, **more: Any) -> dict[str, Any]:
-    """What the colours of a map say, beside it."""
+    """What the colours of a map say, next to it."""
     title_of_bar = {"text": safe(title), "side": "right", "font": {"size": SMALL}}
     return {"thickness": 9, "len": 0.9, "x": 1.01, "tickformat": ".2~g", "title": title_of_bar, **more}
 

@@ -43,7 +43,7 @@ def facts() -> dict[str, Any]:
 
 
 async def cancel(token: str) -> None:
-    """Set the cancel flag. Runs on the worker's own loop, beside its task."""
+    """Set the cancel flag. Runs on the worker's own loop, next to its task."""
     _cancelled.add(token)
 
 

@@ -46,7 +46,7 @@ def read_plan(args: argparse.Namespace) -> DistillationPlan:
     plan.require_there()
     from .pieces import teacher_updates
 
-    # asked last: a slip in another option is told before a model is downloaded
+    # asked last: a mistake in another option is reported before a model is downloaded
     if args.steps is not None or not (own := teacher_updates(args.model, args.revision)):
         return plan
     every = max(50, own // 6) if args.every is None else args.every

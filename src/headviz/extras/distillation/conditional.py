@@ -36,7 +36,7 @@ from .posterior import Block, Iterates, Posterior
 
 
 GRID = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97)
-SAMPLE = 200_000  # kept weights that are foretold, at most
+SAMPLE = 200_000  # kept weights that are predicted, at most
 LEAST = 3  # rows
 SURE = 0.95  # one-sided
 

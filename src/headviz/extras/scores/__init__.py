@@ -95,7 +95,7 @@ SCORES = [
         meaning="How likely a head stays switched on when random gates that are often exactly open or closed are "
         "learned, and open ones cost more and more.",
         formula="mean over updates of P(g > 0), g minimising Loss(g) + price · mean P(g > 0), the price rising from 0; "
-        "g = clip(1.2 · σ((log u − log(1 − u) + z) / 0.33) − 0.1, 0, 1), u ~ U(0, 1) anew in every update",
+        "g = clip(1.2 · σ((log u − log(1 − u) + z) / 0.33) − 0.1, 0, 1), a new u ~ U(0, 1) in every update",
         source="Louizos et al. 2018, Voita et al. 2019; here with frozen weights",
         measure="headviz.extras.scores.measures:gates_hard",
         needs=SAMPLE,

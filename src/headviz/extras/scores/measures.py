@@ -94,10 +94,10 @@ def pressed(price: float) -> Rule:
     return draw
 
 
-# How spread each head's attention is, beside its derivative (Choi et al. 2025, HIES) -----------
+# How spread each head's attention is, and its derivative (Choi et al. 2025, HIES) -----------
 #
 # A text's entropy is the mean over its tokens of −Σ p·log p, divided by log T: 0 = every token looks at one place, 1
-# = everywhere alike.
+# = the same everywhere.
 #
 # Shapes: B examples of a chunk, h heads present in a layer, T tokens.
 

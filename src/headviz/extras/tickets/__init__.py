@@ -5,7 +5,7 @@ from ...plugins import Command, Section, Tab
 COMMANDS = [
     Command(
         "tickets",
-        "winning tickets of finished runs, beside the published ones",
+        "winning tickets of finished runs, next to the published ones",
         "headviz.extras.tickets.tickets_command",
         after="cache",
     ),

@@ -47,7 +47,7 @@ class Layout(Result):
 
 
 def table_62(states: Sequence[State], margin: float = MARGIN) -> Layout:
-    """Winning tickets by the thesis's criterion; beside it the highest sparsity within a margin (in points)."""
+    """Winning tickets by the thesis's criterion; next to it the highest sparsity within a margin (in points)."""
     header = _names(
         "task, algorithm, score, repair, kind, highest sparsity, "
         f"ticket, full model, seeds, false wins, within {margin:g} points, loss excluded there, answers, "

@@ -1,4 +1,4 @@
-"""``headviz tickets``: finished runs in the layout of the thesis's tables, beside its published figures."""
+"""``headviz tickets``: finished runs in the layout of the thesis's tables, next to its published figures."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def transfer_cells(
 
     A target is trained with ``options``, else its base model's recipe, else the thesis's. ``label_orders`` gives, by
     target, the classes in the order of the model's outputs, where their names do not say it. ``random`` is how many
-    random masks of each size stand beside them on every target, None = five, or one for each seed with ``retrain``.
+    random masks of each size stand next to them on every target, None = five, or one for each seed with ``retrain``.
     """
     check_masks(masks, targets, seeds if retrain else (), random)
     if retrain:

@@ -28,7 +28,7 @@ OWN_FILES = (
     '"label_order", "revision", "train_limit" and "dev_limit" are possible, too'
 )
 RANDOM = (
-    '"random" is the number of random masks of each size beside them; without retraining 5, with it 1 for each seed'
+    '"random" is the number of random masks of each size next to them; without retraining 5, with it 1 for each seed'
 )
 
 

@@ -39,13 +39,13 @@ class Square:
     high: float | None = None
     below: str = ""  # a second line, such as the metric
     hover: str = ""
-    clear: bool = False  # the change is told apart from none: bold
+    clear: bool = False  # the change is significant: bold
     ahead: bool = False  # better than random masks: marked
     own: bool = False  # the mask's own target: outlined
 
 
 def kept_map(squares: Sequence[Sequence[Square]], rows: Sequence[str], columns: Sequence[str]) -> go.Figure:
-    """Masks down, targets across. Orange lost something, blue gained, grey is not told apart from no change."""
+    """Masks down, targets across. Orange lost something, blue gained, grey is not significant."""
     table = np.array([[np.nan if s.kept is None else 100 * (s.kept - 1) for s in row] for row in squares], dtype=float)
     low, high = (
         np.array([[np.nan if (v := getattr(s, end)) is None else v for s in row] for row in squares], dtype=float)
@@ -161,7 +161,7 @@ def _square(entry: Entry | None, own: bool) -> Square:
 
 
 def _entry_text(e: Entry, value: str) -> str:
-    """What is said of a cell when it is pointed at."""
+    """The tooltip of a cell."""
     name = e.source or f"{e.count} {RANDOM}"
     lines = [f"{name} on {e.target}, {100 * e.sparsity:.0f} % of the heads off"]
     if e.remark:

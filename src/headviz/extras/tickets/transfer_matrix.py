@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from ...answers.metrics import corrected, going_on
+from ...answers.metrics import continued, corrected
 from ...errors import whole_number
 from ...evaluation.verdict import MARGIN, excluded, points_up, possible_loss, verdict, within
 from ...heads import HeadMask
@@ -135,7 +135,7 @@ class Entry(Result):
 
     @property
     def clear(self) -> bool:
-        """Whether the change is told apart from none, among all entries of the table."""
+        """Whether the change is significant, among all entries of the table."""
         return verdict(self.low, self.high) in ("loss", "gain") and self.q is not None and self.q < 1 - LEVEL
 
     @property
@@ -295,7 +295,7 @@ def _random(about: Entry, cells: Sequence[Cell], whole: Mapping[int | None, floa
 
 
 def _with_random(entry: Entry, random: Entry | None) -> Entry:
-    """The entry with the random masks of its size beside it."""
+    """The entry with the random masks of its size next to it."""
     if random is None or random.value is None:
         return entry
     compared = replace(entry, random=random.value, random_count=random.count)
@@ -329,7 +329,7 @@ def elsewhere(result: Matrix, own: Mapping[str, str] | None = None) -> list[Entr
 
 
 def finding(result: Matrix, own: Mapping[str, str] | None = None, margin: float = MARGIN) -> str:
-    """The sentences of a table; ``margin`` is in points. What needs care is said first."""
+    """The sentences of a table; ``margin`` is in points. What needs care comes first."""
     others = elsewhere(result, own)
     if not others:
         return "Every mask was found on this model and data: nothing is transferred."
@@ -341,7 +341,7 @@ def _one_class(others: Sequence[Entry]) -> str:
     if not remarked:
         return ""
     more = f" The like holds for {len(remarked) - 1} more." if len(remarked) > 1 else ""
-    return f"{named(remarked[0])}: {going_on(remarked[0].remark)}{more} "
+    return f"{named(remarked[0])}: {continued(remarked[0].remark)}{more} "
 
 
 def _losses(others: Sequence[Entry], margin: float, retrained: bool) -> str:
@@ -353,7 +353,7 @@ def _losses(others: Sequence[Entry], margin: float, retrained: bool) -> str:
         if retrained:
             one = all(e.count <= 1 for e in others)
             why = "one seed has no spread" if one else "the changes of all seeds are equal, so they have no spread"
-        return f"Of {count}, none can be told to keep the metric: {why}. "
+        return f"Of {count}, none is shown to keep the metric: {why}. "
     kept = [e for e in tested if within(e.low, margin / e.scale)]
     if not kept:
         best = min(tested, key=lambda e: possible_loss(e.low or 0.0) * e.scale)

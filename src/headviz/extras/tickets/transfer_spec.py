@@ -47,7 +47,7 @@ BEGIN = '{"source": "'  # of every line of cells
 class TransferSpec:
     """``masks`` are hexadecimal or heads by layer; ``targets`` are options of pruning plans.
 
-    ``finetune`` None = each base's own recipe. ``random`` is how many random masks of each size are measured beside
+    ``finetune`` None = each base's own recipe. ``random`` is how many random masks of each size are measured for
     them, None = five, or one per seed with ``retrain``. A ``UserError`` says what is wrong, of a
     target once it is opened.
     """
@@ -195,7 +195,7 @@ def transfer(
     """Give masks that were found on some tasks to the models of others; the result's ``entries`` say what each keeps.
 
     A target is what a pruning run works on: ``{"model": …, "task": …}``, with ``data``, ``base`` (θ0, for ``retrain``)
-    and the like. ``random`` masks of each size stand beside them on every target (None = five, or one for each seed
+    and the like. ``random`` masks of each size stand next to them on every target (None = five, or one for each seed
     with ``retrain``): a mask that is no better than those has not transferred. Do not read a small change as none:
     an entry's ``low`` says which loss is not excluded.
 

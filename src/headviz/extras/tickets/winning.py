@@ -5,7 +5,7 @@ matching   the same criterion for any other initialisation
 universal  matching on several tasks with the same mask
 
 Criterion: full-model mean ≤ subnetwork mean + subnetwork sd, over seeds, on the task's primary metric. The sd is the
-sample's (n − 1); a single seed has none, so nothing can be said. ``margin`` says how often the criterion is wrong, and
+sample's (n − 1); a single seed has none, so nothing follows. ``margin`` says how often the criterion is wrong, and
 has a stricter test.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ...answers.metrics import going_on, remark
+from ...answers.metrics import continued, remark
 from ...display import numbers
 from ...errors import OptionError
 from ...evaluation.verdict import MARGIN, points_up
@@ -96,13 +96,13 @@ def tickets(state: State, margin: float = MARGIN) -> list[Ticket]:
             share = size / (state.num_layers * state.num_heads)
             whole, own = ([v for v in values if v is not None] for values in (full, pruned))
             remark = one_class([state.record(seed, step) for seed in seeds])
-            remarks = " ".join(filter(None, (remark, flat and f"Full model: {going_on(flat)}")))
+            remarks = " ".join(filter(None, (remark, flat and f"Full model: {continued(flat)}")))
             rows.append(replace(ticket(share, whole, own, margin, metric), remark=remarks))
     return rows
 
 
 def one_class(records: Sequence[StepRecord | None]) -> str:
-    """What is to be said where (nearly) all answers of some seeds are of one class; empty where those of none are."""
+    """The remark where (nearly) all answers of some seeds are of one class; empty where those of none are."""
     known = [r for r in records if r is not None]
     remarks = [
         s for r in known if (s := remark(r.predicted, (r.constant or {}).get("accuracy"), r.metrics.get("accuracy")))
@@ -143,7 +143,7 @@ class TicketRow(Result):
 
     @property
     def remark(self) -> str:
-        """What is to be said of the answers of the tickets that the row names."""
+        """The remark on the answers of the tickets that the row names."""
         named = [t.remark for t in (self.best, self.safe) if t is not None] or [self.lowest.remark]
         return " ".join(dict.fromkeys(filter(None, named)))
 
@@ -297,7 +297,7 @@ def check_margin(margin: float) -> None:
 
 
 def caveat(seeds: int) -> str:
-    """The sentence that stands beside the criterion."""
+    """The sentence that stands next to the criterion."""
     rate = false_win_rate(seeds)
     if rate is None:
         return "With one seed there is no spread, so the criterion says nothing. Train several seeds."

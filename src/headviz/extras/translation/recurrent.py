@@ -150,7 +150,7 @@ class Rnn(nn.Module):
         self.drop = nn.Dropout(config.dropout)
 
     def draw(self, seed: int) -> None:
-        """New random weights. What a network with attention and one without share is drawn alike."""
+        """New random weights. What a network with attention and one without share is drawn with the same numbers."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             for name, module in sorted(self.named_modules()):
@@ -503,7 +503,7 @@ class RnnTranslator:
     def forced(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], Tensor]:
-        """What the network takes when it is told the words before: source, its mask, the words before each word of the
+        """What the network takes with teacher forcing: source, its mask, the words before each word of the
         target, and where target words are. Then the target."""
         source, mask = padded(sources, self.device)
         gold, real = padded(targets, self.device)

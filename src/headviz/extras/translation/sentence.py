@@ -106,7 +106,7 @@ def compare(first: np.ndarray, other: np.ndarray, seed: int = 0, resamples: int 
 
     The p value is the share of resampled changes that are at least as far from their mean as the observed change is
     from zero; its least value is 1 / (resamples + 1). With fewer than ``FEW`` sentences that differ there is no
-    interval (NaN): the resamples are too much alike to hold the true change.
+    interval (NaN): the resamples are too similar to hold the true change.
     """
     if first.shape != other.shape:
         raise TaskError(f"{len(first):,} sentences cannot be paired with {len(other):,}.")

@@ -1,7 +1,7 @@
 """The analyses of translation models, stack by stack. [M §3.2, §3.3, §5; Tables 1, 2, 5, Fig. 4]
 
 The measuring is that of the other analyses: a stack is a range of rows of the same grid. Here their results are cut
-into stacks, with the published figures beside ours. Those are of another model on other data; they are there to
+into stacks, with the published figures next to ours. Those are of another model on other data; they are there to
 compare the pattern, not the size.
 """
 

@@ -222,7 +222,7 @@ class Translator(TransformerModel):
         """Token ids [B, T] of translations under a mask: greedy, or by beam search.
 
         The model's own generation settings hold for all but the number of beams and the length.
-        ``cached=False`` computes every step anew; it is slow and there to be compared with.
+        ``cached=False`` recomputes every step; it is slow and there to be compared with.
         """
         whole_number(beams, "beams", 1, MOST_BEAMS)
         call = self.call(mask, kernel)

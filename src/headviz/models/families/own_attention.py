@@ -157,7 +157,7 @@ DEBERTA_V2 = Family(
 
 
 class _FirstDebertaAttention(OwnAttention):
-    """v1: query, key and value of a head are neighbours in one matrix, and their biases are vectors beside it."""
+    """v1: query, key and value of a head are neighbours in one matrix, and their biases are vectors next to it."""
 
     replaces = "DisentangledSelfAttention"
 

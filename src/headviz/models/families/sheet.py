@@ -166,7 +166,7 @@ class Family:
         return max(rows.stop for rows in self.stacks(config).values()), heads
 
     def read_by_post_norm(self) -> Iterator[tuple[str, type[nn.Module]]]:
-        """The paths whose weights the fast path reads beside the attention's, and their classes."""
+        """The paths whose weights the fast path reads besides the attention's, and their classes."""
         if self.post_norm is not None:
             fast = self.post_norm
             yield from ((fast.attention_norm, nn.LayerNorm), (fast.output_norm, nn.LayerNorm))

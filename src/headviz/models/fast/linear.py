@@ -1,4 +1,4 @@
-"""How matrix products are computed, forward and backward: by the device's fastest kernel, in a precision that is said.
+"""How matrix products are computed, forward and backward: by the device's fastest kernel, in a stated precision.
 
 On a processor ``torch.nn.functional.linear`` of this thread uses oneDNN instead of MKL, which is twice as fast on
 processors that are not Intel's. Only for frozen weights: no weight gradient is computed. A GPU has fast kernels of its

@@ -172,7 +172,7 @@ def is_fast(clf: Classifier) -> bool:
 
 def how_evaluated(clf: Classifier) -> str:
     """How this model is evaluated under a mask, in words."""
-    return "every mask translates anew" if clf.kind == TRANSLATION else _kind(clf).how
+    return "every mask translates again" if clf.kind == TRANSLATION else _kind(clf).how
 
 
 def _kind(clf: Classifier) -> type[PostNormStages | OwnLayerStages | WholePasses]:

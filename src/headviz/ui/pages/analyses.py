@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ...models.classifier import Classifier
     from ...tasks import Dataset
 
-# the lines drawn by default beside the view's own score: more cannot be told apart
+# the lines drawn by default next to the view's own score: the eye separates no more
 USUAL = ("gates", "attattr-max", "taylor", "ablation", "random")
 
 

@@ -133,7 +133,7 @@ def title(text: str) -> str:
 
 
 def missing(maps: Maps, word: str) -> str:
-    """What is said of a word that is no token of the text; empty for others."""
+    """The message on a word that is no token of the text; empty for others."""
     wanted = word.casefold().split()
     if not wanted or any(t.casefold().removeprefix("##") in wanted for t in maps.tokens):
         return ""

@@ -146,7 +146,7 @@ def introduction(view: View) -> None:
 
 
 def options(view: View, shape: Shape) -> None:
-    """Which weights, on how many examples, in a menu beside the first score."""
+    """Which weights, on how many examples, in a menu next to the first score."""
     with st.popover("Options", icon=":material/tune:"):
         if shape.labels:
             state.switch("weights", "Weights", WEIGHTS)

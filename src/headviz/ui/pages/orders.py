@@ -20,7 +20,7 @@ from ..parts.scoring import ENOUGH, LOSSES
 from ..shell.loaders import Shape
 from ..shell.view import COST
 
-FEW = 10  # heads, or heads with a clear cost, below which nothing is said of an order
+FEW = 10  # heads, or heads with a clear cost, below which an order is not judged
 CLOSE = 0.7  # rank correlation from which two orders count as nearly the same
 WEAK = 0.3  # and below which one is of no use for the other
 Z = 1.96
@@ -51,7 +51,7 @@ def clear(scores: HeadScores) -> NDArray[np.bool_]:
 
 
 def costs(scores: HeadScores, rows: Sequence[str] | None, hint: str = "") -> str:
-    """What the costs alone say: how many heads cost something, and which one most. ``hint`` is said where none does."""
+    """How many heads cost something, and which one most. ``hint`` is added where none does."""
     known, sure = int(np.isfinite(scores.values).sum()), clear(scores)
     count = int(sure.sum())
     among = np.where(sure, scores.values, np.nan) if count else scores.values
@@ -71,7 +71,7 @@ def costs(scores: HeadScores, rows: Sequence[str] | None, hint: str = "") -> str
     )
     has = f"{name} has the highest" if same == 1 else f"{same} share the highest"
     highest = f"; {has}, {points}" if value > 0 else ""
-    sentence = f"{where} no head's cost can be told from 0 with all {known} tested at once{highest}. {more}"
+    sentence = f"{where} no head's cost can be shown to differ from 0 with all {known} tested at once{highest}. {more}"
     return f"{sentence} {hint}" if hint else sentence
 
 

@@ -284,7 +284,7 @@ def label(scores: HeadScores) -> str:
 
 
 def grey(scores: HeadScores) -> Any:
-    """The heads whose cost is not told apart from 0, as a table; None for a score that is no cost."""
+    """The heads whose cost is not significantly different from 0, as a table; None for a score that is no cost."""
     return undecided(scores.interval_low, scores.interval_high) if scores.score in LOSSES else None
 
 
@@ -297,7 +297,7 @@ def ordering(view: View) -> HeadScores | None:
 
 
 def removing(view: View) -> str:
-    """The score that a run removes heads by where the user has not said another: the best of the grades of this
+    """The score that a run removes heads by where the user has chosen no other: the best of the grades of this
     model, else the usual one."""
     shape = loaders.shape(view)
     return view.chosen_order if view.chosen_order in shape.scores else TO_PRUNE_BY

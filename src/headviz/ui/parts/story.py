@@ -107,7 +107,7 @@ def go(number: int) -> None:
 
 
 def strip() -> None:
-    """The four steps in one line on the first page, until they are put away. *First steps* brings them back."""
+    """The four steps in one line on the first page, until they are closed. *First steps* brings them back."""
     if not abilities.known(state.view()):
         return
 

@@ -27,7 +27,7 @@ from .view import FIELDS, FIRST, PAGES, View
 # A part of a page that is drawn alone after a click, so that nobody waits for the rest of the page.
 #
 # What is ``clickable`` calls ``redraw`` in its callback. A part shows some fields of the view; where anything else
-# has changed, the whole page is drawn anew.
+# has changed, the whole page is redrawn.
 
 
 SENT = 0.02  # seconds until what was drawn has left for the browser; a new run drops what has not
@@ -42,7 +42,7 @@ def page_begins() -> None:
 
 def part(key: str, draw: Callable[[], None], shows: str, *, follows: bool = False) -> None:
     """Draw a part that shows the field ``shows`` of the view. If the rest of the page shows that field too, it
-    ``follows``: the whole page is drawn anew after the part."""
+    ``follows``: the whole page is redrawn after the part."""
     whole, failed = True, list[Exception]()
     blank: dict[str, Any] = {shows: ""}
     known = replace(state.view(), **blank)
@@ -115,7 +115,7 @@ LOGO = (
     'fill="#1b8da1">headviz</text></svg>'
 )
 
-# Only what the theme cannot do: tabular figures, less empty space, buttons as high as the fields beside them,
+# Only what the theme cannot do: tabular figures, less empty space, buttons as high as the fields next to them,
 # figures that scroll where they would be too narrow to read, larger type for a presentation.
 _CSS = """<style>
 .stApp {font-variant-numeric: tabular-nums}

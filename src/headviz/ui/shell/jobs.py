@@ -233,7 +233,7 @@ def forget(key: Hashable) -> None:
 
 
 def need(key: Hashable, what: str, work: Work[T], *, patience: float | None = None, rank: int = 0) -> T | None:
-    """The result if it comes soon; else None, with progress and *Stop*, or the error, on the page.
+    """The result if it comes within ``PATIENCE``; else None, with progress and *Stop*, or the error, on the page.
 
     The page is drawn again when the job ends. A job of ``rank`` 1 lets those of rank 0 go first.
     """
@@ -253,7 +253,7 @@ def need_so_far(key: Hashable, what: str, work: Work[T]) -> T | None:
 
 
 def request(key: Hashable, what: str, work: Work[T]) -> T | None:
-    """The result, or what there is of it, if it comes soon; nothing is shown."""
+    """The result, or what there is of it, if it comes within ``PATIENCE``; nothing is shown."""
     job = start(key, work, what, again=False)
     _wait(job, PATIENCE)
     return job.partial if job.running else job.result

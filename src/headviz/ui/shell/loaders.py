@@ -125,7 +125,7 @@ def _model(
     return loaded
 
 
-def put_away() -> str:
+def free_memory() -> str:
     """Let what was used least recently go, a kind at a time, caches before models; says what went."""
     for memo, keep, what in ((_evaluators, 1, "evaluations"), (_models, 1, "models"), (_evaluators, 0, "evaluations")):
         if gone := memo.drop(keep):
@@ -414,8 +414,8 @@ def make_room(need: int, what: str) -> None:
     gone = []
     if not fits(need):
         give_back()
-    while not fits(need) and (away := put_away()):
-        gone.append(away)
+    while not fits(need) and (freed := free_memory()):
+        gone.append(freed)
         give_back()
     if gone:
         state.notify(f"To make room for {what}, {', '.join(gone)} used before went from memory.")

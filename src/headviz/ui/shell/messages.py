@@ -41,7 +41,7 @@ def on_page(wrong: UserError | str) -> str:
 def refused(
     wrong: UserError | str, tone: Literal["error", "warning", "info"] = "error", then: Callable[[], None] | None = None
 ) -> None:
-    """The text in a coloured box; not an error where the user is about to mend it in a field beside.
+    """The text in a coloured box; not an error where the user is about to mend it in the field next to it.
 
     Where something of the hub is missing, a button downloads it; ``then`` is called after that.
     """

@@ -97,7 +97,7 @@ def enlarged(fig: Figure) -> Figure:
 
 def note(caption: str, *, formula: str = "", source: str = "", key: str = "", saves: bool = True) -> None:
     """The line below a figure or a grid."""
-    line = f"note_{key}" if key else None  # its style keeps the buttons beside the text
+    line = f"note_{key}" if key else None  # its style keeps the buttons next to the text
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key=line):
         st.caption(plain(caption), width="stretch")
         # in one container, so that they wrap together on a narrow page
@@ -183,7 +183,7 @@ def _late_widths(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[s
 
 
 MEASURED = 10  # rows that a column's width is made for
-LETTER, PADDING, LONGEST = 7.5, 18, 30  # pixels of a letter and beside the text; letters up to which a text is a word
+LETTER, PADDING, LONGEST = 7.5, 18, 30  # pixels of a letter and next to the text; letters up to which a text is a word
 WIDE, MOSTLY = 8, 0.5  # columns of numbers from which a table is wide; share of zeros that are left blank
 
 

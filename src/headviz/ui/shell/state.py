@@ -340,7 +340,7 @@ def margin() -> float:
         format="%g",
         on_change=_bind("margin")[1],
         width=150,
-        help="A loss up to this counts as none. 'Can go' is said only where a greater loss is excluded.",
+        help="A loss up to this counts as none. 'Can go' is shown only where a greater loss is excluded.",
     )
     return float(view().margin)
 

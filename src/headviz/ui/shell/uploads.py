@@ -30,7 +30,7 @@ def uploads() -> dict[str, Path]:
 
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
-_NAMES = {"dev": ".name", "train": ".train-name"}  # beside the tables
+_NAMES = {"dev": ".name", "train": ".train-name"}  # next to the tables
 
 
 def upload_name(place: str, split: str = "dev") -> str:

@@ -66,7 +66,7 @@ def best_score(source: GradeSource, on_demo: bool) -> str | None:
     if grades is None:
         measured = recorded() if on_demo else None
         grades = None if measured is None else measured.grades
-    return None if grades is None or grades.best in grades.untold else grades.best
+    return None if grades is None or grades.best in grades.not_better else grades.best
 
 
 def by_grade(source: GradeSource, names: Sequence[str]) -> list[str]:
@@ -111,7 +111,7 @@ class View:
     weights: str = option("fine-tuned", "whose heads are scored: fine-tuned, or pretrained")
     base: str = option("", "the pre-trained model; empty = the demo's own")
     numbers: bool = option(True, "values in the grid's cells")
-    side: str = option("ranking", "Heads, beside the grid: ranking, bands or board")
+    side: str = option("ranking", "Heads, next to the grid: ranking, bands or board")
 
     head: str = option("", "the selected head, as 3.5")
     mask: str = option("", "the mask in hexadecimal, or heads that are off, as 3.5,7.0; empty = all heads on")
@@ -128,7 +128,7 @@ class View:
     donor: str = option("", "Compare, Patching: the text whose heads are put into the other")
     donor_pair: str = option("", "its pair")
     positions: str = option("all", "tokens that take the donor's values")
-    other: str = option("", "a second model, beside the first in Compare")
+    other: str = option("", "a second model, next to the first in Compare")
     target: str = option("predicted", "class to explain")
     word: int = option(-1, "of a class per token, the word that is explained, from 0; -1 = the mean over all")
     rule: str = option("richardson", "integration rule")
@@ -166,7 +166,7 @@ class View:
 
     @property
     def order(self) -> str:
-        """The score that heads are ordered by: as told, else cost."""
+        """The score that heads are ordered by: the chosen one, else cost."""
         return self.chosen_order or COST
 
     @property

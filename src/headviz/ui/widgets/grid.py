@@ -23,7 +23,7 @@ from . import component
 class Look:
     """How a grid is drawn, apart from its values."""
 
-    name: str = "score"  # what the colours mean, beside the legend
+    name: str = "score"  # what the colours mean, next to the legend
     title: str = ""
     scale: Scale | None = None  # None: fitted to the values
     numbers: bool = False  # write the values into the cells where there is room
@@ -57,7 +57,7 @@ def head_grid(
     """Draw the L×H grid of ``present``, whose off heads are pruned.
 
     ``values`` is an L×H table (NaN = not measured), or None for a grid without colours. ``tips`` has one L×H table of
-    texts for each line of the tooltip. ``grey`` is an L×H table of the heads whose value is not told
+    texts for each line of the tooltip. ``grey`` is an L×H table of the heads whose value is not significantly different
     apart from 0: they have its colour. ``carries`` says what a head is known to be needed for. Grids of the same
     ``group`` point at a head and choose it together. ``rows`` names the rows if they are not plain layers. With
     ``on_edit`` a click switches a head, and ``on_edit`` gets the flat places of the heads that are off, and of those

@@ -184,7 +184,7 @@ def finding(outcome: dict[str, Any], metric: str) -> str:
     title, reached, without = best["title"], best["metrics"][metric], base["metrics"][metric]
     level, least = (outcome["teacher"].get("constant") or {}).get(metric), base["interval_low"][metric]
     at_chance = level is not None and least is not None and least <= level
-    chance = ", not told apart from one class for all" if at_chance else ""
+    chance = ", not significantly better than one class for all" if at_chance else ""
     if at_chance and without is not None and without <= level:
         chance = ", no more than one class for all: nothing learnt in these steps"
     numbers = f"{number(reached)} from {title}, {number(without)} from random weights{chance}"

@@ -1,4 +1,4 @@
-"""The winning tickets of a run or a sweep, beside the published ones."""
+"""The winning tickets of a run or a sweep, next to the published ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def tickets(views: Sequence[RunView]) -> None:
         )
         return
     if any(len(s.plan["seeds"]) < 2 for s in states):
-        st.info("With one seed there is no spread, so nothing can be said: give several.", icon=":material/info:")
+        st.info("With one seed there is no spread, so nothing follows: give several seeds.", icon=":material/info:")
     asked = Option("margin", MARGIN, least=0.1, most=100, title="Loss that would matter, points")
     margin = controls.field(st.container(), asked, "run_tickets_margin", width=260, step=0.5)
     try:

@@ -49,7 +49,7 @@ def draw(cells: Sequence[Cell], own: Mapping[str, str] | None) -> None:
     )
     if unknown := [e for e in result.entries if e.why]:
         e = unknown[0]
-        more = f" The same or alike for {len(unknown) - 1} more." if len(unknown) > 1 else ""
+        more = f" The same for {len(unknown) - 1} more." if len(unknown) > 1 else ""
         st.caption(plain(f"Without a share: {e.source} on {e.target}, because {e.why}.{more}"))
     show.table(transfer_table(result), record=result.to_dict())
 

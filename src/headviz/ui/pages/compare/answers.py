@@ -167,7 +167,7 @@ def other_model(view: View, like: Classifier) -> Classifier | None:
 
 
 def other_chooser(like: Classifier) -> Classifier | None:
-    """A field for the second model. An error appears beside it, and the page goes on without that model."""
+    """A field for the second model. An error appears next to it, and the page goes on without that model."""
     with st.popover("Another model"):
         state.text(
             "other",
@@ -314,7 +314,7 @@ def many_rows(
 ) -> tuple[list[str], list[list[object]], int]:
     """The header, one row per text, and how many answers change.
 
-    A row has every column's answer and, beside others, what changed against the first column.
+    A row has every column's answer and, with several, what changed against the first column.
     """
     header = ["line", "text", *(["pair"] if paired else []), *(c.name for c in columns), "change"]
     rows: list[list[object]] = []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def section(clf: Classifier, shown: Text) -> None:
-    """The words coloured by each method, how far the methods agree, and the curves beside random orders."""
+    """The words coloured by each method, how far the methods agree, and the curves next to random orders."""
     if shown.empty:
         st.info(EMPTY, icon=":material/edit:")
         return
@@ -145,7 +145,7 @@ def _curves(explanations: TokenExplanations) -> None:
         "explained_areas",
         columns,
         explanations.methods,
-        caption="Areas under the curves: small is good for deletion, large for insertion; beside them, of how many of "
+        caption="Areas under the curves: small is good for deletion, large for insertion; next to them, of how many of "
         "the random orders they are better.",
     )
     show.table(made, record=explanations.to_dict())

@@ -229,7 +229,7 @@ def _metrics(measured: Growing, drawn: bool) -> None:
 
 
 def _second(measured: Growing) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
-    """Accuracy beside a metric that is undefined of constant answers."""
+    """Accuracy next to a metric that is undefined of constant answers."""
     return [
         (
             d.metric,
@@ -269,7 +269,7 @@ def by_slice(clf: Classifier, data: Dataset, measured: Growing) -> None:
     if not compared.slices:
         return
     changes = compared.slices
-    if measured.mask == clf.present:  # the full model beside itself: there is no change to be uncertain of
+    if measured.mask == clf.present:  # the full model next to itself: there is no change to be uncertain of
         changes = tuple(replace(d, interval_low=0.0, interval_high=0.0) for d in changes)
     show.figure(
         answers.slices(changes, compared.primary.metric, compared.primary.constant),

@@ -11,7 +11,7 @@ import streamlit as st
 
 from .... import plugins
 from ....analyses import ablation
-from ....answers.metrics import constant_name, going_on
+from ....answers.metrics import constant_name, continued
 from ....display import numbers
 from ....display.figures.style import Scale, scale_of_losses
 from ....display.table import PAGE, Column, Table
@@ -93,13 +93,13 @@ def dotted(drawn: Sequence[Curve]) -> str:
 
 
 def one_class_of(children: Sequence[RunView]) -> str:
-    """Which runs end in answers of (nearly) one class; said before which of them keeps most."""
+    """Which runs end in answers of (nearly) one class; stands before which of them keeps most."""
     remarked = [(c.record.title, remark) for c in children if (remark := one_class(c.steps))]
     if not remarked:
         return ""
     more = f" And in {len(remarked) - 1} more of the runs." if len(remarked) > 1 else ""
     title, remark = remarked[0]
-    return f"{title}: {going_on(remark.strip())}{more} "
+    return f"{title}: {continued(remark.strip())}{more} "
 
 
 def finding(rows: Sequence[Row], children: Sequence[RunView] = ()) -> str:
@@ -125,17 +125,17 @@ def finding(rows: Sequence[Row], children: Sequence[RunView] = ()) -> str:
     even = [_named(r) for r in at if r.mean == best.mean]
     return (
         f"{where}, {' and '.join(even)} reach{'es' if len(even) == 1 else ''} the highest {metric}: {_spread(best)}. "
-        f"Lowest is {_named(worst)}: {_spread(worst)}.{_untold(at, best, children)}"
+        f"Lowest is {_named(worst)}: {_spread(worst)}.{_not_below(at, best, children)}"
     )
 
 
-def _untold(at: Sequence[Row], best: Row, children: Sequence[RunView]) -> str:
+def _not_below(at: Sequence[Row], best: Row, children: Sequence[RunView]) -> str:
     """Which others the best is not shown to be better than: their intervals over the examples reach into its own."""
     own = _changes(best, children)
     near = [_named(r) for r in at if r is not best and (ends := _changes(r, children)) and own and ends[1] >= own[0]]
     if not near:
         return ""
-    return f" Not told apart from the highest: {', '.join(near)}."
+    return f" Not significantly below the highest: {', '.join(near)}."
 
 
 def _changes(r: Row, children: Sequence[RunView]) -> tuple[float, float] | None:

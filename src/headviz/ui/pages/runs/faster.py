@@ -48,7 +48,7 @@ def form(view: View) -> None:
         if one.title
     }
     with st.container(horizontal=True, gap="medium"):
-        heads_only = st.checkbox("Heads only, beside it", True, key="fast_beside")
+        heads_only = st.checkbox("Heads only, next to it", True, key="fast_beside")
         retrained = st.checkbox(
             "Train the smaller models", False, key="fast_retrain", help="On the train split, once parts have gone"
         )
@@ -139,13 +139,13 @@ def detail(view: RunView) -> None:
 
 
 def _finding(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
-    """Of the models that are not told from the fastest by their speed, the one that keeps most, and the others."""
+    """Of the models not significantly slower than the fastest, the one that keeps most, and the others."""
     fastest = max(steps, key=lambda s: float(s["speedup"]))
     level = [s for s in steps if s["speedup_high"] >= fastest["speedup_low"]]
     level.sort(key=lambda s: -(s["metrics"].get(metric) or 0.0))
     first, rest = level[0], level[1:]
     what = (
-        "Of the fastest models, whose speeds are not told apart, the one that keeps most"
+        "Of the fastest models, whose speeds do not differ significantly, the one that keeps most"
         if rest
         else "The fastest model"
     )
@@ -153,7 +153,7 @@ def _finding(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
     sentence = f"{what} (removed: {NAMES[first['remove']]}) is {number(first['speedup'])}× as fast [{low}, {high}]"
     sentence += f"; {metric} changes by {_change(first, scale)}" if first.get("change") else ""
     others = [f"{NAMES[s['remove']]} {number(s['speedup'])}×: {_change(s, scale)}" for s in rest if s.get("change")]
-    return f"{sentence}. Beside it, {'; '.join(others)}." if others else f"{sentence}."
+    return f"{sentence}. Next to it, {'; '.join(others)}." if others else f"{sentence}."
 
 
 def _change(step: dict[str, Any], scale: float) -> str:

@@ -244,7 +244,7 @@ def _draw(result: StepMaps, step: int) -> None:
     for text in result.notes:
         st.info(plain(text))
     here = next((s for s in result.steps if s.step == step), None)
-    with st.expander("The chosen step beside the full model, with its tokens"):
+    with st.expander("The chosen step next to the full model, with its tokens"):
         if here is None or here.attention is None or here.attribution is None:
             st.info("After this step the head is removed, or the model was not kept. Choose an earlier step above.")
             return
