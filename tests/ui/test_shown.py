@@ -19,10 +19,10 @@ pytest.importorskip("streamlit")
 from headviz.answers.one_class import ONE_CLASS, ClassAnswers
 from headviz.display.sentences import clear_slices
 from headviz.display.table import Column, Table
+from headviz.evaluation.mask_evaluator import Growing
 from headviz.extras.translation.pages import compare as translations
 from headviz.heads import HeadId, HeadMask
 from headviz.ui.pages.masklab import cost
-from headviz.ui.parts.measure import Measured
 from headviz.ui.shell import loaders, show
 
 DATA: Any = SimpleNamespace(answer=ONE_CLASS, label_names=("a", "b"))
@@ -104,12 +104,11 @@ def test_a_loss_never_looks_like_a_gain(low: float, high: float, colour: str) ->
     assert show.tone(None, None) == "gray"
 
 
-def measured(masked: list[int], n: int = 7) -> Measured:
+def measured(masked: list[int], n: int = 7) -> Growing:
     gold = np.arange(n) % 2
     full, now = gold.copy(), np.array(masked)
-    return Measured(
-        HeadMask.full(1, 2), full, now, ClassAnswers(gold, full, 2).compare(now, ["accuracy"]), gold, len(gold)
-    )
+    comparison = ClassAnswers(gold, full, 2).compare(now, ["accuracy"])
+    return Growing(HeadMask.full(1, 2), comparison, np.arange(n), gold, full, now, n)
 
 
 @pytest.mark.parametrize(("n", "interval"), [(8, False), (31, False), (64, True)])
