@@ -50,6 +50,11 @@ def test_results_become_tables_and_json(name: str, given: tuple[Any, Any, Any]) 
     assert json.loads(found.to_json()) == found.to_dict()
 
 
+@pytest.mark.parametrize("name", sorted(set(RESULTS) - {"explanations"}))
+def test_results_draw_themselves(name: str, given: tuple[Any, Any, Any]) -> None:
+    assert RESULTS[name][0](*given).plot().to_dict()["data"]
+
+
 def test_maps_keep_their_values(given: tuple[Any, Any, Any]) -> None:
     maps = headviz.conductance(given[0], *PAIR, steps=2)
     size = maps.attribution.shape

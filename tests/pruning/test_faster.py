@@ -15,10 +15,11 @@ from headviz.models.feed_forward import neurons, outer_map, smaller
 from headviz.pruning import latency
 from headviz.pruning import search as s
 from headviz.pruning.faster import Choices, Search, Shape, Work, allotted, gate_gradients, losses
-from headviz.pruning.latency import Timer, measured, timed_table
+from headviz.pruning.latency import Timer, kept_table, measured, timed_table
 from headviz.pruning.options import FasterOptions, FinetuneOptions
 from headviz.pruning.reconstruction import moments, text_layers
 from headviz.pruning.removal import refit_output, scale_heads
+from headviz.storage.store import Store
 from support.gated import gated
 from support.pruning_plans import make_data
 from support.timed import Clock
@@ -255,6 +256,24 @@ def test_what_is_out_of_reach_names_the_largest_speed(clf):
 
 
 @pytest.mark.slow
+def test_the_table_of_times_is_kept_for_models_of_one_shape(clf, tmp_path, monkeypatch):
+    store, made = Store(tmp_path), []
+    real = latency.timed_table
+    monkeypatch.setattr(latency, "timed_table", lambda *given: (made.append(given), real(*given))[1])
+    first = kept_table(clf, Clock(clf, 2, 8), store)
+    assert kept_table(clf, Clock(clf, 2, 8), store) == first
+    retrained = tiny_classifier(seed=7)
+    assert retrained.digest != clf.digest
+    assert kept_table(retrained, Clock(retrained, 2, 8), store) == first
+    assert len(made) == 1
+    others = clf, Clock(clf, 4, 8)
+    assert kept_table(*others, store).batch == 4
+    smaller = headviz.prune(clf, clf.full_mask.without([(0, 1)]))
+    assert kept_table(smaller, Clock(smaller, 2, 8), store) != first
+    kept_table(clf, Clock(clf, 2, 8))
+    assert len(made) == 4
+
+
 def test_several_targets_and_a_training(clf, monkeypatch):
     monkeypatch.setattr("headviz.pruning.faster.Timer", Clock)
     first, second = headviz.prune_faster(

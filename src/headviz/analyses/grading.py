@@ -36,7 +36,7 @@ from ..scores.score import SWEEPS
 from ..scores.scoring import score_heads
 from ..statistics.resampling import rank_correlation
 from ..storage.exchange import restored
-from ..storage.store import Store, make_key
+from ..storage.store import Store, make_key, store_for
 from ..tasks.dataset import require_dataset
 from ..tasks.sampling import members_of
 from .analysis import Request, explained
@@ -278,7 +278,7 @@ class Known:
     def __init__(
         self, store: Store | bool, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None
     ) -> None:
-        self.store = conductance.store_for(store)
+        self.store = store_for(store)
         self.about = {
             "version": [VERSION, conductance.VERSION, whole.VERSION, __version__],
             "sweeps": {name: sweep.version for name, sweep in SWEEPS.items()},

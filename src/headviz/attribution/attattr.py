@@ -22,8 +22,8 @@ from ..models.fast.linear import products
 from ..models.network import require_model
 from ..progress import Cancel, Progress, after, tracked
 from ..storage.exchange import MaskLike
-from ..storage.store import Store
-from .conductance import Explainer, Label, MapsOptions, Texts, store_for
+from ..storage.store import Store, store_for
+from .conductance import Explainer, Label, MapsOptions, Texts
 from .integration import BUDGET, gradients, groups, less_than, nodes_at_once, room_on
 from .maps import Maps
 from .rules import SCALING_RULES, AttAttrOptions

@@ -25,7 +25,7 @@ from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..statistics.resampling import rank_correlation
 from ..storage.exchange import MaskLike
-from ..storage.store import Store, default_store, make_key
+from ..storage.store import Store, make_key, store_for
 from .integration import Visited, room_for, room_on, sweep, swept
 from .maps import Maps
 from .rules import (
@@ -334,13 +334,6 @@ def _listed(text: str | Sequence[str]) -> list[str]:
     if isinstance(text, Iterable) and not isinstance(text, str):
         return list(text)
     return [text]  # ``encode`` rejects whatever is not a text
-
-
-def store_for(cache: Store | bool) -> Store | None:
-    """The store meant: a given one, the shared one, or none."""
-    if isinstance(cache, Store):
-        return cache
-    return default_store() if cache else None
 
 
 def _error(before: Maps | None, after: Maps) -> float:

@@ -15,11 +15,11 @@ from ..options import add_flags, from_flags, with_flags
 from ..progress import phase_bar
 from ..pruning.options import BOTH, HEADS_ONLY, TARGETS, FinetuneOptions, SearchOptions
 from ..tasks import chosen_on
-from .common import add_task, load_data, load_model, stand_in_of, table_text, warn
+from .common import NO_CACHE, add_task, load_data, load_model, stand_in_of, table_text, warn
 from .finetune import add_training, training_options
 
 BATCH = ("batch",)  # is that of the timing, not of the training
-OWN = (*(one.dest for one in with_flags(SearchOptions)), "heads_only", "retrain", "task", "data", "limit")
+OWN = (*(one.dest for one in with_flags(SearchOptions)), "heads_only", "retrain", "task", "data", "limit", "no_cache")
 TRAINING = tuple(one.dest for one in with_flags(FinetuneOptions, BATCH))
 
 
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_flags(group, SearchOptions)
     group.add_argument("--heads-only", action="store_true", help="leave the neurons as they are")
     group.add_argument("--retrain", action="store_true", help="train the smaller model on the train split")
+    NO_CACHE.add_to(group)
     add_training(parser, without=BATCH)
 
 
@@ -84,6 +85,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
             remove=HEADS_ONLY if args.heads_only else BOTH,
             retrain=retrain,
             label_order=args.label_order,
+            cache=not args.no_cache,
             progress=bar,
         )
     targets = []

@@ -407,8 +407,10 @@ _FIGURES: dict[str, Callable[..., Any]] = {
     "Maps": _maps_figure,
     "TokenAttributions": _tokens_figure,
     "Patching": lambda patching: _head_figure(patching.effect, "effect"),
+    "PatchingSet": lambda them: _head_figure(them.mean, "mean effect", them.interval_low, them.interval_high),
     "Evaluation": _evaluation_figure,
     "Comparison": _comparison_figure,
+    "Growing": lambda growing: _comparison_figure(growing.comparison),
     "Paired": _paired_figure,
     "RunView": _run_figure,
 }

@@ -29,11 +29,12 @@ from ..models.pruning import require_prunable
 from ..progress import Cancel, PhaseProgress, of_phase, stop_if, tracked
 from ..results import Result
 from ..scores.gradients import moves, summed_loss
+from ..storage.store import Store, store_for
 from ..tasks import sample
 from ..tasks.dataset import require_dataset
 from .algorithms import NOTHING
 from .finetuning import fine_tune
-from .latency import Speed, Table, Timer, measured, timed_table
+from .latency import Speed, Table, Timer, kept_table, measured
 from .options import BOTH, HEADS_ONLY, TARGETS, FasterOptions, FinetuneOptions
 from .reconstruction import rebuild
 from .removal import SOLVERS, require_repairable
@@ -370,6 +371,7 @@ def prune_faster(
     retrain: FinetuneOptions | None = FasterOptions.retrain,
     seed: int = FasterOptions.seed,
     label_order: Sequence[str] | str | None = None,
+    cache: Store | bool = True,
     progress: PhaseProgress | None = None,
     cancel: Cancel | None = None,
 ) -> Faster | tuple[Faster, ...]:
@@ -377,7 +379,7 @@ def prune_faster(
 
     ``data`` are training examples with labels; ``dev`` is what both models are evaluated on. Several targets share the
     measurements and give a tuple. The other arguments are explained at ``FasterOptions``. The caller's model stays as
-    it is.
+    it is. What sizes cost in time is kept in the ``cache``, for models of this shape on this machine.
 
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=32)
@@ -391,7 +393,7 @@ def prune_faster(
     require_dataset(data)
     options = FasterOptions(batch, length, samples, repair, seed, remove, retrain)
     require_possible(clf, options)
-    work = Work(clf, data, options, dev, label_order, progress, cancel)
+    work = Work(clf, data, options, dev, label_order, progress, cancel, store=store_for(cache))
     shapes = [work.find(target) for target in targets]  # a target out of reach is refused before a model is built
     results = tuple(work.result(target, shape) for target, shape in zip(targets, shapes, strict=True))
     return results[0] if one else results
@@ -422,9 +424,11 @@ class Work:
         progress: PhaseProgress | None = None,
         cancel: Cancel | None = None,
         table: Table | None = None,
+        store: Store | None = None,
     ) -> None:
         if table is not None:
             self.table = table
+        self.store = store
         self.clf, self.data, self.options, self.dev = clf, data, options, dev
         self.label_order, self.progress, self.cancel = label_order, progress, cancel
         self.timer = Timer(clf, options.batch, options.length)
@@ -444,7 +448,7 @@ class Work:
 
     @cached_property
     def table(self) -> Table:
-        return timed_table(self.clf, self.timer, of_phase(self.progress, "timing"), self.cancel)
+        return kept_table(self.clf, self.timer, self.store, of_phase(self.progress, "timing"), self.cancel)
 
     @cached_property
     def gradients(self) -> Gradients:

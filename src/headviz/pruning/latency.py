@@ -6,6 +6,8 @@ the thread's own time is counted, so that other work on the machine does not mat
 
 from __future__ import annotations
 
+import json
+import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from .. import __version__
 from ..analyses.speed import random_batch
 from ..errors import OptionError
 from ..heads import HeadMask
@@ -21,6 +24,7 @@ from ..models import LENGTH
 from ..models.feed_forward import neurons, smaller
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
+from ..storage.store import Store, make_key
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -138,6 +142,38 @@ def timed_table(clf: Classifier, timer: Timer, progress: Progress | None = None,
         tuple(neuron_sizes),
         _per_layer(feed, neuron_sizes, there),
     )
+
+
+def kept_table(
+    clf: Classifier,
+    timer: Timer,
+    store: Store | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Table:
+    """The same; taken from the store if a model of this shape was timed on this machine before."""
+    if store is None:
+        return timed_table(clf, timer, progress, cancel)
+    sizes = {k: v for k, v in clf.config.to_dict().items() if isinstance(v, int | float)}
+    key = make_key(
+        "times",
+        model=type(clf.model).__name__,
+        sizes=sizes,
+        heads=clf.heads_per_layer,
+        neurons=neurons(clf),
+        numbers=str(clf.dtype),
+        batch=[timer.batch, timer.length],
+        clock=timer.clock,
+        threads=torch.get_num_threads(),
+        device=torch.cuda.get_device_name(clf.device) if clf.device.type == "cuda" else str(clf.device),
+        machine=[platform.node(), platform.machine(), torch.backends.cpu.get_cpu_capability()],
+        versions=[__version__, torch.__version__],
+    )
+    if (entry := store.get(key)) is not None:
+        return Table.from_dict(json.loads(entry.words["table"]))
+    table = timed_table(clf, timer, progress, cancel)
+    store.put(key, {}, {"table": table.to_json()})
+    return table
 
 
 def uniform(clf: Classifier, heads: int, size: int) -> Classifier:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import plugins
 from ..answers.answer import GOLD, Target
-from ..attribution.conductance import resolve_target, settled, store_for
+from ..attribution.conductance import resolve_target, settled
 from ..attribution.integration import room_on
 from ..attribution.rules import IntegrationOptions
 from ..errors import OptionError, TaskError
@@ -21,7 +21,7 @@ from ..heads import HeadScores
 from ..models.network import require_model
 from ..progress import Cancel, Progress, after, require_functions
 from ..storage.exchange import MaskLike
-from ..storage.store import Store
+from ..storage.store import Store, store_for
 from ..tasks.dataset import require_dataset
 from .catalogue import DEFAULT, PRESETS, Score, check_fits, preset_named, score_named
 from .chunk import Tables

@@ -323,6 +323,13 @@ def default_store() -> Store:
     return _shared(home() / "store", limit_from_environment())
 
 
+def store_for(cache: Store | bool) -> Store | None:
+    """The store meant: a given one, the shared one, or none."""
+    if isinstance(cache, Store):
+        return cache
+    return default_store() if cache else None
+
+
 def pack(arrays: Mapping[str, np.ndarray], words: Mapping[str, str] | None = None) -> bytes:
     """The bytes of a safetensors file with ``words`` in its header."""
     return safetensors.numpy.save(
