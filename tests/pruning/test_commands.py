@@ -192,6 +192,8 @@ def test_transfer_is_continued_from_its_file(place, capsys):
         b'{"mine": 1}\n',
         b"[1]\n",
         b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"source":' * 100_000,
         (place / "cells.jsonl").read_bytes() + b"and a note\n",
     ):
         foreign.write_bytes(content)

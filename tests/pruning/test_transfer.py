@@ -271,7 +271,7 @@ def test_a_spec_and_its_cells_are_read_back(tmp_path):
     assert cells_of(text + "\n" + line_of(cells[0])[:20], "x") == cells
     old = '{"source": "", "target": "t", "seed": null, "metric": 0.5}'  # of version 0.1
     assert cells_of(old, "x")[0].draw is None
-    for wrong in ("my notes", "[1]", '{"mine": 1}'):
+    for wrong in ("my notes", "[1]", '{"mine": 1}', "[" * 100_000):
         with pytest.raises(OptionError, match="'x' was not written by headviz transfer"):
             cells_of(wrong, "x")
 

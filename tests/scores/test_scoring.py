@@ -23,6 +23,7 @@ from headviz.scores import PRESETS, SCORES, chunk
 from headviz.scores import score as sweeps_module
 from headviz.scores.scoring import score_heads, score_progressive
 from headviz.storage.store import Store
+from headviz.tasks import Dataset
 from support.marks import all_in_ci
 from support.scored_data import made
 from support.tiny import tiny_classifier
@@ -57,6 +58,19 @@ def options(name):
 
 
 # every entry of the table --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_evaluation_refuses_is_scored_only_where_labels_do_not_count(clf, data, name):
+    unknown = Dataset.of(data.texts, pairs=data.pairs, labels=[("spam", "ham")[i % 2] for i in range(len(data))])
+    with pytest.raises(TaskError, match="does not know the labels"):
+        headviz.evaluate(clf, unknown)
+    try:
+        without = headviz.score_heads(clf, unknown, name, **options(name)).values
+    except TaskError as refusal:
+        assert "does not know the labels" in str(refusal)
+    else:
+        np.testing.assert_array_equal(without, headviz.score_heads(clf, data, name, **options(name)).values)
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -293,6 +307,7 @@ from support.scored_data import made
 from support.tiny import tiny_classifier
 from headviz.scores.scoring import score_heads
 from headviz.storage.store import Store
+from headviz.tasks import Dataset
 def say(done, total):
     print(done, flush=True)
 score_heads(tiny_classifier("bert"), made(150), steps=4, cache=Store({folder!r}), progress=say)
