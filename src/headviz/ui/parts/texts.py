@@ -17,7 +17,7 @@ from ...tasks.dataset import alone_with
 from ..shell import show, state
 from ..shell.messages import plain
 from ..shell.view import LONGEST_TEXT, View
-from ..widgets import component
+from ..widgets import component, last_edit, next_edit
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier, Encoding
@@ -66,12 +66,9 @@ def choose(data: Dataset, key: str) -> Text:
     view = state.view()
     shown = current(view, data)
     names = _names(data, shown)
-    memory = f"{key}__seq"
 
     def edited() -> None:
-        sent = st.session_state[key].get("edit")
-        if sent and int(sent["seq"]) > st.session_state.get(memory, 0):
-            st.session_state[memory] = int(sent["seq"])
+        if sent := next_edit(key):
             texts = [str(t)[:LONGEST] for t in sent["texts"]]
             state.update(a=texts[0], b=texts[1] if len(texts) > 1 else "", blank=not any(texts))
 
@@ -80,7 +77,7 @@ def choose(data: Dataset, key: str) -> Text:
         data={
             "texts": [shown.text, shown.pair or ""][: len(names)],
             "names": names,
-            "seq": st.session_state.get(memory, 0),
+            "seq": last_edit(key),
             "limit": LONGEST,
         },
         on_edit_change=edited,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,24 @@ def component(name: str) -> Any:
     """The component of ``name.js`` and ``name.css``, inline, so that the page makes no further request."""
     code = _short("shared.js") + "\n" + _short(f"{name}.js")
     return st.components.v2.component(f"headviz_{name}", css=_short(f"{name}.css"), js=code)
+
+
+def last_edit(key: str) -> int:
+    """The number of the last edit that this session has taken from the component ``key``.
+
+    It begins with the present time, so that a component which outlives its server shows what the new server has.
+    """
+    number: int = st.session_state.setdefault(f"{key}__seq", time.time_ns() // 1_000_000)
+    return number
+
+
+def next_edit(key: str) -> dict[str, Any] | None:
+    """What the component has sent, or None if the session has taken it already."""
+    sent: dict[str, Any] | None = st.session_state[key].get("edit")
+    if not sent or int(sent["seq"]) <= last_edit(key):
+        return None
+    st.session_state[f"{key}__seq"] = int(sent["seq"])
+    return sent
 
 
 def _short(file: str) -> str:

@@ -16,7 +16,7 @@ import streamlit as st
 
 from ...display.figures.style import Scale, scale_for
 from ...heads import HeadId, HeadMask, HeadScores
-from . import component
+from . import component, last_edit, next_edit
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,9 @@ def head_grid(
     look = look or Look()
     flat = None if values is None else [_number(v) for row in values for v in row]
     scale = look.scale or (scale_for([v for v in flat if v is not None]) if flat else None)
-    memory = f"{key}__seq"
 
     def edited() -> None:
-        sent = st.session_state[key].get("edit")
-        if sent and on_edit and int(sent["seq"]) > st.session_state.get(memory, 0):
-            st.session_state[memory] = int(sent["seq"])
+        if on_edit and (sent := next_edit(key)):
             on_edit(list(sent["off"]), sent.get("base"))
 
     def chosen() -> None:
@@ -99,7 +96,7 @@ def head_grid(
             "group": group,
             "tips": [[name, [t for row in table for t in row]] for name, table in (tips or {}).items()],
             "mode": "toggle" if on_edit else "select",
-            "seq": st.session_state.get(memory, 0),
+            "seq": last_edit(key),
             "name": look.name,
             "title": look.title,
             "label": f"{look.title or look.name}: {present.num_layers} layers by {present.num_heads} heads",
