@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # one worker per core; each test process computes with one thread
 WORKERS ?= auto
 
-.PHONY: run test test-slow test-study test-demo test-soak test-gpu test-all lint format docs try-wheel container-steps clean
+.PHONY: run test test-slow test-study test-demo test-soak test-gpu test-all lint format web docs try-wheel container-steps clean
 
 run: $(VENV)/.installed
 	$(BIN)/streamlit run app.py --server.address 127.0.0.1 --server.port $(PORT)
@@ -60,8 +60,12 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt -e ".[test]"
 	touch $@
 
-# the site, into site/: strict, and nothing is asked from outside
-docs: $(VENV)/.installed-test
+# the page that needs no installation, into build/web/; npm downloads ONNX Runtime Web
+web: $(VENV)/.installed-test
+	$(BIN)/python web/build.py
+
+# the site, into site/, with that page: strict, and nothing is asked from outside
+docs: web
 	$(BIN)/mkdocs build --strict --quiet
 
 # what a user does, from the wheel, in an environment of its own outside the checkout

@@ -5,6 +5,7 @@
 * The study's pictures, which a page shows, come from its folder.
 * Notebooks become pages, with what their cells show.
 * Figures of the gallery share one copy of plotly, so the site asks no outside address.
+* The page that needs no installation is in it where it has been built (``make web``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ PAGES = {
     "contributing.md": "CONTRIBUTING.md",
     "demo-card.md": "src/headviz/demo/data/MODEL_CARD.md",
 }
+SITE = "https://headviz.github.io/headviz/"
+WEB = ROOT / "build" / "web"  # the built page
 CODE = "https://github.com/headviz/headviz/blob/main/"  # where files that are no pages can be read
 GROUPS = {
     "models": "Models",
@@ -59,6 +62,9 @@ def on_files(files: Any, config: Any) -> Any:
     for path in sorted(RESULTS.glob("*.svg")):
         files.append(File.generated(config, f"study/{path.name}", content=path.read_text(encoding="utf-8")))
     files.append(File.generated(config, PLOTLY, content=plotly()))
+    for path in (p for p in WEB.rglob("*") if p.is_file()):
+        name = path.relative_to(WEB.parent).as_posix()
+        files.append(File(name, str(WEB.parent), config.site_dir, use_directory_urls=False))
     return files
 
 
@@ -78,6 +84,8 @@ def target(link: str, page: str) -> str:
     name = there.relative_to(ROOT).as_posix()
     as_page = {source: made for made, source in PAGES.items()} | {"README.md": "index.md"}
     up = "../" * page.count("/")
+    if name == "web/index.html":
+        return (up if WEB.is_dir() else SITE) + name
     if name in as_page:
         return up + as_page[name]
     if there.parent == RESULTS and there.suffix == ".svg":
