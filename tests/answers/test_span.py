@@ -15,7 +15,9 @@ import pytest
 import headviz
 from headviz.answers.span import SpanAnswers, between, numbers_of, units
 from headviz.errors import TaskError
+from support.command import call
 from support.jobs import data_of, model_of
+from support.tiny import tiny_folder
 
 PASSAGE = "The cat, a small one, sleeps in the big garden of a red house."
 
@@ -98,3 +100,16 @@ def test_changed_answers_are_named() -> None:
     changed = data.answer.changed(data, found.predictions(), found.predictions(mask))
     assert changed is not None
     assert changed.rows
+
+
+def test_a_reader_is_trained_from_an_encoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        {"question": "Who ?", "context": PASSAGE, "answers": [{"text": word, "answer_start": PASSAGE.index(word)}]}
+        for word in PASSAGE.split()[:4]
+    ]
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    base, out = tiny_folder(tmp_path / "base"), tmp_path / "reader"
+    training = ("--epochs", 1, "--batch", 2, "--out", out)
+    call(capsys, "finetune", "--model", base, "--task", "custom", "--data", tmp_path, *training)
+    assert headviz.load(out, device="cpu").job == "span"

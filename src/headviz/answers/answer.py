@@ -78,6 +78,7 @@ class Answer(ABC):
     # the tokens that the head reads. With ``FIRST`` the last layer may be computed for the first token only; with
     # ``EACH`` an encoding has ``places``
     read_at: str = ""
+    fresh: tuple[str, ...] = ("value",)  # the outputs of a new head, where the data name none
     num_texts: int | None = None  # texts that a model of this job reads; None = its configuration or classes tell
     instead: str = ""  # the job that its models may have as well, where the configuration leaves a doubt
     others: tuple[str, ...] = ()  # further jobs whose data its models answer

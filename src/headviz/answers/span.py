@@ -111,7 +111,7 @@ class Span(Answer):
 
     job, kind = "span", ANSWERING
     architectures, auto_class = ("ForQuestionAnswering",), "AutoModelForQuestionAnswering"
-    trained, read_at, num_texts = "question-answering head", EACH, 2
+    trained, read_at, num_texts, fresh = "question-answering head", EACH, 2, ("start", "end")
     usual, paired, columns, label_needed = ("exact_match", "token_f1"), True, "span", False
     text_columns, label_column = ("question", "context"), "answers"
     exports = False

@@ -125,7 +125,7 @@ def fine_tune(
 def head_labels(train: Dataset, label_order: Sequence[str] | str | None = None) -> tuple[str, ...]:
     """The names of a new head's outputs: the task's classes, in the user's order if there is one."""
     if not (names := tuple(train.label_names)):
-        return ("value",)
+        return train.answer.fresh
     wanted = names if label_order is None else tuple(parse_order(label_order))
     return wanted if len(wanted) == len(names) else names  # class_order refuses a wrong order before training
 
