@@ -23,8 +23,7 @@ from transformers import BertConfig, BertForSequenceClassification
 
 import headviz
 from headviz import HeadMask
-from headviz.evaluation.evaluator import Evaluator
-from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
 
 HIDDEN = 144
 CLOCK = time.perf_counter

@@ -52,8 +52,7 @@ from headviz import HeadMask
 from headviz.attribution import attattr as attattr_maps
 from headviz.attribution import integration
 from headviz.attribution.rules import AttAttrOptions, PathOptions
-from headviz.evaluation.evaluator import Evaluator
-from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
 from headviz.models.fast.gpu import refusals
 from headviz.models.fast.linear import gpu_products
 from headviz.scores.scoring import score_heads

@@ -21,8 +21,7 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 import headviz
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
-from headviz.evaluation.evaluator import Evaluator
-from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
 from headviz.models.fast.linear import bfloat16_here
 from headviz.tasks import Dataset
 

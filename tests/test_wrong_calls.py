@@ -14,7 +14,7 @@ import torch
 
 import headviz
 from headviz.errors import UserError
-from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.evaluation.evaluator import EvaluatorOptions
 from headviz.extras.scores.options import ShapleyOptions
 from headviz.extras.translation.evaluation import TranslationOptions
 from headviz.extras.translation.recurrent import RnnConfig

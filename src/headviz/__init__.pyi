@@ -32,7 +32,7 @@ from .errors import UserError as UserError
 from .evaluation.dispatch import evaluate as evaluate
 from .evaluation.dispatch import evaluator_of as evaluator_of
 from .evaluation.evaluator import Evaluator as Evaluator
-from .evaluation.evaluator_options import EvaluatorOptions as EvaluatorOptions
+from .evaluation.evaluator import EvaluatorOptions as EvaluatorOptions
 from .evaluation.mask_evaluator import MaskEvaluator as MaskEvaluator
 from .evaluation.paired import Paired as Paired
 from .evaluation.paired import paired as paired

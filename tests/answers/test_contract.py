@@ -13,7 +13,7 @@ import headviz
 from headviz.answers import ANSWERS
 from headviz.attention import HeadCall
 from headviz.attribution.walk import Walk
-from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.evaluation.evaluator import EvaluatorOptions
 from headviz.models.slices import weight_of
 from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetuning import fine_tune

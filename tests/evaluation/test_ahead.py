@@ -12,8 +12,7 @@ import torch
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate
 from headviz.errors import Cancelled
-from headviz.evaluation.evaluator import Evaluator
-from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
 from headviz.evaluation.mask_evaluator import compute_ahead, give_way, toggles
 from support.tiny import tiny_classifier
 

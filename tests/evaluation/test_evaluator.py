@@ -13,8 +13,7 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import Cancelled, ModelError, OptionError, TaskError
-from headviz.evaluation.evaluator import Evaluator
-from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
 from headviz.evaluation.state_cache import plan
 from headviz.extras.distillation.layer_removal import trim
 from headviz.models.fast import linear, packing, post_norm

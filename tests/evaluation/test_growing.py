@@ -10,8 +10,7 @@ import pytest
 from headviz import HeadMask
 from headviz.errors import Cancelled
 from headviz.evaluation import mask_evaluator
-from headviz.evaluation.evaluator import Evaluator
-from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
 from support.plain import evaluate
 from support.tiny import tiny_classifier
 

@@ -11,8 +11,7 @@ import headviz
 from headviz import HeadMask, UserError
 from headviz.evaluation import stand_ins
 from headviz.evaluation.donors import Donors, PlaceMeans, kinds_of
-from headviz.evaluation.evaluator import Evaluator
-from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
 from headviz.evaluation.stand_ins import _losses, mean_outputs, standing_in
 from headviz.models.families import FAMILIES
 from headviz.models.network import Fill

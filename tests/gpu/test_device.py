@@ -21,7 +21,7 @@ import torch
 
 import headviz
 from headviz import HeadMask
-from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.evaluation.evaluator import EvaluatorOptions
 from headviz.models.fast.gpu import refusals
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FinetuneOptions

@@ -22,8 +22,7 @@ from headviz.attribution.integration import sweep
 from headviz.attribution.rules import PathOptions
 from headviz.attribution.walk import Walk
 from headviz.errors import ModelError
-from headviz.evaluation.evaluator import Evaluator
-from headviz.evaluation.evaluator_options import EvaluatorOptions
+from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
 from headviz.heads import ENCODER
 from headviz.models.families import FAMILIES, family_of
 from headviz.models.families.sheet import Attention, Family, Layers

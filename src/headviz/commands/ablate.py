@@ -65,7 +65,7 @@ def add_figure(parser: argparse.ArgumentParser) -> None:
 
 def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset, **keywords: Any) -> Evaluator:
     from ..evaluation.dispatch import evaluator_of
-    from ..evaluation.evaluator_options import EvaluatorOptions
+    from ..evaluation.evaluator import EvaluatorOptions
 
     options = EvaluatorOptions(budget=args.memory * 2**20, precision=args.precision)
     return evaluator_of(clf, data, options, label_order=args.label_order, **keywords)

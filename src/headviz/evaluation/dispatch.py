@@ -19,8 +19,7 @@ from ..progress import Cancel, Progress
 from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
 from .donors import Donors, PlaceMeans, TextRows
-from .evaluator import Evaluator
-from .evaluator_options import AUTO, EvaluatorOptions
+from .evaluator import AUTO, Evaluator, EvaluatorOptions
 from .mask_evaluator import MaskEvaluator
 from .plain import BATCH_TOKENS, Evaluation, check_inputs, class_order, gold_for
 from .stand_ins import required, standing_in

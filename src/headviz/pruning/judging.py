@@ -17,8 +17,7 @@ import numpy as np
 from .. import plugins
 from ..answers.comparison import Delta
 from ..answers.metrics import metric, why_undefined
-from ..evaluation.evaluator import Evaluator
-from ..evaluation.evaluator_options import EvaluatorOptions
+from ..evaluation.evaluator import Evaluator, EvaluatorOptions
 from ..evaluation.plain import class_order
 from ..models import LENGTH
 from ..models.pruning import never_empty, prune

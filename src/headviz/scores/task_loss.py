@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from .. import plugins
 from ..errors import OptionError, is_one_of, unknown_choice
-from ..evaluation.evaluator import Evaluator
-from ..evaluation.evaluator_options import EvaluatorOptions
+from ..evaluation.evaluator import Evaluator, EvaluatorOptions
 from ..evaluation.stand_ins import standing_in
 from ..progress import Cancel
 from .chunk import Chunk, Tables

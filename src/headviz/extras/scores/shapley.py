@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...evaluation.dispatch import evaluator_of
-from ...evaluation.evaluator_options import EvaluatorOptions
+from ...evaluation.evaluator import EvaluatorOptions
 from ...heads import HeadId, HeadMask
 from ...progress import stop_if
 from ...scores.measures import Inputs

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ...errors import MOST_BEAMS, ModelError, OptionError, TaskError, shown, whole_number
-from ...evaluation.evaluator_options import AUTO
+from ...evaluation.evaluator import AUTO
 from ...evaluation.mask_evaluator import MaskEvaluator
 from ...evaluation.plain import BATCH_TOKENS, Evaluation, batches, stands_in
 from ...heads import HeadMask

@@ -72,7 +72,7 @@ class AblationJob(SourcesJob):
     def load(self, folder: Path) -> Loaded:
         """With the evaluator."""
         from ...evaluation.dispatch import evaluator_of
-        from ...evaluation.evaluator_options import EvaluatorOptions
+        from ...evaluation.evaluator import EvaluatorOptions
 
         spec = self.spec
         clf, data = spec.classifier(), spec.dataset(spec.split, spec.limit)
