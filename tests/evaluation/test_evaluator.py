@@ -16,7 +16,7 @@ from headviz.errors import Cancelled, ModelError, OptionError, TaskError
 from headviz.evaluation.evaluator import Evaluator, EvaluatorOptions
 from headviz.evaluation.state_cache import plan
 from headviz.extras.distillation.layer_removal import trim
-from headviz.models.fast import linear, packing, post_norm
+from headviz.models.fast import linear, packing, stages
 from headviz.models.fast.linear import bfloat16_here
 from headviz.models.fast.packing import pack
 from headviz.models.fast.stages import stages_for
@@ -93,7 +93,7 @@ def test_texts_of_similar_length_padded_as_on_a_gpu(
 
     monkeypatch.setattr(packing, "UNEVEN", spread)
     monkeypatch.setattr(linear, "SHORT", 0)  # the kernel that a GPU takes at any length
-    monkeypatch.setattr(post_norm, "placed", there)
+    monkeypatch.setattr(stages, "placed", there)
     evaluator = Evaluator(clf, data, EvaluatorOptions(chunk_tokens=150))
     for mask in (None, *(random_mask(rng, 3, 4) for _ in range(6))):
         np.testing.assert_allclose(evaluator.evaluate(mask).logits, evaluate(clf, data, mask).logits, **CLOSE)

@@ -27,8 +27,7 @@ from ..attention import Filled, factor_of
 from ..errors import MaskError, ModelError
 from ..heads import HeadId, HeadMask, head_of
 from ..models.fast.packing import Chunk, Group
-from ..models.fast.post_norm import PostNormStages
-from ..models.fast.stages import is_fast, stages_for
+from ..models.fast.stages import PostNormStages, is_fast, stages_for
 from ..models.network import require_model
 from ..progress import Cancel, Progress
 from ..results import Result

@@ -14,8 +14,19 @@ from ..progress import progress_bar
 from ..storage.paths import out_file, outside_path
 from ..storage.writing import disk_errors
 from ..tasks import why_undefined
-from .common import ablation_of, add_ablation, add_mask, add_model, add_task, load_data, load_model, read_mask, warn
-from .view_text import Shown, text_of
+from .common import (
+    Shown,
+    ablation_of,
+    add_ablation,
+    add_mask,
+    add_model,
+    add_task,
+    load_data,
+    load_model,
+    read_mask,
+    text_of,
+    warn,
+)
 
 if TYPE_CHECKING:
     from ..analyses.ablation import Ablation

@@ -22,6 +22,7 @@ from .ablate import (
     with_agreement,
 )
 from .common import (
+    Shown,
     ablation_of,
     add_ablation,
     add_mask,
@@ -30,9 +31,9 @@ from .common import (
     load_data,
     load_model,
     read_mask,
+    text_of,
     training_sample,
 )
-from .view_text import Shown, text_of
 
 if TYPE_CHECKING:
     from ..evaluation.evaluator import Evaluator

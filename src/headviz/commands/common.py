@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..analyses.common import check_metric, check_score
-from ..display.table import TERMINAL, Table
+from ..analyses.published import PublishedTable
+from ..display.table import TERMINAL, Grid, Table, View
 from ..errors import LARGEST_SEED, MOST_BEAMS, NO_ROOM, MaskError, OptionError, UserError, shown
 from ..evaluation.verdict import MARGIN_OPTION
 from ..heads import HeadId, HeadMask, parse_heads
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ..models.base import TransformerModel
     from ..models.classifier import Classifier
     from ..tasks import Dataset
+
 
 LEAST_MEMORY = 10**9  # bytes of address space
 SOURCE = declared(Source)
@@ -307,3 +309,43 @@ def table(rows: Sequence[Sequence[Any]]) -> str:
         )
         for row in text
     )
+
+
+class Shown(dict[str, Any]):
+    """A result as JSON, together with the view that its text is made of."""
+
+    def __init__(self, content: dict[str, Any], view: View) -> None:
+        super().__init__(content)
+        self.view = view
+
+
+def text_of(view: View) -> str:
+    """What was measured, the finding, then every table; figures are drawn by ``--figure`` only."""
+    parts = [table(view.about) if view.about else "", view.finding]
+    if view.grid is not None:
+        parts.append(_grid(view.grid, view.rows))
+    parts += [_table(part, view.rows) for part in view.parts if isinstance(part, Table)]
+    return "\n\n".join(filter(None, (*parts, view.warning, view.note)))
+
+
+def published_text(published: PublishedTable) -> str:
+    """A published table under a line that says so."""
+    return f"published: {published.title} ({published.about})\n" + table([published.header, *published.rows])
+
+
+def _grid(grid: Grid, rows: tuple[str, ...]) -> str:
+    lines = [["layer", *(f"H{h}" for h in range(grid.values.shape[1]))]]
+    for layer, values in enumerate(grid.values):
+        name = rows[layer] if rows else f"L{layer}"
+        cells = [
+            ("–" if v != v else grid.form % v) + ("*" if (layer, head) in grid.marks else " ")
+            for head, v in enumerate(values)
+        ]
+        lines.append([name, *cells])
+    return f"{grid.caption}\n" + table(lines) + (f"\n* {grid.mark_name}" if grid.mark_name else "")
+
+
+def _table(shown: Table, names: tuple[str, ...]) -> str:
+    cells = shown.texts(TERMINAL, names)[: shown.shortened]
+    left = f" ({len(cells)} of {len(shown.rows)})" if len(cells) < len(shown.rows) else ""
+    return "\n".join(filter(None, (shown.caption + left, table([shown.titles(TERMINAL), *cells]))))

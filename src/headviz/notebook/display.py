@@ -17,7 +17,7 @@ import numpy as np
 
 from ..analyses.catalogue import made_by
 from ..answers.metrics import constant_name
-from ..commands.view_text import text_of
+from ..commands.common import text_of
 from ..display.columns import change_table
 from ..display.figures.answers import metric_bars, slices
 from ..display.figures.heads import changes, head_map

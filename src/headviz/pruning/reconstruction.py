@@ -33,8 +33,7 @@ from torch import Tensor, nn
 from ..evaluation.plain import BATCH_TOKENS, batches, encode_data
 from ..heads import ENCODER
 from ..models.fast.packing import Chunk, pack
-from ..models.fast.post_norm import PostNormStages
-from ..models.fast.stages import is_fast, stages_for
+from ..models.fast.stages import PostNormStages, is_fast, stages_for
 from ..models.feed_forward import narrowed, outer_map
 from ..models.slices import is_transposed, weight_of
 from ..progress import tracked

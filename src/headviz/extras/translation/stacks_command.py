@@ -9,16 +9,18 @@ from ...analyses import published
 from ...analyses.catalogue import ANALYSES
 from ...commands.ablate import add_figure, check_figure, save_figure
 from ...commands.common import (
+    Shown,
     add_model,
     add_task,
     add_translation,
     load_data,
     load_model,
     progress_bar,
+    published_text,
     reading,
+    text_of,
     training_sample,
 )
-from ...commands.view_text import Shown, published_text, text_of
 from ...errors import ModelError
 from .stacks import ANALYSIS, stack_report, view
 

@@ -6,26 +6,243 @@ copies.
 
 The family's sheet decides: with ``post_norm`` it runs in the fast stages, with ``own_layers`` in its own modules one
 by one, and with neither in whole passes.
+
+Where the logits of a post-norm encoder depend on the first token alone, the last layer computes only that row, and its
+keys and values are never formed: q·(W_K x) = (W_Kᵀ q)·x, and Σ p·(W_V x) = W_V·(Σ p·x).
+
+Shapes: N rows of a chunk, n texts, D hidden size, h heads present, d head size, W = h·d, T tokens, B texts of a group,
+I neurons of a feed-forward network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ...answers.answer import EACH
-from ...attention import Filled, Gate, HeadCall, running
+from ...answers.answer import EACH, FIRST
+from ...attention import Filled, Gate, HeadCall, factor_of, running
 from ...heads import TRANSLATION
 from ..classifier import Encoding
-from ..families.sheet import OwnLayers
-from .packing import Chunk, Group, embed, read_each
-from .post_norm import PostNormStages
+from ..families.sheet import OwnLayers, PostNorm
+from .linear import attention, linear
+from .packing import Chunk, Group, Placed, embed, placed, read_each
 
 if TYPE_CHECKING:
-    from ..classifier import Classifier
+    from ..classifier import Classifier, Encoding
+
+
+BIASES = 2**24  # numbers of position biases that are kept
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """One layer's weights in the working precision."""
+
+    qkv: Tensor  # [3W, D], the scale of the scores folded into W_Q
+    qkv_bias: Tensor
+    out: Tensor  # [D, W]
+    out_bias: Tensor
+    attention_norm: nn.LayerNorm
+    inner: Tensor
+    inner_bias: Tensor
+    outer: Tensor
+    outer_bias: Tensor
+    output_norm: nn.LayerNorm
+
+
+class PostNormStages:
+    """Fused and converted copies of the weights, on packed rows."""
+
+    how = "fast, layer by layer"
+    splits = True
+
+    def __init__(self, clf: Classifier, layout: PostNorm, dtype: torch.dtype) -> None:
+        self.clf, self.layout, self.dtype = clf, layout, dtype
+        base: Any = clf.model.base_model
+        self.widen = dict(base.named_modules()).get(layout.widen) if layout.widen else None
+        self.size = clf.head_size
+        self.first_only = clf.answer.read_at == FIRST
+        self.last = clf.num_layers - 1 if self.first_only else -1  # the layer whose first rows alone are computed
+        self.biases: dict[int, Tensor] = {}  # by length; what position_bias keeps
+        self._placed: dict[int, tuple[Chunk, Placed]] = {}  # by the chunk's id, which holds while the chunk is kept
+        made: dict[int, _Weights] = {}  # families that share a layer share its copy
+        self.weights = []
+        for layer in range(clf.num_layers):
+            key = id(clf.projections(layer).output)
+            if key not in made:
+                made[key] = self._weights(layer)
+            self.weights.append(made[key])
+        activation = clf.module(layout.activation.format(**clf.family.place(clf.config, 0)))
+        exact = type(activation).__name__ == "GELUActivation"
+        self.fused_gelu = exact or (isinstance(activation, nn.GELU) and activation.approximate == "none")
+        self.activation = activation
+
+    def _module(self, path: str, layer: int, kind: type[nn.Module]) -> Any:
+        return self.clf.plain(path.format(**self.clf.family.place(self.clf.config, layer)), kind)
+
+    def _weights(self, layer: int) -> _Weights:
+        query, key, value, output = self.clf.projections(layer)
+        scale = self.size**-0.5
+        inner, outer = (
+            self._module(path, layer, self.clf.family.matrix) for path in (self.layout.inner, self.layout.outer)
+        )
+
+        def cast(tensor: Tensor) -> Tensor:
+            return tensor.detach().to(self.dtype)
+
+        return _Weights(
+            qkv=cast(torch.cat([query.weight * scale, key.weight, value.weight])),
+            qkv_bias=cast(torch.cat([query.bias * scale, key.bias, value.bias])),
+            out=cast(output.weight),
+            out_bias=cast(output.bias),
+            attention_norm=self._module(self.layout.attention_norm, layer, nn.LayerNorm),
+            inner=cast(inner.weight),
+            inner_bias=cast(inner.bias),
+            outer=cast(outer.weight),
+            outer_bias=cast(outer.bias),
+            output_norm=self._module(self.layout.output_norm, layer, nn.LayerNorm),
+        )
+
+    @torch.inference_mode()
+    def embed(self, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
+        """[N, D]"""
+        self.clf.check_sequences([encodings[i] for i in chunk.index])
+        hidden = embed(self.clf, chunk, encodings, self.placed(chunk).groups)
+        if self.widen is not None:
+            hidden = self.widen(hidden)
+        return hidden.to(self.dtype)
+
+    def entry(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor:
+        """What ``finish`` of this layer reads of the states: all rows, or the first tokens' in the last layer."""
+        if layer != self.last:
+            return hidden
+        return hidden[self.placed(chunk).first_rows]
+
+    def placed(self, chunk: Chunk) -> Placed:
+        if id(chunk) not in self._placed:
+            self._placed[id(chunk)] = chunk, placed(chunk, self.clf.device, self.dtype)
+        return self._placed[id(chunk)][1]
+
+    @torch.inference_mode()
+    def context(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor:
+        """The heads' outputs side by side, before any mask: [N, W], in the last layer [n, W]."""
+        weights = self.weights[layer]
+        if weights.out.shape[1] == 0:
+            return hidden.new_empty(len(self.entry(layer, hidden, chunk)), 0)
+        if layer == self.last:
+            return self._first_context(layer, hidden, chunk)
+        d, width = self.size, weights.out.shape[1]
+        qkv = linear(hidden, weights.qkv, weights.qkv_bias)
+        out = hidden.new_empty(hidden.shape[0], width)
+        for g in self.placed(chunk).groups:
+            parts = g.rows_of(qkv).view(g.count, g.length, 3, -1, d)
+            query, key, value = parts.permute(2, 0, 3, 1, 4).contiguous()  # each [B, h, T, d]
+            mixed = attention(query, key, value, g.biased(self.position_bias(layer, g.length, hidden)))
+            g.put(out, mixed.transpose(1, 2))
+        return out
+
+    def position_bias(self, layer: int, length: int, hidden: Tensor) -> Tensor | None:
+        """What the family adds to the scores of a layer's heads by position, [1, h, T, T]; None for most."""
+        if self.layout.bias is None:
+            return None
+        if length not in self.biases:
+            base: Any = self.clf.model.base_model
+            whole = self.layout.bias(base, hidden[None, :length]).to(self.dtype)
+            if sum(kept.numel() for kept in self.biases.values()) + whole.numel() > BIASES:
+                self.biases.clear()
+            self.biases[length] = whole
+        own: Tensor | None = getattr(self.clf.attention_module(layer), "bias_heads", None)
+        return self.biases[length] if own is None else self.biases[length][:, own]
+
+    def _first_context(self, layer: int, hidden: Tensor, chunk: Chunk) -> Tensor:
+        weights = self.weights[layer]
+        d, width, hidden_size = self.size, weights.out.shape[1], hidden.shape[1]
+        heads = width // d
+        where = self.placed(chunk)
+        first = hidden[where.first_rows]
+        query = linear(first, weights.qkv[:width], weights.qkv_bias[:width]).view(-1, heads, d)  # [n, h, d]
+        w_key = weights.qkv[width : 2 * width].view(heads, d, hidden_size)
+        w_value = weights.qkv[2 * width :].view(heads, d, hidden_size)
+        # a query's product with the key bias is the same for all keys, and the softmax removes it
+        asked = torch.bmm(query.transpose(0, 1), w_key).transpose(0, 1)  # [n, h, D]
+        pooled = torch.empty_like(asked)
+        for g in where.groups:
+            rows = g.rows_of(hidden)
+            here = slice(g.first, g.first + g.count)
+            scores = torch.bmm(asked[here], rows.transpose(1, 2))  # [B, h, T]
+            bias = self.position_bias(layer, g.length, hidden)
+            bias = g.biased(None if bias is None else bias[:, :, :1])
+            probs = torch.softmax(scores if bias is None else scores + bias[:, :, 0], dim=-1)
+            pooled[here] = torch.bmm(probs, rows)
+        mixed = torch.bmm(pooled.transpose(0, 1), w_value.transpose(1, 2)).transpose(0, 1)  # [n, h, d]
+        return mixed.reshape(-1, width) + weights.qkv_bias[2 * width :]
+
+    def finish(self, layer: int, hidden: Tensor, context: Tensor, gates: Sequence[Gate]) -> Tensor:
+        """The rest of the layer: mask, W_O, both norms and the feed-forward network. ``hidden`` is the ``entry``."""
+        hidden = self.between(layer, hidden, context, gates)
+        return self.end(layer, hidden, self.neurons(layer, hidden))
+
+    @torch.inference_mode()
+    def between(self, layer: int, hidden: Tensor, context: Tensor, gates: Sequence[Gate]) -> Tensor:
+        """What enters the feed-forward network: mask, W_O and the first norm. ``hidden`` is the ``entry``."""
+        weights = self.weights[layer]
+        gate, bias = gates[layer], weights.out_bias
+        factor = factor_of(gate)
+        if factor is not None:
+            context = context * factor.to(context.dtype).view(-1).repeat_interleave(self.size)
+        if isinstance(gate, Filled):
+            add = gate.add.to(context.dtype)
+            if add.dim() == 2:  # rows of their own
+                context = context + add
+            else:  # the same at every place: W_O reads it once
+                bias = linear(add.view(1, -1), weights.out, bias)[0]
+        mixed = linear(context, weights.out, bias) if context.shape[1] else bias
+        return _norm(weights.attention_norm, hidden + mixed)
+
+    @torch.inference_mode()
+    def neurons(self, layer: int, hidden: Tensor) -> Tensor:
+        """The neurons' activations [N, I] of what enters the feed-forward network."""
+        weights = self.weights[layer]
+        inner = linear(hidden, weights.inner, weights.inner_bias, gelu=self.fused_gelu)
+        return inner if self.fused_gelu else self.activation(inner)
+
+    @torch.inference_mode()
+    def end(self, layer: int, hidden: Tensor, neurons: Tensor) -> Tensor:
+        """W_2 and the second norm."""
+        return _norm(self.weights[layer].output_norm, self.fed(layer, neurons).add_(hidden))
+
+    def fed(self, layer: int, neurons: Tensor) -> Tensor:
+        """What the feed-forward network adds to these rows."""
+        weights = self.weights[layer]
+        return linear(neurons, weights.outer, weights.outer_bias)
+
+    def layer(self, layer: int, hidden: Tensor, chunk: Chunk, gates: Sequence[Gate]) -> Tensor:
+        """A whole layer. The last one returns the first tokens' rows only."""
+        return self.finish(layer, self.entry(layer, hidden, chunk), self.context(layer, hidden, chunk), gates)
+
+    @torch.inference_mode()
+    def read_out(self, hidden: Tensor, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
+        """Logits [n, C] or [n, W, C] in float32 from the last layer's output."""
+        hidden = hidden.to(self.clf.dtype)
+        if self.clf.answer.read_at == EACH:
+            return read_each(self.clf, hidden, chunk, encodings, self.clf.family.each_token)
+        if not self.first_only:
+            groups = [hidden[g.start : g.stop].view(g.count, g.length, -1) for g in chunk.groups]
+            if (logits := self.clf.read_out(groups)) is not None:
+                return logits.float()
+        return self.layout.read_out(self.clf.model, hidden).float()
+
+
+def _norm(module: nn.LayerNorm, x: Tensor) -> Tensor:
+    weight: Tensor = module.weight
+    bias: Tensor = module.bias
+    if x.dtype != weight.dtype:
+        weight, bias = weight.to(x.dtype), bias.to(x.dtype)
+    return nn.functional.layer_norm(x, module.normalized_shape, weight, bias, module.eps)
 
 
 class _InOnePiece:
