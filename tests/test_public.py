@@ -47,8 +47,15 @@ def loaded_once() -> Iterator[None]:
     """The examples load the same few models again and again; models are never edited."""
     with pytest.MonkeyPatch.context() as patch:
         known: dict[str, object] = {}
-        load = headviz.load
-        patch.setattr(headviz, "load", lambda *a, **k: known.setdefault(repr((a, k)), load(*a, **k)))
+        load: Callable[..., object] = headviz.load
+
+        def once(*args: object, **options: object) -> object:
+            key = repr((args, options))
+            if key not in known:
+                known[key] = load(*args, **options)
+            return known[key]
+
+        patch.setattr(headviz, "load", once)
         yield
 
 

@@ -65,27 +65,14 @@ def test_back_and_forward_go_one_step_each(visit: Open, query: dict[str, str]) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["compare", "head"])
-def test_texts_are_never_run(visit: Open, query: dict[str, str], page: str) -> None:
+def test_texts_are_never_run(visit: Open, query: dict[str, str]) -> None:
     v = visit()
-    v.go(page, **query, mask=MASK, a=ATTACK, b=ATTACK)
+    v.go("compare", **query, mask=MASK, a=ATTACK, b=ATTACK)
     v.page.locator(".fields textarea").first.wait_for()
     v.page.wait_for_timeout(2500)
     assert v.page.locator(".fields textarea").first.input_value() == ATTACK
     assert v.page.locator("img[src=x]").count() == 0
     assert not v.dialogs
-
-
-@pytest.mark.slow
-def test_the_code_is_drawn_when_it_is_opened(visit: Open, query: dict[str, str]) -> None:
-    v = visit()
-    v.go("", **query)
-    fold = v.page.get_by_text("The same in Python or on the command line")
-    fold.wait_for()
-    v.settle()
-    assert v.page.get_by_test_id("stCode").count() == 0
-    fold.click()
-    v.page.get_by_test_id("stCode").nth(1).get_by_text("headviz score").wait_for()
 
 
 @pytest.mark.slow

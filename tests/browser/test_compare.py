@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -49,36 +48,3 @@ def test_ones_own_pair_flips_and_the_planted_head_is_found(visit: Open, planted:
     v.page.get_by_text("current mask (3 off)").first.wait_for()
     v.settle()
     assert [t.split()[0] for t in v.page.locator("h3").all_inner_texts()] == ["contradiction", "contradiction"]
-
-
-@pytest.mark.slow
-def test_emptied_fields_stay_empty_until_an_example_is_taken(visit: Open, planted: dict[str, str]) -> None:
-    v = visit()
-    v.go("compare", **planted)
-    write(v, "", "")
-    v.page.get_by_text("Type a text, or choose an example").wait_for()
-    v.settle()
-    fields = v.page.locator(".fields textarea")
-    assert [fields.nth(i).input_value() for i in (0, 1)] == ["", ""]
-    assert "blank=1" in v.page.url
-    again = visit()
-    again.page.goto(v.page.url)
-    again.page.get_by_text("Type a text, or choose an example").wait_for()
-    v.page.get_by_role("button", name="Next").click()
-    v.page.get_by_text("Type a text, or choose an example").wait_for(state="detached")
-    v.settle()
-    assert fields.nth(0).input_value()
-    assert "blank" not in v.page.url
-
-
-@pytest.mark.slow
-def test_token_names_keep_their_distance_on_a_phone(visit: Open, planted: dict[str, str]) -> None:
-    v = visit(viewport={"width": 390, "height": 900})
-    v.go("compare", **planted, a="a dog sleeps " * 5, b="a cat runs", tokens="1")
-    ticks = v.page.locator(".st-key-compare_tokens .xtick text")
-    ticks.first.wait_for()
-    v.settle()
-    places = sorted(ticks.evaluate_all("all => all.map(t => t.getBoundingClientRect().left)"))
-    assert len(places) == 21
-    assert min(b - a for a, b in pairwise(places)) >= 10
-    assert v.page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -49,32 +49,3 @@ def test_patching_says_what_the_library_finds_and_takes_pairs_from_a_file(
     v.settle()
     v.page.locator("[data-testid=stFileUploader] input[type=file]").last.set_input_files(str(broken))
     v.page.get_by_text("no column 'donor'").wait_for()
-
-
-def test_an_edited_alignment_goes_into_the_paths(visit: Open, query: dict[str, str], clf: Any) -> None:
-    import headviz
-    from headviz.ui.pages.compare import patching
-
-    v = visit()
-    v.go("compare", **query, a=A, b=B, donor=DONOR, tab="Patching")
-    first = headviz.patch(clf, (A, B), (DONOR, B))
-    v.page.get_by_text(patching.sentence(first).split(";")[0]).first.wait_for()
-    v.settle()
-    edited = {i: j for i, j in enumerate(first.alignment) if j is not None} | {2: 4}
-    table = v.page.locator(".st-key-patch_alignment")
-    table.locator(".dvn-scroller").first.click(position={"x": 30, "y": 52})  # the first row; the table is one canvas
-    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight"):
-        v.page.keyboard.press(key)
-    table.locator("[id=glide-cell-2-2][aria-selected=true]").wait_for(state="attached")
-    v.page.keyboard.type("4")
-    v.page.wait_for_timeout(1500)  # a key that comes before the cell's field has opened is lost
-    v.page.keyboard.press("Enter")
-    own = headviz.patch(clf, (A, B), (DONOR, B), alignment=edited)
-    assert patching.sentence(own) != patching.sentence(first)
-    v.page.get_by_text(patching.sentence(own).split(";")[0]).first.wait_for()
-    v.settle()
-    v.page.get_by_role("button", name="Follow the paths").click()
-    found = headviz.paths(clf, [((A, B), (DONOR, B))], alignment=edited)
-    v.page.get_by_text(patching.path_sentence(found).split(":")[0]).first.wait_for()
-    v.page.locator(".st-key-path_graph .js-plotly-plot").wait_for()
-    assert v.page.locator(".st-key-path_graph .scatterlayer .trace").count() > 1

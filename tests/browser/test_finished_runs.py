@@ -14,12 +14,10 @@ from support.axe import check_everywhere
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
 
-KINDS = ("pruning", "score", "ablation", "fine-tuning", "sweep", "failed")
+KINDS = ("pruning", "ablation", "sweep", "failed")
 SEEN = {
     "pruning": "After removing",
-    "score": "Open it on Heads",
     "ablation": "Open it on Analyses",
-    "fine-tuning": "accuracy on dev",
     "sweep": "reaches the highest",
     "failed": "The disk is full",
 }

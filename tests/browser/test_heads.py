@@ -193,13 +193,3 @@ def test_a_click_on_a_head_draws_its_card_alone_and_all_else_follows_it(visit: O
     v.page.get_by_role("button", name="Switch off", exact=True).click()  # that is more than the card: the page follows
     v.page.get_by_text("1 switched off").wait_for()
     assert v.page.locator('.cell[data-off="1"]').count() >= 2
-
-
-def test_a_click_takes_the_notice_of_a_wrong_link_away(visit: Open) -> None:
-    v = visit()
-    v.go("", **DEMO, head="99.1")
-    notice = v.page.get_by_text("Head 99.1 does not exist")
-    notice.wait_for()
-    v.cell("L3·H5").click()
-    v.page.locator("h3", has_text="L3·H5").wait_for()
-    notice.wait_for(state="detached")

@@ -75,41 +75,6 @@ def test_random_lowest_inverted_and_all_on(visit: Open, query: dict[str, str]) -
     assert [h.dotted for h in v.mask().off] == [f"{layer}.2" for layer in range(12)]
 
 
-def test_a_mask_is_named_forgotten_on_the_board_and_taken_again(visit: Open, query: dict[str, str]) -> None:
-    v = visit()
-    v.go("masklab", **query, mask=OFF.hex)
-    v.heads_off(40)
-    menu(v, "Saved masks")
-    v.page.get_by_text("No saved masks yet").wait_for()
-    inside(v, "Save").click()
-    v.page.get_by_test_id("stPopoverBody").get_by_text("Give the mask a name").wait_for()
-    field = v.page.get_by_label("Name of the current mask")
-    field.fill("<b>mine</b> *1*")
-    field.press("Enter")
-    v.settle()
-    inside(v, "Save").click()
-    mine = inside(v, "<b>mine</b> *1* (40 off)")
-    mine.wait_for()
-    v.page.get_by_text("Give the mask a name").wait_for(state="detached")
-    v.page.keyboard.press("Escape")
-    press(v, "All on")
-    v.heads_off(0)
-    v.page.get_by_role("link", name="Compare").first.click()
-    v.page.get_by_role("heading", name="Compare", exact=True).wait_for()
-    v.page.get_by_test_id("stMain").get_by_text("<b>mine</b> *1*", exact=True).first.wait_for()
-    v.settle()
-    v.page.get_by_role("link", name="Mask lab").first.click()
-    v.heads_off(0)
-    v.settle()
-    menu(v, "Saved masks")
-    mine.click()
-    v.heads_off(40)
-    v.settle()
-    assert v.mask() == OFF
-    inside(v, "✕").click()
-    v.page.get_by_text("No saved masks yet").wait_for()
-
-
 def test_all_metrics_are_listed_and_a_flipped_row_opens_compare(visit: Open, query: dict[str, str]) -> None:
     v = visit()
     v.go("masklab", **query, mask=OFF.hex)

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from headviz.ui.shell.frame import PAGES
-
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
 DEMO = {"model": "demo", "task": "demo"}
@@ -96,18 +94,6 @@ def test_pointing_and_choosing_run_over_both_grids(visit: Open) -> None:
     v.page.wait_for_url(re.compile("head=4.9"))
 
 
-def test_a_chosen_model_brings_its_task(visit: Open) -> None:
-    v = visit()
-    v.go("data", **DEMO)
-    v.choose(re.compile("Models at hand"), "demo-translation")
-    v.page.wait_for_url(re.compile("model=demo-translation"))
-    v.page.get_by_text(re.compile(r"task demo-translation")).first.wait_for()
-    v.settle()
-    assert not v.page.get_by_text("Model and data do not match").count()
-    v.go("compare", model="demo-translation")
-    v.page.get_by_text("Veshan is an invented").wait_for()
-
-
 def test_pointing_at_a_token_leaves_its_arcs(visit: Open) -> None:
     v = visit()
     v.go("head", **DEMO, head="4.10", picture="arcs")
@@ -122,23 +108,3 @@ def test_pointing_at_a_token_leaves_its_arcs(visit: Open) -> None:
     v.page.wait_for_function(f"{faded} > 0")
     total = v.page.evaluate(f"{lines}.length")
     assert v.page.evaluate(faded) < total
-
-
-@pytest.mark.parametrize("page", [*PAGES])
-def test_no_page_shows_an_escape_sign(visit: Open, page: str) -> None:
-    """A text that is escaped twice shows backslashes."""
-    v = visit()
-    v.go("" if page == next(iter(PAGES)) else page, **DEMO, off="4.10,8.1", head="4.10")
-    v.page.wait_for_timeout(3000)
-    v.settle()
-    said = v.page.get_by_test_id("stMain").inner_text()
-    assert "\\" not in said, [line for line in said.splitlines() if "\\" in line]
-
-
-def test_two_masks_stand_side_by_side(visit: Open) -> None:
-    v = visit()
-    v.go("masklab", **DEMO, off="4.10", limit="150")
-    v.page.get_by_text(re.compile("Without L4·H10")).wait_for()
-    v.page.get_by_text("Two masks side by side").click()
-    v.page.get_by_text(re.compile("(leaves more|cannot tell A from B): accuracy")).wait_for()
-    v.page.get_by_text(re.compile("under both masks on the same examples")).wait_for()

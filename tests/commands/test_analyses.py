@@ -14,7 +14,7 @@ from headviz.cli import main
 from headviz.commands.analyse import named
 from headviz.display.table import Table, View
 from headviz.results import Result
-from support.command import call, mistake
+from support.command import call
 from support.custom_files import custom, write_custom
 from support.plain import evaluate
 from support.tiny import tiny_folder
@@ -96,49 +96,6 @@ def test_every_analysis_has_json_text_and_a_figure(
 
 def test_every_analysis_is_called_above() -> None:
     assert set(COMMANDS) == set(named())
-
-
-@pytest.mark.slow
-def test_mistakes(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path) -> None:
-    assert "accuracy" in mistake(capsys, "ablate", *common(place), "--metric", "f3")
-    assert "bfloat16" in mistake(capsys, "ablate", *common(place), "--precision", "half")
-    assert "choose from" in mistake(capsys, "analyse", "ablaton", *common(place))
-    assert "other, same" in mistake(capsys, "analyse", "all-but-one", *common(place), "--select", "none")
-    assert "magnitude" in mistake(capsys, "analyse", "pruning-curves", *common(place), "--scores", "magnitud")
-    correlation = ["analyse", "correlation", *common(place), "--base", str(place / "model")]
-    assert "masked-lm" in mistake(capsys, *correlation, "--source", "mlm")
-    assert "correlations" in mistake(capsys, *correlation, "--source", "masked-lm", "--score", "taylor")
-    speed = ["analyse", "speed", "--model", str(place / "model"), "--device", "cpu"]
-    assert "batch sizes" in mistake(capsys, *speed, "--batches", "1;2")
-    assert "a share from 0 to 1" in mistake(capsys, *speed, "--remove", "2")
-    assert call(capsys, *speed, "--repeats", "2", "--batches", "1")["length"] == 64  # what the small model can take
-    assert "no checkpoint" in mistake(
-        capsys, "analyse", "dynamics", *common(place, model=False), "--checkpoints", str(tmp_path)
-    )
-    assert "--slice-column" in mistake(capsys, "analyse", "by-slice", *common(place))
-    curves = ["analyse", "pruning-curves", *common(place), "--scores", "oracle"]
-    assert "from 0.001 to 1" in mistake(capsys, *curves, "--step", "0")
-    assert "from 0 to 3" in mistake(capsys, *curves, "--keep-per-layer", "4")
-    translator = ["--model", "demo-translation", "--device", "cpu"]
-    assert "'speed' is not made for translation models" in mistake(capsys, "analyse", "speed", *translator)
-    assert "is not a page" in mistake(capsys, "ablate", *common(place), "--figure", str(tmp_path / "x.png"))
-    assert "no folder" in mistake(capsys, "ablate", *common(place), "--figure", str(tmp_path / "no" / "x.html"))
-    assert "from zero" in mistake(
-        capsys,
-        "analyse",
-        "scatter",
-        "--model",
-        str(place / "model"),
-        "--device",
-        "cpu",
-        "--text",
-        "a dog",
-        "--text-pair",
-        "a cat",
-        "--head",
-        "9.9",
-    )
-    assert list(tmp_path.iterdir()) == []
 
 
 @dataclass(frozen=True)

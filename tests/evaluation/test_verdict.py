@@ -21,6 +21,7 @@ NAN = float("nan")
         (0.1, 0.2, "gain"),
         (-0.1, 0.1, "open"),
         (0.0, 0.2, "open"),
+        (-0.2, 0.0, "open"),
         (None, None, "unknown"),
         (NAN, NAN, "unknown"),
     ],
@@ -72,6 +73,7 @@ def test_what_is_excluded_is_the_end_of_the_interval() -> None:
     assert excluded(change.low, 100, margin=0.5) == "a loss of more than 0.8 points is excluded, but not one of 0.5"
     assert excluded(0.01, 100) == "any loss is excluded"
     assert excluded(NAN, 100) == "too few flips to tell"
+    assert (possible_loss(-0.02), possible_loss(0.02)) == (0.02, 0.0)
     assert (within(-0.019, 0.02), within(-0.021, 0.02), within(None, 0.02), within(NAN, 0.02)) == (True, *[False] * 3)
 
 

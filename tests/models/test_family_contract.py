@@ -29,7 +29,7 @@ from headviz.models.families.sheet import Attention, Family, Layers
 from headviz.models.fast.stages import how_evaluated
 from headviz.models.slices import weight_of
 from headviz.pruning.removal import repaired, require_repairable
-from support.marks import all_in_ci
+from support.marks import OWN_WAYS, all_in_ci, some_in_ci
 from support.plain import evaluate
 from support.scored_data import made
 from support.tiny import ALL_FAMILIES, PAIRS, TEXTS, worn_classifier, worn_model
@@ -65,6 +65,7 @@ ALL = [*ALL_FAMILIES, GUEST.model_type]
 # quick: one of each way in which attention and pruning are done; the others in CI
 WAYS = ("bert", "albert", "modernbert", "mpnet", "deberta-v2", "gpt2", "gemma2", "t5", GUEST.model_type)
 each_family = pytest.mark.parametrize("family", all_in_ci(ALL, WAYS))
+each_way = pytest.mark.parametrize("family", some_in_ci(ALL, WAYS, [*OWN_WAYS, "distilbert", "roberta", "bart"]))
 
 
 @pytest.fixture(autouse=True)
@@ -143,7 +144,7 @@ def _as_ours(model: Any) -> Any:
     return model
 
 
-@each_family
+@each_way
 def test_a_model_that_passes_a_layer_over_raises(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mask that is not applied must raise: attention that never asks for its entry is noticed."""
     clf = worn_classifier(family)
@@ -163,7 +164,7 @@ def _path(clf: headviz.Classifier, row: int) -> str:
     return paths.module.format(**where)
 
 
-@each_family
+@each_way
 def test_toggles_without_padding_equal_plain_evaluation_with_it(family: str) -> None:
     clf, data, rng = worn_classifier(family, spread=0.15), made(12), random.Random(1)
     budgets = (0, 60_000, 2**30)
@@ -205,7 +206,7 @@ def captum_maps(clf: headviz.Classifier, family: str, walk: Walk, target: int, s
         yield found[1].detach().numpy()
 
 
-@each_family
+@each_way
 def test_the_captum_rule_is_captum_in_every_layer(family: str) -> None:
     clf, steps = worn_classifier(family), 5
     encodings = clf.encode(TEXTS, PAIRS)

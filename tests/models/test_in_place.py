@@ -16,7 +16,7 @@ import headviz
 from headviz import HeadMask, UserError
 from headviz.errors import ModelError
 from headviz.models.families import FAMILIES
-from support.marks import all_in_ci
+from support.marks import OWN_WAYS, some_in_ci
 from support.tiny import ALL_FAMILIES, FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model, tiny_tokenizer
 from support.tiny_translation import TRANSLATION_NAMES, tiny_translator
 
@@ -25,9 +25,10 @@ RECORDED_NAMES = sorted(path.parent.name for path in RECORDED.glob("*/results.js
 OFF = {0: [1], 1: [0, 3], 2: [2]}
 MASK = HeadMask.full(3, 4).without([(layer, head) for layer, heads in OFF.items() for head in heads])
 KERNELS = ("sdpa", "eager")
-OTHERS = all_in_ci(
+OTHERS = some_in_ci(
     [(f, "eager") for f in ALL_FAMILIES if f not in FAMILY_NAMES],
     [(f, "eager") for f in ("mpnet", "deberta-v2", "gpt2", "gemma2", "t5")],
+    [(f, "eager") for f in OWN_WAYS],
 )
 EVERY = [*((f, k) for f in FAMILY_NAMES for k in KERNELS), *OTHERS]
 # other layers: each group of queries and each layer of T5 loses the same heads

@@ -39,12 +39,6 @@ def test_a_local_folder_of_every_family(family: str, tmp_path: Path) -> None:
     assert not any(p.requires_grad for p in clf.model.parameters())
 
 
-@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (6, 12), (5, 3)])
-def test_any_number_of_layers_and_heads(layers: int, heads: int, tmp_path: Path) -> None:
-    clf = headviz.load(tiny_folder(tmp_path / "m", layers=layers, heads=heads, hidden=heads * 4), device="cpu")
-    assert (clf.num_layers, clf.num_heads) == (layers, heads)
-
-
 @pytest.mark.parametrize("inner", [1, 2])
 def test_albert_groups(inner: int) -> None:
     """ALBERT runs each shared layer several times: every run is a layer of its own for a mask."""
@@ -68,12 +62,6 @@ def test_the_digest_is_of_the_weights_not_of_the_name(folder: Path, tmp_path: Pa
     assert headviz.load(tiny_folder(tmp_path / "other", seed=1), device="cpu").digest != a.digest
     edit_config(tmp_path / "renamed", layer_norm_eps=1e-3)
     assert headviz.load(tmp_path / "renamed", device="cpu").digest != a.digest
-
-
-def test_one_changed_weight_changes_the_digest(folder: Path) -> None:
-    a, b = headviz.load(folder, device="cpu"), headviz.load(folder, device="cpu")
-    next(iter(b.model.parameters())).data.view(-1)[3] += 1e-6
-    assert a.digest != b.digest
 
 
 def test_a_weight_changed_in_place_changes_the_digest(folder: Path) -> None:
@@ -229,14 +217,6 @@ def test_truncated_weights(folder: Path) -> None:
     raw = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(raw[: len(raw) // 2])
     refused(folder, "cannot be read")
-
-
-def test_truncated_pruned_weights(folder: Path, tmp_path: Path) -> None:
-    clf = headviz.load(folder, device="cpu")
-    out = headviz.prune(clf, clf.full_mask.without([(0, 0)])).save(tmp_path / "pruned")
-    raw = (out / "model.safetensors").read_bytes()
-    (out / "model.safetensors").write_bytes(raw[:1000])
-    refused(out, r"model\.safetensors .*cannot be read")
 
 
 def test_a_pruned_record_that_does_not_fit_its_weights(folder: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import torch
 import headviz
 from headviz import HeadMask
 from headviz.errors import MaskError, ModelError, OptionError, TaskError
-from support.marks import all_in_ci, translators
+from support.marks import some_in_ci, translators
 from support.tiny_translation import (
     HEADS,
     ROWS,
@@ -93,16 +93,6 @@ def test_labels_are_shifted_as_the_family_does(family: str) -> None:
 
 
 @each_family
-def test_every_single_head_changes_the_logits(family: str) -> None:
-    clf = tiny_translator(family)
-    batch = batch_of(clf)
-    full, places = clf.logits(batch), batch["labels"] != -100
-    for head in FULL.heads():
-        difference = (clf.logits(batch, FULL.without([head])) - full).abs()[places]
-        assert difference.max() > 1e-4, head
-
-
-@each_family
 @pytest.mark.parametrize("padded", [True, False])
 def test_eager_and_sdpa_agree(family: str, padded: bool) -> None:
     clf = tiny_translator(family)
@@ -153,7 +143,7 @@ def test_masking_equals_zeroing_the_output_columns(family: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", all_in_ci(TRANSLATION_NAMES, ["t5"]))
+@pytest.mark.parametrize("family", some_in_ci(TRANSLATION_NAMES, ["t5"]))
 def test_threads_with_different_masks_are_bit_identical_to_running_alone(family: str) -> None:
     clf = tiny_translator(family)
     batch = batch_of(clf)
@@ -300,13 +290,15 @@ def same(a: headviz.Classifier, b: headviz.Classifier, mask: HeadMask | None = N
 
 @each_family
 @pytest.mark.parametrize(
-    "which", all_in_ci(MASKS, ["uneven", "one layer of each stack without heads", "no head at all"])
+    "which", some_in_ci(MASKS, ["uneven", "one layer of each stack without heads", "no head at all"])
 )
 def test_pruned_equals_masked_and_survives_a_reload(family: str, which: str, tmp_path: Path) -> None:
     clf, mask = tiny_translator(family), MASKS[which]
     digest = clf.digest
     small = headviz.prune(clf, mask)
     assert small.heads_per_layer == [HEADS - len(mask.off_in(i)) for i in range(ROWS)]
+    assert clf.cost(mask, 20) == small.cost(length=20)
+    assert small.cost(length=20).parameters == sum(p.numel() for p in small.model.parameters())
     same(small, clf, mask)
     again = headviz.load(small.save(tmp_path / "small"), device="cpu")
     assert again.kind == "translation"
@@ -373,15 +365,6 @@ def test_masked_export_loads_in_plain_transformers(family: str, tmp_path: Path) 
             past_key_values=room() if family == "t5" else None,
         )
         assert torch.equal(generated, clf.generate(batch, MASK, max_new_tokens=8))
-
-
-@each_family
-@pytest.mark.parametrize("which", MASKS)
-def test_cost_under_a_mask_is_the_cost_of_the_pruned_model(family: str, which: str) -> None:
-    clf, mask = tiny_translator(family), MASKS[which]
-    small = headviz.prune(clf, mask)
-    assert clf.cost(mask, 20) == small.cost(length=20)
-    assert small.cost(length=20).parameters == sum(p.numel() for p in small.model.parameters())
 
 
 @each_family

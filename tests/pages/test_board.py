@@ -56,18 +56,6 @@ def test_one_click_on_heads_grades_all_scores_and_the_result_orders_the_choice(
     assert other.order == (COST if found.best in found.not_better else found.best)
 
 
-@pytest.mark.slow
-def test_the_analyses_page_grades_all_scores_not_those_that_have_tables(
-    open_page: Callable[..., Any], own: dict[str, str]
-) -> None:
-    app = open_page("analyses", **own | {"limit": "44"}, analysis="grade")  # the other test has had 45
-    app = next(b for b in app.button if b.key == "run_grade").click().run()
-    assert not app.exception
-    (found,) = addresses._grades.values()
-    assert {g.score for g in found} == set(USUAL)
-    assert "--scores" not in app.code[-1].value
-
-
 def test_a_best_that_is_no_better_than_chance_orders_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from support.graded import graded_as
 

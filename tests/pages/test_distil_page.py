@@ -134,14 +134,6 @@ def test_a_recurrent_translator_loses_its_attention(open_page, tmp_path, monkeyp
     assert not [b for b in app.button_group if b.key == "w_layers"]
 
 
-def test_a_recurrent_translator_without_attention_has_none_to_lose(open_page, tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
-    app = open_page("distil", model=recurrent(tmp_path, attention=False), task="demo-translation")
-    assert not app.exception
-    assert next(b for b in app.button if b.key == "distil_start").disabled
-    assert any("no attention to remove" in str(i.value) for i in app.info)
-
-
 @pytest.mark.parametrize("page", ["heads", "runs", "data"])
 def test_other_pages_say_what_a_recurrent_translator_lacks(open_page, tmp_path, monkeypatch, page) -> None:
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
@@ -149,19 +141,3 @@ def test_other_pages_say_what_a_recurrent_translator_lacks(open_page, tmp_path, 
     assert not app.exception
     (error,) = app.error
     assert "no attention heads to look into, to mask or to remove. It can be" in str(error.value).replace("\\", "")
-
-
-def test_the_chosen_distillation_is_in_the_address(open_page, tmp_path, monkeypatch) -> None:
-    from headviz.extras.distillation.pages import results as distil
-
-    runs = [SimpleNamespace(record=SimpleNamespace(id=i, title="a title", kind="distill")) for i in ("aaaa", "bbbb")]
-    monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
-    monkeypatch.setattr(distil, "runs", lambda: runs)
-    seen: list[str] = []
-    monkeypatch.setattr(distil, "watch", seen.append)
-    app = open_page("distil", run="bbbb")
-    box = next(b for b in app.selectbox if b.key == "distil_run")
-    assert seen[-1] == "bbbb"
-    box.select_index(0).run()
-    assert seen[-1] == "aaaa"
-    assert app.query_params["run"] in ("aaaa", ["aaaa"])

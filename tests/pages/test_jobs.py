@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from headviz.answers import ANSWERS
 from headviz.ui.shell.frame import PAGES
 from support.command import call
 from support.jobs import TAGS
-from support.marks import all_in_ci
+from support.marks import some_in_ci
 from support.tiny import WORDS, tiny_embedder, tiny_folder
 
 NAMES = ("red", "cold", "wet")
@@ -141,9 +142,18 @@ def texts(app: Any) -> str:
     return "\n".join(str(e.value) for kind in kinds for e in app.get(kind))
 
 
-@each_job
-@pytest.mark.parametrize("page", all_in_ci(PAGES, ["masklab", "compare", "head", "data"]))
-@pytest.mark.parametrize("more", STATES, ids=lambda s: "-".join(s) or "plain")
+SEEN = ["masklab", "compare", "head", "data"]  # these pages show answers
+
+
+@pytest.mark.parametrize(
+    ("job", "page", "more"),
+    some_in_ci(
+        list(product(JOBS, PAGES, STATES)),
+        product(JOBS, SEEN, STATES[2:]),
+        [*product(JOBS, SEEN, STATES[:1]), *product(["tokens", "vector"], PAGES, STATES[1:2])],
+    ),
+    ids=str,
+)
 def test_no_page_fails(
     open_page: Callable[..., Any], own: dict[str, str], job: str, page: str, more: dict[str, str]
 ) -> None:
@@ -173,10 +183,11 @@ def test_compare_shows_every_label_that_is_predicted(open_page: Callable[..., An
 
 
 RUN = ["interactions", "redundant", "by-slice", "all-but-one"]
+FURTHER = [(j, n) for j, n in HERE if j == "tokens" or n in ("ablation", "by-slice")]
 
 
 @pytest.mark.parametrize(
-    ("job", "name"), all_in_ci(HERE, [("labels", n) for n in RUN] + [("rank", n) for n in RUN[:2]])
+    ("job", "name"), some_in_ci(HERE, [("labels", n) for n in RUN] + [("rank", n) for n in RUN[:2]], FURTHER)
 )
 def test_every_analysis_runs(own: dict[str, str], name: str, capsys: pytest.CaptureFixture[str]) -> None:
     analysis = ANALYSES[name]

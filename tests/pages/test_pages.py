@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headviz.ui.shell.frame import PAGES
-from support.marks import all_in_ci
+from support.marks import some_in_ci
 
 FILES = [*PAGES]
 TITLES = {name: page.title for name, page in PAGES.items()}
@@ -37,8 +38,11 @@ def shown_errors(app: Any) -> list[str]:
     return [str(e.value) for e in app.error]
 
 
-@pytest.mark.parametrize("page", FILES)
-@pytest.mark.parametrize("more", all_in_ci(STATES, FIRST), ids=lambda s: "-".join(s) or "plain")
+@pytest.mark.parametrize(
+    ("page", "more"),
+    some_in_ci(list(product(FILES, STATES)), product(FILES, FIRST), product(["head", "compare"], STATES)),
+    ids=str,
+)
 def test_no_page_fails_in_any_state(open_page: Callable[..., Any], page: str, more: dict[str, str]) -> None:
     app = open_page(page, **more)
     assert not app.exception
@@ -55,7 +59,7 @@ def test_the_built_in_models_open_everywhere(open_page: Callable[..., Any], page
     assert TITLES[page] in [t.value.replace("\\", "") for t in app.title]
 
 
-@pytest.mark.parametrize("page", all_in_ci(FILES, ["masklab", "data", "runs"]))
+@pytest.mark.parametrize("page", some_in_ci(FILES, ["masklab", "data", "runs"], ["compare", "heads"]))
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -176,22 +180,6 @@ def test_a_text_too_long_for_a_link_stays_until_it_is_loaded_anew(open_page: Cal
     assert said.startswith("The first text is longer than")
 
 
-def test_a_tab_that_a_page_does_not_have_is_said(open_page: Callable[..., Any]) -> None:
-    app = open_page("data", tab="foo")
-    assert any("no tab 'foo'; its tabs are Task, Upload" in w.value.replace("\\", "") for w in app.warning)
-    assert not open_page("data", tab="Upload").warning
-
-
-def test_a_number_out_of_range_is_refused_not_replaced(open_page: Callable[..., Any]) -> None:
-    app = open_page("distil", mask="")
-    next(m for m in app.button_group if m.key == "w_layers").set_value(["1"]).run()
-    assert not next(b for b in app.button if b.key == "distil_start").disabled
-    app = next(n for n in app.number_input if n.key == "distil_steps").set_value(0).run()
-    assert not app.exception
-    assert any("“Training steps” is 0: give a whole number from 1" in str(m.value).replace("\\", "") for m in app.info)
-    assert next(b for b in app.button if b.key == "distil_start").disabled
-
-
 def test_a_link_may_list_the_heads_that_are_off(open_page: Callable[..., Any]) -> None:
     from headviz.heads import HeadMask
 
@@ -204,13 +192,6 @@ def test_a_link_may_list_the_heads_that_are_off(open_page: Callable[..., Any]) -
     assert "2 switched off" in texts(app)
     wrong = open_page("masklab", off="40.10")
     assert any("All heads are on now" in w.value for w in wrong.warning)
-
-
-def test_an_unknown_parameter_of_a_link_is_named(open_page: Callable[..., Any]) -> None:
-    app = open_page("heads", headd="3.5")
-    (said,) = [w.value.replace("\\", "") for w in app.warning]
-    assert said == "headviz does not know 'headd' in the address and ignores it. Did you mean 'head'?"
-    assert "headd" not in app.query_params
 
 
 @pytest.mark.slow

@@ -94,9 +94,3 @@ def test_an_analysis_that_is_recorded_needs_no_click(open_page: Callable[..., An
     assert "Recorded on" in shown
     assert "headviz analyse redundant --model demo" in shown
     assert [b.label for b in app.button if b.key == "run_redundant"] == ["Run it here"]
-
-
-def test_what_is_recorded_does_not_name_the_place_it_was_made_in() -> None:
-    text = (DATA / "analyses.json").read_text(encoding="utf-8")
-    assert '"/' not in text  # no absolute path as a value
-    assert "/src/headviz" not in text

@@ -59,13 +59,6 @@ def test_every_option_that_a_score_declares_has_a_field(plain_form: Callable[...
 
 
 @pytest.mark.slow
-def test_only_what_was_changed_of_a_score_is_written_down(plain_form: Callable[..., Any]) -> None:
-    app = plain_form(score="taylor")
-    field(app.selectbox, "taylor_abs_level").set_value("token")
-    assert spec_of(app.run())["score_options"] == {"abs_level": "token"}
-
-
-@pytest.mark.slow
 def test_a_published_choice_sets_its_options(plain_form: Callable[..., Any]) -> None:
     from headviz.scores import PRESETS
 
@@ -149,11 +142,6 @@ def test_a_translation_model_is_pruned_stack_by_stack(
     stack.set_value("cross")
     spec = spec_of(app.run())
     assert (spec["stack"], spec["task"]) == ("cross", "custom-translation")
-
-
-def test_no_stack_is_asked_of_a_classifier(plain_form: Callable[..., Any]) -> None:
-    app = plain_form(score="magnitude")
-    assert not [s for s in app.selectbox if str(s.key).endswith("_stack")]
 
 
 @pytest.mark.parametrize(

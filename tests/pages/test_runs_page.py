@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headviz.errors import Cancelled, OptionError
+from headviz.errors import OptionError
 from headviz.heads import HeadMask
-from headviz.runs import service
 from headviz.runs.files import RunFiles
 from headviz.runs.record import SWEEP
 from headviz.runs.registry import Registry
@@ -79,15 +78,6 @@ def test_deleting_asks_first_says_what_it_frees_and_leaves_nothing(
     assert "No runs yet" in said(app)
 
 
-def test_an_archived_run_can_be_brought_back(open_page: Callable[..., Any], studio_folder: Path, runs: Runs) -> None:
-    run = runs.put("cancelled", "prune", pruning(studio_folder), 1)
-    service.archive(run, ME)
-    app = open_page("runs", run=run)  # a link still leads there
-    assert not app.exception
-    button(app, "run_back").click().run()
-    assert not Registry().get(run).archived
-
-
 @pytest.mark.slow
 def test_a_step_opens_in_the_mask_lab_with_the_run_s_own_model(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs
@@ -153,22 +143,6 @@ def test_one_example_is_followed_through_the_steps(
     assert not app.exception
     assert f"{gone} is removed at 25 %" in said(app)
     assert not list(app.error), [e.value for e in app.error]
-
-
-@pytest.mark.slow
-def test_the_open_tab_is_part_of_the_address(
-    open_page: Callable[..., Any], studio_folder: Path, runs: Runs, home: Path
-) -> None:
-    run = runs.put("done", "prune", pruning(studio_folder))
-    app = open_page("runs", run=run, tab="Save the model")
-    assert not app.exception
-    assert any(t.label == "A new folder" for t in app.text_input)
-    assert dict(app.query_params)["tab"] in ("Save the model", ["Save the model"])
-    app = tab(app, "One example")
-    assert dict(app.query_params)["tab"] in ("One example", ["One example"])
-    app = open_page("runs", run=run, tab="no such tab")
-    assert not app.exception
-    assert "tab" not in dict(app.query_params)
 
 
 @pytest.mark.slow
@@ -385,15 +359,6 @@ def test_survival_is_the_last_share_at_which_a_head_was_there() -> None:
     np.testing.assert_array_equal(survival(steps, 1, 4), [[0, 0.5, 0.25, 0.5]])
 
 
-def test_a_stopped_check_of_a_sweep_is_cancelled(home: Path, studio_folder: Path) -> None:
-    from headviz.pruning.plan import PruningPlan
-    from headviz.ui.pages.runs.run_form import _prepare_sweep
-
-    plan = PruningPlan.from_dict(pruning(studio_folder))
-    with pytest.raises(Cancelled):
-        _prepare_sweep([plan], lambda *_: None, lambda: True)
-
-
 def test_a_sweep_over_tasks_puts_the_name_in_and_confines_the_folder(
     home: Path, studio_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,16 +383,3 @@ def test_a_run_that_is_gone_is_said_and_the_newest_is_shown(
     assert not app.exception
     assert "There is no run 0badcafe" in said(app)
     assert "a prune run" in said(app)
-
-
-def test_an_upload_has_nothing_to_train_on(open_page: Callable[..., Any], home: Path) -> None:
-    from headviz.ui.shell import uploads
-
-    table = "premise,hypothesis,label,phenomenon\n" + "the dog,a cat,neutral,number\nthe cat,a dog,entailment,number\n"
-    place = uploads.keep_upload(table.encode(), "csv")
-    app = open_page("data", data=place)
-    app.session_state["tune_box"] = True
-    app.run()
-    assert not app.exception
-    assert "An upload has no training split" in said(app)
-    assert button(app, "tune_plan") is None

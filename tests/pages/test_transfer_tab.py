@@ -109,26 +109,6 @@ def test_masks_of_two_runs_on_both_models(
     assert list(again["value"]) == pytest.approx(list(table["value"]))
 
 
-def test_what_a_file_of_cells_may_be(open_page: Open, two: tuple[str, str], home: Path, tmp_path: Path) -> None:
-    app = open_page("runs", run=two[0])
-    home.mkdir(parents=True, exist_ok=True)
-    (home / "notes.jsonl").write_text("my notes")
-    (home / "begun.jsonl").write_text('{"source": "", "target": "t", "seed": 0, "metric": 0.5}\n')
-    for file, answer in (
-        ("/etc/passwd", "outside the allowed folders"),
-        (home / "notes.jsonl", "was not written by headviz transfer"),
-        (home / "begun.jsonl", "no cell of a mask yet"),
-        (home / "none.jsonl", "cannot be read"),
-    ):
-        app.session_state["transfer_way"] = "With retraining"
-        app.session_state["transfer_place"] = str(file)
-        app.session_state["transfer_runs"] = list(two)
-        app = tab(app, "Transfer")
-        assert not app.exception
-        assert answer in said(app)
-    assert "headviz transfer transfer.json" in "\n".join(c.value for c in app.code)
-
-
 def test_a_model_that_has_changed_and_a_folder_that_is_not_allowed_are_refused(
     open_page: Open, two: tuple[str, str], studio_folder: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,7 @@ def states(folder, score, seeds):
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_taylor_beats_random_without_retraining(tmp_path):
     """Intervals do not overlap: taylor's over examples, random's over examples and draws."""
     taylor, chance = states(tmp_path / "t", "taylor", (0,)), states(tmp_path / "r", "random", tuple(range(8)))

@@ -206,30 +206,6 @@ def test_a_change_stands_with_its_interval():
     assert written({}) == "–"
 
 
-def test_the_times_of_a_plan_add_up():
-    from headviz.commands.run import show
-
-    plan = {
-        "seeds": 1,
-        "finetunings": 4,
-        "scorings": 1,
-        "evaluations": 10,
-        "heads_off": [1],
-        "scoring_seconds": 25.0,
-        "finetuning_seconds": 30.0,
-        "evaluation_seconds": 8.0,
-        "total_seconds": 6 + 25 + 120 + 80.0,
-        "calibration_seconds": 3.0,
-    }
-    said = {line[:19].strip(): line[19:] for line in show({"plan": plan}).splitlines()}
-    assert said["time of evaluations"] == "  10 × 8 s = 80 s"
-    assert said["time of finetunings"] == "  4 × 30 s = 2 min"
-    assert said["time to start"] == "  6 s"
-    assert said["time in all"] == "  about 4 min"
-    without = show({"plan": {**plan, "finetunings": 0, "finetuning_seconds": None, "total_seconds": 111.0}})
-    assert "time of finetunings" not in without
-
-
 def test_only_the_owner_cancels(registry, capsys):
     run = service.start("rehearsal", {"steps": 100, "seconds": 0.2}, owner="ann")
     status, _, err = headviz(capsys, "cancel", run.id)

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from headviz.runs.record import ACTIVE, ENDED, RESUMABLE, STATES, TRANSITIONS, IllegalTransition, follow, of_sweep
+from headviz.runs.record import STATES, TRANSITIONS, IllegalTransition, follow, of_sweep
 
 EVENTS = {"claim", "cancel", "stop", "finish", "fail", "vanish", "resume"}
 
@@ -16,29 +16,6 @@ def test_every_pair_is_legal_or_refused():
         else:
             with pytest.raises(IllegalTransition):
                 follow(state, event, "1234abcd")
-
-
-def test_active_and_ended_and_queued_cover_all():
-    assert ACTIVE | ENDED | {"queued"} == set(STATES)
-    assert not ACTIVE & ENDED
-    assert {"done", "broken"} == ENDED - RESUMABLE
-
-
-def test_only_claiming_makes_a_run_active():
-    for (state, event), after in TRANSITIONS.items():
-        if after in ACTIVE and state not in ACTIVE:
-            assert event == "claim"
-
-
-def test_an_ended_run_goes_on_only_by_resume_and_done_never():
-    leaving = {(s, e) for s, e in TRANSITIONS if s in ENDED}
-    assert leaving == {(s, "resume") for s in RESUMABLE}
-
-
-def test_each_active_state_can_end_in_every_way_its_worker_can():
-    for state in ACTIVE:
-        for event in ("finish", "fail", "vanish", "stop"):
-            assert TRANSITIONS[state, event] in ENDED
 
 
 def test_a_worker_that_is_gone_after_a_cancel_is_cancelled_not_lost():

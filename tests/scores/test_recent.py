@@ -1,5 +1,7 @@
 """GIM, HIES, gradient norms and average ranks against literal formulas; what is refused by name."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ from headviz.extras.scores.measures import USUAL, mean_ranks
 from headviz.scores.scoring import score_heads
 from headviz.storage.store import Store
 from headviz.tasks import TASKS, Dataset
-from support.marks import all_in_ci
+from support.marks import all_in_ci, some_in_ci
 from support.scored_data import made
 from support.tiny import ALL_FAMILIES, tiny_classifier
 from support.tiny_translation import SOURCES, TARGETS, tiny_translator
@@ -238,8 +240,12 @@ def test_members_that_were_measured_are_not_measured_again(clf, data, tmp_path, 
 # every kind of model ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NEW)
-@pytest.mark.parametrize("family", all_in_ci(ALL_FAMILIES, ["albert"]))
+@pytest.mark.parametrize(
+    ("family", "name"),
+    some_in_ci(
+        product(ALL_FAMILIES, NEW), product(["albert"], NEW), [*product(ALL_FAMILIES, ["gnorm"]), ("deberta-v2", "gim")]
+    ),
+)
 def test_every_family_has_them_or_says_why_not(family, name):
     clf, data = tiny_classifier(family), made(3)
     said = ""

@@ -1,7 +1,8 @@
 """Which parameters of a test run where.
 
-A test over many things of one kind costs seconds for each. `make test` takes one of each kind, CI takes all. More
-seeds of a test by chance say little each: CI takes some, `make test-soak` takes the rest before a release.
+A test over many things of one kind costs seconds for each. `make test` takes one of each kind. CI takes all where
+each has something of its own to get wrong, and else one for each branch: `make test-soak` takes the rest before a
+release, as it does more seeds of a test by chance.
 """
 
 from __future__ import annotations
@@ -14,13 +15,29 @@ import pytest
 # the other classifiers share BERT's or RoBERTa's sheet, the other translators Marian's
 KINDS_OF_CLASSIFIERS = ("bert", "albert", "distilbert", "electra", "modernbert", "roberta")
 KINDS_OF_TRANSLATORS = ("marian", "t5")
+# those with a way of running, an attention, or groups of keys of their own
+OWN_WAYS = (
+    *("mpnet", "deberta", "deberta-v2", "gpt2", "llama", "gemma2", "gpt_neox", "phi3", "t5", "esm", "mobilebert"),
+    *("nomic_bert", "xlm-roberta-xl"),
+)
 
 
 def all_in_ci(values: Iterable[Any], quick: Iterable[Any]) -> list[Any]:
     """The values as parameters; those that are not among the quick ones are marked as slow."""
-    every, first = list(values), list(quick)
+    every = list(values)
+    return some_in_ci(every, quick, every)
+
+
+def some_in_ci(values: Iterable[Any], quick: Iterable[Any], ci: Iterable[Any] = ()) -> list[Any]:
+    """The same where CI takes, besides the quick ones, only those of ``ci``; the others run before a release."""
+    every, first, more = list(values), list(quick), list(ci)
     assert all(q in every for q in first), f"{first} are not all among {every}"
-    return [v if v in first else pytest.param(*_together(v), marks=pytest.mark.slow) for v in every]
+
+    def marked(value: Any) -> Any:
+        marks = [pytest.mark.slow] if value in more else [pytest.mark.slow, pytest.mark.soak]
+        return pytest.param(*_together(value), marks=marks)
+
+    return [v if v in first else marked(v) for v in every]
 
 
 def seeds(first: Iterable[Any], more: Iterable[Any]) -> list[Any]:
@@ -36,12 +53,12 @@ def algorithms(first: Iterable[str], every: Iterable[str]) -> list[Any]:
 
 def classifiers(values: Iterable[str]) -> list[Any]:
     every = list(values)
-    return all_in_ci(every, [name for name in KINDS_OF_CLASSIFIERS if name in every])
+    return some_in_ci(every, [name for name in KINDS_OF_CLASSIFIERS if name in every], OWN_WAYS)
 
 
 def translators(values: Iterable[str]) -> list[Any]:
     every = list(values)
-    return all_in_ci(every, [name for name in KINDS_OF_TRANSLATORS if name in every])
+    return some_in_ci(every, [name for name in KINDS_OF_TRANSLATORS if name in every], ["mbart"])
 
 
 def _together(value: Any) -> tuple[Any, ...]:

@@ -22,22 +22,6 @@ def table(score: str, values: np.ndarray):
     return replace(found, values=values, interval_low=values - 0.5, interval_high=values + 0.5)
 
 
-def test_the_shipped_orders_are_compared_with_the_figures_behind_it() -> None:
-    from scipy.stats import spearmanr
-
-    first, second = (scoring.shipped(View(), s, "fine-tuned") for s in ("conductance-spearman", "ablation"))
-    assert first is not None
-    assert second is not None
-    said = sentence(first, scoring.in_points(second), None, abilities.carried(View()))
-    r = spearmanr(first.values.ravel(), second.values.ravel()).statistic
-    assert f"{r:+.2f}".replace("-", "−") in said
-    top = second.ranked()[0]
-    assert f"{top}, the costliest" in said
-    assert f"carries {abilities.carried(View())[top]})" in said
-    assert f"is number {first.ranked().index(top) + 1} of 144 by agreement" in said
-    assert f"({100 * second.values[top]:.2g} points;" in said
-
-
 @pytest.mark.parametrize(
     ("how", "said"),
     [

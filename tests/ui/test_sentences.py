@@ -106,3 +106,14 @@ def test_a_layer_without_a_value_hides_no_loss() -> None:
         "One head is shown to be enough in none of 1 layer: a loss of more than 2 points is possible."
     )
     assert same.endswith("The heads were chosen on these very examples, which flatters.")
+
+
+def test_of_two_masks_the_one_that_leaves_more_is_named() -> None:
+    from headviz.answers.comparison import Delta
+    from headviz.display.sentences import two_masks
+
+    lost = Delta("accuracy", 100, 0.9, 0.8, -0.15, -0.05, 0.001, "all")
+    assert two_masks(lost, "2 off", "9 off").startswith("A leaves more: accuracy 0.900 under A (2 off), 0.800 under B")
+    gain = replace(lost, full=0.8, masked=0.9, interval_low=0.05, interval_high=0.15)
+    assert two_masks(gain, "2 off", "9 off").startswith("B leaves more")
+    assert two_masks(replace(lost, interval_high=0.01), "a", "b").startswith("The data cannot tell A from B")

@@ -6,7 +6,6 @@ import os
 import stat
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -31,12 +30,6 @@ def test_a_complaint_names_the_file_as_it_was_uploaded() -> None:
         loaders.dataset(replace(view, columns="body"))
 
 
-def test_without_a_name_the_complaint_stands_as_it_is() -> None:
-    place = uploads.keep_upload(BROKEN, "csv")
-    with pytest.raises(TaskError, match=r"^dev\.csv, line 3"):
-        loaders.dataset(replace(View(), task="custom", data=place, columns="text", label="label"))
-
-
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
@@ -58,10 +51,6 @@ def test_a_name_never_becomes_a_path(given: str, kept: str) -> None:
         assert file_name(folder / "train_dev.csv") == "train_dev.csv"
         assert file_name(folder.parent / "dev.csv") == "dev.csv"
     assert file_name(folder / "dev.csv") == "dev.csv"
-
-
-def test_other_places_have_no_name(tmp_path: Path) -> None:
-    assert uploads.upload_name("") == uploads.upload_name(str(tmp_path)) == uploads.upload_name("upload-x") == ""
 
 
 def test_text_and_label_columns_are_guessed_by_what_is_in_them() -> None:
