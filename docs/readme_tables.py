@@ -95,15 +95,16 @@ def ways() -> Iterator[str]:
     reasons: dict[str, int] = {}
     yield "| family | " + " | ".join(names) + " |"
     yield "|---" * (1 + len(names)) + "|"
-    for family, ways_of_family in recorded.items():
+    for name, ways_of_model in recorded.items():
         cells = []
-        for value in ways_of_family.values():
+        for value in ways_of_model.values():
             if isinstance(value, str):
                 number = reasons.setdefault(_reason(value), len(reasons) + 1)
                 cells.append(f"no ({number})")
             else:
                 cells.append("yes" if value == 0 else f"{value:.0e}")
-        yield f"| {titles.get(family, family)} | {' | '.join(cells)} |"
+        family, _, job = name.partition(" ")
+        yield f"| {titles.get(family, family)}{job and f', `{job}`'} | {' | '.join(cells)} |"
     yield ""
     for reason, number in reasons.items():
         yield f"{number}. {_cell(reason)}"

@@ -1,6 +1,6 @@
-"""Where a pruned model of each family runs: the largest difference of a logit in each way, or why it is refused.
+"""Where a pruned model of each family and job runs: the largest difference in each way, or why it is refused.
 
-``python tests/models/test_ways.py [FAMILY …]`` measures the ways and writes ``docs/ways.json``, from which the table in
+``python tests/models/test_ways.py [NAME …]`` measures the ways and writes ``docs/ways.json``, from which the table in
 docs/families.md is made. The test measures them again.
 """
 
@@ -16,21 +16,24 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification
+import transformers
 
 import headviz
 from headviz.errors import UserError
+from headviz.heads import CLASSIFICATION
 from headviz.models.onnx import NEEDED, Session
 from headviz.pruning.algorithms import NOTHING
 from headviz.pruning.export import FILE
 from headviz.pruning.faster import require_possible
 from headviz.pruning.options import FasterOptions
+from support.jobs import model_of
 from support.marks import seeds
 from support.tiny import ALL_FAMILIES, PAIRS, TEXTS, tiny_classifier
 
 RECORD = Path(__file__).resolve().parents[2] / "docs/ways.json"
 # one of each way in which attention is done; the others are measured before a release
 KINDS = ("bert", "albert", "modernbert", "deberta-v2", "phi3")
+JOBS = tuple(f"bert {job}" for job in ("labels", "number", "rank", "tokens", "span", "vector"))
 # the largest difference that passes; int8 may differ by twice as much as recorded. MobileBERT joins tokens with their
 # padding
 EQUAL = {"masked": 1e-5, "pruned": 1e-5, "headviz": 0.0, "ONNX": 1e-4}
@@ -40,10 +43,14 @@ Outcome = float | str
 
 
 class Pruned:
-    """A small random model of a family with heads removed, or under that mask where it cannot lose any."""
+    """A small random model with heads removed, or under that mask where it cannot lose any.
 
-    def __init__(self, family: str, place: Path) -> None:
-        self.clf, self.place = tiny_classifier(family), place
+    ``name`` is a family, whose classifier is meant, or a family and a job.
+    """
+
+    def __init__(self, name: str, place: Path) -> None:
+        family, _, job = name.partition(" ")
+        self.clf, self.place = model_of(job, family) if job else tiny_classifier(family), place
         empty = [] if self.clf.family.why_not_empty else [(1, head) for head in range(self.clf.num_heads)]
         # as many of each group of queries, which is what plain shapes allow
         group = self.clf.num_heads // int(getattr(self.clf.config, "num_key_value_heads", None) or self.clf.num_heads)
@@ -51,11 +58,20 @@ class Pruned:
         shared = [(row, 1) for row in range(self.clf.num_layers)]
         own = [(0, 1), (2, 0)] if group == 1 else [(row, head) for row in (0, 2) for head in first]
         self.mask = self.clf.full_mask.without(shared if self.clf.family.shared_layers else [*own, *empty])
-        self.batch = self.clf.collate(self.clf.encode(TEXTS, PAIRS))
+        paired = self.clf.answer.num_texts != 1 and job != "vector"
+        self.batch = self.clf.collate(self.clf.encode(TEXTS, PAIRS if paired else None))
         self.small = headviz.prune(self.clf, self.mask) if self.clf.family.prunable else None
 
-    def apart(self, logits: Any, expected: torch.Tensor) -> float:
-        return float((torch.as_tensor(logits) - expected).abs().max())
+    def apart(self, output: Any, expected: torch.Tensor) -> float:
+        found = torch.as_tensor(output)
+        assert torch.equal(found.isnan(), expected.isnan())  # where a text has no word
+        return float((found - expected).nan_to_num().abs().max())
+
+    def graph(self, clf: Any) -> tuple[torch.Tensor, ...]:
+        """What a model gives by headviz, by the names in ``answer.graph``."""
+        with torch.inference_mode():
+            found: tuple[torch.Tensor, ...] = clf.graph(self.batch, clf.call())
+        return found
 
     def require_small(self) -> Any:
         return self.small if self.small is not None else headviz.prune(self.clf, self.mask)
@@ -63,22 +79,26 @@ class Pruned:
     def masked(self) -> float:
         """Against the model whose output matrices do not read the heads."""
         other = headviz.load(self.clf.export_masked(self.place / "zeroed", self.mask), device="cpu")
-        return self.apart(self.clf.logits(self.batch, self.mask), other.logits(self.batch))
+        return self.apart(self.clf.outputs_under(self.batch, self.mask), other.outputs_under(self.batch))
 
     def pruned(self) -> float:
-        return self.apart(self.require_small().logits(self.batch), self.clf.logits(self.batch, self.mask))
+        masked = self.clf.outputs_under(self.batch, self.mask)
+        return self.apart(self.require_small().outputs_under(self.batch), masked)
 
     @cached_property
     def saved(self) -> Path:
         return self.require_small().save(self.place / "small")
 
     def headviz(self) -> float:
-        return self.apart(headviz.load(self.saved, device="cpu").logits(self.batch), self.small.logits(self.batch))
+        other = headviz.load(self.saved, device="cpu")
+        return self.apart(other.outputs_under(self.batch), self.small.outputs_under(self.batch))
 
     def transformers(self) -> float:
-        model = AutoModelForSequenceClassification.from_pretrained(self.saved).eval()
+        model = getattr(transformers, self.clf.answer.auto_class).from_pretrained(self.saved).eval()
         with torch.no_grad():
-            return self.apart(model(**self.batch).logits, self.small.logits(self.batch))
+            output = model(**{name: rows for name, rows in self.batch.items() if name != "places"})
+        named = zip(self.clf.answer.graph, self.graph(self.small), strict=True)
+        return max(self.apart(output[name], expected) for name, expected in named if name in output)
 
     def portable(self) -> float:
         """Saving compares the logits itself."""
@@ -86,11 +106,17 @@ class Pruned:
         return 0.0
 
     def sentence_transformers(self) -> float:
-        from sentence_transformers import CrossEncoder
+        from sentence_transformers import CrossEncoder, SentenceTransformer
 
+        if self.clf.job == "vector":
+            embedder = SentenceTransformer(str(self.saved), device="cpu")
+            with torch.no_grad():
+                return self.apart(embedder(dict(self.batch))["sentence_embedding"], self.graph(self.small)[1])
+        if self.clf.kind != CLASSIFICATION:
+            raise UserError("sentence-transformers has no models of this job.")
         model = CrossEncoder(str(self.saved), device="cpu", activation_fn=torch.nn.Identity())
         with torch.no_grad():
-            return self.apart(model(dict(self.batch))["scores"], self.small.logits(self.batch))
+            return self.apart(model(dict(self.batch))["scores"], self.small.outputs_under(self.batch))
 
     def faster(self) -> float:
         """As it is, or with ``--repair none``."""
@@ -100,7 +126,8 @@ class Pruned:
     def onnx(self, precision: str = "float32") -> float:
         model = self.small or self.clf
         found = headviz.export(model, self.place / precision, precision, batch=1, length=4)
-        return self.apart(Session(found.path / FILE).logits(self.batch), model.logits(self.batch))
+        expected = model.from_graph(self.graph(model), self.batch)
+        return self.apart(Session(model, found.path / FILE).outputs(self.batch), expected)
 
     def int8(self) -> float:
         return self.onnx("int8")
@@ -120,39 +147,39 @@ WAYS: Mapping[str, Callable[[Pruned], float]] = {
 
 
 def outcome(made: Pruned, way: str) -> Outcome:
-    """The largest difference of a logit, or the line that refuses."""
+    """The largest difference of an output, or the line that refuses."""
     try:
         return WAYS[way](made)
     except UserError as error:
         return str(error)
 
 
-def outcomes(family: str) -> dict[str, Outcome]:
+def outcomes(name: str) -> dict[str, Outcome]:
     with tempfile.TemporaryDirectory() as place:
-        made = Pruned(family, Path(place))
+        made = Pruned(name, Path(place))
         return {way: outcome(made, way) for way in WAYS}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", seeds(KINDS, [name for name in ALL_FAMILIES if name not in KINDS]))
-def test_each_way_is_as_recorded(family: str) -> None:
-    for name in (*NEEDED, "sentence_transformers"):
-        pytest.importorskip(name)
-    recorded, now = json.loads(RECORD.read_text(encoding="utf-8"))[family], outcomes(family)
+@pytest.mark.parametrize("name", seeds((*KINDS, *JOBS), [name for name in ALL_FAMILIES if name not in KINDS]))
+def test_each_way_is_as_recorded(name: str) -> None:
+    for package in (*NEEDED, "sentence_transformers"):
+        pytest.importorskip(package)
+    recorded, now = json.loads(RECORD.read_text(encoding="utf-8"))[name], outcomes(name)
     assert list(recorded) == list(now)
     for way, found in now.items():
         assert isinstance(found, str) == isinstance(recorded[way], str), f"{way}: {found}, not {recorded[way]}"
         if not isinstance(found, str):
             rounded = 2 * recorded[way] if way == "int8" else 0.0
-            assert found <= max(rounded, EQUAL.get(way, UNEQUAL.get(family, 1e-5))), way
+            assert found <= max(rounded, EQUAL.get(way, UNEQUAL.get(name, 1e-5))), way
 
 
-def main(families: list[str]) -> None:
+def main(names: list[str]) -> None:
     known = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
-    for family in families or ALL_FAMILIES:
-        known[family] = outcomes(family)
-        print(family, known[family], flush=True)
-        ordered = {name: known[name] for name in ALL_FAMILIES if name in known}
+    for name in names or (*ALL_FAMILIES, *JOBS):
+        known[name] = outcomes(name)
+        print(name, known[name], flush=True)
+        ordered = {name: known[name] for name in (*ALL_FAMILIES, *JOBS) if name in known}
         RECORD.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -13,6 +13,7 @@ import headviz
 from headviz.cli import main
 from headviz.errors import UserError
 from headviz.models.onnx import NEEDED, Session, difference
+from support.jobs import data_of, model_of
 from support.marks import all_in_ci
 from support.scored_data import made
 from support.tiny import PAIRS, TEXTS, tiny_classifier
@@ -38,10 +39,10 @@ def pruned(family: str) -> Any:
 def test_a_mask_is_an_input(family: str, tmp_path: Path) -> None:
     clf = pruned(family)
     found = headviz.export(clf, tmp_path / "m", head_mask=True, batch=2, length=8)
-    session = Session(found.path / "model.onnx")
+    session = Session(clf, found.path / "model.onnx")
     batch = clf.collate(clf.encode(TEXTS, PAIRS))
     mask = clf.present.without([(0, 0), (2, 1)])
-    np.testing.assert_allclose(session.logits(batch, mask.array()), clf.logits(batch, mask).numpy(), atol=1e-4)
+    np.testing.assert_allclose(session.outputs(batch, mask.array()), clf.logits(batch, mask).numpy(), atol=1e-4)
     assert difference(clf, found.path / "model.onnx") < 1e-4
 
 
@@ -49,9 +50,9 @@ def test_a_mask_is_an_input(family: str, tmp_path: Path) -> None:
 def test_the_comparison_is_that_of_the_answers(precision: str, tmp_path: Path) -> None:
     clf, data = pruned("bert"), made(40)
     found = headviz.export(clf, tmp_path / "m", precision, data=data, batch=2, length=8)
-    session = Session(found.path / "model.onnx")
+    session = Session(clf, found.path / "model.onnx")
     batch = clf.collate(clf.encode(data.texts, data.pairs))
-    theirs, ours = session.logits(batch).argmax(1), clf.logits(batch).numpy().argmax(1)
+    theirs, ours = session.outputs(batch).numpy().argmax(1), clf.logits(batch).numpy().argmax(1)
     assert found.agreement == pytest.approx(np.mean(theirs == ours))
     assert found.n == 40
     assert found.change is not None
@@ -62,6 +63,50 @@ def test_the_comparison_is_that_of_the_answers(precision: str, tmp_path: Path) -
         path.name for path in found.path.iterdir()
     }
     assert "quantization_config" not in json.loads((found.path / "config.json").read_text())
+
+
+# the data of each job, and of another that an embedder answers
+JOBS = {job: job for job in ("labels", "number", "rank", "tokens", "span")} | {"vector": "rank"}
+
+
+@pytest.mark.parametrize("head_mask", [False, True])
+@pytest.mark.parametrize("job", JOBS)
+def test_a_model_of_each_job_is_exported(job: str, head_mask: bool, tmp_path: Path) -> None:
+    """Judged as the model itself is; ``sentence_embedding`` and the others have the names that other programs read."""
+    whole, data = model_of(job), data_of(JOBS[job])
+    clf = headviz.prune(whole, {0: [1], 1: range(4), 2: [0, 3]})
+    found = headviz.export(clf, tmp_path / "m", data=data, head_mask=head_mask, batch=2, length=8)
+    assert found.change is not None
+    assert (found.change.metric, found.change.difference) == (data.task.metrics[0], pytest.approx(0, abs=1e-5))
+    assert found.agreement == (1 if job in ("labels", "tokens", "span") else None)
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(found.path / "model.onnx"), providers=["CPUExecutionProvider"])
+    names = [one.name for one in session.get_outputs()]
+    wanted = {"span": ["start_logits", "end_logits"], "vector": ["last_hidden_state", "sentence_embedding"]}
+    assert names == wanted.get(job, ["logits"])
+    batch, given = clf.sample(TEXTS), {one.name for one in session.get_inputs()}
+    mask = {"head_mask": clf.present.array().astype("float32")} if head_mask else {}
+    outputs = session.run(names, {k: v.numpy() for k, v in batch.items() if k in given} | mask)
+    there = batch["attention_mask"].numpy()
+    for mine, theirs in zip(clf.graph(batch, clf.call()), outputs, strict=True):
+        real = (there if mine.shape[:2] == there.shape else np.ones(mine.shape[:2])).astype(bool)
+        np.testing.assert_allclose(theirs[real], mine.detach().numpy()[real], atol=1e-4)
+    assert (job == "vector") == (found.path / "modules.json").exists()
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_model_of_each_job_in_int8(job: str, tmp_path: Path) -> None:
+    """The change is that of the answers of the file, with the task's own paired interval."""
+    clf, data = headviz.prune(model_of(job), {0: [1], 2: [0, 3]}), data_of(JOBS[job])
+    found = headviz.runtimes(clf, None, data, batch=2, length=8).rows
+    assert [row.value for row in found[:2]] == [
+        pytest.approx(headviz.evaluate(clf, data).metrics[data.task.metrics[0]], abs=1e-5)
+    ] * 2
+    change = found[2].change
+    assert change is not None
+    assert change.difference == pytest.approx(found[2].value - found[0].value)
+    assert change.low <= change.difference <= change.high
 
 
 def test_int8_is_smaller(tmp_path: Path) -> None:

@@ -156,12 +156,10 @@ def tiny_embedder(path: Path, family: str = "bert", pooling: str = "mean", **opt
     ]
     (path / "modules.json").write_text(json.dumps(listed))
     (path / "1_Pooling").mkdir()
-    (path / "1_Pooling" / "config.json").write_text(
-        json.dumps(
-            {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}
-            if pooling == "mean"
-            else {"pooling_mode": pooling}
-        )
+    mode = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}
+    about = {"word_embedding_dimension": model.config.hidden_size} | (
+        mode if pooling == "mean" else {"pooling_mode": pooling}
     )
+    (path / "1_Pooling" / "config.json").write_text(json.dumps(about))
     (path / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 24}))
     return path

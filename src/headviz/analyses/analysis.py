@@ -84,7 +84,7 @@ def explained(answer: Answer) -> bool:
 
 def exported(answer: Answer) -> bool:
     """Models that are evaluated on a task and written as ONNX."""
-    return evaluated(answer) and answer.exports
+    return evaluated(answer) and bool(answer.graph)
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ def random_batch(clf: Classifier, size: int, length: int) -> dict[str, Tensor]:
         ids[ids == token] = other
     if clf.family.has_decoder and isinstance(end, int):
         ids[:, -1] = end
-    batch = {"input_ids": ids, "attention_mask": clf.attended(ids)}
+    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     return {k: v.to(clf.device) for k, v in batch.items()}
 
 
@@ -163,7 +163,7 @@ def _time(clf: Classifier, batch: dict[str, Tensor]) -> float:
     wait = torch.cuda.synchronize if clf.device.type == "cuda" else int
     wait()
     start = time.perf_counter()
-    clf.logits(batch)
+    clf.outputs_under(batch)
     wait()
     return time.perf_counter() - start
 

@@ -82,7 +82,8 @@ class Answer(ABC):
     num_texts: int | None = None  # texts that a model of this job reads; None = its configuration or classes tell
     instead: str = ""  # the job that its models may have as well, where the configuration leaves a doubt
     others: tuple[str, ...] = ()  # further jobs whose data its models answer
-    exports: bool = True  # one row of numbers for a text, which a graph of ONNX gives
+    # what an exported ONNX graph gives, by the names that optimum and sentence-transformers read; empty = no graph
+    graph: tuple[str, ...] = ("logits",)
     explains: bool = True  # there is one number to explain: gradients, conductance and what builds on them
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:

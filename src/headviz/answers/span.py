@@ -114,7 +114,7 @@ class Span(Answer):
     trained, read_at, num_texts, fresh = "question-answering head", EACH, 2, ("start", "end")
     usual, paired, columns, label_needed = ("exact_match", "token_f1"), True, "span", False
     text_columns, label_column = ("question", "context"), "answers"
-    exports = False
+    graph = ("start_logits", "end_logits")
     gold_name, unit, text_names = "answers", ("question", "questions"), ("Question", "Passage")
     formula = r"F = z^{\mathrm{start}}_i + z^{\mathrm{end}}_j"
 
@@ -331,6 +331,11 @@ class Span(Answer):
             losses.append(cross_entropy(z.masked_fill(z.isnan(), -torch.inf), masked, reduction="none"))
         each = torch.stack(losses).mean(dim=0)
         return each if reduction == "none" else each.sum() if reduction == "sum" else each.mean()
+
+    def imitated(self, logits: Tensor, theirs: Tensor, temperature: float) -> Tensor:
+        """Of where a span begins and where it ends, over the places of the passage."""
+        ours, wanted = (one.nan_to_num(nan=-1e4).transpose(1, 2).flatten(0, 1) for one in (logits, theirs))
+        return super().imitated(ours, wanted, temperature)
 
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
         from scipy.special import log_softmax

@@ -132,7 +132,6 @@ class Tokens(Answer):
     trained, read_at, num_texts = "token-classification head", EACH, 1
     usual, paired, columns = ("span_f1", "token_accuracy"), True, "tokens"
     text_columns, label_column = ("tokens",), "tags"
-    exports = False
     gold_name, formula = "tags", r"p_{wc} = e^{z_{wc}} / \sum_k e^{z_{wk}}"
 
     def possible(self, outputs: int) -> bool:
@@ -405,6 +404,11 @@ class Tokens(Answer):
         table = torch.zeros(there.shape, dtype=each.dtype, device=each.device).masked_scatter(there, each)
         of_texts = table.sum(dim=1) / there.sum(dim=1).clamp(min=1)
         return of_texts if reduction == "none" else of_texts.sum()
+
+    def imitated(self, logits: Tensor, theirs: Tensor, temperature: float) -> Tensor:
+        """The mean over words."""
+        there = theirs.isfinite().all(dim=-1)
+        return super().imitated(logits[there], theirs[there], temperature)
 
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
         from scipy.special import log_softmax

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Vector(Number):
     """F is the cosine. Learned by the squared error of the cosine, from -1 to 1."""
 
-    exports = False
+    graph: tuple[str, ...] = ("last_hidden_state", "sentence_embedding")
     job, kind, instead = "vector", heads.VECTOR, ""
     architectures: tuple[str, ...] = ()  # modules.json tells it
     auto_class, trained, read_at = "AutoModel", "pooling", ""

@@ -1,4 +1,4 @@
-"""``headviz export``: a classifier as ONNX, in float32 or int8, checked and timed against PyTorch."""
+"""``headviz export``: a model as ONNX, in float32 or int8, checked and timed against PyTorch."""
 
 from __future__ import annotations
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..answers import ANSWERS
+from ..answers.comparison import Answers
 from ..errors import OptionError, is_one_of, shown, unknown_choice
 from ..results import Result
 from ..statistics.resampling import class_in
@@ -75,7 +76,11 @@ def paired(
         len({answer.metrics[metric].dims[1] for answer in shared}) > 1
     ):  # jobs that share a name have gold answers of other shapes
         known[metric] = next((a for a in shared if a.metrics[metric].dims[1] == np.ndim(gold)), shared[0])
-    answers, now = known[metric].rows(metric, gold, before, after, groups)
+    return paired_change(*known[metric].rows(metric, gold, before, after, groups), metric, level)
+
+
+def paired_change(answers: Answers, now: NDArray, metric: str, level: float = LEVEL) -> Paired:
+    """The change of a metric from the predictions in ``answers`` to others of the same examples."""
     (delta,) = answers.deltas([now], metric, level=level)
     ends = (delta.interval_low, delta.interval_high)
     return Paired(metric, delta.n, delta.delta, *ends, delta.p_value, *answers.moved(now))

@@ -23,7 +23,7 @@ from . import LENGTH
 from .families import CROSS, DECODER
 from .hub import upload
 from .network import Network
-from .places import PLACES, logits_of
+from .places import PLACES, at, logits_of
 from .pruning import removed_parameters
 from .saving import Measured, export_masked, save
 from .slices import OUT, is_map, parts
@@ -267,6 +267,31 @@ class TransformerModel(Network, ABC):
         """The logits of a batch in training; ``model`` is the transformers model that learns."""
         places = batch.pop(PLACES, None)
         return logits_of(model(**batch, **self.training_options), places)
+
+    def sample(self, texts: Sequence[str]) -> dict[str, Tensor]:
+        """A batch of sequences as the model reads them, made of a few texts."""
+        return self.collate(self.encode(texts, None if self.answer.num_texts == 1 else texts))
+
+    def graph(self, batch: dict[str, Tensor], call: HeadCall | None = None, model: Any = None) -> tuple[Tensor, ...]:
+        """What an exported file gives for a batch of sequences, by the names in ``answer.graph``.
+
+        Without a call transformers' own attention runs, also of another ``model`` of the same class. MobileBERT has
+        headviz's forward pass.
+        """
+        model = self.model if model is None else model
+        batch = {k: v for k, v in batch.items() if k != PLACES}
+        if call is not None:
+            logits = self.forward(batch, call)
+        elif self.family.forward is not None and getattr(self.config, "trigram_input", False):
+            logits = self.family.forward(model, batch, {})
+        else:
+            logits = logits_of(model(**batch))
+        return logits.unbind(-1) if len(self.answer.graph) > 1 else (logits,)
+
+    def from_graph(self, outputs: Sequence[Tensor], batch: Mapping[str, Tensor]) -> Tensor:
+        """The outputs of the sequences, from what ``graph`` gives for a batch."""
+        logits, places = outputs[0] if len(outputs) == 1 else torch.stack(tuple(outputs), dim=-1), batch.get(PLACES)
+        return logits if places is None else at(logits, places)
 
     @property
     def training_options(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from ..answers.catalogue import answer_in
 from ..attention import HeadCall, running
 from ..errors import ModelError, TaskError, UserError
 from ..heads import CLASSIFICATION, MASKED_LM
+from ..storage.exchange import MaskLike
 from ..tasks import TASKS
 from ..tasks.dataset import alone_with, pieces
 from .base import DEFAULT_LENGTH, TransformerModel
@@ -201,10 +202,6 @@ class Classifier(TransformerModel):
         accepted = "token_type_ids" in inspect.signature(self.model.forward).parameters
         return accepted and int(getattr(self.config, "type_vocab_size", 0) or 0) > 1
 
-    def attended(self, ids: Tensor) -> Tensor:
-        """The attention mask of a batch of full rows."""
-        return torch.ones_like(ids)
-
     def collate(self, encodings: Sequence[Encoding], width: int = 0) -> dict[str, Tensor]:
         """A right-padded batch on the model's device: input_ids, attention_mask and, where used, token_type_ids.
 
@@ -259,6 +256,11 @@ class Classifier(TransformerModel):
     def outputs(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
         """[B, width] of a batch of sequences."""
         return self.forward(batch, call)
+
+    @torch.inference_mode()
+    def outputs_under(self, batch: dict[str, Tensor], mask: MaskLike | None = None) -> Tensor:
+        """The same under a mask, in float32, without gradients."""
+        return self.outputs(batch, self.call(mask)).float()
 
     def check_sequences(self, encodings: Sequence[Encoding]) -> None:
         """Refuse what is no sequence that the stages run."""

@@ -1,4 +1,4 @@
-"""Writing a classifier as ONNX, for runtimes without PyTorch. Needs the extra ``headviz[onnx]``.
+"""Writing a model as ONNX, for runtimes without PyTorch. Needs the extra ``headviz[onnx]``.
 
 Uneven sizes stay uneven, so the file is as small and as fast as the model. Its answers are compared with the model's
 before it counts as written.
@@ -28,40 +28,31 @@ from .slices import is_map, weight_of
 
 if TYPE_CHECKING:
     from .classifier import Classifier
-    from .families.sheet import Forward
 
-EQUAL = 1e-4  # the most that a logit may be different
+EQUAL = 1e-4  # the most that an output may be different
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 ORDER = ("input_ids", "attention_mask", "token_type_ids")
 HEAD_MASK = "head_mask"
 
 
-class _Plain(nn.Module):
-    """From token ids to logits, with positional arguments. ``own`` is MobileBERT's forward pass."""
+class _Graph(nn.Module):
+    """From token ids to what the file gives, with positional arguments.
 
-    def __init__(self, model: Any, names: tuple[str, ...], own: Forward | None) -> None:
+    With ``masked`` the last one is a mask of heads [L, H]: 1 = on, 0 = off, and what lies between scales.
+    """
+
+    def __init__(self, clf: Classifier, names: tuple[str, ...], masked: bool) -> None:
         super().__init__()
-        self.model, self.names, self.own = model, names, own
+        self.clf, self.names, self.masked, self.model = clf, names, masked, clf.model
 
-    def forward(self, *inputs: Tensor) -> Tensor:
-        batch = dict(zip(self.names, inputs, strict=True))
-        logits: Tensor = self.model(**batch).logits if self.own is None else self.own(self.model, batch, {})
-        return logits
-
-
-class _Masked(nn.Module):
-    """The same with a mask of heads as the last argument, [L, H]: 1 = on, 0 = off, and what lies between scales."""
-
-    def __init__(self, clf: Classifier, names: tuple[str, ...]) -> None:
-        super().__init__()
-        self.clf, self.names, self.model = clf, names, clf.model
-
-    def forward(self, *inputs_and_mask: Tensor) -> Tensor:
+    def forward(self, *inputs_and_mask: Tensor) -> tuple[Tensor, ...]:
+        if not self.masked:
+            return self.clf.graph(dict(zip(self.names, inputs_and_mask, strict=True)))
         *inputs, mask = inputs_and_mask
         heads = [list(self.clf.present.kept_in(row)) for row in range(self.clf.num_layers)]
         gates = tuple(mask[row, kept].view(1, -1, 1, 1) if kept else None for row, kept in enumerate(heads))
         batch = dict(zip(self.names, inputs, strict=True))
-        return self.clf.forward(batch, HeadCall(gates, "eager", order=self.clf.order))
+        return self.clf.graph(batch, HeadCall(gates, "eager", order=self.clf.order))
 
 
 class _BiasOnly(nn.Module):
@@ -88,48 +79,45 @@ def _leave_out_empty(model: nn.Module) -> None:
                 setattr(module, name, _BiasOnly(child))
 
 
-def require_onnx() -> None:
-    """One clear line where the extra is missing."""
+def require_onnx(clf: Classifier | None = None) -> None:
+    """One clear line where the extra is missing, or the model is of a job without a graph."""
+    if clf is not None and not clf.answer.graph:
+        raise ModelError(f"A model of the job '{clf.job}' cannot be written as ONNX.")
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise ModelError(f"ONNX needs {', '.join(missing)}, which is not installed: pip install 'headviz[onnx]'.")
 
 
 def export_onnx(clf: Classifier, path: str | Path, head_mask: bool = False) -> Path:
-    """Write ``path`` and check it: any batch and length gives the model's logits to ``EQUAL``, or a ``ModelError``.
+    """Write ``path`` and check it: any batch and length gives the model's outputs to ``EQUAL``, or a ``ModelError``.
 
     With ``head_mask`` the graph has an input ``head_mask`` [L, H], 1 for a head that is on and 0 for one that is off.
     """
-    require_onnx()
-    if not clf.answer.exports:
-        raise ModelError(f"A model of the job '{clf.job}' cannot be written as ONNX.")
+    require_onnx(clf)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns of each package that it could use and lacks
     path = Path(path)
     clf.require_described()
     own = replace(clf, model=copy.deepcopy(clf.model).cpu().float())
     model: Any = own.model
     _leave_out_empty(model)
-    texts = ["a", "a b c d e f g"], ["c d", "b"]
-    batch = {k: v.cpu() for k, v in clf.collate(clf.encode(*texts)).items()}
+    batch = {k: v.cpu() for k, v in clf.sample(["a", "a b c d e f g"]).items()}
     names = tuple(name for name in ORDER if name in batch)
     any_size = {0: torch.export.Dim("batch", min=1), 1: torch.export.Dim("length", min=2, max=clf.max_length)}
     inputs, shapes = [batch[name] for name in names], [any_size] * len(names)
     if head_mask:
-        whole: nn.Module = _Masked(own, names)
         inputs, shapes = [*inputs, torch.ones(clf.num_layers, clf.num_heads)], [*shapes, {}]
     else:
         require_even(clf, clf.present)
         model.set_attn_implementation("eager")
-        whole = _Plain(model, names, clf.family.forward if getattr(clf.config, "trigram_input", False) else None)
     # of the kernels for attention only this one has results that lie in memory as the exporter takes them to lie
     with quiet(), warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
         warnings.simplefilter("ignore")  # of PyTorch's exporter, about its own inner workings
         program: Any = torch.onnx.export(
-            whole.eval(),
+            _Graph(own, names, head_mask).eval(),
             tuple(inputs),
             dynamo=True,
             input_names=[*names, *([HEAD_MASK] if head_mask else [])],
-            output_names=["logits"],
+            output_names=list(clf.answer.graph),
             dynamic_shapes=(tuple(shapes),),
             verbose=False,
         )
@@ -144,7 +132,7 @@ def export_onnx(clf: Classifier, path: str | Path, head_mask: bool = False) -> P
         ) from error
     if not wrong <= EQUAL:
         path.unlink()
-        raise ModelError(f"The ONNX file gave other logits than the model (by {wrong:.2g}), so it was not kept.")
+        raise ModelError(f"The ONNX file gave other outputs than the model (by {wrong:.2g}), so it was not kept.")
     return path
 
 
@@ -162,31 +150,31 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 class Session:
-    """An exported file in ONNX Runtime, which gives logits as the model does."""
+    """An exported file of a model in ONNX Runtime."""
 
-    def __init__(self, path: Path, threads: int = 0) -> None:
+    def __init__(self, clf: Classifier, path: Path, threads: int = 0) -> None:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads  # 0: as many as there are
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        self.run, self.asked = session.run, [i.name for i in session.get_inputs()]
+        self.clf, self.run, self.asked = clf, session.run, [i.name for i in session.get_inputs()]
 
-    def logits(self, batch: Mapping[str, Tensor], mask: np.ndarray | None = None) -> np.ndarray:
-        """[B, C] of a batch; without token types they are 0. ``mask`` [L, H] for a file with that input."""
+    def outputs(self, batch: Mapping[str, Tensor], mask: np.ndarray | None = None) -> Tensor:
+        """What ``clf.outputs`` gives for a batch; without token types they are 0. ``mask`` [L, H] for a file with that
+        input."""
         ids = batch["input_ids"].cpu().numpy()
         rows = [name for name in self.asked if name != HEAD_MASK]
         inputs = {name: batch[name].cpu().numpy() if name in batch else np.zeros_like(ids) for name in rows}
         if mask is not None:
             inputs[HEAD_MASK] = mask.astype(np.float32)
-        (output,) = self.run(["logits"], inputs)
-        logits: np.ndarray = output
-        return logits
+        return self.clf.from_graph([torch.from_numpy(one) for one in self.run(self.clf.answer.graph, inputs)], batch)
 
 
+@torch.inference_mode()
 def difference(clf: Classifier, path: Path) -> float:
-    """The largest ``disagreement`` of logits on a few texts of several lengths, and under masks if it takes them."""
-    session = Session(path)
+    """The largest ``disagreement`` of outputs on texts of several lengths, and under masks if the file takes them."""
+    session = Session(clf, path)
     masks: list[HeadMask | None] = [None]
     if HEAD_MASK in session.asked:
         drawn = np.random.default_rng(0).random((2, clf.num_layers, clf.num_heads)) < 0.6
@@ -194,13 +182,17 @@ def difference(clf: Classifier, path: Path) -> float:
     worst = 0.0
     words = "one two three four five six seven eight nine ten".split()
     for texts in ([words[0]], [" ".join(words), "two"], [" ".join(words[:i]) for i in (2, 5, 9)]):
-        batch = clf.collate(clf.encode(texts, texts))
+        batch = clf.sample(texts)
         for mask in masks:
-            logits = session.logits(batch, None if mask is None else mask.array())
-            worst = max(worst, disagreement(logits, clf.logits(batch, mask).cpu().numpy()))
+            expected = clf.from_graph(clf.graph(batch, clf.call(mask)), batch)
+            output = session.outputs(batch, None if mask is None else mask.array())
+            worst = max(worst, disagreement(output, expected.cpu()))
     return worst
 
 
-def disagreement(logits: np.ndarray, expected: np.ndarray) -> float:
-    """The largest difference; where the largest number is above 1, as a share of it."""
-    return float(np.abs(logits - expected).max() / max(1.0, float(np.abs(expected).max())))
+def disagreement(output: Tensor, expected: Tensor) -> float:
+    """The largest difference; where the largest number is above 1, as a share of it. Infinite if only one is NaN."""
+    if not torch.equal(output.isnan(), expected.isnan()):
+        return float("inf")
+    output, expected = output.nan_to_num(), expected.float().nan_to_num()
+    return float((output - expected).abs().max()) / max(1.0, float(expected.abs().max()))

@@ -244,22 +244,23 @@ def make_portable(clf: Network, config: Any) -> str:
 
 
 def require_equal(clf: Any, folder: Path) -> None:
-    """Open a folder by the file in it; a ``ModelError`` unless it gives the model's logits."""
-    batch = {k: v.cpu() for k, v in clf.collate(clf.encode(["a b c d e"], ["c d"])).items()}
+    """Open a folder by the file in it; a ``ModelError`` unless it gives the outputs of the model."""
+    batch = {k: v.cpu() for k, v in clf.sample(["a b c d e"]).items()}
     with quiet(), torch.inference_mode():
-        expected = copy.deepcopy(clf.model).cpu().eval()(**batch).logits.float()
+        expected = clf.graph(batch, model=copy.deepcopy(clf.model).cpu().eval())[-1].float()
         own = runpy.run_path(str(folder / MODELLING))[f"Pruned{_theirs(clf.model).__name__}"]
         try:
-            logits = own.from_pretrained(folder, use_safetensors=True, dtype=clf.dtype).eval()(**batch).logits.float()
+            model = own.from_pretrained(folder, use_safetensors=True, dtype=clf.dtype).eval()
+            output = clf.graph(batch, model=model)[-1].float()
         except (RuntimeError, ValueError, IndexError) as error:  # layers of a size that a family's code cannot run
             raise ModelError(
                 f"{clf.title} with these heads cannot be saved as portable, because transformers' own code does not "
                 f"run it ({first_line(error)}). Leave every layer a head, or save it without portable."
             ) from error
-    wrong = float((logits - expected).abs().max()) / max(1.0, float(expected.abs().max()))
+    wrong = float((output - expected).abs().max()) / max(1.0, float(expected.abs().max()))
     if not wrong <= EQUAL:
         raise ModelError(
-            f"{clf.title} cannot be saved as portable: by transformers' own code its logits differ by {wrong:.2g}. "
+            f"{clf.title} cannot be saved as portable: by transformers' own code its outputs differ by {wrong:.2g}. "
             "Save it without portable."
         )
 

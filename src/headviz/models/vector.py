@@ -143,12 +143,6 @@ class Embedder(Classifier):
             for a, b in zip(first, super().encode(pairs), strict=True)
         ]
 
-    def attended(self, ids: Tensor) -> Tensor:
-        """Half of each row is the first text."""
-        numbers = torch.ones_like(ids)
-        numbers[:, (ids.shape[1] + 1) // 2 :] = 2
-        return numbers
-
     def collate(self, encodings: Sequence[Encoding], width: int = 0) -> dict[str, Tensor]:
         batch = super().collate(encodings, width)
         numbers = np.zeros(tuple(batch["input_ids"].shape), dtype=np.int64)
@@ -162,7 +156,7 @@ class Embedder(Classifier):
         numbers = batch["attention_mask"]
         if not bool((numbers == 2).any()):
             raise TaskError(f"'{self.name}' compares two texts, but only one was given. Give its pair as well.")
-        return self._similarity(self._states(batch, call), numbers)
+        return self._similarity(self._states(self._inputs(batch), call), numbers)
 
     def trained_logits(self, model: Any, batch: dict[str, Tensor]) -> Tensor:
         return self._similarity(model(**self._inputs(batch))[0], batch["attention_mask"])
@@ -204,7 +198,19 @@ class Embedder(Classifier):
 
     def vectors(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
         """[B, D] of single texts, before they are normalised."""
-        return self.pooled(self._states(batch, call), batch["attention_mask"] == 1)
+        return self.pooled(self._states(self._inputs(batch), call), batch["attention_mask"] == 1)
+
+    def sample(self, texts: Sequence[str]) -> dict[str, Tensor]:
+        return self.collate(self.encode(texts))
+
+    def graph(self, batch: dict[str, Tensor], call: HeadCall | None = None, model: Any = None) -> tuple[Tensor, ...]:
+        """The tokens' states, which sentence-transformers pools itself, and the text's vector."""
+        states = self._states(batch, call) if call is not None else (self.model if model is None else model)(**batch)[0]
+        vectors = self.pooled(states, batch["attention_mask"] == 1)
+        return states, torch.nn.functional.normalize(vectors) if self.pooling.normalized else vectors
+
+    def from_graph(self, outputs: Sequence[Tensor], batch: Mapping[str, Tensor]) -> Tensor:
+        return outputs[1]
 
     def pooled(self, states: Tensor, there: Tensor) -> Tensor:
         """[B, D] of the tokens that are there, [B, T]; they follow one another."""
@@ -214,10 +220,10 @@ class Embedder(Classifier):
         at = first if self.pooling.mode == "cls" else first + there.sum(dim=1) - 1
         return states[torch.arange(len(states), device=states.device), at]
 
-    def _states(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
+    def _states(self, inputs: dict[str, Tensor], call: HeadCall) -> Tensor:
         """[B, T, D] the last layer's; gradients flow if the caller has enabled them."""
         with running(call):
-            states: Tensor = self.model(**self._inputs(batch), headviz=call)[0]
+            states: Tensor = self.model(**inputs, headviz=call)[0]
         if not call.finished:
             raise ModelError(f"{self.family.title} ran {call.layer} of {self.num_layers} layers through headviz.")
         call.sort_rows()

@@ -1,11 +1,12 @@
-"""``headviz.export``: a classifier as ONNX in float32 or int8, with what that changes and how fast it runs."""
+"""``headviz.export``: a model as ONNX in float32 or int8, with what that changes and how fast it runs."""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,13 @@ import numpy as np
 import torch
 
 from ..errors import OptionError, is_one_of, unknown_choice
-from ..evaluation.paired import Paired, paired
-from ..evaluation.plain import BATCH_TOKENS, batches, class_order, encode_data, gold_for
+from ..evaluation.paired import Paired, paired, paired_change
+from ..evaluation.plain import BATCH_TOKENS, batches, class_order
 from ..models.classifier import Classifier
 from ..models.loading import load
 from ..models.network import require_model
 from ..models.onnx import Session, export_onnx, require_onnx
+from ..models.places import fitted
 from ..models.saving import plain_config, write_folder
 from ..models.source import EXPORTED
 from ..progress import Cancel, Progress, tracked
@@ -37,8 +39,8 @@ FILE = "model.onnx"  # where optimum and sentence-transformers look for it
 class Exported(Result):
     """A folder with ``model.onnx``, and how the file compares with the model in PyTorch on this machine.
 
-    ``agreement`` is the share of examples with the same answer, None without data or classes; ``change`` is that of the
-    task's first metric, None without gold answers.
+    ``agreement`` is the share of examples with the same answer, None without data or where an answer is a number;
+    ``change`` is that of the task's first metric, None without gold answers.
     """
 
     path: Path
@@ -71,10 +73,10 @@ def export(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Exported:
-    """Write a classifier, or the one in a folder, as ONNX into the new folder ``out``, with its tokenizer and settings.
+    """Write a model, or the one in a folder, as ONNX into the new folder ``out``, with its tokenizer and settings.
 
     ``precision="int8"`` quantises the matrices, channel by channel, with ONNX Runtime's dynamic quantiser. A float32
-    file must give the model's logits to 1e-4, or nothing is kept. What int8 changes is measured on ``data``.
+    file must give the model's outputs to 1e-4, or nothing is kept. What int8 changes is measured on ``data``.
     ``head_mask`` adds an input [L, H] that switches heads off. The time is that of ``batch`` texts of ``length``
     tokens, in turn with PyTorch's on the same threads. It needs the extra ``headviz[onnx]``.
 
@@ -84,10 +86,9 @@ def export(
     """
     if not is_one_of(precision, EXPORTED):
         raise OptionError(unknown_choice("precision", precision, EXPORTED))
-    require_onnx()
     clf: Any = load(model, device="cpu") if isinstance(model, str | Path) else model
     require_model(clf)
-    clf.check_classes()
+    require_onnx(clf)
     timer = Timer(clf, batch, length)
 
     def write(into: Path) -> None:
@@ -97,11 +98,12 @@ def export(
             else:
                 export_onnx(clf, into / FILE, head_mask)
         clf.tokenizer.save_pretrained(into)
+        clf.write_more(into)
         plain_config(clf.model.config).save_pretrained(into)
 
     folder = write_folder(Path(out), write)
     threads = torch.get_num_threads()
-    session = Session(folder / FILE, threads)
+    session = Session(clf, folder / FILE, threads)
     mask = clf.present.array() if head_mask else None
     speed = in_pairs(lambda: timer(clf), in_runtime(session, timer, mask), progress=progress, cancel=cancel)
     times = (batch, timer.length, threads, speed.after, speed.before, speed.speedup, speed.low, speed.high)
@@ -109,14 +111,23 @@ def export(
     if data is None:
         return result
 
-    def runtime(rows: Mapping[str, Tensor]) -> np.ndarray:
-        return session.logits(rows, mask)
+    ways = clf.outputs_under, partial(session.outputs, mask=mask)
+    logits, order = answers(clf, data, ways, label_order, progress, cancel)
+    same, low = agreement(*(clf.answer.plain(own) for own in logits))
+    changed = None
+    if data.labels is not None:
+        before, after = (data.answer.predicted(own, order) for own in logits)
+        changed = paired_change(data.answer.answers(data.gold, before, data.label_names), after, data.task.metrics[0])
+    return replace(result, n=len(data), agreement=same, agreement_low=low, change=changed)
 
-    (before, after), gold = answers(clf, data, (in_torch(clf), runtime), label_order, progress, cancel)
-    change = None if gold is None else paired(gold, before, after, data.task.metrics[0])
-    same = paired(before, before, after) if data.answer.decides else None
-    agreement = (None, None) if same is None else (1 + same.difference, 1 + same.low)
-    return replace(result, n=len(data), agreement=agreement[0], agreement_low=agreement[1], change=change)
+
+def agreement(before: np.ndarray, after: np.ndarray) -> tuple[float | None, float | None]:
+    """The share of examples with the same answer, and the lower end of its interval; None where answers are numbers."""
+    if before.dtype.kind == "f":
+        return None, None
+    same = (before == after).reshape(len(before), -1).all(axis=1).astype(np.int64)
+    change = paired(np.ones_like(same), np.ones_like(same), same)
+    return 1 + change.difference, 1 + change.low
 
 
 def quantise(file: Path, out: Path) -> Path:
@@ -138,30 +149,27 @@ def in_runtime(session: Session, timer: Timer, mask: np.ndarray | None = None) -
 
     def call() -> float:
         start = now()
-        session.logits(timer.texts, mask)
+        session.outputs(timer.texts, mask)
         return now() - start
 
     return call
 
 
-def in_torch(clf: Classifier) -> Callable[[Mapping[str, Tensor]], np.ndarray]:
-    return lambda rows: clf.logits(dict(rows)).cpu().numpy()
-
-
 def answers(
     clf: Classifier,
     data: Dataset,
-    ways: Sequence[Callable[[Mapping[str, Tensor]], np.ndarray]],
+    ways: Sequence[Callable[[dict[str, Tensor]], Tensor]],
     label_order: Sequence[str] | str | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
-) -> tuple[list[np.ndarray], np.ndarray | None]:
-    """The answers of each way to all examples, and the gold ones. A way gives a batch's logits."""
-    order, encodings = class_order(clf, data, label_order), encode_data(clf, data)
-    logits = np.zeros((len(ways), len(data), len(clf.labels) or 1), dtype=np.float32)
+) -> tuple[list[np.ndarray], Any]:
+    """The logits of all examples in each way, and the model's output of each class. A way gives a batch's outputs."""
+    order, (encodings, joined) = class_order(clf, data, label_order), clf.sequences(data)
+    shape = clf.answer.shape(encodings, clf.width)
+    outputs = np.full((len(ways), len(encodings), *shape), np.nan, dtype=np.float32)
     groups = list(batches([len(e) for e in encodings], BATCH_TOKENS))
     for index in tracked(groups, progress, cancel):
         rows = clf.collate([encodings[i] for i in index])
-        for own, way in zip(logits, ways, strict=True):
-            own[index] = way(rows)
-    return [clf.answer.plain(own) for own in logits], gold_for(data, order)
+        for own, way in zip(outputs, ways, strict=True):
+            own[index] = fitted(way(rows), shape).cpu().numpy()
+    return [joined(own) for own in outputs], order

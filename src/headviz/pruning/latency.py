@@ -98,7 +98,7 @@ class Timer:
         if self.wait is not None:
             self.wait()
         start = now()
-        clf.logits(self.texts)
+        clf.outputs_under(self.texts)
         if self.wait is not None:
             self.wait()
         return now() - start

@@ -14,12 +14,12 @@ import numpy as np
 import plotly.graph_objects as go
 import torch
 
-from ..answers.metrics import metric, points_in
+from ..answers.metrics import points_in
 from ..display.figures.style import BETTER, FAINT, NEUTRAL, WORSE, frame, whisker
 from ..display.numbers import change
 from ..display.table import Column, Picture, Table, View
 from ..errors import ModelError, OptionError
-from ..evaluation.paired import Paired, paired
+from ..evaluation.paired import Paired, paired_change
 from ..evaluation.verdict import excluded
 from ..models.classifier import Classifier
 from ..models.loading import load
@@ -28,7 +28,7 @@ from ..models.onnx import Session, export_onnx, require_onnx
 from ..models.pruning import prune
 from ..progress import Cancel, Progress, require_functions
 from ..results import Result
-from .export import FILE, answers, in_runtime, in_torch, quantise, size_of
+from .export import FILE, answers, in_runtime, quantise, size_of
 from .latency import PAIRS, Speed, Timer, in_pairs
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def runtimes(
     """
     require_model(clf)
     require_functions(progress, cancel)
-    require_onnx()
+    require_onnx(clf)
     small: Any
     if isinstance(pruned, str | Path):
         small = load(pruned, device="cpu")
@@ -117,7 +117,6 @@ def runtimes(
         small = None if mask == clf.present else prune(clf, mask)
     models = {"full": clf, **({} if small is None else {"pruned": small})}
     for name, one in models.items():
-        one.check_classes()
         if one.device.type != "cpu":
             raise ModelError(f"Runtimes are compared on the processor. Load the {name} model there (device='cpu').")
     if small is not None and small.labels != clf.labels:
@@ -130,12 +129,13 @@ def runtimes(
         with tempfile.TemporaryDirectory() as place:
             whole = export_onnx(one, Path(place) / FILE)
             files = {ONNX: whole, INT8: quantise(whole, whole.with_name(f"int8-{FILE}"))}
-            sessions = {runtime: Session(file, torch.get_num_threads()) for runtime, file in files.items()}
-            predictions, gold = list[Any]([None] * len(RUNTIMES)), None
+            sessions = {runtime: Session(one, file, torch.get_num_threads()) for runtime, file in files.items()}
+            predictions = list[Any]([None] * len(RUNTIMES))
             if data is not None:
                 part = _part(progress, number * each, len(RUNTIMES), total)
-                ways = (in_torch(one), *(session.logits for session in sessions.values()))
-                predictions, gold = answers(one, data, ways, label_order, part, cancel)
+                ways = (one.outputs_under, *(session.outputs for session in sessions.values()))
+                logits, order = answers(one, data, ways, label_order, part, cancel)
+                predictions = [data.answer.predicted(own, order) for own in logits]
                 known = known if rows else predictions[0]
             for at, (runtime, now) in enumerate(zip(RUNTIMES, predictions, strict=True), len(RUNTIMES)):
                 part = _part(progress, number * each + at, 1, total)
@@ -148,9 +148,10 @@ def runtimes(
                 size = size_of(files[runtime]) if runtime in files else _weights(one)
                 times = (speed.speedup, speed.low, speed.high)
                 value, change = None, None
-                if now is not None and gold is not None:
-                    value = metric(name_of_metric, now, gold)
-                    change = paired(gold, known, now, name_of_metric) if rows else None
+                if data is not None and data.labels is not None:
+                    compared = data.answer.answers(data.gold, known, data.label_names)
+                    value = compared.measure(now, name_of_metric)
+                    change = paired_change(compared, now, name_of_metric) if rows else None
                 rows.append(RuntimeRow(name, runtime, size, speed.after, *times, value, change))
     return Runtimes(
         clf.name,

@@ -256,8 +256,8 @@ class Context:
         decides = self.problem.rows.decides
         spread = theirs - (theirs.mean(-1, keepdim=True) if decides else 0)
         return {
-            "largest": float((ours - theirs).abs().max()),
-            "typical": float(spread.abs().mean()),
+            "largest": float((ours - theirs)[theirs.isfinite()].abs().max()),
+            "typical": float(spread[theirs.isfinite()].abs().mean()),
             "changed": float((ours.argmax(-1) != theirs.argmax(-1)).float().mean()) if decides else None,
         }
 

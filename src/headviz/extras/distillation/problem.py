@@ -86,8 +86,7 @@ class TaskData:
 
     @property
     def constants(self) -> dict[str, float | None]:
-        gold = self.dev.labels
-        return {name: None if gold is None else constant(name, gold) for name in self.metrics}
+        return {name: constant(name, self.dev.gold) if self.dev.labels is not None else None for name in self.metrics}
 
     def with_model(self, subject: Any, model: nn.Module) -> Any:
         return dataclasses.replace(subject, model=model)
@@ -168,7 +167,7 @@ class Classifying(TransformerData):
 
     def outputs(self, call: Call, index: Sequence[int]) -> tuple[Tensor, Tensor]:
         batch = self.teacher.collate([self.encodings[i] for i in index])
-        return call(**batch).logits.float(), self.gold[list(index)].to(self.teacher.device)
+        return self.teacher.trained_logits(call, batch).float(), self.gold[list(index)].to(self.teacher.device)
 
     def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
         evaluation = evaluate(subject, self.dev, label_order=self.label_order, precision="float32", cancel=cancel)

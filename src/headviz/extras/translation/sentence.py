@@ -233,7 +233,7 @@ class Sentence(Answer):
     trained, decoder, stacked, explains = "output layer for translating", True, True, False
     after, own, metrics, unscored = "labels", OWN, METRICS, ("chrf",)
     usual, gold_name, gold_is_pair, quick = ("bleu", "chrf"), "references", True, False
-    exports = False
+    graph: tuple[str, ...] = ()
 
     def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> TextAnswers:
         return TextAnswers(gold, full)

@@ -1,0 +1,113 @@
+"""Pruned models of every job are opened by transformers and sentence-transformers, with equal outputs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+import headviz
+from support.jobs import model_of
+from support.tiny import PAIRS, TEXTS
+
+JOBS = ("labels", "number", "rank", "tokens", "span", "vector")
+FAMILIES = ("bert", "roberta", "distilbert", "mpnet")
+
+
+def small(job: str, family: str = "bert") -> Any:
+    """A pruned model, one of whose layers has no heads."""
+    return headviz.prune(model_of(job, family), {0: [1], 1: range(4), 2: [0, 3]})
+
+
+def expected(clf: Any, batch: Any) -> dict[str, torch.Tensor]:
+    """What a graph of the model gives, by name."""
+    with torch.inference_mode():
+        return dict(zip(clf.answer.graph, clf.graph(batch, clf.call()), strict=True))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("job", JOBS)
+def test_transformers_opens_a_pruned_model_of_each_job(job: str, family: str, tmp_path: Path) -> None:
+    clf = small(job, family)
+    batch = clf.sample(TEXTS)
+    model = getattr(transformers, clf.answer.auto_class).from_pretrained(clf.save(tmp_path / "m")).eval()
+    with torch.no_grad():
+        output = model(**{name: rows for name, rows in batch.items() if name != "places"})
+    compared = [name for name in clf.answer.graph if name in output]
+    assert compared
+    for name in compared:
+        assert torch.equal(output[name], expected(clf, batch)[name]), name
+    model.save_pretrained(tmp_path / "again")
+    clf.tokenizer.save_pretrained(tmp_path / "again")
+    clf.write_more(tmp_path / "again")
+    again = headviz.load(tmp_path / "again", device="cpu")
+    assert (again.job, again.present, again.digest) == (job, clf.present, clf.digest)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sentence_transformers_opens_a_pruned_embedder(family: str, tmp_path: Path) -> None:
+    module = pytest.importorskip("sentence_transformers")
+    clf = small("vector", family)
+    model = module.SentenceTransformer(str(clf.save(tmp_path / "m")), device="cpu")
+    alone = [torch.from_numpy(model.encode([text])[0]) for text in TEXTS]
+    for text, vector in zip(TEXTS, alone, strict=True):
+        torch.testing.assert_close(vector, expected(clf, clf.sample([text]))["sentence_embedding"][0])
+    pairs = clf.collate(clf.encode(TEXTS, PAIRS))
+    cosine = model.similarity_pairwise(model.encode(TEXTS), model.encode(PAIRS))
+    torch.testing.assert_close(cosine, clf.logits(pairs)[:, 0], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sentence_transformers_opens_a_pruned_reranker(family: str, tmp_path: Path) -> None:
+    module = pytest.importorskip("sentence_transformers")
+    clf = small("rank", family)
+    model = module.CrossEncoder(str(clf.save(tmp_path / "m")), device="cpu", activation_fn=torch.nn.Identity())
+    batch = clf.collate(clf.encode(TEXTS, PAIRS))
+    with torch.no_grad():
+        assert torch.equal(model(dict(batch))["scores"], clf.logits(batch))
+
+
+WITHOUT_HEADVIZ = """
+import sys
+sys.modules["headviz"] = None
+import json, torch, transformers
+
+for folder, auto, batch in json.load(sys.stdin):
+    batch = {name: torch.tensor(rows) for name, rows in batch.items()}
+    model = getattr(transformers, auto).from_pretrained(folder, trust_remote_code=True).eval()
+    with torch.no_grad():
+        print(json.dumps({name: rows.tolist() for name, rows in model(**batch).items() if rows is not None}))
+"""
+
+
+def test_a_portable_folder_of_each_job_opens_without_headviz(tmp_path: Path) -> None:
+    models = {job: small(job) for job in JOBS}
+    given = []
+    for job, clf in models.items():
+        folder = clf.save(tmp_path / job, portable=True)
+        opened = headviz.load(folder, device="cpu")
+        assert (opened.job, opened.digest) == (job, clf.digest)
+        batch = {name: rows.tolist() for name, rows in clf.sample(TEXTS).items() if name != "places"}
+        given.append((str(folder), clf.answer.auto_class, batch))
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_HEADVIZ],
+        input=json.dumps(given),
+        env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    for line, (job, clf) in zip(ended.stdout.splitlines(), models.items(), strict=True):
+        output = json.loads(line)
+        wanted = {name: rows for name, rows in expected(clf, clf.sample(TEXTS)).items() if name in output}
+        assert wanted, job
+        for name, rows in wanted.items():
+            np.testing.assert_allclose(output[name], rows.numpy(), atol=1e-6, err_msg=f"{job} {name}")
