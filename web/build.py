@@ -28,6 +28,7 @@ import headviz
 from headviz.demo import card_figures, demo_folder, read_split
 from headviz.demo.reading import DATA, PHENOMENA, Example
 from headviz.display.figures.style import scale_of_losses
+from headviz.display.sentences import NEAR
 from headviz.heads import HeadId
 from headviz.models.classifier import Classifier
 from headviz.models.onnx import export_onnx
@@ -137,6 +138,7 @@ def data(clf: Classifier) -> dict[str, Any]:
         "abilities": [ability(clf, row) for row in heads["sets"]],
         "costs": costs,
         "examples": len(read_split("dev")) // 2,  # the half that the costs were measured on
+        "near": NEAR,
         "colours": {"light": scale.light, "dark": scale.dark},
     }
 
@@ -155,18 +157,18 @@ def ability(clf: Classifier, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def turning(clf: Classifier, examples: Sequence[Example], heads: Sequence[HeadId]) -> list[Example]:
-    """Examples that the model answers rightly and, without the heads, wrongly; the largest loss first, and one of each
-    label before others."""
+    """Examples that the model answers rightly and, without the heads, wrongly. Those where it is surest of the wrong
+    answer come first, then the shortest; and one of each label before others."""
     batch = clf.collate(clf.encode([e.premise for e in examples], [e.hypothesis for e in examples]))
     full, now = (clf.logits(batch, mask).softmax(-1) for mask in (None, clf.full_mask.without(heads)))
     gold = torch.tensor([clf.labels.index(e.label) for e in examples])
-    turned = ((full.argmax(-1) == gold) & (now.argmax(-1) != gold)).nonzero().flatten()
-    lost = (full - now)[turned, gold[turned]]
-    sorted_by_loss = [examples[int(turned[i])] for i in lost.argsort(descending=True)]
-    firsts: dict[str, Example] = {}
-    for example in sorted_by_loss:
-        firsts.setdefault(example.label, example)
-    return sorted(sorted_by_loss, key=lambda example: example not in firsts.values())
+    turned = ((full.argmax(-1) == gold) & (now.argmax(-1) != gold)).nonzero().flatten().tolist()
+    length = [len(e.premise) + len(e.hypothesis) for e in examples]
+    turned.sort(key=lambda i: (-round(float(now[i].max()), 1), length[i]))
+    firsts: dict[str, int] = {}
+    for i in turned:
+        firsts.setdefault(examples[i].label, i)
+    return [examples[i] for i in sorted(turned, key=lambda i: i not in firsts.values())]
 
 
 def tokenizer() -> dict[str, Any]:

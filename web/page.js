@@ -68,9 +68,15 @@ function flipped(off, place) {
   if (!other.delete(place)) other.add(place);
   return other;
 }
+// An answer near chance is none: `at` is -1, as for no class, and `top` is the class that leads all the same.
 function best(logits) {
-  const chances = probabilities(logits), at = chances.indexOf(Math.max(...chances));
-  return { at, name: facts.classes[at], chance: chances[at], chances };
+  const chances = probabilities(logits), chance = Math.max(...chances), top = chances.indexOf(chance);
+  const sure = chance >= 1 / chances.length + facts.near;
+  return { at: sure ? top : -1, top, name: sure ? facts.classes[top] : "not sure", chance, chances };
+}
+function fromTo(before, after) {
+  const now = before.at === after.at ? number(after.chances[before.top]) : after.at < 0 ? after.name : `${after.name} ${number(after.chance)}`;
+  return `${before.name} ${number(before.chance)} → ${now}`;
 }
 
 function change(off) {
@@ -99,19 +105,17 @@ function mean(values) {
 function whatIf(place) {
   const other = result.toggled[place];
   if (!other || !result.now) return null;
-  const before = best(result.now), after = best(other), turns = before.at !== after.at;
-  const text = turns ? `${before.name} ${number(before.chance)} → ${after.name} ${number(after.chance)}`
-    : `${before.name} ${number(before.chance)} → ${number(after.chances[before.at])}`;
-  return { lost: before.chance - after.chances[before.at], turns, text };
+  const before = best(result.now), after = best(other);
+  return { lost: before.chance - after.chances[before.top], changes: before.at !== after.at, text: fromTo(before, after) };
 }
 
 function drawBoard() {
   const possible = Array.from({ length: size }, (_, i) => whatIf(i)), ofPair = shown.view === "pair";
   const values = ofPair ? possible.map((p) => p && p.lost) : costs[shown.ability ?? "all"];
-  const most = Math.max(0.1, ...values.map((v, i) => (shown.off.has(i) ? 0 : Math.abs(v ?? 0))));
-  const end = ofPair ? most : Math.ceil(most);
+  const strength = (v, i) => (ofPair && shown.off.has(i) ? 0 : Math.abs(v ?? 0)); // what is off has no colour
+  const most = Math.max(0.1, ...values.map(strength)), end = ofPair ? most : Math.ceil(most);
   const chosen = facts.abilities.find((a) => a.name === shown.ability);
-  const turning = [...possible.keys()].filter((i) => possible[i] && possible[i].turns);
+  const changing = [...possible.keys()].filter((i) => possible[i]?.changes);
   const costName = shown.ability ? `${shown.ability}: answers lost of 100 without the head` : "answers lost of 100 without the head";
   drawGrid({
     parentElement: gridRoot,
@@ -124,11 +128,11 @@ function drawBoard() {
       rows: facts.rows, heads: facts.heads, row_names: null, values, seq, mode: "toggle", title: "", group: "",
       scale: { lo: -end, hi: end, ...facts.colours },
       off: [...shown.off], removed: [], selected: null, grey: [], carries: [], carries_name: "",
-      marks: ofPair ? turning : chosen ? chosen.heads : [],
-      mark_name: ofPair ? "turns the answer" : `carries ${shown.ability}`,
+      marks: ofPair ? changing : chosen ? chosen.heads : [],
+      mark_name: ofPair ? "changes the answer" : `carries ${shown.ability}`,
       tips: [
         ["a click", possible.map((p) => (p ? p.text : "…"))],
-        ["costs, of 100 answers", costs.all.map((v) => v.toFixed(1).replace("-", "−"))],
+        ["cost, of 100", costs.all.map((v) => v.toFixed(1).replace("-", "−"))],
         ["carries", Array.from({ length: size }, (_, i) => (carried.get(i) ?? ["–"]).join(", "))],
       ],
       name: ofPair ? "probability of the answer, lost by a click on the head" : costName,
@@ -141,14 +145,14 @@ function drawBoard() {
 
 function drawWhatIf() {
   drawBoard();
-  const known = result.toggled.filter(Boolean).length, turning = order.filter((i) => whatIf(i)?.turns);
-  const heads = turning.slice(0, 8).map((i) => `${nameOf(i)}${shown.off.has(i) ? " back on" : ""}`).join(", ");
-  const more = turning.length > 8 ? ` and ${turning.length - 8} more` : "";
-  $("turning").ariaBusy = known < size;
-  $("turning").textContent = !result.now ? "…"
+  const known = result.toggled.filter(Boolean).length, changing = order.filter((i) => whatIf(i)?.changes);
+  const heads = changing.slice(0, 8).map((i) => `${nameOf(i)}${shown.off.has(i) ? " back on" : ""}`).join(", ");
+  const more = changing.length > 8 ? ` and ${changing.length - 8} more` : "";
+  $("tried").ariaBusy = known < size;
+  $("tried").textContent = !result.now ? "…"
     : known < size ? `Trying each head: ${known} of ${size} …`
-    : turning.length ? `${turning.length === 1 ? "One click" : `${turning.length} clicks`} of ${size} would turn this answer: ${heads}${more}.`
-    : `None of ${size} clicks would turn this answer.`;
+    : changing.length ? `${changing.length} of ${size} clicks would change this answer: ${heads}${more}.`
+    : `None of ${size} clicks would change this answer.`;
 }
 
 function drawAnswers() {
@@ -157,14 +161,13 @@ function drawAnswers() {
   if (!now) return; // what stands there is replaced in a moment
   const before = best(full), after = best(now);
   const without = count === 1 ? nameOf([...shown.off][0]) : `${count} heads`;
-  const turned = before.at !== after.at;
-  const pair = !count ? `${before.name} ${number(before.chance)}`
-    : turned ? `${before.name} ${number(before.chance)} → ${after.name} ${number(after.chance)}`
-    : `${before.name} ${number(before.chance)} → ${number(after.chances[before.at])}`;
-  $("short").textContent = pair;
-  $("short").dataset.turned = turned;
-  $("sentence").textContent = !count ? `With all heads the answer is ${pair}.`
-    : turned ? `Without ${without} the answer turns: ${pair}.` : `Without ${without} the answer stays ${before.name} (${number(before.chance)} → ${number(after.chance)}).`;
+  const changed = before.at !== after.at, pair = fromTo(before, after);
+  $("short").textContent = count ? pair : `${before.name} ${number(before.chance)}`;
+  $("short").dataset.changed = changed;
+  $("sentence").textContent = !count ? `With all heads: ${before.name} ${number(before.chance)}.`
+    : !changed ? `Without ${without} the answer stays ${pair}.`
+    : after.at < 0 ? `Without ${without} the model no longer knows: ${before.name} ${number(before.chance)} → ${number(after.chances[before.at])}.`
+    : `Without ${without} the answer changes: ${pair}.`;
   $("answers").dataset.full = JSON.stringify(full);
   $("answers").dataset.now = JSON.stringify(now);
   document.querySelectorAll("#bars .class").forEach((row, i) => {
