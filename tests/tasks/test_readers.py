@@ -151,6 +151,23 @@ def test_reading_can_be_stopped(ending: str, tmp_path: Path) -> None:
     assert len(read_table(path)) >= 19_999
 
 
+def test_taking_labels_and_texts_from_a_table_can_be_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "dev.csv"
+    path.write_text("text,label\n" + "a dog,yes\na cat,no\n" * 10_000)
+    asked = [0]
+
+    def cancel(after: float = np.inf) -> bool:
+        asked[0] += 1
+        return asked[0] > after
+
+    with files_named_by(lambda _: "", cancel):
+        read_table(path)
+    reading, asked[0] = asked[0], 0
+    with files_named_by(lambda _: "", lambda: cancel(after=2 * reading)), pytest.raises(Cancelled):
+        load_task("custom", data=path)
+
+
+
 @pytest.mark.parametrize("row", ['{{"a{}": 1}}', '{{"a": {{"a{}": 1}}}}'])
 def test_a_table_of_ever_new_columns_is_refused(row: str, tmp_path: Path) -> None:
     path = tmp_path / "dev.jsonl"

@@ -22,7 +22,7 @@ from ..answers.span import between
 from ..answers.tokens import INSIDE, spans, tag_names, types_in
 from ..errors import TaskError
 from .catalogue import Task
-from .readers import Table
+from .readers import Table, stoppable
 
 NO_SLICE = "(none)"
 UNLABELLED = "-"  # marks examples of the NLI corpora on which the annotators did not agree
@@ -74,9 +74,9 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False, skip
     there. In other files a row without text or label is an error, or left out and counted with ``skip_bad``.
     """
     empty = _is_missing if lenient else _is_blank
-    missing = {i: c for c in mapping.texts for i, cell in enumerate(table.columns[c]) if empty(cell)}
+    missing = {i: c for c in mapping.texts for i, cell in enumerate(stoppable(table.columns[c])) if empty(cell)}
     for column in mapping.labels if task.answer.label_needed else ():
-        missing |= {i: column for i, cell in enumerate(table.columns[column]) if _is_blank(cell)}
+        missing |= {i: column for i, cell in enumerate(stoppable(table.columns[column])) if _is_blank(cell)}
     if missing and not lenient and not skip_bad:
         first = min(missing)
         more = f" ({len(missing):,} such rows in all)" if len(missing) > 1 else ""
@@ -87,7 +87,7 @@ def take(table: Table, mapping: Mapping, task: Task, lenient: bool = False, skip
         )
     unlabelled = 0
     keep: list[int] = []
-    for i in range(len(table)):
+    for i in stoppable(range(len(table))):
         if i in missing:
             continue
         if UNLABELLED not in task.label_names and table.columns[mapping.labels[0]][i] == UNLABELLED:
@@ -125,7 +125,7 @@ def custom_task(task: Task, cells: Sequence[Any], file: str, mapping: Mapping, j
     if names is None:
         return task
     task = replace(task, label_names=names(cells, file, mapping.labels[0]))
-    counts = Counter(label_text(cell) for cell in cells if not _is_blank(cell))
+    counts = Counter(label_text(cell) for cell in stoppable(cells) if not _is_blank(cell))
     return replace(task, metrics=task.answer.usual_for({name: counts[name] for name in task.label_names}))
 
 
@@ -166,7 +166,7 @@ def _has_classes(cells: Sequence[Any]) -> bool:
     """Whether each value stands in several rows, and there are two or more."""
     if any(isinstance(cell, list | dict) for cell in cells):
         return False
-    values = {label_text(cell) for cell in cells if not _is_blank(cell)}
+    values = {label_text(cell) for cell in stoppable(cells) if not _is_blank(cell)}
     return 2 <= len(values) <= min(MAX_CLASSES, len(cells) // 3)
 
 
@@ -193,7 +193,7 @@ def _wordy(cells: Sequence[Any]) -> bool:
 
 def class_names(cells: Sequence[Any], file: str, column: str) -> tuple[str, ...]:
     """The classes of a user's label column, in the order of numbers or of the alphabet."""
-    classes = {label_text(c) for c in cells if not _is_blank(c)}
+    classes = {label_text(c) for c in stoppable(cells) if not _is_blank(c)}
     if len(classes) > MAX_CLASSES:
         raise TaskError(
             f"Column '{column}' of {file} has {len(classes):,} different values, too many for classes "
@@ -214,7 +214,7 @@ def class_names(cells: Sequence[Any], file: str, column: str) -> tuple[str, ...]
 
 def looks_like_regression(cells: Sequence[Any]) -> bool:
     """Whether a label column holds numbers that are not all whole: scores, not classes."""
-    values = [_as_number(c) for c in cells if not _is_blank(c)]
+    values = [_as_number(c) for c in stoppable(cells) if not _is_blank(c)]
     return bool(values) and all(v is not None for v in values) and any(v != round(v) for v in values if v is not None)
 
 
@@ -259,7 +259,7 @@ def _broken_notes(table: Table, broken: list[tuple[int, str]], skip_bad: bool) -
 
 def _texts(table: Table, column: str, keep: Sequence[int]) -> list[str]:
     cells = table.columns[column]
-    for i in keep:
+    for i in stoppable(keep):
         if not isinstance(cells[i], str):
             raise TaskError(
                 f"{table.at(i)}: column '{column}' holds {type(cells[i]).__name__} {_shown(cells[i])}, not text. "
@@ -320,7 +320,7 @@ def _class_indices(table: Table, mapping: Mapping, keep: Sequence[int], task: Ta
     for i in keep:
         if isinstance(cells[i], list | dict):
             raise TaskError(f"{table.at(i)}: column '{column}' holds a {type(cells[i]).__name__}, not a label.")
-    texts = [label_text(cells[i]) for i in keep]
+    texts = [label_text(cells[i]) for i in stoppable(keep)]
     index = _label_lookup(sorted(set(texts)), task.label_names)
     unknown = list(dict.fromkeys(t for t in texts if t not in index))
     if unknown:
@@ -518,7 +518,10 @@ def text_doubts(
     """Notes about empty texts, and about fields of a tsv file that another program seems to have quoted."""
     notes = []
     empty = sorted(
-        (i, c) for c, own in zip(columns, texts, strict=True) for i, t in zip(keep, own, strict=True) if not t.strip()
+        (i, c)
+        for c, own in zip(columns, texts, strict=True)
+        for i, t in zip(stoppable(keep), own, strict=True)
+        if not t.strip()
     )
     if empty:
         what = "1 text is empty" if len(empty) == 1 else f"{len(empty):,} texts are empty"

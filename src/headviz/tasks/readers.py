@@ -61,7 +61,8 @@ def files_named_by(name_of: Callable[[Path], str], cancel: Cancel | None = None)
         _cancel.reset(before[1])
 
 
-def _stoppable(rows: Iterable[T]) -> Iterator[T]:
+def stoppable(rows: Iterable[T]) -> Iterator[T]:
+    """The rows; every few thousand of them, ``cancel`` of ``files_named_by`` is asked."""
     for number, row in enumerate(rows):
         if number % PART == 0:
             stop_if(_cancel.get())
@@ -317,7 +318,7 @@ def _read_separated(
     if separator is None and headerless is None and (other := _other_separator(text, usual)):
         sign, notes = other, (f"the columns of {name} are separated by {SEPARATORS[other]}",)
     rows = _tsv_rows(text) if (ending, sign) == ("tsv", "\t") else _csv_rows(name, text, sign)
-    return replace(_from_rows(name, _stoppable(rows), headerless, lenient), notes=notes)
+    return replace(_from_rows(name, stoppable(rows), headerless, lenient), notes=notes)
 
 
 def _other_separator(text: str, usual: str) -> str:
@@ -428,7 +429,7 @@ def _is_json(text: str) -> bool:
 def _read_lines(name: str, text: str) -> Table:
     columns: dict[str, list[Any]] = {}
     lines: list[int] = []
-    for number, line in enumerate(_stoppable(text.split("\n")), start=1):
+    for number, line in enumerate(stoppable(text.split("\n")), start=1):
         if not line.strip():
             continue
         try:
