@@ -252,6 +252,14 @@ def test_cancelling_leaves_nothing_behind() -> None:
     np.testing.assert_allclose(evaluator.evaluate().logits, evaluate(clf, data).logits, **CLOSE)
 
 
+def test_making_an_evaluator_can_be_stopped_while_it_encodes_the_texts() -> None:
+    clf, data = worn_classifier(), some_data(3000)
+    asked = iter(range(100))
+    with pytest.raises(Cancelled):
+        headviz.evaluator_of(clf, data, cancel=lambda: next(asked) >= 1)
+    assert next(asked) == 2
+
+
 def test_progress_counts_examples() -> None:
     evaluator = Evaluator(worn_classifier(), some_data(), EvaluatorOptions(chunk_tokens=100))
     seen: list[tuple[int, int]] = []

@@ -5,11 +5,13 @@ import json
 import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from headviz.errors import Cancelled, TaskError
+from headviz.tasks import load_task
 from headviz.tasks.readers import files_named_by, read_table
 
 AWKWARD = [
@@ -165,7 +167,6 @@ def test_taking_labels_and_texts_from_a_table_can_be_stopped(tmp_path: Path) -> 
     reading, asked[0] = asked[0], 0
     with files_named_by(lambda _: "", lambda: cancel(after=2 * reading)), pytest.raises(Cancelled):
         load_task("custom", data=path)
-
 
 
 @pytest.mark.parametrize("row", ['{{"a{}": 1}}', '{{"a": {{"a{}": 1}}}}'])

@@ -165,8 +165,8 @@ def evaluator_of(
     """An evaluator of many masks that fits the model: ``Evaluator`` or ``TranslationEvaluator``.
 
     ``options`` and ``label_order`` are for classifiers, ``beams`` is for translators; ``ablation`` and ``reference``
-    as in ``evaluate``, and ``progress`` is that of measuring them. A model and data that do not belong together are a
-    ``TaskError``.
+    as in ``evaluate``, and ``progress`` and ``cancel`` are those of making it. A model and data that do not belong
+    together are a ``TaskError``.
 
     >>> import headviz
     >>> evaluator = headviz.evaluator_of(headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=30))
@@ -184,7 +184,7 @@ def evaluator_of(
     else:
         clf = _filled(clf, chosen, reference, label_order, progress, cancel)
     of_job = plugins.function(data.answer.own.get("evaluator", _of_texts))
-    evaluator: MaskEvaluator = of_job(clf, data, options, label_order, beams, donors)
+    evaluator: MaskEvaluator = of_job(clf, data, options, label_order, beams, donors, cancel)
     return evaluator
 
 
@@ -218,8 +218,8 @@ def _filled(
 
 
 def _of_texts(
-    clf: Any, data: Dataset, options: Any, label_order: Any, beams: int, donors: TextRows | None
+    clf: Any, data: Dataset, options: Any, label_order: Any, beams: int, donors: TextRows | None, cancel: Cancel | None
 ) -> MaskEvaluator:
     if beams != 1:
         raise OptionError("beams is for translation models; a classifier has none.")
-    return Evaluator(clf, data, options, label_order=label_order, donors=donors)
+    return Evaluator(clf, data, options, label_order=label_order, donors=donors, cancel=cancel)

@@ -174,6 +174,7 @@ class Evaluator(MaskEvaluator):
         *,
         label_order: Sequence[str] | str | None = None,
         donors: TextRows | None = None,
+        cancel: Cancel | None = None,
     ) -> None:
         require_model(clf)
         require_dataset(data)
@@ -191,7 +192,7 @@ class Evaluator(MaskEvaluator):
                 "fits, and headviz evaluate, ablate and stacks take it."
             )
         self.gold = gold_for(data, self.order)
-        self._encodings, self._joined = clf.sequences(data)
+        self._encodings, self._joined = clf.sequences(data, cancel)
         self._truncated, lengths = sum(e.truncated for e in self._encodings), [len(e) for e in self._encodings]
         rows, hidden = sum(lengths), int(clf.config.hidden_size)
         steps = parts(data, 24.0 * rows * hidden**2 * clf.num_layers, clf.device)

@@ -17,6 +17,7 @@ from ..answers.catalogue import answer_in
 from ..attention import HeadCall, running
 from ..errors import ModelError, TaskError, UserError
 from ..heads import CLASSIFICATION, MASKED_LM
+from ..progress import Cancel, stop_if
 from ..storage.exchange import MaskLike
 from ..tasks import TASKS
 from ..tasks.dataset import alone_with, pieces
@@ -156,10 +157,16 @@ class Classifier(TransformerModel):
 
     # input ------------------------------------------------------------------------------------
 
-    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Encoding]:
+    def encode(
+        self, texts: Sequence[str], pairs: Sequence[str] | None = None, cancel: Cancel | None = None
+    ) -> list[Encoding]:
         """Token ids of each text, or pair; texts beyond ``max_length`` are cut, and say so."""
         args = (list(texts),) if pairs is None else (list(texts), list(pairs))
-        return [e for at in pieces(len(texts)) for e in self._encoded(*(a[at] for a in args))]
+        encodings: list[Encoding] = []
+        for piece in pieces(len(texts)):
+            stop_if(cancel)
+            encodings += self._encoded(*(a[piece] for a in args))
+        return encodings
 
     def _encoded(self, *args: list[Any]) -> list[Encoding]:
         options = {
@@ -244,9 +251,11 @@ class Classifier(TransformerModel):
 
     # what an evaluator of many masks runs -----------------------------------------------------
 
-    def sequences(self, data: Any) -> tuple[list[Encoding], Callable[[np.ndarray], np.ndarray]]:
+    def sequences(
+        self, data: Any, cancel: Cancel | None = None
+    ) -> tuple[list[Encoding], Callable[[np.ndarray], np.ndarray]]:
         """Token ids of every example in the data's order; logits are their outputs as they are."""
-        return self.encode(list(data.texts), None if data.pairs is None else list(data.pairs)), lambda outputs: outputs
+        return self.encode(data.texts, data.pairs, cancel), lambda outputs: outputs
 
     @property
     def width(self) -> int:

@@ -22,6 +22,7 @@ from torch import Tensor
 from ..attention import HeadCall, running
 from ..errors import ModelError, TaskError
 from ..heads import VECTOR
+from ..progress import Cancel
 from .classifier import Classifier, Encoding
 from .fast.gpu import put
 from .folder_check import MODULES, is_embedder, modules_of, read_json
@@ -133,14 +134,16 @@ class Embedder(Classifier):
 
     # input ------------------------------------------------------------------------------------
 
-    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Encoding]:
+    def encode(
+        self, texts: Sequence[str], pairs: Sequence[str] | None = None, cancel: Cancel | None = None
+    ) -> list[Encoding]:
         """Token ids of each text or, one behind the other, of each pair; each text is cut by itself."""
-        first = super().encode(texts)
+        first = super().encode(texts, cancel=cancel)
         if pairs is None:
             return [Encoding(e.ids, [0] * len(e), e.truncated, e.special) for e in first]
         return [
             Encoding(a.ids + b.ids, [0] * len(a) + [1] * len(b), a.truncated or b.truncated, a.special + b.special)
-            for a, b in zip(first, super().encode(pairs), strict=True)
+            for a, b in zip(first, super().encode(pairs, cancel=cancel), strict=True)
         ]
 
     def collate(self, encodings: Sequence[Encoding], width: int = 0) -> dict[str, Tensor]:
@@ -165,7 +168,9 @@ class Embedder(Classifier):
         first, second = (self.pooled(states, numbers == which) for which in (1, 2))
         return torch.nn.functional.cosine_similarity(first, second)[:, None]
 
-    def sequences(self, data: Any) -> tuple[list[Encoding], Callable[[np.ndarray], np.ndarray]]:
+    def sequences(
+        self, data: Any, cancel: Cancel | None = None
+    ) -> tuple[list[Encoding], Callable[[np.ndarray], np.ndarray]]:
         """Each text once, and what makes the cosines of the pairs of all vectors [m, D]."""
         place = {text: i for i, text in enumerate(dict.fromkeys((*data.texts, *data.pairs)))}
         first, second = (np.array([place[text] for text in texts]) for texts in (data.texts, data.pairs))
@@ -175,7 +180,7 @@ class Embedder(Classifier):
                 unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-8)
             return np.asarray((unit[first] * unit[second]).sum(axis=1, keepdims=True), dtype=np.float32)
 
-        return self.encode(list(place)), joined
+        return self.encode(list(place), cancel=cancel), joined
 
     @property
     def width(self) -> int:

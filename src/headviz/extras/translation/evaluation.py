@@ -297,7 +297,9 @@ class TranslationEvaluator(MaskEvaluator):
         return self.evaluate(mask, keep=keep, progress=progress, cancel=cancel).predictions
 
 
-def evaluator(clf: Model, data: Dataset, options: Any, label_order: Any, beams: int, donors: Any) -> MaskEvaluator:
+def evaluator(
+    clf: Model, data: Dataset, options: Any, label_order: Any, beams: int, donors: Any, cancel: Any
+) -> MaskEvaluator:
     """What ``headviz.evaluator_of`` gives for translations."""
     if options is not None and options.precision not in (AUTO, "float32"):
         raise OptionError(

@@ -76,7 +76,7 @@ def ahead(clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, 
 
         give_way()
         time.sleep(REST)
-        compute_ahead(loaders.evaluator(clf, data, place), whole, progress=progress, cancel=cancel)
+        compute_ahead(loaders.evaluator(clf, data, place, cancel=cancel), whole, progress=progress, cancel=cancel)
 
     jobs.start(key_of(clf, data, "ahead", whole.hex, place and place[0]), work, rank=jobs.LAST)
 

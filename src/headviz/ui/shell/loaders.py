@@ -305,10 +305,10 @@ def _dataset(
 
 def evaluator(clf: Classifier, data: Dataset, place: tuple[StandIn, View] | None = None, **keywords: Any) -> Evaluator:
     """The evaluator of a model on some data, shared by all sessions. ``place`` is what stands in the place of heads,
-    measured on the view's training examples; ``keywords`` are progress and cancel of measuring it."""
+    measured on the view's training examples; ``keywords`` are progress and cancel of making it."""
     key = (*identity(clf), str(clf.device), data.digest)
     if place is None or place[0].kind == ZERO:
-        return _evaluators.get(key, lambda: headviz.evaluator_of(clf, data))
+        return _evaluators.get(key, lambda: headviz.evaluator_of(clf, data, **keywords))
     stand_in, view = place
     drawn = reference(view, stand_in)
     about = (stand_in, drawn.digest)

@@ -306,7 +306,10 @@ def what_if(clf: Classifier, data: Dataset, measured: Growing) -> None:
         )
         return
     table = jobs.need(
-        key, "Trying every head", lambda p, c: _ablate(loaders.evaluator(clf, data, place), measured.mask, p, c), rank=1
+        key,
+        "Trying every head",
+        lambda p, c: _ablate(loaders.evaluator(clf, data, place, cancel=c), measured.mask, p, c),
+        rank=1,
     )
     if table is None:
         return
@@ -452,7 +455,7 @@ def _compare(
     progress: jobs.Progress,
     cancel: jobs.Cancel,
 ) -> Comparison:
-    return loaders.evaluator(clf, data, place).compare(second, first, progress=progress, cancel=cancel)
+    return loaders.evaluator(clf, data, place, cancel=cancel).compare(second, first, progress=progress, cancel=cancel)
 
 
 def _show_two(comparison: Comparison, a: str, b: str) -> None:
