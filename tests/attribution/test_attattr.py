@@ -38,6 +38,21 @@ def test_a_layers_attributions_sum_to_what_its_attention_adds(family):
         assert maps.attribution[layer].sum() == pytest.approx(float(high - low), abs=2e-3)
 
 
+def test_of_the_probability_they_sum_to_what_the_attention_adds_to_it(clf):
+    """The authors' code explains the probability; the logit's maps in the cache are others."""
+    logit, maps = one(clf, steps=32, cache=True), one(clf, steps=32, of="probability", cache=True)
+    for layer in range(3):
+        with torch.no_grad():
+            high, low = (logits_with(clf, 1, layer, f, maps.attention)[0].softmax(-1)[maps.target] for f in (1.0, 0.0))
+        assert maps.attribution[layer].sum() == pytest.approx(float(high - low), abs=5e-4)
+    assert np.abs(maps.attribution - logit.attribution).max() > 1e-4
+
+
+def test_a_number_has_no_probability_to_explain():
+    with pytest.raises(OptionError, match="no probability"):
+        one(tiny_classifier("bert", num_labels=1), of="probability")
+
+
 def test_against_many_midpoints(clf):
     maps = one(clf, steps=32)
     for layer in range(3):

@@ -78,15 +78,15 @@ def test_a_metric_without_a_value_is_missing_everywhere_and_says_why(
     rows = "".join(f"a dog sleeps .,a cat runs,{y}\n" for y in ("entailment", "neutral", "contradiction"))
     (tmp_path / "dev.csv").write_text("a,b,y\n" + rows)
     source = custom(tmp_path)
-    words = ("evaluate", "--model", model, *source, "--off", "1.2,0.3", "--compare")
+    words = ("evaluate", "--model", model, *source, "--limit", 1, "--off", "1.2,0.3", "--compare")
     found = call(capsys, *words)
-    assert found["undefined"] == {"matthews": "every prediction is the same"}
+    assert found["undefined"] == {"matthews": "every gold label is the same"}
     matthews = found["comparison"]["deltas"][1]
     assert {matthews[k] for k in ("delta", "interval_low", "interval_high", "p_value")} == {None}
     assert main([str(w) for w in words]) == 0
     shown = capsys.readouterr().out
-    assert "matthews has no value: every prediction is the same." in shown
-    assert re.search(r"^matthews +3( +–){4}$", shown, re.MULTILINE), shown
+    assert "matthews has no value: every gold label is the same." in shown
+    assert re.search(r"^matthews +1( +–){4}$", shown, re.MULTILINE), shown
 
 
 def test_evaluate_fast_shows_the_answer_as_it_grows(

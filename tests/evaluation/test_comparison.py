@@ -12,6 +12,7 @@ from headviz.answers.number import NumberAnswers
 from headviz.answers.one_class import ClassAnswers
 from headviz.extras.translation.sentence import TextAnswers
 from headviz.statistics import resampling
+from headviz.statistics.significance import holm
 from support.metrics import metric_of_rows
 
 
@@ -110,22 +111,33 @@ def test_where_nothing_changed_p_is_one_and_the_interval_says_what_may_still_be(
 
 
 def test_undefined_metric_is_missing_not_zero() -> None:
-    gold, full, _ = _classes()
-    found = ClassAnswers(gold, full, 2).deltas([np.zeros_like(gold)], "matthews")[0]
+    gold, full, _ = _numbers()
+    found = NumberAnswers(gold, full).deltas([np.zeros_like(gold)], "pearson")[0]
     assert np.isnan([found.masked, found.delta, found.p_value]).all()
     assert json.loads(found.to_json())["masked"] is None
+
+
+def test_a_mask_that_leaves_one_class_is_the_largest_harm_and_stays_in_the_family_of_tests() -> None:
+    """Its Matthews' correlation had no value, so the worst of all heads dropped out of Holm's correction."""
+    gold, full, masked = _classes()
+    deltas = ClassAnswers(gold, full, 2).deltas([np.ones_like(gold), full.copy(), masked], "matthews")
+    assert (deltas[0].masked, deltas[0].undefined) == (0.0, "")
+    assert deltas[0].delta == pytest.approx(-deltas[0].full)
+    assert deltas[0].interval_low < deltas[0].delta < deltas[0].interval_high < 0
+    assert holm([d.p_value for d in deltas])[0] < 0.01
 
 
 @pytest.mark.parametrize("name", ["f1", "matthews", "pearson", "spearman"])
 def test_a_metric_without_a_value_has_no_interval_of_no_change(name: str) -> None:
     """The same constant answer before and after: nothing was measured, so nothing stayed the same."""
     regression = name in resampling.REGRESSION_METRICS
-    gold = np.arange(9) / 2 if regression else np.array([0, 2] * 20)
+    gold = np.arange(9) / 2 if regression else np.zeros(40, int) if name == "matthews" else np.array([0, 2] * 20)
     constant = np.full(len(gold), 0.5 if regression else 0)
     found = answered(gold, constant, 0 if regression else 3).deltas([constant.copy()], name)[0]
     assert np.isnan([found.delta, found.interval_low, found.interval_high, found.p_value]).all()
     positive = "no example is, or is predicted to be, of the positive class"
-    assert found.undefined == (positive if name == "f1" else "every prediction is the same")
+    one_label = "every gold label is the same"
+    assert found.undefined == {"f1": positive, "matthews": one_label}.get(name, "every prediction is the same")
     plain = found.to_dict()
     assert [plain[k] for k in ("delta", "interval_low", "interval_high", "p_value")] == [None] * 4
 

@@ -78,8 +78,8 @@ def test_what_is_excluded_is_the_end_of_the_interval() -> None:
 
 
 def test_nothing_is_excluded_where_a_metric_is_undefined() -> None:
-    """It read 0.0: no loss possible. Matthews' correlation has no value where every prediction is the same."""
-    same = headviz.paired([0, 1] * 50, [1] * 100, [1] * 100, "matthews")
+    """It read 0.0: no loss possible. Pearson's correlation has no value where every prediction is the same."""
+    same = headviz.paired([0, 1] * 50, [1] * 100, [1] * 100, "pearson")
     assert np.isnan([same.difference, same.low, same.excludes, possible_loss(NAN)]).all()
     assert not within(same.low, 1.0)
     assert excluded(same.low, 100) == "too few flips to tell"

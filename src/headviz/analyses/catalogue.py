@@ -25,6 +25,7 @@ from .analysis import (
     METRIC,
     MICHEL,
     ORDER,
+    REPEATS,
     SAMPLES,
     SEED,
     SELECT,
@@ -145,7 +146,7 @@ _ENTRIES = (
         options=(
             Option("remove", 0.5, "without a mask: this share, at random", least=0, most=1, metavar="S"),
             Option("length", None, "tokens", int, usual=f"{LENGTH}, or what the model can take", least=1, metavar="T"),
-            Option("repeats", 7, "timed rounds", least=1, metavar="N"),
+            Option("repeats", REPEATS, "timed rounds", least=1, metavar="N"),
             Option("batches", "1,4,16,64", "batch sizes", metavar="A,B,…"),
         ),
         published=published.speeds,

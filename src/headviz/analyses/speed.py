@@ -24,8 +24,9 @@ from ..models import LENGTH
 from ..models.pruning import prune
 from ..progress import Cancel, Progress, after, tracked
 from ..results import Result
-from ..statistics.intervals import interval_of_mean
+from ..statistics.intervals import interval_of_series
 from ..storage.exchange import MaskLike
+from .analysis import REPEATS
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -43,7 +44,8 @@ class SpeedRow(Result):
     """One batch size. Speeds are examples per second, with their standard deviation over the repeats.
 
     They come from the geometric mean of the times, so that ``ratio`` is pruned / full. Its interval is that of the
-    paired repeats, in which the two models were timed one right after the other.
+    paired repeats, in which the two models were timed one right after the other, in three blocks: timings resemble
+    those before them.
     """
 
     batch: int
@@ -86,7 +88,7 @@ def speed(
     *,
     batches: Sequence[int] = BATCHES,
     length: int | None = None,
-    repeats: int = 7,
+    repeats: int = REPEATS,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Speed:
@@ -138,7 +140,7 @@ def _row(size: int, full: Sequence[float], pruned: Sequence[float]) -> SpeedRow:
     """Of paired times of one batch of this size, in seconds."""
     times = np.log(full), np.log(pruned)
     rates = [(float(size / np.exp(t.mean())), float((size / np.exp(t)).std(ddof=1))) for t in times]
-    ratio, low, high = (float(np.exp(v)) for v in interval_of_mean(times[0] - times[1]))
+    ratio, low, high = (float(np.exp(v)) for v in interval_of_series(times[0] - times[1]))
     return SpeedRow(size, *rates[0], *rates[1], ratio, low, high)
 
 
@@ -289,8 +291,8 @@ def view(result: Speed) -> View:
                 lambda: figure(result),
                 f"Examples per second, texts of {result.length} tokens, {threads}, {result.device}; "
                 f"± sd of {result.repeats} repeats. "
-                "Right: the ratio with its 95 % interval over the pairs; grey is not significantly different from 1, a "
-                "cross is above what arithmetic allows.",
+                "Right: the ratio with its 95 % interval over three blocks of the pairs; grey is not significantly "
+                "different from 1, a cross is above what arithmetic allows.",
                 r"\text{ceiling} = \text{FLOPs}(\text{full}) / \text{FLOPs}(\text{pruned})",
                 "The ceiling is the ratio of the matrix products' FLOPs: they alone cannot "
                 "beat it; softmax and copies shrink with the heads, too.",

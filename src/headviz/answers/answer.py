@@ -302,6 +302,10 @@ class Answer(ABC):
         """F: the number to explain of each row of logits; ``chosen`` has an entry for each row."""
         return logits.gather(1, chosen.view(-1, 1))
 
+    def probable(self, logits: Tensor) -> Tensor:
+        """Probabilities in place of logits, to be explained."""
+        raise OptionError(f"The job '{self.job}' has no probability to explain. Choose the logit (of='logit').")
+
     def target_of(self, chosen: NDArray) -> int | tuple[int, ...]:
         """What was explained of one text, to be kept."""
         return int(chosen)

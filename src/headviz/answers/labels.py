@@ -184,6 +184,9 @@ class Labels(Answer):
 
     # the scalar to explain -----------------------------------------------------------------------------------
 
+    def probable(self, logits: Tensor) -> Tensor:
+        return logits.sigmoid()
+
     def targets(self, names: Sequence[str], labelled: bool) -> list[str]:
         return [PREDICTED, *names]
 

@@ -1,7 +1,8 @@
 """Metrics by name. An undefined one is NaN, and ``why_undefined`` gives the reason.
 
-Other tools return 0 where a metric is undefined (such as the Matthews correlation of constant predictions). That
-would read as "no better than chance", which was not measured.
+Other tools return 0 where a metric is undefined (such as Pearson's correlation of constant predictions). That would
+read as "no better than chance", which was not measured. Matthews' correlation of one class for all is 0, though: such
+predictions are classes, and are no better than chance.
 """
 
 from __future__ import annotations

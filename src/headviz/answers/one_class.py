@@ -18,7 +18,7 @@ from ..statistics.significance import LEVEL, Flips, confusion, flips, mcnemar, w
 from .answer import FIRST, GOLD, PREDICTED, Answer, Changed, one_for_each, softmax
 from .class_names import label_map
 from .comparison import RESAMPLES, Answers, Delta, Drawn, Ends, percentiles, row, rows_of
-from .metrics import Metric, counts, remark_on, unrelated
+from .metrics import Metric, counts, remark_on
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -230,6 +230,9 @@ class OneClass(Answer):
 
     # the scalar to explain -----------------------------------------------------------------------------------
 
+    def probable(self, logits: Tensor) -> Tensor:
+        return logits.softmax(-1)
+
     def targets(self, names: Sequence[str], labelled: bool) -> list[str]:
         return [PREDICTED, *([GOLD] if labelled else []), *names]
 
@@ -329,9 +332,14 @@ def _best_constant(of: Callable[[NDArray, NDArray], float]) -> Callable[[NDArray
 
 
 def _matthews(predictions: NDArray, gold: NDArray) -> float:
+    """0 where all predictions are one class: a mask that makes them so has done the largest harm, and is tested."""
     from sklearn.metrics import matthews_corrcoef
 
     return float(matthews_corrcoef(gold, predictions))
+
+
+def _one_gold_label(predictions: NDArray, gold: NDArray) -> str | None:
+    return "every gold label is the same" if (gold == gold[0]).all() else None
 
 
 def _no_positive(predictions: NDArray, gold: NDArray) -> str | None:
@@ -353,7 +361,6 @@ OneClass.metrics = {
     "balanced_accuracy": Metric(_balanced_accuracy, constant=_best_constant(_balanced_accuracy)),
     "f1": Metric(_f1, _no_positive, _always_positive),
     "f1_macro": Metric(_f1_macro, constant=_best_constant(_f1_macro)),
-    # undefined of a constant; of answers that do not depend on the text it is 0
-    "matthews": Metric(_matthews, unrelated, lambda gold: 0.0),
+    "matthews": Metric(_matthews, _one_gold_label, lambda gold: 0.0),
 }
 ONE_CLASS = OneClass()

@@ -281,6 +281,9 @@ class Tokens(Answer):
 
     # the scalar to explain -----------------------------------------------------------------------------------
 
+    def probable(self, logits: Tensor) -> Tensor:
+        return logits.softmax(-1)
+
     def targets(self, names: Sequence[str], labelled: bool) -> list[str]:
         return [PREDICTED, *([GOLD] if labelled else []), *names]
 

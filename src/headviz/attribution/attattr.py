@@ -26,17 +26,23 @@ from ..storage.store import Store, store_for
 from .conductance import Explainer, Label, MapsOptions, Texts
 from .integration import BUDGET, gradients, groups, less_than, nodes_at_once, room_on
 from .maps import Maps
-from .rules import SCALING_RULES, AttAttrOptions
+from .rules import LOGIT, PROBABILITY, SCALING_RULES, AttAttrOptions
 from .walk import ExampleMaps, Swept, Walk
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
 
 
+class AttAttrCall(MapsOptions, total=False):
+    """Keywords of ``attattr``."""
+
+    of: str
+
+
 @overload
-def attattr(clf: Classifier, text: str, pair: str | None = None, **options: Unpack[MapsOptions]) -> Maps: ...
+def attattr(clf: Classifier, text: str, pair: str | None = None, **options: Unpack[AttAttrCall]) -> Maps: ...
 @overload
-def attattr(clf: Classifier, text: Texts, pair: Texts | None = None, **options: Unpack[MapsOptions]) -> list[Maps]: ...
+def attattr(clf: Classifier, text: Texts, pair: Texts | None = None, **options: Unpack[AttAttrCall]) -> list[Maps]: ...
 def attattr(
     clf: Classifier,
     text: str | Sequence[str],
@@ -44,6 +50,7 @@ def attattr(
     *,
     steps: int | None = None,
     rule: str = "simpson",
+    of: str = LOGIT,
     target: Label = "predicted",
     word: int | None = None,
     label: Label | Sequence[Label] | None = None,
@@ -56,7 +63,8 @@ def attattr(
 ) -> Maps | list[Maps]:
     """Self-attention attribution of one text or pair, or of a list of them; options as for ``conductance``.
 
-    Without ``steps`` there are 8.
+    Without ``steps`` there are 8. ``of="probability"`` explains the probability of the target, as the authors'
+    published code does, and not its logit.
 
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
@@ -64,7 +72,7 @@ def attattr(
     >>> maps.method, maps.steps
     ('attattr', 2)
     """
-    options = AttAttrOptions(AttAttrOptions.steps if steps is None else steps, rule)
+    options = AttAttrOptions(AttAttrOptions.steps if steps is None else steps, rule, of=of)
     require_model(clf)
     room = room_on(clf.device, budget)
     explainer = Explainer(clf, "attattr", sweep, mask, room, store_for(cache), cancel, progress)
@@ -123,21 +131,23 @@ def _sweep_group(
     weights = put(torch.from_numpy(tables).to(walk.end.dtype), walk.clf.device)
     layers = range(walk.clf.num_layers)
     for layer in tracked(layers, progress, cancel, size=partial(_constant, walk.size)):
-        value, error = _layer(walk, layer, attention[layer], weights, budget)
+        value, error = _layer(walk, layer, attention[layer], weights, budget, options.of)
         values.append(value)
         errors.append(error)
     return walk.swept(logits, attention, values, errors)
 
 
-def _layer(walk: Walk, layer: int, attention: Tensor, weights: Tensor, budget: int) -> tuple[Tensor, Tensor]:
+def _layer(walk: Walk, layer: int, attention: Tensor, weights: Tensor, budget: int, of: str) -> tuple[Tensor, Tensor]:
     """(attribution, error map), each [B, h, T, T], of one layer; ``weights`` are nodes and their two weights."""
     per_chunk, sums = nodes_at_once(walk, budget), torch.zeros(2, *attention.shape).to(attention)
     for nodes, *by in zip(*(w.split(per_chunk) for w in weights), strict=True):
         scaled = (nodes.view(-1, 1, 1, 1, 1) * attention).flatten(0, 1).requires_grad_(True)  # [N·B, h, T, T]
         call = walk.call(edit_probs=_Replace(layer, scaled))
         with torch.enable_grad():
-            logits = walk.clf.forward(walk.rows(walk.end.repeat(len(nodes), 1, 1)), call)
-            (grad,) = gradients(walk.pick(logits).sum(), [scaled])
+            outputs = walk.clf.forward(walk.rows(walk.end.repeat(len(nodes), 1, 1)), call)
+            if of == PROBABILITY:
+                outputs = walk.clf.answer.probable(outputs)
+            (grad,) = gradients(walk.pick(outputs).sum(), [scaled])
         for each, value, error in zip(grad.view(len(nodes), *attention.shape), *by, strict=True):
             sums[0].addcmul_(each, value)
             sums[1].addcmul_(each, error)

@@ -35,6 +35,8 @@ from .rules import (
     DEFAULT_STEPS,
     ENOUGH,
     KEPT,
+    LOGIT,
+    PROBABILITY,
     STABLE,
     TOLERANCE,
     IntegrationOptions,
@@ -282,9 +284,7 @@ class Explainer:
             special=encoding.special,
             target=target,
             mask=clf.under(self.mask).hex,
-            steps=int(options.steps),
-            rule=options.rule,
-            precision=options.precision,
+            **options.to_dict(),
         )
 
     def _stored(self, key: str) -> ExampleMaps | None:
@@ -300,6 +300,7 @@ class Explainer:
         clf = self.clf
         notes = {f"the text was cut to the model's {clf.max_length} tokens": e.truncated}
         notes["computed in TF32 on a GPU"] = options.precision == TF32
+        notes["of the probability, not the logit"] = getattr(options, "of", LOGIT) == PROBABILITY
         return Maps(
             attention=maps.attention,
             attribution=maps.attribution,

@@ -159,6 +159,10 @@ SCALING_RULES: dict[str, Callable[[int], Weights]] = {
 }
 
 
+LOGIT, PROBABILITY = "logit", "probability"
+EXPLAINED = (LOGIT, PROBABILITY)
+
+
 @dataclass(frozen=True)
 class IntegrationOptions(Options):
     """How to integrate. ``precision="bfloat16"`` is for previews; models that are not float32 keep their own."""
@@ -208,6 +212,12 @@ class AttAttrOptions(IntegrationOptions):
 
     steps: int = option(8, "intervals of the attention's scale", least=1, most=MOST_STEPS, title="Steps")
     rule: str = option("simpson", "integration rule", SCALING_RULES, title="Rule")
+    of: str = option(
+        LOGIT,
+        "what is explained: the logit (the paper's text), or the probability (its authors' code)",
+        EXPLAINED,
+        before=LOGIT,
+    )
 
     def check_rule(self) -> None:
         SCALING_RULES[self.rule](self.steps)

@@ -71,7 +71,8 @@ _ENTRIES = (  # the best first, in the order of the recorded grades
         measure="headviz.scores.measures:attattr_max",
         needs="attattr",
         options=AttAttrScoreOptions,
-        caution="one sweep per layer: several times slower than conductance",
+        caution="one sweep per layer: several times slower than conductance; F is the logit, with of=probability "
+        "what the authors' code differentiates",
         tex=r"\tfrac1n \sum_x \max_{ij} \big(A \odot \textstyle\int_0^1 \partial F(aA)/\partial A\,da\big)_{ij}",
     ),
     Score(

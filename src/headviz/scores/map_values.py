@@ -238,7 +238,7 @@ def conductance(chunk: Chunk) -> list[Callable[[], Tables]]:
 def attattr_values(chunk: Chunk) -> list[Callable[[], Tables]]:
     """The sweep of AttAttr's maps: "max" alone."""
     asked = chunk.options
-    options = AttAttrOptions(int(asked.steps), asked.rule, asked.precision)
+    options = AttAttrOptions(int(asked.steps), asked.rule, asked.precision, asked.of)
     maps = attattr.swept(chunk.clf, chunk.encodings, chunk.targets, options, chunk.mask, chunk.budget, chunk.cancel)
     values = [value for one in maps for value in map_values(one, chunk.mask.array(), ["max"])]
     return [lambda value=value: {"max": value()["max"]} for value in values]  # type: ignore[misc]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 _RESAMPLES = 1000
-_OF_CONSTANT = ("matthews", "pearson", "spearman")  # have no value for answers that do not depend on the text
+_OF_CONSTANT = ("pearson", "spearman")  # have no value for answers that do not depend on the text
 
 
 def ablation(chunk: Chunk) -> list[Callable[[], Tables]]:

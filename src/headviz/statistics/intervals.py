@@ -286,3 +286,20 @@ def interval_of_mean(values: ArrayLike, level: float = LEVEL) -> tuple[float, fl
         return mean, float("nan"), float("nan")
     half = float(scipy.special.stdtrit(n - 1, (1 + level) / 2) * drawn.std(ddof=1) / np.sqrt(n))
     return mean, mean - half, mean + half
+
+
+BLOCKS = 3  # of a series; more of them are shorter, and one then still resembles the next
+
+
+def interval_of_series(values: ArrayLike, level: float = LEVEL) -> tuple[float, float, float]:
+    """The mean of draws that follow each other in time, and its interval by Student's t over the means of three blocks.
+
+    Timings resemble those before them, so each draw by itself tells less than an independent one: with a correlation
+    of 0.8 from one to the next, t over 12 draws holds the mean in 46 %, this in 84 % (bench/coverage_of_series.py).
+    """
+    drawn = np.asarray(values, dtype=np.float64)
+    mean, low, high = interval_of_mean(
+        [block.mean() for block in np.array_split(drawn, min(BLOCKS, len(drawn)))], level
+    )
+    apart = float(drawn.mean()) - mean  # blocks of unequal length
+    return mean + apart, low + apart, high + apart

@@ -60,12 +60,13 @@ def _over_classes(each: Floats, gold: NDArray) -> Floats:
 
 
 def matthews(right: NDArray, gold: NDArray, predicted: NDArray) -> Floats:
-    """Matthews' correlation, for any number of classes; NaN where one side is constant."""
+    """Matthews' correlation; 0 where all predictions are one class, NaN where all labels are."""
     gold, predicted = gold.astype(float), predicted.astype(float)
     n = gold.sum(axis=-1)
     top = right.sum(axis=-1) * n - (gold * predicted).sum(axis=-1)
-    below = np.sqrt((n**2 - (gold**2).sum(axis=-1)) * (n**2 - (predicted**2).sum(axis=-1)))
-    return np.divide(top, below, out=np.full_like(top, np.nan), where=below > 0)
+    of_gold, of_predicted = (n**2 - (x**2).sum(axis=-1) for x in (gold, predicted))
+    below = np.sqrt(of_gold * of_predicted)
+    return np.divide(top, below, out=np.where(of_gold > 0, np.zeros_like(top), np.nan), where=below > 0)
 
 
 ByClass = Callable[[NDArray, NDArray, NDArray], Floats]
