@@ -122,7 +122,7 @@ def test_what_is_exactly_one_class_for_all_is_refused_and_one_class_alone_too(
 @pytest.mark.parametrize("name", all_in_ci(["taylor", "magnitude"], ["taylor"]))
 def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Dataset, name: str) -> None:
     """Score on one half, remove on the other, plain evaluation, both ways."""
-    found = grade(clf, data, [name])
+    found = grade(clf, data, [name], splits=1)
     halves = halves_of(data)
     assert sorted(t for half in halves for t in half.texts) == sorted(data.texts)
     areas, left, benchmark = [], [], []
@@ -165,12 +165,43 @@ def test_the_exact_order_beats_its_reverse_and_random_is_its_own_baseline(
     assert found["ablation"].auroc is None
 
 
-def test_the_halves_are_drawn_apart(clf: headviz.Classifier, data: Dataset) -> None:
-    """With one draw for both, an example of one half came with its like of the other, and intervals were off."""
-    first, second = (Half(clf, half, number=number) for number, half in enumerate(halves_of(data)))
-    assert first.weights.shape == second.weights.shape
-    together = np.corrcoef(first.weights[1:].ravel(), second.weights[1:].ravel())[0, 1]
-    assert abs(together) < 0.01
+def test_splits_cut_the_data_into_other_halves_with_the_same_draws(clf: headviz.Classifier, data: Dataset) -> None:
+    """An example is drawn as often in one split as in another, so splits do not make the examples seem more."""
+    weights = grading.drawn_units(len(data))
+    members = [grading.units_of(data, split) for split in range(3)]
+    assert len({tuple(sorted(first)) for first, _ in members}) == 3
+    for split, (first, second) in enumerate(members):
+        assert sorted([*first, *second]) == list(range(len(data)))
+        half = Half(clf, halves_of(data, split)[1], weights=weights[:, second])
+        np.testing.assert_array_equal(half.weights[1:], weights[:, second])
+        assert [half.data.texts[at] for at in (0, -1)] == [data.texts[second[at]] for at in (0, -1)]
+        labels = [np.bincount(np.asarray(one.labels)) for one in halves_of(data, split)]
+        assert np.abs(labels[0] - labels[1]).max() <= 2
+
+
+def measured(areas: np.ndarray, halves: np.ndarray) -> grading.Measured:
+    return grading.Measured(areas, 0.0, 0.0, 0.0, None, None, 0.0, 0.0, 0.0, halves=tuple(map(tuple, halves.tolist())))
+
+
+def test_of_scores_of_equal_worth_none_is_called_behind_the_best() -> None:
+    """By intervals without correction, over examples alone, some score was behind on nine boards of ten."""
+    rng, alarms, plain = np.random.default_rng(0), 0, 0
+    for _ in range(40):
+        own, of_half = rng.normal(0, 0.03, (14, 5, 2)), rng.normal(0, 0.02, (14, 1))
+        own -= own.mean(axis=1, keepdims=True) * [1, 1]  # splits repeat the same halves' luck in part
+        own += rng.normal(0, 0.03, (14, 1, 2))
+        halves = 0.7 + of_half[..., None] + own
+        value = halves.mean(axis=(1, 2))[:, None]
+        areas = np.concatenate([value, value + rng.normal(0, 0.02, (14, 500))], axis=1)
+        results = {f"score-{i}": measured(areas[i], halves[i]) for i in range(14)}
+        results["random"] = measured(areas[0] - 0.4, halves[0] - 0.4)
+        found = grading.graded(results, list(results), None, 200, "some data")
+        alarms += any(g.behind_low is not None and g.behind_low > 0 for g in found if g.score != "random")
+        best = int(value.argmax())
+        plain += bool((np.percentile(areas[best, 1:] - areas[:, 1:], 2.5, axis=1) > 0).any())
+        assert all(g.lead_low > 0 for g in found if g.score != "random")
+        assert next(g for g in found if g.score == "random").behind_low > 0
+    assert alarms <= 4 < 20 < plain
 
 
 def test_auroc_by_hand() -> None:

@@ -43,6 +43,7 @@ SELECT = Option("select", "other", "data that the heads are chosen on", choices=
 SAMPLES = Option("samples", DEFAULT_SAMPLES, "train examples for scoring, or to choose heads on", least=1, metavar="N")
 SEED = Option("seed", 0, "of the sample", most=LARGEST_SEED, metavar="S")
 REPEATS = 12  # of a timing
+SPLITS = 5  # of data into halves, to grade scores
 STEP = Option("step", 0.1, "share per step", least=LEAST_STEP, most=1, metavar="K")
 LOOKED_AT = Option("samples", 300, "at most so many examples", least=1, metavar="N")
 IMPORTANCE = Option("importance", "taylor", "a score by which heads with a role are compared, or none", metavar="NAME")

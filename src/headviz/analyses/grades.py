@@ -27,7 +27,10 @@ SHARES = tuple(k / 10 for k in range(1, 10))  # of the heads removed
 
 @dataclass(frozen=True)
 class Grade(Result):
-    """One score. Intervals: 95 %, over examples drawn again, the same draws for all scores."""
+    """One score. Intervals: 95 %, over examples and the half that it was measured on.
+
+    Those behind the best hold for all pairs of scores at once, because the best was picked.
+    """
 
     score: str
     auroc: float | None  # against heads whose part is known; None where none is
@@ -84,6 +87,7 @@ class Grades(Result):
     planted: int  # heads whose part is known
     n: int
     data: str
+    splits: int = 0  # of the data into halves; 0 in records whose intervals are each by itself, over examples alone
 
     def __iter__(self) -> Iterator[Grade]:
         return iter(self.scores)
@@ -113,10 +117,10 @@ KEPT = "What is kept of what the model knows, in balanced accuracy: 1 = everythi
 random orders."
 CURVES = "What is kept with ever more heads removed, the lowest first. Dotted: random orders; grey: the other scores."
 COST = "The area against the time that a score takes. A name stands where no cheaper score keeps more."
-MEASURED = """Measured on one half of the data, removed on the other, both ways. Balanced accuracy is the mean over \
-the classes; a regression has Pearson's r. Heads tied: in the tables of both halves; where some do, values are means \
-over ten drawn orders of them. Behind the best: paired on the same examples, 95 %. CPR, CMD: areas of the \
-Mechanistic Interpretability Benchmark. Exact costs and Shapley values are of the task's own metric."""
+MEASURED = """Measured on one half of the data, removed on the other, both ways{splits}. Balanced accuracy is the mean \
+over the classes; a regression has Pearson's r. Heads tied: in the tables of both halves; where some do, values are \
+means over ten drawn orders of them. Behind the best: paired on the same examples, 95 %, {together}. CPR, CMD: areas \
+of the Mechanistic Interpretability Benchmark. Exact costs and Shapley values are of the task's own metric."""
 PLANTED = " AUROC, precision: against the heads whose part is known."
 FIRST = 5  # curves that have a colour: the eye separates no more
 LEAST_SECONDS = 1e-5  # the axis is logarithmic
@@ -234,7 +238,10 @@ def finding(result: Grades) -> str:
 
 def table_of(result: Grades) -> Table:
     """The scores with the columns in which some score has a value."""
-    caption = MEASURED + (PLANTED if result.planted else "")
+    splits, together = "", "each score by itself, over examples alone"
+    if result.splits:
+        splits, together = f", in {result.splits} splits", "for all scores at once, because the best was picked"
+    caption = MEASURED.format(splits=splits, together=together) + (PLANTED if result.planted else "")
     return Table.of("grades_table", COLUMNS, result.scores, caption=caption).filled()
 
 

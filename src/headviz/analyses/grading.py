@@ -1,9 +1,12 @@
 """Which head score is right? Every score graded on one model, by what pruning in its order keeps.
 
 The data are cut into halves of the same make-up. A score is measured on one half, and heads are removed by it on the
-other; then the halves change places. *Area*: the mean share of what the model knows above one class for all that is
-left at 10 to 90 % of the heads removed, lowest first, in balanced accuracy. 1 = everything, 0 = one class for all.
-Where heads tie, it is the mean over ten drawn orders of them.
+other; then the halves change places. The data are cut in five ways, and learned scores have another seed in each: a
+score that is good on one half by luck is not the best by it.
+
+*Area*: the mean share of what the model knows above one class for all that is left at 10 to 90 % of the heads removed,
+lowest first, in balanced accuracy. 1 = everything, 0 = one class for all. Where heads tie, it is the mean over ten
+drawn orders of them.
 """
 
 from __future__ import annotations
@@ -22,12 +25,13 @@ from .. import __version__, plugins
 from ..attribution import conductance
 from ..demo import planted_heads
 from ..display.recipes import Code, call
-from ..errors import OptionError, TaskError, shown
+from ..errors import OptionError, TaskError, shown, whole_number
 from ..evaluation.dispatch import evaluator_of
 from ..evaluation.plain import class_order
 from ..heads import DRAWS, HeadId, HeadMask, draws, grid_values, in_lowest, ordered, tied
 from ..models.loading import load
 from ..models.network import require_model
+from ..options import declared
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..results import Result
 from ..scores import chunk, whole
@@ -35,11 +39,12 @@ from ..scores.catalogue import SCORES, score_named
 from ..scores.score import SWEEPS
 from ..scores.scoring import score_heads
 from ..statistics.resampling import rank_correlation
+from ..statistics.simultaneous import differences
 from ..storage.exchange import restored
 from ..storage.store import Store, make_key, store_for
 from ..tasks.dataset import require_dataset
 from ..tasks.sampling import members_of
-from .analysis import Request, explained
+from .analysis import SPLITS, Request, explained
 from .grades import RANDOM, SHARES, Grade, Grades
 
 if TYPE_CHECKING:
@@ -51,31 +56,53 @@ RESAMPLES = 2000  # of the examples of a half
 LEAST_KNOWN = 1e-9  # above one class for all; less is rounding
 
 
-def halves_of(data: Dataset) -> tuple[Dataset, Dataset]:
-    """Every other unit of the data in the order of kind, label and length, so that both halves are similar."""
+def units_of(data: Dataset, split: int = 0) -> tuple[list[int], list[int]]:
+    """Every other unit of the data in the order of kind, label and length, so that both halves are similar.
+
+    In another split neighbours in that order change places at random.
+    """
     gold = np.zeros(len(data)) if data.labels is None else data.labels
     gold = gold if gold.ndim == 1 else data.answer.groups(data)[0]
     kinds = np.unique(data.slices, return_inverse=True)[1] if data.slices else np.zeros(len(data), dtype=int)
     order = np.lexsort((np.arange(len(data)), np.array([len(t) for t in data.texts]), gold, kinds))
     units = list(dict.fromkeys(data.units[order].tolist()))
+    first, second = units[0::2], units[1::2]
+    for at in np.flatnonzero(np.random.default_rng(split).random(len(second)) < 0.5) if split else ():
+        first[at], second[at] = second[at], first[at]
+    return first, second
+
+
+def halves_of(data: Dataset, split: int = 0) -> tuple[Dataset, Dataset]:
+    """The examples of these units."""
     members = members_of(data)
-    first, second = ([int(i) for unit in units[start::2] for i in members[unit]] for start in (0, 1))
+    first, second = ([int(i) for unit in units for i in members[unit]] for units in units_of(data, split))
     return data.subset(first), data.subset(second)
 
 
+def drawn_units(n: int) -> NDArray[np.int64]:
+    """[draws, n] how often each unit is drawn."""
+    return np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
+
+
 class Half:
-    """One half: predictions under masks, resampled with the same draws for all scores, and with others in each half."""
+    """One half: predictions under masks, resampled with the same draws for all scores and splits.
+
+    ``weights`` [draws, units]: how often each unit of the half is drawn.
+    """
 
     def __init__(
-        self, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None = None, number: int = 0
+        self,
+        clf: Classifier,
+        data: Dataset,
+        label_order: Sequence[str] | str | None = None,
+        weights: NDArray | None = None,
     ) -> None:
         self.data, self.label_order = data, label_order
         self.evaluator = evaluator_of(clf, data, label_order=label_order)
         self.gold = np.asarray(self.evaluator.data.gold)
-        rng = np.random.default_rng([0, number])
         n = clf.answer.answers(self.gold, self.gold, ()).units
-        self.weights = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES)
-        self.weights = np.concatenate([np.ones((1, n), dtype=self.weights.dtype), self.weights])
+        weights = drawn_units(n) if weights is None else weights
+        self.weights = np.concatenate([np.ones((1, n), dtype=weights.dtype), weights])
         self.measure = clf.answer.drawn(self.gold, self.weights)
         self.constant = self.measure.constant
         self.full = self._metric(self.evaluator.predictions(clf.full_mask))
@@ -168,9 +195,9 @@ def planted_in(clf: Classifier) -> frozenset[HeadId] | None:
 
 
 ABLATION, SHAPLEY = "ablation", "shapley"
-SEEDS = 20  # orders that the random score is averaged over
+SEEDS = 20  # orders that the random score is averaged over, in all splits together
 LEAST = 40  # examples
-VERSION, WORDS = 4, "measured"  # of what is kept in the cache
+VERSION, WORDS = 5, "measured"  # of what is kept in the cache
 TIMED = 8  # examples that a score is timed on, with nothing from the cache
 WHY_CLASSES = "areas count right answers of each class, and translations have no classes"
 
@@ -182,12 +209,14 @@ def grade(
     progress: Progress | None = None,
     *,
     label_order: Sequence[str] | str | None = None,
+    splits: int = SPLITS,
     cancel: Cancel | None = None,
     cache: Store | bool = True,
 ) -> Grades:
     """Grade head scores on a classifier and labelled data. Without ``scores`` all that it has, but for the slow ones.
 
-    Areas are of balanced accuracy, or of Pearson's r for a regression. ``cache`` has what was measured before on the
+    Areas are of balanced accuracy, or of Pearson's r for a regression, over so many ``splits`` of the data into halves.
+    ``cache`` has what was measured before on the
     same model and data, and gets what is measured now: an interrupted call goes on. Raises ``UserError`` for a model
     that is no better than one class for all, fewer than 40 examples, or an unknown score.
 
@@ -209,23 +238,62 @@ def grade(
         raise OptionError("Name at least one score to grade.")
     if len(data) < LEAST:
         raise OptionError(f"Grading needs at least {LEAST} examples, to measure on one half and remove on the other.")
-    halves = [Half(clf, half, label_order, number) for number, half in enumerate(halves_of(data))]
+    results = measure(clf, data, names, progress, label_order=label_order, splits=splits, cancel=cancel, cache=cache)
+    return graded(results, names, planted_in(clf), len(data), data.task.title)
+
+
+def measure(
+    clf: Classifier,
+    data: Dataset,
+    names: Sequence[str],
+    progress: Progress | None = None,
+    *,
+    label_order: Sequence[str] | str | None = None,
+    splits: int = SPLITS,
+    cancel: Cancel | None = None,
+    cache: Store | bool = True,
+) -> dict[str, Measured]:
+    """What was measured of each score, and of random orders."""
+    whole_number(splits, "splits", 1)
+    weights = drawn_units(int(data.units.max()) + 1)
+    halves = [
+        [
+            Half(clf, half, label_order, weights[:, units])
+            for half, units in zip(halves_of(data, split), units_of(data, split), strict=True)
+        ]
+        for split in range(splits)
+    ]
     truth = Truth(
         [
             score_heads(clf, half.data, ABLATION, label_order=label_order, cache=cache, cancel=cancel).values
-            for half in halves
+            for half in halves[0]
         ],
         planted_in(clf),
     )
-    known, results = Known(cache, clf, data, label_order), {}
+    known, results = Known(cache, clf, data, label_order, splits), {}
     for name in tracked([*names, *([RANDOM] if RANDOM not in names else [])], progress, cancel):
         results[name] = known.get(name) or known.keep(name, _measured(clf, halves, truth, name, cache, cancel))
-    base, fair = results[RANDOM], results[SHAPLEY] if SHAPLEY in names else None
+    return results
+
+
+def graded(
+    results: Mapping[str, Measured], names: Sequence[str], planted: frozenset[HeadId] | None, n: int, title: str
+) -> Grades:
+    """The grades that follow from what was measured. The best is picked among all scores but random orders."""
     best = max((name for name in names if name != RANDOM), key=lambda name: results[name].area, default=RANDOM)
-    grades = [_graded(name, results[name], base, results[best] if name != best else None, fair) for name in names]
+    order = [*(name for name in results if name != RANDOM), RANDOM]
+    draws, by_half = (np.array([getattr(results[name], of) for name in order]) for of in ("areas", "halves"))
+    picked = differences(draws[:-1, 1:], by_half[:-1]).all if len(order) > 2 else float("nan")
+    nothing = np.zeros_like(draws[:1, 1:]), np.zeros_like(by_half[:1])  # what an area by itself is compared with
+    every = differences(np.concatenate([draws[:, 1:], nothing[0]]), np.concatenate([by_half, nothing[1]]))
+    grades = []
+    for name in names:
+        at = order.index(name)
+        widths = every.one * every.errors[at, [-1, -2]]
+        behind = None if name == best else picked * float(every.errors[at, order.index(best)])
+        grades.append(_graded(name, results, best, float(widths[0]), float(widths[1]), behind))
     grades.sort(key=lambda g: -g.area)
-    planted = 0 if truth.planted is None else len(truth.planted)
-    return Grades(tuple(grades), best, planted, len(data), data.task.title)
+    return Grades(tuple(grades), best, len(planted or ()), n, title, by_half.shape[1])
 
 
 @dataclass(frozen=True)
@@ -253,6 +321,7 @@ class Measured(Result):
     tables: tuple[tuple[NDArray[np.float64], ...], ...] = ()  # [half][order]: several orders of the random score
     tied: tuple[int, ...] = ()  # heads that tie, in the table of each half
     by_ties: tuple[float, ...] = ()  # the area in each order of the heads that tie
+    halves: tuple[tuple[float, ...], ...] = ()  # the area on each half of each split
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Measured:
@@ -276,7 +345,7 @@ class Known:
     """What was measured of each score on one model and data, in the cache: a grading that was stopped goes on there."""
 
     def __init__(
-        self, store: Store | bool, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None
+        self, store: Store | bool, clf: Classifier, data: Dataset, label_order: Sequence[str] | str | None, splits: int
     ) -> None:
         self.store = store_for(store)
         self.about = {
@@ -289,6 +358,7 @@ class Known:
             "task": data.task.name,
             "classes": class_order(clf, data, label_order).tolist(),
             "orders": SEEDS,
+            "splits": splits,
             **clf.reads_with,
             **chunk.filled_part(clf),
         }
@@ -307,27 +377,36 @@ class Known:
 
 
 def _measured(
-    clf: Classifier, halves: Sequence[Half], truth: Truth, name: str, cache: Store | bool, cancel: Cancel | None
+    clf: Classifier,
+    halves: Sequence[Sequence[Half]],
+    truth: Truth,
+    name: str,
+    cache: Store | bool,
+    cancel: Cancel | None,
 ) -> Measured:
-    per_half, seconds = _tables(clf, halves, name, cache, cancel)
+    per_split, seconds = _tables(clf, halves, name, cache, cancel)
     present = clf.full_mask
     curves, tops, bench, agreements, rocs, precise, orders = [], [], [], [], [], [], []
-    for measured, other in ((0, 1), (1, 0)):
-        half = halves[other]
-        for values in per_half[measured]:
-            drawn = half.curves(present, values, cancel)
-            left = [half.left(curve) for curve in drawn]
-            curves.append(np.mean(left, axis=0))
-            orders.append([left[draw % len(left)][:, 0].mean() for draw in range(DRAWS)])
-            bench.append(np.mean([half.benchmark(present, curve) for curve in drawn], axis=0))
-            # a random order from its other end is another random order
-            again = drawn if name == RANDOM else half.curves(present, -values, cancel)
-            tops.append(np.mean([half.left(curve)[:, 0].mean() for curve in again]))
-            agreements.append(rank_correlation(values, truth.costs[other]))
-            if truth.planted is not None:
-                rocs.append(auroc(values, truth.planted))
-                precise.append(precision(values, truth.planted))
-    stable = [overlap(a, b, present) for a, b in zip(*per_half, strict=True)]
+    for split, (parts, per_half) in enumerate(zip(halves, per_split, strict=True)):
+        for measured, other in ((0, 1), (1, 0)):
+            half, of_half = parts[other], []
+            for values in per_half[measured]:
+                drawn = half.curves(present, values, cancel)
+                left = [half.left(curve) for curve in drawn]
+                of_half.append(np.mean(left, axis=0))
+                orders.append([left[draw % len(left)][:, 0].mean() for draw in range(DRAWS)])
+                if split:  # what follows describes a score, and the first split does
+                    continue
+                bench.append(np.mean([half.benchmark(present, curve) for curve in drawn], axis=0))
+                # a random order from its other end is another random order
+                again = drawn if name == RANDOM else half.curves(present, -values, cancel)
+                tops.append(np.mean([half.left(curve)[:, 0].mean() for curve in again]))
+                agreements.append(rank_correlation(values, truth.costs[other]))
+                if truth.planted is not None:
+                    rocs.append(auroc(values, truth.planted))
+                    precise.append(precision(values, truth.planted))
+            curves.append(np.mean(of_half, axis=0))
+    stable = [overlap(a, b, present) for per_half in per_split for a, b in zip(*per_half, strict=True)]
     cpr, cmd = np.mean(bench, axis=0)
     mean = np.mean(curves, axis=0)
     return Measured(
@@ -341,49 +420,55 @@ def _measured(
         float(np.mean(stable)),
         seconds,
         tuple(mean[:, 0].tolist()),
-        tuple(tuple(tables) for tables in per_half),
-        tuple(tied(grid_values(tables[0], present.kept)) for tables in per_half),
+        tuple(tuple(tables) for tables in per_split[0]),
+        tuple(tied(grid_values(tables[0], present.kept)) for tables in per_split[0]),
         tuple(np.mean(orders, axis=0).tolist()),
+        tuple(map(tuple, np.reshape([curve[:, 0].mean() for curve in curves], (-1, 2)).tolist())),
     )
 
 
 def _tables(
-    clf: Classifier, halves: Sequence[Half], name: str, cache: Store | bool, cancel: Cancel | None
-) -> tuple[list[list[NDArray]], float]:
-    """The score's tables on each half, and its processor seconds per example, none of them from the cache."""
-    how: dict[str, Any] = {"label_order": halves[0].label_order, "cancel": cancel}
+    clf: Classifier, halves: Sequence[Sequence[Half]], name: str, cache: Store | bool, cancel: Cancel | None
+) -> tuple[list[list[list[NDArray]]], float]:
+    """The score's tables on each half of each split, and its processor seconds per example, none from the cache."""
+    first, score = halves[0][0], SCORES[name]
+    how: dict[str, Any] = {"label_order": first.label_order, "cancel": cancel}
     began = time.process_time()
-    if SCORES[name].of_whole:  # its time does not grow with the examples
-        per_half = [[score_heads(clf, half.data, name, cache=False, **how).values] for half in halves]
-        return per_half, (time.process_time() - began) / sum(len(half.data) for half in halves)
-    score_heads(clf, halves[0].data.subset(range(TIMED)), name, cache=False, **how)
-    seconds = (time.process_time() - began) / TIMED
-    more: list[dict[str, Any]] = [{"seed": seed} for seed in range(SEEDS)] if name == RANDOM else [{}]
-    how["cache"] = cache
-    return [[score_heads(clf, half.data, name, **how, **m).values for m in more] for half in halves], seconds
+    if not score.of_whole:
+        score_heads(clf, first.data.subset(range(TIMED)), name, cache=False, **how)
+        seconds = (time.process_time() - began) / TIMED
+    seeded, per_split = score.options is not None and "seed" in declared(score.options), []
+    for split, pair in enumerate(halves):
+        seeds = [*range(split, SEEDS, len(halves))] if name == RANDOM else [split]
+        more: list[dict[str, Any]] = [{"seed": seed} if seeded and seed else {} for seed in seeds or [split]]
+        how["cache"] = cache and not score.of_whole
+        per_split.append([[score_heads(clf, half.data, name, **how, **m).values for m in more] for half in pair])
+    if score.of_whole:  # its time does not grow with the examples
+        seconds = (time.process_time() - began) / sum(len(half.data) for pair in halves for half in pair)
+    return per_split, seconds
 
 
-def _graded(name: str, mine: Measured, base: Measured, best: Measured | None, shapley: Measured | None) -> Grade:
-    low, high = np.nanpercentile(mine.areas[1:], [2.5, 97.5])
-    lead = mine.areas - base.areas
-    lead_low, lead_high = np.nanpercentile(lead[1:], [2.5, 97.5])
-    behind = None if best is None else best.areas - mine.areas
-    ends = (None, None) if behind is None else tuple(float(x) for x in np.nanpercentile(behind[1:], [2.5, 97.5]))
+def _graded(
+    name: str, results: Mapping[str, Measured], best: str, of_area: float, of_lead: float, of_behind: float | None
+) -> Grade:
+    """One row; the last three are half the widths of its intervals."""
+    mine, shapley = results[name], results.get(SHAPLEY)
+    lead, behind = mine.area - results[RANDOM].area, results[best].area - mine.area
     return Grade(
         name,
         mine.auroc,
         mine.area,
-        float(low),
-        float(high),
+        mine.area - of_area,
+        mine.area + of_area,
         mine.top,
         mine.cpr,
         mine.cmd,
-        float(lead[0]),
-        float(lead_low),
-        float(lead_high),
-        None if behind is None else float(behind[0]),
-        ends[0],
-        ends[1],
+        lead,
+        lead - of_lead,
+        lead + of_lead,
+        None if of_behind is None else behind,
+        None if of_behind is None else behind - of_behind,
+        None if of_behind is None else behind + of_behind,
         mine.agreement,
         None if shapley is None else mine.agrees(shapley),
         mine.precision,
@@ -399,7 +484,13 @@ def run(request: Request) -> Grades:
     asked = request.option("scores")
     names = None if asked is None else [name.strip() for name in asked.split(",") if name.strip()]
     return grade(
-        request.clf, request.data, names, request.progress, label_order=request.label_order, cancel=request.cancel
+        request.clf,
+        request.data,
+        names,
+        request.progress,
+        label_order=request.label_order,
+        splits=request.option("splits"),
+        cancel=request.cancel,
     )
 
 

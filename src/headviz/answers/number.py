@@ -96,7 +96,7 @@ class Number(Answer):
 
     def drawn(self, gold: NDArray, weights: NDArray) -> Drawn:
         """Pearson's r; 0 where one is constant, because one answer for all follows nothing."""
-        n, y = len(gold), gold - gold.mean()
+        n, y = weights.sum(axis=1), gold - gold.mean()
 
         def follows(predictions: NDArray) -> NDArray[np.float64]:
             x = predictions.astype(float) - predictions.astype(float).mean()
