@@ -306,16 +306,18 @@ def _accuracy(predictions: NDArray, gold: NDArray) -> float:
 
 
 def _f1(predictions: NDArray, gold: NDArray) -> float:
-    from sklearn.metrics import f1_score
-
     # class 1 is the positive one in GLUE's F1 (duplicate, equivalent); labels= allows -1 (another class)
-    return float(f1_score(gold, predictions, labels=[1], average="macro"))
+    return _mean_f1(predictions, gold, labels=[1])
 
 
 def _f1_macro(predictions: NDArray, gold: NDArray) -> float:
+    return _mean_f1(predictions, gold, labels=np.unique(gold), zero_division=0)
+
+
+def _mean_f1(predictions: NDArray, gold: NDArray, **how: Any) -> float:
     from sklearn.metrics import f1_score
 
-    return float(f1_score(gold, predictions, labels=np.unique(gold), average="macro", zero_division=0))
+    return float(f1_score(gold, predictions, average="macro", **how))
 
 
 def _balanced_accuracy(predictions: NDArray, gold: NDArray) -> float:

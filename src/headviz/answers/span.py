@@ -320,7 +320,6 @@ class Span(Answer):
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """The mean of both cross-entropies, over [CLS] and where a unit may begin or end; none where it was cut off."""
         import torch
-        from torch.nn.functional import cross_entropy
 
         losses = []
         for side in (0, 1):
@@ -328,7 +327,9 @@ class Span(Answer):
             wanted = 1 + labels[:, side]
             there = z.isfinite().gather(1, wanted.clamp(max=z.shape[1] - 1)[:, None])[:, 0] & (wanted < z.shape[1])
             masked = wanted.masked_fill(~there, IGNORED)
-            losses.append(cross_entropy(z.masked_fill(z.isnan(), -torch.inf), masked, reduction="none"))
+            losses.append(
+                torch.nn.functional.cross_entropy(z.masked_fill(z.isnan(), -torch.inf), masked, reduction="none")
+            )
         each = torch.stack(losses).mean(dim=0)
         return each if reduction == "none" else each.sum() if reduction == "sum" else each.mean()
 

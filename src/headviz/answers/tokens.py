@@ -395,13 +395,12 @@ class Tokens(Answer):
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """Cross-entropy: the mean over a batch's words, as transformers has it; of a single text over its own."""
         import torch
-        from torch.nn.functional import cross_entropy
 
         wide = torch.full(logits.shape[:2], IGNORED, dtype=torch.long, device=logits.device)
         words = min(wide.shape[1], labels.shape[1])
         wide[:, :words] = labels[:, :words]
         there = (wide != IGNORED) & ~logits.isnan().any(dim=-1)
-        each = cross_entropy(logits[there], wide[there], reduction="none")
+        each = torch.nn.functional.cross_entropy(logits[there], wide[there], reduction="none")
         if reduction == "mean":
             return each.mean()
         table = torch.zeros(there.shape, dtype=each.dtype, device=each.device).masked_scatter(there, each)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+import headviz
+
 from ..analyses.analysis import METRIC
 from ..analyses.catalogue import ANALYSES
 from ..display.figures.style import write_html
@@ -75,11 +77,8 @@ def add_figure(parser: argparse.ArgumentParser) -> None:
 
 
 def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset, **keywords: Any) -> Evaluator:
-    from ..evaluation.dispatch import evaluator_of
-    from ..evaluation.evaluator import EvaluatorOptions
-
-    options = EvaluatorOptions(budget=args.memory * 2**20, precision=args.precision)
-    return evaluator_of(clf, data, options, label_order=args.label_order, **keywords)
+    options = headviz.EvaluatorOptions(budget=args.memory * 2**20, precision=args.precision)
+    return headviz.evaluator_of(clf, data, options, label_order=args.label_order, **keywords)
 
 
 def warn_of_answers(evaluator: Evaluator) -> None:
@@ -96,8 +95,6 @@ def warn_of_answers(evaluator: Evaluator) -> None:
 
 def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
     """The ablation table that these arguments ask for."""
-    from ..analyses.ablation import ablate
-
     check_figure(args)
     data = load_data(args)
     clf = load_model(args)
@@ -107,7 +104,7 @@ def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
         evaluator = evaluator_for(args, clf, data, ablation=stand_in, reference=reference, progress=progress)
     warn_of_answers(evaluator)
     with progress_bar("ablating", FEWER) as progress:
-        return ablate(evaluator, base=base, metric=args.metric, progress=progress), evaluator
+        return headviz.ablate(evaluator, base=base, metric=args.metric, progress=progress), evaluator
 
 
 def with_agreement(content: dict[str, Any], evaluator: Evaluator) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import headviz
+
 from ..analyses.analysis import METRIC, Analysis
 from ..analyses.catalogue import ANALYSES, analyses_for
 from ..errors import OptionError
@@ -161,15 +163,13 @@ class FromArguments:
         return read_mask(self.args, self.clf) if asked else None
 
     def score(self, clf: TransformerModel, name: str, data: Dataset) -> Any:
-        from ..scores.scoring import score_heads
-
         with progress_bar(f"scoring, {name}") as progress:
-            return score_heads(clf, data, score=name, label_order=self.args.label_order, progress=progress).values
+            return headviz.score_heads(
+                clf, data, score=name, label_order=self.args.label_order, progress=progress
+            ).values
 
     def load(self, place: Any, **how: Any) -> Classifier:
-        from ..models.loading import load
-
-        return load(place, device=self.args.device, **how)
+        return headviz.load(place, device=self.args.device, **how)
 
     def option(self, name: str) -> Any:
         return getattr(self.args, name.replace("-", "_"))

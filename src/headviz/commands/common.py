@@ -9,10 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import headviz
+
 from ..analyses.common import check_metric, check_score
 from ..analyses.published import PublishedTable
 from ..display.table import TERMINAL, Grid, Table, View
 from ..errors import LARGEST_SEED, MOST_BEAMS, NO_ROOM, MaskError, OptionError, UserError, shown
+from ..evaluation.plain import stands_in
 from ..evaluation.verdict import MARGIN_OPTION
 from ..heads import HeadId, HeadMask, parse_heads
 from ..models.hub import refuse_absent
@@ -160,10 +163,8 @@ def load_with_reference(args: argparse.Namespace) -> Classifier:
     clf = load_model(args)
     if reference is None:
         return clf
-    from ..evaluation.stand_ins import standing_in
-
     with progress_bar("measuring the reference") as progress:
-        return standing_in(clf, chosen, reference, label_order=args.label_order, progress=progress)
+        return headviz.standing_in(clf, chosen, reference, label_order=args.label_order, progress=progress)
 
 
 def masked_model(args: argparse.Namespace) -> tuple[Classifier, HeadMask]:
@@ -174,8 +175,6 @@ def masked_model(args: argparse.Namespace) -> tuple[Classifier, HeadMask]:
 
 def in_their_place(clf: Classifier) -> dict[str, Any]:
     """What a result says about the place of heads that are off."""
-    from ..evaluation.plain import stands_in
-
     return {"ablation": ZERO, "reference": None} | stands_in(clf)
 
 
@@ -213,9 +212,7 @@ def require_room() -> None:
 def load_model(args: argparse.Namespace) -> Classifier:
     """The model asked for."""
     require_room()
-    from ..models.loading import load
-
-    clf = load(args.model, revision=args.revision, device=args.device, dtype=args.dtype, job=args.job)
+    clf = headviz.load(args.model, revision=args.revision, device=args.device, dtype=args.dtype, job=args.job)
     about = clf.about_answers() if args.job is None and hasattr(clf, "about_answers") else {}
     if about.get("choice"):
         warn(about["choice"])

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+import headviz
+
 from ..attribution.maps import Maps
 from ..attribution.rules import AUTO, DEFAULT_RULE, MOST_STEPS, PRECISIONS, RULES, TOLERANCE
 from ..display.numbers import fixed
@@ -51,11 +53,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         raise OptionError(f"'{out.name}' must end in .npz.")
     check_options(args, OPTIONS)
     clf, mask = masked_model(args)
-    from ..attribution.conductance import conductance
-
     start = time.perf_counter()
     with progress_bar("points of the path") as progress:
-        maps: Maps = conductance(
+        maps = headviz.conductance(
             clf,
             args.text,
             args.text_pair,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import headviz
+
 from ..models.hub import existing_folder
 from ..options import Option, add_options
 from .common import table
@@ -21,9 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     existing_folder(args.folder)
-    from ..models.convert import convert
-
-    folder = convert(args.folder, args.out)
+    folder = headviz.convert(args.folder, args.out)
     return {"out": str(folder), "bytes": sum(path.stat().st_size for path in folder.rglob("*.safetensors"))}
 
 

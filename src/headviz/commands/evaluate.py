@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import headviz
+
 from ..answers.comparison import Delta
 from ..answers.metrics import constant_name, remark
 from ..display import sentences
@@ -67,8 +69,6 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         warn("--slice-column splits what --compare shows; without it there is one figure for all examples.")
     data = load_data(args)  # before the model, which takes longer: a wrong column is named at once
     clf = reading(args, load_model(args))
-    from ..evaluation.dispatch import evaluate, evaluator_of
-
     # a model without heads says so only where it is asked to switch one off
     mask = None if args.mask is None and args.off is None else read_mask(args, clf)
     stand_in, reference = ablation_of(args)
@@ -78,13 +78,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     compared = {}
     with progress_bar("evaluating", "--limit N takes fewer examples, --fast shows the answer as it grows.") as progress:
         if args.fast or (args.compare and mask is not None):
-            evaluator = evaluator_of(clf, data, **about)
+            evaluator = headviz.evaluator_of(clf, data, **about)
             for step in evaluator.growing(mask, progress=progress):
                 if args.fast and step.counted:
                     note_above(so_far(step))
             comparison, result = step.comparison, evaluator.evaluate(mask)
         else:
-            result = evaluate(clf, data, mask, progress=progress, **about)
+            result = headviz.evaluate(clf, data, mask, progress=progress, **about)
         if args.compare:
             compared = {"comparison": comparison.to_dict()}
             if result.draws:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import headviz
+
 from ..display.numbers import change
 from ..models.source import EXPORTED
 from ..options import Option, add_options, check_options
@@ -31,10 +33,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     check_options(args, OPTIONS)
     data = None if args.task is None else load_data(args)
     clf = load_model(args)
-    from ..pruning.export import export
-
     with progress_bar("exporting") as progress:
-        result = export(
+        result = headviz.export(
             clf,
             args.out,
             args.precision,

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import headviz
+
 from ..display.figures.speed import faster_table
 from ..display.table import Column, Table
 from ..errors import OptionError
@@ -62,7 +64,6 @@ def check(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     from ..models.saving import Measured
-    from ..pruning.faster import prune_faster
 
     clf = load_model(args)
     whole = argparse.Namespace(**{**vars(args), "limit": None})
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
 
         retrain = training_options(args, recipe_of(args.model), without=BATCH)
     with phase_bar("--samples N scores fewer examples, --limit N takes fewer for training.") as bar:
-        result: Any = prune_faster(
+        result: Any = headviz.prune_faster(
             clf,
             train,
             args.faster,

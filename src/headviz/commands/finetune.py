@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import headviz
+
 from ..answers.metrics import remark
 from ..display.numbers import fixed
 from ..errors import LARGEST_SEED, Cancelled, seed_number
@@ -63,7 +65,6 @@ def training_options(
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..evaluation.dispatch import evaluate
     from ..pruning.finetuning import examples_of, fine_tune, recipe_of, require_trainable
     from ..pruning.trainer import Diverged, updates_of
 
@@ -113,7 +114,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         warn(f"the learning curve so far: {curve}")
         raise
     with progress_bar("evaluating") as progress:
-        result = evaluate(trained.classifier, dev, label_order=args.label_order, progress=progress)
+        result = headviz.evaluate(trained.classifier, dev, label_order=args.label_order, progress=progress)
     cost = trained.classifier.cost()
     report = {
         "out": str(out),
@@ -163,19 +164,17 @@ def show(result: dict[str, Any]) -> str:
 
 def _model(args: argparse.Namespace, train: Dataset) -> Classifier:
     """The model to train: a fresh head for the task's classes, unless its own is kept."""
-    from ..models.loading import load
-    from ..models.pruning import prune
     from ..pruning.finetuning import head_labels
 
     settings = {"revision": args.revision, "device": args.device, "dtype": args.dtype, "job": args.job}
     if args.keep_head:
-        clf = load(args.model, **settings)
+        clf = headviz.load(args.model, **settings)
     else:
         labels = head_labels(train, args.label_order)
         fresh = {"fresh_labels": labels, "seed": args.seed, "job": args.job or train.job}
-        clf = load(args.model, **settings | fresh)
+        clf = headviz.load(args.model, **settings | fresh)
     mask = read_mask(args, clf)
-    return clf if mask == clf.present else prune(clf, mask)
+    return clf if mask == clf.present else headviz.prune(clf, mask)
 
 
 def _write_json(path: Path, report: dict[str, Any]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import headviz
+
 from ..errors import UNTRAINED, ModelError
 from ..models import LENGTH
 from ..options import Option, add_options
@@ -33,9 +35,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 def _pretrained(args: argparse.Namespace) -> dict[str, Any]:
     """The same for weights without a classification head: no labels, no digest, the encoder's parameters."""
-    from ..models.loading import load
-
-    clf: Any = load(args.model, revision=args.revision, device=args.device, dtype=args.dtype, fresh_labels=("0", "1"))
+    clf: Any = headviz.load(
+        args.model, revision=args.revision, device=args.device, dtype=args.dtype, fresh_labels=("0", "1")
+    )
     own = {
         "labels": [],
         "answers": "none yet: a pre-trained encoder. Train a head with headviz finetune",

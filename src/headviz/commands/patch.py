@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import headviz
+
 from ..attribution.alignment import ALL, POSITIONS
 from ..display.columns import heads_table
 from ..display.figures.maps import paths_table
@@ -58,8 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..attribution.patching import patch
-
     wanted, alignment = _positions(args.positions), _alignment(args.alignment)
     if args.paths and not isinstance(wanted, str):
         raise OptionError(f"With --paths, --positions is one of {', '.join(POSITIONS)}.")
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     clf, mask = masked_model(args)
     text, donor = _text(args.text, args.text_pair), _text(args.donor, args.donor_pair or args.text_pair)
     with progress_bar("layers") as progress:
-        result = patch(
+        result = headviz.patch(
             clf, text, donor, positions=wanted, target=args.target, alignment=alignment, mask=mask, progress=progress
         )
     return result.to_dict() | _about(args, clf, mask) | _paths(args, clf, [(text, donor)], alignment, mask)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import headviz
 
 from ..display.sentences import points_changed
 from ..errors import MaskError, OptionError
@@ -29,7 +30,7 @@ from .common import (
 )
 
 if TYPE_CHECKING:
-    from ..models.saving import Measured
+    pass
 
 OPTIONS = (
     Option("out", help="a new folder for the model", metavar="DIR", required=True),
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         return faster.run(args, out)
     clf = load_with_reference(args)
     from ..models.feed_forward import uneven
-    from ..models.pruning import prune, require_prunable
+    from ..models.pruning import require_prunable
     from ..models.saving import Measured
 
     if args.off is None and args.mask is None and clf.present.is_full and not uneven(clf.config):
@@ -95,9 +96,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         folder = clf.export_masked(out, mask)
         after, heads = before, [clf.num_heads] * clf.num_layers
     else:
-        smaller = prune(clf, mask)
-        measured, costs = (Measured(), {}) if args.task is None else _costs(args, clf, smaller)
-        folder = smaller.save(out, args.portable, replace(measured, command=getattr(args, "line", "")))
+        smaller = headviz.prune(clf, mask)
+        costs = {} if args.task is None else _costs(args, clf, smaller)
+        folder = smaller.save(out, args.portable, Measured(**costs, command=getattr(args, "line", "")))
         if args.onnx:
             from ..models.onnx import export_onnx
 
@@ -116,20 +117,16 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _costs(args: argparse.Namespace, clf: Any, smaller: Any) -> tuple[Measured, dict[str, Any]]:
+def _costs(args: argparse.Namespace, clf: Any, smaller: Any) -> dict[str, Any]:
     """What the removed heads change on the dev data, for the card and for the output."""
-    from ..evaluation.dispatch import evaluate
-    from ..evaluation.paired import paired
-    from ..models.saving import Measured
-
     data = load_data(args, "dev")
     with progress_bar("evaluating") as bar:
-        one, two = (evaluate(m, data, label_order=args.label_order, progress=bar) for m in (clf, smaller))
+        one, two = (headviz.evaluate(m, data, label_order=args.label_order, progress=bar) for m in (clf, smaller))
     metrics = {name: value for name, value in two.metrics.items() if value == value}
     change = None
     if one.gold is not None:
-        change = plain(paired(one.gold, one.predictions, two.predictions, data.task.metrics[0]).to_dict())
-    return Measured(args.task, metrics, change), {"task": args.task, "metrics": metrics, "change": change}
+        change = plain(headviz.paired(one.gold, one.predictions, two.predictions, data.task.metrics[0]).to_dict())
+    return {"task": args.task, "metrics": metrics, "change": change}
 
 
 def show(result: dict[str, Any]) -> str:

@@ -6,6 +6,8 @@ import argparse
 import time
 from typing import Any
 
+import headviz
+
 from ..display.columns import heads_table
 from ..display.numbers import fixed
 from ..errors import LARGEST_SEED, OptionError
@@ -53,13 +55,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     kept = LengthFilter(args.length_filter or usual)
     data = load_data(args)
     clf = load_model(args)
-    from ..scores.scoring import score_heads
-
     mask = read_mask(args, clf)
     drawn = sample(data, args.samples, seed=args.seed, length_filter=kept, lengths=clf.tokenizer)
     start = time.perf_counter()
     with progress_bar("scoring heads", "--samples N takes fewer examples.") as progress:
-        result = score_heads(
+        result = headviz.score_heads(
             clf,
             drawn,
             args.score,

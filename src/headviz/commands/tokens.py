@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import headviz
+
 from ..attribution.token_methods import METHODS, ORDERS, chosen_methods
 from ..display.numbers import fixed
 from ..errors import LARGEST_SEED
@@ -28,10 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> dict[str, Any]:
     methods = chosen_methods(args.methods)
     clf, mask = masked_model(args)
-    from ..attribution.token_explanations import token_explanations
-
     with progress_bar("passes") as progress:
-        result = token_explanations(
+        result = headviz.token_explanations(
             clf,
             args.text,
             args.text_pair,

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+import headviz
+
 from ..commands import serve
 from ..errors import MaskError, OptionError, UserError
 from ..heads import HeadMask
@@ -89,12 +91,10 @@ def show(
 
 def name_of(model: Model) -> str:
     """A name or a folder under which the dashboard finds the very same weights."""
-    from ..models.loading import load
-
     known: Any = None
     if model.name in NAMED or os.path.isdir(model.name) or "/" in model.name:
         try:
-            known = load(model.name, device="cpu")
+            known = headviz.load(model.name, device="cpu")
         except UserError:
             known = None  # the name was given by the user, and stands for nothing
     if known is not None and known.digest == model.digest:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+import headviz
+
 from ...analyses import published
 from ...analyses.catalogue import ANALYSES
 from ...commands.ablate import add_figure, check_figure, save_figure
@@ -46,9 +48,6 @@ def run(args: argparse.Namespace) -> Shown:
 
 def make_report(args: argparse.Namespace) -> StackReport:
     """The report that these arguments ask for."""
-    from ...evaluation.dispatch import evaluator_of
-    from ...scores.scoring import score_heads
-
     clf = reading(args, load_model(args))
     if len(clf.stacks) == 1:
         raise ModelError(
@@ -56,10 +55,10 @@ def make_report(args: argparse.Namespace) -> StackReport:
         )
     data = load_data(args)
     drawn = training_sample(args, clf)
-    evaluator = evaluator_of(clf, data, beams=args.beams)
+    evaluator = headviz.evaluator_of(clf, data, beams=args.beams)
     with progress_bar("scoring heads") as progress:
-        scores = score_heads(clf, drawn, args.score, progress=progress)
-    other = evaluator_of(clf, drawn, beams=args.beams) if args.select == "other" else None
+        scores = headviz.score_heads(clf, drawn, args.score, progress=progress)
+    other = headviz.evaluator_of(clf, drawn, beams=args.beams) if args.select == "other" else None
     with progress_bar("stack by stack") as progress:
         return stack_report(
             evaluator, args.score, scores.values, other, step=args.step, margin=args.margin, progress=progress

@@ -321,10 +321,8 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
     except UserError as wrong:
         refused(wrong)
         return
-    from pandas import DataFrame
-
-    names, first = list(table), DataFrame({n: cells[:3] for n, cells in table.items()})
-    st.dataframe(first, hide_index=True, height="content")
+    names = list(table)
+    st.dataframe({n: cells[:3] for n, cells in table.items()}, hide_index=True, height="content")
     guess = guess_label(table, () if clf is None else clf.classes or ())
     wanted = None if clf is None else clf.num_texts
     texts = st.multiselect(

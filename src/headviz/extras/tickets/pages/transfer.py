@@ -20,6 +20,7 @@ from ....ui.shell import controls, frame, jobs, loaders, show, state
 from ....ui.shell.job import Memo
 from ....ui.shell.messages import plain, refused
 from .. import transfer_spec
+from ..transfer_figure import transfer_figure, transfer_table
 from ..transfer_matrix import Cell, Matrix, finding, matrix
 from ..transfer_spec import cells_of, measure
 
@@ -40,8 +41,6 @@ SOURCE = (
 
 def draw(cells: Sequence[Cell], own: Mapping[str, str] | None) -> None:
     """``own`` says which target each mask was found on; None = the one of its name."""
-    from ..transfer_figure import transfer_figure, transfer_table
-
     result = matrix(cells)
     show.finding(finding(result, own, state.view().margin))
     show.figure(
