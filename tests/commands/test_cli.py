@@ -93,7 +93,7 @@ def test_evaluate_fast_shows_the_answer_as_it_grows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path, data: Path
 ) -> None:
     monkeypatch.setattr(mask_evaluator, "AT_ONCE", 0.0)
-    monkeypatch.setattr(mask_evaluator, "SOON", 0.0)
+    monkeypatch.setattr(mask_evaluator, "ONE_PART", 0.0)
     words = ("evaluate", "--model", model, *custom(data))
     for off in ((), ("--off", "1.2,0.3")):
         expected = call(capsys, *words, *off)
@@ -220,7 +220,7 @@ def test_an_internal_fault_is_not_a_users_mistake(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr("headviz.models.loading.load", broken)
+    monkeypatch.setattr("headviz.load", broken)
     assert main(["info", "--model", "demo"]) == 1
     err = capsys.readouterr().err
     assert "internal error: ZeroDivisionError: planted" in err
@@ -229,7 +229,7 @@ def test_an_internal_fault_is_not_a_users_mistake(
 
 @pytest.mark.parametrize("wrong", [["--task", "demmo"], ["--task", "demo", "--off", "3-5"]])
 def test_a_slip_is_told_before_anything_is_loaded(wrong: list[str], monkeypatch, capsys) -> None:
-    monkeypatch.setattr("headviz.models.loading.load", lambda *_, **__: pytest.fail("the model was loaded"))
+    monkeypatch.setattr("headviz.load", lambda *_, **__: pytest.fail("the model was loaded"))
     assert main(["evaluate", "--model", "demo", *wrong]) == 2
     assert capsys.readouterr().err.startswith("headviz: ")
 
