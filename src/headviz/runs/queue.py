@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import secrets
 import time
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -24,6 +26,7 @@ from .record import (
     CANCELLING,
     CARRIED,
     FAIL,
+    LOCAL,
     OUT_OF_MEMORY,
     QUEUED,
     VANISH,
@@ -51,6 +54,46 @@ def room(slot: str) -> int:
     return int(text)
 
 
+# Several cards in one machine: what leaves open on which one it runs ---------------------------
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def cards(device: str) -> int:
+    """How many cards of this machine the runs on a device are spread over."""
+    if not device.startswith("cuda"):
+        return 1
+    import torch
+
+    return max(1, torch.cuda.device_count())
+
+
+def _any_card(record: RunRecord) -> bool:
+    return record.device.startswith("cuda") and ":" not in str(record.spec.get("device") or "")
+
+
+def spread(registry: Registry, records: Sequence[RunRecord]) -> list[RunRecord]:
+    """The records; each that does not name its card waits for the one with the fewest unfinished runs."""
+    unfinished = Counter(r.device for r in registry.records(states=[QUEUED, *sorted(ACTIVE)]))
+    placed = []
+    for record in records:
+        if record.executor == LOCAL and _any_card(record):
+            names = [f"cuda:{i}" for i in range(cards(record.device))]
+            record = replace(record, device=min(names, key=unfinished.__getitem__))
+            unfinished[record.device] += 1
+        placed.append(record)
+    return placed
+
+
+def _environment(record: RunRecord) -> dict[str, str]:
+    """A run that does not name its card sees no other than the one it was given."""
+    if not _any_card(record):
+        return {}
+    number = record.device.partition(":")[2] or "0"
+    visible = os.environ.get(VISIBLE)
+    return {VISIBLE: visible.split(",")[int(number)].strip() if visible else number}
+
+
 def dispatch(registry: Registry) -> list[str]:
     """Start workers for waiting runs while there is room; returns the ids of the runs started."""
     reconcile(registry)
@@ -63,7 +106,7 @@ def dispatch(registry: Registry) -> list[str]:
         files = RunFiles(record.id, registry.folder)
         try:
             files.create()
-            spawn(record.id, token, registry.folder.parent, files.log, record.threads)
+            spawn(record.id, token, registry.folder.parent, files.log, record.threads, _environment(record))
         except (OSError, RunError) as error:
             registry.apply(
                 record.id,

@@ -17,7 +17,7 @@ from ..storage.paths import outside_path
 from .files import RunFiles
 from .kinds import check, make_job
 from .process import kill, monotonic, wait_gone
-from .queue import dispatch, look, room
+from .queue import dispatch, look, room, spread
 from .record import (
     ACTIVE,
     CANCEL,
@@ -124,7 +124,7 @@ def start(
     registry = Registry()
     record = new_record(kind, spec, title=title, owner=owner, executor=executor, device=device, threads=threads)
     room(record.slot)  # refuses a setting that cannot be read, before a run is written down
-    registry.add([record])
+    registry.add(spread(registry, [record]))
     RunFiles(record.id, registry.folder).create()
     dispatch(registry)
     return registry.get(record.id)

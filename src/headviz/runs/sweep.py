@@ -14,7 +14,7 @@ from ..pruning.plan import PruningPlan
 from .files import RunFiles
 from .kinds import check
 from .prepare import estimate, total
-from .queue import dispatch, room
+from .queue import cards, dispatch, room, spread
 from .record import CARRIED, LOCAL, SWEEP, RunRecord
 from .registry import Registry
 from .service import new_record
@@ -110,7 +110,7 @@ def plan_of(
     whole = prepared[0].amount
     for p in prepared[1:]:
         whole += p.amount
-    at_once = min(len(prepared), workers or room(prepared[0].device))
+    at_once = min(len(prepared), workers or room(device := prepared[0].device) * cards(device))
     measured: dict[tuple[Any, ...], Any] = {}
     seconds = []
     for p in tracked(prepared, progress, cancel):
@@ -172,7 +172,7 @@ def start_sweep(
     ]
     for child in children:
         room(child.slot)  # refuses a setting that cannot be read, before anything is written down
-    registry.add([replace(parent, expected=len(children)), *children])
+    registry.add([replace(parent, expected=len(children)), *spread(registry, children)])
     for record in (parent, *children):
         RunFiles(record.id, registry.folder).create()
     dispatch(registry)
