@@ -1,6 +1,9 @@
 """HeadId, HeadMask and the order in which heads are removed."""
 
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -130,6 +133,15 @@ def test_random_removal_is_seeded_and_takes_only_heads_that_are_on() -> None:
 
 def test_import_is_light() -> None:
     assert loaded_by("import headviz; headviz.HeadMask.full(2, 2).hex", "torch", "transformers", "numpy") == []
+
+
+def test_on_a_mac_what_mps_lacks_runs_on_the_processor() -> None:
+    ask = "import sys, os; sys.platform = 'darwin'; import headviz; print(os.environ['PYTORCH_ENABLE_MPS_FALLBACK'])"
+    for chosen in ({}, {"PYTORCH_ENABLE_MPS_FALLBACK": "0"}):
+        answer = subprocess.run(
+            [sys.executable, "-c", ask], env={**os.environ, **chosen}, capture_output=True, text=True
+        )
+        assert answer.stdout.strip() == chosen.get("PYTORCH_ENABLE_MPS_FALLBACK", "1"), answer.stderr
 
 
 def test_heads_are_taken_as_people_write_them():

@@ -3,7 +3,9 @@
 ``import headviz`` is light: torch and transformers load at the first call that needs them.
 """
 
+import os
 import re
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +18,8 @@ from .results import shown_by
 __version__ = "0.2.0.dev0"
 
 register_with_transformers()
+if sys.platform == "darwin":  # read when torch is imported: what MPS lacks runs on the processor, and torch warns of it
+    os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
 
 # name -> its module, loaded at first use. No public name may be that of a module on this level: importing the module
 # anywhere would put it in the function's place. The names of rooms are there as long as the rooms are.

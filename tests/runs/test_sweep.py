@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from headviz.errors import OptionError, RunError
-from headviz.runs import queue, reading, service
+from headviz.runs import queue, reading, record, service
 from headviz.runs.prepare import Amount, amount
 from headviz.runs.queue import look
 from headviz.runs.reading import Row, results
@@ -222,16 +222,14 @@ def test_the_timing_of_a_plan_hears_its_stop(tmp_path, own_home):
             estimate(prepared, 1, after(number))
 
 
-def test_runs_that_name_no_card_are_spread_over_all_and_see_their_own_alone(registry, monkeypatch):
-    started: list[str] = []
+def test_runs_that_name_no_card_are_spread_over_all(registry, monkeypatch):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
-    monkeypatch.setattr(queue, "spawn", lambda *about: started.append(about[-1]["CUDA_VISIBLE_DEVICES"]) or 1)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6,7")
-    members = [replace(m, device="cuda:0") for m in rehearsals(5)]
-    sweep = start_sweep(members, title="five")
-    runs = registry.records(parent=sweep.id)
-    assert sorted(r.device for r in runs) == ["cuda:0", "cuda:0", "cuda:1", "cuda:1", "cuda:2"]
-    assert sorted(started) == ["4", "6", "7"]  # one run on each card, the others wait
-    named = replace(runs[0], device="cuda:1", spec={"device": "cuda:1"})
-    assert [r.device for r in queue.spread(registry, [named, runs[0], runs[0]])] == ["cuda:1", "cuda:2", "cuda:0"]
-    assert queue.spread(registry, [replace(runs[0], device="cpu")])[0].device == "cpu"
+    monkeypatch.setattr(queue, "spawn", lambda *_: 1)
+    own = replace(service.new_record("rehearsal", {"steps": 2}, device="cuda:0"), spec={"device": "auto"})
+    runs = queue.spread(registry, [replace(own, id=record.new_id()) for _ in range(5)])
+    assert [r.device for r in runs] == ["cuda:0", "cuda:1", "cuda:2", "cuda:0", "cuda:1"]
+    assert [r.placed_spec["device"] for r in runs] == ["auto", "cuda:1", "cuda:2", "auto", "cuda:1"]
+    registry.add(runs)
+    assert len(queue.dispatch(registry)) == 3  # one on each card, the others wait
+    others = [replace(own, device="cuda:1", spec={"device": "cuda:1"}), replace(own, device="cpu"), own]
+    assert [r.device for r in queue.spread(registry, others)] == ["cuda:1", "cpu", "cuda:2"]

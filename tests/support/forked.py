@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection
@@ -121,7 +121,7 @@ def end(pid: int) -> None:
         os.waitpid(pid, 0)
 
 
-def spawn(run_id: str, claim: str, home: Path, log: Path, threads: int, more: Mapping[str, str]) -> int:
+def spawn(run_id: str, claim: str, home: Path, log: Path, threads: int) -> int:
     """What ``headviz.runs.process.spawn`` does, by a fork."""
     from headviz.models.fast.thread_spinning import short_waits
     from headviz.runs import process
@@ -129,10 +129,10 @@ def spawn(run_id: str, claim: str, home: Path, log: Path, threads: int, more: Ma
 
     record = Registry(home / "runs").get(run_id)
     if record.kind == "rehearsal" and not record.elsewhere:
-        return process.spawn(run_id, claim, home, log, threads, more)
+        return process.spawn(run_id, claim, home, log, threads)
     env = {**os.environ, "HEADVIZ_HOME": str(home), "TOKENIZERS_PARALLELISM": "false"}
     env |= short_waits(env)
-    env |= {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")} | more
+    env |= {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     return module("headviz.runs.worker", [run_id, "--claim", claim], env, log).pid
 
 

@@ -31,7 +31,7 @@ class Carrier(Execution):
     def __init__(self, registry: Registry, record: RunRecord) -> None:
         self.registry, self.record = registry, record
         self.files = RunFiles(record.id, registry.folder)
-        job = make_job(record.kind, record.spec)
+        job = make_job(record.kind, record.placed_spec)
         self.files.sweep_temporary()
         self.files.results.mkdir(parents=True, exist_ok=True)
         state, damaged = restored(job, self.files.checkpoints)

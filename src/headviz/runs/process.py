@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -105,14 +104,11 @@ def reap() -> None:
     _started[:] = [p for p in _started if p.poll() is None]
 
 
-def spawn(run_id: str, claim: str, home: Path, log: Path, threads: int, more: Mapping[str, str]) -> int:
-    """Start a worker that outlives us: its own session, no terminal, output to the run's log.
-
-    ``more`` goes into its environment.
-    """
+def spawn(run_id: str, claim: str, home: Path, log: Path, threads: int) -> int:
+    """Start a worker that outlives us: its own session, no terminal, output to the run's log."""
     env = {**os.environ, "HEADVIZ_HOME": str(home), "TOKENIZERS_PARALLELISM": "false"}
     env |= short_waits(env)
-    env |= {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")} | dict(more)
+    env |= {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     command = [sys.executable, "-P", "-m", "headviz.runs.worker", run_id, "--claim", claim]
     options: dict[str, object] = {"start_new_session": True}
     if os.name == "nt":

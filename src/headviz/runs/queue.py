@@ -26,7 +26,6 @@ from .record import (
     CANCELLING,
     CARRIED,
     FAIL,
-    LOCAL,
     OUT_OF_MEMORY,
     QUEUED,
     VANISH,
@@ -54,11 +53,6 @@ def room(slot: str) -> int:
     return int(text)
 
 
-# Several cards in one machine: what leaves open on which one it runs ---------------------------
-
-VISIBLE = "CUDA_VISIBLE_DEVICES"
-
-
 def cards(device: str) -> int:
     """How many cards of this machine the runs on a device are spread over."""
     if not device.startswith("cuda"):
@@ -68,30 +62,17 @@ def cards(device: str) -> int:
     return max(1, torch.cuda.device_count())
 
 
-def _any_card(record: RunRecord) -> bool:
-    return record.device.startswith("cuda") and ":" not in str(record.spec.get("device") or "")
-
-
 def spread(registry: Registry, records: Sequence[RunRecord]) -> list[RunRecord]:
-    """The records; each that does not name its card waits for the one with the fewest unfinished runs."""
+    """The records; each that takes any card gets the one with the fewest unfinished runs."""
     unfinished = Counter(r.device for r in registry.records(states=[QUEUED, *sorted(ACTIVE)]))
     placed = []
     for record in records:
-        if record.executor == LOCAL and _any_card(record):
+        if record.takes_any_card:
             names = [f"cuda:{i}" for i in range(cards(record.device))]
             record = replace(record, device=min(names, key=unfinished.__getitem__))
             unfinished[record.device] += 1
         placed.append(record)
     return placed
-
-
-def _environment(record: RunRecord) -> dict[str, str]:
-    """A run that does not name its card sees no other than the one it was given."""
-    if not _any_card(record):
-        return {}
-    number = record.device.partition(":")[2] or "0"
-    visible = os.environ.get(VISIBLE)
-    return {VISIBLE: visible.split(",")[int(number)].strip() if visible else number}
 
 
 def dispatch(registry: Registry) -> list[str]:
@@ -106,7 +87,7 @@ def dispatch(registry: Registry) -> list[str]:
         files = RunFiles(record.id, registry.folder)
         try:
             files.create()
-            spawn(record.id, token, registry.folder.parent, files.log, record.threads, _environment(record))
+            spawn(record.id, token, registry.folder.parent, files.log, record.threads)
         except (OSError, RunError) as error:
             registry.apply(
                 record.id,

@@ -156,6 +156,18 @@ class RunRecord:
         return self.worker.pid if self.worker else None
 
     @property
+    def takes_any_card(self) -> bool:
+        """Whether it runs here on a GPU, and its spec leaves open on which."""
+        named = self.spec.get("device")
+        return self.executor == LOCAL and self.device.startswith("cuda") and named in ("auto", "cuda")
+
+    @property
+    def placed_spec(self) -> dict[str, Any]:
+        """The spec, with the card that the run was given; the first one is what ``auto`` and ``cuda`` mean."""
+        given = self.takes_any_card and self.device not in ("cuda", "cuda:0")
+        return {**self.spec, "device": self.device} if given else self.spec
+
+    @property
     def slot(self) -> str:
         """The queue that the run waits in: its device, or its executor."""
         return self.executor if self.elsewhere else self.device
