@@ -72,21 +72,26 @@ def build(target: Path) -> None:
 
 
 def runtime(target: Path) -> None:
-    """Two files of ONNX Runtime Web. npm downloads the package unless it is there; its digest is checked each time."""
-    BUILT.mkdir(exist_ok=True)
-    package = BUILT / f"{RUNTIME.replace('@', '-')}.tgz"
-    if not package.exists():
-        if (npm := shutil.which("npm")) is None:
-            sys.exit("The page needs npm, which downloads ONNX Runtime Web. Debian: apt-get install nodejs npm")
-        subprocess.run([npm, "pack", RUNTIME, "--silent", "--pack-destination", str(BUILT)], check=True)
-    if base64.b64encode(hashlib.sha512(package.read_bytes()).digest()).decode() != RUNTIME_SHA512:
-        package.unlink()
-        sys.exit(f"{package.name} is not the file that was expected, so it was deleted. Build again.")
-    with tarfile.open(package) as files:
+    """Two files of ONNX Runtime Web, out of its package."""
+    with tarfile.open(package()) as files:
         for name in RUNTIME_FILES:
             member = files.extractfile(f"package/dist/{name}")
             assert member is not None
             (target / name).write_bytes(member.read())
+
+
+def package() -> Path:
+    """The package of ONNX Runtime Web, which npm downloads unless it is there. Its digest is checked each time."""
+    BUILT.mkdir(exist_ok=True)
+    path = BUILT / f"{RUNTIME.replace('@', '-')}.tgz"
+    if not path.exists():
+        if (npm := shutil.which("npm")) is None:
+            sys.exit("The page needs npm, which downloads ONNX Runtime Web. Debian: apt-get install nodejs npm")
+        command = [npm, "pack", RUNTIME, "--silent", "--fetch-retries=1", "--pack-destination", str(BUILT)]
+        subprocess.run(command, check=True)
+    if base64.b64encode(hashlib.sha512(path.read_bytes()).digest()).decode() != RUNTIME_SHA512:
+        raise ValueError(f"{path} is not the file that was expected. Delete it and build again.")
+    return path
 
 
 def theme() -> str:

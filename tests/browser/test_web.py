@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from urllib.request import urlopen
 import numpy as np
 import psutil
 import pytest
+from filelock import FileLock
 from scipy.special import softmax
 
 import headviz
@@ -30,7 +32,7 @@ from tools.container_steps import free_port
 from web import build
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 SENTENCE, WHAT_IF = "#sentence", "#tried"
 PAIR = ("Lucy does not cry.", "Lucy cries.")
 CHANGED = re.compile("no longer knows|the answer changes")
@@ -64,13 +66,18 @@ def clf() -> Any:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    target = tmp_path_factory.mktemp("web")
-    try:
-        build.build(target)
-    except (SystemExit, subprocess.CalledProcessError) as error:
-        if list(build.BUILT.glob("onnxruntime-web-*.tgz")):
-            raise
-        pytest.skip(f"ONNX Runtime Web is not here and npm cannot fetch it: {error}")
+    """The page as it is now, built once for all workers of a run."""
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    target, done = shared / "web", shared / "web-is-built"
+    with FileLock(shared / "web.lock"):
+        try:
+            build.package()
+        except (SystemExit, subprocess.CalledProcessError) as error:
+            pytest.skip(f"ONNX Runtime Web is not here and npm cannot fetch it: {error}")
+        if not done.exists():
+            build.build(target)
+            done.touch()
     return target
 
 
