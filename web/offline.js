@@ -3,7 +3,8 @@ const FILES = []; // the build writes the list
 const BUILD = ""; // and a digest of what is in the files
 
 self.addEventListener("install", (event) => {
-  event.waitUntil(caches.open(BUILD).then((cache) => cache.addAll(FILES)).then(() => self.skipWaiting()));
+  const fresh = FILES.map((file) => new Request(file, { cache: "no-cache" })); // all of one build
+  event.waitUntil(caches.open(BUILD).then((cache) => cache.addAll(fresh)).then(() => self.skipWaiting()));
 });
 self.addEventListener("activate", (event) => {
   const old = (names) => names.filter((name) => name.startsWith("headviz-") && name !== BUILD);

@@ -157,7 +157,7 @@ function drawWhatIf() {
 
 function drawAnswers() {
   const { full, now } = result, count = shown.off.size;
-  $("count").textContent = `${count} of ${size} heads off`;
+  $("count").textContent = `${count} of ${size} off`;
   if (!now) return; // what stands there is replaced in a moment
   const before = best(full), after = best(now);
   const without = count === 1 ? nameOf([...shown.off][0]) : `${count} heads`;
