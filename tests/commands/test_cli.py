@@ -126,7 +126,9 @@ def test_evaluate_and_compare_with_every_head_on(capsys: pytest.CaptureFixture[s
 
 
 def test_prune_save_reload(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
-    result = call(capsys, "prune", "--model", model, "--off", "0.0,0.1,11.3", "--out", tmp_path / "small")
+    words = ("--off", "0.0,0.1,11.3", "--length", "32", "--out", tmp_path / "small")
+    result = call(capsys, "prune", "--model", model, *words)
+    assert result["flops"]["length"] == 32
     assert result["heads_per_layer"] == [10, *[12] * 10, 11]
     assert result["parameters"]["after"] < result["parameters"]["before"]
     small = headviz.load(tmp_path / "small")

@@ -11,7 +11,7 @@ from huggingface_hub import ModelCard
 import headviz
 from headviz.errors import RunError
 from headviz.pruning.job import run_plan
-from headviz.pruning.outcome import model_of, seconds, write_outcome
+from headviz.pruning.outcome import by_sparsity, model_of, seconds, write_outcome
 from support.plain import evaluate
 from support.pruning_plans import context, plan
 
@@ -49,13 +49,18 @@ def test_the_saved_models_give_the_recorded_logits(name, options, tmp_path):
     assert rows[1]["mask"] == "0x" + state.steps[0].mask
 
 
-def test_shares_of_time_add_up_and_count_nothing_twice(tmp_path):
+def test_shares_of_time_add_up_and_means_are_over_the_seeds(tmp_path):
     *_, state = run_plan(plan("one-importance", seeds=(0, 1)), context(tmp_path))
     spent = seconds(state)
     assert sum(spent["shares"].values()) == pytest.approx(1)
     expected = state.reference.seconds["evaluate"] + sum(r.seconds["evaluate"] for r in state.steps)
     assert spent["by_phase"]["evaluate"] == pytest.approx(expected)
     assert spent["by_phase"]["score"] == pytest.approx(sum(c.seconds for c in state.choices))
+    for entry in by_sparsity(state):
+        values = [r.metrics["accuracy"] for r in state.records if r.step == entry["step"]]
+        told = entry["metrics"]["accuracy"]
+        assert (told["mean"], told["low"], told["high"]) == (pytest.approx(np.mean(values)), min(values), max(values))
+    assert len(set(values)) == 2
 
 
 def test_models_that_are_gone(tmp_path):
