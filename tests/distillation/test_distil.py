@@ -7,19 +7,17 @@ import torch
 
 import headviz
 from headviz import cli
-from headviz.engine import Order, Tools, Workplace, restored
+from headviz.engine import Order, Workplace, restored
 from headviz.errors import Cancelled, OptionError, RunError, UserError
 from headviz.extras.distillation import conditional
 from headviz.extras.distillation.conditional import Chosen
-from headviz.extras.distillation.job import DistillationJob, distil, outcome
+from headviz.extras.distillation.job import DistillationJob, distil
 from headviz.extras.distillation.pieces import open_context
 from headviz.extras.distillation.plan import TEACHER, DistillationPlan, PosteriorOptions
 from headviz.extras.translation.recurrent import RnnTranslator
 from support.loaded import loaded_by
-from support.marks import all_in_ci
 from support.pieces import after
 from support.tiny import PAIRS, TEXTS, tiny_folder
-from support.tiny_translation import SOURCES, TARGETS, tiny_translator_folder
 
 TRAINING = {"steps": 4, "batch": 4, "every": 2, "learning_rate": 1e-3}
 ITERATES = {"count": 4, "gap": 1}
@@ -302,49 +300,6 @@ def test_recurrent_translators_through_the_command(pairs, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", all_in_ci(["marian", "t5"], ["t5"]))
-def test_transformer_translators_through_the_command(family, tmp_path, capsys):
-    for split in ("train", "dev"):
-        lines = [f"{a}\t{b}" for a, b in zip(SOURCES, TARGETS, strict=True)] * 3
-        (tmp_path / f"{split}.tsv").write_text("\n".join(lines) + "\n")
-    tiny_translator_folder(tmp_path / "m", family)
-    words = [
-        "distill",
-        "--model",
-        str(tmp_path / "m"),
-        "--task",
-        "custom-translation",
-        "--data",
-        str(tmp_path),
-        "--steps",
-        "4",
-        "--batch",
-        "4",
-        "--every",
-        "4",
-        "--iterates",
-        "3",
-        "--gap",
-        "1",
-        "--init",
-        "copy,variational,kd",
-        "--json",
-    ]
-    assert cli.main([*words, "--remove", "layers:decoder.1", "--out", str(tmp_path / "out")]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert set(found["metrics"]) >= {"bleu", "chrf"}
-    assert found["teacher"]["partition"]["exact"] == (family == "t5")
-    assert len(headviz.load(tmp_path / "out").stacks["decoder"]) == 2
-    assert found["students"][1]["curve"][1]["metrics"] != {}
-
-
-def test_a_classifier_does_not_translate(teacher, pairs, tmp_path, capsys):
-    words = ["distill", "--model", teacher, "--task", "custom-translation", "--data", pairs, "--remove", "ffn:0"]
-    assert cli.main([*words, "--out", str(tmp_path / "out")]) == 2
-    assert "it needs an encoder-decoder model" in capsys.readouterr().err
-
-
-@pytest.mark.slow
 def test_it_can_be_a_run(whole, tmp_path):
     """Through the protocol of background runs, pieces in another order, every result passed on as bytes."""
     from headviz.extras.distillation.job import make
@@ -374,37 +329,6 @@ def test_it_can_be_a_run(whole, tmp_path):
         assert plain[key] == want[key], key
 
 
-def test_a_runs_students_are_listed_by_name():
-    from headviz.commands.run import show
-
-    def piece(name, value):
-        return {
-            "name": name,
-            "metrics": {"bleu": value},
-            "parameters": 80,
-            "seconds": 1.5,
-            "sparsity": 0.2,
-            "mask": None,
-        }
-
-    shown = show(
-        {
-            "id": "0a1b2c3d",
-            "title": "a run",
-            "state": "done",
-            "error": None,
-            "position": None,
-            "log": [],
-            "baseline": [piece("teacher", 98.0)],
-            "steps": [piece("copy-s0", 91.0), piece("random-s0", None)],
-        }
-    )
-    lines = [line.split() for line in shown.splitlines()]
-    assert any(line[:1] == ["copy-s0"] and {"91.00", "80"} <= set(line) for line in lines)
-    assert any(line[:1] == ["random-s0"] and "–" in line for line in lines)
-    assert "mask" not in shown
-
-
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -431,18 +355,6 @@ def test_a_plan_is_read_back(teacher, data):
     one = plan(teacher, data, inits=("variational",), posterior={"rank": 2})
     assert DistillationPlan.from_dict(json.loads(json.dumps(one.to_dict()))) == one
     assert one.digest != plan(teacher, data).digest
-
-
-def test_a_state_of_nothing_has_an_outcome(teacher, data):
-    one = plan(teacher, data)
-    state = DistillationJob(one).begin()
-    assert DistillationJob(one).ready(state) == ["teacher"]
-    assert outcome(one, state)["students"] == []
-
-
-def test_unknown_pieces_are_refused(teacher, data, tmp_path):
-    with pytest.raises(RunError, match="no piece"):
-        DistillationJob(plan(teacher, data)).work("copy-s9", b"", Tools(print, bool, tmp_path))
 
 
 def test_plans_and_states_are_light():

@@ -12,7 +12,7 @@ from headviz.extras.distillation.removal import Removal
 from headviz.extras.distillation.students import train
 from headviz.extras.translation.recurrent import RnnTranslator
 from headviz.tasks import Dataset, get_task
-from support.marks import all_in_ci
+from support.marks import all_in_ci, some_in_ci
 from support.tiny_translation import SOURCES, TARGETS, TRANSLATION_NAMES, tiny_translator
 
 FAST = TrainingOptions(steps=4, batch=4, every=2, learning_rate=1e-3)
@@ -36,7 +36,7 @@ def prepared(family):
     return problem, subject, {"prior": prior, "teacher": teacher.model}
 
 
-@pytest.mark.parametrize("family", all_in_ci([*TRANSLATION_NAMES, "recurrent"], ["marian", "recurrent"]))
+@pytest.mark.parametrize("family", some_in_ci([*TRANSLATION_NAMES, "recurrent"], ["marian", "recurrent"], ["t5"]))
 @pytest.mark.parametrize("name", all_in_ci(["copy", "variational"], ["copy"]))
 def test_a_stopped_training_ends_with_the_same_weights(family, name, tmp_path):
     problem, subject, given = prepared(family)

@@ -90,11 +90,6 @@ def test_the_tokenizer_digest_ignores_padding_set_by_others(folder: Path) -> Non
     assert a.tokenizer_digest != c.tokenizer_digest
 
 
-@pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
-def test_dtypes(folder: Path, name: str) -> None:
-    assert headviz.load(folder, device="cpu", dtype=name).dtype == getattr(torch, name)
-
-
 def test_half_precision_files_are_computed_in_float32(tmp_path: Path) -> None:
     tiny_model("bert").half().save_pretrained(tmp_path / "m")
     tiny_tokenizer().save_pretrained(tmp_path / "m")

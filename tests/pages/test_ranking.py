@@ -62,8 +62,3 @@ def test_selection_and_mask_are_marked_and_a_click_selects(monkeypatch):
     monkeypatch.setattr(grid.st, "session_state", {"ranking": {"select": {"head": 4}}})
     sent["on_select_change"]()
     assert chosen == [HeadId(1, 1)]
-
-
-def test_an_empty_table_is_an_empty_list(monkeypatch):
-    data = drawn(monkeypatch, table(np.full((2, 2), np.nan), np.nan))["data"]
-    assert data["rows"] == []

@@ -12,7 +12,7 @@ from headviz.heads import HeadMask
 from headviz.pruning import ALGORITHMS
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.job import run_plan
-from support.marks import all_in_ci
+from support.marks import all_in_ci, some_in_ci
 from support.plain import evaluate
 from support.pruning_plans import QUICK, by_hash, context, plan, without_times
 
@@ -78,7 +78,9 @@ def test_against_the_literal_loop(name, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "keep"),
-    all_in_ci([(name, keep) for name in SIX for keep in (0, 1)], [("one-importance", 1), ("iterative", 1), ("isp", 1)]),
+    some_in_ci(
+        [(name, keep) for name in SIX for keep in (0, 1)], [("one-importance", 1), ("iterative", 0), ("isp", 1)]
+    ),
 )
 def test_masks_are_nested_and_sizes_exact(name, keep, tmp_path):
     p = plan(name, step=0.3, until=0.7, keep_per_layer=keep, retrain_full=False, last_step="full")
@@ -90,13 +92,6 @@ def test_masks_are_nested_and_sizes_exact(name, keep, tmp_path):
         assert set(before.off) < set(after.off)
     if keep:
         assert all(4 - len(m.off_in(layer)) >= keep for m in masks for layer in range(3))
-
-
-@pytest.mark.slow
-def test_every_head_can_go(tmp_path):
-    *_, state = run_plan(plan("one-shot-isp", step=0.5, until=1.0), context(tmp_path))
-    assert [r.sparsity for r in state.steps] == [0.5, 1.0]
-    assert state.steps[-1].mask == "000"
 
 
 def test_unmeasured_heads_go_last(tmp_path):
@@ -204,14 +199,6 @@ def test_the_callers_models_stay_as_they_were(tmp_path):
 
     assert weights_digest(c.clf.model, c.clf.config.to_dict(), c.clf.present.hex) == before[0]
     assert c.load_base(0).digest == before[1]
-
-
-def test_masked_and_really_pruned_agree_even_when_a_layer_is_gone(tmp_path):
-    c = context(tmp_path)
-    mask = HeadMask.full(3, 4).without([(1, h) for h in range(4)])
-    np.testing.assert_allclose(
-        evaluate(c.clf, c.dev, mask).logits, evaluate(headviz.prune(c.clf, mask), c.dev).logits, atol=1e-5
-    )
 
 
 def test_a_run_replaces_no_models_that_were_there(tmp_path):

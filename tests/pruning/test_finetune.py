@@ -15,8 +15,8 @@ from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.trainer import Diverged, Order
 from headviz.pruning.training_folder import FINGERPRINT, remove_training, seal, whole_checkpoint
-from headviz.tasks import Dataset, get_task
-from support.marks import all_in_ci
+from headviz.tasks import Dataset
+from support.marks import all_in_ci, some_in_ci
 from support.plain import evaluate
 from support.pruning_plans import make_data
 from support.tiny import tiny_classifier
@@ -84,7 +84,7 @@ def uninterrupted():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("accumulation", [1, 2])
-@pytest.mark.parametrize("stop", all_in_ci([2, 5, 7, 11], [5]))
+@pytest.mark.parametrize("stop", some_in_ci([2, 5, 7, 11], [5], [7]))
 def test_resumption_is_exact(pruned, tmp_path, uninterrupted, stop, accumulation):
     options = dataclasses.replace(O, checkpoint_steps=2, accumulation=accumulation, evaluate_epochs=True)
     whole = uninterrupted(pruned, options, 1)
@@ -94,19 +94,6 @@ def test_resumption_is_exact(pruned, tmp_path, uninterrupted, stop, accumulation
     again = fine_tune(pruned, TRAIN, options, 1, dev=DEV, folder=tmp_path)
     assert again.classifier.digest == whole.classifier.digest
     assert again.curve == whole.curve
-
-
-@pytest.mark.slow
-def test_half_written_checkpoints_are_left_out(pruned, tmp_path):
-    options = dataclasses.replace(O, checkpoint_steps=3)
-    whole = fine_tune(pruned, TRAIN, options, 1)
-    asked = iter(range(7))
-    with pytest.raises(Cancelled):
-        fine_tune(pruned, TRAIN, options, 1, folder=tmp_path, cancel=lambda: next(asked, None) is None)
-    half = tmp_path / "checkpoint-8"
-    half.mkdir()
-    (half / "trainer_state.json").write_text("{")
-    assert fine_tune(pruned, TRAIN, options, 1, folder=tmp_path).classifier.digest == whole.classifier.digest
 
 
 def test_pickled_arguments_are_never_read(pruned, tmp_path):
@@ -163,12 +150,6 @@ def test_checkpoints_of_a_head_with_its_classes_in_another_order_are_not_gone_on
     mark = tmp_path / FINGERPRINT
     mark.write_text(json.dumps({k: v for k, v in json.loads(mark.read_text()).items() if k != "order"}))
     fine_tune(one, TRAIN, quick, 1, folder=tmp_path)
-
-
-@pytest.mark.slow
-def test_seeds_and_equal_runs(clf):
-    a, b, c = (fine_tune(clf, TRAIN, O, seed).classifier.digest for seed in (1, 1, 2))
-    assert a == b != c
 
 
 def test_accumulated_small_batches_are_one_large_batch(clf):
@@ -285,17 +266,6 @@ def test_divergence_is_noticed_and_the_curve_stays_readable(clf):
     assert point.loss == pytest.approx(1.5, abs=1.0)
 
 
-@pytest.mark.slow
-def test_a_regression_is_trained_on_squares():
-    task = get_task("stsb")
-    data = Dataset(task, "train", TRAIN.texts, TRAIN.pairs, np.linspace(0, 5, 48))
-    reg = tiny_classifier(labels=("value",))
-    trained = fine_tune(reg, data, FinetuneOptions(epochs=10, batch=8, learning_rate=3e-3))
-    losses = [p.loss for p in trained.curve]
-    assert losses[0] == pytest.approx(np.mean((evaluate(reg, data).predictions - data.gold) ** 2), rel=1.0)
-    assert losses[-1] < 0.5 * losses[0]
-
-
 def test_what_cannot_be_trained(clf):
     with pytest.raises(TaskError, match="carries no labels"):
         fine_tune(clf, Dataset(TRAIN.task, "train", TRAIN.texts, TRAIN.pairs), O)
@@ -345,7 +315,7 @@ def test_every_epoch_has_its_own_order_and_the_curve_the_loss_of_each_update():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stop", all_in_ci([9, 13, 19], [13]))
+@pytest.mark.parametrize("stop", some_in_ci([9, 13, 19], [13]))
 def test_early_stopping_goes_on_counting_where_it_was_interrupted(clf, tmp_path, uninterrupted, stop):
     options = FinetuneOptions(epochs=30, batch=8, learning_rate=3e-3, early_stopping=3)
     whole = uninterrupted(clf, options, 0)
@@ -379,15 +349,6 @@ def test_heads_that_are_masked_while_training_might_as_well_be_gone(hidden):
     assert np.abs(without - before).max() > 0.1
     np.testing.assert_allclose(under, without, atol=2e-3)
     assert np.abs(evaluate(masked, DEV).logits - without).max() > 0.01  # without the mask it is another model
-
-
-@pytest.mark.slow
-def test_dropout_of_attention_draws_other_numbers_where_heads_are_masked():
-    """As another seed would: the one way in which masking can differ from pruning."""
-    loose = tiny_classifier(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.3)
-    masked = fine_tune(loose, TRAIN, O, 1, mask=MASK).classifier
-    gone = fine_tune(headviz.prune(loose, MASK), TRAIN, O, 1).classifier
-    assert np.abs(evaluate(masked, DEV, MASK).logits - evaluate(gone, DEV).logits).max() > 0.01
 
 
 def test_checkpoints_of_a_masked_training_are_not_those_of_another(clf, tmp_path):

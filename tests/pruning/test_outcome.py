@@ -56,11 +56,12 @@ def test_shares_of_time_add_up_and_means_are_over_the_seeds(tmp_path):
     expected = state.reference.seconds["evaluate"] + sum(r.seconds["evaluate"] for r in state.steps)
     assert spent["by_phase"]["evaluate"] == pytest.approx(expected)
     assert spent["by_phase"]["score"] == pytest.approx(sum(c.seconds for c in state.choices))
-    for entry in by_sparsity(state):
+    means = by_sparsity(state)
+    for entry in means:
         values = [r.metrics["accuracy"] for r in state.records if r.step == entry["step"]]
         told = entry["metrics"]["accuracy"]
         assert (told["mean"], told["low"], told["high"]) == (pytest.approx(np.mean(values)), min(values), max(values))
-    assert len(set(values)) == 2
+    assert any(entry["metrics"]["accuracy"]["low"] < entry["metrics"]["accuracy"]["high"] for entry in means)
 
 
 def test_models_that_are_gone(tmp_path):

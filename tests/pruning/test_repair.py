@@ -224,19 +224,13 @@ def test_nothing_is_refitted_on_a_single_text(clf):
 
 
 @pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_never_worse_on_the_data_it_was_fitted_on(clf, repair, seed):
     rng = np.random.default_rng(seed)
     mask = HeadMask.full(3, 4).without_random(int(rng.integers(1, 13)), seed)
     error = repaired(clf, mask, DATA, repair).error
     assert 0 <= error["after"] <= error["before"] + 1e-9
     assert error["before"] > 0
-
-
-@pytest.mark.parametrize("repair", ["bias", "tune", "refit"])
-def test_a_full_mask_changes_next_to_nothing(clf, repair):
-    fixed = repaired(clf, HeadMask.full(3, 4), DATA, repair)
-    np.testing.assert_allclose(evaluate(fixed.classifier, DATA).logits, evaluate(clf, DATA).logits, atol=2e-4)
 
 
 def test_without_any_head_refit_is_the_best_constant(clf):
@@ -268,14 +262,6 @@ def test_factors_are_the_least_squares_solution():
         rcond=None,
     )[0]
     np.testing.assert_allclose(factors(weights, m, 4, 1e-3), 1 + direct, rtol=1e-9)
-
-
-def test_moments_give_the_error():
-    rng = np.random.default_rng(1)
-    out, wanted, weights = rng.normal(size=(30, 4)), rng.normal(size=(30, 3)), rng.normal(size=(5, 3))
-    x = np.hstack([out, np.ones((30, 1))])
-    m = Moments(30, x.T @ x, x.T @ wanted, float((wanted**2).sum()))
-    assert m.error(weights) == pytest.approx(((wanted - x @ weights) ** 2).sum())
 
 
 REBUILT = [

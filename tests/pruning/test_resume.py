@@ -132,14 +132,6 @@ def test_a_damaged_state_is_passed_over_for_the_one_before(tmp_path):
         State.load(tmp_path / "nowhere")
 
 
-@pytest.mark.slow
-def test_bytes_give_the_same_state(tmp_path):
-    *_, state = run_plan(plan("igspp", **SHORT), context(tmp_path))
-    again = State.from_bytes(state.to_bytes())
-    assert again == state
-    assert again.to_bytes() == state.to_bytes()
-
-
 def test_what_does_not_belong_together_is_refused(tmp_path):
     c, p = context(tmp_path), plan("one-importance")
     state = start(c, p)

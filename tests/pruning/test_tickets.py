@@ -84,22 +84,6 @@ def test_runs_without_a_full_model_have_no_tickets(tmp_path):
         tickets(state)
 
 
-def test_tables_are_in_the_metrics_own_points(retrained):
-    """BLEU comes in points already, and is not multiplied."""
-    import dataclasses
-
-    def as_bleu(record):
-        value = record.metrics["accuracy"]
-        return dataclasses.replace(record, metrics={"bleu": None if value is None else 100 * value})
-
-    same = dataclasses.replace(
-        retrained, reference=as_bleu(retrained.reference), records=tuple(as_bleu(r) for r in retrained.records)
-    )
-    assert table_62([same]).rows == table_62([retrained]).rows
-    values = [100 * retrained.record(s, 2).metrics["accuracy"] for s in (0, 1, 2)]
-    assert table_64([same]).rows[0][5] == f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}"
-
-
 def test_tables_tell_runs_of_other_weights_scores_and_repairs_apart(retrained):
     """And published figures stand beside those only that are like them."""
     import dataclasses

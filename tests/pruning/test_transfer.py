@@ -19,12 +19,11 @@ from headviz.extras.tickets.transfer_matrix import FULL, Cell, finding, matrix, 
 from headviz.extras.tickets.transfer_spec import TransferSpec, cells_of, line_of
 from headviz.extras.tickets.winning import wins
 from headviz.heads import HeadMask
-from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.judging import Classes
 from support.plain import evaluate
 from support.pruning_plans import QUICK, context, make_data
-from support.tiny import tiny_classifier, tiny_folder
+from support.tiny import tiny_classifier
 
 
 def test_transfer_without_retraining(tmp_path):
@@ -128,19 +127,6 @@ def test_an_undefined_metric_of_a_retrained_cell_is_missing(tmp_path, monkeypatc
     assert cells[0].metric is not None
     assert (cells[1].metric, cells[1].undefined) == (None, "every prediction is the same")
     assert matrix(cells).full == pytest.approx([cells[0].metric])
-
-
-@pytest.mark.slow
-def test_transfer_may_stop_early_and_wants_a_base_of_the_targets_shape(tmp_path):
-    options = FinetuneOptions(epochs=2, batch=8, early_stopping=1)
-    a = context(tmp_path / "a")
-    (cell,) = transfer_cells({}, {"A": a}, retrain=True, options=options)
-    expected = fine_tune(a.base(0), a.train, options, 0, dev=a.dev).classifier
-    assert cell.metric == evaluate(expected, a.dev).metrics["accuracy"]
-    other = tiny_folder(tmp_path / "other", layers=4)
-    a = context(tmp_path / "a", load_base=lambda seed: headviz.load(other, fresh_labels=("a", "b", "c"), seed=seed))
-    with pytest.raises(ModelError, match="hidden layers 4 instead of 3"):
-        next(transfer_cells({}, {"A": a}, retrain=True, options=options))
 
 
 def test_transfer_between_other_grids_is_refused(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,6 @@ from headviz.extras.tickets.transfer import transfer_cells
 from headviz.extras.tickets.transfer_matrix import matrix
 from headviz.extras.translation.evaluation import evaluate_translation, lines, texts_of
 from headviz.heads import lowest
-from headviz.pruning import State
 from headviz.pruning.check import start
 from headviz.pruning.context import Context
 from headviz.pruning.finetuning import fine_tune
@@ -24,7 +21,6 @@ from headviz.pruning.plan import PruningPlan
 from headviz.scores.scoring import score_heads
 from headviz.tasks import get_task
 from support.marks import all_in_ci, translators
-from support.pruning_plans import do, ready, without_times
 from support.tiny import tiny_classifier
 from support.tiny_translation import HEADS, ROWS, TRANSLATION_NAMES, tiny_translator
 from support.translation_plans import context, done, mask_of, pairs, plan
@@ -96,17 +92,6 @@ def test_retraining_gives_models_that_are_saved_and_reload_with_equal_translatio
         assert list(evaluate_translation(model, c.dev).translations) == texts_of(state.logits[last.logits])
 
 
-@pytest.mark.slow
-def test_pieces_in_any_order_through_bytes_give_the_same_run(tmp_path):
-    p = plan("igspp", seeds=(0, 1))
-    whole = done(context(tmp_path / "a"), p)
-    c, draw = context(tmp_path / "b"), random.Random(4)
-    state = start(c, p)
-    while pieces := ready(p, state):
-        state = do(c, p, State.from_bytes(state.to_bytes()), draw.choice(pieces))
-    assert without_times(state) == without_times(whole)
-
-
 def test_the_mean_loss_of_all_tokens_is_what_training_lowers(tmp_path):
     clf, train = tiny_translator(dropout=0.0, attention_dropout=0.0), pairs(16, "train")
     options = FinetuneOptions(epochs=6, batch=8, learning_rate=5e-3)
@@ -123,20 +108,6 @@ def test_the_mean_loss_of_all_tokens_is_what_training_lowers(tmp_path):
     assert whole == pytest.approx(by_hand.item(), rel=1e-5)
     assert trained.classifier.kind == clf.kind
     assert trained.classifier.digest != clf.digest
-
-
-@pytest.mark.slow
-def test_an_interrupted_training_ends_with_the_same_weights(tmp_path):
-    clf, train = tiny_translator(), pairs(24, "train")
-    options = FinetuneOptions(epochs=2, batch=4, learning_rate=1e-3, checkpoint_steps=2)
-    whole = fine_tune(clf, train, options, 1)
-    from headviz.errors import Cancelled
-
-    asked = iter(range(7))
-    with pytest.raises(Cancelled):
-        fine_tune(clf, train, options, 1, folder=tmp_path, cancel=lambda: next(asked, None) is None)
-    assert list(tmp_path.glob("checkpoint-*"))
-    assert fine_tune(clf, train, options, 1, folder=tmp_path).classifier.digest == whole.classifier.digest
 
 
 def test_a_classifier_has_no_sentences_and_no_stack_of_that_name(tmp_path):

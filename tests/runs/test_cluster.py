@@ -177,23 +177,6 @@ def test_a_run_split_over_two_workers_equals_the_local_one_and_survives_the_loss
 
 
 @pytest.mark.slow
-def test_both_workers_killed_at_once_and_a_new_one_finishes(cluster, registry):
-    spec = {"steps": 8, "chains": 4, "seconds": 0.09}
-    local = service.start("rehearsal", spec)
-    ended(local.id)
-    run = on_cluster(**spec)
-    running_steps(run.id, 2)
-    for worker in cluster.workers:
-        os.kill(worker.pid, signal.SIGKILL)
-    time.sleep(1.5)
-    assert reading.show(run.id).state == "running"  # the driver waits for a worker
-    cluster.add_worker()
-    after = ended(run.id, 300)
-    assert (after.state, after.error, after.attempt) == ("done", "", 1)
-    assert essence(run.id) == essence(local.id)
-
-
-@pytest.mark.slow
 def test_a_cluster_that_stays_without_workers_ends_the_run_which_can_be_resumed(cluster, registry):
     run = on_cluster(steps=6, chains=2, seconds=0.1)
     running_steps(run.id, 1)
@@ -230,16 +213,6 @@ def test_a_killed_driver_is_lost_and_resumes_to_the_same_result(cluster, registr
     service.resume(run.id)
     assert ended(run.id).state == "done"
     assert essence(run.id) == essence(local.id)
-
-
-@pytest.mark.slow
-def test_workers_drop_the_work_of_a_driver_that_is_gone(cluster, registry):
-    run = on_cluster(steps=3, chains=2, seconds=300.0)
-    until(lambda: reading.show(run.id).progress.phase == "scoring", what="work on the cluster")
-    os.kill(reading.show(run.id).record.pid, signal.SIGKILL)
-    assert ended(run.id).state == "lost"
-    again = on_cluster(steps=2, chains=2)
-    assert ended(again.id, 30).state == "done"
 
 
 @pytest.mark.slow

@@ -334,6 +334,7 @@ def test_a_head_that_helps_one_that_harms_and_one_that_does_nothing(data):
     assert slopes[harms] <= 0 or roles.interfering[0, harms] > 0.5 > roles.interfering[0, 2]
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_on_the_demo_gates_keep_most_with_seven_of_ten_heads_off():

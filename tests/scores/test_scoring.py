@@ -298,14 +298,6 @@ def test_cancelling_keeps_what_is_done(clf, data, tmp_path, monkeypatch):
     assert seen()[0] == 12 - kept
 
 
-def test_progress_ends_at_the_total(clf, data):
-    said = []
-    score_heads(clf, data, steps=4, cache=False, progress=lambda n, total: said.append((n, total)))
-    assert said[0] == (0, 12)
-    assert said[-1] == (12, 12)
-    assert said == sorted(said)
-
-
 WORKER = """
 import torch; torch.set_num_threads(1)
 from support.scored_data import made
