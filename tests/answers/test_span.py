@@ -6,15 +6,19 @@ import json
 import re
 import string
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import headviz
-from headviz.answers.span import SpanAnswers, between, numbers_of, units
+from headviz.answers.span import SPAN, SpanAnswers, between, numbers_of, units
 from headviz.errors import TaskError
+from headviz.pruning.finetuning import fine_tune
+from headviz.pruning.options import FinetuneOptions
 from support.command import call
 from support.jobs import data_of, model_of
 from support.tiny import tiny_folder
@@ -113,3 +117,21 @@ def test_a_reader_is_trained_from_an_encoder(tmp_path: Path, capsys: pytest.Capt
     training = ("--epochs", 1, "--batch", 2, "--out", out)
     call(capsys, "finetune", "--model", base, "--task", "custom", "--data", tmp_path, *training)
     assert headviz.load(out, device="cpu").job == "span"
+
+
+def test_what_is_learned_is_the_first_gold_answer() -> None:
+    clf, data = model_of("span"), data_of("span")
+    wanted = SPAN.tensor(data.gold)
+    assert wanted.tolist() == [list(first) for first in data.labels[:, 0]]
+    logits = headviz.evaluate(clf, data).logits
+    each = SPAN.loss(torch.tensor(logits), wanted, reduction="none").numpy()
+    np.testing.assert_allclose(SPAN.losses(logits, data.gold), each, atol=1e-5)
+    assert each.min() > 0
+
+
+def test_a_reader_learns_where_answers_stand() -> None:
+    data = data_of("span", 8)
+    second = replace(data, labels=np.tile([[[1, 1]]], (len(data), 1, 1)))
+    options = FinetuneOptions(epochs=8, batch=8, learning_rate=3e-3)
+    trained = fine_tune(model_of("span"), second, options).classifier
+    assert headviz.evaluate(trained, second).metrics["exact_match"] > 0.9

@@ -93,10 +93,11 @@ def _kept(words: NDArray) -> list[int]:
     return [int(word) for word in words if word]
 
 
-def _first_answer(gold: NDArray) -> tuple[int, int]:
-    """First and last unit of the first gold answer, -1 where the passage has none."""
-    there = np.flatnonzero(gold[:, 1] == 1)
-    return (int(there[0]), int(there[-1])) if len(there) else (-1, -1)
+def _first_answers(gold: Any) -> NDArray[np.int64]:
+    """[…, 2] first and last unit of the first of gold answers […, U, 1 + A], -1 where the passage has none."""
+    there = np.asarray(gold)[..., 1] == 1
+    ends = np.stack([there.argmax(axis=-1), there.shape[-1] - 1 - there[..., ::-1].argmax(axis=-1)], axis=-1)
+    return np.where(there.any(axis=-1)[..., None], ends, -1)
 
 
 def _f1(predicted: Sequence[int], gold: Sequence[int]) -> float:
@@ -253,7 +254,7 @@ class Span(Answer):
         if isinstance(wanted, tuple):
             return wanted
         if wanted == GOLD:
-            return None if label is None else _first_answer(np.asarray(label))
+            return None if label is None else tuple(_first_answers(label).tolist())
         if wanted != PREDICTED:
             raise OptionError(f"'{clf.name}' answers with a span; its target is 'predicted', not {wanted!r}.")
         return None
@@ -314,8 +315,7 @@ class Span(Answer):
         """[n, 2] first and last unit of the first gold answer, -1 for none."""
         import torch
 
-        targets = torch.tensor(np.asarray(gold)[:, 0], dtype=torch.long, device=device)
-        return targets.where(targets >= 0, torch.full_like(targets, -1))
+        return torch.tensor(_first_answers(gold), dtype=torch.long, device=device)
 
     def loss(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         """The mean of both cross-entropies, over [CLS] and where a unit may begin or end; none where it was cut off."""
@@ -341,7 +341,7 @@ class Span(Answer):
     def losses(self, logits: NDArray, gold: NDArray) -> NDArray[np.float64]:
         from scipy.special import log_softmax
 
-        wanted = np.maximum(np.broadcast_to(gold[..., 0, :], (*logits.shape[:-2], 2)), -1) + 1
+        wanted = np.broadcast_to(_first_answers(gold), (*logits.shape[:-2], 2)) + 1
         total = np.zeros(logits.shape[:-2])
         for side in (0, 1):
             z = np.concatenate([logits[..., :1, side], logits[..., 1 + side :: 2, side]], axis=-1)
