@@ -19,11 +19,11 @@ from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetuning import fine_tune
 from support.jobs import data_of, model_of
 from support.marks import some_in_ci
+from support.tiny import PAIRS
 
 JOBS = [job for job, answer in ANSWERS.items() if answer.explains]
 FAMILIES = ("bert", "distilbert", "roberta", "deberta-v2", "modernbert", "mpnet")
-APART = ("deberta-v2", "modernbert")  # whose layers cannot keep the two texts of a pair apart
-EACH = [(job, family) for job in JOBS for family in FAMILIES if job != "vector" or family not in APART]
+EACH = [(job, family) for job in JOBS for family in FAMILIES]
 QUICK = [
     *((job, "bert") for job in JOBS),
     ("number", "distilbert"),
@@ -31,6 +31,8 @@ QUICK = [
     ("tokens", "deberta-v2"),
     ("tokens", "modernbert"),
     ("vector", "mpnet"),
+    ("vector", "deberta-v2"),
+    ("vector", "modernbert"),
     ("span", "deberta-v2"),
     ("span", "modernbert"),
 ]
@@ -180,3 +182,26 @@ def test_paired_compares_what_evaluations_answer(job: str) -> None:
         same = headviz.paired(data.gold, full, full, delta.metric)
         assert (same.difference, same.p) == (0, 1)
         assert same.low < 0 < same.high
+
+
+@each_job
+def test_heads_are_patched(job: str) -> None:
+    clf = model_of(job)
+    single = ANSWERS[job].num_texts == 1
+    text, donor = (text if single else (text, PAIRS[1]) for text in ("a dog sleeps .", "no man eats ."))
+    found = headviz.patch(clf, text, donor)
+    assert np.isfinite(found.effect).all()
+    assert np.abs(found.effect).max() > 0.01
+    same = headviz.patch(clf, text, text)
+    np.testing.assert_allclose(same.logits, np.broadcast_to(same.from_logits, same.logits.shape), atol=1e-5)
+
+
+@pytest.mark.parametrize("job", ["number", "vector"])
+def test_pairs_of_texts_with_other_numbers_are_patched(job: str) -> None:
+    clf = model_of(job)
+    texts = [(text, PAIRS[1]) for text in ("a dog sleeps .", "no man eats .", "a cat runs .", "the bird sees .")]
+    pairs = [(texts[i], texts[j]) for i in range(4) for j in range(4) if i != j]
+    values = [float(clf.logits(clf.collate(clf.encode([a], [b])))[0, 0]) for a, b in texts]
+    least = clf.answer.least_lead
+    far = sum(abs(values[i] - values[j]) >= least for i in range(4) for j in range(4) if i != j)
+    assert headviz.patch_pairs(clf, pairs).n == far > 2

@@ -15,7 +15,11 @@ import headviz
 from headviz.answers.rank import RANK
 from headviz.tasks import Dataset, get_task
 from support.command import call
+from support.marks import all_in_ci
 from support.tiny import PAIRS, TEXTS, tiny_embedder, tiny_folder, tiny_tokenizer
+
+EMBEDDERS = "bert electra ernie roberta camembert xlm-roberta distilbert mpnet deberta-v2 modernbert".split()
+EMBEDDERS += "nomic_bert gte jina_embeddings_v3".split()
 
 
 def pairs(job: str = "number") -> Dataset:
@@ -38,7 +42,7 @@ def alone(folder: Path, texts: list[str], pooling: str, pad: int = 0) -> np.ndar
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "lasttoken"])
-@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet"])
+@pytest.mark.parametrize("family", all_in_ci(EMBEDDERS, ["bert", "roberta", "mpnet", "deberta-v2", "modernbert"]))
 def test_the_answer_is_the_cosine_of_the_texts_alone(tmp_path: Path, family: str, pooling: str) -> None:
     folder = tiny_embedder(tmp_path / "m", family, pooling)
     clf, data = headviz.load(folder, device="cpu"), pairs()
@@ -99,12 +103,12 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
         headviz.score_heads(headviz.load(folder), scaled, "taylor", cache=False)
     with pytest.raises(headviz.UserError, match="job='number'"):
         headviz.evaluate(headviz.load(tiny_folder(tmp_path / "c", labels=("value",)), job="rank"), pairs())
-    with pytest.raises(headviz.UserError, match="each text of a pair by itself"):
-        headviz.patch(headviz.load(folder), (TEXTS[0], PAIRS[0]), (TEXTS[0], PAIRS[1]))
     with pytest.raises(headviz.UserError, match=r"no modules\.json"):
         headviz.load(tiny_folder(tmp_path / "d", labels=("value",)), job="vector")
     with pytest.raises(headviz.UserError, match="keep two texts apart"):
-        headviz.load(tiny_embedder(tmp_path / "e", "modernbert"))
+        headviz.load(tiny_embedder(tmp_path / "e", "esm"))
+    with pytest.raises(headviz.UserError, match="convolution"):
+        headviz.load(tiny_embedder(tmp_path / "f", "deberta-v2", conv_kernel_size=3))
     listed = json.loads((folder / "modules.json").read_text())
     (folder / "modules.json").write_text(json.dumps([*listed[:2], {"type": "sentence_transformers.models.Dense"}]))
     with pytest.raises(headviz.UserError, match="Transformer, Pooling, Dense"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -43,6 +43,9 @@ class Lead:
     words: str
     text: str
     donor: str
+    least: float = field(
+        default=0.5, kw_only=True
+    )  # between text and donor: of a smaller difference a share says nothing
 
 
 class Answer(ABC):

@@ -13,7 +13,7 @@ from ..errors import OptionError, TaskError, is_one_of, shown, unknown_choice
 from ..heads import CLASSIFICATION
 from ..statistics.intervals import correlation_interval
 from ..statistics.resampling import REGRESSION_METRICS, of_rows, pearson, ranks, regression_swap_p
-from .answer import FIRST, GOLD, JOB, PREDICTED, Answer, one_for_each
+from .answer import FIRST, GOLD, JOB, PREDICTED, Answer, Lead, Target, one_for_each
 from .comparison import RESAMPLES, Answers, Drawn, Ends, percentiles, rows_of
 from .metrics import Metric, unrelated
 
@@ -69,6 +69,7 @@ class Number(Answer):
     decoder: bool | None = None
     usual: tuple[str, ...] = ("pearson", "spearman")
     paired, columns, instead = True, "number", "rank"
+    least_lead = 0.05  # between two texts, for patching
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
         return outputs == 1 and problem != "multi_label_classification"
@@ -165,6 +166,15 @@ class Number(Answer):
 
     def target_name(self, name: str) -> str:
         return "the number"
+
+    def lead(self, text: NDArray, donor: NDArray, wanted: Target, names: Sequence[str]) -> Lead:
+        """The number itself."""
+
+        def of(logits: NDArray) -> NDArray:
+            value: NDArray = logits[..., 0].astype(np.float64)
+            return value
+
+        return Lead(of, self.target_name(""), f"{text[0]:.3f}", f"{donor[0]:.3f}", least=self.least_lead)
 
     # learning ------------------------------------------------------------------------------------------------
 

@@ -67,7 +67,8 @@ class Run(Protocol):
 def run_of(clf: Classifier, text: Encoding, donor: Encoding, mask: HeadMask, swap: Swap) -> Run:
     """The fastest run for this swap: of the last layer the stages have the first tokens alone."""
     stages, first = stages_for(clf), dict(zip(swap.here, swap.there, strict=True)).get(0, 0)
-    return Staged(clf, stages, text, donor, mask) if stages.splits and first == 0 else Whole(clf, text, donor, mask)
+    staged = stages.splits and first == 0 and clf.in_stages([text, donor])
+    return Staged(clf, stages, text, donor, mask) if staged else Whole(clf, text, donor, mask)
 
 
 class Staged:
@@ -261,6 +262,7 @@ class Patching(Result):
     alignment: Alignment
     positions: tuple[int, ...]  # tokens of the text that took the donor's values
     span: float  # what is measured, of the donor minus of the text
+    least: float  # of a smaller span an effect says nothing
     together: np.ndarray  # [S] the effect of each of ``sets`` patched as one
 
 
@@ -333,6 +335,7 @@ def patch(
         alignment_,
         chosen,
         float(span),
+        measured.least,
         together,
     )
 
@@ -371,16 +374,13 @@ def encoded(clf: Classifier, text: Text) -> list[Encoding]:
     return encode(clf, [text[0]], [text[1]])
 
 
-LEAST_SPAN = 0.5  # of the measured logit difference: below it a share of it says nothing
-
-
 @dataclass(frozen=True, eq=False)
 class PatchingSet(Result):
     """The effect of each head over a set of pairs, [L, H]: 0 = the answer stays the text's, 1 = it is the donor's.
 
     ``mean`` has a 95 % interval of Student's t over pairs, ``p_value`` is that of a mean of 0, ``q_value`` by
     Benjamini and Hochberg over all heads. ``n`` pairs were used; ``same_answer`` got one answer for both texts, and
-    ``small`` moved what is measured by less than 0.5: both say nothing and are left out.
+    ``small`` hardly moved what is measured: both say nothing and are left out.
     """
 
     mean: np.ndarray
@@ -460,7 +460,7 @@ def patch_pairs(
         result = patch(clf, text, donor, positions=positions, sets=sets, mask=mask, cancel=cancel)
         if result.from_label == result.to_label:
             same += 1
-        elif abs(result.span) < LEAST_SPAN:
+        elif abs(result.span) < result.least:
             small += 1
         else:
             effects.append(result.effect)

@@ -27,7 +27,7 @@ from ..results import Result
 from ..statistics.significance import LEVEL
 from ..storage.exchange import MaskLike
 from .alignment import ALL, align, checked, places
-from .patching import LEAST_SPAN, SMALLEST_SPAN, Swap, Text, check_pairs, encoded, numbers_of
+from .patching import SMALLEST_SPAN, Swap, Text, check_pairs, encoded, numbers_of
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier, Encoding
@@ -109,7 +109,7 @@ def paths(
             used.append(one)
         elif one.same_answer:
             same += 1
-        elif abs(one.span) < LEAST_SPAN:
+        elif abs(one.span) < one.measured.least:
             small += 1
         else:
             used.append(one)

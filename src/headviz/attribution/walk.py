@@ -157,7 +157,7 @@ class Walk:
         """The model's input for embeddings [N·B, T, E]."""
         count = len(x) // self.size
         batch = {k: v.repeat(count, 1) for k, v in self.batch.items()}
-        if runs_by_itself(x.device) and self.clf.family.post_norm is not None:
+        if runs_by_itself(x.device) and self.clf.family.post_norm is not None and self.clf.in_stages(self.encodings):
             # transformers looks at a mask of two dimensions, and would wait for it; these families take one of four
             batch["attention_mask"] = batch["attention_mask"][:, None, None].bool()
         return {"inputs_embeds": x, **batch}

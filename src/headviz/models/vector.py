@@ -24,7 +24,7 @@ from ..errors import ModelError, TaskError
 from ..heads import VECTOR
 from ..progress import Cancel
 from .classifier import Classifier, Encoding
-from .fast.gpu import put
+from .fast.gpu import put, runs_by_itself
 from .folder_check import MODULES, is_embedder, modules_of, read_json
 
 LENGTH = "sentence_bert_config.json"
@@ -106,11 +106,13 @@ class Embedder(Classifier):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if "position_ids" not in inspect.signature(self.model.forward).parameters or self.family.post_norm is None:
+        stages = self.family.post_norm or self.family.own_layers
+        if stages is None or "position_ids" not in inspect.signature(self.model.forward).parameters:
             raise ModelError(
                 f"Embedders of {self.family.title} are not read: their layers cannot keep two texts apart. BERT, "
-                "RoBERTa, DistilBERT and MPNet can."
+                "RoBERTa, DistilBERT, MPNet, DeBERTa-v2 and ModernBERT can."
             )
+        self.family.apart(self.config, torch.ones(1, 1, 1, dtype=torch.bool))  # refuses what cannot be
 
     @property
     def digest(self) -> str:
@@ -157,7 +159,7 @@ class Embedder(Classifier):
 
     def forward(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
         numbers = batch["attention_mask"]
-        if not bool((numbers == 2).any()):
+        if not runs_by_itself(numbers.device) and not bool((numbers == 2).any()):
             raise TaskError(f"'{self.name}' compares two texts, but only one was given. Give its pair as well.")
         return self._similarity(self._states(self._inputs(batch), call), numbers)
 
@@ -189,16 +191,14 @@ class Embedder(Classifier):
     def outputs(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
         return self.vectors(batch, call)
 
-    def check_sequences(self, encodings: Sequence[Encoding]) -> None:
-        """Each text runs through the layers by itself, so what follows the layers of a pair is refused."""
-        if any(any(e.types) for e in encodings):
-            raise ModelError(
-                f"This follows the layers of one sequence, and '{self.name}' computes each text of a pair by itself. "
-                "Masks, scores, conductance, ablations, pruning runs and training work."
-            )
+    def in_stages(self, encodings: Sequence[Encoding]) -> bool:
+        """Each text of a pair runs through the stages by itself."""
+        return not any(any(e.types) for e in encodings)
 
     def read_out(self, groups: Sequence[Tensor]) -> Tensor:
         """[n, D] from the last layer's states of texts of equal length, [B, T, D] each."""
+        if self.family.own_layers is not None:
+            groups = [self.family.own_layers.states(self.model, rows) for rows in groups]
         return torch.cat([self.pooled(rows, rows.new_ones(rows.shape[:2], dtype=torch.bool)) for rows in groups])
 
     def vectors(self, batch: dict[str, Tensor], call: HeadCall) -> Tensor:
@@ -234,14 +234,14 @@ class Embedder(Classifier):
         call.sort_rows()
         return states
 
-    def _inputs(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    def _inputs(self, batch: dict[str, Tensor]) -> dict[str, Any]:
         """What transformers' model takes: a mask that keeps the texts apart, and each token's place in its own."""
         numbers = batch["attention_mask"]
-        inputs: dict[str, Tensor] = {k: v for k, v in batch.items() if k in ("input_ids", "inputs_embeds")}
+        inputs = {k: v for k, v in batch.items() if k in ("input_ids", "inputs_embeds")}
         place = torch.arange(numbers.shape[1], device=numbers.device).expand_as(numbers)
         place = place - (numbers == 2) * (numbers == 1).sum(dim=1, keepdim=True)
         place = place * (numbers > 0)
         if self.family.position_offset:
             place = place + int(self.config.pad_token_id) + 1
-        allowed = (numbers[:, :, None] == numbers[:, None])[:, None]  # [B, 1, T, T]
-        return {**inputs, "attention_mask": allowed, "position_ids": place}
+        allowed = numbers[:, :, None] == numbers[:, None]  # [B, T, T]
+        return {**inputs, "attention_mask": self.family.apart(self.config, allowed), "position_ids": place}

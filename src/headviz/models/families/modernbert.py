@@ -23,13 +23,18 @@ def _layer(base: Any, layer: int, rows: Tensor, call: HeadCall) -> Tensor:
     window = module.attn.sliding_window
     near = None
     if window is not None and window <= length:
-        near = ((place[:, None] - place[None]).abs() < window)[None, None]
+        near = _near(window, place)[None, None]
     out: Tensor = module(rows, attention_mask=near, position_embeddings=angles, headviz=call)
     return out
 
 
+def _states(base: Any, rows: Tensor) -> Tensor:
+    out: Tensor = base.final_norm(rows)
+    return out
+
+
 def _read_out(model: Any, groups: Sequence[Tensor]) -> Tensor:
-    states = [model.base_model.final_norm(rows) for rows in groups]
+    states = [_states(model.base_model, rows) for rows in groups]
     first = model.config.classifier_pooling == "cls"
     pooled = torch.cat([rows[:, 0] if first else rows.mean(dim=1) for rows in states])
     logits: Tensor = model.classifier(model.head(pooled))
@@ -37,7 +42,18 @@ def _read_out(model: Any, groups: Sequence[Tensor]) -> Tensor:
 
 
 def _each_token(model: Any, states: Tensor) -> Tensor:
-    return each_token(model, model.base_model.final_norm(states))
+    return each_token(model, _states(model.base_model, states))
+
+
+def _near(window: int, place: Tensor) -> Tensor:
+    """[T, T] what the sliding window lets each token see."""
+    return (place[:, None] - place[None]).abs() < window
+
+
+def _apart(config: Any, apart: Tensor) -> dict[str, Tensor]:
+    place = torch.arange(apart.shape[-1], device=apart.device)
+    near = apart & _near(int(config.sliding_window) + 1, place)  # as its attention modules count
+    return {"full_attention": apart[:, None], "sliding_attention": near[:, None]}
 
 
 MODERNBERT = Family(
@@ -66,8 +82,9 @@ MODERNBERT = Family(
         )
     },
     embeddings="embeddings",
-    own_layers=OwnLayers(_layer, _read_out),
+    own_layers=OwnLayers(_layer, _read_out, _states),
     each_token=_each_token,
+    apart=_apart,
     tiny={
         "cls_token_id": 2,
         "sep_token_id": 3,

@@ -25,6 +25,7 @@ class OwnAttention:
     """What attention modules of ours share. ``replaces`` names transformers' class."""
 
     replaces: str
+    along: tuple[Any, ...] = ()  # further classes of the family's modules that ours go in front of
 
     def attend(
         self,
@@ -48,10 +49,11 @@ class OwnAttention:
 
 def put_in(model: nn.Module, own: type[OwnAttention]) -> None:
     """Give every attention module of a model our ``forward``. In place; a second time changes nothing."""
-    for module in model.modules():
-        if type(module).__name__ == own.replaces and not isinstance(module, own):
-            theirs: Any = type(module)
-            module.__class__ = _joined(cast(Any, own), theirs)
+    for one in (own, *own.along):
+        for module in model.modules():
+            if type(module).__name__ == one.replaces and not isinstance(module, one):
+                theirs: Any = type(module)
+                module.__class__ = _joined(cast(Any, one), theirs)
 
 
 @cache
@@ -59,8 +61,20 @@ def _joined(own: type[OwnAttention], theirs: type) -> type:
     return type(theirs.__name__, (own, theirs), {})
 
 
+class _DebertaEmbeddings:
+    """Zeroes padding by a mask of one value per token, also where the mask says which tokens see each other."""
+
+    replaces = "DebertaV2Embeddings"
+
+    def forward(self, *args: Any, mask: Tensor | None = None, **keywords: Any) -> Tensor:
+        if mask is not None and mask.dim() == 4:
+            mask = mask[:, 0].diagonal(dim1=1, dim2=2)
+        out: Tensor = super().forward(*args, mask=mask, **keywords)  # type: ignore[misc]
+        return out
+
+
 class _DebertaAttention(OwnAttention):
-    replaces = "DisentangledSelfAttention"
+    replaces, along = "DisentangledSelfAttention", (_DebertaEmbeddings,)
 
     def forward(
         self: Any,
@@ -121,6 +135,12 @@ def _position_flops(config: Any, length: int, width: int) -> int:
     return 2 * width * (projected * config.hidden_size + kinds * distances * length)
 
 
+def _apart(config: Any, apart: Tensor) -> Tensor:
+    if getattr(config, "conv_kernel_size", 0):
+        raise ModelError("This DeBERTa-v2 has a convolution over neighbouring tokens, which joins the texts of a pair.")
+    return apart[:, None]
+
+
 def _read_out(model: Any, groups: Sequence[Tensor]) -> Tensor:
     logits: Tensor = model.classifier(model.pooler(torch.cat([rows[:, :1] for rows in groups])))
     return logits
@@ -143,6 +163,7 @@ DEBERTA_V2 = Family(
     own_layers=OwnLayers(_layer, _read_out),
     position_flops=_position_flops,
     own_attention=_DebertaAttention,
+    apart=_apart,
     tiny={
         "relative_attention": True,
         "position_buckets": 8,

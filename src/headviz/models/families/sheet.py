@@ -84,10 +84,16 @@ class OwnLayers:
 
     layer: Callable[[Any, int, Tensor, HeadCall], Tensor]  # (base model, layer, [B, T, D], call) -> [B, T, D]
     read_out: Callable[[Any, Sequence[Tensor]], Tensor]  # (model, one [B, T, D] per length) -> logits [n, C]
+    states: Callable[[Any, Tensor], Tensor] = lambda base, rows: rows  # (base model, last layer's) -> the base model's
 
 
 # (model, batch, keywords of the forward pass) -> logits [B, C]
 Forward = Callable[[Any, Mapping[str, Tensor], Mapping[str, Any]], Tensor]
+
+
+def apart_mask(config: Any, apart: Tensor) -> Any:
+    """The attention mask of rows that hold several texts, of which tokens see each other, [B, T, T]."""
+    return apart[:, None]
 
 
 def by_number(config: Any, layer: int) -> dict[str, int]:
@@ -130,6 +136,8 @@ class Family:
     position_flops: Callable[[Any, int, int], int] = no_positions  # configuration, tokens, entries of a row's heads
     own_attention: type | None = None  # puts headviz's attention into modules that never call transformers' interface
     each_token: Callable[[Any, Tensor], Tensor] = each_token  # (model, last states [N, D]) -> logits [N, C] of a tagger
+    # what a base model takes that keeps the texts of one row apart; a ``ModelError`` where it cannot
+    apart: Callable[[Any, Tensor], Any] = apart_mask
     forward: Forward | None = None  # where a pass of the model's own cannot be had from embeddings
     matrix: type[nn.Module] = nn.Linear  # the class of its linear maps
     position_offset: bool = False  # positions start behind the padding index, which costs two places

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ...errors import ModelError
 from ..places import PLACES, table_of
 from .gpu import put
 
@@ -160,6 +161,11 @@ def _padded(groups: Sequence[Group], device: torch.device, dtype: torch.dtype) -
 
 def embed(clf: Classifier, chunk: Chunk, encodings: Sequence[Encoding], groups: Sequence[Group] = ()) -> Tensor:
     """The embeddings of a chunk, [N, D], computed by its own groups or by these."""
+    if not clf.in_stages([encodings[i] for i in chunk.index]):
+        raise ModelError(
+            f"This follows the layers of one sequence, and '{clf.name}' computes each text of a pair by itself. "
+            "Masks, scores, conductance, patching, ablations, pruning runs and training work."
+        )
     embeddings = clf.module(clf.family.embeddings)
     parts = []
     for g in groups or chunk.groups:

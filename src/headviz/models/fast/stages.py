@@ -294,7 +294,9 @@ class OwnLayerStages(_InOnePiece):
         """[n, C] or [n, W, C] in float32."""
         if self.clf.answer.read_at == EACH:
             return read_each(self.clf, hidden, chunk, encodings, self.clf.family.each_token)
-        return self.own.read_out(self.clf.model, _groups(hidden, chunk)).float()
+        groups = _groups(hidden, chunk)
+        own = self.clf.read_out(groups)
+        return (self.own.read_out(self.clf.model, groups) if own is None else own).float()
 
 
 class WholePasses(_InOnePiece):
