@@ -10,6 +10,11 @@ The product also widens an interval to reach zero where the test beside it does 
 coverage; for accuracy the two always agree. The tests of the others are sampled: ``--tested`` does the same for
 them, and takes some milliseconds for each interval that excludes zero.
 
+Metrics of the other jobs are drawn from a made population of 20,000 texts, questions or queries, each of which is a
+unit, and given to the classes that the product uses: F1 of several labels (balanced and rare ones) and of tags (few and
+many spans in a text), token F1 of spans, nDCG@10 and MRR@10 (equal and unequal numbers of passages), from one unit on.
+There coverage is that of the intervals that are given. Exact match is an accuracy.
+
 ``--out`` keeps every cell as it is done, one JSON line each; the same command takes up an interrupted one.
 """
 
@@ -27,6 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
+from headviz.answers.comparison import SumAnswers
+from headviz.answers.labels import LabelAnswers
+from headviz.answers.rank import RankAnswers
+from headviz.answers.span import SpanAnswers
+from headviz.answers.tokens import TokenAnswers
 from headviz.statistics.intervals import SLOPES, accuracy_intervals, class_intervals, consistent, correlation_interval
 from headviz.statistics.resampling import Joint, class_swap_p, ranks, regression_swap_p
 
@@ -140,6 +150,101 @@ def correlation_cells(metric: str, runs: int, done: set[str], tested: bool = Fal
             yield cell(metric, n, rate, told, low, high, truth)
 
 
+UNITS = (1, 5, 10, 20, 50, 200)  # texts, questions or queries of one data set
+POOL = 20_000
+JOBS = ("micro_f1", "span_f1", "token_f1", "ndcg@10", "mrr@10")
+
+
+def pool_of(metric: str, rng: np.random.Generator, rate: float, worse: float, uneven: bool) -> Any:
+    """Gold answers and a model's before and after, [units, …]: a share of the units changes."""
+    changes, down = rng.random(POOL) < rate, rng.random(POOL) < worse
+    if metric == "micro_f1":  # four labels; an example changes one of them
+        share = np.array([0.02, 0.05, 0.1, 0.3]) if uneven else np.full(4, 0.4)
+        gold = (rng.random((POOL, 4)) < share).astype(np.int64)
+        before = np.where(rng.random((POOL, 4)) < 0.1 + 0.2 * gold, 1 - gold, gold)
+        at = rng.integers(0, 4, POOL)
+        after = before.copy()
+        after[changes, at[changes]] = np.where(down, 1 - gold[np.arange(POOL), at], gold[np.arange(POOL), at])[changes]
+        return gold, before, after
+    if metric == "span_f1":  # up to 3 spans of one word, or up to 12 in few texts
+        most = np.where(rng.random(POOL) < 0.1, 12, 1) if uneven else np.full(POOL, 3)
+        gold = np.where(rng.random((POOL, 12)) < most[:, None] / 16, rng.choice([1, 3], (POOL, 12)), 0)
+        wrong = np.where(gold > 0, rng.choice([0, 1, 3], (POOL, 12)), rng.choice([0, 1], (POOL, 12), p=[0.7, 0.3]))
+        before = np.where(rng.random((POOL, 12)) < 0.15, wrong, gold)
+        after = np.where(changes[:, None], np.where(down[:, None], wrong, gold), before)
+        return gold, before, after
+    if metric == "token_f1":  # passages of 20 words; a changed answer goes elsewhere, or to the gold one
+        first, long = rng.integers(0, 12, POOL), rng.integers(1, 8 if uneven else 3, POOL)
+        place = np.arange(20)
+        there = (place >= first[:, None]) & (place < (first + long)[:, None])
+        gold = np.stack([np.tile(1 + place, (POOL, 1)), there], axis=2).astype(np.int64)
+        right = np.stack([first, first + long - 1], axis=1)
+        other = np.stack([one := rng.integers(0, 14, POOL), one + rng.integers(0, 6, POOL)], axis=1)
+        none = np.where((rng.random(POOL) < 0.3)[:, None], -1, other)
+        before = np.where((rng.random(POOL) < 0.3)[:, None], none, right)
+        return gold, before, np.where(changes[:, None], np.where(down[:, None], none, right), before)
+    # ten passages, or two in most queries and 40 in few
+    k = 40 if uneven else 10
+    size = np.where(rng.random(POOL) < 0.2, 40, 2) if uneven else np.full(POOL, 10)
+    there = np.arange(k) < size[:, None]
+    gold = ((rng.random((POOL, k)) < 0.2) & there).astype(float)
+    gold[np.arange(POOL), rng.integers(0, size)] = 1.0
+    before = np.where(there, gold * 1.5 + rng.normal(size=(POOL, k)), -np.inf)
+    noise = np.where(there, rng.normal(size=(POOL, k)), -np.inf)
+    better = np.where(there, before + gold, -np.inf)
+    return gold, before, np.where(changes[:, None], np.where(down[:, None], noise, better), before)
+
+
+def answers_of(metric: str, gold: NDArray, before: NDArray, after: NDArray) -> tuple[SumAnswers, NDArray]:
+    if metric == "micro_f1":
+        return LabelAnswers(gold, before), after
+    if metric == "span_f1":
+        return TokenAnswers(gold, before), after
+    if metric == "token_f1":
+        return SpanAnswers(gold, before), after
+    there = np.isfinite(before)
+    query = np.broadcast_to(np.arange(len(gold))[:, None], gold.shape)
+    return RankAnswers(np.stack([gold[there], query[there]], axis=1), before[there]), after[there]
+
+
+def job_cells(metric: str, runs: int, done: set[str]) -> Iterator[dict[str, Any]]:
+    for rate, worse, uneven in itertools.product((0.005, 0.02, 0.1), (1.0, 0.5), (False, True)):
+        told = {"worse": worse, "uneven": uneven}
+        if all(key_of(metric, n, rate, told) in done for n in UNITS):
+            continue
+        pool = pool_of(metric, np.random.default_rng(0), rate, worse, uneven)
+        whole, after = answers_of(metric, *pool)
+        truth = whole.measure(after, metric) - whole.measure(whole.full, metric)
+        for n in UNITS:
+            if (key := key_of(metric, n, rate, told)) in done:
+                continue
+            rng, ends = np.random.default_rng(zlib.crc32(key.encode())), []
+            for _ in range(runs):
+                drawn, after = answers_of(metric, *(one[at] for at in [rng.integers(0, POOL, n)] for one in pool))
+                ends.append(drawn.uncertainty(after, metric, None, 0.95)[:2])
+            low, high = np.array(ends, dtype=float).T
+            given = np.isfinite(low)
+            one = cell(metric, n, rate, told, *((low[given], high[given]) if given.any() else (low, high)), truth)
+            yield one | {"not_given": 1 - float(given.mean()), "coverage": one["coverage"] if given.any() else None}
+
+
+def job_table(cells: list[dict[str, Any]]) -> str:
+    """Lowest coverage, median width in points and share of intervals not given, by metric and number of units."""
+    lines = ["| metric | " + " | ".join(map(str, UNITS)) + " |", "|---" * (len(UNITS) + 1) + "|"]
+    for metric in dict.fromkeys(c["metric"] for c in cells):
+        row = []
+        for n in UNITS:
+            some = [c for c in cells if (c["metric"], c["n"]) == (metric, n)]
+            known = [c for c in some if c["coverage"] is not None]
+            missing = max(c["not_given"] for c in some)
+            width = 100 * float(np.median([c["width"] for c in known])) if known else 0.0
+            lowest = min((c["coverage"] for c in known), default=0.0)
+            held = f"{lowest:.3f} ({width:.1f}{f', {missing:.1%}' if missing else ''})"
+            row.append(held if known else "none")
+        lines.append(f"| {metric} | " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
 def key_of(metric: str, n: int, rate: float, told: dict[str, Any]) -> str:
     """Names a cell, and seeds it."""
     return json.dumps([metric, n, rate, told], sort_keys=True)
@@ -221,8 +326,10 @@ def read(out: Path | None, runs: int, tested: bool) -> list[dict[str, Any]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=4000, help="data sets for each cell (a fifth for correlations)")
-    parser.add_argument("--metrics", default="accuracy,f1,matthews,pearson,spearman")
+    parser.add_argument(
+        "--runs", type=int, default=4000, help="data sets for each cell (a fifth for correlations, half for jobs)"
+    )
+    parser.add_argument("--metrics", default=",".join(("accuracy", "f1", "matthews", "pearson", "spearman", *JOBS)))
     parser.add_argument("--tested", action="store_true", help="widen all intervals as the product does (slow)")
     parser.add_argument("--out", type=Path, help="keep every cell in this file, one JSON line each")
     given = parser.parse_args()
@@ -231,6 +338,8 @@ def main() -> int:
     for metric in given.metrics.split(","):
         if metric == "accuracy":
             some = accuracy_cells(done)
+        elif metric in JOBS:
+            some = job_cells(metric, given.runs // 2, done)
         elif metric in SLOPES:
             some = class_cells(metric, given.runs, done, given.tested)
         else:
@@ -241,8 +350,13 @@ def main() -> int:
                 with given.out.open("a", encoding="utf-8") as file:
                     file.write(json.dumps({"runs": given.runs, "tested": given.tested, **one}) + "\n")
     fallen = [c for c in cells if c.get("kind") == FALLEN]
-    usual = [c for c in cells if c.get("kind") != FALLEN]
-    print(f"{table(usual)}\n\n{of_low_ends(usual)}")
+    of_jobs = [c for c in cells if c["metric"] in JOBS]
+    usual = [c for c in cells if c.get("kind") != FALLEN and c["metric"] not in JOBS]
+    if of_jobs:
+        print(job_table(of_jobs))
+    if usual:
+        print(f"{table(usual)}\n\n{of_low_ends(usual)}")
+    usual += [c for c in of_jobs if c["coverage"] is not None]
     below = [c for c in usual if c["coverage"] < TARGET]
     print(f"\n{len(usual)} cells, lowest {min(c['coverage'] for c in usual):.3f}, {len(below)} below {TARGET}.")
     for c in sorted(below, key=lambda c: c["coverage"])[:10]:

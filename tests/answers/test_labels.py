@@ -13,6 +13,8 @@ import headviz
 from headviz.answers import ANSWERS
 from headviz.answers.comparison import sums_interval
 from headviz.answers.labels import LABELS
+from headviz.display.sentences import change_of
+from headviz.evaluation.verdict import TOO_FEW
 from support.command import call
 from support.tiny import tiny_classifier, tiny_folder
 
@@ -139,3 +141,16 @@ def test_the_loss_of_a_student_that_answers_as_its_teacher_has_no_slope() -> Non
             answer.imitated(ours, theirs, 2.0).backward()
             assert ours.grad is not None
             torch.testing.assert_close(ours.grad, torch.zeros_like(theirs), atol=1e-6, rtol=0)
+
+
+def test_no_interval_is_given_where_nothing_shows_how_far_the_metric_may_move() -> None:
+    def of(total: np.ndarray) -> np.ndarray:
+        return 2 * total[..., 0] / (total[..., 1] + total[..., 2])
+
+    alike = np.tile([1, 2, 1], (40, 1))  # each example would get the answer that it has
+    for full, wrong in ((alike, alike), (alike[:2], alike[:2] * [0, 1, 1])):  # or there are two
+        assert np.isnan(sums_interval(of, full, full, wrong, 0.95)).all()
+    gold = np.array([[1, 0], [1, 0], [1, 0], [1, 1]])
+    same = np.tile([1, 0], (4, 1))
+    assert np.isnan(headviz.paired(gold, same, same, "micro_f1").low)
+    assert TOO_FEW in change_of(LABELS.answers(gold, same, ("a", "b")).deltas([same], "micro_f1")[0])

@@ -13,6 +13,8 @@ from transformers import AutoModel
 
 import headviz
 from headviz.answers.rank import RANK
+from headviz.pruning import FinetuneOptions
+from headviz.pruning.finetuning import fine_tune
 from headviz.tasks import Dataset, get_task
 from support.command import call
 from support.marks import all_in_ci
@@ -129,3 +131,31 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source += ["--text-columns", "a,b", "--label-column", "score"]
     assert {"spearman", "pearson"} == set(call(capsys, "evaluate", *source)["metrics"])
     assert np.shape(call(capsys, "ablate", *source)["values"]) == (3, 4)
+
+
+def test_a_partner_is_found_among_all_texts_of_a_batch(tmp_path: Path) -> None:
+    clf = headviz.load(tiny_embedder(tmp_path / "m"), device="cpu")
+    texts, others = [TEXTS[0], TEXTS[0], TEXTS[1], TEXTS[2]], [PAIRS[0], PAIRS[1], PAIRS[2], PAIRS[2]]
+    similar = torch.tensor([1.0, 1.0, 0.0, 1.0])
+    batch = clf.collate(clf.encode(texts, others))
+    cosines, loss = clf.ranked_in_batch(clf.model, batch, similar)
+    one, two = (clf.vectors(clf.collate(clf.encode(t)), clf.call(None)) for t in (texts, others))
+    table = 20 * torch.nn.functional.normalize(one) @ torch.nn.functional.normalize(two).T
+    # the other passage of the same query is no negative, nor is the partner's own text in another pair
+    rivals = {0: [0, 2, 3], 1: [1, 2, 3], 3: [3, 0, 1]}
+    slow = [-torch.log_softmax(table[i, at], dim=0)[0] for i, at in rivals.items()]
+    np.testing.assert_allclose(float(loss), float(torch.stack(slow).mean()), atol=1e-4)
+    np.testing.assert_allclose(cosines[:, 0].detach(), table.diagonal().detach() / 20, atol=1e-5)
+
+
+def test_training_with_negatives_of_the_batch(tmp_path: Path) -> None:
+    clf, data = headviz.load(tiny_embedder(tmp_path / "m"), device="cpu"), pairs("rank")
+    options = FinetuneOptions(epochs=12, batch=4, learning_rate=1e-3, negatives="in-batch")
+    trained = fine_tune(clf, data, options)
+    before, after = (headviz.evaluate(one, data).logits[:, 0] for one in (clf, trained.classifier))
+    relevant = data.gold[:, 0] > 0
+    assert (after[relevant].mean() - after[~relevant].mean()) > (before[relevant].mean() - before[~relevant].mean())
+    classifier = headviz.load(tiny_folder(tmp_path / "c"), device="cpu")
+    for model, wrong in ((classifier, options), (clf, replace(options, batch=1))):
+        with pytest.raises(headviz.UserError, match="Negatives from the batch are for embedders"):
+            fine_tune(model, data, wrong)

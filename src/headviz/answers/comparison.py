@@ -46,7 +46,8 @@ def sums_interval(
 
     ``wrong`` has the full model's parts with each unit's answers taken from elsewhere. Without such added changes the
     interval would collapse where few answers change, which is where pruning decides. Student's t is for as many units
-    as the difference hangs on. NaN where a side is undefined.
+    as the difference hangs on. NaN where a side is undefined, with fewer than 3 units, and where no exchange of answers
+    would change the metric, so that nothing shows how far it can move.
     """
     n = len(full)
     before, after = of(full.sum(axis=0)), of(masked.sum(axis=0))
@@ -57,6 +58,8 @@ def sums_interval(
     residuals = np.nan_to_num(each - (after - before))
     effect = np.nan_to_num(of(whole - full + wrong) - before)  # of a unit that changes
     second, wide = second_and_width(residuals, level)
+    if not effect.any():
+        return Interval(np.nan, np.nan)
     half = wide * np.sqrt(second + EXCHANGED * added(level) * float((effect**2).mean()))
     return Interval(max(-bound, float(after - before) - half), min(bound, float(after - before) + half))
 

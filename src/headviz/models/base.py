@@ -268,6 +268,10 @@ class TransformerModel(Network, ABC):
         places = batch.pop(PLACES, None)
         return logits_of(model(**batch, **self.training_options), places)
 
+    def ranked_in_batch(self, model: Any, batch: dict[str, Tensor], labels: Tensor) -> tuple[Tensor, Tensor]:
+        """The logits of a batch and their loss, where each text is set apart from all others of the batch."""
+        raise ModelError(f"'{self.name}' makes no vectors, so no text of a batch is set apart from the others.")
+
     def sample(self, texts: Sequence[str]) -> dict[str, Tensor]:
         """A batch of sequences as the model reads them, made of a few texts."""
         return self.collate(self.encode(texts, None if self.answer.num_texts == 1 else texts))

@@ -27,6 +27,7 @@ from .classifier import Classifier, Encoding
 from .fast.gpu import put, runs_by_itself
 from .folder_check import MODULES, is_embedder, modules_of, read_json
 
+SCALE = 20.0  # of cosines in the cross-entropy of a batch, as sentence-transformers has it
 LENGTH = "sentence_bert_config.json"
 MODES = ("mean", "cls", "lasttoken")
 MEAN = {
@@ -170,6 +171,24 @@ class Embedder(Classifier):
         first, second = (self.pooled(states, numbers == which) for which in (1, 2))
         return torch.nn.functional.cosine_similarity(first, second)[:, None]
 
+    def ranked_in_batch(self, model: Any, batch: dict[str, Tensor], labels: Tensor) -> tuple[Tensor, Tensor]:
+        """The cosines of the pairs, and the loss of sentence-transformers' MultipleNegativesRankingLoss.
+
+        Each first text of a pair with a similarity (a label of .5 and more) has to find its partner among all second
+        texts of the batch. Texts that occur twice, and a query's other relevant passages, are no negatives.
+        """
+        numbers = batch["attention_mask"]
+        states = model(**self._inputs(batch))[0].float()
+        first, second = (torch.nn.functional.normalize(self.pooled(states, numbers == n), dim=1) for n in (1, 2))
+        cosines = first @ second.T  # [B, B]
+        similar = labels >= 0.5
+        one, other = (_same(batch["input_ids"], numbers == n) for n in (1, 2))
+        own = torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
+        partner = ((one & similar) | other) & ~own
+        ranked = (SCALE * cosines).masked_fill(partner, -torch.inf)[similar]
+        each = torch.nn.functional.cross_entropy(ranked, similar.nonzero()[:, 0], reduction="sum")
+        return cosines.diagonal()[:, None], each / similar.sum().clamp(min=1)
+
     def sequences(
         self, data: Any, cancel: Cancel | None = None
     ) -> tuple[list[Encoding], Callable[[np.ndarray], np.ndarray]]:
@@ -245,3 +264,11 @@ class Embedder(Classifier):
             place = place + int(self.config.pad_token_id) + 1
         allowed = numbers[:, :, None] == numbers[:, None]  # [B, T, T]
         return {**inputs, "attention_mask": self.family.apart(self.config, allowed), "position_ids": place}
+
+
+def _same(ids: Tensor, there: Tensor) -> Tensor:
+    """[B, B] which rows have the same tokens there; those of a row follow one another."""
+    place = torch.arange(ids.shape[1], device=ids.device) + there.long().argmax(dim=1, keepdim=True)
+    inside = place < (there.long().argmax(dim=1, keepdim=True) + there.sum(dim=1, keepdim=True))
+    rows = ids.gather(1, place.clamp(max=ids.shape[1] - 1)).masked_fill(~inside, -1)
+    return (rows[:, None] == rows).all(dim=-1)

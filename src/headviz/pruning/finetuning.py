@@ -28,6 +28,7 @@ from ..attention import quiet, transformers
 from ..errors import OptionError, TaskError, seed_number, whole_number
 from ..evaluation.dispatch import check_gold, gold_answers
 from ..evaluation.plain import gold_for, metrics_for
+from ..heads import VECTOR
 from ..models.as_described import without_wrappers
 from ..models.classifier import NUM_TEXTS
 from ..models.hub import locate
@@ -35,7 +36,7 @@ from ..models.loading import wrap
 from ..options import read_options
 from ..storage.exchange import MaskLike
 from ..storage.store import make_key
-from .options import FinetuneOptions
+from .options import IN_BATCH, FinetuneOptions
 from .state import Point
 from .trainer import Diverged, Rows, Watch, divergence, learning_curve, trainer_for
 from .training_folder import claim, training_folder, whole_checkpoint
@@ -147,6 +148,11 @@ def require_trainable(clf: Classifier, train: Dataset, dev: Dataset | None, opti
     if options.precision == "float16" and clf.device.type != "cuda":
         raise OptionError(
             f"float16 training needs a CUDA device, and this is {clf.device}. Choose bfloat16 or float32."
+        )
+    if options.negatives == IN_BATCH and (clf.kind != VECTOR or options.batch < 2):
+        raise OptionError(
+            "Negatives from the batch are for embedders (the job vector) and batches of at least 2 pairs. Leave "
+            "negatives as they are given."
         )
     if clf.dtype != torch.float32:
         raise OptionError(f"Weights are trained in float32, not {clf.dtype}. Load the model without a dtype.")

@@ -12,6 +12,12 @@ from .algorithms import NOTHING
 PRECISIONS = ("float32", "bfloat16", "float16")
 SCHEDULES = ("linear", "cosine", "constant", "plateau")
 
+GIVEN, IN_BATCH = "given", "in-batch"
+NEGATIVES = {
+    GIVEN: "the squared error of each pair's cosine",
+    IN_BATCH: "cross-entropy of a text's partner among all second texts of the batch (MultipleNegativesRanking)",
+}
+
 
 @dataclass(frozen=True)
 class FinetuneOptions(Options):
@@ -51,6 +57,14 @@ class FinetuneOptions(Options):
         metavar="P",
     )
     accumulation: int = option(1, "batches per update", least=1, title="Batches per update", metavar="K")
+    negatives: str = option(
+        GIVEN,
+        "which texts an embedder sets apart: those of pairs without a similarity, or also all others of a batch",
+        NEGATIVES,
+        title="Negatives of an embedder",
+        metavar="NAME",
+        before=GIVEN,
+    )
     group_lengths: bool = option(True, "texts of similar length share a batch: less padding, same epoch", flag="")
     early_stopping: int | None = option(
         None,

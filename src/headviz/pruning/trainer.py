@@ -19,7 +19,7 @@ from ..evaluation.plain import encode_data
 from ..models.in_place import masked
 from ..progress import stop_if
 from ..results import plain
-from .options import FinetuneOptions
+from .options import IN_BATCH, FinetuneOptions
 from .state import Point
 from .training_folder import seal
 
@@ -53,6 +53,12 @@ def trainer_for(
 ) -> Any:
     trained = model  # as it is, whatever Trainer wraps around it
 
+    def losses(model: Any, inputs: Any, labels: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        if options.negatives == IN_BATCH:
+            return clf.ranked_in_batch(model, inputs, labels)
+        logits = clf.trained_logits(model, inputs)
+        return logits, clf.loss(logits.float(), labels)
+
     class _Trainer(transformers.Trainer):
         def _get_train_sampler(self, train_dataset: Any = None) -> Any:
             return watch.order
@@ -62,8 +68,7 @@ def trainer_for(
         ) -> Any:
             labels = inputs.pop("labels")
             with nullcontext() if mask is None else masked(trained, mask):
-                logits = clf.trained_logits(model, inputs)
-            loss = clf.loss(logits.float(), labels)
+                logits, loss = losses(model, inputs, labels)
             if model.training and not bool(torch.isfinite(loss)):
                 step, total = int(self.state.global_step), int(self.state.max_steps)
                 raise Diverged(divergence(step, total, options), learning_curve(self.state.log_history, None))

@@ -110,7 +110,6 @@ class PostNormStages:
     @torch.inference_mode()
     def embed(self, chunk: Chunk, encodings: Sequence[Encoding]) -> Tensor:
         """[N, D]"""
-        self.clf.check_sequences([encodings[i] for i in chunk.index])
         hidden = embed(self.clf, chunk, encodings, self.placed(chunk).groups)
         if self.widen is not None:
             hidden = self.widen(hidden)
