@@ -136,7 +136,8 @@ def test_a_student_learns_every_label(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_the_loss_of_a_student_that_answers_as_its_teacher_has_no_slope() -> None:
     for answer in ANSWERS.values():
         if answer.explains:
-            theirs = torch.randn(5, 1 if answer.columns == "number" else 3)
+            shape = {"number": (5, 1), "relevance": (5, 1), "tokens": (5, 4, 3), "span": (5, 7, 2)}
+            theirs = torch.randn(shape.get(answer.columns, (5, 3)))
             ours = theirs.clone().requires_grad_(True)
             answer.imitated(ours, theirs, 2.0).backward()
             assert ours.grad is not None
