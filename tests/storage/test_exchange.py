@@ -70,6 +70,7 @@ def test_other_tools_read_what_is_written(tmp_path: Path) -> None:
         [[0, 0, 0, 2]] * 3,
         [[1] * 5] * 3,
         np.ones(4),
+        HeadMask.full(4, 3),
         "none.json",
     ],
 )

@@ -226,6 +226,20 @@ def test_one_computes_at_a_time_and_what_was_asked_for_last_goes_first(be: Any) 
     assert slow.turn.waits_for == ""
 
 
+@pytest.mark.parametrize(("lane", "asked"), [("one model", 3), ("another", 1)])
+def test_only_computations_of_one_model_wait_for_each_other(lane: str, asked: int) -> None:
+    from headviz.ui.shell.job import Turn
+
+    first, second = Turn("first", "one model"), Turn("second", lane, rank=1)
+    answers = iter([True, True, False])
+    first.begin()
+    try:
+        second.wait(lambda: next(answers))
+    finally:
+        first.end()
+    assert 3 - len(list(answers)) == asked
+
+
 def test_time_left_counts_only_what_is_work() -> None:
     from headviz.ui.shell.job import Turn
 
