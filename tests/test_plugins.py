@@ -14,7 +14,7 @@ import headviz
 from headviz import plugins
 from headviz.answers import ANSWERS
 from headviz.cli import main
-from headviz.errors import Cancelled, OptionError, TaskError
+from headviz.errors import OptionError, TaskError
 from headviz.scores import SCORES
 from headviz.scores.scoring import score_heads
 from headviz.storage.store import Store, default_store
@@ -156,40 +156,6 @@ def test_an_analysis_of_a_file_works_at_the_command_line(tmp_path: Path, capsys:
     assert main(["analyse", "counting", *words, "--task", "demo", "--figure", str(tmp_path / "page.html")]) == 0
     assert "It has 12 heads." in capsys.readouterr().out
     assert (tmp_path / "page.html").is_file()
-
-
-@pytest.mark.slow
-def test_a_plugins_score_is_graded_like_the_others(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from headviz.analyses import grading
-
-    monkeypatch.setattr(grading, "SEEDS", 2)
-    words = ["grade", "--plugin", str(EXAMPLES / "my_score.py"), "--model", "demo", "--task", "demo", "--limit", "40"]
-    assert main([*words, "--scores", "loss-spread,random", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["best"] == "loss-spread"
-    (row,) = [g for g in found["scores"] if g["score"] == "loss-spread"]
-    assert row["area_low"] <= row["area"] <= row["area_high"]
-    assert row["auroc"] > 0.5
-    assert row["seconds"] > 0
-    asked: list[str] = []
-
-    def stop(names: list[str], *more: object) -> None:
-        asked.extend(names)
-        raise Cancelled
-
-    monkeypatch.setattr(grading, "tracked", stop)
-    with pytest.raises(Cancelled):
-        headviz.grade(headviz.load("demo"), headviz.load_task("demo", limit=40))
-    assert "loss-spread" in asked  # without names as well
-
-
-def test_every_command_says_in_its_help_that_it_takes_plugins(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["evaluate"], ["run", "start"], ["analyse", "speed"]):
-        with pytest.raises(SystemExit):
-            main([*words, "--help"])
-        assert "--plugin FILE" in capsys.readouterr().out
 
 
 def test_every_cache_key_holds_the_plugins_that_run_a_family(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from headviz.analyses.grades import Grade, Grades, cost, curves, figure, finding
 from headviz.analyses.grading import SHARES, Half, auroc, grade, halves_of, precision
 from headviz.answers.number import NUMBER
 from headviz.answers.one_class import ONE_CLASS
-from headviz.cli import main
 from headviz.demo import planted_heads
 from headviz.heads import HeadId, lowest
 from headviz.storage.store import Store
@@ -292,18 +291,6 @@ def test_what_cannot_be_graded(clf: headviz.Classifier, data: Dataset) -> None:
     always = np.full(len(data), np.bincount(np.asarray(evaluate(clf, data).predictions)).argmin())
     with pytest.raises(UserError, match="has one class only"):
         grade(clf, Dataset(data.task, "dev", data.texts, data.pairs, always), ["taylor"])
-
-
-@pytest.mark.slow
-def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    words = ["grade", "--model", "demo", "--task", "demo", "--limit", "60", "--scores", "magnitude"]
-    assert main([*words, "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result["best"] == "magnitude"
-    assert {"score", "auroc", "area", "area_low", "area_high", "stability", "seconds"} <= set(result["scores"][0])
-    assert result["planted"] == 39
-    assert main(words) == 0
-    assert "random orders" in capsys.readouterr().out
 
 
 def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:

@@ -40,21 +40,6 @@ def test_equal_to_one_by_one_in_the_datas_order(family: str) -> None:
     np.testing.assert_allclose(result.probabilities.sum(axis=1), 1, rtol=1e-5)
 
 
-@pytest.mark.parametrize("batch_tokens", [1, 100, 100_000])
-def test_batch_size_does_not_matter(batch_tokens: int) -> None:
-    clf, data = tiny_classifier(), some_data()
-    a, b = (headviz.evaluate(clf, data, mask=MASK), headviz.evaluate(clf, data, mask=MASK, batch_tokens=batch_tokens))
-    np.testing.assert_allclose(a.logits, b.logits, atol=1e-5)
-
-
-def test_order_does_not_matter() -> None:
-    clf, data = tiny_classifier(), some_data()
-    order = np.random.default_rng(1).permutation(len(data))
-    a, b = headviz.evaluate(clf, data), headviz.evaluate(clf, data.subset(order))
-    np.testing.assert_allclose(a.logits[order], b.logits, atol=1e-5)
-    assert a.metrics == b.metrics
-
-
 def test_batches_keep_to_their_budget_and_lose_nothing() -> None:
     lengths = list(np.random.default_rng(0).integers(3, 60, 200))
     groups = list(batches(lengths, 256))

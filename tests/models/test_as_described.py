@@ -141,15 +141,6 @@ def test_what_the_sheet_does_not_know_is_refused(what: str) -> None:
     assert {name: id(weight) for name, weight in model.named_parameters()} == before
 
 
-@pytest.mark.filterwarnings("ignore")  # torch deprecates both
-@pytest.mark.parametrize("old", ["weight_norm", "spectral_norm"])
-def test_torchs_older_parametrisations_are_refused(old: str) -> None:
-    model = tiny_model()
-    getattr(nn.utils, old)(model.base_model.get_submodule(QUERY))
-    with pytest.raises(UserError, match=QUERY):
-        headviz.wrap(model, tiny_tokenizer())
-
-
 @pytest.mark.filterwarnings("ignore:.*quantization.*")
 def test_int8_is_refused_and_can_be_masked() -> None:
     model = torch.ao.quantization.quantize_dynamic(tiny_model().eval(), {nn.Linear}, torch.qint8)

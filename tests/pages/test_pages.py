@@ -231,3 +231,16 @@ def test_one_head_shows_what_it_reads_and_writes(open_page: Callable[..., Any]) 
     assert "L4·H10 itself adds" in said
     assert "goes through what comes after it." in said
     assert "What it writes (OV)" in said
+
+
+def test_an_imported_mask_brings_what_stands_in_the_place_of_its_heads(open_page: Callable[..., Any]) -> None:
+    from headviz.heads import HeadMask
+    from headviz.storage.exchange import mask_json
+
+    app = open_page("masklab", limit="12")
+    mask = HeadMask.full(12, 12).without([(0, 1), (3, 5)])
+    next(t for t in app.text_area if t.key == "pasted").set_value(mask_json(mask, ablation="mean:8"))
+    app = next(b for b in app.button if b.key == "use_pasted").click().run()
+    assert not app.exception
+    view = app.session_state["headviz"].view
+    assert (view.mask, view.ablation) == (mask.hex, "mean:8")
