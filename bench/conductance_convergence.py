@@ -100,11 +100,11 @@ def main() -> None:
         for name, n, options in others:
             (maps,) = sweep(clf, encodings, [None], options)
             note(name, n, maps.attribution.astype(np.float64), float(np.linalg.norm(maps.error)))
-        found = headviz.conductance(clf, data.texts[i], None if pairs is None else pairs[0], cache=False)
-        maps, size = found.attribution.astype(np.float64), np.linalg.norm(found.attribution)
-        note("default", 0, maps, found.error * size)
-        taken.append(found.steps)
-        print(f"example {i + 1}: {len(encodings[0])} tokens, {found.steps} steps by default", flush=True)
+        result = headviz.conductance(clf, data.texts[i], None if pairs is None else pairs[0], cache=False)
+        maps, size = result.attribution.astype(np.float64), np.linalg.norm(result.attribution)
+        note("default", 0, maps, result.error * size)
+        taken.append(result.steps)
+        print(f"example {i + 1}: {len(encodings[0])} tokens, {result.steps} steps by default", flush=True)
 
     print(
         f"\n{clf.num_layers}×{clf.num_heads} heads, {len(data)} examples of {args.task}, "
@@ -113,8 +113,8 @@ def main() -> None:
     print(f"by default: {np.mean(taken):.0f} steps in the mean, each point of the path visited once")
     print("rule         steps   error  largest     rank   told/true (least, median)   covered")
     out = []
-    for (name, n), found in sorted(rows.items()):
-        error, ranks, told = np.array(found).T
+    for (name, n), result in sorted(rows.items()):
+        error, ranks, told = np.array(result).T
         ratio = told / error
         line = {
             "rule": name,

@@ -110,8 +110,8 @@ def compare(args: argparse.Namespace) -> None:
         fine = sweep(clf, texts, [0] * size, PathOptions(64))
         for name, options in modes.items():
             wall, own = timed(lambda o=options, t=texts: sweep(clf, t, [0] * len(t), o), args.repeats)
-            found = sweep(clf, texts, [0] * size, options)
-            rank = np.mean([agreement(f.attribution, g.attribution) for f, g in zip(found, fine, strict=True)])
+            result = sweep(clf, texts, [0] * size, options)
+            rank = np.mean([agreement(f.attribution, g.attribution) for f, g in zip(result, fine, strict=True)])
             print(
                 f"batch {size}: {name}: {wall:.3f} s wall, {own:.3f} s processor; "
                 f"{captum[0] / wall:.0f}× wall, {captum[1] / own:.0f}× processor; "

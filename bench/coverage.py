@@ -320,8 +320,8 @@ def read(out: Path | None, runs: int, tested: bool) -> list[dict[str, Any]]:
         return []
     text = out.read_text(encoding="utf-8")
     out.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")
-    found = map(json.loads, text.split("\n")[:-1])
-    return [c for c in found if (c["runs"], c.get("tested", False)) == (runs, tested)]
+    record = map(json.loads, text.split("\n")[:-1])
+    return [c for c in record if (c["runs"], c.get("tested", False)) == (runs, tested)]
 
 
 def main() -> int:

@@ -44,11 +44,11 @@ def judged(areas: np.ndarray, halves: np.ndarray) -> tuple[bool, bool, bool, flo
     best = int(areas[:, 0].argmax())
     behind = areas[best] - areas
     plain = np.percentile(behind[:, 1:], 2.5, axis=1) > 0
-    found = differences(areas[:, 1:], halves)
-    width = found.all * found.errors[best]
+    result = differences(areas[:, 1:], halves)
+    width = result.all * result.errors[best]
     apart = abs(float(areas[0, 0] - areas[1, 0]))
     corrected = behind[:, 0] > width
-    named = apart <= found.one * float(found.errors[0, 1])
+    named = apart <= result.one * float(result.errors[0, 1])
     return bool(plain.any()), bool(corrected.any()), named, float(np.median(width[width > 0]))
 
 

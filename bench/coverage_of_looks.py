@@ -42,12 +42,12 @@ def steps(metric: str, n: int) -> list[tuple[int, float]]:
 def counted(n: int, joint: NDArray, runs: int, key: str, ends: Callable[[NDArray, int, float], Ends]) -> list[Ends]:
     """The intervals of growing tables of counts."""
     rng = np.random.default_rng(zlib.crc32(key.encode()))
-    table, before, found = np.zeros((runs, joint.size), dtype=np.int64), 0, []
+    table, before, result = np.zeros((runs, joint.size), dtype=np.int64), 0, []
     for size, wanted in steps(key.split()[0], n):
         table += rng.multinomial(size - before, joint.ravel(), size=runs)
         before = size
-        found.append(ends(table.reshape(runs, *joint.shape), size, wanted))
-    return found
+        result.append(ends(table.reshape(runs, *joint.shape), size, wanted))
+    return result
 
 
 def of_accuracy(table: NDArray, n: int, wanted: float) -> Ends:
@@ -95,9 +95,9 @@ def main() -> int:
     print("|---|---|---|---|---|---|")
     worst = 0.0
     for metric, n in itertools.product(given.metrics.split(","), SIZES):
-        found = np.array(list(cases(metric, n, given.runs)))
-        early, any_, _ = found.max(axis=0)
-        alone = found[found[:, 1].argmax(), 2]
+        result = np.array(list(cases(metric, n, given.runs)))
+        early, any_, _ = result.max(axis=0)
+        alone = result[result[:, 1].argmax(), 2]
         worst = max(worst, any_)
         told = ", ".join(str(size) for size, _ in steps(metric, n)[:-1]) or "–"
         print(f"| {metric} | {n} | {told} | {early:.3f} | {any_:.3f} | {alone:.3f} |", flush=True)

@@ -17,10 +17,10 @@ CORRELATIONS = (0.0, 0.3, 0.5, 0.8)
 
 def series(rng: np.random.Generator, runs: int, length: int, correlation: float) -> np.ndarray:
     """[runs, length] of variance 1 and mean 0."""
-    found = rng.normal(size=(runs, length))
+    result = rng.normal(size=(runs, length))
     for at in range(1, length):
-        found[:, at] = correlation * found[:, at - 1] + np.sqrt(1 - correlation**2) * found[:, at]
-    return found
+        result[:, at] = correlation * result[:, at - 1] + np.sqrt(1 - correlation**2) * result[:, at]
+    return result
 
 
 def main() -> None:

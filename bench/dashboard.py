@@ -129,14 +129,14 @@ def measured(browser: Any, address: str, begun: float | None, times: int) -> dic
     """All of it, on one server."""
     up = None if begun is None else time.perf_counter() - begun
     first = page_open(browser, address, 1)[0]
-    found = {} if up is None else {"first page": [up + first]}
-    found["page open"] = page_open(browser, address, max(3, times // 2))
+    result = {} if up is None else {"first page": [up + first]}
+    result["page open"] = page_open(browser, address, max(3, times // 2))
     tab = browser.new_page(viewport={"width": 1280, "height": 1000})
     tab.set_default_timeout(120_000)
     tab.add_init_script(WATCH)
     for name, measure in (("head click", head_click), ("mask toggle", mask_toggle), ("compare", compare)):
-        found[name] = measure(tab, address, times)
-    return found
+        result[name] = measure(tab, address, times)
+    return result
 
 
 def main() -> None:
@@ -152,16 +152,16 @@ def main() -> None:
         path = os.environ.get("CHROMIUM") or shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         if given.address:
-            found = measured(browser, given.address, None, times)
+            result = measured(browser, given.address, None, times)
         else:
             with (
                 tempfile.TemporaryDirectory() as folder,
                 serve(Path(folder) / "home", Path(folder) / "log.txt") as running,
             ):
                 print(f"server start          {time.perf_counter() - running.begun:6.2f} s")
-                found = measured(browser, running.address, running.begun, times)
+                result = measured(browser, running.address, running.begun, times)
     print(f"load before {load[0]:.1f}, after {os.getloadavg()[0]:.1f}; {os.cpu_count()} cores")
-    for name, seconds in found.items():
+    for name, seconds in result.items():
         ranked = sorted(seconds)
         high = ranked[min(len(ranked) - 1, round(0.95 * (len(ranked) - 1)))]
         aim = f"   aim {AIMS[name]} s" if name in AIMS else ""

@@ -45,12 +45,12 @@ def main() -> None:
         for p in clf.model.parameters():
             p += 1e-3 * torch.empty_like(p).uniform_(generator=noise)
         paths.append(save_iterate(clf.model, folder / f"{k}.safetensors"))
-    found = remove(clf, Removal.parse("heads:3.5,7.0+layers:11"))
+    result = remove(clf, Removal.parse("heads:3.5,7.0+layers:11"))
     size = sum(p.numel() for p in clf.model.parameters())
     before, start = peak(), time.process_time()
     posterior = Posterior(dict(clf.model.named_parameters()), FileIterates(paths))
     made = time.process_time()
-    mean = Prior(posterior, found.partition).mean()
+    mean = Prior(posterior, result.partition).mean()
     done = time.process_time()
     weights = sum(t.numel() for t in mean.values())
     print(

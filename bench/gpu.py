@@ -88,14 +88,14 @@ class Bench:
 
     def timed(self, run: Callable[[], object], repeats: int = 3) -> float:
         """Median seconds, after all that was asked of the device is done."""
-        found = []
+        rows = []
         for _ in range(repeats):
             self.wait()
             start = CLOCK()
             run()
             self.wait()
-            found.append(CLOCK() - start)
-        return statistics.median(found)
+            rows.append(CLOCK() - start)
+        return statistics.median(rows)
 
     def row(self, name: str, precision: str, seconds: float, flops: float = 0.0, goal: float = 0.0) -> None:
         limit = f", limit {flops / self.rates[precision]:.4f}" if flops and precision in self.rates else ""
@@ -181,9 +181,9 @@ def words() -> list[str]:
 # what must be equal --------------------------------------------------------------------------------
 
 
-def distance(found: np.ndarray, expected: np.ndarray) -> float:
-    assert (np.isnan(found) == np.isnan(expected)).all(), "NaN in other places"
-    wrong = np.linalg.norm(np.nan_to_num(found - expected))
+def distance(result: np.ndarray, expected: np.ndarray) -> float:
+    assert (np.isnan(result) == np.isnan(expected)).all(), "NaN in other places"
+    wrong = np.linalg.norm(np.nan_to_num(result - expected))
     return float(wrong / max(np.linalg.norm(np.nan_to_num(expected)), 1e-300))
 
 
@@ -389,20 +389,20 @@ def toggles(bench: Bench) -> None:
         evaluator = Evaluator(clf, data, EvaluatorOptions(precision=precision))
         made, start = CLOCK() - start, CLOCK()
         evaluator.evaluate()
-        first, found = CLOCK() - start, []
+        first, result = CLOCK() - start, []
         for layer in range(clf.num_layers):
             mask = clf.full_mask.without([(layer, 1)])
-            found.append(bench.timed(lambda mask=mask, e=evaluator: e.evaluate(mask, keep=False), 1))
+            result.append(bench.timed(lambda mask=mask, e=evaluator: e.evaluate(mask, keep=False), 1))
         bench.row(
             f"one head off, {len(data)} pairs, mean over layers",
             evaluator.precision,
-            statistics.mean(found),
+            statistics.mean(result),
             flops,
             0.06,
         )
         bench.say(
             f"  asked: {precision}; made in {made:.3f} s, full evaluation {first:.3f} s, "
-            f"layers {[round(1000 * s, 1) for s in found]} ms"
+            f"layers {[round(1000 * s, 1) for s in result]} ms"
         )
         if precision == "bfloat16":
             evaluator.clear()
@@ -427,16 +427,16 @@ def demo(bench: Bench) -> None:
     clf, data = headviz.load("demo", device=str(bench.device)), headviz.load_task("demo", limit=bench.size(2600, 24))
     evaluator = Evaluator(clf, data)
     evaluator.evaluate()
-    found, compared = [], []
+    result, compared = [], []
     for layer in range(0, 12, 1 if not bench.args.tiny else 6):
         mask = clf.full_mask.without([(layer, 1)])
-        found.append(bench.timed(lambda mask=mask: evaluator.evaluate(mask), 1))
+        result.append(bench.timed(lambda mask=mask: evaluator.evaluate(mask), 1))
         mask = clf.full_mask.without([(layer, 2)])
         compared.append(bench.timed(lambda mask=mask: evaluator.compare(mask), 1))
-    bench.row(f"demo: one head off, {len(data)} pairs", evaluator.precision, statistics.mean(found), 0, 0.015)
+    bench.row(f"demo: one head off, {len(data)} pairs", evaluator.precision, statistics.mean(result), 0, 0.015)
     bench.say(
         f"  compared with all uncertainty {statistics.mean(compared):.4f} s; "
-        f"layers {[round(1000 * s, 1) for s in found]} ms"
+        f"layers {[round(1000 * s, 1) for s in result]} ms"
     )
     text, pair = data.texts[0], data.pairs[0]
     for precision in ("auto", "float32"):
@@ -458,12 +458,12 @@ def profiled(bench: Bench, name: str, run: Callable[[], object]) -> None:
 
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if bench.device.type == "cuda" else [])]
     bench.wait()
-    with profile(activities=activities) as found:
+    with profile(activities=activities) as result:
         start = CLOCK()
         run()
         bench.wait()
         wall = CLOCK() - start
-    table = found.key_averages()
+    table = result.key_averages()
     count = {e.key: e.count for e in table}
 
     def total(*parts: str) -> int:

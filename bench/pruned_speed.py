@@ -33,13 +33,13 @@ def main() -> None:
     clf = headviz.wrap(BertForSequenceClassification(BertConfig()).eval(), tokenizer, "BERT-base, random")
     mask = HeadMask.full(12, 12).without_random(round(args.remove * 144))
     batches = [int(b) for b in args.batches.split(",")]
-    found = speed(clf, mask, batches=batches, length=args.length, repeats=args.repeats)
+    result = speed(clf, mask, batches=batches, length=args.length, repeats=args.repeats)
     print(f"{len(mask.off)} of 144 heads removed, {args.length} tokens, {args.threads} threads")
-    for row in found.rows:
+    for row in result.rows:
         print(
             f"batch {row.batch}: {row.full:.2f} ± {row.full_sd:.2f} -> "
             f"{row.pruned:.2f} ± {row.pruned_sd:.2f} examples/s; "
-            f"{row.ratio:.3f}x of at most {found.ceiling:.3f}x: {100 * row.ratio / found.ceiling:.0f} %"
+            f"{row.ratio:.3f}x of at most {result.ceiling:.3f}x: {100 * row.ratio / result.ceiling:.0f} %"
         )
 
 

@@ -75,8 +75,8 @@ def unpack(wheels: list[Path], target: Path) -> None:
 
 def clocked(action: Callable[[], Any]) -> tuple[float, Any]:
     begun = time.perf_counter()
-    found = action()
-    return time.perf_counter() - begun, found
+    result = action()
+    return time.perf_counter() - begun, result
 
 
 def gigabytes() -> float:
@@ -105,37 +105,37 @@ def measure(model: Path, data: str) -> dict[str, float]:
 
     dev = headviz.load_task("mrpc", split="dev", data=data, limit=DEV)
     sample = headviz.sample(dev, GRID, length_filter=None)
-    found: dict[str, float] = {}
-    found["load"], clf = clocked(lambda: headviz.load(str(model), device="cpu"))
+    result: dict[str, float] = {}
+    result["load"], clf = clocked(lambda: headviz.load(str(model), device="cpu"))
     spearman, taylor = "conductance-spearman", "taylor"
-    found["grid"], _ = clocked(lambda: headviz.score_heads(clf, sample, spearman, cache=False))
-    found["cost"], _ = clocked(lambda: headviz.score_heads(clf, sample, taylor, cache=False))
-    found |= evaluations(clf, dev)
+    result["grid"], _ = clocked(lambda: headviz.score_heads(clf, sample, spearman, cache=False))
+    result["cost"], _ = clocked(lambda: headviz.score_heads(clf, sample, taylor, cache=False))
+    result |= evaluations(clf, dev)
     pair = dev[0]
-    found["first_maps"], _ = clocked(lambda: headviz.conductance(clf, pair.text, pair.pair, steps=16, cache=False))
-    found["head"], _ = clocked(lambda: headviz.conductance(clf, pair.text, pair.pair, cache=False))
-    found["memory"] = gigabytes()
+    result["first_maps"], _ = clocked(lambda: headviz.conductance(clf, pair.text, pair.pair, steps=16, cache=False))
+    result["head"], _ = clocked(lambda: headviz.conductance(clf, pair.text, pair.pair, cache=False))
+    result["memory"] = gigabytes()
     give_back()  # as the dashboard does after long work
     words = " ".join(e.text for e in dev)
-    found["long"], maps = clocked(lambda: headviz.conductance(clf, words, pair.pair, cache=False))
-    found["long_tokens"] = len(maps.tokens)
-    found["long_memory"] = gigabytes()
-    return found
+    result["long"], maps = clocked(lambda: headviz.conductance(clf, words, pair.pair, cache=False))
+    result["long_tokens"] = len(maps.tokens)
+    result["long_memory"] = gigabytes()
+    return result
 
 
 def evaluations(clf: Any, dev: Any) -> dict[str, float]:
     """The dev set once, with one head off, and one pair alone."""
     import headviz
 
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     evaluator = headviz.evaluator_of(clf, dev)
-    found["evaluate"], _ = clocked(evaluator.predictions)
+    result["evaluate"], _ = clocked(evaluator.predictions)
     heads = clf.present.kept[:: max(1, len(clf.present.kept) // TOGGLES)][:TOGGLES]
     masks = [clf.present.without([h]) for h in heads]
-    found["toggle"] = statistics.fmean(clocked(lambda m=m: evaluator.compare(m))[0] for m in masks)
+    result["toggle"] = statistics.fmean(clocked(lambda m=m: evaluator.compare(m))[0] for m in masks)
     one = headviz.sample(dev, 2, length_filter=None)
-    found["answer"], _ = clocked(lambda: [headviz.evaluate(clf, one, mask=m) for m in (None, masks[0])])
-    return found
+    result["answer"], _ = clocked(lambda: [headviz.evaluate(clf, one, mask=m) for m in (None, masks[0])])
+    return result
 
 
 def table(read: dict[str, Any]) -> str:

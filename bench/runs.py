@@ -65,13 +65,13 @@ def idle() -> None:
 
 def ours() -> set[int]:
     """Worker processes of this bench."""
-    found = set()
+    result = set()
     for process in psutil.process_iter(["cmdline", "environ", "status"]):
         words, home = process.info["cmdline"] or [], (process.info["environ"] or {}).get("HEADVIZ_HOME")
         alive = process.info["status"] != psutil.STATUS_ZOMBIE
         if "headviz.runs.worker" in words and home == os.environ["HEADVIZ_HOME"] and alive:
-            found.add(process.pid)
-    return found
+            result.add(process.pid)
+    return result
 
 
 def local_overhead() -> None:

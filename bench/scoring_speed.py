@@ -62,7 +62,7 @@ def main() -> None:
     maps = list(swept(clf, some, [None] * len(some), options))
     integration = (time.process_time() - start) / len(some)
     start = time.process_time()
-    tables = [value() for found in maps for value in map_values(found, clf.present.array())]
+    tables = [value() for result in maps for value in map_values(result, clf.present.array())]
     ranking = (time.process_time() - start) / len(some)
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store")
@@ -80,12 +80,12 @@ def main() -> None:
         print(f"peak        {top / 1e9:.0f} GFLOP/s per core")
         fresh = Store(Path(folder) / "fresh")
         wall, own = time.perf_counter(), time.process_time()
-        found = score_heads(clf, data, cache=fresh)
+        result = score_heads(clf, data, cache=fresh)
         wall, own = time.perf_counter() - wall, time.process_time() - own
         share = work * len(data) / (own * top)
         print(f"whole: {wall:.1f} s wall, {own:.1f} s processor, {1000 * own / len(data):.1f} ms per example;")
         print(f"  matrix products at {100 * share:.0f} % of the peak of the cores used")
-        print(f"  stability {found.stability:.3f}, integration error {found.settings['integration_error']:.4f}")
+        print(f"  stability {result.stability:.3f}, integration error {result.settings['integration_error']:.4f}")
         wall, own = time.perf_counter(), time.process_time()
         score_heads(clf, data, "conductance-kendall", cache=fresh)
         wall, own = time.perf_counter() - wall, time.process_time() - own

@@ -74,12 +74,12 @@ def memory(pid: int) -> float:
 
 def work(browser: Any, server: Any, models: list[Path], seconds: float) -> list[tuple[float, float, int]]:
     """(seconds, MB, masks) after each thing that all sessions did; the first one is the empty server."""
-    found = [(0.0, memory(server.pid), 0)]
+    result = [(0.0, memory(server.pid), 0)]
     people = [Session(browser, server.address, model, k) for k, model in enumerate(models)]
     begun = time.perf_counter()
 
     def note() -> None:
-        found.append((time.perf_counter() - begun, memory(server.pid), sum(p.masks for p in people)))
+        result.append((time.perf_counter() - begun, memory(server.pid), sum(p.masks for p in people)))
 
     while True:
         for page in PAGES:
@@ -95,7 +95,7 @@ def work(browser: Any, server: Any, models: list[Path], seconds: float) -> list[
                     person.settle()
                 note()
             if time.perf_counter() - begun > seconds:
-                return found
+                return result
 
 
 def main() -> None:
@@ -110,13 +110,13 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         models = make_models(Path(place), given.sessions)
         with serve(Path(place) / "home", Path(place) / "log.txt", HEADVIZ_ROOTS=place) as server:
-            found = work(browser, server, models, given.seconds)
+            result = work(browser, server, models, given.seconds)
     print(f"{given.sessions} sessions, {given.sessions} models, {os.cpu_count()} cores; load {os.getloadavg()[0]:.1f}")
     print(f"{'seconds':>8} {'MB':>7} {'masks':>6}")
-    step = max(1, len(found) // 20)
-    for seconds, size, masks in [*found[::step], found[-1]]:
+    step = max(1, len(result) // 20)
+    for seconds, size, masks in [*result[::step], result[-1]]:
         print(f"{seconds:8.0f} {size:7.0f} {masks:6d}")
-    print(f"most: {max(size for _, size, _ in found):.0f} MB")
+    print(f"most: {max(size for _, size, _ in result):.0f} MB")
 
 
 if __name__ == "__main__":

@@ -53,8 +53,8 @@ def main() -> None:
             watch.send("Performance.enable", {"timeDomain": "threadTicks"})
 
             def spent() -> dict[str, float]:
-                found = watch.send("Performance.getMetrics")["metrics"]
-                return {m["name"]: m["value"] for m in found}
+                result = watch.send("Performance.getMetrics")["metrics"]
+                return {m["name"]: m["value"] for m in result}
 
             for k in range(times + 2):
                 place = (k * 37) % 144

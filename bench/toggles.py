@@ -154,8 +154,8 @@ def main() -> None:
         print(f"  last-layer toggles {1000 * tail:.1f} ms -> {base / tail:.0f}x")
         print(f"  states {evaluator.memory / 2**20:.0f} MiB; largest difference of a logit {gap:.1e}", flush=True)
         if precision != "float32":
-            found = evaluator.agreement()
-            print(f"  predictions as in float32: {found.same} of {found.n}, logits within {found.largest:.1e}")
+            result = evaluator.agreement()
+            print(f"  predictions as in float32: {result.same} of {result.n}, logits within {result.largest:.1e}")
         if args.table:
             fresh = Evaluator(clf, data, EvaluatorOptions(precision=precision))
             start = CLOCK()

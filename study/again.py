@@ -10,9 +10,9 @@ from study.tables import table, value_of
 Cells = dict[str, dict[str, Any]]
 
 
-def again(found: Cells, twins: Cells) -> Iterator[str]:
+def again(cells: Cells, twins: Cells) -> Iterator[str]:
     """Beside each pruned cell its twin: how many masks are equal, and how far the metric is apart."""
-    pairs = [(name, found[t["cell"]], t) for name, t in twins.items() if "steps" in t and t["cell"] in found]
+    pairs = [(name, cells[t["cell"]], t) for name, t in twins.items() if "steps" in t and t["cell"] in cells]
     if not pairs:
         return
     yield from [
@@ -52,9 +52,9 @@ def again(found: Cells, twins: Cells) -> Iterator[str]:
 
 
 def _value(step: dict[str, Any], metric: str) -> float:
-    found = value_of(step, metric)
-    assert found is not None, f"{metric} has no value for one class"
-    return found
+    result = value_of(step, metric)
+    assert result is not None, f"{metric} has no value for one class"
+    return result
 
 
 def _inside(own: dict[str, Any], other: dict[str, Any], metric: str) -> bool:

@@ -56,8 +56,8 @@ def table(clf, encodings, parts: Parts) -> np.ndarray:
     width = max(len(e) for e in encodings)
     kept = clf.present.array()
     options = PathOptions(steps=50, rule="captum")
-    found = swept(clf, encodings, options, clf.full_mask, width, lambda *given: PartlyWalk(*given, parts))
-    return np.mean([value()["spearman"] for one in found for value in map_values(one, kept)], axis=0)
+    result = swept(clf, encodings, options, clf.full_mask, width, lambda *given: PartlyWalk(*given, parts))
+    return np.mean([value()["spearman"] for one in result for value in map_values(one, kept)], axis=0)
 
 
 def main() -> int:
@@ -83,10 +83,10 @@ def main() -> int:
         "padding in the correlation": Parts(padding=True),
         "all of them": Parts(True, True, True, True),
     }.items():
-        found = table(clf, encodings, parts)
-        void = int(np.isnan(found).sum())
-        rho = spearmanr(text.ravel(), found.ravel(), nan_policy="omit").statistic
-        share = len(lowest & set(np.argsort(found, axis=None)[:fifth])) / fifth
+        result = table(clf, encodings, parts)
+        void = int(np.isnan(result).sum())
+        rho = spearmanr(text.ravel(), result.ravel(), nan_policy="omit").statistic
+        share = len(lowest & set(np.argsort(result, axis=None)[:fifth])) / fifth
         print(f"| {name} | {rho:.2f} | {share:.0%} |" + (f" {void} heads void" if void else ""), flush=True)
     return 0
 

@@ -101,24 +101,24 @@ def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
     _made(args, cell.name).unlink(missing_ok=True)
     began, cpu = time.perf_counter(), time.process_time()
     print(f"{cell.name} …", flush=True)
-    found = cell.compute(args, cancel)
+    result = cell.compute(args, cancel)
     print(f"{cell.name}: {time.perf_counter() - began:.0f} s", flush=True)
-    if whole(found):
+    if whole(result):
         replace_file(_made(args, cell.name), "")
     path = _file(args, cell.name)
     if path.exists():
         known = json.loads(path.read_text(encoding="utf-8"))
-        if known["digest"] == found["digest"]:
-            if known.get("left", 0) <= found.get("left", 0):
+        if known["digest"] == result["digest"]:
+            if known.get("left", 0) <= result.get("left", 0):
                 return
-        elif whole(known) or not whole(found):
-            path = args.out / "twins" / f"{cell.name}-{found['digest'][:8]}.json"
+        elif whole(known) or not whole(result):
+            path = args.out / "twins" / f"{cell.name}-{result['digest'][:8]}.json"
             path.parent.mkdir(exist_ok=True)
             print(f"{cell.name}: other weights than in its file; this one is {path}", flush=True)
-    found = {
+    result = {
         "cell": cell.name,
         "experiment": cell.experiment,
-        **found,
+        **result,
         "seconds": round(time.perf_counter() - began, 1),
         "processor_seconds": round(time.process_time() - cpu, 1),
         "made_by": {
@@ -131,7 +131,7 @@ def write(args: argparse.Namespace, cell: Cell, cancel: Cancel) -> None:
             "products": torch.get_float32_matmul_precision(),
         },
     }
-    replace_file(path, json.dumps(found, indent=1, allow_nan=False) + "\n")
+    replace_file(path, json.dumps(result, indent=1, allow_nan=False) + "\n")
 
 
 def _flags(args: argparse.Namespace) -> list[str]:
@@ -143,8 +143,8 @@ def _flags(args: argparse.Namespace) -> list[str]:
 def _asked(args: argparse.Namespace) -> list[Cell]:
     """The cells to do, in the order of the parts of names that were asked for."""
     able = [cell for cell in cells() if cell.name.split("-")[1] in (SHIPPED, *args.encoder)]
-    found = {cell.name: cell for part in args.only or ("",) for cell in able if part in cell.name}
-    return list(found.values())
+    result = {cell.name: cell for part in args.only or ("",) for cell in able if part in cell.name}
+    return list(result.values())
 
 
 def _left(args: argparse.Namespace) -> list[Cell]:

@@ -291,8 +291,8 @@ def sections() -> str:
 
 
 def section(name: str) -> str:
-    part, found = PARTS[name], json.loads((DOCS / f"distillation-{name}.json").read_text())
-    metric, teacher = part.metric, found["teacher"]
+    part, record = PARTS[name], json.loads((DOCS / f"distillation-{name}.json").read_text())
+    metric, teacher = part.metric, record["teacher"]
     sizes = teacher["partition"]
     lines = [f"### {part.title}", "", part.about, ""]
     exact = "exact" if sizes["exact"] else "not exact"
@@ -301,13 +301,13 @@ def section(name: str) -> str:
         f"Removed: `{part.remove}`. {sizes['kept']:,} weights kept, {sizes['zeroed']:,} zeroed, {sizes['useless']:,} "
         f"useless. Student with copied weights = teacher with zeros: {exact} (largest difference of logits "
         f"{gap['largest']:.2g}, {gap['changed']:.1%} of predictions differ). "
-        f"{len(found['seeds'])} seeds; intervals are 95 %, Student's t.",
+        f"{len(record['seeds'])} seeds; intervals are 95 %, Student's t.",
         "",
-        budget(found),
+        budget(record),
         "",
         f"![Learning curves](distillation-{name}.svg)",
     ]
-    told = "loss" in found["students"][0]["curve"][-1]  # files of earlier versions have no loss
+    told = "loss" in record["students"][0]["curve"][-1]  # files of earlier versions have no loss
     lines += [f"![Training loss](distillation-{name}-loss.svg)"] * told
     lines += [
         "",
@@ -316,8 +316,8 @@ def section(name: str) -> str:
         "|---|---|---|---|---|" + "---|" * told,
         f"| teacher | {teacher['metrics'][metric]:.3g} | | | |" + " |" * told,
     ]
-    ends = {s["init"]: s["metrics"][metric] for s in found["students"]}
-    for s in found["students"]:
+    ends = {s["init"]: s["metrics"][metric] for s in record["students"]}
+    for s in record["students"]:
         low, high = s["interval_low"][metric], s["interval_high"][metric]
         interval = "" if low is None else f" [{low:.3g}, {high:.3g}]"
         reached = None if "random" not in ends else steps_to(s["curve"], metric, ends["random"])
@@ -326,22 +326,22 @@ def section(name: str) -> str:
             f"| {'never' if reached is None else reached} | {s['seconds']:.0f} |"
             + (f" {s['curve'][-1]['loss']:.3g} |" if told else "")
         )
-    return "\n".join([*lines, "", verdict(found, metric), how_far(found), ""])
+    return "\n".join([*lines, "", verdict(record, metric), how_far(record), ""])
 
 
-def budget(found: dict[str, Any]) -> str:
+def budget(result: dict[str, Any]) -> str:
     """Who was trained how long: students are only under equal conditions where both numbers are the same."""
-    had, given = found["teacher_updates"], found["part"]["training"]["steps"]
+    had, given = result["teacher_updates"], result["part"]["training"]["steps"]
     share = "as many" if had == given else f"{100 * given / had:.3g} % of that"
     return (
         f"Budget: the teacher had {had:,} updates, every student gets {given:,} ({share}), of "
-        f"{found['part']['training']['batch']} examples."
+        f"{result['part']['training']['batch']} examples."
     )
 
 
-def how_far(found: dict[str, Any]) -> str:
+def how_far(result: dict[str, Any]) -> str:
     """Where the conditional mean lies, and who chose the shrinkage."""
-    prior, given = found["teacher"]["prior"], found["part"]["posterior"]["shrinkage"]
+    prior, given = result["teacher"]["prior"], result["part"]["posterior"]["shrinkage"]
     if prior is None:
         return ""
     of = f"rank {prior['rank']}, {prior['iterates']} iterates"
@@ -364,11 +364,11 @@ def how_far(found: dict[str, Any]) -> str:
     )
 
 
-def verdict(found: dict[str, Any], metric: str) -> str:
+def verdict(result: dict[str, Any], metric: str) -> str:
     """Whether the paper's order shows: the student from the teacher above the student from random weights."""
     bands = {
         s["init"]: (s["metrics"][metric], s["interval_low"][metric], s["interval_high"][metric])
-        for s in found["students"]
+        for s in result["students"]
     }
     if "random" not in bands:
         return ""
@@ -393,22 +393,22 @@ def points(student: dict[str, Any], metric: str) -> Points:
     """A student's curve of a metric, or of the training loss, which has no interval; undefined points left out."""
     if metric == LOSS:
         return [(p["step"], p["loss"], None, None) for p in student["curve"] if p["loss"] is not None]
-    found = (
+    result = (
         (p["step"], *(p[k][metric] for k in ("metrics", "interval_low", "interval_high"))) for p in student["curve"]
     )
-    return [point for point in found if point[1] is not None]
+    return [point for point in result if point[1] is not None]
 
 
-def picture(found: dict[str, Any], metric: str) -> str:
+def picture(result: dict[str, Any], metric: str) -> str:
     """Curves of the students: mean over seeds with its interval, and each name with its end; the teacher is a level."""
     curves = []
-    for student in found["students"]:
+    for student in result["students"]:
         steps, means, lows, highs = zip(*points(student, metric), strict=True)
         known = all(low is not None and high is not None for low, high in zip(lows, highs, strict=True))
         ends = [*zip(lows, highs, strict=True)] if known else []
         curves.append(Curve(f"{student['init']} {means[-1]:.3g}", steps, means, ends, stroke=student["init"]))
-    last = found["students"][0]["curve"][-1]["step"]
-    teacher = found["teacher"]["metrics"].get(metric)  # it has no training loss here
+    last = result["students"][0]["curve"][-1]["step"]
+    teacher = result["teacher"]["metrics"].get(metric)  # it has no training loss here
     levels = [] if teacher is None else [(teacher, f"teacher {teacher:.3g}")]
     ticks = [last * i // 4 for i in range(5)]
     panel = Panel(metric, curves, ticks, "training steps", levels, tell="{:,}".format, holds=(0,))

@@ -20,13 +20,13 @@ LEAD = "points ahead of random"
 Drawn = tuple[str, str, str]  # the picture's name, what it says, the drawing
 
 
-def pictures(experiment: str, found: Cells) -> dict[str, list[Drawn]]:
+def pictures(experiment: str, cells: Cells) -> dict[str, list[Drawn]]:
     """The pictures of an experiment, by the heading that they stand under."""
-    if not found:
+    if not cells:
         return {}
     if experiment == "B":
-        return {"### Over all boards": [*_boards(found)]}
-    models = [*by_model(found)]
+        return {"### Over all boards": [*_boards(cells)]}
+    models = [*by_model(cells)]
     if experiment == "E1":
         encoders = dict.fromkeys(encoder for encoder, _, _ in models)
         return {"## E1": [picture for encoder in encoders for picture in _agreement(encoder, models)]}
@@ -131,11 +131,11 @@ def _agreement(encoder: str, models: list[tuple[str, str, Cells]]) -> Iterator[D
         yield _picture(f"agree-{encoder}-{kind}", panel, "Before and after fine-tuning, one line for each seed.")
 
 
-def _boards(found: Cells) -> Iterator[Drawn]:
+def _boards(cells: Cells) -> Iterator[Drawn]:
     shipped = recorded()
     assert shipped is not None, "the package came without its board"
     boards = {"demo": ("the demo", shipped.grades.to_dict()["scores"])}
-    for cell in found:
+    for cell in cells:
         _, encoder, task, _ = cell["cell"].split("-")
         boards[f"{encoder} on {task}"] = (f"{encoder} on {task}", cell["grades"]["scores"])
     every = [

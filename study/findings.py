@@ -277,12 +277,12 @@ def _single(cells: Cells) -> dict[str, str]:
 
 
 def _boards(cells: Cells) -> dict[str, str]:
-    found = [cells[f"board-{name}-0"] for name in ("minilm-sst2", "minilm-mrpc", "mpnet-mrpc")]
-    grades = behind(found)
-    best = [next(score for score, of in grades.items() if of[at]["behind"] is None) for at in range(len(found) + 1)]
+    result = [cells[f"board-{name}-0"] for name in ("minilm-sst2", "minilm-mrpc", "mpnet-mrpc")]
+    grades = behind(result)
+    best = [next(score for score, of in grades.items() if of[at]["behind"] is None) for at in range(len(result) + 1)]
     times = [
         of["gates"]["seconds"] / of["taylor"]["seconds"]
-        for of in ({g["score"]: g for g in cell["grades"]["scores"]} for cell in found)
+        for of in ({g["score"]: g for g in cell["grades"]["scores"]} for cell in result)
     ]
     return {
         "scores": str(len(grades) - 1),

@@ -75,12 +75,12 @@ def main() -> None:
             with mock.patch.object(learned, "falling_count", rule(*falling)):
                 score = score_heads(clf, some, "gates-exact", cache=False, seed=seed).values
                 scoring = Scoring(clf, some, "gates-exact", cache=False, seed=seed)
-                logits, left, found = None, heads, [accuracy(score, size) for size in sizes]
+                logits, left, result = None, heads, [accuracy(score, size) for size in sizes]
                 for size in sizes:
                     logits = learned.learn_count(scoring, logits, left, heads - size)
                     left = heads - size
-                    found.append(accuracy(logits, size))
-            print(name, seed, *(f"{value:.3f}" for value in found), sep=" | ", flush=True)
+                    result.append(accuracy(logits, size))
+            print(name, seed, *(f"{value:.3f}" for value in result), sep=" | ", flush=True)
 
 
 if __name__ == "__main__":

@@ -76,9 +76,9 @@ def simulate(of_orders: float, draws: int = 400, seed: int = 0) -> tuple[float, 
         rates = 0.7 + of_orders / 100 * draw.normal(size=count)
         own = draw.random(n) < 0.7
         others = draw.random((count, n)) < rates[:, None]
-        found = by_resampling(own, others, gold, draw)
+        result = by_resampling(own, others, gold, draw)
         each = [float(np.mean([o[gold == c].mean() for c in (0, 1)])) for o in others]
-        ends = ((found["low"], found["high"]), lead([found], np.array([each]), n)[1:])
+        ends = ((result["low"], result["high"]), lead([result], np.array([each]), n)[1:])
         held += [low <= 0 <= high for low, high in ends]
     return tuple(float(h) for h in held / draws)  # type: ignore[return-value]
 

@@ -65,8 +65,8 @@ def main() -> None:
 
 
 def read() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
-    return found
+    record: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return record
 
 
 def compute(work: Path) -> None:
@@ -80,10 +80,10 @@ def compute(work: Path) -> None:
     options = dataclasses.replace(recipe, batch=BATCH, group_lengths=True, checkpoint_steps=None)
     about = {"mask": mask.hex, "model": clf.digest, "train": train.digest, "dev": dev.digest, "n": len(dev)}
     about |= {"examples": EXAMPLES, "options": options.to_dict(), "scored": SCORED, "headviz": headviz.__version__}
-    found = read() if FILE.is_file() else {**about, "cells": []}
-    if {k: found.get(k) for k in about} != about:
+    result = read() if FILE.is_file() else {**about, "cells": []}
+    if {k: result.get(k) for k in about} != about:
         raise SystemExit(f"{FILE} was made with other weights, data or options. Remove it to begin anew.")
-    done = {(cell["way"], cell["seed"]) for cell in found["cells"]}
+    done = {(cell["way"], cell["seed"]) for cell in result["cells"]}
     for seed in SEEDS:
         for way in WAYS:
             if (way, seed) in done:
@@ -94,12 +94,12 @@ def compute(work: Path) -> None:
             cell = {"way": way, "seed": seed, "updates": updates, "accuracy": float(right.mean())}
             cell["right"] = np.packbits(right).tobytes().hex()
             cell["seconds"] = round(time.process_time() - began, 1)
-            found["cells"].append(cell)
-            replace_file(FILE, json.dumps(found, indent=1) + "\n")
+            result["cells"].append(cell)
+            replace_file(FILE, json.dumps(result, indent=1) + "\n")
             print(f"{way}, seed {seed}: {cell['accuracy']:.4f} ({cell['seconds']:.0f} s)", flush=True)
-    if "rounding" not in found:
-        found["rounding"] = [rounding(count, mask, train, dev, options) for count in EARLY]
-        replace_file(FILE, json.dumps(found, indent=1) + "\n")
+    if "rounding" not in result:
+        result["rounding"] = [rounding(count, mask, train, dev, options) for count in EARLY]
+        replace_file(FILE, json.dumps(result, indent=1) + "\n")
 
 
 def rounding(updates: int, mask: Any, train: Any, dev: Any, options: Any) -> dict[str, float]:
@@ -145,10 +145,10 @@ def with_dropout(model: Any, share: float = 0.1) -> None:
             module.p = share
 
 
-def table(found: Mapping[str, Any]) -> str:
+def table(result: Mapping[str, Any]) -> str:
     """What the file says, as Markdown."""
-    cells = found["cells"]
-    n = found["n"]
+    cells = result["cells"]
+    n = result["n"]
     right = {
         way: np.array([_right(c, n) for c in sorted(cells, key=lambda c: c["seed"]) if c["way"] == way]) for way in WAYS
     }
@@ -171,7 +171,7 @@ def table(found: Mapping[str, Any]) -> str:
     pairs = [(i, j) for i in range(len(among)) for j in range(i)]
     same = 100 * np.mean([(among[i] == among[j]).mean() for i, j in pairs])
     lines += ["", f"Two seeds of *pruned, dropout* are right or wrong alike on {same:.1f} % of the examples."]
-    early = ", ".join(f"{r['difference']:.1g} after {r['updates']}" for r in found["rounding"])
+    early = ", ".join(f"{r['difference']:.1g} after {r['updates']}" for r in result["rounding"])
     lines += [f"Largest difference of a logit between *pruned* and *masked*, by the number of updates: {early}."]
     seconds = sum(c["seconds"] for c in cells)
     lines += ["", f"{len(cells)} cells, {seconds / 60:.0f} minutes of one processor thread."]

@@ -45,7 +45,7 @@ def agreement(encoder: str, task: str, seed: int, tier: int = 0) -> Cell:
 
 def orders(encoder: str, task: str, seed: int) -> list[Cell]:
     """Every score without and with scoring anew after each step; the others are compared with the random one."""
-    where, found = f"{encoder}-{task}-{seed}", []
+    where, result = f"{encoder}-{task}-{seed}", []
     for at, algorithm in enumerate(("one-importance", "iterative")):
         for choice, prices in PRICES.items():
             tier = 0 if at == 0 else 1 if prices[at] <= CHEAP else 2
@@ -54,8 +54,8 @@ def orders(encoder: str, task: str, seed: int) -> list[Cell]:
             more = ORDERS[encoder] / 3 if choice == "random" else 1.0
             more *= MORE_HEADS.get(choice, 1.0) if encoder == "mpnet" else 1.0
             price = prices[at] * size_of(encoder, task) * more
-            found.append(Cell(f"prune-{where}-{algorithm}-{choice}", "E2", tuple(needs), tier, price, compute))
-    return found
+            result.append(Cell(f"prune-{where}-{algorithm}-{choice}", "E2", tuple(needs), tier, price, compute))
+    return result
 
 
 def broken_off(args: argparse.Namespace, cell: Cell) -> bool:
@@ -115,8 +115,8 @@ def prune(
     )
     folder = args.work / "runs" / f"{encoder}-{task}-{seed}-{algorithm}-{choice}"
     context, state = followed(plan, folder, cancel, args.as_is)
-    found = summary(state)
-    left = len(plan.seeds) * len(state.sizes) - len(found["steps"])
+    result = summary(state)
+    left = len(plan.seeds) * len(state.sizes) - len(result["steps"])
     return {
         "algorithm": algorithm,
         "score": choice,
@@ -125,7 +125,7 @@ def prune(
         "n": len(context.dev),
         "metric": context.dev.task.primary_metric,
         "full": state.reference.metrics,
-        "steps": [{"seed": s["seed"], **{k: s[k] for k in KEPT}} for s in found["steps"]],
+        "steps": [{"seed": s["seed"], **{k: s[k] for k in KEPT}} for s in result["steps"]],
         "ahead_in": AHEAD_IN,
         "orders": ORDERS[encoder],
         "ahead": ahead(context, state, folder.with_name(f"{folder.name[: -len(choice)]}random")),
@@ -136,7 +136,7 @@ def prune(
 
 def ahead(context: Context, state: State, random: Path) -> list[dict[str, float]]:
     """By step: how far ahead of the random orders; their masks and answers come from the random run's state."""
-    chance, gold, found = State.load(random), gold_for(context.dev, class_order(context.clf, context.dev)), []
+    chance, gold, result = State.load(random), gold_for(context.dev, class_order(context.clf, context.dev)), []
     assert gold is not None
     draw = np.random.default_rng(0)
     for step, size in enumerate(state.sizes, 1):
@@ -144,8 +144,8 @@ def ahead(context: Context, state: State, random: Path) -> list[dict[str, float]
         if own is None:
             break
         others = np.array(list(right_answers(chance, gold, step).values()))
-        found.append({"sparsity": size / (state.num_layers * state.num_heads), **lead(own, others, gold, draw)})
-    return found
+        result.append({"sparsity": size / (state.num_layers * state.num_heads), **lead(own, others, gold, draw)})
+    return result
 
 
 def rounded(grid: np.ndarray) -> list[list[float | None]]:

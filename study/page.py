@@ -69,12 +69,12 @@ While it is fine-tuned: updates, and the share of the heads that can go, in the 
 {KEPT_SHARE:.0%} kept of what the model has above one class for all. – : it has nothing above it."""
 
 
-def page(found: Cells, planned: Iterable[Cell], twins: Cells | None = None) -> str:
+def page(cells: Cells, planned: Iterable[Cell], twins: Cells | None = None) -> str:
     """The document. ``found`` has the cells that are there, by name; ``twins`` those that were computed once more."""
-    return document(found, planned, twins)[0]
+    return document(cells, planned, twins)[0]
 
 
-def document(found: Cells, planned: Iterable[Cell], twins: Cells | None = None) -> tuple[str, dict[str, str]]:
+def document(cells: Cells, planned: Iterable[Cell], twins: Cells | None = None) -> tuple[str, dict[str, str]]:
     """The document and its pictures, by name."""
     lines, drawings = [INTRODUCTION, ""], {}
     sections = {
@@ -89,22 +89,22 @@ def document(found: Cells, planned: Iterable[Cell], twins: Cells | None = None) 
         "G": ("Gates against iterative Taylor", gated),
     }
     twins = twins or {}
-    found = beside(found, twins)
-    kinds = {name: [c for c in found.values() if c["experiment"] == name] for name in sections}
+    cells = beside(cells, twins)
+    kinds = {name: [c for c in cells.values() if c["experiment"] == name] for name in sections}
     for name, (title, write) in sections.items():
         told = write(kinds[name], kinds["training"]) if kinds[name] else ["No cell is there yet.", ""]
         drawn = pictures(name, kinds[name])
         lines += with_pictures([f"## {title}", "", *told], drawn)
         drawings |= {called: svg for of in drawn.values() for called, _, svg in of}
-    lines += again(found, twins)
-    lines += ["## Missing", "", *_missing(found, planned, {name: title for name, (title, _) in sections.items()})]
+    lines += again(cells, twins)
+    lines += ["## Missing", "", *_missing(cells, planned, {name: title for name, (title, _) in sections.items()})]
     return "\n".join([*lines, NOT_PLANNED, ""]), drawings
 
 
-def beside(found: Cells, twins: Cells) -> Cells:
+def beside(cells: Cells, twins: Cells) -> Cells:
     """The cells, each with the training that it is of and the cells that it is compared with, on the same weights."""
-    known = trainings([*found.values()])
-    ways = {_way(c): c for c in (*twins.values(), *found.values())}
+    known = trainings([*cells.values()])
+    ways = {_way(c): c for c in (*twins.values(), *cells.values())}
     return {
         name: {
             **c,
@@ -112,13 +112,13 @@ def beside(found: Cells, twins: Cells) -> Cells:
             "of random": ways.get(_way(c, score="random")),
             "of thesis": ways.get(_way(c, algorithm="one-importance", score=AGAINST)),
         }
-        for name, c in found.items()
+        for name, c in cells.items()
     }
 
 
-def _missing(found: Cells, planned: Iterable[Cell], titles: dict[str, str]) -> Iterator[str]:
+def _missing(cells: Cells, planned: Iterable[Cell], titles: dict[str, str]) -> Iterator[str]:
     """The cells that are not there or were stopped before their last step, by experiment and model."""
-    left = [cell for cell in planned if cell.name not in found or not whole(found[cell.name])]
+    left = [cell for cell in planned if cell.name not in cells or not whole(cells[cell.name])]
     if not left:
         yield from ["Nothing: every planned cell is there.", ""]
         return
@@ -133,7 +133,7 @@ def _missing(found: Cells, planned: Iterable[Cell], titles: dict[str, str]) -> I
         rows.append([titles[experiment], f"{encoder} on {task}", seeds, len(of), _hours(of), f"`{part}`"])
     yield from [*table(["experiment", "model", "seeds", "cells", "hours", "PART"], rows), ""]
     stopped = [
-        f"{link(found[cell.name], cell.name)} ({found[cell.name]['left']})" for cell in left if cell.name in found
+        f"{link(cells[cell.name], cell.name)} ({cells[cell.name]['left']})" for cell in left if cell.name in cells
     ]
     if stopped:
         yield from [f"Stopped before their last steps, with so many left: {', '.join(stopped)}.", ""]
@@ -143,9 +143,9 @@ def _hours(of: Iterable[Cell]) -> str:
     return f"{sum(cell.price for cell in of) / 3600:.0f}"
 
 
-def _models(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
+def _models(cells: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
     rows = []
-    for encoder, task, group in by_model(found):
+    for encoder, task, group in by_model(cells):
         metrics = ", ".join(
             f"{name} {np.mean([c['metrics'][name] for c in group if c['metrics'][name] is not None]):.3f}"
             for name in group[0]["metrics"]
@@ -155,11 +155,11 @@ def _models(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Itera
     yield from [*table(["encoder", "task", "seeds", "training examples", "dev", "mean over seeds"], rows), ""]
 
 
-def _agreement(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
+def _agreement(cells: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
     yield "Spearman of attention and attribution, mean over heads, on the same examples."
     yield from ["Before: the encoder with a fresh class head of the same seed. Pictures: one line for each seed.", ""]
     rows, said = [], []
-    for encoder, task, group in by_model(found):
+    for encoder, task, group in by_model(cells):
         for cell in group:
             values = [cell[side][kind] for kind in ("signed", "absolute") for side in ("before", "after")]
             rows.append([encoder, task, links([cell]), *(_signed(v) for v in values)])
@@ -168,11 +168,11 @@ def _agreement(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> It
             said.append(f"{encoder} on {task}, {kind}: {_change(changes)}")
     header = ["encoder", "task", "seed", "before", "after", "before, absolute", "after, absolute"]
     yield from [*table(header, rows), "", *(f"- {one}" for one in said), ""]
-    yield from _banded([c for c in found if "grids" in c])
-    yield from same_agreement(found)
+    yield from _banded([c for c in cells if "grids" in c])
+    yield from same_agreement(cells)
     courses = [
         [encoder, task, where(c)[2], *(f"{at['updates']}: {at['absolute']:.3f}" for at in c["course"])]
-        for encoder, task, group in by_model(found)
+        for encoder, task, group in by_model(cells)
         for c in group
         if c.get("course")
     ]
@@ -181,11 +181,11 @@ def _agreement(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> It
         yield from ["While it is fine-tuned: updates and the absolute mean.", "", *table(header, courses), ""]
 
 
-def _banded(found: list[dict[str, Any]]) -> Iterator[str]:
+def _banded(cells: list[dict[str, Any]]) -> Iterator[str]:
     """The thesis's figure for agreement: heads in one band of correlation."""
     told = [
         f"{encoder} on {task} {_in_band(group, 'before')}, then {_in_band(group, 'after')}"
-        for encoder, task, group in by_model(found)
+        for encoder, task, group in by_model(cells)
     ]
     (bands,) = published("bands")
     printed = ", ".join(f"{task} {share} %" for task, (share,) in bands.rows.items())
@@ -221,10 +221,10 @@ def told(cell: dict[str, Any]) -> tuple[int, int, int]:
     return int((alone & (cost > 0)).sum()), int((sure & (cost > 0)).sum()), int((sure & (cost < 0)).sum())
 
 
-def _one_by_one(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
+def _one_by_one(cells: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
     yield from [ONE_BY_ONE, ""]
     rows, courses = [], []
-    for encoder, task, group in by_model(found):
+    for encoder, task, group in by_model(cells):
         for cell in group:
             layers = cell["one head is left"]
             enough = sum(layer["low"] is not None and 100 * layer["low"] >= -MARGIN for layer in layers)

@@ -61,11 +61,11 @@ Each cell is compared with random orders on its own weights; where its seed has 
 Rows with other primes are of other trainings: compare their leads, not their values."""
 
 
-def pruned(found: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
+def pruned(cells: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterator[str]:
     yield from [BY_ORDERS, ""]
-    for encoder, task, group in by_model(found):
+    for encoder, task, group in by_model(cells):
         yield from _task(encoder, task, group)
-    yield from same_heads(found)
+    yield from same_heads(cells)
 
 
 def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]:
@@ -189,12 +189,12 @@ def reached(own: list[dict[str, Any]]) -> range:
 
 def leads_of(own: list[dict[str, Any]], task: str, places: Sequence[int]) -> list[tuple[float, float, float]]:
     """By place: how far these cells are ahead of the random orders on the same models."""
-    found = []
+    rows = []
     for at in places if own else ():
         share = own[0]["ahead"][at]["sparsity"]
         orders = [[balanced(s, task) for s in steps_at([c["of random"]], share)] for c in own]
-        found.append(lead([c["ahead"][at] for c in own], np.array(orders), own[0]["n"]))
-    return found
+        rows.append(lead([c["ahead"][at] for c in own], np.array(orders), own[0]["n"]))
+    return rows
 
 
 def _orders(cell: dict[str, Any]) -> int:

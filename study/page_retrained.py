@@ -44,9 +44,9 @@ Change against all heads, in points: with one seed the paired 95 % interval over
 t interval over seeds."""
 
 
-def retrained(found: Cells, trained: Cells) -> Iterator[str]:
+def retrained(cells: Cells, trained: Cells) -> Iterator[str]:
     yield from [INTRODUCTION, ""]
-    for encoder, task, group in by_model(found):
+    for encoder, task, group in by_model(cells):
         ways: dict[tuple[str, str], Cells] = {}
         for cell in sorted(group, key=lambda c: ([*ALGORITHMS].index(c["algorithm"]), c["score"])):
             ways.setdefault((cell["algorithm"], cell["score"]), []).append(cell)

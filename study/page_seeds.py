@@ -52,10 +52,10 @@ def same_agreement(found: Cells) -> Iterator[str]:
     ]
 
 
-def same_heads(found: Cells) -> Iterator[str]:
+def same_heads(cells: Cells) -> Iterator[str]:
     """The share of removed heads that two seeds have in common, by score."""
     tables = {}
-    for encoder, task, group in by_model([c for c in found if c["algorithm"] == "one-importance"]):
+    for encoder, task, group in by_model([c for c in cells if c["algorithm"] == "one-importance"]):
         rows = []
         for score in PRICES:
             own = [c for c in group if c["score"] == score and score != "random"]
@@ -84,9 +84,9 @@ def shared_heads(one: HeadMask, other: HeadMask) -> float:
     return len(off & set(other.off)) / len(off)
 
 
-def masks_at(found: Cells, share: float) -> list[HeadMask]:
+def masks_at(cells: Cells, share: float) -> list[HeadMask]:
     """The mask of each cell at the step nearest to ``share``."""
-    steps = [min(c["steps"], key=lambda s: abs(s["sparsity"] - share)) for c in found]
+    steps = [min(c["steps"], key=lambda s: abs(s["sparsity"] - share)) for c in cells]
     layers = [round(step["heads_off"] / step["sparsity"] / HEADS) for step in steps]
     return [HeadMask.from_hex(step["mask"], n, HEADS) for step, n in zip(steps, layers, strict=True)]
 

@@ -17,9 +17,9 @@ from study.tables import BY_LAYER, Cells, ends, link, points, seed_of, table, th
 COSTLIEST = (1, 4)  # heads that the correlation of costs is told without
 
 
-def transferred(found: Cells, trained: Cells) -> Iterator[str]:
+def transferred(cells: Cells, trained: Cells) -> Iterator[str]:
     """What each task's model keeps under the masks of all, beside random masks."""
-    for cell in found:
+    for cell in cells:
         encoder = cell["cell"].split("-")[1]
         for at in cell["shares"]:
             rows = [e for e in at["entries"] if e["source"]]
@@ -77,7 +77,7 @@ def _better(e: dict[str, Any]) -> bool:
     return e["random_q"] is not None and e["random_q"] < 0.05 and e["value"] > e["random"]
 
 
-def crossed(found: Cells, trained: Cells) -> Iterator[str]:
+def crossed(cells: Cells, trained: Cells) -> Iterator[str]:
     """How well the costs of single heads agree between two halves of the same data."""
     yield from [
         "Every head off alone, on two halves of the dev split: do the same heads cost something on both? A second "
@@ -85,7 +85,7 @@ def crossed(found: Cells, trained: Cells) -> Iterator[str]:
         "",
     ]
     rows = []
-    for cell in found:
+    for cell in cells:
         _, encoder, task, _ = cell["cell"].split("-")
         full = " and ".join(three(v) for v in cell["full"])
         rows.append([encoder, link(cell, task), f"{cell['n'] // 2:,} each", full, cell["heads"], *agreement(cell)])
@@ -108,9 +108,9 @@ def agreement(cell: dict[str, Any]) -> list[str]:
     ]
 
 
-def boards(found: Cells, trained: Cells) -> Iterator[str]:
+def boards(cells: Cells, trained: Cells) -> Iterator[str]:
     """Areas of every score, the best first."""
-    for cell in found:
+    for cell in cells:
         _, encoder, task, _ = cell["cell"].split("-")
         grades = cell["grades"]
         yield from [
@@ -136,8 +136,8 @@ def boards(found: Cells, trained: Cells) -> Iterator[str]:
         header = ["score", "area", "lead", "behind", "agreement with single ablation", "seconds per example"]
         yield from [*table(header, rows), ""]
         yield from [_best(grades), *_by_layer(grades), ""]
-    if found:
-        yield from _all_boards(found)
+    if cells:
+        yield from _all_boards(cells)
 
 
 def _by_layer(grades: dict[str, Any]) -> Iterator[str]:
@@ -154,11 +154,11 @@ def _behind(grade: dict[str, Any]) -> str:
     return f"{grade['behind']:.3f} [{grade['behind_low']:.3f}, {grade['behind_high']:.3f}]".replace("-", "−")
 
 
-def behind(found: Cells) -> dict[str, list[dict[str, Any]]]:
+def behind(cells: Cells) -> dict[str, list[dict[str, Any]]]:
     """The grades that every board has, by score, the demo's board first; the smallest largest gap comes first."""
     shipped = recorded()
     assert shipped is not None, "the package came without its board"
-    every = [shipped.grades.to_dict()["scores"], *(cell["grades"]["scores"] for cell in found)]
+    every = [shipped.grades.to_dict()["scores"], *(cell["grades"]["scores"] for cell in cells)]
     maps = [{g["score"]: g for g in grades} for grades in every]
     out = {score: [one[score] for one in maps] for score in maps[0] if all(score in one for one in maps)}
     return dict(sorted(out.items(), key=lambda item: most(item[1])))
@@ -169,11 +169,11 @@ def most(grades: Cells) -> float:
     return max(g["behind"] or 0.0 for g in grades)
 
 
-def _all_boards(found: Cells) -> Iterator[str]:
+def _all_boards(cells: Cells) -> Iterator[str]:
     """The scores that every board has, by how far they are behind where that is most."""
-    of = behind(found)
+    of = behind(cells)
     worst = {score: max(grades, key=lambda g: g["behind"] or 0.0) for score, grades in of.items()}
-    names = ["demo", *(" on ".join(cell["cell"].split("-")[1:3]) for cell in found)]
+    names = ["demo", *(" on ".join(cell["cell"].split("-")[1:3]) for cell in cells)]
     least, second, *_ = of
     yield from [
         "### Over all boards",
@@ -184,7 +184,7 @@ def _all_boards(found: Cells) -> Iterator[str]:
         "",
         *table(["score", *names, "most"], [[f"`{s}`", *map(_behind, gs), f"{most(gs):.3f}"] for s, gs in of.items()]),
         "",
-        *([f"{BY_LAYER} The demo's board is not.", ""] if any(any(_by_layer(c["grades"])) for c in found) else []),
+        *([f"{BY_LAYER} The demo's board is not.", ""] if any(any(_by_layer(c["grades"])) for c in cells) else []),
         f"At worst, `{least}` is {_behind(worst[least])} behind the best of a board; the next, `{second}`, "
         f"{_behind(worst[second])}. {_overlap(worst[least], worst[second])} Runs remove heads by `{TO_PRUNE_BY}` where "
         "no score is named.",
@@ -209,9 +209,9 @@ def _best(grades: dict[str, Any]) -> str:
     return said + (f" Worse than random orders: {', '.join(behind)}." if behind else "")
 
 
-def gated(found: Cells, trained: Cells) -> Iterator[str]:
+def gated(cells: Cells, trained: Cells) -> Iterator[str]:
     """How far gates are ahead of the iterative order, at every step."""
-    for cell in found:
+    for cell in cells:
         _, encoder, task, _ = cell["cell"].split("-")
         yield from [
             f"### {encoder} on {task}",

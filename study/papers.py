@@ -44,7 +44,7 @@ KEPT_SHARE = 0.95  # of what the unpruned checkpoint has above one class for all
 
 def retraining(encoder: str, task: str, seed: int) -> list[Cell]:
     """Every algorithm with every score, on one seed: its own θ*, sample, order of heads, and trainings."""
-    where, found = f"{encoder}-{task}-{seed}", []
+    where, result = f"{encoder}-{task}-{seed}", []
     ways = RETRAINED if encoder == "minilm" else {"one-shot-isp": RETRAINED["one-shot-isp"]}
     for algorithm, choices in ways.items():
         gates = algorithm == "one-shot-isp" and (encoder, task) == GATES_ON and seed in SEEDS
@@ -56,8 +56,8 @@ def retraining(encoder: str, task: str, seed: int) -> list[Cell]:
             compute = partial(retrain, encoder=encoder, task=task, seed=seed, algorithm=algorithm, choice=choice)
             needs = [f"train-{where}"] + ([] if choice == "random" else [f"retrain-{where}-one-shot-isp-random"])
             tier = 1 if algorithm == "one-shot-isp" and seed in SEEDS else 2
-            found.append(Cell(f"retrain-{where}-{algorithm}-{choice}", "E3", tuple(needs), tier, price, compute))
-    return sorted(found, key=lambda cell: len(cell.needs))  # what the others are compared with comes first
+            result.append(Cell(f"retrain-{where}-{algorithm}-{choice}", "E3", tuple(needs), tier, price, compute))
+    return sorted(result, key=lambda cell: len(cell.needs))  # what the others are compared with comes first
 
 
 def shares(encoder: str) -> tuple[float, ...]:
@@ -87,13 +87,13 @@ def cross(args: argparse.Namespace, cancel: Cancel, encoder: str, task: str) -> 
         data_of(args, task, "dev", HALVES),
     )
     halves = [headviz.evaluator_of(clf, dev.subset(range(at, len(dev), 2))) for at in (0, 1)]
-    found = headviz.cross_dataset(*halves, cancel=cancel)
+    result = headviz.cross_dataset(*halves, cancel=cancel)
     return {
         "n": len(dev),
         "metric": dev.task.primary_metric,
-        "full": [half.baseline for half in (found.first, found.second)],
-        "heads": found.heads,
-        "costs": [rounded(half.values) for half in (found.first, found.second)],
+        "full": [half.baseline for half in (result.first, result.second)],
+        "heads": result.heads,
+        "costs": [rounded(half.values) for half in (result.first, result.second)],
         "digest": clf.digest,
     }
 
@@ -166,7 +166,7 @@ def _spared(
     args: argparse.Namespace, cancel: Cancel, clf: Any, whole: Any, sample: Any, encoder: str, task: str, seed: int
 ) -> list[dict[str, float | None]]:
     """By checkpoint, the end last: the largest share off, in its own Taylor order, that leaves ``KEPT_SHARE``."""
-    found: list[dict[str, float | None]] = []
+    rows: list[dict[str, float | None]] = []
     for updates, one in (*during(args, clf, encoder, task, seed), (None, clf)):
         evaluator = whole if one is clf else headviz.evaluator_of(one, whole.data)
         table = headviz.score_heads(one, sample, "taylor", cancel=cancel).values
@@ -177,7 +177,7 @@ def _spared(
             for p in curves.curves[0].points
             if floor is not None and base > floor and (p.value - floor) / (base - floor) >= KEPT_SHARE
         ]
-        found.append(
+        rows.append(
             {"updates": updates, "metric": rounded(np.array([[base]]))[0][0], "spared": max(kept, default=None)}
         )
-    return found
+    return rows

@@ -61,12 +61,12 @@ def give(encoder: str, args: argparse.Namespace, cancel: Cancel) -> dict[str, An
     }
     orders = {task: _masks(args, encoder, task) for task in SHARED}
     digests = {task: headviz.load(target["model"], device="cpu").digest for task, target in targets.items()}
-    found = []
+    rows = []
     for share in SHARES:
         masks = {task: next(m for m in steps if m.sparsity >= share) for task, steps in orders.items()}
         matrix = headviz.transfer(masks, targets, random=RANDOM, cancel=cancel)
-        found.append({"off": share, "entries": [entry.to_dict() for entry in matrix.entries]})
-    return {"score": SCORE, "random": RANDOM, "shares": found, "digests": digests, "digest": digests[SHARED[0]]}
+        rows.append({"off": share, "entries": [entry.to_dict() for entry in matrix.entries]})
+    return {"score": SCORE, "random": RANDOM, "shares": rows, "digests": digests, "digest": digests[SHARED[0]]}
 
 
 def _masks(args: argparse.Namespace, encoder: str, task: str) -> list[HeadMask]:

@@ -17,9 +17,9 @@ def where(cell: dict[str, Any]) -> tuple[str, str, int]:
     return encoder, task, int(seed)
 
 
-def by_model(found: Cells) -> Iterator[tuple[str, str, Cells]]:
+def by_model(cells: Cells) -> Iterator[tuple[str, str, Cells]]:
     """Cells of one encoder and task, in order."""
-    for (encoder, task), group in groupby(sorted(found, key=where), lambda c: where(c)[:2]):
+    for (encoder, task), group in groupby(sorted(cells, key=where), lambda c: where(c)[:2]):
         yield encoder, task, list(group)
 
 
@@ -32,9 +32,9 @@ def link(cell: dict[str, Any], text: str = "The cell.") -> str:
     return f"[{text}](results/{cell['cell']}.json)"
 
 
-def links(found: Cells) -> str:
+def links(cells: Cells) -> str:
     """The cells themselves, each named by its seed."""
-    return " ".join(link(cell, seed_of(cell)) for cell in found)
+    return " ".join(link(cell, seed_of(cell)) for cell in cells)
 
 
 def seed_of(cell: dict[str, Any]) -> str:
@@ -48,10 +48,10 @@ def weights_of(cell: dict[str, Any]) -> dict[tuple[str, str, int], str | None]:
     return {(encoder, task, seed): d for task, d in (cell.get("digests") or {own: cell.get("digest")}).items()}
 
 
-def trainings(found: Cells) -> dict[tuple[str, str, int], list[str]]:
+def trainings(cells: Cells) -> dict[tuple[str, str, int], list[str]]:
     """By model, the digests of its trainings, that of the table of models first."""
     known: dict[tuple[str, str, int], list[str]] = {}
-    for cell in sorted(found, key=lambda c: (c["experiment"] != "training", c["cell"])):
+    for cell in sorted(cells, key=lambda c: (c["experiment"] != "training", c["cell"])):
         for model, digest in weights_of(cell).items():
             if digest is not None and digest not in known.setdefault(model, []):
                 known[model].append(digest)
@@ -69,15 +69,15 @@ def primes(cell: dict[str, Any], known: dict[tuple[str, str, int], list[str]]) -
 
 def value_of(step: dict[str, Any], metric: str) -> float | None:
     """A network's metric. Matthews is undefined where all answers are of one class: there it is that class's."""
-    found = step["metrics"][metric]
-    return found if found is not None or step["constant"] is None else step["constant"][metric]
+    result = step["metrics"][metric]
+    return result if result is not None or step["constant"] is None else step["constant"][metric]
 
 
 def known(step: dict[str, Any], metric: str) -> float:
     """The same where it has to have a value."""
-    found = value_of(step, metric)
-    assert found is not None, f"{metric} has no value for one class"
-    return found
+    result = value_of(step, metric)
+    assert result is not None, f"{metric} has no value for one class"
+    return result
 
 
 def full_of(cell: dict[str, Any], metric: str) -> float:
@@ -91,16 +91,16 @@ def floor_of(cell: dict[str, Any]) -> float | None:
     return None if constant is None else constant[cell["metric"]]
 
 
-def steps_at(found: Cells, share: float) -> Cells:
+def steps_at(cells: Cells, share: float) -> Cells:
     """The steps of these cells with so many heads off."""
-    return [s for c in found for s in c["steps"] if abs(s["sparsity"] - share) < 1e-9]
+    return [s for c in cells for s in c["steps"] if abs(s["sparsity"] - share) < 1e-9]
 
 
-def by_order(found: Cells, value: Callable[[dict[str, Any]], float]) -> dict[float, dict[int, list[float]]]:
+def by_order(cells: Cells, value: Callable[[dict[str, Any]], float]) -> dict[float, dict[int, list[float]]]:
     """By share off and by the order's seed: the values of these cells' steps, model by model."""
     out: dict[float, dict[int, list[float]]] = {}
-    for share in sorted({s["sparsity"] for c in found for s in c["steps"]}):
-        for step in steps_at(found, share):
+    for share in sorted({s["sparsity"] for c in cells for s in c["steps"]}):
+        for step in steps_at(cells, share):
             out.setdefault(share, {}).setdefault(step.get("seed", 0), []).append(value(step))
     return out
 

@@ -27,12 +27,12 @@ def main() -> None:
     some = headviz.sample(
         headviz.load_task("mrpc", split="train", data=args.data), EXAMPLES, seed=0, length_filter="quantile"
     )
-    found = []
+    rows = []
     for precision in ("highest", "high"):
         torch.set_float32_matmul_precision(precision)
         tables = {name: headviz.score_heads(clf, some, name, cache=False).values for name in SCORES}
-        found.append({**tables, "logits": headviz.evaluate(clf, dev).logits})
-    full, fast = found
+        rows.append({**tables, "logits": headviz.evaluate(clf, dev).logits})
+    full, fast = rows
     for name, values in full.items():
         moved = float(np.nanmax(np.abs(values - fast[name])))
         print(f"{name}: moved by at most {moved:.5f}; the largest is {np.nanmax(np.abs(values)):.3f}")

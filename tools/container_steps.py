@@ -53,15 +53,15 @@ class Image:
     def copy(self, words: list[str], source: Path) -> None:
         *names, target = words
         for name in names:
-            for found in sorted(source.glob(name.lstrip("/"))):
+            for result in sorted(source.glob(name.lstrip("/"))):
                 place = self.inside(target)
-                if found.is_dir():
-                    shutil.copytree(found, place, dirs_exist_ok=True)
+                if result.is_dir():
+                    shutil.copytree(result, place, dirs_exist_ok=True)
                     continue
                 if target.endswith("/"):
-                    place = place / found.name
+                    place = place / result.name
                 place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(found, place)
+                shutil.copy(result, place)
 
     def run(self, command: str) -> None:
         command = re.sub(r" --extra-index-url \S+| --no-cache-dir", "", command)
@@ -90,9 +90,9 @@ def well(ask: Callable[[], int]) -> int:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as result:
+        result.bind(("127.0.0.1", 0))
+        return int(result.getsockname()[1])
 
 
 def health(steps: list[tuple[str, str]]) -> str:

@@ -106,8 +106,8 @@ class Trial:
 
     def mask(self) -> str:
         """The first masked head, on the command line, with what it changed."""
-        found = json.loads(self.call(self.headviz, *FIRST_MASK, "--json"))
-        (change,) = [d for d in found["comparison"]["deltas"] if d["metric"] == "accuracy"]
+        record = json.loads(self.call(self.headviz, *FIRST_MASK, "--json"))
+        (change,) = [d for d in record["comparison"]["deltas"] if d["metric"] == "accuracy"]
         if change["masked"] >= change["full"]:
             raise SystemExit(f"Without the heads of negation and role-swap nothing was lost: {change}")
         seconds = time.perf_counter() - self.began
@@ -208,8 +208,8 @@ def dead_links(site: Path) -> list[str]:
 
 def pinned(name: str) -> str:
     """The version of a package that the tests run with."""
-    found = re.search(rf"^{name}(==\S+)$", (ROOT / "requirements.txt").read_text(), flags=re.M)
-    return found[1] if found else ""
+    result = re.search(rf"^{name}(==\S+)$", (ROOT / "requirements.txt").read_text(), flags=re.M)
+    return result[1] if result else ""
 
 
 def release_faults(version: str, root: Path = ROOT) -> list[str]:

@@ -47,11 +47,11 @@ def main() -> None:
     clf = headviz.load("demo", device="cpu")
     keep = Keep(args.kept, clf.digest)
     pairs, examples, followed = args.pairs, args.examples, args.followed
-    found = {n: keep(f"patched {n} {pairs} {SETS}", partial(patched, clf, n, pairs)) for n in PHENOMENA}
-    lines, heads = alone(found)
-    sections = [lines, together(found)]
+    result = {n: keep(f"patched {n} {pairs} {SETS}", partial(patched, clf, n, pairs)) for n in PHENOMENA}
+    lines, heads = alone(result)
+    sections = [lines, together(result)]
     kinds = {n: keep(f"kind {n} {examples}", partial(kind_costs, clf, n, examples)) for n in PHENOMENA}
-    sections.append(by_kind(kinds, found))
+    sections.append(by_kind(kinds, result))
     sections.append(ablated(keep(f"ablated {examples} {heads}", lambda: costs(clf, examples, heads))))
     sections.append(direct(keep(f"direct {examples}", lambda: direct_shares(clf, examples))))
     sections.append(roles())
@@ -92,16 +92,16 @@ def patched(clf: headviz.Classifier, name: str, count: int) -> dict[str, Any]:
         drawn = [free[rng.integers(len(free))] for free in others]
         if len(set(drawn)) == len(drawn):
             sets.append(drawn)
-    found = headviz.patch_pairs(clf, pairs, sets=[own, *sets])
-    mean, low, high = interval_of_mean(found.together[:, 0])
-    random = np.abs(found.together[:, 1:].mean(axis=0))
+    result = headviz.patch_pairs(clf, pairs, sets=[own, *sets])
+    mean, low, high = interval_of_mean(result.together[:, 0])
+    random = np.abs(result.together[:, 1:].mean(axis=0))
     return {
         "of": len(pairs),
-        "n": found.n,
-        "mean": found.mean,
-        "low": found.interval_low,
-        "high": found.interval_high,
-        "clear": int((found.q_value < 0.05).sum()),
+        "n": result.n,
+        "mean": result.mean,
+        "low": result.interval_low,
+        "high": result.interval_high,
+        "clear": int((result.q_value < 0.05).sum()),
         "together": [mean, low, high],
         "beaten": int((random < abs(mean)).sum()),
     }
@@ -130,8 +130,8 @@ def kind_costs(clf: headviz.Classifier, name: str, count: int) -> dict[str, Any]
 
 def cost(evaluator: headviz.Evaluator, mask: headviz.HeadMask) -> list[float]:
     """Points of accuracy lost with their interval; of several draws the mean of each."""
-    found = [one.compare(mask).primary for one in evaluator.each_draw()]
-    rows = [[-100 * d.delta, -100 * d.interval_high, -100 * d.interval_low] for d in found]
+    result = [one.compare(mask).primary for one in evaluator.each_draw()]
+    rows = [[-100 * d.delta, -100 * d.interval_high, -100 * d.interval_low] for d in result]
     return [0.0 + float(v) for v in np.mean(rows, axis=0)]
 
 
@@ -154,10 +154,10 @@ def direct_shares(clf: headviz.Classifier, count: int) -> dict[str, Any]:
     assert data.pairs is not None
     own, lost, off = [], [], []
     for text, pair in zip(data.texts, data.pairs, strict=True):
-        found = headviz.contributions(clf, text, pair)
-        own.append(found.heads[..., found.predicted])
-        lost.append(found.ablation[..., found.predicted])
-        off.append(abs(found.total - found.logits).max())
+        result = headviz.contributions(clf, text, pair)
+        own.append(result.heads[..., result.predicted])
+        lost.append(result.ablation[..., result.predicted])
+        off.append(abs(result.total - result.logits).max())
     heads, without = np.array(own), np.array(lost)
     rank = [float(np.corrcoef(a.argsort().argsort(), b.argsort().argsort())[0, 1]) for a, b in _flat(heads, without)]
     return {

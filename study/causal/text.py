@@ -24,11 +24,11 @@ def ranking(values: np.ndarray) -> list[HeadId]:
     return [HeadId(*at) for at in order]
 
 
-def alone(found: dict[str, Any]) -> tuple[list[str], list[HeadId]]:
+def alone(result: dict[str, Any]) -> tuple[list[str], list[HeadId]]:
     """One row for each phenomenon: the heads that carry the difference, and where its planted ones stand."""
     rows, first, own_first, own_next, shown = [], [], 0, 0, []
     shared = [HeadId.parse(head) for head in card_figures()["heads"]["shared"]]
-    for name, one in found.items():
+    for name, one in result.items():
         own, mean = planted_heads(name), np.array(one["mean"])
         ranked = ranking(mean)
         places = sorted((ranked.index(h) + 1, h) for h in own)
@@ -62,11 +62,11 @@ def alone(found: dict[str, Any]) -> tuple[list[str], list[HeadId]]:
     return lines, [leader, *shown]
 
 
-def together(found: dict[str, Any]) -> list[str]:
+def together(result: dict[str, Any]) -> list[str]:
     """The same question asked in other ways: what is specific, and the planted heads as one."""
-    means = {name: np.array(one["mean"]) for name, one in found.items()}
+    means = {name: np.array(one["mean"]) for name, one in result.items()}
     rows, counts, beaten, clear = [], np.zeros(2, dtype=int), 0, 0
-    for name, one in found.items():
+    for name, one in result.items():
         own = planted_heads(name)
         specific = means[name] - np.mean([m for other, m in means.items() if other != name], axis=0)
         cells = []
@@ -78,7 +78,7 @@ def together(found: dict[str, Any]) -> list[str]:
         mean, low, high = one["together"]
         beaten, clear = beaten + (one["beaten"] >= 0.95 * SETS), clear + (low > 0)
         rows.append(f"| {name} | {' | '.join(cells)} | {mean:+.2f} [{low:+.2f}, {high:+.2f}] | {one['beaten']} |")
-    total = len(found)
+    total = len(result)
     return [
         "## Do the planted heads come first if one asks otherwise?",
         f"A planted head comes first in {counts[0]} of {total} phenomena by its effect, and in {counts[1]} by what is "
@@ -94,12 +94,12 @@ def together(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def interval(found: list[float]) -> str:
-    mean, low, high = found
+def interval(values: list[float]) -> str:
+    mean, low, high = values
     return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
-def by_kind(found: dict[str, Any], moved: dict[str, Any]) -> list[str]:
+def by_kind(result: dict[str, Any], moved: dict[str, Any]) -> list[str]:
     """Why patching two examples of one kind does not show the planted heads; ``moved`` is what patching found."""
     columns = {
         "zero": "nothing",
@@ -108,8 +108,8 @@ def by_kind(found: dict[str, Any], moved: dict[str, Any]) -> list[str]:
         "drawn": "another example",
         "drawn own": "another example of their kind",
     }
-    means = {key: float(np.mean([one[key][0] for one in found.values()])) for key in columns}
-    less = sum(one["own"][0] < one["all"][0] / 2 for one in found.values())
+    means = {key: float(np.mean([one[key][0] for one in result.values()])) for key in columns}
+    less = sum(one["own"][0] < one["all"][0] / 2 for one in result.values())
     said = (
         "Most of what they write is then common to all examples of a kind, and tells kinds apart, not answers. Both "
         "texts of a minimal pair are of one kind, so patching between them leaves it as it is."
@@ -117,10 +117,10 @@ def by_kind(found: dict[str, Any], moved: dict[str, Any]) -> list[str]:
         else "So what they write differs between the examples of a kind as much as between kinds."
     )
     first = [name for name, one in moved.items() if ranking(np.array(one["mean"]))[0] in planted_heads(name)]
-    drawn = [sorted(one["drawn own"][0] for n, one in found.items() if (n in first) == own) for own in (True, False)]
+    drawn = [sorted(one["drawn own"][0] for n, one in result.items() if (n in first) == own) for own in (True, False)]
     told = [f"{part[0]:.1f} to {part[-1]:.1f} points" if part else "nothing" for part in drawn]
-    rows = [f"| {name} | {' | '.join(interval(one[key]) for key in columns)} |" for name, one in found.items()]
-    n = sorted({one["n"] for one in found.values()})
+    rows = [f"| {name} | {' | '.join(interval(one[key]) for key in columns)} |" for name, one in result.items()]
+    n = sorted({one["n"] for one in result.values()})
     return [
         "## What the planted heads carry",
         "Points of accuracy lost on the phenomenon's own dev examples "
@@ -128,7 +128,7 @@ def by_kind(found: dict[str, Any], moved: dict[str, Any]) -> list[str]:
         "what stands in their place, with the paired 95 % interval (of drawn examples the mean over the draws).",
         f"On average they cost {means['all']:.1f} points with their mean over examples of all kinds in their place, "
         f"and {means['own']:.1f} with their mean over their own kind, which is less than half in {less} of "
-        f"{len(found)} phenomena. {said}",
+        f"{len(result)} phenomena. {said}",
         f"The output of another example of the same kind, which may have another answer, costs {told[0]} in the "
         f"{len(first)} phenomena in which a planted head comes first above, and {told[1]} in the others.",
         "",
@@ -138,16 +138,17 @@ def by_kind(found: dict[str, Any], moved: dict[str, Any]) -> list[str]:
     ]
 
 
-def ablated(found: dict[str, Any]) -> list[str]:
+def ablated(result: dict[str, Any]) -> list[str]:
     """One row for each head."""
-    spread = {name: [cells[kind][0] for kind in KINDS] for name, cells in found["heads"].items()}
+    spread = {name: [cells[kind][0] for kind in KINDS] for name, cells in result["heads"].items()}
     widest = max(spread, key=lambda name: max(spread[name]) - min(spread[name]))
-    rows = [f"| {n} | {' | '.join(interval(cells[kind]) for kind in KINDS)} |" for n, cells in found["heads"].items()]
+    rows = [f"| {n} | {' | '.join(interval(cells[kind]) for kind in KINDS)} |" for n, cells in result["heads"].items()]
     return [
         "## What a head costs, by what stands in its place",
-        f"Points of accuracy lost on {found['n']} dev examples (full model {found['full']:.3f}) without one head, with "
-        "the paired 95 % interval; reference: 256 training examples; of `resample` the mean over 5 draws. Heads: the "
-        "one that moves most answers above, and of each phenomenon the planted head with the largest effect.",
+        f"Points of accuracy lost on {result['n']} dev examples (full model {result['full']:.3f}) without one head, "
+        "with the paired 95 % interval; reference: 256 training examples; of `resample` the mean over 5 "
+        "draws. Heads: the one that moves most answers above, and of each phenomenon the planted head with the largest "
+        "effect.",
         f"What stands there matters most for {widest}, which costs from {min(spread[widest]):.1f} to "
         f"{max(spread[widest]):.1f} points.",
         "",
@@ -157,10 +158,10 @@ def ablated(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def direct(found: dict[str, Any]) -> list[str]:
+def direct(result: dict[str, Any]) -> list[str]:
     """The heads that write most themselves, and those that matter most by what later layers make of them."""
-    own, lost = np.array(found["own"]), np.array(found["lost"])
-    mean, low, high = found["rank"]
+    own, lost = np.array(result["own"]), np.array(result["lost"])
+    mean, low, high = result["rank"]
     rows, places = [], {"writes": ranking(own), "costs": ranking(lost)}
     for title, order in places.items():
         told = "; ".join(f"{h.dotted} {own[h]:.2f} and {lost[h]:.2f}" for h in order[: 2 * TOP])
@@ -169,7 +170,7 @@ def direct(found: dict[str, Any]) -> list[str]:
     return [
         "## What a head writes itself",
         "`headviz.contributions` takes each class score apart: heads, feed-forward blocks, embedding and biases sum to "
-        f"the score (on {found['n']} dev examples to {found['off']:.1g}). Beside a head's direct share of the "
+        f"the score (on {result['n']} dev examples to {result['off']:.1g}). Beside a head's direct share of the "
         "predicted class's score stands what the score loses without it; the difference is what later layers make of "
         "its output.",
         f"Rank correlation of the two over the heads, mean over the examples: {mean:.2f} [{low:.2f}, {high:.2f}]. "
@@ -213,11 +214,11 @@ def _ends(one: dict[str, Any]) -> str:
 def following(followed: dict[str, Any]) -> list[str]:
     """One row for each phenomenon: the strongest paths, and whether they join planted heads."""
     rows, joined, clear = [], [], 0
-    for name, found in followed.items():
+    for name, result in followed.items():
         own = planted_heads(name)
-        between = [e for e in found["edges"] if e["receiver"] is not None]
+        between = [e for e in result["edges"] if e["receiver"] is not None]
         cells = []
-        for group in ([e for e in found["edges"] if e["receiver"] is None], between):
+        for group in ([e for e in result["edges"] if e["receiver"] is None], between):
             said = []
             for e in group[:TOP]:
                 start, end = (h and starred(HeadId.parse(h), own) for h in (e["sender"], e["receiver"]))
@@ -227,7 +228,7 @@ def following(followed: dict[str, Any]) -> list[str]:
         if between and all(HeadId.parse(between[0][end]) in own for end in ("sender", "receiver")):
             joined.append(name)
             clear += between[0]["low"] > 0
-        rows.append(f"| {name} | {found['n']} of {found['of']} | {cells[0]} | {cells[1]} |")
+        rows.append(f"| {name} | {result['n']} of {result['of']} | {cells[0]} | {cells[1]} |")
     names = f": {', '.join(joined)}" if joined else ""
     return [
         "## By which way",

@@ -19,8 +19,8 @@ RESAMPLES = 4000
 
 def right_answers(state: State, gold: np.ndarray, step: int) -> dict[int, np.ndarray]:
     """By seed: [n] whether each dev answer is right. Seeds that were not run are left out."""
-    found = {seed: state.record(seed, step) for seed in state.plan["seeds"]}
-    return {k: state.logits[r.logits].argmax(axis=1) == gold for k, r in found.items() if r is not None}
+    result = {seed: state.record(seed, step) for seed in state.plan["seeds"]}
+    return {k: state.logits[r.logits].argmax(axis=1) == gold for k, r in result.items() if r is not None}
 
 
 def interval(right: np.ndarray, draw: np.random.Generator) -> tuple[float, float]:
@@ -68,7 +68,7 @@ def collect(args: argparse.Namespace) -> dict[str, Any]:
     gold = gold_for(dev, class_order(clf, dev))
     assert gold is not None
     draw = np.random.default_rng(0)
-    found: dict[str, Any] = {"cells": {}, "missing": [], "seconds": {}, "full": {}, "right": {}, "n": len(dev)}
+    result: dict[str, Any] = {"cells": {}, "missing": [], "seconds": {}, "full": {}, "right": {}, "n": len(dev)}
     all_plans = plans(args)
     for name, plan in all_plans.items():
         if name in SAME:
@@ -76,7 +76,7 @@ def collect(args: argparse.Namespace) -> dict[str, Any]:
         try:
             state = State.load(args.out / name)
         except RunError:
-            found["missing"].append(f"{name}: not started")
+            result["missing"].append(f"{name}: not started")
             continue
         if state.plan_digest != plan.digest:
             raise SystemExit(f"{args.out / name} holds a study with other options. Give those that it was run with.")
@@ -85,28 +85,28 @@ def collect(args: argparse.Namespace) -> dict[str, Any]:
                 f"{args.out / name} holds a study of other weights than '{args.model}' has now. Run it anew."
             )
         reference = state.reference.metrics["accuracy"]
-        found["reference"] = reference
-        found["threads"] = state.versions["threads"]
-        found["finetune"] = state.finetune or found.get("finetune")
+        result["reference"] = reference
+        result["threads"] = state.versions["threads"]
+        result["finetune"] = state.finetune or result.get("finetune")
         if state.steps:
-            found["seconds"][name] = seconds(state)
+            result["seconds"][name] = seconds(state)
         lacking = missing(plan, state)
         if lacking:
-            found["missing"].append(f"{name}: {lacking}")
+            result["missing"].append(f"{name}: {lacking}")
         if plan.retrain_full and ALGORITHMS[plan.algorithm].retrains:
-            found["full"] = {
+            result["full"] = {
                 seed: r.metrics["accuracy"] for seed in plan.seeds if (r := state.record(seed, 0)) is not None
             }
-        found["sparsities"] = [size / (state.num_layers * state.num_heads) for size in state.sizes]
+        result["sparsities"] = [size / (state.num_layers * state.num_heads) for size in state.sizes]
         for step, size in enumerate(state.sizes, 1):
             answers = right_answers(state, gold, step)
             if not answers:
                 continue
-            found["right"][plan.algorithm, plan.score, step] = answers
+            result["right"][plan.algorithm, plan.score, step] = answers
             right = np.array(list(answers.values()))
             low, high = interval(right, draw)
             values = right.mean(axis=1)
-            found["cells"][plan.algorithm, plan.score, step] = {
+            result["cells"][plan.algorithm, plan.score, step] = {
                 "sparsity": size / (state.num_layers * state.num_heads),
                 "mean": float(values.mean()),
                 "sd": float(values.std(ddof=1)) if len(values) > 1 else None,
@@ -116,11 +116,11 @@ def collect(args: argparse.Namespace) -> dict[str, Any]:
             }
     for name, other in SAME.items():
         own, there = all_plans[name], all_plans[other]
-        for (algorithm, score, step), cell in list(found["cells"].items()):
+        for (algorithm, score, step), cell in list(result["cells"].items()):
             if (algorithm, score) == (there.algorithm, there.score):
-                found["cells"][own.algorithm, own.score, step] = cell
-                found["right"][own.algorithm, own.score, step] = found["right"][algorithm, score, step]
-    return found
+                result["cells"][own.algorithm, own.score, step] = cell
+                result["right"][own.algorithm, own.score, step] = result["right"][algorithm, score, step]
+    return result
 
 
 def study_of(out: Path) -> argparse.Namespace:

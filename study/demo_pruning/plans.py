@@ -17,7 +17,7 @@ SAME = {"igspp-random": "one-shot-isp-random"}
 
 def plans(args: argparse.Namespace) -> dict[str, PruningPlan]:
     """One plan for each algorithm and score; only the first that retrains also trains the full model."""
-    found = {}
+    result = {}
     trains_full = None
     for algorithm, score in product((*MASKED, *RETRAINED), SCORES):
         retrains = ALGORITHMS[algorithm].retrains
@@ -30,7 +30,7 @@ def plans(args: argparse.Namespace) -> dict[str, PruningPlan]:
             recipe = recipe_of(args.base)
             if recipe is not None:
                 options["finetune"] = dataclasses.replace(recipe, warmup=max(recipe.warmup, args.warmup))
-        found[f"{algorithm}-{score}"] = PruningPlan(
+        result[f"{algorithm}-{score}"] = PruningPlan(
             model=args.model,
             base=args.base if retrains else None,
             task=args.task,
@@ -42,4 +42,4 @@ def plans(args: argparse.Namespace) -> dict[str, PruningPlan]:
             device="cpu",
             **options,
         )
-    return found
+    return result

@@ -79,8 +79,8 @@ def graded(planting: Planting, clf: Any, data: Dataset, name: str) -> dict[str, 
     rng = np.random.default_rng(planting.seed)
     every = clf.full_mask.kept
     shuffled = [{every[i] for i in rng.choice(len(every), len(needed), replace=False)} for _ in range(SEEDS)]
-    found = [auroc(tables[0], heads) for heads in shuffled]
-    out["shuffled"] = _mean(v for v in found if v == v)  # where heads without a value were drawn there is none
+    result = [auroc(tables[0], heads) for heads in shuffled]
+    out["shuffled"] = _mean(v for v in result if v == v)  # where heads without a value were drawn there is none
     return out
 
 
@@ -100,16 +100,16 @@ def member(planting: Planting, out: Path, names: list[str], steps: int) -> dict[
     train(planting, out, steps, told=lambda text: print(text, flush=True))
     clf, data = headviz.load(out / "model", device="cpu"), data_of(planting)
     path = out / "result.json"
-    found = json.loads(path.read_text()) if path.exists() else {"scores": {}}
-    if "accuracy" not in found:
-        found["accuracy"] = round(headviz.evaluate(clf, data).metrics["accuracy"], 4)
-        found["disagreements"] = checked(planting, clf, data)
+    record = json.loads(path.read_text()) if path.exists() else {"scores": {}}
+    if "accuracy" not in record:
+        record["accuracy"] = round(headviz.evaluate(clf, data).metrics["accuracy"], 4)
+        record["disagreements"] = checked(planting, clf, data)
     for name in names:
-        if name not in found["scores"]:
-            found["scores"][name] = graded(planting, clf, data, name)
-            write_whole(path, json.dumps(found, indent=1) + "\n")
-            print(planting.name, name, found["scores"][name], flush=True)
-    return {"name": planting.name, "grid": [planting.layers, planting.heads], **found}
+        if name not in record["scores"]:
+            record["scores"][name] = graded(planting, clf, data, name)
+            write_whole(path, json.dumps(record, indent=1) + "\n")
+            print(planting.name, name, record["scores"][name], flush=True)
+    return {"name": planting.name, "grid": [planting.layers, planting.heads], **record}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -124,8 +124,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--threads", type=int)
     given = parser.parse_args(arguments)
     if given.page:
-        found = json.loads(SHIPPED.read_text(encoding="utf-8"))
-        SHIPPED.with_suffix(".md").write_text("\n".join(page(found)) + "\n", encoding="utf-8")
+        record = json.loads(SHIPPED.read_text(encoding="utf-8"))
+        SHIPPED.with_suffix(".md").write_text("\n".join(page(record)) + "\n", encoding="utf-8")
         return
     if given.out is None:
         parser.error("--out is missing: the folder of models and figures")

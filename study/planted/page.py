@@ -48,9 +48,9 @@ needed and harmful heads that exact ablation does not find one at a time."""
 LEVEL = 0.5
 
 
-def page(found: dict[str, Any]) -> Iterator[str]:
+def page(result: dict[str, Any]) -> Iterator[str]:
     """The document, line by line."""
-    means, members = found["summary"], found["members"]
+    means, members = result["summary"], result["members"]
     order = sorted(means, key=lambda name: -means[name]["needed"][0])
     yield from INTRODUCTION.splitlines()
     yield ""
@@ -86,10 +86,10 @@ def page(found: dict[str, Any]) -> Iterator[str]:
 
 def alone(members: list[dict[str, Any]]) -> str:
     """In how many models exact ablation of single heads does not tell a kind of head from idle ones, and how far."""
-    needed = {m["name"]: found for m in members if (found := _exact(m, "one of")) is not None and found < 1}
-    harmful = {m["name"]: found for m in members if (found := _exact(m, HARMFUL)) is not None and found < 1}
+    needed = {m["name"]: result for m in members if (result := _exact(m, "one of")) is not None and result < 1}
+    harmful = {m["name"]: result for m in members if (result := _exact(m, HARMFUL)) is not None and result < 1}
     told = "; ".join(
-        f"{what} in {', '.join(f'{name} ({found:.2f})' for name, found in some.items())}"
+        f"{what} in {', '.join(f'{name} ({result:.2f})' for name, result in some.items())}"
         for what, some in (("needed heads outside backups", needed), ("harmful heads", harmful))
         if some
     )
@@ -103,7 +103,7 @@ def alone(members: list[dict[str, Any]]) -> str:
 def _exact(member: dict[str, Any], kind: str) -> float | None:
     """The AUROC of exact ablation on this kind of planting; None where the model has none."""
     kinds: dict[str, float] = member["scores"].get("ablation", {})
-    return next((found for name, found in kinds.items() if name.startswith(kind)), None)
+    return next((result for name, result in kinds.items() if name.startswith(kind)), None)
 
 
 def summary(members: list[dict[str, Any]]) -> dict[str, dict[str, list[float | int]]]:

@@ -65,13 +65,13 @@ class Planting:
     @property
     def kinds(self) -> dict[str, frozenset[HeadId]]:
         """The heads of each kind of planting; needed ones under how many share an ability."""
-        found: dict[str, set[HeadId]] = {}
+        result: dict[str, set[HeadId]] = {}
         for ability, heads in enumerate(self.needed):
             name = BACKUP if self.is_backup(ability) else f"one of {self.per_ability}"
-            found.setdefault(name, set()).update(heads)
+            result.setdefault(name, set()).update(heads)
         if self.harmful_heads:
-            found[HARMFUL] = set(self.harmful_heads)
-        return {name: frozenset(heads) for name, heads in found.items()}
+            result[HARMFUL] = set(self.harmful_heads)
+        return {name: frozenset(heads) for name, heads in result.items()}
 
 
 FAMILY = (

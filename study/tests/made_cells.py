@@ -57,7 +57,7 @@ def drawn(seed: int, *accuracies: float) -> dict[str, Any]:
     return {**cell, "steps": steps}
 
 
-def text(study: ModuleType, *found: dict[str, Any]) -> str:
+def text(study: ModuleType, *result: dict[str, Any]) -> str:
     """The page, with the names of its links alone."""
-    said = study.page({cell["cell"]: cell for cell in found}, study.cells())
+    said = study.page({cell["cell"]: cell for cell in result}, study.cells())
     return re.sub(r"\[([^]]*)\]\(results/[^)]*\.json\)", r"\1", said)

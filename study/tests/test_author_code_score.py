@@ -58,11 +58,11 @@ def literal(data, width: int, steps: int, seed: int = 0, layers: int = 2) -> np.
         for layer in range(clf.num_layers):
             where = clf.family.place(clf.config, layer)
             module = model.base_model.get_submodule(clf.family.attention[ENCODER].module.format(**where))
-            found = LayerConductance(forward, module).attribute(
+            result = LayerConductance(forward, module).attribute(
                 words(ids).detach(), words(reference).detach(), additional_forward_args=(mask,), n_steps=steps
             )[1]
             for head in range(clf.num_heads):
-                one, other = attentions[layer][0, head].numpy(), found[0, head].detach().numpy()
+                one, other = attentions[layer][0, head].numpy(), result[0, head].detach().numpy()
                 out[n, layer, head] = spearmanr(one.ravel(), other.ravel()).statistic
     return out.mean(axis=0)
 
@@ -71,8 +71,8 @@ def literal(data, width: int, steps: int, seed: int = 0, layers: int = 2) -> np.
 def test_the_preset_equals_a_literal_re_implementation(padded: int) -> None:
     clf, data = tiny_classifier("bert", layers=2), made(4)
     longest = max(len(e) for e in clf.encode(data.texts, data.pairs))
-    found = score_heads(clf, data, score="thesis-2024-code", steps=6, padded=padded, cache=False)
-    np.testing.assert_allclose(found.values, literal(data, padded or longest, 6), atol=2e-4)
+    result = score_heads(clf, data, score="thesis-2024-code", steps=6, padded=padded, cache=False)
+    np.testing.assert_allclose(result.values, literal(data, padded or longest, 6), atol=2e-4)
 
 
 class Whole(AuthorWalk):
@@ -120,16 +120,16 @@ def test_one_example_without_a_value_voids_the_head(monkeypatch: pytest.MonkeyPa
     plugin = sys.modules[SCORES["thesis-2024-code"].measure.__module__]
     own, counted = plugin.map_values, iter(range(3))
 
-    def without_one(found, kept, names):
-        (value,) = own(found, kept, names)
+    def without_one(result, kept, names):
+        (value,) = own(result, kept, names)
         table = value()["spearman"].copy()
         if next(counted) == 1:
             table[1, 2] = np.nan
         return [lambda: {"spearman": table}]
 
     monkeypatch.setattr(plugin, "map_values", without_one)
-    found = score_heads(tiny_classifier("bert"), made(3), "thesis-2024-code", steps=4, cache=False)
-    assert np.argwhere(np.isnan(found.values)).tolist() == [[1, 2]]
+    result = score_heads(tiny_classifier("bert"), made(3), "thesis-2024-code", steps=4, cache=False)
+    assert np.argwhere(np.isnan(result.values)).tolist() == [[1, 2]]
 
 
 def test_its_options_are_checked() -> None:

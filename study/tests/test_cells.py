@@ -61,16 +61,16 @@ def test_cells_are_computed_and_a_second_call_has_nothing_left(
     call += ["--out", str(tmp_path / "cells"), *(part for name in only for part in ("--only", name))]
     monkeypatch.setattr(sys, "argv", ["study", *call])
     cells.main()
-    found = study.read(tmp_path / "cells")
-    assert {c["experiment"] for c in found.values()} == {"training", "E2", "E3", "X"}
-    steps = found["retrain-minilm-mrpc-0-isp-taylor"]["steps"]
+    result = study.read(tmp_path / "cells")
+    assert {c["experiment"] for c in result.values()} == {"training", "E2", "E3", "X"}
+    steps = result["retrain-minilm-mrpc-0-isp-taylor"]["steps"]
     assert [s["heads_off"] for s in steps] == [22, 37, 47, 55, 60, 64]
     # θ* is the full model of the retrained ones: the same training, whenever checkpoints are written
     data = headviz.load_task("mrpc", split="train", data=str(tmp_path / "glue" / "MRPC"))
     fresh = headviz.load(str(encoder), fresh_labels=data.label_names, seed=0, device="cpu")
     again = models.fine_tune(fresh, data, models.recipe(), 0).classifier
-    assert again.digest == found["train-minilm-mrpc-0"]["digest"]
-    said = study.page(found, study.cells())
+    assert again.digest == result["train-minilm-mrpc-0"]["digest"]
+    said = study.page(result, study.cells())
     assert "ISP, IGSPP, `taylor`" in said
     assert "′](results/" not in said  # one machine, one set of weights
     capsys.readouterr()
@@ -94,7 +94,7 @@ def test_cells_are_computed_and_a_second_call_has_nothing_left(
     crossing.unlink()  # no run of steps: left alone
     cells.main()
     assert not crossing.exists()
-    part, full = json.loads(gone.read_text()), found[only[0]]
+    part, full = json.loads(gone.read_text()), result[only[0]]
     there = len(full["steps"]) - part["left"]
     assert (0 < there < len(full["steps"]), len(part["ahead"])) == (True, there)
     assert part["steps"] == full["steps"][:there]

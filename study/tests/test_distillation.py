@@ -35,11 +35,14 @@ def test_the_longest_pairs_are_the_longest(tmp_path: Path) -> None:
 
 def test_training_losses_are_drawn_where_there_are_some() -> None:
     curve = [{"step": 0, "loss": None}, {"step": 5, "loss": 4.0}, {"step": 10, "loss": 2.0}]
-    found = {"students": [{"init": "copy", "curve": curve}], "teacher": {"metrics": {"bleu": 3.0}}}
-    drawn = distillation.picture(found, distillation.LOSS)
+    result = {"students": [{"init": "copy", "curve": curve}], "teacher": {"metrics": {"bleu": 3.0}}}
+    drawn = distillation.picture(result, distillation.LOSS)
     assert "copy 2" in drawn
     assert "teacher" not in drawn
-    assert distillation.points(found["students"][0], distillation.LOSS) == [(5, 4.0, None, None), (10, 2.0, None, None)]
+    assert distillation.points(result["students"][0], distillation.LOSS) == [
+        (5, 4.0, None, None),
+        (10, 2.0, None, None),
+    ]
 
 
 def test_the_pictures_are_what_the_files_say() -> None:

@@ -74,19 +74,19 @@ def weights(_: Path) -> Path:
 def test_an_experiment_goes_on_where_it_was(places: Places, tmp_path: Path, make, job: str, metric: str) -> None:
     out = tmp_path / "out"
     compute(places, [Experiment("reranker", "", make)], out)
-    found = read(out / "reranker.json")
-    assert found["about"]["metric"] == metric
+    result = read(out / "reranker.json")
+    assert result["about"]["metric"] == metric
     assert make(places).clf.job == job
-    heads = [name for name in found if name.startswith("head ")]
+    heads = [name for name in result if name.startswith("head ")]
     assert len(heads) == 12
-    assert found["masked"]["masked"] == pytest.approx(found["evaluated off"]["value"])
-    assert found["evaluated pruned"]["value"] == pytest.approx(found["evaluated off"]["value"], abs=1e-5)
-    assert found["evaluated pruned"]["parameters"] < found["evaluated full"]["parameters"]
+    assert result["masked"]["masked"] == pytest.approx(result["evaluated off"]["value"])
+    assert result["evaluated pruned"]["value"] == pytest.approx(result["evaluated off"]["value"], abs=1e-5)
+    assert result["evaluated pruned"]["parameters"] < result["evaluated full"]["parameters"]
     text = page.text(out)
     assert text.count("jobs/results/reranker.json") == 2
     assert ("## Heads that match words" in text) == (job == "rank")
-    del found["done costs"], found["head 1.2"]
-    (out / "reranker.json").write_text(json.dumps(found | {"masked": "kept"}))
+    del result["done costs"], result["head 1.2"]
+    (out / "reranker.json").write_text(json.dumps(result | {"masked": "kept"}))
     compute(places, [Experiment("reranker", "", make)], out)
     again = read(out / "reranker.json")
     assert again["masked"] == "kept"

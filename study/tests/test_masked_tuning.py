@@ -9,14 +9,14 @@ from study import masked_tuning
 
 
 def test_the_table_is_what_the_file_says() -> None:
-    found, page = masked_tuning.read(), masked_tuning.PAGE.read_text(encoding="utf-8")
-    assert page.split(masked_tuning.BEGIN)[1].split(masked_tuning.END)[0].strip() == masked_tuning.table(found)
-    assert {(c["way"], c["seed"]) for c in found["cells"]} == {
+    result, page = masked_tuning.read(), masked_tuning.PAGE.read_text(encoding="utf-8")
+    assert page.split(masked_tuning.BEGIN)[1].split(masked_tuning.END)[0].strip() == masked_tuning.table(result)
+    assert {(c["way"], c["seed"]) for c in result["cells"]} == {
         (w, s) for w in masked_tuning.WAYS for s in masked_tuning.SEEDS
     }
-    for cell in found["cells"]:
-        right = masked_tuning._right(cell, found["n"])
-        assert len(right) == found["n"]
+    for cell in result["cells"]:
+        right = masked_tuning._right(cell, result["n"])
+        assert len(right) == result["n"]
         assert cell["accuracy"] == pytest.approx(right.mean())
 
 

@@ -13,8 +13,8 @@ from study.findings import TARGET as FINDINGS
 
 def lines(svg: str) -> list[list[tuple[float, float]]]:
     """The corners of every curve."""
-    found = re.findall(r'<polyline points="([^"]*)"', svg)
-    return [[(float(x), float(y)) for x, y in (p.split(",") for p in one.split())] for one in found]
+    result = re.findall(r'<polyline points="([^"]*)"', svg)
+    return [[(float(x), float(y)) for x, y in (p.split(",") for p in one.split())] for one in result]
 
 
 def test_the_studys_pictures_are_what_its_files_say(study: ModuleType) -> None:

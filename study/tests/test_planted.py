@@ -95,12 +95,12 @@ def test_the_command_grades_and_goes_on(tmp_path, monkeypatch):
     family.main([*words, "--scores", "magnitude"])
     first = json.loads((tmp_path / "family.json").read_text())
     family.main([*words, "--scores", "magnitude,random"])
-    found = json.loads((tmp_path / "family.json").read_text())
-    (member,) = found["members"]
+    record = json.loads((tmp_path / "family.json").read_text())
+    (member,) = record["members"]
     assert member["scores"]["magnitude"] == first["members"][0]["scores"]["magnitude"]
     assert member["scores"]["magnitude"]["needed"] >= 0.4838  # above the 15 of 31 idle heads whose weights are zero
     assert set(member["scores"]["random"]) == {"needed", "needed or loud", "one of 1", "precision", "shuffled"}
-    assert found["summary"]["random"]["needed"][3] == 1
+    assert record["summary"]["random"]["needed"][3] == 1
     assert isinstance(member["disagreements"], list)
 
 
@@ -139,11 +139,11 @@ def test_single_heads_are_checked_against_the_planting(monkeypatch):
 
 def test_the_shipped_page_is_made_from_the_shipped_figures():
     shipped = family.SHIPPED
-    found = json.loads(shipped.read_text(encoding="utf-8"))
-    assert shipped.with_suffix(".md").read_text(encoding="utf-8") == "\n".join(page(found)) + "\n"
-    assert len(found["members"]) >= 8
-    assert abs(found["summary"]["random"]["needed"][0] - 0.5) < 0.1
-    assert all(abs(kinds["shuffled"][0] - 0.5) < 0.1 for kinds in found["summary"].values())
+    record = json.loads(shipped.read_text(encoding="utf-8"))
+    assert shipped.with_suffix(".md").read_text(encoding="utf-8") == "\n".join(page(record)) + "\n"
+    assert len(record["members"]) >= 8
+    assert abs(record["summary"]["random"]["needed"][0] - 0.5) < 0.1
+    assert all(abs(kinds["shuffled"][0] - 0.5) < 0.1 for kinds in record["summary"].values())
 
 
 def test_numbers_of_words_are_those_of_the_tokenizer(tmp_path):

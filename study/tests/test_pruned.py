@@ -71,8 +71,8 @@ def test_one_class_for_all_is_not_ahead_of_a_model_that_tells_some_apart(study: 
     constant = gold == 0  # accuracy .70, and .50 in the mean of the classes
     knows = np.array([True] * 42 + [False] * 28 + [True] * 24 + [False] * 6)  # accuracy .66, classes .60 and .80
     assert constant.mean() > knows.mean()
-    found = lead(knows, np.stack([constant] * 3), gold, np.random.default_rng(0))
-    assert found["mean"] == pytest.approx(0.2)
-    assert found["low"] > 0
+    result = lead(knows, np.stack([constant] * 3), gold, np.random.default_rng(0))
+    assert result["mean"] == pytest.approx(0.2)
+    assert result["low"] > 0
     even = lead(knows, np.stack([knows, constant]), gold, np.random.default_rng(0))
     assert even["mean"] == pytest.approx(0.1)

@@ -74,8 +74,8 @@ def compare(before: Path, after: Path, only: list[str], tolerance: float, ignore
         lines = {name: list(of_item(a, b, name, tolerance)) for name in [*a, *(n for n in b if n not in a)]}
         if len(sides) == 1:
             lines = {"*": [f": only in {sides[0].parent}"]}
-        for name, found in lines.items():
-            kept = [line for line in found if not (ignore and re.search(ignore, f"{part}/{name}{line}"))]
+        for name, result in lines.items():
+            kept = [line for line in result if not (ignore and re.search(ignore, f"{part}/{name}{line}"))]
             total += len(kept)
             for line in kept[:most]:
                 print(f"{part}/{name}{line}")
