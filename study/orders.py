@@ -12,6 +12,7 @@ import numpy as np
 import headviz
 from headviz.errors import RunError
 from headviz.evaluation.plain import class_order, gold_for
+from headviz.heads import draws, grid_values, ordered
 from headviz.progress import Cancel
 from headviz.pruning import PruningPlan, State
 from headviz.pruning.context import Context
@@ -139,13 +140,36 @@ def ahead(context: Context, state: State, random: Path) -> list[dict[str, float]
     chance, gold, result = State.load(random), gold_for(context.dev, class_order(context.clf, context.dev)), []
     assert gold is not None
     draw = np.random.default_rng(0)
+    drawn = over_ties(context, state, gold)
     for step, size in enumerate(state.sizes, 1):
         own = next(iter(right_answers(state, gold, step).values()), None)
         if own is None:
             break
+        own = drawn[step - 1] if drawn else own
         others = np.array(list(right_answers(chance, gold, step).values()))
         result.append({"sparsity": size / (state.num_layers * state.num_heads), **lead(own, others, gold, draw)})
     return result
+
+
+def over_ties(context: Context, state: State, gold: np.ndarray) -> list[np.ndarray]:
+    """By step [orders, n]: whether each dev answer is right under ten drawn orders of the heads that tie.
+
+    Empty where none does, and for what is scored again at each step: there each order would be a run of its own.
+    """
+    tables = [choice.scores for choice in state.choices if choice.scores is not None]
+    if state.plan["algorithm"] != "one-importance" or not tables:
+        return []
+    values = np.array(tables[0], dtype=float)
+    full = context.clf.full_mask
+    seeds = draws(grid_values(values, full.kept), state.plan["seeds"][0])
+    if len(seeds) == 1:
+        return []
+    evaluator = headviz.evaluator_of(context.clf, context.dev)
+    orders = [ordered(values, full.kept, seed) for seed in seeds]
+    return [
+        np.array([evaluator.predictions(full.without(order[:size]), keep=False) == gold for order in orders])
+        for size in state.sizes
+    ]
 
 
 def rounded(grid: np.ndarray) -> list[list[float | None]]:
@@ -156,11 +180,19 @@ def rounded(grid: np.ndarray) -> list[list[float | None]]:
 def lead(own: np.ndarray, others: np.ndarray, gold: np.ndarray, draw: np.random.Generator) -> dict[str, float]:
     """Balanced accuracy ahead of others [seeds, n], with its interval over their seeds and over examples.
 
+    ``own`` is [n], or [orders, n] of heads that tie: then it is their mean, and ``ties_low`` and ``ties_high`` are the
+    lowest and the highest of them.
+
     Balanced: the mean over the classes. In plain accuracy an order that leaves one class for all answers would be ahead
     of one under which the model still tells the classes apart.
     """
     _, which, counts = np.unique(gold, return_inverse=True, return_counts=True)
     weights = len(gold) / (len(counts) * counts[which])
-    ahead = weights * (own.astype(float) - others)
+    mine = np.atleast_2d(own).astype(float)
+    ahead = weights * (mine.mean(axis=0) - others)
     low, high = interval(ahead, draw)
-    return {"mean": float(ahead.mean()), "low": low, "high": high}
+    found = {"mean": float(ahead.mean()), "low": low, "high": high}
+    if len(mine) > 1:
+        each = (weights * mine).mean(axis=1) - (weights * mine).mean() + ahead.mean()
+        found |= {"ties_low": float(each.min()), "ties_high": float(each.max())}
+    return found

@@ -6,11 +6,16 @@ import argparse
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 import headviz
+from headviz.analyses import grading
+from headviz.analyses.analysis import SPLITS
 from headviz.heads import HeadMask
 from headviz.progress import Cancel
 from headviz.pruning import State
 from study.models import FOLDERS, Cell, data_of, model_of, size_of
+from study.orders import rounded
 
 SHARED = ("mrpc", "rte", "wnli")  # pairs of sentences, so a mask of one can be asked of another
 SHARES = (0.3, 0.5)
@@ -34,6 +39,7 @@ GRADED = (
     "random",
 )
 EXAMPLES = 200  # of the dev split, half for each side
+DRAWS = 1000  # that are kept
 
 
 def shared(encoder: str) -> Cell:
@@ -44,7 +50,7 @@ def shared(encoder: str) -> Cell:
 
 def board(encoder: str, task: str) -> Cell:
     compute = partial(graded, encoder, task)
-    price = 3000 * size_of(encoder, task)
+    price = 3000 * SPLITS * size_of(encoder, task)
     return Cell(f"board-{encoder}-{task}-0", "B", (f"train-{encoder}-{task}-0",), 0, price, compute)
 
 
@@ -79,5 +85,13 @@ def graded(encoder: str, task: str, args: argparse.Namespace, cancel: Cancel) ->
     """Which score's order keeps the metric longest: the areas of ``headviz grade``."""
     clf = headviz.load(str(model_of(args, encoder, task, 0)), device=args.device)
     data = data_of(args, task, "dev", EXAMPLES)
-    grades = headviz.grade(clf, data, GRADED, cancel=cancel)  # the cache has what an earlier call measured
-    return {"n": len(data), "grades": grades.to_dict(), "digest": clf.digest}
+    results = grading.measure(clf, data, GRADED, cancel=cancel)  # the cache has what an earlier call measured
+    grades = grading.graded(results, GRADED, None, len(data), data.task.title)
+    return {
+        "n": len(data),
+        "grades": grades.to_dict(),
+        # of any pair of scores the difference can be judged later: areas under draws of the examples, and by half
+        "draws": {name: rounded(one.areas[None, : 1 + DRAWS])[0] for name, one in results.items()},
+        "halves": {name: rounded(np.array(one.halves)) for name, one in results.items()},
+        "digest": clf.digest,
+    }

@@ -5,12 +5,40 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 from filelock import FileLock
 
+from headviz import HeadMask
 from study import cells, leads, models, orders, papers
+
+
+def test_an_order_with_ties_is_a_mean_over_ten_orders_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By place, 59 heads of 144 that tied were removed layer by layer, in one order without a spread."""
+    gold, full, seen = np.arange(40) % 2, HeadMask.full(4, 9), []
+
+    def predictions(mask: HeadMask, keep: bool = True) -> np.ndarray:
+        seen.append(mask)
+        lost = sum(head.layer == 0 for head in mask.off) / 9  # the model needs the first layer
+        return np.where(np.arange(40) < 40 * lost, 1 - gold, gold)
+
+    monkeypatch.setattr(orders.headviz, "evaluator_of", lambda *args: SimpleNamespace(predictions=predictions))
+    context: Any = SimpleNamespace(clf=SimpleNamespace(full_mask=full), dev=None)
+    scores = np.zeros((4, 9))
+    plan = {"algorithm": "one-importance", "seeds": [0]}
+    state: Any = SimpleNamespace(plan=plan, choices=[SimpleNamespace(scores=scores.tolist())], sizes=(9, 18))
+    drawn = orders.over_ties(context, state, gold)
+    assert [one.shape for one in drawn] == [(10, 40)] * 2
+    assert len(set(seen)) == 20
+    found = orders.lead(drawn[0], np.zeros((3, 40)), gold, np.random.default_rng(0))
+    assert found["ties_low"] < found["mean"] < found["ties_high"]
+    assert found["mean"] == pytest.approx(np.mean([right.mean() for right in drawn[0]]))
+    assert found["mean"] > 0.5  # by place the first layer went first, and nothing was right
+    state.choices[0].scores = np.arange(36.0).reshape(4, 9).tolist()
+    assert orders.over_ties(context, state, gold) == []
 
 
 def test_every_cell_comes_after_what_it_needs(study: ModuleType) -> None:
