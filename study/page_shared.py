@@ -187,8 +187,8 @@ def _all_boards(cells: Cells) -> Iterator[str]:
         *([f"{BY_LAYER} The demo's board is not.", ""] if any(any(_by_layer(c["grades"])) for c in cells) else []),
         f"At worst, `{least}` is {_behind(worst[least])} behind the best of a board; the next, `{second}`, "
         f"{_behind(worst[second])}. {_overlap(worst[least], worst[second])} Runs remove heads by `{TO_PRUNE_BY}` where "
-        "no score is named: a convention. These intervals are each by itself and over examples alone, and the best of each "
-        "board was picked; [what is computed again](plan.md) has intervals for all scores at once.",
+        "no score is named: a convention. These intervals are each by itself and over examples alone, and the best of "
+        "each board was picked; [what is computed again](plan.md) has intervals for all scores at once.",
         "",
     ]
 
