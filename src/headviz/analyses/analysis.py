@@ -134,7 +134,7 @@ class Analysis:
 
 
 class Request(Protocol):
-    """What an analysis is given: loads a thing when it asks for it.
+    """What an analysis asks for: each thing is loaded when it is asked for.
 
     The command line and the dashboard have one class each.
     """

@@ -164,8 +164,8 @@ class RunRecord:
     @property
     def placed_spec(self) -> dict[str, Any]:
         """The spec, with the card that the run was given; the first one is what ``auto`` and ``cuda`` mean."""
-        given = self.takes_any_card and self.device not in ("cuda", "cuda:0")
-        return {**self.spec, "device": self.device} if given else self.spec
+        placed = self.takes_any_card and self.device not in ("cuda", "cuda:0")
+        return {**self.spec, "device": self.device} if placed else self.spec
 
     @property
     def slot(self) -> str:

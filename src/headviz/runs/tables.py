@@ -116,7 +116,7 @@ def _change(name: str) -> Column:
 
 
 def _away(name: str) -> Column:
-    """What changes against the model as it was given, where steps are compared with another."""
+    """What changes against the model before pruning, where steps are compared with another."""
     scale = points_in(name)
     return Column(
         f"{name} from θ*, points",
@@ -141,7 +141,7 @@ def compared(spec: Step, baseline: Sequence[Step], steps: Sequence[Step]) -> str
     if baselines.against(spec, baseline) == baselines.RETRAINED:
         return (
             "Each retrained network is compared with the full θ0, retrained in the same way with the same seed. "
-            f"θ*, the model as it was given, has a row of its own.{ties}"
+            f"θ*, the model before pruning, has a row of its own.{ties}"
         )
     note = " The run did not train the full model." if baselines.retrains(spec) else ""
     return f"Every step is compared with θ*, the model before pruning.{note}{ties}"

@@ -97,7 +97,7 @@ SAMPLE = "sample"  # all examples together; the others are measured one by one, 
 class Score:
     """One head score.
 
-    ``measure`` is a function ``(given: Inputs, options) -> Summary``, or its "module:function". It may also return an
+    ``measure`` is a function ``(inputs: Inputs, options) -> Summary``, or its "module:function". It may also return an
     array: [n, L, H] is averaged over the examples, [L, H] is taken as exact.
     """
 

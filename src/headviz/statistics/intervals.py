@@ -301,5 +301,5 @@ def interval_of_series(values: ArrayLike, level: float = LEVEL) -> tuple[float, 
     mean, low, high = interval_of_mean(
         [block.mean() for block in np.array_split(drawn, min(BLOCKS, len(drawn)))], level
     )
-    apart = float(drawn.mean()) - mean  # blocks of unequal length
-    return mean + apart, low + apart, high + apart
+    shift = float(drawn.mean()) - mean  # blocks of unequal length
+    return mean + shift, low + shift, high + shift

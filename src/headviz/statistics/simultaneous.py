@@ -40,8 +40,8 @@ class Differences(NamedTuple):
 def differences(draws: NDArray, halves: NDArray, level: float = LEVEL) -> Differences:
     """Of values with ``draws`` [K, R] over examples, and ``halves`` [K, S, 2] of each half of each split."""
     draws = draws[:, np.isfinite(draws).all(axis=0)]
-    apart = draws[:, None] - draws[None]
-    by_examples = apart.var(axis=2)
+    gaps = draws[:, None] - draws[None]
+    by_examples = gaps.var(axis=2)
     within = (halves[..., 0] - halves[..., 1]) / 2  # [K, S]
     by_halves = ((within[:, None] - within[None]) ** 2).mean(axis=2)
     splits, known = halves.shape[1], by_examples > ROUNDING
@@ -52,7 +52,7 @@ def differences(draws: NDArray, halves: NDArray, level: float = LEVEL) -> Differ
     if not known.any():
         return Differences(errors, one, one)
     first, second = np.nonzero(np.triu(known, 1))
-    of_pairs = apart[first, second]
+    of_pairs = gaps[first, second]
     moved = of_pairs - of_pairs.mean(axis=1, keepdims=True)
     largest = np.abs(moved / moved.std(axis=1, keepdims=True)).max(axis=0)
     # a normal quantile becomes that of Student's t: the errors are estimates
