@@ -205,3 +205,13 @@ def test_pairs_of_texts_with_other_numbers_are_patched(job: str) -> None:
     least = clf.answer.least_lead
     far = sum(abs(values[i] - values[j]) >= least for i in range(4) for j in range(4) if i != j)
     assert headviz.patch_pairs(clf, pairs).n == far > 2
+
+
+@each_job
+def test_answers_that_are_no_numbers_are_named(job: str) -> None:
+    clf, data = model_of(job), data_of(job, 2)
+    with torch.no_grad():
+        clf.model.get_input_embeddings().weight.fill_(torch.nan)
+    pair = None if data.pairs is None else data.pairs[0]
+    with pytest.raises(headviz.UserError, match="NaN or infinity"):
+        headviz.conductance(clf, data.texts[0], pair, cache=False)

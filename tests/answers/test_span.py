@@ -135,3 +135,12 @@ def test_a_reader_learns_where_answers_stand() -> None:
     options = FinetuneOptions(epochs=8, batch=8, learning_rate=3e-3)
     trained = fine_tune(model_of("span"), second, options).classifier
     assert headviz.evaluate(trained, second).metrics["exact_match"] > 0.9
+
+
+def test_a_passage_that_is_cut_before_the_answer_is_counted_and_answered_wrong(tmp_path: Path) -> None:
+    passage = "the red cat sees two birds in the garden and the dog sleeps"
+    row = {"question": "who", "context": passage, "answers": [{"text": "dog", "answer_start": passage.index("dog")}]}
+    (tmp_path / "dev.jsonl").write_text(json.dumps(row))
+    data = headviz.load_task("custom", data=tmp_path)
+    found = headviz.evaluate(replace(model_of("span"), cut_at=10), data)
+    assert (found.truncated, found.metrics["exact_match"]) == (1, 0)
