@@ -24,7 +24,7 @@ from ..errors import OptionError, TaskError
 from ..heads import ANSWERING
 from .answer import EACH, GOLD, IGNORED, PREDICTED, Answer, Changed, Lead, Target
 from .comparison import Drawn, SumAnswers
-from .metrics import ANY_ANSWER, Metric
+from .metrics import Metric
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 UNIT = re.compile(r"\w+|[^\w\s]")
 ARTICLES = ("a", "an", "the")
 LONGEST = 30  # units of an answer
+ANSWER = "answer"  # what marks the units of one
+NO_ANSWER = "no answer to any question"
 SQUARE = tuple[int, int]
 
 
@@ -147,7 +149,7 @@ class Span(Answer):
             e = data[i]
             how = "worse" if now[i] < was[i] else "better" if now[i] > was[i] else "other"
             answered = (span_text(e.pair or "", one[i]) for one in (full, masked))
-            rows.append([e.text, e.label, *answered, how, e.slice, i])
+            rows.append([e.text, span_text(e.pair or "", data.labels[i, 0]), *answered, how, e.slice, i])
         kinds = [row[4] for row in rows]
         return Changed(
             f"Changed answers: {kinds.count('worse')} now worse, {kinds.count('better')} now better",
@@ -244,7 +246,7 @@ class Span(Answer):
         ((first, last),) = self.plain(values[None])
         passage = pair or ""
         return [
-            (passage[begin:end], "answer" if first <= i <= last and first >= 0 else "")
+            (passage[begin:end], ANSWER if first <= i <= last and first >= 0 else "")
             for i, (begin, end) in enumerate(units(passage))
         ]
 
@@ -366,7 +368,7 @@ def _of(metric: str) -> Metric:
     def none(gold: NDArray) -> float | None:
         return measure(np.full((len(gold), 2), -1), gold) if len(gold) else None
 
-    return Metric(measure, constant=none, constant_name=ANY_ANSWER, dims=(2, 3))
+    return Metric(measure, constant=none, constant_name=NO_ANSWER, dims=(2, 3))
 
 
 Span.metrics = {f"{name}": _of(name) for name in ("exact_match", "token_f1")}

@@ -16,6 +16,7 @@ import headviz
 from ....answers.class_names import is_generic
 from ....answers.one_class import ONE_CLASS
 from ....answers.rank import places
+from ....answers.span import ANSWER
 from ....display import numbers
 from ....display.figures import maps
 from ....display.figures.answers import probabilities
@@ -452,11 +453,10 @@ def kind(name: str) -> str:
 
 def escaped(piece: tuple[str, str], differs: bool, kinds: Sequence[str]) -> str:
     text, name = piece
-    verdict = (
-        plain(text)
-        if not name
-        else f":{COLOURS[kinds.index(kind(name)) % len(COLOURS)]}-background[{plain(text)} **{plain(name)}**]"
-    )
+    verdict = plain(text)
+    if name:  # a span needs no name at each of its words
+        shown = f"**{verdict}**" if name == ANSWER else f"{verdict} **{plain(name)}**"
+        verdict = f":{COLOURS[kinds.index(kind(name)) % len(COLOURS)]}-background[{shown}]"
     return f"**→** {verdict}" if differs else verdict
 
 
