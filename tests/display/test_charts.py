@@ -145,3 +145,13 @@ def test_two_distributions_are_counted_in_equal_bars() -> None:
     assert drawn.layout.yaxis.title.text == "% of examples per 2 tokens"
     assert bars.histogram([("dev", [3.0, 4.0])], "tokens").layout.yaxis.title.text == "% of examples"
     assert bars.histogram([("dev", [])], "tokens").data
+
+
+def test_the_axes_of_a_learning_curve_fit_what_is_measured() -> None:
+    one = bars.learning_curve(
+        [{"step": 1, "loss": 1.1}, {"step": 2, "loss": 0.9, "metrics": {"accuracy": 0.85}}], "accuracy"
+    )
+    low, high = one.layout.yaxis2.range
+    assert 0.8 < low < 0.85 < high < 0.9
+    assert one.layout.yaxis.range[1] > 1.1
+    assert one.layout.xaxis.dtick == 1  # no half updates

@@ -23,6 +23,7 @@ LABELS = ("yes", "maybe", "no")
         ((0.33, 0.33, 0.34), "the model no longer knows: no falls from 0.90 to 0.34, near chance (0.33 each)"),
         ((0.80, 0.10, 0.10), "the answer changes: no 0.90 becomes yes 0.80"),
         ((0.05, 0.054, 0.896), "the answer stays no (0.900 → 0.896)"),
+        ((0.25, 0.25, 0.50), "no falls from 0.90 to 0.50, and stays the answer"),
     ],
 )
 def test_a_flip_is_told_from_an_answer_that_is_lost(after: tuple[float, ...], said: str) -> None:

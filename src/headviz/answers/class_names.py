@@ -126,7 +126,7 @@ def _remedy(names: Sequence[str], model_labels: Sequence[str], data: Any) -> str
     example = ",".join([*names, *[NO_CLASS] * (len(model_labels) - len(names))])
     give = (
         "If you know the order of the model's outputs (its model card says it), give it (--label-order, label_order=), "
-        f"for instance {example}. The dashboard asks for it on Data & model."
+        f"for instance {example}."
     )
     if len(names) > len(model_labels):
         return (

@@ -62,12 +62,12 @@ def encode(clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None) -
     clf.check_texts(pairs is not None)
     if pairs is not None and len(pairs) != len(texts):
         raise TaskError(f"There are {len(texts)} texts but {len(pairs)} pairs. Give one pair for each text.")
-    for words in (texts, pairs or ()):
+    for which, words in (("text" if pairs is None else "first text", texts), ("second text", pairs or ())):
         for text in words:
             if not isinstance(text, str):
                 raise TaskError(f"A text is needed, not {type(text).__name__}.")
             if not text.strip():
-                raise TaskError("The text is empty. Write at least one word.")
+                raise TaskError(f"The {which} is empty. Write at least one word.")
             if any("\ud800" <= c <= "\udfff" for c in text):
                 raise TaskError(f"The text '{_short(text)}' is not UTF-8: it has half of a character. Type it again.")
     for words in (texts, pairs or ()):
@@ -84,8 +84,14 @@ def _check_known(clf: Classifier, text: str, alone: Encoding) -> None:
     if all(i == clf.tokenizer.unk_token_id for i in own):
         raise TaskError(
             f"'{clf.name}' knows no word of '{_short(text)}': to it all of them are {clf.tokenizer.unk_token}. "
-            "Use words of its vocabulary."
+            f"It knows {clf.tokenizer.vocab_size:,} words and pieces, such as {_known_words(clf)}."
         )
+
+
+def _known_words(clf: Classifier) -> str:
+    """A few words that the model knows: the longest ones, which are whole."""
+    words = [word for word in clf.tokenizer.get_vocab() if word.isalpha()]
+    return ", ".join(sorted(words, key=lambda word: (-len(word), word))[:5])
 
 
 def resolve_target(clf: Classifier, target: str | int, label: Any = None, word: int | None = None) -> Target:

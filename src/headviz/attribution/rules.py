@@ -101,7 +101,7 @@ def order_kept(error: float) -> str:
     known = next((rank for limit, rank in KEPT if error <= limit), None)
     if known is None:
         return "too large to trust the order of the connections"
-    return f"on the demo, the order of the connections then agrees with the exact one at rank correlation {known:g}"
+    return f"with such an error the demo's order of connections agrees with the exact one at rank correlation {known:g}"
 
 
 def check(rule: str, steps: int) -> Rule:

@@ -18,6 +18,7 @@ NAMED = 3  # heads or slices that a sentence names
 FEW = 32  # examples below which no interval is given
 SURE = 0.5  # probability from which an answer counts as sure
 NEAR = 0.1  # distance from chance below which the model does not know
+MUCH = 0.1  # of a probability, which a sentence names
 
 
 def points_changed(delta: float | None, low: float | None, high: float | None, scale: float) -> str:
@@ -122,6 +123,12 @@ def answer_change(labels: Sequence[str], off: str, before: Sequence[float], afte
         return f"Without {off} the model no longer knows: {lost}, near chance ({chance:.2f} each)."
     if was != now:
         return f"Without {off} the answer changes: {first} becomes {last}."
+    if doubt(before) and max(before) < chance + NEAR:
+        still = f"{labels[now]} {before[now]:.2f} → {after[now]:.2f}, near chance ({chance:.2f} each)"
+        return f"The model does not know, with {off} and without: {still}."
+    if abs(after[now] - before[now]) >= MUCH:
+        way = "falls" if after[now] < before[now] else "rises"
+        return f"Without {off} {labels[now]} {way} from {before[now]:.2f} to {after[now]:.2f}, and stays the answer."
     return f"Without {off} the answer stays {labels[now]} ({before[now]:.3f} → {after[now]:.3f})."
 
 

@@ -172,8 +172,8 @@ def learning_curve(points: Sequence[Mapping[str, Any]], metric: str) -> go.Figur
     """A training's loss by update (left) and a dev metric after each epoch (right)."""
     fig = make_subplots(specs=[[{"secondary_y": True}]])
     losses = [(p["step"], p["loss"]) for p in points if p.get("loss") is not None]
-    measured = [(p["step"], (p.get("metrics") or {}).get(metric)) for p in points]
-    measured = [(x, y) for x, y in measured if y is not None]
+    of_dev = [(p["step"], (p.get("metrics") or {}).get(metric)) for p in points]
+    measured = [(x, float(y)) for x, y in of_dev if y is not None]
     if losses:
         fig.add_scatter(
             x=[x for x, _ in losses],
@@ -194,7 +194,17 @@ def learning_curve(points: Sequence[Mapping[str, Any]], metric: str) -> go.Figur
             secondary_y=True,
             hovertemplate="update %{x}: " + safe(metric) + " %{y:.4f}<extra></extra>",
         )
-    fig.update_xaxes(title="updates", zeroline=False)
-    fig.update_yaxes(title="loss", rangemode="tozero", secondary_y=False)
-    fig.update_yaxes(title=safe(metric), showgrid=False, secondary_y=True)
+    updates = [x for x, _ in (*losses, *measured)] or [0]
+    fig.update_xaxes(title="updates", zeroline=False, tickformat=",d", dtick=1 if max(updates) < 10 else None)
+    most = max((y for _, y in losses), default=1.0)
+    fig.update_yaxes(title="loss", range=[0, 1.05 * most], secondary_y=False)
+    fig.update_yaxes(title=safe(metric), showgrid=False, range=_around([y for _, y in measured]), secondary_y=True)
     return frame(fig, 320)
+
+
+def _around(values: Sequence[float]) -> list[float] | None:
+    """An axis that holds the values with room on both sides, also where there is one value."""
+    if not values:
+        return None
+    room = max(0.02, 0.1 * (max(values) - min(values)))
+    return [min(values) - room, max(values) + room]

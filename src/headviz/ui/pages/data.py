@@ -445,12 +445,8 @@ WORDS = plans.Words(
 
 def finetuning_form(view: View) -> None:
     """The base model and how to train it on the page's data. Defaults come from the base model's own recipe, if any."""
-    if view.data in loaders.uploads():
-        st.info(
-            "An upload has no training split. Under *Task*, name a folder with train and dev files that have the same "
-            "columns.",
-            icon=":material/folder_open:",
-        )
+    if view.data in loaders.uploads() and not uploads.has_train(view.data):
+        st.info(f"This upload {uploads.LACKS_TRAIN}", icon=":material/folder_open:")
         return
     default = view.base or ("demo-pretrained" if view.model == "demo" else "")
     base = st.text_input(

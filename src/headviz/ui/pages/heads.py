@@ -250,7 +250,8 @@ def status(scores: HeadScores, view: View, name: str = "") -> None:
     sentence = measured_on(scores, view)
     parts = [f"{name}: {sentence}" if name else sentence[0].upper() + sentence[1:]]
     if scores.stability == scores.stability:
-        parts.append(f"another sample would share {100 * scores.stability:.0f} % of the lowest fifth of heads")
+        share = f"{100 * scores.stability:.0f} %"
+        parts.append(f"another sample of this size would agree on {share} of the fifth of heads with the lowest scores")
     error = scores.settings.get("integration_error")
     if error is not None:
         more = "; in Python more steps make it smaller: score_heads(…, steps=64)" if error > KEPT[-1][0] else ""

@@ -194,6 +194,8 @@ def _fields(shown: Text, demo: bool) -> None:
             st.button(
                 "Draw a minimal pair", key="minimal_pair", icon=":material/casino:", on_click=_draw_pair, args=(shown,)
             )
+            if own := st.session_state.get(_REPLACED):
+                st.button("My texts again", key="my_texts", icon=":material/undo:", on_click=_put_back, args=(own,))
         boxes = st.columns(1 if shown.pair is None else 2)
         with boxes[0]:
             state.text("donor", "Donor", max_chars=LONGEST_TEXT, placeholder=shown.text)
@@ -211,15 +213,30 @@ def _donor(shown: Text) -> Any:
     return first if shown.pair is None else (first, view.donor_pair.strip() or shown.pair)
 
 
+_REPLACED = "texts_replaced"  # the user's own texts, where a drawn pair took their place
+_TEXTS = ("a", "b", "donor", "donor_pair")
+
+
+def _put_back(texts: dict[str, str]) -> None:
+    state.update(**texts)
+    del st.session_state[_REPLACED]
+
+
 def _draw_pair(shown: Text) -> None:
-    """Another minimal pair of the example's phenomenon, into all fields."""
+    """Another minimal pair of the example's phenomenon, into all fields. The user's own texts are kept."""
+    view = state.view()
+    texts = {name: getattr(view, name) for name in _TEXTS}
+    if any(texts.values()) and texts != st.session_state.get("pair_drawn"):
+        st.session_state[_REPLACED] = texts
     number = st.session_state["pairs_drawn"] = st.session_state.get("pairs_drawn", 0) + 1
     names = list(PHENOMENA)
     name = shown.slice if shown.slice in names else names[number % len(names)]
     drawn = minimal_pairs(name, 1, seed=number)
     if drawn:
         one, other = drawn[0]
-        state.update(a=one.premise, b=one.hypothesis, donor=other.premise, donor_pair=other.hypothesis)
+        texts = {"a": one.premise, "b": one.hypothesis, "donor": other.premise, "donor_pair": other.hypothesis}
+        st.session_state["pair_drawn"] = texts
+        state.update(**texts)
 
 
 def sentence(patching: Patching) -> str:

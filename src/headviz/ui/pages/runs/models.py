@@ -32,10 +32,10 @@ ABOUT = ("model", "revision", "job", "task", "data", "text_columns", "label_colu
 
 
 def of_another_model(view: RunView) -> None:
-    """Say whose figures these are, where a run is not of the model that is open."""
+    """Say whose figures these are, where a run is neither of the model that is open nor has made it."""
     first = view.children[0] if view.children else view
     model, now = first.record.spec.get("model"), state.view().model
-    if model and not _same(str(model), now):
+    if model and now != str(model_folder(first)) and not _same(str(model), now):
         sentence = f"This run is of {_called(str(model))}. The open model, {_called(now)}, has no part in its figures."
         st.info(plain(sentence), icon=":material/info:")
 
