@@ -12,7 +12,7 @@ from headviz.reference import published
 from study.leads import LEVEL, balanced, lead, lead_over_range
 from study.models import FOLDERS
 from study.orders import AGAINST, AHEAD_IN, PRICES
-from study.page_seeds import same_heads
+from study.page_seeds import same_heads, same_over_scores
 from study.tables import (
     BY_LAYER,
     by_model,
@@ -66,6 +66,7 @@ def pruned(cells: list[dict[str, Any]], trained: list[dict[str, Any]]) -> Iterat
     for encoder, task, group in by_model(cells):
         yield from _task(encoder, task, group)
     yield from same_heads(cells)
+    yield from same_over_scores(cells)
 
 
 def _task(encoder: str, task: str, group: list[dict[str, Any]]) -> Iterator[str]:

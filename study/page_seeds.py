@@ -15,7 +15,8 @@ from study.tables import Cells, by_model, seed_of, table
 HEADS = 12  # of a layer, in both encoders
 FEW = 3  # models below which nothing is said of seeds
 FIFTH = 0.2  # the share of lowest heads that two models are compared in
-SHARES = (0.3, 0.58, 0.78)  # of the heads off, for masks of two seeds
+MIDDLE = 0.58
+SHARES = (0.3, MIDDLE, 0.78)  # of the heads off, for masks of two seeds
 
 
 def same_agreement(found: Cells) -> Iterator[str]:
@@ -76,6 +77,46 @@ def same_heads(cells: Cells) -> Iterator[str]:
     for (encoder, task), rows in tables.items():
         yield from [f"{encoder} on {task}:", ""]
         yield from [*table(["score", "models", *(f"{share:.0%} off" for share in SHARES)], rows), ""]
+
+
+def same_over_scores(found: Cells) -> Iterator[str]:
+    """The share of removed heads that two scores have in common on one model, and one score on two tasks."""
+    masks: dict[str, dict[tuple[str, str], dict[str, HeadMask]]] = {}  # of each encoder, task and seed
+    for encoder, task, group in by_model([c for c in found if c["algorithm"] == "one-importance"]):
+        for cell in group:
+            if cell["score"] in PRICES and cell["score"] != "random":
+                (mask,) = masks_at([cell], MIDDLE)
+                masks.setdefault(encoder, {}).setdefault((task, seed_of(cell)), {})[cell["score"]] = mask
+    for encoder, models in masks.items():
+        names = [name for name in PRICES if sum(name in of for of in models.values()) >= FEW]
+        if len(names) < FEW:
+            continue
+        rows = []
+        for at, name in enumerate(names):
+            others = [[of for of in models.values() if {name, other} <= of.keys()] for other in names[:at]]
+            cells = [
+                _mean([shared_heads(of[name], of[other]) for of in pair])
+                for other, pair in zip(names, others, strict=False)
+            ]
+            apart = [
+                shared_heads(mine[name], theirs[name])
+                for (one, mine), (two, theirs) in combinations(models.items(), 2)
+                if one[0] != two[0] and name in mine and name in theirs
+            ]
+            rows.append([f"`{name}`", *cells, *["–"] * (len(names) - 1 - at), _mean(apart)])
+        yield from [
+            f"### Do scores and tasks remove the same heads of {encoder}?",
+            "",
+            f"The share of the removed heads that two scores have in common on one model, the mean over {len(models)} "
+            f"models, and one score on models of two tasks; {MIDDLE:.0%} off, which is chance.".replace("%", " %"),
+            "",
+            *table(["score", *(f"`{name}`" for name in names[:-1]), "another task"], rows),
+            "",
+        ]
+
+
+def _mean(shares: list[float]) -> str:
+    return f"{np.mean(shares):.0%}".replace("%", " %") if shares else "–"
 
 
 def shared_heads(one: HeadMask, other: HeadMask) -> float:

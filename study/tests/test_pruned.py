@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
+from headviz import HeadMask
+from study.page_seeds import same_over_scores
 from study.tests.made_cells import drawn, pruned, text, trained
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,3 +79,20 @@ def test_one_class_for_all_is_not_ahead_of_a_model_that_tells_some_apart(study: 
     assert result["low"] > 0
     even = lead(knows, np.stack([knows, constant]), gold, np.random.default_rng(0))
     assert even["mean"] == pytest.approx(0.1)
+
+
+def test_what_scores_and_tasks_remove_in_common_is_counted_on_the_same_model() -> None:
+    def cell(task: str, score: str, off: range) -> dict[str, Any]:
+        mask = HeadMask.full(6, 12).without(divmod(i, 12) for i in off)
+        step = {"sparsity": len(off) / 72, "heads_off": len(off), "mask": mask.hex}
+        name = f"prune-minilm-{task}-0-one-importance-{score}"
+        return {"cell": name, "algorithm": "one-importance", "score": score, "steps": [step]}
+
+    cells = [
+        cell(task, score, range(start, start + 42))
+        for task in ("mrpc", "sst2", "cola")
+        for score, start in (("taylor", 0), ("gates", 21), ("ablation", 30))
+    ]
+    page = "\n".join(same_over_scores(cells))
+    assert "| `ablation` | 29 % | – | 100 % |" in page
+    assert "| `gates` | 50 % | 79 % | 100 % |" in page
