@@ -189,7 +189,7 @@ class Tokens(Answer):
             "Texts in which a word changes its tag under the mask.",
             ("text", "changed tags", "gold", "words", "change", data.slice_name or "slice", "example"),
             sorted(changed_rows, key=lambda row: ("worse", "better", "other").index(row[4])),
-            {"text": 320, "changed tags": 320},
+            {"text": 260, "changed tags": 280, "gold": 200},
         )
 
     # the data ----------------------------------------------------------------------------------------------

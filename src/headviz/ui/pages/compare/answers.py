@@ -397,7 +397,8 @@ def verdicts(clf: Classifier, columns: Sequence[Column], logits: Sequence[np.nda
             st.caption(plain(column.name))
             if not named:
                 st.markdown(f"### {numbers.number(float(values[0]))}")
-                st.caption(f"{numbers.signed(float(values[0] - first[0]))} against the full model")
+                if column is not columns[0]:
+                    st.caption(f"{numbers.signed(float(values[0] - first[0]))} against the full model")
                 continue
             now, was = (clf.answer.shares(one, clf.labels) for one in (values, first))
             st.markdown(f"### {plain(', '.join(f'{name} {share:.3f}' for name, share in now))}")
