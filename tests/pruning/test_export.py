@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from transformers import AutoTokenizer
 
 import headviz
 from headviz.cli import main
@@ -63,6 +64,12 @@ def test_the_comparison_is_that_of_the_answers(precision: str, tmp_path: Path) -
         path.name for path in found.path.iterdir()
     }
     assert "quantization_config" not in json.loads((found.path / "config.json").read_text())
+    # a name that transformers 4 knows, which optimum needs
+    assert (
+        json.loads((found.path / "tokenizer_config.json").read_text())["tokenizer_class"] == "PreTrainedTokenizerFast"
+    )
+    again = AutoTokenizer.from_pretrained(found.path)
+    assert again(TEXTS[0], PAIRS[0]).input_ids == clf.encode(TEXTS[:1], PAIRS[:1])[0].ids
 
 
 # the data of each job, and of another that an embedder answers

@@ -98,6 +98,7 @@ def export(
             else:
                 export_onnx(clf, into / FILE, head_mask)
         clf.tokenizer.save_pretrained(into)
+        name_for_transformers_4(into / "tokenizer_config.json")
         clf.write_more(into)
         plain_config(clf.model.config).save_pretrained(into)
 
@@ -128,6 +129,12 @@ def agreement(before: np.ndarray, after: np.ndarray) -> tuple[float | None, floa
     same = (before == after).reshape(len(before), -1).all(axis=1).astype(np.int64)
     change = paired(np.ones_like(same), np.ones_like(same), same)
     return 1 + change.difference, 1 + change.low
+
+
+def name_for_transformers_4(file: Path) -> None:
+    """optimum needs transformers 4, which does not know transformers 5's name of a plain fast tokenizer."""
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace('"TokenizersBackend"', '"PreTrainedTokenizerFast"'), encoding="utf-8")
 
 
 def quantise(file: Path, out: Path) -> Path:
