@@ -16,6 +16,7 @@ from headviz.analyses.grades import Grade, Grades, cost, curves, figure, finding
 from headviz.analyses.grading import SHARES, Half, auroc, grade, halves_of, precision
 from headviz.answers.number import NUMBER
 from headviz.answers.one_class import ONE_CLASS
+from headviz.answers.rank import RANK
 from headviz.demo import planted_heads
 from headviz.heads import HeadId, lowest
 from headviz.storage.store import Store
@@ -176,6 +177,16 @@ def test_splits_cut_the_data_into_other_halves_with_the_same_draws(clf: headviz.
         assert [half.data.texts[at] for at in (0, -1)] == [data.texts[second[at]] for at in (0, -1)]
         labels = [np.bincount(np.asarray(one.labels)) for one in halves_of(data, split)]
         assert np.abs(labels[0] - labels[1]).max() <= 2
+
+
+def test_queries_without_a_relevant_passage_have_no_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    gold = np.array([[1, 0], [0, 0], [0, 1], [0, 1], [0, 2], [1, 2]])  # relevance, query: the second has none
+    scores = np.array([1.0, 0, 0, 0, 0, 1])
+    evaluator = SimpleNamespace(data=SimpleNamespace(gold=gold), predictions=lambda mask, keep=True: scores)
+    monkeypatch.setattr("headviz.analyses.grading.evaluator_of", lambda *args, **kwargs: evaluator)
+    clf = SimpleNamespace(full_mask=None, answer=RANK, name="it")
+    half = Half(clf, gold, weights=grading.drawn_units(3))  # type: ignore[arg-type]
+    assert half.full[0] == 1
 
 
 def measured(areas: np.ndarray, halves: np.ndarray) -> grading.Measured:

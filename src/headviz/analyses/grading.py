@@ -101,7 +101,8 @@ class Half:
         self.evaluator = evaluator_of(clf, data, label_order=label_order)
         self.gold = np.asarray(self.evaluator.data.gold)
         n = clf.answer.answers(self.gold, self.gold, ()).units
-        weights = drawn_units(n) if weights is None else weights
+        if weights is None or weights.shape[1] != n:  # some queries, without a relevant passage, are no units
+            weights = drawn_units(n)
         self.weights = np.concatenate([np.ones((1, n), dtype=weights.dtype), weights])
         self.measure = clf.answer.drawn(self.gold, self.weights)
         self.constant = self.measure.constant
