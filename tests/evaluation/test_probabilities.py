@@ -16,6 +16,7 @@ from headviz.answers.metrics import METRICS
 from headviz.cli import main
 from headviz.errors import OptionError, TaskError
 from headviz.tasks import metric
+from support.tiny import tiny_classifier
 
 N = 120
 
@@ -133,6 +134,32 @@ def test_metrics_of_ones_own_data_and_functions() -> None:
     assert deltas[-1].full == pytest.approx(agreement(gold, headviz.evaluate(clf, data).predictions))
     table = headviz.ablate(headviz.evaluator_of(clf, load_task("demo", limit=12, metrics="roc_auc")))
     assert table.subject.metric == "roc_auc"
+
+
+def closeness(gold: NDArray, predicted: NDArray) -> float:
+    return -float(np.abs(gold - predicted).mean())
+
+
+@pytest.mark.parametrize("job", ["number", "labels"])
+def test_functions_judge_numbers_and_several_labels(job: str) -> None:
+    kind, names = ("regression", ("y",)) if job == "number" else ("multi_label_classification", ("a", "b", "c"))
+    clf = tiny_classifier(labels=names, spread=0.3, problem_type=kind)
+    rng = np.random.default_rng(0)
+    gold = rng.normal(size=40).round(2) if job == "number" else rng.integers(0, 2, (40, 3))
+    rows = [
+        {"text": f"a dog {i} sleeps", **dict(zip(names, np.atleast_1d(y).tolist(), strict=True))}
+        for i, y in enumerate(gold)
+    ]
+    data = load_task("custom", data=rows, text_columns="text", label_column=",".join(names), metrics=[closeness])
+    evaluator = headviz.evaluator_of(clf, data)
+    (delta,) = evaluator.compare({0: [0, 1], 1: [2]}).deltas
+    full, masked = (evaluator.predictions(m) for m in (None, {0: [0, 1], 1: [2]}))
+    assert delta.metric == "closeness"
+    assert delta.full == pytest.approx(closeness(gold, full))
+    assert delta.masked == pytest.approx(closeness(gold, masked))
+    assert delta.interval_low <= delta.delta <= delta.interval_high
+    assert 0 < delta.p_value <= 1
+    assert headviz.evaluate(clf, data).metrics == {"closeness": pytest.approx(delta.full)}
 
 
 def test_metrics_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

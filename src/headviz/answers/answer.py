@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError, OptionError, TaskError
 from .comparison import Answers, Drawn
-from .metrics import Metric
+from .metrics import OWN, Metric
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -116,6 +116,7 @@ class Answer(ABC):
     metrics: Mapping[str, Metric] = {}
     usual: tuple[str, ...] = ()  # metrics of the user's own data, the primary one first
     unscored: tuple[str, ...] = ()  # metrics in which no ablation is measured
+    functions: bool = False  # metrics may be a user's own functions
     decides: bool = False  # an answer is one of several names: it can flip, be restored, and has a probability
     columns: str = (
         ""  # how its label columns are read, a name of ``tasks.columns.READ_LABELS``; empty = no such columns
@@ -137,7 +138,7 @@ class Answer(ABC):
 
     def measures(self, metric: str) -> bool:
         """Whether it has a metric of this name."""
-        return metric in self.metrics
+        return metric in self.metrics or (self.functions and metric in OWN)
 
     def usual_for(self, names: Mapping[str, int]) -> tuple[str, ...]:
         """The metrics of a user's own data with these names, and so many examples of each."""

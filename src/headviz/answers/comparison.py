@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from ..errors import TaskError, is_one_of, unknown_choice
 from ..results import Result
 from ..statistics.intervals import EXCHANGED, accuracy_intervals, added, consistent, second_and_width
 from ..statistics.resampling import SWAPS, p_value
 from ..statistics.significance import LEVEL, Flips, Interval, mcnemar, wilson
-from .metrics import constant, points_in, why_undefined
+from .metrics import OWN, constant, points_in, why_undefined
 
 # -----------------------------------------------------------------------------------------------
 # Metrics that are functions of sums over units: F1 of several kinds, shares and means. Intervals and the swap test.
@@ -28,6 +29,8 @@ from .metrics import constant, points_in, why_undefined
 
 
 AT_ONCE = 2**22  # values held at once
+FUNCTION_SWAPS = 999  # of the test of a metric that is recomputed for each
+ADDED = 100  # examples of which the effect of another one's answer is measured there
 
 Floats = NDArray[np.float64]
 Metric = Callable[[NDArray], Floats]  # sums [..., K] -> [...]
@@ -191,6 +194,10 @@ class Answers(ABC):
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
         """Both ends of the interval of the change, and its p value; without a seed the test is left out."""
 
+    def function(self, metric: str) -> FunctionMetric | None:
+        """The metric where it is a user's own function; else None."""
+        return FunctionMetric(OWN[metric], self.gold, self.full) if metric in OWN else None
+
     def read_by(self, metric: str, predicted: NDArray) -> NDArray:
         """What a metric reads of the predictions: all of them as a rule."""
         return predicted
@@ -281,6 +288,62 @@ class Answers(ABC):
 
 
 @dataclass(frozen=True, eq=False)
+class FunctionMetric:
+    """A metric that is any function of gold answers and predictions, a row for each unit: it is recomputed for every
+    paired resample and, for the test, for every exchange of answers with the full model's."""
+
+    of: Callable[[NDArray, NDArray], float]
+    gold: NDArray
+    full: NDArray
+
+    def measure(self, predicted: NDArray) -> float:
+        return float(self.of(self.gold, predicted))
+
+    def change(self, masked: NDArray) -> float:
+        return self.measure(masked) - self.measure(self.full)
+
+    def interval(self, predicted: NDArray, seed: int = 0) -> Ends:
+        return percentiles(np.array([self.of(self.gold[i], predicted[i]) for i in self._draws(seed)]))
+
+    def resampled(self, counts: NDArray, predicted: NDArray) -> Floats:
+        index = [np.repeat(np.arange(len(self.gold)), drawn.astype(int)) for drawn in counts]
+        return np.array([self.of(self.gold[i], predicted[i]) for i in index])
+
+    def uncertainty(self, masked: NDArray, seed: int | None, level: float) -> tuple[Any, Any, float]:
+        seen = self.change(masked)
+        gains = [self.of(self.gold[i], masked[i]) - self.of(self.gold[i], self.full[i]) for i in self._draws(seed or 0)]
+        known = np.array(gains)[np.isfinite(gains)]
+        low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
+        more = float(ndtri((1 + level) / 2)) * np.sqrt(self.of_added(level))
+        low, high = seen - np.hypot(max(0.0, seen - low), more), seen + np.hypot(max(0.0, high - seen), more)
+        return low, high, float("nan") if seed is None else self._swap_p(masked, seed)
+
+    def of_added(self, level: float) -> float:
+        """The variance that a few more units with another one's answers would add: without them an interval would
+        collapse where few answers change."""
+        n, effects, before = len(self.gold), [], self.measure(self.full)
+        for i in np.random.default_rng(0).choice(n, min(n, ADDED), replace=False):
+            spoiled = self.full.copy()
+            spoiled[i] = self.full[i - 1]
+            effects.append(self.measure(spoiled) - before)
+        return EXCHANGED * added(level) * float(np.nanmean(np.square(effects)))
+
+    def _draws(self, seed: int) -> NDArray[np.int64]:
+        n = len(self.gold)
+        return np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n))
+
+    def _swap_p(self, masked: NDArray, seed: int) -> float:
+        observed, rng, swapped = self.change(masked), np.random.default_rng(seed), []
+        if (masked == self.full).all():
+            return 1.0
+        for _ in range(FUNCTION_SWAPS):
+            swap = rng.random((len(self.gold), *[1] * (masked.ndim - 1))) < 0.5
+            now, was = np.where(swap, self.full, masked), np.where(swap, masked, self.full)
+            swapped.append(self.measure(now) - self.measure(was))
+        return p_value(np.array(swapped), observed)
+
+
+@dataclass(frozen=True, eq=False)
 class SumAnswers(Answers):
     """Answers whose metrics are functions of sums over the units."""
 
@@ -295,17 +358,25 @@ class SumAnswers(Answers):
         return np.roll(self.full, 1, axis=0)
 
     def measure(self, predicted: NDArray, metric: str) -> float:
+        if (function := self.function(metric)) is not None:
+            return function.measure(predicted)
         return float(self._of(metric)(self.parts(predicted, metric).sum(axis=0)))
 
     def interval(self, predicted: NDArray, metric: str, seed: int = 0) -> Ends:
+        if (function := self.function(metric)) is not None:
+            return function.interval(predicted, seed)
         if (each := self.each(predicted, metric)) is not None and np.isin(each, (0, 1)).all():
             return wilson(int(each.sum()), len(each))
         return percentiles(sums_percentiles(self._of(metric), self.parts(predicted, metric), RESAMPLES, seed))
 
     def resampled(self, counts: NDArray, predicted: NDArray, metric: str) -> NDArray[np.float64]:
+        if (function := self.function(metric)) is not None:
+            return function.resampled(counts, predicted)
         return self._of(metric)(counts @ self.parts(predicted, metric))
 
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
+        if (function := self.function(metric)) is not None:
+            return function.uncertainty(masked, seed, level)
         was, after = (self.each(one, metric) for one in (self.full, masked))
         if was is not None and after is not None and np.isin([was, after], (0, 1)).all():  # exact, as for an accuracy
             worse, better = (int(np.count_nonzero(one)) for one in (was > after, after > was))

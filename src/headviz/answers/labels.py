@@ -73,6 +73,7 @@ class Labels(Answer):
     trained, read_at, decoder = "classification head", FIRST, None
     usual, paired, label_needed = ("micro_f1", "macro_f1", "exact_match"), True, False
     columns, formula = "labels", r"p_c = 1 / (1 + e^{-z_c}),\ \text{predicted where } p_c > .5"
+    functions = True
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
         return problem == "multi_label_classification"

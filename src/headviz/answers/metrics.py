@@ -35,7 +35,8 @@ class Metric:
     dims: tuple[int, int] = (1, 1)  # dimensions of predictions and of gold answers
 
 
-OWN: dict[str, Callable[[NDArray, NDArray], float]] = {}  # a user's own functions of gold and predicted classes
+OWN: dict[str, Callable[[NDArray, NDArray], float]] = {}  # a user's own functions of gold answers and predictions
+ANY = (0, 0)  # they read answers of any dimensions
 
 
 class Metrics(Mapping[str, Metric]):
@@ -44,7 +45,7 @@ class Metrics(Mapping[str, Metric]):
     def _all(self) -> dict[str, Metric]:
         answers = plugins.TABLES["answers"].entries().values()
         known = {name: one for answer in answers for name, one in answer.metrics.items()}
-        return {name: Metric(_turned(of)) for name, of in OWN.items()} | known
+        return {name: Metric(_turned(of), dims=ANY) for name, of in OWN.items()} | known
 
     def __getitem__(self, name: str) -> Metric:
         if name != "f1" and (one := class_in(name)) is not None:
@@ -110,7 +111,7 @@ def metric(name: str, predictions: Any, gold: Any) -> float:
     predictions, gold = np.asarray(predictions), np.asarray(gold)
     dims = _for(name, gold).dims
     same = predictions.shape == gold.shape if dims[0] == dims[1] else len(predictions) == len(gold)
-    if not same or (gold.size and (predictions.ndim, gold.ndim) != dims):
+    if dims != ANY and (not same or (gold.size and (predictions.ndim, gold.ndim) != dims)):
         raise ValueError(
             f"predictions {predictions.shape} and gold labels {gold.shape} must have the same shape, or as many rows"
         )

@@ -30,22 +30,30 @@ class NumberAnswers(Answers):
     slow_test = True
 
     def measure(self, predicted: NDArray, metric: str) -> float:
+        if (function := self.function(metric)) is not None:
+            return function.measure(predicted)
         if not is_one_of(metric, REGRESSION_METRICS):
             raise TaskError(unknown_choice("regression metric", metric, REGRESSION_METRICS))
         return REGRESSION_METRICS[metric](self.gold, predicted)
 
     def interval(self, predicted: NDArray, metric: str, seed: int = 0) -> Ends:
         """Bootstrap percentiles."""
+        if (function := self.function(metric)) is not None:
+            return function.interval(predicted, seed)
         n = len(self.gold)
         rows = np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n))
         return percentiles(np.array([REGRESSION_METRICS[metric](self.gold[i], predicted[i]) for i in rows]))
 
     def resampled(self, counts: NDArray, predicted: NDArray, metric: str) -> NDArray[np.float64]:
+        if (function := self.function(metric)) is not None:
+            return function.resampled(counts, predicted)
         index = np.array([np.repeat(np.arange(len(self.gold)), drawn.astype(int)) for drawn in counts])  # [R, n]
         gold, drawn = (one[index].astype(float) for one in (self.gold, predicted))
         return of_rows(*(map(ranks, (gold, drawn)) if metric == "spearman" else (gold, drawn)))
 
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
+        if (function := self.function(metric)) is not None:
+            return function.uncertainty(masked, seed, level)
         ends = correlation_interval(self.gold, self.full, masked, level, ranked=metric == "spearman")
         return *ends, float("nan") if seed is None else regression_swap_p(self.gold, self.full, masked, metric, seed)
 
@@ -68,7 +76,7 @@ class Number(Answer):
     trained, read_at = "classification head", FIRST
     decoder: bool | None = None
     usual: tuple[str, ...] = ("pearson", "spearman")
-    paired, columns, instead = True, "number", "rank"
+    paired, columns, instead, functions = True, "number", "rank", True
     least_lead = 0.05  # between two texts, for patching
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:

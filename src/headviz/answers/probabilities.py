@@ -18,18 +18,14 @@ import scipy
 from numpy.typing import NDArray
 
 from ..errors import TaskError, is_one_of
-from ..statistics.intervals import EXCHANGED, added
-from ..statistics.resampling import p_value
 from ..statistics.significance import Flips
 from .answer import Changed
-from .comparison import RESAMPLES, Answers, Drawn, Ends, percentiles
+from .comparison import Answers, Drawn, Ends, FunctionMetric
 from .metrics import OWN, Metric
 from .one_class import OTHER, ClassAnswers, OneClass
 
 Floats = NDArray[np.float64]
-SWAPS = 999  # of the test of a metric that is recomputed for each
 BINS = 10  # of the calibration error
-ADDED = 100  # examples of which the effect of another one's probabilities is measured
 SMALLEST = 1e-12  # probability in a logarithm
 
 
@@ -111,75 +107,37 @@ class ProbabilityAnswers(Answers):
     def of_classes(self) -> ClassAnswers:
         return ClassAnswers(self.gold, most_probable(self.full), self.classes)
 
-    def function(self, metric: str) -> Callable[[NDArray, NDArray], float] | None:
+    def function(self, metric: str) -> FunctionMetric | None:
         """The metric of gold classes and probabilities; None for one of the classes alone."""
-        if metric in OF_PROBABILITIES:
-            return OF_PROBABILITIES[metric]
+        of = OF_PROBABILITIES.get(metric)
         if (own := OWN.get(metric)) is not None:
-            return lambda gold, predicted: float(own(gold, most_probable(predicted)))
-        return None
+            of = lambda gold, predicted: float(own(gold, most_probable(predicted)))  # noqa: E731
+        return None if of is None else FunctionMetric(of, self.gold, self.full)
 
     def measure(self, predicted: NDArray, metric: str) -> float:
-        of = self.function(metric)
-        if of is None:
+        if (function := self.function(metric)) is None:
             return self.of_classes.measure(most_probable(predicted), metric)
-        return of(self.gold, predicted) if np.isfinite(predicted).all() else float("nan")
+        return function.measure(predicted) if np.isfinite(predicted).all() else float("nan")
 
     def interval(self, predicted: NDArray, metric: str, seed: int = 0) -> Ends:
-        of = self.function(metric)
-        if of is None:
+        if (function := self.function(metric)) is None:
             return self.of_classes.interval(most_probable(predicted), metric, seed)
-        return percentiles(np.array([of(self.gold[i], predicted[i]) for i in self._draws(seed)]))
+        return function.interval(predicted, seed)
 
     def resampled(self, counts: NDArray, predicted: NDArray, metric: str) -> Floats:
-        of = self.function(metric)
-        if of is None:
+        if (function := self.function(metric)) is None:
             return self.of_classes.resampled(counts, most_probable(predicted), metric)
-        index = [np.repeat(np.arange(len(self.gold)), drawn.astype(int)) for drawn in counts]
-        return np.array([of(self.gold[i], predicted[i]) for i in index])
+        return function.resampled(counts, predicted)
 
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
-        of = self.function(metric)
-        if of is None:
+        if (function := self.function(metric)) is None:
             return self.of_classes.uncertainty(most_probable(masked), metric, seed, level)
-        seen, wide = of(self.gold, masked) - of(self.gold, self.full), float(scipy.special.ndtri((1 + level) / 2))
-        extra = self._of_added(of, level)
-        if metric == "roc_auc":
-            deviation = np.sqrt(self._delong(masked) + extra)
-            p = 2 * float(scipy.special.ndtr(-abs(seen) / deviation)) if deviation > 0 else float("nan")
-            return max(-1.0, seen - wide * deviation), min(1.0, seen + wide * deviation), p
-        p = float("nan") if seed is None else self._swap_p(of, masked, seed)
-        gains = [of(self.gold[i], masked[i]) - of(self.gold[i], self.full[i]) for i in self._draws(seed or 0)]
-        known = np.array(gains)[np.isfinite(gains)]
-        low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
-        more = wide * np.sqrt(extra)
-        return seen - np.hypot(max(0.0, seen - low), more), seen + np.hypot(max(0.0, high - seen), more), p
-
-    def _of_added(self, of: Callable[[NDArray, NDArray], float], level: float) -> float:
-        """The variance that a few more examples with another one's probabilities would add: without them an interval
-        would collapse where few answers change."""
-        n, effects = len(self.gold), []
-        before = of(self.gold, self.full)
-        for i in np.random.default_rng(0).choice(n, min(n, ADDED), replace=False):
-            spoiled = self.full.copy()
-            spoiled[i] = self.full[i - 1]
-            effects.append(of(self.gold, spoiled) - before)
-        return EXCHANGED * added(level) * float(np.nanmean(np.square(effects)))
-
-    def _draws(self, seed: int) -> NDArray[np.int64]:
-        n = len(self.gold)
-        return np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n))
-
-    def _swap_p(self, of: Callable[[NDArray, NDArray], float], masked: NDArray, seed: int) -> float:
-        """The paired swap test: an example's probabilities change places with the full model's at random."""
-        observed, rng, swapped = of(self.gold, masked) - of(self.gold, self.full), np.random.default_rng(seed), []
-        if (masked == self.full).all():
-            return 1.0
-        for _ in range(SWAPS):
-            swap = rng.random((len(self.gold), 1)) < 0.5
-            now, was = np.where(swap, self.full, masked), np.where(swap, masked, self.full)
-            swapped.append(of(self.gold, now) - of(self.gold, was))
-        return p_value(np.array(swapped), observed)
+        if metric != "roc_auc":
+            return function.uncertainty(masked, seed, level)
+        seen, wide = function.change(masked), float(scipy.special.ndtri((1 + level) / 2))
+        deviation = np.sqrt(self._delong(masked) + function.of_added(level))
+        p = 2 * float(scipy.special.ndtr(-abs(seen) / deviation)) if deviation > 0 else float("nan")
+        return max(-1.0, seen - wide * deviation), min(1.0, seen + wide * deviation), p
 
     def _delong(self, masked: NDArray) -> float:
         """The variance of the difference: each example's share of the area, in both models, on its own side."""
@@ -234,7 +192,7 @@ class Probabilities(OneClass):
         return False  # a model's own job is ``class``; data ask for this one
 
     def measures(self, metric: str) -> bool:
-        return metric in OWN or super().measures(metric)
+        return super().measures(metric) or metric in OWN
 
     def usual_for(self, names: Mapping[str, int]) -> tuple[str, ...]:
         return self.usual

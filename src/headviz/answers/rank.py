@@ -165,6 +165,7 @@ class Rank(Number):
 
     job, usual, columns, instead = "rank", tuple(OF_QUERY), "relevance", "number"
     text_columns, label_column = ("query", "passage"), "relevance"
+    functions = False  # its unit is the query
     gold_name, unit, text_names = "relevances", ("query", "queries"), ("Query", "Passage")
     least_lead = 0.5
 

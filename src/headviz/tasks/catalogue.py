@@ -148,7 +148,8 @@ _TABLE = (
 def judged_by(task: Task, metrics: str | Sequence[str | Callable[..., float]] | Callable[..., float]) -> Task:
     """The task with these metrics in place of its own, the first one as its primary one.
 
-    A function gets the gold classes and the predicted ones, in this order, as in scikit-learn.
+    A function gets the gold answers and the predicted ones, in this order, as in scikit-learn; more is better. They are
+    class numbers, numbers, or for several labels a table of 0 and 1.
     """
     if not isinstance(metrics, str | list | tuple) and not callable(metrics):
         raise TaskError(f"Metrics are names, functions or a list of them, not {shown(metrics)}.")
