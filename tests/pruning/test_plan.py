@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headviz.answers import ANSWERS
-from headviz.errors import OptionError
+from headviz.errors import OptionError, UserError
 from headviz.pruning import FinetuneOptions, PruningPlan
 from headviz.pruning.check import heads_off
 from support.loaded import loaded_by
@@ -104,3 +104,14 @@ def test_a_stored_plan_of_before_the_choice_of_last_step_keeps_whole_steps_and_i
     assert PruningPlan.from_options(stored) == new
     with pytest.raises(OptionError, match="last_step"):
         PruningPlan.from_options({**stored, "last_step": "beyond"})
+
+
+def test_a_plan_names_the_metrics_that_judge_it() -> None:
+    plan = PruningPlan("demo", "demo", "one-importance", metrics=("f1_macro", "roc_auc"))
+    assert plan.dataset("dev", limit=6).task.metrics == ("f1_macro", "roc_auc")
+    record = plan.to_dict()
+    assert PruningPlan.from_dict(record) == plan
+    del record["metrics"]
+    assert PruningPlan.from_dict(record).dataset("dev", limit=6).task.metrics == ("accuracy",)
+    with pytest.raises(UserError, match="Did you mean 'roc_auc'"):
+        PruningPlan("demo", "demo", "one-importance", metrics=("roc_auk",)).dataset("dev", limit=6)

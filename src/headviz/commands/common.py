@@ -63,7 +63,6 @@ TRANSLATION = (
     Option("prefix", help="translation: put before each source, as T5 wants it", metavar="TEXT"),
     Option("languages", help="translation: source and target code, for models of many languages", metavar="A,B"),
 )
-METRICS = Option("metrics", None, "in place of the task's own: accuracy, f1_macro, roc_auc, …", metavar="A,B")
 SLICES = Option("slice_column", None, "a column whose values split the results, such as genre", metavar="S")
 
 
@@ -82,10 +81,9 @@ def add_task(parser: argparse._ActionsContainer, split: str | None = "dev", requ
     if split is not None:
         Option("split", split, "which part of the data", metavar="S").add_to(parser, split)
     add_options(parser, LIMITS)
-    for name in ("text_columns", "label_column", "label_order", "separator", "skip_bad"):
+    for name in ("text_columns", "label_column", "label_order", "separator", "skip_bad", "metrics"):
         SOURCE[name].add_to(parser)
     SLICES.add_to(parser)
-    METRICS.add_to(parser)
     REGRESSION.add_to(parser)
 
 

@@ -57,6 +57,9 @@ class Source(Options):
         None, "what separates the columns of your csv or tsv: comma, semicolon, tab or bar", before=None, metavar="S"
     )
     skip_bad: bool = option(False, "leave out and count rows without text or label, which are an error", before=False)
+    metrics: tuple[str, ...] | None = option(
+        None, "in place of the task's own: accuracy, f1_macro, roc_auc, …", before=None, metavar="A,B"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,4 +85,5 @@ class Source(Options):
             job=self.job if self.task == "custom" else None,
             separator=self.separator,
             skip_bad=self.skip_bad,
+            metrics=self.metrics,
         )
