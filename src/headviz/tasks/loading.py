@@ -97,7 +97,7 @@ def load_task(
             raise TaskError(f"The {what} column is given by its name, not as {shown(column)}.")
     if regression is not None and name != "custom":
         raise TaskError(
-            f"Task '{name}' defines its own labels; --regression (regression=) is an option of 'custom' alone."
+            f"Task '{name}' defines its own labels. Leave that option to 'custom' (--regression, regression=)."
         )
     if regression:
         job = NUMBER.job if job is None else job
