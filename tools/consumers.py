@@ -187,10 +187,13 @@ def rows_of(model: str, work: Path, share: float) -> Iterator[tuple[str, str]]:
             yield consumer.name, (ended.stderr.strip().splitlines() or ["failed"])[-1][:200]
             continue
         outputs = json.loads(ended.stdout.splitlines()[-1])
-        yield consumer.name, ", ".join(f"{name} {apart(rows, expected[name], batch)}" for name, rows in outputs.items())
+        yield (
+            consumer.name,
+            ", ".join(f"{name} {difference_of(rows, expected[name], batch)}" for name, rows in outputs.items()),
+        )
 
 
-def apart(rows: list[list[float]], expected: torch.Tensor, batch: dict[str, torch.Tensor]) -> str:
+def difference_of(rows: list[list[float]], expected: torch.Tensor, batch: dict[str, torch.Tensor]) -> str:
     """The largest difference, of tokens without their padding."""
     output = torch.tensor(rows)
     if output.shape != expected.shape:
