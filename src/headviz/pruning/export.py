@@ -25,6 +25,7 @@ from ..models.saving import plain_config, write_folder
 from ..models.source import EXPORTED
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
+from ..storage.writing import replace_file
 from .latency import Timer, in_pairs
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def agreement(before: np.ndarray, after: np.ndarray) -> tuple[float | None, floa
 def name_for_transformers_4(file: Path) -> None:
     """optimum needs transformers 4, which does not know transformers 5's name of a plain fast tokenizer."""
     text = file.read_text(encoding="utf-8")
-    file.write_text(text.replace('"TokenizersBackend"', '"PreTrainedTokenizerFast"'), encoding="utf-8")
+    replace_file(file, text.replace('"TokenizersBackend"', '"PreTrainedTokenizerFast"'))
 
 
 def quantise(file: Path, out: Path) -> Path:

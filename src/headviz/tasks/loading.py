@@ -49,7 +49,7 @@ _ENDINGS = (*FORMATS, *(ending + ZIPPED for ending in TEXT_FORMATS))
 _SAVED = "state.json"  # next to the arrow files of ``save_to_disk``
 _SHOWN = 8  # names of what a folder holds
 _MAPPING = ("text_columns", "label_column")
-_SIGNS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
+SIGNS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
 _MAP_LOCAL = "Name the right ones (--text-columns, --label-column; text_columns=, label_column=)."
 
 
@@ -106,8 +106,8 @@ def load_task(
     known = [one for one, answer in ANSWERS.items() if answer.columns]
     if job is not None and name == "custom" and not is_one_of(job, known):
         raise TaskError(unknown_choice("job of your own data", job, known))
-    if separator is not None and (separator := _SIGNS.get(separator, separator)) not in SEPARATORS:
-        raise TaskError(f"A separator is one of {', '.join(_SIGNS)}, or the sign itself, not {shown(separator)}.")
+    if separator is not None and (separator := SIGNS.get(separator, separator)) not in SEPARATORS:
+        raise TaskError(f"A separator is one of {', '.join(SIGNS)}, or the sign itself, not {shown(separator)}.")
     if data is not None:
         files = _files_of(task, data, separator, skip_bad)
         data_read = _load_local(task, split, files, texts, label_column, slice_column, job)

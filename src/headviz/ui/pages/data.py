@@ -26,12 +26,13 @@ from ...runs.prepare import planned_training
 from ...runs.service import default_threads
 from ...tasks import TASKS, sample
 from ...tasks.columns import guess_label, guess_texts
+from ...tasks.loading import SIGNS
 from ...tasks.readers import read_table
 from ...tasks.sampling import text_lengths
 from ..parts import training
 from ..shell import controls, frame, jobs, loaders, recipes, show, state, uploads
 from ..shell.messages import asked, on_page, plain, refused
-from ..shell.view import FIELDS, OPTIONS, View, defaults
+from ..shell.view import FIELDS, OF_DATA, OPTIONS, View, defaults
 from .runs import listing, models, plans
 
 if TYPE_CHECKING:
@@ -234,8 +235,8 @@ def fitting_task(view: View, clf: Model) -> dict[str, Any]:
         fits = not loaders.mismatch(clf, loaders.dataset(view))
     except UserError:
         fits = False
-    nothing = dict.fromkeys(("data", "columns", "label", "groups", "a", "b"), "")
-    return {} if fits else {"task": defaults(view.model)["task"], "example": 0, **nothing}
+    nothing = dict.fromkeys((*OF_DATA, "a", "b"), "")
+    return {} if fits else {"task": defaults(view.model)["task"], "example": 0, "skip_bad": False, **nothing}
 
 
 def data_form(view: View) -> None:
@@ -255,6 +256,15 @@ def data_form(view: View) -> None:
             columns = st.text_input("Text columns", view.columns, placeholder="a or a,b", width=170)
             label = st.text_input("Label column", view.label, width=130)
             groups = st.text_input("Slice column", view.groups, width=130)
+            separator = st.selectbox(
+                "Columns separated by",
+                ("", *SIGNS),
+                ("", *SIGNS).index(view.separator) if view.separator in SIGNS else 0,
+                format_func=lambda sign: sign or "as the file shows",
+                help="Of a csv or tsv",
+                width=190,
+            )
+        skip_bad = st.checkbox(SKIP, view.skip_bad, key=f"data_skip_{view.skip_bad}")
         row = st.container(horizontal=True, vertical_alignment="bottom")
         with row:
             # the value is part of the key, so that a link can change the field
@@ -271,6 +281,8 @@ def data_form(view: View) -> None:
             columns=columns.replace(" ", ""),
             label=label.strip(),
             groups=groups.strip(),
+            separator=separator,
+            skip_bad=skip_bad,
             limit=limit(),
             seed=seed(),
         )
@@ -291,7 +303,7 @@ def try_data(wanted: View) -> bool:
     except UserError as wrong:
         refused(wrong)
         return False
-    names = ("task", "data", "columns", "label", "groups", "limit", "seed")
+    names = ("task", *OF_DATA, "skip_bad", "limit", "seed")
     state.update(**{n: getattr(wanted, n) for n in names}, example=0, a="", b="", slice="")
     st.rerun()
     return True
@@ -350,6 +362,7 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
         key=f"up_groups_{sent.file_id}",
         help="A column with kinds of examples, such as a phenomenon. Results are then also shown by kind",
     )
+    skip_bad = st.checkbox(SKIP, key=f"up_skip_{sent.file_id}")
     if st.button("Use these data", type="primary", disabled=not texts, key="up_use"):
         try_data(
             replace(
@@ -359,6 +372,8 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
                 columns=",".join(texts),
                 label=",".join([label, *further_labels]),
                 groups="" if groups == "(none)" else groups,
+                separator="",
+                skip_bad=skip_bad,
             )
         )
 
@@ -437,6 +452,7 @@ def recipe(view: View) -> tuple[str, str]:
 
 # ---- fine-tuning a base model in the background
 
+SKIP = "Leave out rows without text or label, and count them"
 SEED = Option("seed", 0, "for the new head, the order of the examples and dropout", most=LARGEST_SEED)
 WORDS = plans.Words(
     "Check", "Count the updates and time a few", "Checking model and data, timing a few updates", "Check it first"
@@ -488,6 +504,9 @@ def finetuning_form(view: View) -> None:
         plans.start(place, "tune", lambda owner: _start(spec, title, planned.device, owner))
 
 
+FROM_VIEW = ("task", "data", "label_column", "separator", "skip_bad", "device", "dev_limit")
+
+
 def spec_of(view: View, name: str, options: FinetuneOptions, seed: int, limit: int | None) -> dict[str, Any]:
     """The run's specification; ``UserError`` if it cannot work."""
     source = plans.source(view)
@@ -495,7 +514,7 @@ def spec_of(view: View, name: str, options: FinetuneOptions, seed: int, limit: i
         options = dataclasses.replace(options, evaluate_epochs=True)
     spec: dict[str, Any] = {
         "model": name,
-        **{k: source[k] for k in ("task", "data", "label_column", "device", "dev_limit") if k in source},
+        **{k: source[k] for k in FROM_VIEW if k in source},
         "seed": seed,
         "finetune": options.to_dict(),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import streamlit as st
@@ -124,7 +125,7 @@ def filled(clf: M) -> M | None:
     if now.kind == ZERO:
         return clf
     loaders.require_source(view)
-    source = (view.task, view.data, view.seed, view.columns, view.label, view.groups)
+    source = (view.task, *replace(view, limit=0).reading("train").items())
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> M:
         return headviz.standing_in(clf, now, loaders.reference(view, now), progress=progress, cancel=cancel)

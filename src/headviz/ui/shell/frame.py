@@ -21,7 +21,7 @@ from ...plugins import Page
 from ...tasks import TASKS
 from . import jobs, loaders, show, state
 from .messages import plain, refused
-from .view import FIELDS, FIRST, PAGES, View
+from .view import FIELDS, FIRST, OF_DATA, PAGES, View
 
 # -----------------------------------------------------------------------------------------------
 # A part of a page that is drawn alone after a click, so that nobody waits for the rest of the page.
@@ -354,9 +354,8 @@ def explains_classes(view: View) -> bool:
 def take_demo(name: str) -> None:
     """Switch to a shipped model and its task, which has the same name. Mask, text and data of before are dropped."""
     state.forget_mask()
-    state.update(
-        model=name, task=name, revision="", base="", data="", columns="", label="", groups="", example=0, a="", b=""
-    )
+    nothing = dict.fromkeys(("revision", "base", *OF_DATA, "a", "b"), "")
+    state.update(**{**nothing, "model": name, "task": name, "example": 0, "skip_bad": False})
 
 
 def controls() -> bool:

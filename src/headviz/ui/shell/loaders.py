@@ -244,23 +244,23 @@ def rows_of(clf: TransformerModel) -> tuple[str, ...] | None:
 def dataset(view: View, split: str = "dev") -> Dataset:
     """The view's data: a seeded subset of one split."""
     with naming(tab_closed()):
-        key = _dataset_key(view, split)
-        return _datasets.get(key, lambda: _dataset(*key))
+        key = _reading(view, split)
+        return _datasets.get(key, lambda: _dataset(key))
 
 
 def dataset_size(view: View) -> int | None:
     """The number of dev examples, if they have been loaded already."""
-    key = _dataset_key(view, "dev")
-    return len(_datasets.get(key, lambda: _dataset(*key))) if key in _datasets else None
+    key = _reading(view, "dev")
+    return len(_datasets.get(key, lambda: _dataset(key))) if key in _datasets else None
 
 
-def _dataset_key(view: View, split: str) -> tuple[str, str, str, int, int, str, str, str, str]:
+def _reading(view: View, split: str) -> tuple[tuple[str, Any], ...]:
+    """What ``headviz.load_task`` is called with, as a key; the whole of any split but dev."""
     place = view.data
     if place:
         place = str(uploads()[place]) if place in uploads() else _folder_of(place)
     limit = view.limit if split == "dev" else 0
-    job = view.job if view.task == "custom" else ""
-    return (view.task, split, place, limit, view.seed, view.columns, view.label, view.groups, job)
+    return (("name", view.task), *replace(view, data=place, limit=limit).reading(split).items())
 
 
 def _folder_of(place: str) -> str:
@@ -278,8 +278,9 @@ def require_source(view: View) -> None:
 
 def part(view: View, split: str) -> Dataset:
     """Another split of the shipped data, of the same size."""
-    key = (view.task, split, "", view.limit, view.seed, "", "", "", "")
-    return _datasets.get(key, lambda: _dataset(*key))
+    shipped = View(task=view.task, limit=view.limit, seed=view.seed)
+    key = (("name", view.task), *shipped.reading(split).items())
+    return _datasets.get(key, lambda: _dataset(key))
 
 
 def train(view: View) -> Dataset:
@@ -287,20 +288,8 @@ def train(view: View) -> Dataset:
     return dataset(view, "train")
 
 
-def _dataset(
-    task: str, split: str, place: str, limit: int, seed: int, columns: str, label: str, groups: str, job: str
-) -> Dataset:
-    return headviz.load_task(
-        task,
-        split=split,
-        data=place or None,
-        limit=limit or None,
-        text_columns=columns or None,
-        label_column=label or None,
-        slice_column=groups or None,
-        job=job or None,
-        seed=seed,
-    )
+def _dataset(reading: tuple[tuple[str, Any], ...]) -> Dataset:
+    return headviz.load_task(**dict(reading))
 
 
 def evaluator(clf: Classifier, data: Dataset, place: tuple[StandIn, View] | None = None, **keywords: Any) -> Evaluator:

@@ -38,17 +38,7 @@ def model_options(view: View) -> Options:
 
 
 def task(view: View, split: str = "dev", name: str = "data") -> str:
-    options = {
-        "data": view.data,
-        "limit": view.limit,
-        "text_columns": view.columns,
-        "label_column": view.label,
-        "slice_column": view.groups,
-        "job": view.job if view.task == "custom" else "",
-        "seed": view.seed,
-    }
-    chosen = {k: v for k, v in options.items() if v}
-    return f"{name} = {call('headviz.load_task', view.task, split=split, **chosen)}"
+    return f"{name} = {call('headviz.load_task', view.task, **view.reading(split))}"
 
 
 def data_options(view: View) -> Options:
@@ -60,6 +50,8 @@ def data_options(view: View) -> Options:
         ("text-columns", view.columns),
         ("label-column", view.label),
         ("slice-column", view.groups),
+        ("separator", view.separator),
+        ("skip-bad", view.skip_bad or None),
         ("label-order", view.classes),
     )
 

@@ -81,6 +81,7 @@ def by_grade(source: GradeSource, names: Sequence[str]) -> list[str]:
 COST = "ablation"  # the score that says what each head costs
 IN_LOSS = "ablation-loss"  # the same in loss: to look at, no order to remove heads by
 LONGEST_TEXT = 1500  # characters of a text that an address carries; longer ones stay in the session
+OF_DATA = ("data", "columns", "label", "groups", "separator")  # fields of a view that other data empty
 LONG = "long"  # the query parameter that names the texts which stayed behind
 _TEXTS = {"a": "first", "b": "second"}
 
@@ -102,6 +103,8 @@ class View:
     columns: str = option("", "mapped text columns, as a,b")
     label: str = option("", "mapped label column")
     groups: str = option("", "mapped slice column")
+    separator: str = option("", "what separates the columns of a csv or tsv; empty = as the file shows")
+    skip_bad: bool = option(False, "rows without text or label are left out and counted")
     limit: int = option(500, "size of the dev subset; 0 = all", least=0, most=1_000_000, title="Dev examples (0 = all)")
     seed: int = option(0, "which examples those are", most=2**31 - 1, title="Seed")
 
@@ -169,10 +172,25 @@ class View:
         """The score that heads are ordered by: the chosen one, else cost."""
         return self.chosen_order or COST
 
+    def reading(self, split: str) -> dict[str, Any]:
+        """The keywords with which ``headviz.load_task`` reads the data, where they are not its defaults."""
+        known = {
+            "data": self.data,
+            "limit": self.limit,
+            "text_columns": self.columns,
+            "label_column": self.label,
+            "slice_column": self.groups,
+            "separator": self.separator,
+            "skip_bad": self.skip_bad,
+            "job": self.job if self.task == "custom" else "",
+            "seed": self.seed,
+        }
+        return {"split": split, **{name: value for name, value in known.items() if value}}
+
     @property
     def source(self) -> tuple[object, ...]:
         """Which weights and examples are shown."""
-        data = (self.task, self.data, self.columns, self.label, self.groups, self.limit, self.seed)
+        data = (self.task, *self.reading("dev").items())
         return (self.model, self.revision, self.dtype, self.job, self.classes, *data)
 
     @property
@@ -208,7 +226,9 @@ def defaults(model: str) -> dict[str, Any]:
     return {**FIELDS, "task": TASKS_OF.get(model, FIELDS["task"])}
 
 
-_SOURCE = "model revision device dtype job classes task data columns label groups limit seed mask story "
+_SOURCE = (
+    "model revision device dtype job classes task data columns label groups separator skip_bad limit seed mask story "
+)
 _TEXT = "example a b blank "
 _SCORE = "score beside samples weights base numbers "
 # The fields that a page depends on; a link to it leaves out the others. A page that is not listed keeps all.

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 # ---- a run's model and data become the current ones
 
-ABOUT = ("model", "revision", "job", "task", "data", "text_columns", "label_column", "label_order")
+OF_TABLE = ("text_columns", "label_column", "separator", "skip_bad", "label_order")
+ABOUT = ("model", "revision", "job", "task", "data", *OF_TABLE)
 
 
 def of_another_model(view: RunView) -> None:
@@ -70,6 +71,8 @@ def look_at(spec: dict[str, Any], **changes: Any) -> None:
             data=str(spec.get("data") or ""),
             columns=",".join(spec.get("text_columns") or ()),
             label=str(spec.get("label_column") or ""),
+            separator=str(spec.get("separator") or ""),
+            skip_bad=bool(spec.get("skip_bad")),
             classes=",".join(spec.get("label_order") or ()),
             **{"groups": "", "example": 0, "a": "", "b": "", "slice": ""},
         )

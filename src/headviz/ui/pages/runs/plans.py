@@ -197,6 +197,8 @@ def source(view: View) -> dict[str, Any]:
         "data": place or None,
         "text_columns": tuple(c for c in view.columns.split(",") if c) or None,
         "label_column": view.label or None,
+        "separator": view.separator or None,
+        "skip_bad": view.skip_bad or None,
         "label_order": view.class_names,
         "dev_limit": view.limit or None,
         "device": view.device,
