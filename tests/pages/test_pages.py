@@ -41,7 +41,7 @@ def shown_errors(app: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("page", "more"),
     some_in_ci(list(product(FILES, STATES)), product(FILES, FIRST), product(["head", "compare"], STATES)),
-    ids=str,
+    ids=lambda part: part if isinstance(part, str) else "-".join(part) or "plain",
 )
 def test_no_page_fails_in_any_state(open_page: Callable[..., Any], page: str, more: dict[str, str]) -> None:
     app = open_page(page, **more)
