@@ -12,9 +12,20 @@ from typing import Any
 import pytest
 
 from headviz.display.figures.style import FAINT
+from headviz.display.table import Column, Table, View
 from headviz.errors import RunError, UserError
 from headviz.pruning.plan import PruningPlan
-from headviz.reports.run_report import options_of, recipe_of, run_csv, run_html, run_json, run_table, run_tex, write_run
+from headviz.reports.run_report import (
+    keep_runtimes,
+    options_of,
+    recipe_of,
+    run_csv,
+    run_html,
+    run_json,
+    run_table,
+    run_tex,
+    write_run,
+)
 from headviz.runs.reading import RunView, WorkerReport
 from headviz.runs.record import RunRecord
 from headviz.runs.tables import Curve, curve_of, run_curves
@@ -276,3 +287,14 @@ def test_the_command_that_starts_a_run_again_names_what_was_chosen_alone() -> No
         "until": 0.5,
         "spec": None,
     }
+
+
+def test_runtimes_that_were_compared_stand_in_the_report(view, own_home):
+    assert "Runtimes" not in run_html(view)
+    columns = (Column("runtime"), Column("times as fast", "%.2f"))
+    table = Table("runtimes_table", columns, [["ONNX int8", 2.5], [EVIL, None]], caption="36 examples of demo")
+    keep_runtimes(view.record.id, "heads-1.2", View("The fastest is ONNX int8.", (table,)))
+    page = run_html(view)
+    for text in ("Runtimes: heads-1.2", "The fastest is ONNX int8.", "<td>2.50</td>", "36 examples of demo"):
+        assert text in page
+    assert "<script>alert" not in page

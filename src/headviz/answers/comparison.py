@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from ..errors import TaskError, is_one_of, unknown_choice
 from ..results import Result
@@ -314,7 +314,7 @@ class FunctionMetric:
         gains = [self.of(self.gold[i], masked[i]) - self.of(self.gold[i], self.full[i]) for i in self._draws(seed or 0)]
         known = np.array(gains)[np.isfinite(gains)]
         low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
-        more = float(ndtri((1 + level) / 2)) * np.sqrt(self.of_added(level))
+        more = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(self.of_added(level))
         low, high = seen - np.hypot(max(0.0, seen - low), more), seen + np.hypot(max(0.0, high - seen), more)
         return low, high, float("nan") if seed is None else self._swap_p(masked, seed)
 

@@ -18,7 +18,7 @@ from ..display.figures.bars import learning_curve
 from ..display.figures.style import frame, grid
 from ..display.numbers import span
 from ..display.recipes import Options, call, command, keyword_arguments
-from ..display.table import DASH, REPORT, Table
+from ..display.table import DASH, REPORT, Table, View
 from ..errors import RunError
 from ..heads import HeadId, HeadMask, head_name, in_order, order_note
 from ..options import declared
@@ -27,6 +27,7 @@ from ..pruning.algorithms import ALGORITHMS
 from ..pruning.baselines import SECTIONS, finding, one_class
 from ..pruning.options import FinetuneOptions
 from ..pruning.plan import SPEC_ONLY, PruningPlan
+from ..runs.files import RunFiles, write_json
 from ..runs.kinds import RUNS
 from ..runs.reading import RunView, state_of
 from ..runs.record import PRUNE, SWEEP
@@ -47,6 +48,7 @@ _NAMED = ("model", "task", "algorithm", "score")  # what every plan says
 # these go into --spec: they have no flag, or one that takes something else
 _WITHOUT_FLAG = {name for name, one in declared(PruningPlan).items() if one.flag is not None}
 _SERVICE = "from headviz.runs import service"
+RUNTIMES = "runtimes"  # the folder of a run's results with a file for each model that was compared
 
 
 def recipe_of(run: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -151,6 +153,16 @@ def run_table(view: RunView) -> Table:
     return heads or step_table(view.record.kind, view.record.spec, view.baseline, view.steps)
 
 
+def keep_runtimes(run_id: str, model: str, compared: View) -> None:
+    """Keep the table of runtimes of one of a run's models, for its report."""
+    (table,) = (part for part in compared.parts if isinstance(part, Table))
+    place = RunFiles(run_id).results / RUNTIMES
+    with disk_errors(place):
+        place.mkdir(parents=True, exist_ok=True)
+    shown = {"titles": table.titles(REPORT), "rows": table.texts(REPORT), "caption": table.caption}
+    write_json(place / f"{model}.json", {"finding": compared.finding, **shown})
+
+
 def run_html(view: RunView) -> str:
     """The HTML report."""
     run, record = view.to_dict(), view.record
@@ -177,6 +189,13 @@ def run_html(view: RunView) -> str:
             page.heading(section.title)
             page.table(header, rows)
             page.text(note, soft=True)
+    files = RunFiles(record.id)
+    for file in sorted((files.results / RUNTIMES).glob("*.json")):
+        if kept := files.read_json(file):
+            page.heading(f"Runtimes: {file.stem}")
+            page.text(kept["finding"])
+            page.table(kept["titles"], kept["rows"])
+            page.text(kept["caption"], soft=True)
     masks = _masks(view, summary)
     if masks:
         page.heading("Masks")

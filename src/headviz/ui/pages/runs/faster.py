@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -16,6 +17,7 @@ from ....display.sentences import points_changed
 from ....errors import UserError
 from ....options import declared
 from ....pruning.options import TARGETS, SearchOptions
+from ....reports.run_report import keep_runtimes
 from ....runs import service
 from ....runs.files import RunFiles
 from ....runs.jobs.faster import FasterSpec, make
@@ -195,7 +197,9 @@ def _runtimes(key: tuple[str, ...], spec: FasterSpec, folder: str) -> None:
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Runtimes:
         clf = headviz.load(spec.model, revision=spec.revision, device="cpu", job=spec.job)
         how: Any = {"batch": spec.batch, "length": spec.length, "label_order": spec.label_order}
-        return runtimes(clf, folder, spec.splits[1], **how, progress=progress, cancel=cancel)
+        compared = runtimes(clf, folder, spec.splits[1], **how, progress=progress, cancel=cancel)
+        keep_runtimes(key[1], Path(folder).name, view(compared))
+        return compared
 
     result = jobs.need(key, "Runtimes", work)
     if result is not None:
