@@ -85,16 +85,15 @@ def require_evaluator(value: object) -> None:
 
 def evaluator_for(subject_of: MaskEvaluator | Model, data: Dataset | None) -> MaskEvaluator:
     """An evaluator as it was given, or a new one of a model on data."""
-    from ..evaluation.dispatch import evaluator_of
-    from ..evaluation.mask_evaluator import MaskEvaluator
+    from ..evaluation import dispatch, mask_evaluator
 
-    if isinstance(subject_of, MaskEvaluator):
+    if isinstance(subject_of, mask_evaluator.MaskEvaluator):
         if data is not None:
             raise OptionError("This evaluator has its data already. Give an evaluator alone, or a model and data.")
         return subject_of
     if data is None:
         raise OptionError("Give a model and its data, or an evaluator = headviz.evaluator_of(clf, data).")
-    return evaluator_of(subject_of, data)
+    return dispatch.evaluator_of(subject_of, data)
 
 
 def require_seconds(value: object) -> None:
