@@ -1,5 +1,6 @@
 """A continued run equals an uninterrupted one, bit for bit; damage is noticed; works may come in any order."""
 
+import dataclasses
 import random
 
 import pytest
@@ -109,6 +110,14 @@ def test_a_lost_or_damaged_model_is_trained_again(tmp_path):
     c = context(tmp_path / "again")
     *_, state = run_plan(p, c, state)
     assert without_times(state) == expected
+
+
+def test_a_large_models_steps_are_read_back(tmp_path):
+    p = plan("one-importance", **SHORT)
+    *_, state = run_plan(p, context(tmp_path), start(context(tmp_path), p))
+    large = tuple(dataclasses.replace(r, flops=3 * 10**12, parameters=7 * 10**9) for r in state.records)
+    state = dataclasses.replace(state, records=large)
+    assert State.from_bytes(state.to_bytes()) == state
 
 
 def test_a_damaged_state_is_passed_over_for_the_one_before(tmp_path):

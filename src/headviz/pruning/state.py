@@ -25,7 +25,7 @@ import numpy as np
 from ..engine import Checkpoints
 from ..errors import OptionError, RunError
 from ..heads import HeadMask
-from ..options import read_options
+from ..options import option, read_options
 from ..storage.store import pack, unpack
 from .algorithms import ALGORITHMS, FisherSearch, LearnGates, Question, Remove, Score
 from .plan import PruningPlan
@@ -110,10 +110,10 @@ class StepRecord:
     intervals: dict[str, tuple[float | None, float | None]]  # of each metric
     deltas: dict[str, dict[str, float | None]]  # against θ* with all heads, paired: delta, low, high, p
     agreement: float | None  # share of dev predictions equal to θ*'s; for a regression Pearson's r with them
-    parameters: int
-    flops: int
     seconds: dict[str, float]  # by phase: score, repair, train, evaluate
     logits: str  # SHA-256 of the dev logits
+    parameters: int = option(most=10**15)
+    flops: int = option(most=10**18)
     curve: tuple[Point, ...] = ()  # of the fine-tuning, where there was one
     repair_error: dict[str, Any] | None = None  # reconstruction error before and after the repair
     model: str | None = None  # folder of the trained model, relative to the context's folder
