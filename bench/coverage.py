@@ -38,7 +38,8 @@ from headviz.answers.rank import RankAnswers
 from headviz.answers.span import SpanAnswers
 from headviz.answers.tokens import TokenAnswers
 from headviz.statistics.intervals import SLOPES, accuracy_intervals, class_intervals, consistent, correlation_interval
-from headviz.statistics.resampling import Joint, class_swap_p, ranks, regression_swap_p
+from headviz.statistics.resampling import Joint, class_in, class_swap_p, of_tables, ranks, regression_swap_p
+from headviz.statistics.significance import LEVEL
 
 SIZES = (50, 100, 200, 500, 2000)
 RATES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)  # share of answers that change
@@ -105,7 +106,7 @@ def class_cells(metric: str, runs: int, done: set[str], tested: bool = False) ->
         if (key := key_of(metric, n, rate, told)) in done:
             continue
         rng = np.random.default_rng(zlib.crc32(key.encode()))
-        truth = float(SLOPES[metric](joint.sum(axis=1))[0] - SLOPES[metric](joint.sum(axis=2))[0])
+        truth = float(of_tables(metric, joint.sum(axis=1)) - of_tables(metric, joint.sum(axis=2)))
         drawn = rng.multinomial(n, joint.ravel(), size=runs).reshape(-1, 2, 2, 2)
         low, high = class_intervals(Joint.of(drawn), metric)
         if tested:
@@ -207,7 +208,7 @@ def answers_of(metric: str, gold: NDArray, before: NDArray, after: NDArray) -> t
     return RankAnswers(np.stack([gold[there], query[there]], axis=1), before[there]), after[there]
 
 
-def job_cells(metric: str, runs: int, done: set[str]) -> Iterator[dict[str, Any]]:
+def job_cells(metric: str, runs: int, done: set[str], tested: bool = False) -> Iterator[dict[str, Any]]:
     for rate, worse, uneven in itertools.product((0.005, 0.02, 0.1), (1.0, 0.5), (False, True)):
         told = {"worse": worse, "uneven": uneven}
         if all(key_of(metric, n, rate, told) in done for n in UNITS):
@@ -221,7 +222,7 @@ def job_cells(metric: str, runs: int, done: set[str]) -> Iterator[dict[str, Any]
             rng, ends = np.random.default_rng(zlib.crc32(key.encode())), []
             for _ in range(runs):
                 drawn, after = answers_of(metric, *(one[at] for at in [rng.integers(0, POOL, n)] for one in pool))
-                ends.append(drawn.uncertainty(after, metric, None, 0.95)[:2])
+                ends.append(consistent(*drawn.uncertainty(after, metric, 0 if tested else None, LEVEL), LEVEL))
             low, high = np.array(ends, dtype=float).T
             given = np.isfinite(low)
             one = cell(metric, n, rate, told, *((low[given], high[given]) if given.any() else (low, high)), truth)
@@ -339,8 +340,8 @@ def main() -> int:
         if metric == "accuracy":
             some = accuracy_cells(done)
         elif metric in JOBS:
-            some = job_cells(metric, given.runs // 2, done)
-        elif metric in SLOPES:
+            some = job_cells(metric, given.runs // 2, done, given.tested)
+        elif metric in SLOPES or class_in(metric) is not None:
             some = class_cells(metric, given.runs, done, given.tested)
         else:
             some = correlation_cells(metric, given.runs // 5, done, given.tested)
