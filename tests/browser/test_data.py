@@ -58,3 +58,19 @@ def test_open_forms_fit_a_phone_and_hide_nothing_from_anybody(
     wide = page.evaluate("(m => m.scrollWidth - m.clientWidth)(document.querySelector('[data-testid=stMain]'))")
     assert wide == 0
     assert not serious(v)
+
+
+def test_the_form_changes_the_data(visit: Open, query: dict[str, str]) -> None:
+    """What a field refuses is shown beside it; what is valid is in the address, and the page has these data."""
+    v = visit()
+    page = v.go("data", **query)
+    form = page.get_by_test_id("stForm").filter(has=page.get_by_label("Label column", exact=True))
+    press = form.get_by_role("button", name="Use these data")
+    form.get_by_label("Label column", exact=True).fill("no such column")
+    press.click()
+    page.get_by_text("no such column", exact=False).and_(page.locator("[data-testid=stAlert] *")).first.wait_for()
+    form.get_by_label("Label column", exact=True).fill("label")
+    form.get_by_role("textbox", name="Dev examples").or_(form.get_by_role("spinbutton", name="Dev examples")).fill("7")
+    press.click()
+    page.wait_for_url(re.compile("[?&]limit=7(&|$)"))
+    page.get_by_text("dev: 7 ", exact=False).first.wait_for()

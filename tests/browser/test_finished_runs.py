@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from support.axe import check_everywhere
+from support.timed import Clock
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
@@ -20,6 +21,7 @@ SEEN = {
     "ablation": "Open it on Analyses",
     "sweep": "reaches the highest",
     "failed": "The disk is full",
+    "faster": "accuracy on dev against the measured speed",
 }
 ATTACK = "<img src=x onerror=alert(1)> **bold** [x](javascript:alert(2))"
 
@@ -32,14 +34,22 @@ def finished(server: str, server_home: Path, studio_folder: Path) -> Iterator[di
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEADVIZ_HOME", str(server_home))
+        patch.setattr("headviz.pruning.faster.Timer", Clock)
         runs, about = Runs(), {"owner": this_user()}
         made = {
             name: runs.put("done", *what, **about, title=f"the {name} run")
             for name, what in kinds(studio_folder).items()
         }
         made["sweep"], (made["member"], *_) = put_sweep(runs, studio_folder, **about, title="the sweep run")
+        made["faster"] = runs.put("done", "faster", faster(studio_folder), **about, title="the faster run")
         made["failed"] = runs.put("failed", *kinds(studio_folder)["pruning"], 3, **about, title=ATTACK)
         yield made
+
+
+def faster(studio_folder: Path) -> dict[str, Any]:
+    from support.recorded_runs import source
+
+    return {**source(studio_folder), "targets": [1.2], "batch": 2, "length": 8, "samples": 12, "dev_limit": 24}
 
 
 def opened(v: Any, run: str, name: str, **more: str) -> Any:
@@ -99,3 +109,22 @@ def test_the_steps_of_a_report_fit_a_window_and_are_scrolled_on_a_phone(browser:
         assert (whole <= shown) is fits, (width, shown, whole)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.close()
+
+
+def test_a_faster_model_is_compared_in_all_runtimes(
+    visit: Open, query: dict[str, str], finished: dict[str, str], server_home: Path, tmp_path: Path
+) -> None:
+    """The table comes after the press, and stays for the run's report."""
+    pytest.importorskip("onnxruntime")
+    from headviz.cli import main
+
+    v = visit()
+    page = opened(v, finished["faster"], "faster", **query)
+    page.get_by_role("button", name="Compare runtimes").click()
+    page.get_by_text("pruned, ONNX int8").first.wait_for(state="attached")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEADVIZ_HOME", str(server_home))
+        assert main(["run", "report", finished["faster"], "--out", str(tmp_path / "run.html")]) == 0
+    report = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert "Runtimes: " in report
+    assert "ONNX int8" in report
