@@ -13,7 +13,8 @@ them, and takes some milliseconds for each interval that excludes zero.
 Metrics of the other jobs are drawn from a made population of 20,000 texts, questions or queries, each of which is a
 unit, and given to the classes that the product uses: F1 of several labels (balanced and rare ones) and of tags (few and
 many spans in a text), token F1 of spans, nDCG@10 and MRR@10 (equal and unequal numbers of passages), from one unit on.
-There coverage is that of the intervals that are given. Exact match is an accuracy.
+There coverage is that of the intervals that are given. Exact match is an accuracy. Metrics of probabilities are drawn
+from a formula, of a balanced and a rare class, and their intervals as the product gives them.
 
 ``--out`` keeps every cell as it is done, one JSON line each; the same command takes up an interrupted one.
 """
@@ -30,10 +31,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from scipy.stats import binom, norm
 
 from headviz.answers.comparison import SumAnswers
 from headviz.answers.labels import LabelAnswers
+from headviz.answers.probabilities import OF_PROBABILITIES, ProbabilityAnswers
 from headviz.answers.rank import RankAnswers
 from headviz.answers.span import SpanAnswers
 from headviz.answers.tokens import TokenAnswers
@@ -149,6 +152,39 @@ def correlation_cells(metric: str, runs: int, done: set[str], tested: bool = Fal
             if tested:
                 low, high = widened(low, high, lambda i, drawn=drawn: regression_swap_p(*drawn[i], metric))
             yield cell(metric, n, rate, told, low, high, truth)
+
+
+def drawn_probabilities(
+    rng: np.random.Generator, n: int, positive: float, rate: float, kind: str
+) -> tuple[NDArray, ...]:
+    """Classes and two models' probabilities [n, 2]: those of a share of the examples are another example's, or all are
+    noisier.
+    """
+    gold = (rng.random(n) < positive).astype(np.int64)
+    before = 2.0 * gold - 1 + 1.5 * rng.normal(size=n)
+    if kind == "exchanged":
+        after = np.where(rng.random(n) < rate, rng.permutation(before), before)
+    else:
+        after = before + 3 * rate * rng.normal(size=n)
+    return gold, *(np.stack([expit(-x), expit(x)], axis=1) for x in (before, after))
+
+
+def probability_cells(metric: str, runs: int, done: set[str]) -> Iterator[dict[str, Any]]:
+    """Metrics of probabilities; the population's difference is that of a million examples."""
+    for positive, rate, kind in itertools.product((0.5, 0.1), RATES[1::2], ("exchanged", "noisier")):
+        told = {"positive": positive, "kind": kind}
+        if all(key_of(metric, n, rate, told) in done for n in SIZES):
+            continue
+        gold, *both = drawn_probabilities(np.random.default_rng(0), 1_000_000, positive, rate, kind)
+        before, after = (float(OF_PROBABILITIES[metric](gold, p, np.ones((1, len(gold))))[0]) for p in both)
+        for n in SIZES:
+            if (key := key_of(metric, n, rate, told)) in done:
+                continue
+            rng, ends = np.random.default_rng(zlib.crc32(key.encode())), []
+            for _ in range(runs):
+                gold, full, masked = drawn_probabilities(rng, n, positive, rate, kind)
+                ends.append(ProbabilityAnswers(gold, full, 2).uncertainty(masked, metric, None, 0.95)[:2])
+            yield cell(metric, n, rate, told, *np.array(ends, dtype=float).T, after - before)
 
 
 UNITS = (1, 5, 10, 20, 50, 200)  # texts, questions or queries of one data set
@@ -286,8 +322,10 @@ def table(cells: list[dict[str, Any]]) -> str:
         row = []
         for rate in RATES:
             some = [c for c in cells if (c["metric"], c["n"], c["rate"]) == (metric, n, rate)]
-            width = np.median([c["width"] for c in some])
-            missing = max(c["not_given"] for c in some)
+            if not some:
+                row.append("")
+                continue
+            width, missing = np.median([c["width"] for c in some]), max(c["not_given"] for c in some)
             row.append(
                 f"{min(c['coverage'] for c in some):.3f} ({100 * width:.1f}{f', {missing:.1%}' if missing else ''})"
             )
@@ -328,7 +366,10 @@ def read(out: Path | None, runs: int, tested: bool) -> list[dict[str, Any]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--runs", type=int, default=4000, help="data sets for each cell (a fifth for correlations, half for jobs)"
+        "--runs",
+        type=int,
+        default=4000,
+        help="data sets for each cell (a fifth for correlations, a fourth for probabilities, half for jobs)",
     )
     parser.add_argument("--metrics", default=",".join(("accuracy", "f1", "matthews", "pearson", "spearman", *JOBS)))
     parser.add_argument("--tested", action="store_true", help="widen all intervals as the product does (slow)")
@@ -339,6 +380,8 @@ def main() -> int:
     for metric in given.metrics.split(","):
         if metric == "accuracy":
             some = accuracy_cells(done)
+        elif metric in OF_PROBABILITIES:
+            some = probability_cells(metric, given.runs // 4, done)
         elif metric in JOBS:
             some = job_cells(metric, given.runs // 2, done, given.tested)
         elif metric in SLOPES or class_in(metric) is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,8 @@ from headviz.answers.metrics import METRICS
 from headviz.cli import main
 from headviz.errors import OptionError, TaskError
 from headviz.tasks import metric
+from headviz.tasks.catalogue import judged_by
+from support.jobs import data_of, model_of
 from support.tiny import tiny_classifier
 
 N = 120
@@ -160,6 +164,36 @@ def test_functions_judge_numbers_and_several_labels(job: str) -> None:
     assert delta.interval_low <= delta.delta <= delta.interval_high
     assert 0 < delta.p_value <= 1
     assert headviz.evaluate(clf, data).metrics == {"closeness": pytest.approx(delta.full)}
+
+
+def words_right(gold: NDArray, predicted: NDArray) -> float:
+    return float((gold == predicted)[gold != -100].mean())
+
+
+def first_unit(gold: NDArray, predicted: NDArray) -> float:
+    return float((gold[:, 0, 0] == predicted[:, 0]).mean())
+
+
+def best_first(gold: NDArray, scores: NDArray) -> float:
+    assert (np.isnan(gold) == np.isnan(scores)).all()
+    return float((gold[np.arange(len(gold)), np.nanargmax(scores, axis=1)] > 0).mean())
+
+
+@pytest.mark.parametrize(
+    ("job", "function", "units"), [("tokens", words_right, 40), ("span", first_unit, 40), ("rank", best_first, 10)]
+)
+def test_functions_judge_tags_spans_and_rankings(job: str, function: Callable[..., float], units: int) -> None:
+    clf, plain = model_of(job), data_of(job, 10)
+    data = replace(plain, task=judged_by(plain.task, function))
+    evaluator = headviz.evaluator_of(clf, data)
+    (delta,) = evaluator.compare({0: [0, 1], 1: [2]}).deltas
+    answers = evaluator.answers()
+    assert (delta.metric, delta.n) == (function.__name__, units)
+    assert delta.full == pytest.approx(function(*answers.as_rows(answers.full)))
+    assert delta.interval_low <= delta.delta <= delta.interval_high
+    assert 0 < delta.p_value <= 1
+    assert headviz.evaluate(clf, data).metrics == {function.__name__: pytest.approx(delta.full)}
+    assert headviz.score_heads(clf, data, "ablation", cache=False).values.shape == (3, 4)
 
 
 def test_metrics_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,7 +116,7 @@ class Answer(ABC):
     metrics: Mapping[str, Metric] = {}
     usual: tuple[str, ...] = ()  # metrics of the user's own data, the primary one first
     unscored: tuple[str, ...] = ()  # metrics in which no ablation is measured
-    functions: bool = False  # metrics may be a user's own functions
+    functions: bool = False  # metrics may be a user's own functions, see ``Answers.as_rows``
     decides: bool = False  # an answer is one of several names: it can flip, be restored, and has a probability
     columns: str = (
         ""  # how its label columns are read, a name of ``tasks.columns.READ_LABELS``; empty = no such columns
@@ -144,9 +144,12 @@ class Answer(ABC):
         """The metrics of a user's own data with these names, and so many examples of each."""
         return self.usual
 
-    def read_by(self, metric: str, predicted: NDArray) -> NDArray:
-        """What a metric reads of the predictions: all of them as a rule."""
-        return predicted
+    def read_by(self, metric: str, predicted: NDArray, gold: NDArray) -> tuple[NDArray, NDArray]:
+        """What a metric reads of predictions and gold answers: all of them as a rule, a user's own function a row for
+        each unit."""
+        if metric not in OWN or not len(gold):
+            return predicted, gold
+        return self.answers(gold, predicted, ()).as_rows(predicted)[::-1]
 
     def rows(self, metric: str, gold: Any, before: Any, after: Any, groups: Any = None) -> tuple[Answers, NDArray]:
         """What ``headviz.paired`` is given, checked: gold answers with those before, and those after; ``groups`` names

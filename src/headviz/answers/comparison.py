@@ -96,6 +96,7 @@ def sums_percentiles(of: Metric, parts: NDArray, resamples: int, seed: int = 0) 
 
 Ends = tuple[float | None, float | None]
 RESAMPLES = 2000
+Weighted = Callable[[NDArray, NDArray, NDArray], Floats]  # gold, predicted, draws of each unit [R, n] -> [R]
 
 
 @dataclass(frozen=True)
@@ -194,13 +195,21 @@ class Answers(ABC):
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
         """Both ends of the interval of the change, and its p value; without a seed the test is left out."""
 
+    def as_rows(self, predicted: NDArray) -> tuple[NDArray, NDArray]:
+        """Gold answers and predictions as a user's own function reads them: a row for each unit."""
+        return self.gold, predicted
+
     def function(self, metric: str) -> FunctionMetric | None:
         """The metric where it is a user's own function; else None."""
-        return FunctionMetric(OWN[metric], self.gold, self.full) if metric in OWN else None
+        return FunctionMetric(of_drawn(OWN[metric]), self, self.as_rows) if metric in OWN else None
 
     def read_by(self, metric: str, predicted: NDArray) -> NDArray:
         """What a metric reads of the predictions: all of them as a rule."""
         return predicted
+
+    def spoiled(self) -> NDArray:
+        """The full model's predictions with each example's from another: what a change may look like."""
+        return np.roll(self.full, 1, axis=0)
 
     def each(self, predicted: NDArray, metric: str) -> NDArray[np.float64] | None:
         """[units] the parts of a metric that is a mean over the units; None for other metrics."""
@@ -289,30 +298,34 @@ class Answers(ABC):
 
 @dataclass(frozen=True, eq=False)
 class FunctionMetric:
-    """A metric that is any function of gold answers and predictions, a row for each unit: it is recomputed for every
-    paired resample and, for the test, for every exchange of answers with the full model's."""
+    """A metric that is any function of gold answers and predictions: it is computed for every paired resample and, for
+    the test, for every exchange of answers with the full model's."""
 
-    of: Callable[[NDArray, NDArray], float]
-    gold: NDArray
-    full: NDArray
+    of: Weighted
+    answers: Answers
+    rows: Callable[[NDArray], tuple[NDArray, NDArray]]  # gold answers and predictions, a row for each unit
 
     def measure(self, predicted: NDArray) -> float:
-        return float(self.of(self.gold, predicted))
+        return self._value(*self.rows(predicted))
+
+    def _value(self, gold: NDArray, predicted: NDArray) -> float:
+        return float(self.of(gold, predicted, np.ones((1, len(gold)), dtype=np.int64))[0])
 
     def change(self, masked: NDArray) -> float:
-        return self.measure(masked) - self.measure(self.full)
+        return self.measure(masked) - self.measure(self.answers.full)
 
     def interval(self, predicted: NDArray, seed: int = 0) -> Ends:
-        return percentiles(np.array([self.of(self.gold[i], predicted[i]) for i in self._draws(seed)]))
+        return percentiles(self.resampled(self._draws(seed), predicted))
 
     def resampled(self, counts: NDArray, predicted: NDArray) -> Floats:
-        index = [np.repeat(np.arange(len(self.gold)), drawn.astype(int)) for drawn in counts]
-        return np.array([self.of(self.gold[i], predicted[i]) for i in index])
+        gold, rows = self.rows(predicted)
+        step = max(1, AT_ONCE // max(1, len(gold)))
+        return np.concatenate([self.of(gold, rows, counts[at : at + step]) for at in range(0, len(counts), step)])
 
     def uncertainty(self, masked: NDArray, seed: int | None, level: float) -> tuple[Any, Any, float]:
-        seen = self.change(masked)
-        gains = [self.of(self.gold[i], masked[i]) - self.of(self.gold[i], self.full[i]) for i in self._draws(seed or 0)]
-        known = np.array(gains)[np.isfinite(gains)]
+        seen, draws = self.change(masked), self._draws(seed or 0)
+        gains = self.resampled(draws, masked) - self.resampled(draws, self.answers.full)
+        known = gains[np.isfinite(gains)]
         low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
         more = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(self.of_added(level))
         low, high = seen - np.hypot(max(0.0, seen - low), more), seen + np.hypot(max(0.0, high - seen), more)
@@ -321,26 +334,39 @@ class FunctionMetric:
     def of_added(self, level: float) -> float:
         """The variance that a few more units with another one's answers would add: without them an interval would
         collapse where few answers change."""
-        n, effects, before = len(self.gold), [], self.measure(self.full)
-        for i in np.random.default_rng(0).choice(n, min(n, ADDED), replace=False):
-            spoiled = self.full.copy()
-            spoiled[i] = self.full[i - 1]
-            effects.append(self.measure(spoiled) - before)
+        (gold, full), (_, wrong) = map(self.rows, (self.answers.full, self.answers.spoiled()))
+        before, effects = self._value(gold, full), []
+        for i in np.random.default_rng(0).choice(len(gold), min(len(gold), ADDED), replace=False):
+            changed = full.copy()
+            changed[i] = wrong[i]
+            effects.append(self._value(gold, changed) - before)
         return EXCHANGED * added(level) * float(np.nanmean(np.square(effects)))
 
     def _draws(self, seed: int) -> NDArray[np.int64]:
-        n = len(self.gold)
-        return np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n))
+        """[R, n] how often each unit is drawn."""
+        n = len(self.rows(self.answers.full)[0])
+        drawn = np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n)) + n * np.arange(RESAMPLES)[:, None]
+        return np.bincount(drawn.ravel(), minlength=RESAMPLES * n).reshape(RESAMPLES, n)
 
     def _swap_p(self, masked: NDArray, seed: int) -> float:
+        (gold, now), (_, was) = map(self.rows, (masked, self.answers.full))
         observed, rng, swapped = self.change(masked), np.random.default_rng(seed), []
-        if (masked == self.full).all():
+        if np.array_equal(now, was, equal_nan=True):
             return 1.0
         for _ in range(FUNCTION_SWAPS):
-            swap = rng.random((len(self.gold), *[1] * (masked.ndim - 1))) < 0.5
-            now, was = np.where(swap, self.full, masked), np.where(swap, masked, self.full)
-            swapped.append(self.measure(now) - self.measure(was))
+            swap = rng.random((len(gold), *[1] * (now.ndim - 1))) < 0.5
+            swapped.append(self._value(gold, np.where(swap, was, now)) - self._value(gold, np.where(swap, now, was)))
         return p_value(np.array(swapped), observed)
+
+
+def of_drawn(of: Callable[[NDArray, NDArray], float]) -> Weighted:
+    """A function of gold answers and predictions, called with the rows that are drawn."""
+
+    def metric(gold: NDArray, predicted: NDArray, counts: NDArray) -> Floats:
+        index = (np.repeat(np.arange(len(gold)), drawn) for drawn in counts.astype(np.int64))
+        return np.array([of(gold[i], predicted[i]) for i in index], dtype=float)
+
+    return metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,10 +378,6 @@ class SumAnswers(Answers):
     @abstractmethod
     def parts(self, predicted: NDArray, metric: str) -> NDArray:
         """[units, K] what is summed."""
-
-    def spoiled(self) -> NDArray:
-        """The full model's predictions with each example's from another: what a change may look like."""
-        return np.roll(self.full, 1, axis=0)
 
     def measure(self, predicted: NDArray, metric: str) -> float:
         if (function := self.function(metric)) is not None:

@@ -131,7 +131,7 @@ def constant(name: str, gold: Any) -> float | None:
 
 def metrics(task: Any, predictions: Any, gold: Any) -> dict[str, float]:
     """Every metric of the task, its primary one first; ``predictions`` and ``gold`` as its job has them."""
-    return {name: metric(name, task.answer.read_by(name, predictions), gold) for name in task.metrics}
+    return {name: metric(name, *task.answer.read_by(name, predictions, gold)) for name in task.metrics}
 
 
 def why_undefined(name: str, predictions: Any, gold: Any) -> str | None:

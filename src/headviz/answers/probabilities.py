@@ -29,53 +29,55 @@ BINS = 10  # of the calibration error
 SMALLEST = 1e-12  # probability in a logarithm
 
 
-def roc_auc(gold: NDArray, probabilities: NDArray) -> float:
-    """Area under the ROC curve: of class 1 for two classes, else the mean over the classes of each against the rest."""
-    return _against_the_rest(gold, probabilities, _roc_auc)
-
-
-def average_precision(gold: NDArray, probabilities: NDArray) -> float:
-    """Average precision: of class 1 for two classes, else the mean over the classes of each against the rest."""
-    return _against_the_rest(gold, probabilities, _average_precision)
-
-
-def neg_log_loss(gold: NDArray, probabilities: NDArray) -> float:
+def neg_log_loss(gold: NDArray, probabilities: NDArray, weights: NDArray) -> Floats:
     """The mean logarithm of the gold class's probability, at most 0."""
-    return float(np.log(np.clip(probabilities[np.arange(len(gold)), gold], SMALLEST, 1)).mean())
+    return weights @ _of_gold(gold, probabilities) / weights.sum(axis=1)
 
 
-def neg_calibration_error(gold: NDArray, probabilities: NDArray) -> float:
+def neg_calibration_error(gold: NDArray, probabilities: NDArray, weights: NDArray) -> Floats:
     """The expected calibration error with the sign turned, at most 0: in ten bins of the largest probability the
     distance between its mean and the share of right answers, weighted by the examples in the bin (Naeini et al. 2015).
     """
     sure, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == gold
     where = np.minimum((sure * BINS).astype(int), BINS - 1)
-    gaps = np.bincount(where, right, BINS) - np.bincount(where, sure, BINS)
-    return -float(np.abs(gaps).sum() / len(gold))
+    gaps = weights @ ((right - sure)[:, None] * np.eye(BINS)[where])
+    return -np.abs(gaps).sum(axis=1) / weights.sum(axis=1)
 
 
-def _against_the_rest(gold: NDArray, probabilities: NDArray, of: Callable[[Floats, NDArray], float]) -> float:
-    classes = [1] if probabilities.shape[1] == 2 else range(probabilities.shape[1])
-    each = [of(probabilities[:, k], gold == k) for k in classes]
-    known = [value for value in each if not np.isnan(value)]
-    return float(np.mean(known)) if known else float("nan")
+def _of_gold(gold: NDArray, probabilities: NDArray) -> Floats:
+    return np.log(np.clip(probabilities[np.arange(len(gold)), gold], SMALLEST, 1))
 
 
-def _roc_auc(score: Floats, positive: NDArray) -> float:
-    count = int(positive.sum())
-    if not 0 < count < len(positive):
-        return float("nan")
-    ranks = scipy.stats.rankdata(score)[positive]
-    return float((ranks.sum() - count * (count + 1) / 2) / (count * (len(positive) - count)))
+def _against_the_rest(of: Callable[[Floats, Floats], Floats]) -> Callable[[NDArray, NDArray, NDArray], Floats]:
+    """Of class 1 for two classes, else the mean over the classes that have a value of each against the rest. ``of``
+    reads how many positive and how many of all examples are at least as probable as each, most probable first [R, n].
+    """
+
+    def metric(gold: NDArray, probabilities: NDArray, weights: NDArray) -> Floats:
+        each = []
+        for k in [1] if probabilities.shape[1] == 2 else range(probabilities.shape[1]):
+            order = np.argsort(-probabilities[:, k], kind="stable")
+            last = np.r_[np.diff(probabilities[order, k]) != 0, True]  # of examples with the same score
+            drawn, positive = weights[:, order], gold[order] == k
+            each.append(of(*((one.cumsum(axis=1)[:, last]).astype(float) for one in (drawn * positive, drawn))))
+        known = np.isfinite(each)
+        count = known.sum(axis=0)
+        total = np.where(known, each, 0.0).sum(axis=0)
+        return np.divide(total, count, out=np.full(len(weights), np.nan), where=count > 0)
+
+    return metric
 
 
-def _average_precision(score: Floats, positive: NDArray) -> float:
-    if not positive.any():
-        return float("nan")
-    order = np.argsort(-score, kind="stable")
-    last = np.r_[np.diff(score[order]) != 0, True]  # of examples with the same score
-    hits = np.cumsum(positive[order])[last]
-    return float((np.diff(hits, prepend=0) / hits[-1] * hits / (np.flatnonzero(last) + 1)).sum())
+def _roc_auc(hits: Floats, drawn: Floats) -> Floats:
+    false = drawn - hits
+    area = (np.diff(false, prepend=0, axis=1) * (hits - np.diff(hits, prepend=0, axis=1) / 2)).sum(axis=1)
+    sides = hits[:, -1] * false[:, -1]
+    return np.divide(area, sides, out=np.full(len(area), np.nan), where=sides > 0)
+
+
+def _average_precision(hits: Floats, drawn: Floats) -> Floats:
+    precision = (np.diff(hits, prepend=0, axis=1) * hits / np.maximum(drawn, 1e-12)).sum(axis=1)
+    return np.divide(precision, hits[:, -1], out=np.full(len(hits), np.nan), where=hits[:, -1] > 0)
 
 
 def most_probable(predicted: NDArray) -> NDArray[np.int64]:
@@ -83,9 +85,10 @@ def most_probable(predicted: NDArray) -> NDArray[np.int64]:
     return np.where(np.isfinite(predicted).all(axis=1), predicted.argmax(axis=1), OTHER)
 
 
-OF_PROBABILITIES: Mapping[str, Callable[[NDArray, NDArray], float]] = {
-    "roc_auc": roc_auc,
-    "average_precision": average_precision,
+# of gold classes [n], probabilities [n, C] and how often each example is drawn [R, n], to [R]
+OF_PROBABILITIES: Mapping[str, Callable[[NDArray, NDArray, NDArray], Floats]] = {
+    "roc_auc": _against_the_rest(_roc_auc),
+    "average_precision": _against_the_rest(_average_precision),
     "neg_log_loss": neg_log_loss,
     "neg_calibration_error": neg_calibration_error,
 }
@@ -107,12 +110,14 @@ class ProbabilityAnswers(Answers):
     def of_classes(self) -> ClassAnswers:
         return ClassAnswers(self.gold, most_probable(self.full), self.classes)
 
+    def as_rows(self, predicted: NDArray) -> tuple[NDArray, NDArray]:
+        return self.gold, most_probable(predicted)
+
     def function(self, metric: str) -> FunctionMetric | None:
-        """The metric of gold classes and probabilities; None for one of the classes alone."""
-        of = OF_PROBABILITIES.get(metric)
-        if (own := OWN.get(metric)) is not None:
-            of = lambda gold, predicted: float(own(gold, most_probable(predicted)))  # noqa: E731
-        return None if of is None else FunctionMetric(of, self.gold, self.full)
+        """The metric of gold classes and probabilities, or a user's own; None for one of the classes alone."""
+        if (of := OF_PROBABILITIES.get(metric)) is None:
+            return super().function(metric)
+        return FunctionMetric(of, self, lambda predicted: (self.gold, predicted))
 
     def measure(self, predicted: NDArray, metric: str) -> float:
         if (function := self.function(metric)) is None:
@@ -149,11 +154,11 @@ class ProbabilityAnswers(Answers):
         return float(np.square(np.mean(of_class, axis=0)).sum()) if of_class else float("nan")
 
     def read_by(self, metric: str, predicted: NDArray) -> NDArray:
-        return PROBABILITIES.read_by(metric, predicted)
+        return PROBABILITIES.read_by(metric, predicted, self.gold)[0]
 
     def each(self, predicted: NDArray, metric: str) -> Floats | None:
         if metric == "neg_log_loss":
-            return np.log(np.clip(predicted[np.arange(len(self.gold)), self.gold], SMALLEST, 1))
+            return _of_gold(self.gold, predicted)
         return None if self.function(metric) is not None else self.of_classes.each(most_probable(predicted), metric)
 
     def agreement(self, predicted: NDArray) -> float | None:
@@ -197,8 +202,8 @@ class Probabilities(OneClass):
     def usual_for(self, names: Mapping[str, int]) -> tuple[str, ...]:
         return self.usual
 
-    def read_by(self, metric: str, predicted: NDArray) -> NDArray:
-        return predicted if metric in OF_PROBABILITIES else most_probable(predicted)
+    def read_by(self, metric: str, predicted: NDArray, gold: NDArray) -> tuple[NDArray, NDArray]:
+        return (predicted if metric in OF_PROBABILITIES else most_probable(predicted)), gold
 
     def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int]:
         return super().counts(predictions if predictions.ndim == 1 else most_probable(predictions), names)
@@ -250,10 +255,16 @@ def _one_side(predicted: NDArray, gold: NDArray) -> str | None:
 
 
 _SAME = "the same probabilities for all"
+
+
+def _of(name: str) -> Callable[[NDArray, NDArray], float]:
+    return lambda predicted, gold: float(OF_PROBABILITIES[name](gold, predicted, np.ones((1, len(gold))))[0])
+
+
 Probabilities.metrics = {**OneClass.metrics} | {
-    "roc_auc": Metric(lambda p, gold: roc_auc(gold, p), _one_side, lambda gold: 0.5, _SAME, dims=(2, 1)),
-    "average_precision": Metric(lambda p, gold: average_precision(gold, p), dims=(2, 1)),
-    "neg_log_loss": Metric(lambda p, gold: neg_log_loss(gold, p), lambda p, gold: None, _entropy, _SAME, 1.0, (2, 1)),
-    "neg_calibration_error": Metric(lambda p, gold: neg_calibration_error(gold, p), dims=(2, 1)),
+    "roc_auc": Metric(_of("roc_auc"), _one_side, lambda gold: 0.5, _SAME, dims=(2, 1)),
+    "average_precision": Metric(_of("average_precision"), dims=(2, 1)),
+    "neg_log_loss": Metric(_of("neg_log_loss"), lambda p, gold: None, _entropy, _SAME, 1.0, (2, 1)),
+    "neg_calibration_error": Metric(_of("neg_calibration_error"), dims=(2, 1)),
 }
 PROBABILITIES = Probabilities()

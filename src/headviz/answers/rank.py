@@ -131,6 +131,15 @@ class RankAnswers(SumAnswers):
     def units(self) -> int:
         return int(self.queries.max(initial=-1)) + 1
 
+    def as_rows(self, predicted: NDArray) -> tuple[Floats, Floats]:
+        """[Q, passages of the longest query] relevances and scores, NaN behind a query's last passage."""
+        order = np.argsort(self.queries, kind="stable")
+        rows, sizes = self.queries[order], np.bincount(self.queries)
+        places = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        tables = np.full((2, self.units, int(sizes.max(initial=0))), np.nan)
+        tables[:, rows, places] = self.gold[self.judged[order], 0], np.asarray(predicted)[self.judged[order]]
+        return tables[0], tables[1]
+
     def each(self, predicted: NDArray, metric: str) -> Floats:
         self._of(metric)
         if not self.units:
@@ -165,7 +174,6 @@ class Rank(Number):
 
     job, usual, columns, instead = "rank", tuple(OF_QUERY), "relevance", "number"
     text_columns, label_column = ("query", "passage"), "relevance"
-    functions = False  # its unit is the query
     gold_name, unit, text_names = "relevances", ("query", "queries"), ("Query", "Passage")
     least_lead = 0.5
 

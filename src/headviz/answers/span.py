@@ -68,6 +68,10 @@ class SpanAnswers(SumAnswers):
         "token_f1": lambda total: total[..., 0] / total[..., 1],
     }
 
+    def as_rows(self, predicted: NDArray) -> tuple[NDArray, NDArray]:
+        """[n, A, 2] the first and last unit of each gold answer, -1 for none, and the predicted ones [n, 2]."""
+        return _ends(np.moveaxis(self.gold[..., 1:], -1, 1) == 1), predicted
+
     def each(self, predicted: NDArray, metric: str) -> NDArray[np.float64]:
         self._of(metric)
         return np.array([self._one(i, span, metric) for i, span in enumerate(predicted.tolist())], dtype=float)
@@ -97,9 +101,13 @@ def _kept(words: NDArray) -> list[int]:
 
 def _first_answers(gold: Any) -> NDArray[np.int64]:
     """[…, 2] first and last unit of the first of gold answers […, U, 1 + A], -1 where the passage has none."""
-    there = np.asarray(gold)[..., 1] == 1
+    return _ends(np.asarray(gold)[..., 1] == 1)
+
+
+def _ends(there: NDArray) -> NDArray[np.int64]:
+    """[…, 2] the first and last unit that is there, of […, U]."""
     ends = np.stack([there.argmax(axis=-1), there.shape[-1] - 1 - there[..., ::-1].argmax(axis=-1)], axis=-1)
-    return np.where(there.any(axis=-1)[..., None], ends, -1)
+    return np.where(there.any(axis=-1, keepdims=True), ends, -1)
 
 
 def _f1(predicted: Sequence[int], gold: Sequence[int]) -> float:
@@ -116,6 +124,7 @@ class Span(Answer):
     architectures, auto_class = ("ForQuestionAnswering",), "AutoModelForQuestionAnswering"
     trained, read_at, num_texts, fresh = "question-answering head", EACH, 2, ("start", "end")
     usual, paired, columns, label_needed = ("exact_match", "token_f1"), True, "span", False
+    functions = True
     text_columns, label_column = ("question", "context"), "answers"
     graph = ("start_logits", "end_logits")
     gold_name, unit, text_names = "answers", ("question", "questions"), ("Question", "Passage")

@@ -84,6 +84,10 @@ class TokenAnswers(SumAnswers):
 
     types: tuple[str, ...] = ()  # of spans
 
+    def as_rows(self, predicted: NDArray) -> tuple[NDArray, NDArray]:
+        """[n, W] class numbers, -100 behind a text's end in both."""
+        return self.gold, np.where(self.gold != IGNORED, fitted(predicted, self.gold.shape[1]), IGNORED)
+
     metrics: ClassVar[Mapping[str, Callable[[NDArray], NDArray]]] = {
         "span_f1": lambda total: f1(*np.moveaxis(total, -1, 0)),
         "token_accuracy": lambda total: total[..., 0] / total[..., 1],
@@ -130,7 +134,7 @@ class Tokens(Answer):
     job, kind = "tokens", TAGGING
     architectures, auto_class = ("ForTokenClassification",), "AutoModelForTokenClassification"
     trained, read_at, num_texts = "token-classification head", EACH, 1
-    usual, paired, columns = ("span_f1", "token_accuracy"), True, "tokens"
+    usual, paired, columns, functions = ("span_f1", "token_accuracy"), True, "tokens", True
     text_columns, label_column = ("tokens",), "tags"
     gold_name, formula = "tags", r"p_{wc} = e^{z_{wc}} / \sum_k e^{z_{wk}}"
 

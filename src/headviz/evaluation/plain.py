@@ -169,5 +169,7 @@ def undefined_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[
     if data.labels is None:
         return {}
     predicted = data.answer.predicted(logits, order)
-    reasons = {name: why_undefined(name, data.answer.read_by(name, predicted), data.gold) for name in data.task.metrics}
+    reasons = {
+        name: why_undefined(name, *data.answer.read_by(name, predicted, data.gold)) for name in data.task.metrics
+    }
     return {name: reason for name, reason in reasons.items() if reason is not None}

@@ -148,13 +148,13 @@ def measured(data: Dataset, mine: np.ndarray, theirs: np.ndarray) -> Measured:
     gold = data.gold
     answers = answer.answers(gold, theirs, data.label_names)
     return Measured(
-        {name: plain(metric(name, mine, gold)) for name in names},
+        {name: plain(metric(name, *answer.read_by(name, mine, gold))) for name in names},
         {name: _ends(answers.interval(mine, name)) for name in names},
         {name: _plain(answers.deltas([mine], name)[0]) for name in names},
         plain(answers.agreement(mine)),
         counts,
         {name: answers.constant(name) for name in names} if data.labels is not None else None,
-        {name: why for name in names if (why := why_undefined(name, answer.read_by(name, mine), gold)) is not None},
+        {name: why for name in names if (why := why_undefined(name, *answer.read_by(name, mine, gold))) is not None},
     )
 
 

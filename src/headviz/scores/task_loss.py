@@ -95,7 +95,8 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
         values[where] = _or_none(delta.full, name) - _or_none(delta.masked, name)
         low[where], high[where] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
     n = compared.units
-    if (right := compared.each(whole, name)) is not None:  # the metric is a mean over the units
+    right = compared.each(whole, name) if compared.function(name) is None else None
+    if right is not None:  # the metric is a mean over the units
         per = np.full((n, *shape), np.nan)
         for where, masked in answers.items():
             per[:, where[0], where[1]] = right - np.asarray(compared.each(masked, name))

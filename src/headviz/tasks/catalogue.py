@@ -148,8 +148,10 @@ _TABLE = (
 def judged_by(task: Task, metrics: str | Sequence[str | Callable[..., float]] | Callable[..., float]) -> Task:
     """The task with these metrics in place of its own, the first one as its primary one.
 
-    A function gets the gold answers and the predicted ones, in this order, as in scikit-learn; more is better. They are
-    class numbers, numbers, or for several labels a table of 0 and 1.
+    A function gets the gold answers and the predicted ones, in this order, as in scikit-learn; more is better. Both
+    have a row for each unit: class numbers [n], numbers [n], for several labels 0 and 1 [n, C], for tags class numbers
+    [n, W] with -100 behind a text's end, for spans the first and last unit, [n, answers, 2] and [n, 2] with -1 for no
+    answer, for rankings the relevances and scores of each query's passages, [Q, passages] with NaN behind the last one.
     """
     if not isinstance(metrics, str | list | tuple) and not callable(metrics):
         raise TaskError(f"Metrics are names, functions or a list of them, not {shown(metrics)}.")
