@@ -156,7 +156,7 @@ def test_pairs_that_were_not_computed_count_as_tested() -> None:
 
     heads = tuple(FULL.kept)[:4]
     each = np.random.default_rng(0).normal(0.8, 1.0, 12)
-    (row,) = _rows(heads, np.zeros((4, 4)), {(0, 1): each})
+    (row,) = _rows(heads, np.zeros((4, 4)), {(0, 1): each}, np.arange(12))
     p = stats.ttest_1samp(each, 0.0)
     assert row.q == pytest.approx(min(1.0, 6 * p.pvalue))
     assert (row.low, row.high) == pytest.approx(tuple(p.confidence_interval()))

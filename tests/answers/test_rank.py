@@ -13,6 +13,7 @@ from sklearn.metrics import ndcg_score
 
 import headviz
 from headviz.analyses.grading import halves_of
+from headviz.analyses.redundant import excess
 from headviz.answers.rank import RANK
 from headviz.evaluation import mask_evaluator
 from headviz.tasks import Dataset
@@ -106,6 +107,44 @@ def test_queries_stay_whole(data: Dataset) -> None:
     assert set(headviz.sample(turned, 20, length_filter="none").texts) == set(parts[2].texts)
     order = [data.texts[i] for i in mask_evaluator.in_order(data)]
     assert len([1 for a, b in pairwise(order) if a != b]) == len(QUERIES) - 1
+
+
+@pytest.mark.parametrize("score", ["conductance-spearman", "taylor", "fisher", "gnorm", "hies", "ablation-loss"])
+def test_the_unit_of_a_scores_standard_error_is_the_query(data: Dataset, score: str) -> None:
+    """A query whose passages come three times over tells no more than one whose passages come once."""
+    clf = headviz.wrap(tiny_model(labels=("value",)), tiny_tokenizer(), "tiny", job="rank")
+    tripled = data.subset(np.tile(np.arange(len(data)), 3))
+    one, three = (headviz.score_heads(clf, each, score, cache=False) for each in (data, tripled))
+    times = 3 if score == "fisher" else 1  # a sum over the examples
+    np.testing.assert_allclose(three.stderr, times * one.stderr, rtol=1e-3, atol=1e-7)
+
+
+def test_the_cost_of_a_head_in_the_metric_is_a_mean_over_queries(data: Dataset) -> None:
+    clf = headviz.wrap(tiny_model(labels=("value",)), tiny_tokenizer(), "tiny", job="rank")
+    costs = headviz.score_heads(clf, data, "ablation", cache=False)
+    full, without = (headviz.evaluate(clf, data, m).predictions for m in (None, clf.full_mask.without([(1, 2)])))
+    answers = RANK.answers(data.gold, full, ())
+    lost = answers.each(full, "ndcg@10") - answers.each(without, "ndcg@10")
+    assert costs.values[1, 2] == pytest.approx(lost.mean())
+    assert costs.stderr[1, 2] == pytest.approx(lost.std(ddof=1) / np.sqrt(len(QUERIES)))
+
+
+def test_analyses_test_queries(data: Dataset) -> None:
+    """As above: what two heads do together, what a head looks at, and what two heads cost beyond the sum."""
+    clf = headviz.wrap(tiny_model(labels=("value",)), tiny_tokenizer(), "tiny", job="rank")
+    tripled = data.subset(np.tile(np.arange(len(data)), 3))
+    widths, q_values = [], []
+    for each in (data, tripled):
+        found = headviz.interactions(headviz.Evaluator(clf, each), samples=30, seconds=60)
+        widths.append({(p.first, p.second): p.high - p.low for p in found.pairs})
+        q_values.append(headviz.roles(clf, each, samples=1000).q)
+    assert widths[1] == pytest.approx(widths[0], rel=1e-3, abs=1e-7)
+    np.testing.assert_allclose(q_values[1], q_values[0], rtol=1e-3)
+    same = np.stack([np.tile([1.0, 0, 0, 0], 9), np.repeat(np.arange(9), 4)], axis=1)
+    right, wrong = np.tile([3.0, 1, 2, 0], 9), np.tile([0.0, 1, 2, 3], 9)
+    found = excess(RANK.answers(same, right, ()), right, right, wrong, "ndcg@10")  # each query loses as much
+    assert found.value > 0.5
+    assert np.isnan(found.low)  # nothing differs between the queries
 
 
 def test_a_limit_draws_queries(tmp_path: Path) -> None:

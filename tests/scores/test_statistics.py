@@ -34,6 +34,21 @@ def test_mean_and_interval():
             assert (s.low[i, j], s.high[i, j]) == pytest.approx((low, high))
 
 
+def test_examples_of_one_unit_count_once():
+    """Each example three times tells no more than once; units of other sizes are those of a ratio's linear part."""
+    per = per_example()
+    once, thrice = mean(per), mean(np.repeat(per, 3, axis=0), np.repeat(np.arange(30), 3))
+    for name in ("values", "stderr", "low", "high"):
+        np.testing.assert_allclose(getattr(thrice, name), getattr(once, name))
+    assert thrice.rows == 30
+    counts = draw(30)[:5]
+    np.testing.assert_allclose(thrice.resample(counts), once.resample(counts))
+    units = np.random.default_rng(1).integers(0, 8, 30)
+    x = per[:, 0, 0]
+    off = np.array([(x[units == unit] - x.mean()).sum() for unit in np.unique(units)])
+    assert mean(per, units).stderr[0, 0] == pytest.approx(np.sqrt(8 / 7 * (off**2).sum()) / 30)
+
+
 def test_total_and_scale():
     per = per_example()[:, :1, :1]
     assert total(per).values == pytest.approx(np.nansum(per, axis=0))

@@ -34,6 +34,7 @@ from ..heads import HeadId, in_order
 from ..models.places import fitted
 from ..progress import Cancel, Progress, after, stop_if, tracked
 from ..results import Result
+from ..scores.statistics import mean
 from ..statistics.resampling import rank_correlation
 from ..statistics.significance import benjamini_hochberg
 from ..tasks import Dataset
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Interaction(Result):
-    """One pair, exactly: the mean over examples, its interval, and q over all pairs."""
+    """One pair, exactly: the mean over examples, its interval over units, and q over all pairs."""
 
     first: HeadId
     second: HeadId
@@ -225,7 +226,7 @@ def interactions(
         if progress is not None:
             share = max(len(exact) / len(upper[0]), min(1.0, spent))
             progress(len(heads) + int(share * len(heads)), 2 * len(heads))
-    rows = _rows(heads, matrix, exact)
+    rows = _rows(heads, matrix, exact, evaluator.data.units)
     for (i, j), each in exact.items():
         matrix[i, j] = matrix[j, i] = each.mean()
     if progress is not None:
@@ -294,21 +295,21 @@ def _losses(evaluator: Evaluator, off: tuple[HeadId, ...]) -> NDArray[np.float64
 
 
 def _rows(
-    heads: tuple[HeadId, ...], estimates: NDArray, exact: Mapping[tuple[int, int], NDArray]
+    heads: tuple[HeadId, ...], estimates: NDArray, exact: Mapping[tuple[int, int], NDArray], units: NDArray
 ) -> tuple[Interaction, ...]:
-    """The exact pairs, strongest first, tested over examples."""
-    means = np.array([each.mean() for each in exact.values()])
-    errors = np.array([each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else np.nan for each in exact.values()])
-    student = scipy.stats.t(max((len(each) - 1 for each in exact.values()), default=1))
+    """The exact pairs, strongest first, tested over units."""
+    summary = mean(np.stack(list(exact.values()), axis=1), units)
+    means, errors = summary.values, summary.stderr
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = np.where(errors > 0, 2 * student.sf(np.abs(means) / errors), np.where(means == 0, 1.0, np.nan))
+        p = 2 * scipy.stats.t.sf(np.abs(means) / errors, summary.rows - 1)
+    p = np.where(errors > 0, p, np.where(means == 0, 1.0, np.nan))
     # chosen by estimates on these examples, so those not computed count as tested, too
     others = np.ones(len(heads) * (len(heads) - 1) // 2 - len(p))
     q_values = benjamini_hochberg([*p, *others])[: len(p)].tolist()
-    half = float(student.ppf(0.975))
+    values = (one.tolist() for one in (means, summary.low, summary.high))
     rows = [
-        Interaction(heads[i], heads[j], m, m - half * e, m + half * e, q, float(estimates[i, j]))
-        for (i, j), m, e, q in zip(exact, means.tolist(), errors.tolist(), q_values, strict=True)
+        Interaction(heads[i], heads[j], value, low, high, q, float(estimates[i, j]))
+        for (i, j), value, low, high, q in zip(exact, *values, q_values, strict=True)
     ]
     return tuple(in_order(rows, [-abs(r.value) for r in rows], seed=0))
 

@@ -27,6 +27,7 @@ from ..evaluation.verdict import clear
 from ..heads import HeadId, HeadMask, in_order
 from ..progress import Cancel, Progress, stop_if
 from ..results import Result, drawn
+from ..scores.statistics import draw
 from ..statistics.significance import LEVEL, benjamini_hochberg
 from .ablation import Ablation, ablate
 from .analysis import in_points
@@ -279,6 +280,7 @@ def recipe(options: Mapping[str, Any]) -> str:
 
 
 RESAMPLES = 200
+ROUNDING = 1e-12  # a spread that is none
 
 
 class Excess(NamedTuple):
@@ -296,7 +298,7 @@ def excess(
     excess = m(first) + m(second) − m(neither off) − m(both off), on the same examples; above 0, one stands in for the
     other. For accuracy it is the mean of a number from −2 to 2 per example, with one example added in each direction,
     as in ``statistics.intervals``, of the largest size seen. For other metrics its spread comes from a bootstrap of the
-    examples. Both ends and p are normal.
+    units: of examples, or of queries. Both ends and p are normal.
 
     ``answers`` holds gold and the answers with neither off; the others are answers to the same examples [N].
 
@@ -314,16 +316,13 @@ def excess(
         padded = np.concatenate([each, [most, -most]])
         centre, spread = float(padded.mean()), float(padded.std() / np.sqrt(n + 2))
     else:
-        value = centre = _of(answers, first, second, both, metric)
-        draws = np.random.default_rng(seed).integers(len(first), size=(RESAMPLES, len(first)))
-        drawn = [_of(answers.pick(i), first[i], second[i], both[i], metric) for i in draws]
-        spread = float(np.nanstd(drawn)) if np.isfinite(drawn).any() else float("nan")
-    if not spread > 0:
+        one, two, none, all_ = (answers.measure(p, metric) for p in (first, second, answers.full, both))
+        value = centre = one + two - none - all_
+        counts = draw(answers.units, seed, RESAMPLES)
+        parts = [answers.resampled(counts, p, metric) for p in (first, second, answers.full, both)]
+        sums = parts[0] + parts[1] - parts[2] - parts[3]
+        spread = float(np.nanstd(sums)) if np.isfinite(sums).any() else float("nan")
+    if not spread > ROUNDING:
         return Excess(value, float("nan"), float("nan"), float("nan") if value != value or spread != spread else 1.0)
     half = float(scipy.special.ndtri((1 + level) / 2)) * spread
     return Excess(value, centre - half, centre + half, float(2 * scipy.special.ndtr(-abs(centre) / spread)))
-
-
-def _of(answers: Answers, first: NDArray, second: NDArray, both: NDArray, metric: str) -> float:
-    one, two, none, all_ = (answers.measure(predicted, metric) for predicted in (first, second, answers.full, both))
-    return one + two - none - all_

@@ -33,6 +33,7 @@ from ..models.network import require_model
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..scores.scoring import score_heads
+from ..scores.statistics import mean
 from ..statistics.significance import benjamini_hochberg
 from ..tasks.dataset import alone_with, require_dataset
 from ..tasks.loading import grammar_of
@@ -354,8 +355,8 @@ def roles(
     Of more than ``samples`` examples so many are drawn, as ``load_task(limit=…)`` draws them. ``importance`` is a score
     on the same examples by which heads with a role are compared with the others.
 
-    The test is one-sided over examples: the mean of share − baseline against 0, by Student's t. Not for finding out
-    what a head is *for*: a head may look somewhere and write nothing that matters.
+    The test is one-sided over the data's units: the mean of share − baseline against 0, by Student's t. Not for finding
+    out what a head is *for*: a head may look somewhere and write nothing that matters.
 
     >>> import headviz
     >>> result = headviz.roles(headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=12))
@@ -391,7 +392,7 @@ def roles(
         rows = np.isfinite(shares[:, r]).any(axis=(1, 2))
         mine, chance = shares[rows, r], bases[rows, r]
         share[..., r], base[..., r] = mine.mean(axis=0), chance.mean(axis=0)
-        p[..., r] = _one_sided(mine - chance)
+        p[..., r] = _one_sided(mine - chance, data.units[rows])
     names = tuple(relation.name for relation in relations)
     q = benjamini_hochberg(p)
     result = Roles(names, share, base, q, tuple(int(n) for n in there), len(encodings), data.task.title)
@@ -401,16 +402,14 @@ def roles(
     return result.against(importance, scored.values)
 
 
-def _one_sided(excess: NDArray[np.float64]) -> NDArray[np.float64]:
-    """p of a mean over examples above 0; without any spread it is 0 or 1."""
-    n = len(excess)
-    mean, deviation = excess.mean(axis=0), excess.std(axis=0, ddof=1)
+def _one_sided(excess: NDArray[np.float64], units: NDArray) -> NDArray[np.float64]:
+    """p of a mean above 0, tested over units; without any spread it is 0 or 1."""
+    summary = mean(excess, units)
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = mean / (deviation / np.sqrt(n))
-    p = scipy.stats.t.sf(t, n - 1)
-    flat = deviation < 1e-12
-    p_values: NDArray[np.float64] = np.where(flat, np.where(mean > 1e-9, 0.0, 1.0), p)
-    return np.where(np.isnan(mean), np.nan, p_values)
+        p = scipy.stats.t.sf(summary.values / summary.stderr, summary.rows - 1)
+    flat = summary.stderr * np.sqrt(summary.rows) < 1e-12
+    p_values: NDArray[np.float64] = np.where(flat, np.where(summary.values > 1e-9, 0.0, 1.0), p)
+    return np.where(np.isnan(summary.values), np.nan, p_values)
 
 
 def rare_tokens(encodings: Sequence[Encoding]) -> frozenset[int]:

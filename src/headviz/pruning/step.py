@@ -108,7 +108,7 @@ def masked_lm_scores(
         rows = masked_gates(mlm, data, mask=mask, seed=seed, progress=progress, cancel=cancel)
     built = entry.options_from({"seed": seed, **own_keywords} if entry.seeded else own_keywords)
     kept = mlm.under(mask)
-    known = summarised(entry.function(Inputs(mlm, kept, rows, data, np.arange(len(data)), None), built))
+    known = summarised(entry.function(Inputs(mlm, kept, rows, data, np.arange(len(data)), None), built), data.units)
     on = kept.array()
     return MaskedScores(*(np.where(on, table, np.nan) for table in (known.values, known.low, known.high)))
 
@@ -273,7 +273,7 @@ class Step:
             )
         gradients = context.memory[key]  # [n, L, H]
         mask = search(gradients, size, plan.keep_per_layer, self.rows, self._tie_seed)
-        fisher = total(gradients**2)
+        fisher = total(gradients**2, data.units)
         low, high = plain_table(fisher.low), plain_table(fisher.high)
         scores = Scored(plain_table((gradients**2).sum(axis=0)), low, high, len(data))
         return rearranged(mask, gradients, self._tie_seed), scores

@@ -44,9 +44,14 @@ class Inputs:
     order: np.ndarray | None  # the model's output for each class of the task
     whole: Whole | None = None  # all examples together, for scores that need the sample
 
+    @property
+    def units(self) -> np.ndarray:
+        """The number of each row's unit: rows of one unit, such as the passages of a query, are not independent."""
+        return self.data.units
 
-def conductance_spearman(inputs: Inputs, options: ConductanceOptions) -> Summary:
-    return mean(inputs.rows[row_of("spearman", options)])
+
+def conductance_spearman(inputs: Inputs, options: ConductanceOptions) -> np.ndarray:
+    return inputs.rows[row_of("spearman", options)]
 
 
 def row_of(name: str, options: ConductanceOptions) -> str:
@@ -54,18 +59,18 @@ def row_of(name: str, options: ConductanceOptions) -> str:
     return name if options.rows == "all" else f"{name}_influential"
 
 
-def attattr_max(inputs: Inputs, options: AttAttrScoreOptions) -> Summary:
-    return mean(inputs.rows["max"])
+def attattr_max(inputs: Inputs, options: AttAttrScoreOptions) -> np.ndarray:
+    return inputs.rows["max"]
 
 
 def taylor(inputs: Inputs, options: TaylorOptions) -> Summary:
     signed = inputs.rows["signed"]
     if options.abs_level == "token":
-        raw = mean(inputs.rows["token"])
+        raw = mean(inputs.rows["token"], inputs.units)
     elif options.abs_level == "example":
-        raw = mean(np.abs(signed))
+        raw = mean(np.abs(signed), inputs.units)
     elif options.abs_level == "signed":
-        raw = mean(signed)
+        raw = mean(signed, inputs.units)
     else:  # one value per batch of consecutive examples: the absolute value of its mean derivative
         signed = signed[np.argsort(inputs.places)]
         starts = np.arange(0, len(signed), options.batch_size)
@@ -75,16 +80,16 @@ def taylor(inputs: Inputs, options: TaylorOptions) -> Summary:
 
 
 def fisher(inputs: Inputs, options: NoOptions) -> Summary:
-    return total(inputs.rows["signed"] ** 2)
+    return total(inputs.rows["signed"] ** 2, inputs.units)
 
 
 def ablation(inputs: Inputs, options: AblationOptions) -> Summary:
     return cost_of_ablation(inputs.rows, inputs.data, inputs.order, options.metric)
 
 
-def ablation_loss(inputs: Inputs, options: StandInOptions) -> Summary:
+def ablation_loss(inputs: Inputs, options: StandInOptions) -> np.ndarray:
     assert inputs.order is not None
-    return mean(cost_in_loss(inputs.rows, inputs.data, inputs.order))
+    return cost_in_loss(inputs.rows, inputs.data, inputs.order)
 
 
 def magnitude(inputs: Inputs, options: NoOptions) -> Summary:

@@ -222,7 +222,7 @@ class Scoring:
             if entry is None:
                 whole = self.ready()
                 inputs = Inputs(self.clf, self.mask, {}, whole.data, np.arange(len(whole.data)), self.order, whole)
-                self._summary = summarised(self.score.function(inputs, self.options))
+                self._summary = summarised(self.score.function(inputs, self.options), inputs.units)
                 if store is not None:
                     store.put(key, self._summary.tables)
             else:
@@ -252,7 +252,7 @@ class Scoring:
             summary, samples = self.measure_whole(), len(self.data)
         else:
             inputs = Inputs(self.clf, self.mask, rows, data, places, self.order)
-            summary = summarised(self.score.function(inputs, self.options))
+            summary = summarised(self.score.function(inputs, self.options), inputs.units)
         on = self.mask.array()
         undefined = np.where(on, summary.undefined, 0)
         roles = None if summary.roles is None else {n: np.where(on, t, np.nan) for n, t in summary.roles.items()}

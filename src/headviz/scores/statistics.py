@@ -1,6 +1,8 @@
 """From per-example values of every head to a score with its uncertainty, and how stable its ranking is.
 
-Shapes: n examples, L layers, H heads, R resamples.
+A unit is what is drawn and counts as independent: an example, or a query with all its passages.
+
+Shapes: n examples, U units, L layers, H heads, R resamples.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ BOTTOM = 0.2  # share of heads whose membership tells how stable a ranking is
 _NORMAL_QUARTILES = 1.349  # their distance, in standard deviations of a normal distribution
 
 Table = NDArray[np.float64]
-Counts = NDArray[np.float64]  # [R, n] how often each example occurs in each resample
+Counts = NDArray[np.float64]  # [R, U] how often each unit occurs in each resample
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Summary:
     low: Table
     high: Table
     undefined: NDArray[np.int64]  # [L, H] examples without a value
-    rows: int = 0  # examples, or batches, that can be drawn again
+    rows: int = 0  # units, or batches, that can be drawn again
     resample: Callable[[Counts], NDArray] | None = None  # the values [R, L, H] of such draws
     per: NDArray | None = None  # [rows, L, H] what the values are means of, where it is worth keeping
     roles: dict[str, NDArray] | None = None  # [L, H] each, of a score that tells several
@@ -56,23 +58,39 @@ class Summary:
         return replace(summary, roles=roles or None)
 
 
-def mean(per: NDArray) -> Summary:
-    """Mean over the examples that have a value; [n, L, H] with NaN for those that have none."""
+def mean(per: NDArray, units: NDArray | None = None) -> Summary:
+    """Mean over the examples that have a value; [n, ...] with NaN for those that have none.
+
+    ``units`` [n] numbers the unit of each example, None = each is one. Examples of one unit are not independent: the
+    standard error is that of a ratio of sums over units, and whole units are drawn again.
+    """
     per = per.astype(np.float64)
     known = ~np.isnan(per)
     count = known.sum(axis=0)
-    filled = np.where(known, per, 0.0)
+    filled, members = np.where(known, per, 0.0), known.astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
         values = np.where(count > 0, filled.sum(axis=0) / count, np.nan)
-        squares = np.where(known, per - values, 0.0) ** 2
-        stderr = np.where(count > 1, np.sqrt(squares.sum(axis=0) / (count - 1) / count), np.nan)
-        half = stderr * scipy.special.stdtrit(count - 1, (1 + LEVEL) / 2)
+        residuals = np.where(known, per - values, 0.0)
+        if units is not None and len(np.unique(units)) < len(units):
+            residuals, filled, members = (_of_units(one, units) for one in (residuals, filled, members))
+        n = (members > 0).sum(axis=0)
+        each = np.sqrt((residuals**2).sum(axis=0) / (n - 1) / n)
+        stderr = np.where(n > 1, each * (n / count), np.nan)
+        half = stderr * scipy.special.stdtrit(n - 1, (1 + LEVEL) / 2)
 
     def resample(counts: Counts) -> NDArray:
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.tensordot(counts, filled, 1) / np.tensordot(counts, known.astype(float), 1)
+            return np.tensordot(counts, filled, 1) / np.tensordot(counts, members, 1)
 
-    return Summary(values, stderr, values - half, values + half, len(per) - count, len(per), resample)
+    return Summary(values, stderr, values - half, values + half, len(per) - count, len(filled), resample)
+
+
+def _of_units(per: NDArray, units: NDArray) -> NDArray[np.float64]:
+    """[U, ...] the sums over each unit's examples."""
+    place = np.unique(units, return_inverse=True)[1]
+    sums = np.zeros((int(place.max()) + 1, *per.shape[1:]))
+    np.add.at(sums, place, per)
+    return sums
 
 
 def mean_of(tables: NDArray | Sequence[NDArray]) -> NDArray[np.float64]:
@@ -84,9 +102,9 @@ def mean_of(tables: NDArray | Sequence[NDArray]) -> NDArray[np.float64]:
     return np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
 
 
-def total(per: NDArray) -> Summary:
+def total(per: NDArray, units: NDArray | None = None) -> Summary:
     """Sum over the examples."""
-    return scaled(mean(per), float(len(per)))
+    return scaled(mean(per, units), float(len(per)))
 
 
 def scaled(s: Summary, factor: float) -> Summary:
@@ -132,15 +150,15 @@ def exact(values: NDArray) -> Summary:
     return Summary(values.astype(np.float64), unknown, unknown, unknown, np.zeros(values.shape, np.int64))
 
 
-def summarised(values: Summary | NDArray) -> Summary:
+def summarised(values: Summary | NDArray, units: NDArray) -> Summary:
     """What a score's function returned: a summary, values per example [n, L, H], or a table [L, H]."""
     if isinstance(values, Summary):
         return values
-    return mean(values) if values.ndim == 3 else exact(values)
+    return mean(values, units) if values.ndim == 3 else exact(values)
 
 
 def draw(n: int, seed: int = 0, resamples: int = RESAMPLES) -> Counts:
-    """Bootstrap samples of n examples, as counts [R, n]."""
+    """Bootstrap samples of n units, as counts [R, n]."""
     return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples).astype(float)
 
 
@@ -149,7 +167,7 @@ def stability(s: Summary, on: NDArray[np.bool_]) -> float:
 
     It is the mean overlap of pairs of resamples. Sampling noise also spreads the values themselves, so these are
     first moved towards their median by that much. Heads that tie count as drawn, in each resample for itself. 1 = the
-    ranking is settled; BOTTOM = no better than chance. NaN with fewer than two examples.
+    ranking is settled; BOTTOM = no better than chance. NaN with fewer than two units.
     """
     measured = on & ~np.isnan(s.values)
     k = round(BOTTOM * int(measured.sum()))

@@ -125,10 +125,10 @@ def _of_heads(chunk: Chunk, layer: int, places: Any, number: int, pairs: Sequenc
 
 def gnorm(inputs: Inputs, options: NoOptions) -> Summary:
     """The product of the three mean norms. Uncertainty: that of its linear part."""
-    means = [mean(inputs.rows[name]) for name in NAMES]
+    means = [mean(inputs.rows[name], inputs.units) for name in NAMES]
     q, k, v = (m.values for m in means)
     rows = [inputs.rows[name] for name in NAMES]
-    summary = mean(k * v * rows[0] + q * v * rows[1] + q * k * rows[2] - 2 * q * k * v)
+    summary = mean(k * v * rows[0] + q * v * rows[1] + q * k * rows[2] - 2 * q * k * v, inputs.units)
 
     def resample(counts: Counts) -> np.ndarray:
         drawn = [m.resample(counts) for m in means if m.resample is not None]

@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 PRESSED = 4.0  # no pressure beyond this logit: 0.98 open, or 0.02
 
 
-def conductance_kendall(inputs: Inputs, options: ConductanceOptions) -> Summary:
-    return mean(inputs.rows[row_of("kendall", options)])
+def conductance_kendall(inputs: Inputs, options: ConductanceOptions) -> np.ndarray:
+    return inputs.rows[row_of("kendall", options)]
 
 
-def conductance_pearson(inputs: Inputs, options: ConductanceOptions) -> Summary:
-    return mean(inputs.rows[row_of("pearson", options)])
+def conductance_pearson(inputs: Inputs, options: ConductanceOptions) -> np.ndarray:
+    return inputs.rows[row_of("pearson", options)]
 
 
-def conductance_max(inputs: Inputs, options: ConductanceOptions) -> Summary:
-    return mean(inputs.rows[row_of("max", options)])
+def conductance_max(inputs: Inputs, options: ConductanceOptions) -> np.ndarray:
+    return inputs.rows[row_of("max", options)]
 
 
 def gates_hard(inputs: Inputs, options: HardOptions) -> np.ndarray:
@@ -135,8 +135,8 @@ def hies(inputs: Inputs, options: BlendOptions) -> Summary:
     """α·importance + (1 − α)·(1 − entropy), each brought between 0 and 1 over the heads."""
     entropies = inputs.rows["entropy"]
     importance = np.where(np.isnan(entropies), np.nan, np.abs(inputs.rows["signed"]))
-    whole, spread = mean(importance), mean(entropies)
-    summary = mean(_blend(importance, entropies, whole.values, spread.values, options.alpha))
+    whole, spread = (mean(rows, inputs.units) for rows in (importance, entropies))
+    summary = mean(_blend(importance, entropies, whole.values, spread.values, options.alpha), inputs.units)
 
     def resample(counts: Counts) -> NDArray:
         assert whole.resample is not None
