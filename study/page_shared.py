@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from headviz.analyses.cross_dataset import rank_interval
 from headviz.analyses.grades import recorded
+from headviz.extras.analyses.cross_dataset import rank_interval
 from headviz.reference import find
 from headviz.scores.catalogue import TO_PRUNE_BY
 from headviz.statistics.resampling import pearson, spearman

@@ -137,7 +137,7 @@ def named(name: str) -> set[str]:
             f"{inside}.{place}".strip(".") for place in {w.partition(":")[0] for w in given} if place[:1].isalpha()
         }
     found |= {w.partition(":")[0].removeprefix("headviz.") for w in words if re.fullmatch(r"headviz\.[\w.]+:\w+", w)}
-    if "import_module(" in TEXTS[name]:
+    if re.search(r"\b(import_module|code|later)\(", TEXTS[name]):
         found |= {w.removeprefix("headviz").strip(".") for w in words if w.startswith(("headviz.", "."))}
     return {module for module in found - {""} if module in MODULES and module != name}
 
@@ -394,7 +394,7 @@ def late():
     assert {"scores.measures", "scores.learned"} <= named("scores.catalogue")
     assert "pruning.job" in named("runs.kinds")
     assert "pruning.algorithms" in named("plugins")
-    assert "analyses.roles" in named("analyses.catalogue")
+    assert "analyses.by_slice" in named("analyses.catalogue")
     made = {"a": ["b"], "b": ["c"], "c": ["a", "d"], "d": ["e"], "e": [], "f": ["g"], "g": ["f"]}
     assert circles({k: dict.fromkeys(v, 1) for k, v in made.items()}) == [{"a", "b", "c"}, {"f", "g"}]
     asks = "if isinstance(a, Translator) or b.kind == TRANSLATION or c.is_translation: 'translation' in e"

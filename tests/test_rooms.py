@@ -21,6 +21,11 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # room -> Python that asks for what it brings: each line is refused with a sentence that names the room
 ASKED = {
+    "analyses": """
+        main_refused(["roles", "--model", "demo", "--task", "demo"])
+        main_refused(["analyse", "redundant", "--model", "demo", "--task", "demo"])
+        headviz.interactions
+    """,
     "translation": """
         headviz.Translator
         headviz.translate
@@ -75,7 +80,7 @@ def main_refused(words):
 def test_a_room_declares_what_the_list_of_rooms_names(room: str) -> None:
     module = import_module(f"headviz.extras.{room}")
     declared = {
-        group: [getattr(entry, table.key) for entry in getattr(module, table.declared)]
+        group: [getattr(entry, table.key) for entry in table.declared_in(module)]
         for group, table in plugins.TABLES.items()
         if hasattr(module, table.declared)
     }

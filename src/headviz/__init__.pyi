@@ -5,13 +5,8 @@ from .analyses.ablation import ablate as ablate
 from .analyses.all_but_one import all_but_one as all_but_one
 from .analyses.by_slice import by_slice as by_slice
 from .analyses.correlation import correlation_grids as correlation_grids
-from .analyses.cross_dataset import cross_dataset as cross_dataset
-from .analyses.dynamics import dynamics as dynamics
 from .analyses.grading import grade as grade
-from .analyses.interactions import interactions as interactions
 from .analyses.pruning_curve import pruning_curves as pruning_curves
-from .analyses.redundant import redundant as redundant
-from .analyses.roles import roles as roles
 from .analyses.speed import speed as speed
 from .answers.comparison import Comparison as Comparison
 from .answers.comparison import Delta as Delta
@@ -38,6 +33,11 @@ from .evaluation.paired import Paired as Paired
 from .evaluation.paired import paired as paired
 from .evaluation.plain import Evaluation as Evaluation
 from .evaluation.stand_ins import standing_in as standing_in
+from .extras.analyses.cross_dataset import cross_dataset as cross_dataset
+from .extras.analyses.dynamics import dynamics as dynamics
+from .extras.analyses.interactions import interactions as interactions
+from .extras.analyses.redundant import redundant as redundant
+from .extras.analyses.roles import roles as roles
 from .extras.distillation.job import distil as distil
 from .extras.distillation.plan import DistillationPlan as DistillationPlan
 from .extras.tickets.transfer_spec import transfer as transfer

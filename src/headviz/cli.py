@@ -37,7 +37,6 @@ _OWN = {
     "ablate": "what each head costs, with significance",
     "analyse": "the published analyses: all-but-one, pruning curves, speed, …",
     "grade": "which head score is right: every score graded on one model",
-    "roles": "what each head looks at: the token before, the same word, …",
     "finetune": "train a pre-trained encoder on a task, whole or with heads removed",
     "prune": "really remove heads, or as much as a speed asks for, and save the smaller model",
     "export": "write a model as ONNX, in float32 or int8, and say what that changes and how fast it is",
@@ -46,7 +45,7 @@ _OWN = {
     "cache": "what is kept on disk: show, clear",
     "serve": "open the dashboard in a browser",
 }
-_SHARED = {"grade": "analyse", "roles": "analyse"}  # commands of another module
+_SHARED = {"grade": "analyse"}  # commands of another module
 COMMANDS: Mapping[str, Command] = plugins.Entries(
     "commands", (Command(name, about, f"headviz.commands.{_SHARED.get(name, name)}") for name, about in _OWN.items())
 )
@@ -61,6 +60,9 @@ class _Parser(argparse.ArgumentParser):
     """One clear line on stderr instead of a usage block; every help names the option that all commands have."""
 
     def error(self, message: str) -> NoReturn:
+        for name in re.findall("^argument NAME: invalid choice: '(.*?)'", message):
+            if absent := plugins.missing("analyses", name):
+                raise UserError(absent)
         text = message if len(message) <= 400 else message[:400] + "…"
         wrong = message.split()[2:] if message.startswith("unrecognized arguments: ") else []
         near = _near(wrong, self._option_string_actions)

@@ -3,8 +3,9 @@
 A plugin is a module with lists of entries under fixed names, such as ``SCORES = [Score(...)]`` (``docs/plugins.md``).
 Loading one adds its entries to headviz's own tables, so commands, forms and runs treat them as any other. If one of its
 names is taken already, the whole plugin is refused. A *room* is a package of ``headviz.extras`` and declares the same
-lists; its entries are in the tables from the start, and nothing else of headviz knows it. Files come from ``--plugin``
-or ``$HEADVIZ_PLUGINS``, never from a link or an upload: a plugin is code and may do anything.
+lists, or says where they are, as "module:name". Its entries are in the tables from the start, and nothing else of
+headviz knows it. Files come from ``--plugin`` or ``$HEADVIZ_PLUGINS``, never from a link or an upload: a plugin is code
+and may do anything.
 
 A run's spec names the plugins it needs by source and digest. A worker of this machine loads them from the same files; a
 worker of a cluster is sent the text of the files.
@@ -125,6 +126,9 @@ class Table:
         entries: Entries = getattr(import_module(self.module, __package__), self.declared)
         return entries
 
+    def declared_in(self, module: ModuleType) -> list[Any]:
+        return list(function(getattr(module, self.declared)))
+
     def kind(self) -> type:
         kind: type = getattr(import_module(self.module, __package__), self.entry)
         return kind
@@ -148,13 +152,12 @@ TABLES = {
 }
 
 
-def function(place: Callable[..., Any] | str) -> Callable[..., Any]:
-    """A function itself, or the one that "module:function" names; the module is imported now."""
+def function(place: Any) -> Any:
+    """A function or list itself, or what "module:name" names; the module is imported now."""
     if not isinstance(place, str):
         return place
     module, _, name = place.partition(":")
-    function: Callable[..., Any] = getattr(import_module(module), name)
-    return function
+    return getattr(import_module(module), name)
 
 
 class Entries(MutableMapping[str, Any]):
@@ -185,7 +188,7 @@ class Entries(MutableMapping[str, Any]):
             self._complete = True
             for room, brings in _rooms().items():
                 if self._group in brings and (module := _room(room)) is not None:
-                    for entry in getattr(module, TABLES[self._group].declared):
+                    for entry in TABLES[self._group].declared_in(module):
                         self.add(entry)
         return self._entries
 
@@ -489,7 +492,9 @@ def _read(path: Path) -> bytes:
 
 
 def _declared(source: str, module: ModuleType) -> dict[str, list[Any]]:
-    declared = {group: list(getattr(module, t.declared)) for group, t in TABLES.items() if hasattr(module, t.declared)}
+    declared = {
+        group: list(function(getattr(module, t.declared))) for group, t in TABLES.items() if hasattr(module, t.declared)
+    }
     if not any(declared.values()):
         lists = ", ".join(t.declared for t in TABLES.values())
         raise OptionError(f"The plugin {source} declares nothing. Give it a list named one of: {lists}.")

@@ -10,13 +10,13 @@ import headviz
 from headviz import HeadMask
 from headviz.analyses.ablation import ablate, view
 from headviz.analyses.all_but_one import all_but_one
-from headviz.analyses.cross_dataset import cross_dataset, rank_interval, relate
-from headviz.analyses.redundant import _by_promise, _logits, redundant
 from headviz.answers.comparison import Delta
 from headviz.answers.one_class import ClassAnswers
 from headviz.errors import Cancelled, OptionError
 from headviz.evaluation.evaluator import Evaluator
 from headviz.evaluation.paired import paired
+from headviz.extras.analyses.cross_dataset import cross_dataset, rank_interval, relate
+from headviz.extras.analyses.redundant import _by_promise, _logits, redundant
 from headviz.models.stand_in import StandIn
 from headviz.statistics.significance import benjamini_hochberg, mcnemar
 from support.analysed import learnt, twins, unlearnt
@@ -258,7 +258,7 @@ def resampled(draws: int) -> Evaluator:
 def test_backup_pairs_are_of_one_draw_throughout(monkeypatch: pytest.MonkeyPatch) -> None:
     several = resampled(3)
     # every head may be in a pair, and every excess is told
-    monkeypatch.setattr("headviz.analyses.redundant.clear", lambda low, *_: np.ndim(low) == 0)
+    monkeypatch.setattr("headviz.extras.analyses.redundant.clear", lambda low, *_: np.ndim(low) == 0)
     found = redundant(several, seconds=60)
     assert found.subject.stand_in == "resample from 150 examples, draw 1 of 3"
     assert found.pairs

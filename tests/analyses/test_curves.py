@@ -16,7 +16,6 @@ from headviz.analyses.catalogue import ANALYSES
 from headviz.analyses.common import Subject
 from headviz.analyses.correlation import correlation_grids, in_band
 from headviz.analyses.correlation import finding as correlation_finding
-from headviz.analyses.dynamics import dynamics, find_checkpoints
 from headviz.analyses.pruning_curve import (
     ORACLE_NAME,
     Curve,
@@ -30,9 +29,10 @@ from headviz.analyses.pruning_curve import (
     stepwise,
 )
 from headviz.analyses.published import nothing
-from headviz.analyses.scatter import scatter
 from headviz.analyses.speed import speed
 from headviz.errors import MaskError, ModelError, OptionError
+from headviz.extras.analyses.dynamics import dynamics, find_checkpoints
+from headviz.extras.analyses.scatter import scatter
 from headviz.pruning.plan import cumulative
 from headviz.reference import FILES, find, published
 from support.analysed import learnt

@@ -6,10 +6,10 @@ import torch
 
 import headviz
 from headviz import HeadMask
-from headviz.analyses.interactions import Interactions, _estimated, finding, interactions
 from headviz.errors import Cancelled, OptionError, TaskError
 from headviz.evaluation.donors import Donors, PlaceMeans
 from headviz.evaluation.evaluator import Evaluator
+from headviz.extras.analyses.interactions import Interactions, _estimated, finding, interactions
 from headviz.models.classifier import Encoding
 from headviz.models.stand_in import StandIn
 from headviz.tasks import Dataset, get_task
@@ -152,7 +152,7 @@ def test_pairs_that_were_not_computed_count_as_tested() -> None:
     """The pairs are chosen by estimates on the same examples: of tables of nothing, 47 % had a clear pair."""
     from scipy import stats
 
-    from headviz.analyses.interactions import _rows
+    from headviz.extras.analyses.interactions import _rows
 
     heads = tuple(FULL.kept)[:4]
     each = np.random.default_rng(0).normal(0.8, 1.0, 12)

@@ -11,8 +11,10 @@ import torch
 
 import headviz
 from headviz import HeadMask, UserError
-from headviz.analyses import roles as module
-from headviz.analyses.roles import (
+from headviz.demo import reading
+from headviz.errors import OptionError
+from headviz.extras.analyses import roles as module
+from headviz.extras.analyses.roles import (
     RELATIONS,
     Tokens,
     chance_of,
@@ -22,8 +24,6 @@ from headviz.analyses.roles import (
     rare_tokens,
     roles,
 )
-from headviz.demo import reading
-from headviz.errors import OptionError
 from headviz.heads import HeadId
 from headviz.models.classifier import Encoding
 from headviz.tasks import Dataset

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from headviz.analyses.redundant import excess
 from sklearn.metrics import ndcg_score
 
 import headviz
 from headviz.analyses.grading import halves_of
-from headviz.analyses.redundant import excess
 from headviz.answers.rank import RANK
 from headviz.evaluation import mask_evaluator
 from headviz.tasks import Dataset

@@ -7,23 +7,24 @@ import plotly.graph_objects as go
 import pytest
 
 from headviz import HeadMask
-from headviz.analyses import ablation, by_slice, cross_dataset, pruning_curve
+from headviz.analyses import ablation, by_slice, pruning_curve
 from headviz.analyses.ablation import Ablation
 from headviz.analyses.all_but_one import AllButOne, BestHead
 from headviz.analyses.by_slice import BySlice, SliceCost
 from headviz.analyses.catalogue import ANALYSES, figure
 from headviz.analyses.common import Subject
 from headviz.analyses.correlation import Band, CorrelationGrids, Level
-from headviz.analyses.cross_dataset import relate
-from headviz.analyses.dynamics import Checkpoint, Dynamics, finding
-from headviz.analyses.interactions import Interaction, Interactions
 from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
-from headviz.analyses.redundant import Redundant, RedundantPair
-from headviz.analyses.scatter import Scatter
 from headviz.analyses.speed import Speed, SpeedRow
 from headviz.display.figures.heads import relation_map
 from headviz.display.figures.style import write_html
 from headviz.display.table import Picture, Table
+from headviz.extras.analyses import cross_dataset
+from headviz.extras.analyses.cross_dataset import relate
+from headviz.extras.analyses.dynamics import Checkpoint, Dynamics, finding
+from headviz.extras.analyses.interactions import Interaction, Interactions
+from headviz.extras.analyses.redundant import Redundant, RedundantPair
+from headviz.extras.analyses.scatter import Scatter
 from headviz.heads import HeadId
 
 SUBJECT = Subject("m", "d", "mnli", "dev", "x", 500, "accuracy", "float32")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headviz.analyses.redundant import excess
 from headviz.answers.one_class import ClassAnswers
+from headviz.extras.analyses.redundant import excess
 
 
 def drawn(rng: np.random.Generator, n: int, together: float) -> tuple[np.ndarray, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headviz.analyses.roles import linked_tokens
+from headviz.extras.analyses.roles import linked_tokens
 from headviz.tasks import TASKS, Dataset, text_lengths
 from headviz.tasks.dataset import alone_with
 from support.tiny import TEXTS, tiny_classifier

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ..display.table import Column, Ends, View
@@ -67,6 +68,24 @@ class Lines:
 
     names: Callable[[Any], list[str]]
     only: Callable[[Any, Sequence[str]], Any]
+
+
+# the code of one ------------------------------------------------------------------------------
+
+
+def later(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module that is imported when the function is called."""
+
+    def call(*arguments: Any) -> Any:
+        return getattr(import_module(module), name)(*arguments)
+
+    call.__module__, call.__name__ = module, name
+    return call
+
+
+def code(module: str, *more: str) -> dict[str, Any]:
+    """What runs an analysis, its figure and its view, and ``more`` of its module."""
+    return {name: later(module, name) for name in ("run", "figure", "view", *more)}
 
 
 # the whole ------------------------------------------------------------------------------------

@@ -5,26 +5,20 @@ The table is light: a module is imported when its analysis runs or its result is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
-from importlib.util import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from .. import plugins
-from ..errors import LARGEST_SEED
 from ..evaluation.verdict import MARGIN_OPTION
 from ..models import LENGTH
 from ..options import Option
 from ..scores.catalogue import THESIS, TO_PRUNE_BY
 from . import published
 from .analysis import (
-    CLARK,
-    IMPORTANCE,
-    LOOKED_AT,
     MASKABLE,
     METRIC,
     MICHEL,
-    ORDER,
     REPEATS,
     SAMPLES,
     SEED,
@@ -33,29 +27,16 @@ from .analysis import (
     STEP,
     Analysis,
     Lines,
+    code,
     explained,
     exported,
+    later,
 )
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..answers.answer import Answer
-
-
-def _later(module: str, name: str) -> Callable[..., Any]:
-    """A function of one of these modules, or of one elsewhere in the package, imported when the function is called."""
-
-    def call(*arguments: Any) -> Any:
-        return getattr(import_module(f".{module}", __package__), name)(*arguments)
-
-    call.__module__, call.__name__ = resolve_name(f".{module}", __package__), name
-    return call
-
-
-def _code(module: str, *more: str) -> dict[str, Any]:
-    """What runs an analysis, its figure and its view, and ``more`` of its module."""
-    return {name: _later(module, name) for name in ("run", "figure", "view", *more)}
 
 
 _ENTRIES = (
@@ -65,7 +46,7 @@ _ENTRIES = (
         "What does each head cost on its own, and is that more than chance?",
         "one head off at a time: its cost, with significance",
         f"{MICHEL}, §3.2, Figure 1, Table 1",
-        **_code("ablation"),
+        **code("headviz.analyses.ablation"),
         recipe=lambda _: "result = headviz.ablate(evaluator)",
         needs=MASKABLE,
         options=(METRIC,),
@@ -78,7 +59,7 @@ _ENTRIES = (
         "Which kind of examples hangs on which head?",
         "what each head costs on each kind of examples, with significance",
         "the table of single ablations, by slice",
-        **_code("by_slice"),
+        **code("headviz.analyses.by_slice"),
         recipe=lambda _: "result = headviz.by_slice(evaluator)",
         needs=(*MASKABLE, "slices"),
         options=(METRIC,),
@@ -90,25 +71,9 @@ _ENTRIES = (
         "How far does the best single head of each layer go?",
         "all heads of a layer off but the best one",
         f"{MICHEL}, §3.3, Tables 2, 3, 5 and 6",
-        **_code("all_but_one", "recipe"),
+        **code("headviz.analyses.all_but_one", "recipe"),
         options=(METRIC, SELECT, MARGIN_OPTION, SAMPLES, SEED),
         published=published.one_head_kept,
-    ),
-    Analysis(
-        "cross-dataset",
-        "Other data",
-        "Do the heads that matter here matter on another data set too?",
-        "the same ablation on two data sets, and how well they agree",
-        f"{MICHEL}, §3.4, Figure 2",
-        **_code("cross_dataset"),
-        recipe=lambda _: "result = headviz.cross_dataset(evaluator, headviz.evaluator_of(clf, other))",
-        options=(
-            METRIC,
-            Option("other-task", None, "the second data set", usual="the same task", metavar="T"),
-            Option("other-data", None, "its folder", usual="that of --data", metavar="DIR"),
-            Option("other-split", None, "its split", usual="that of --split", metavar="S"),
-        ),
-        published=published.two_datasets,
     ),
     Analysis(
         "pruning-curves",
@@ -116,7 +81,7 @@ _ENTRIES = (
         "How much can go, in the order of each score and in that of single ablations on the evaluation data?",
         "metric against percentage pruned, by scores and by single ablations on the evaluation data",
         f"{MICHEL}, §4, Figures 3 and 6",
-        **_code("pruning_curve", "recipe"),
+        **code("headviz.analyses.pruning_curve", "recipe"),
         options=(
             METRIC,
             Option(
@@ -134,7 +99,7 @@ _ENTRIES = (
             SEED,
         ),
         published=published.without_loss,
-        lines=Lines(lambda result: [c.name for c in result.curves], _later("pruning_curve", "only")),
+        lines=Lines(lambda result: [c.name for c in result.curves], later("headviz.analyses.pruning_curve", "only")),
     ),
     Analysis(
         "speed",
@@ -142,7 +107,7 @@ _ENTRIES = (
         "How much faster is the model once the heads of the mask are gone?",
         "examples per second before and after really removing heads",
         f"{MICHEL}, §4.3, Table 4",
-        **_code("speed", "recipe"),
+        **code("headviz.analyses.speed", "recipe"),
         needs=("model", "mask"),
         options=(
             Option("remove", 0.5, "without a mask: this share, at random", least=0, most=1, metavar="S"),
@@ -159,7 +124,7 @@ _ENTRIES = (
         "How fast is the model, and the pruned one, in PyTorch, in ONNX Runtime and in int8, and what changes?",
         "the model and a pruned one in PyTorch, ONNX and int8: speed, size, and the change of the metric",
         "headviz",
-        **_code(".pruning.runtimes", "recipe"),
+        **code("headviz.pruning.runtimes", "recipe"),
         needs=("model", "data", "mask"),
         options=(
             Option("pruned", None, "a pruned model's folder, in place of the mask", str, metavar="FOLDER"),
@@ -169,58 +134,15 @@ _ENTRIES = (
         fits=exported,
     ),
     Analysis(
-        "dynamics",
-        "Training dynamics",
-        "From which point of training on can heads go?",
-        "pruning curves of the checkpoints of a training run",
-        f"{MICHEL}, §6, Figure 5",
-        **_code("dynamics", "recipe"),
-        needs=("data",),
-        options=(
-            METRIC,
-            Option("checkpoints", None, "folder with one folder per checkpoint", metavar="DIR", required=True),
-            ORDER,
-            STEP,
-            SAMPLES,
-            SEED,
-        ),
-        published=published.during_training,
-    ),
-    Analysis(
-        "redundant",
-        "Backup pairs",
-        "Which pairs have no clear cost alone, but cost more together than the sum of both?",
-        "pairs of heads without a clear cost one by one, but with one together",
-        "a search over the most promising pairs",
-        **_code("redundant", "recipe"),
-        options=(METRIC, Option("seconds", 60.0, "time for the search", least=0, metavar="S")),
-        fits=explained,
-    ),
-    Analysis(
-        "interactions",
-        "Interactions",
-        "Which heads stand in for which, and which need each other?",
-        "how the cost of each head changes when another is off, for all pairs",
-        "second differences of the loss; slopes of the logits for all pairs, exact for the strongest",
-        **_code("interactions", "recipe"),
-        needs=("model", "data", "evaluator"),
-        options=(
-            Option("samples", 64, "examples for the estimates", least=1, metavar="N"),
-            Option("seconds", 60.0, "time for exact pairs", least=0, metavar="S"),
-            Option("seed", 0, "of the sample", most=LARGEST_SEED, metavar="S"),
-        ),
-        fits=explained,
-    ),
-    Analysis(
         "grade",
         "Which score is right?",
         "Whose order of removing heads keeps most of what the model knows?",
         "grade head scores: by pruning in their order, exact cost, stability, and known heads",
         "areas as in the Mechanistic Interpretability Benchmark (ICML 2025)",
-        run=_later("grading", "run"),
-        figure=_later("grades", "figure"),
-        view=_later("grades", "view"),
-        recipe=_later("grading", "recipe"),
+        run=later("headviz.analyses.grading", "run"),
+        figure=later("headviz.analyses.grades", "figure"),
+        view=later("headviz.analyses.grades", "view"),
+        recipe=later("headviz.analyses.grading", "recipe"),
         options=(
             Option("scores", None, "names separated by commas", usual="all but the slow ones", metavar="A,B"),
             Option("splits", SPLITS, "ways to cut the data into halves; time grows with them", least=1, metavar="N"),
@@ -230,24 +152,12 @@ _ENTRIES = (
         tells="scores",
     ),
     Analysis(
-        "roles",
-        "What heads look at",
-        "Which heads look at the token before, the same word, the delimiter, the other text?",
-        "what each head looks at, against chance",
-        CLARK,
-        **_code("roles", "recipe"),
-        options=(LOOKED_AT, IMPORTANCE),
-        fits=explained,
-        command="roles",
-        tells="looks",
-    ),
-    Analysis(
         "correlation",
         "Before and after fine-tuning",
         "Where does fine-tuning make a head's attention count?",
         "pre-trained against fine-tuned correlation of every head",
         f"{THESIS}, Figure 6.1, §6.5.2",
-        **_code("correlation"),
+        **code("headviz.analyses.correlation"),
         options=(
             Option("base", None, "the pre-trained model it was made from", metavar="BASE", required=True),
             Option("score", "conductance-spearman", "a correlation score", metavar="NAME"),
@@ -262,24 +172,6 @@ _ENTRIES = (
         published=published.bands,
         fits=explained,
         page="heads",
-    ),
-    Analysis(
-        "scatter",
-        "Attention against attribution",
-        "Does a head look where its contribution comes from?",
-        "attention against attribution of one head on one example",
-        f"{THESIS}, Figure 6.5",
-        **_code("scatter"),
-        needs=("model",),
-        options=(
-            Option("text", None, "the text", metavar="A", required=True),
-            Option("text-pair", None, "its pair", metavar="B"),
-            Option("head", None, "the head, such as 3.5", metavar="L.H", required=True),
-            Option("coefficient", "spearman", "spearman, kendall or pearson", metavar="C"),
-            Option("target", "predicted", "class to explain", metavar="T"),
-        ),
-        fits=explained,
-        page="head",
     ),
 )
 ANALYSES: Mapping[str, Analysis] = plugins.Entries("analyses", _ENTRIES)

@@ -7,6 +7,11 @@ and what asked for it says which room is missing.
 
 # room -> table -> the names that it brings
 ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
+    "analyses": {
+        "analyses": ("cross-dataset", "dynamics", "redundant", "interactions", "roles", "scatter"),
+        "commands": ("roles",),
+        "names": ("cross_dataset", "dynamics", "interactions", "redundant", "roles"),
+    },
     "cluster": {"executors": ("dask",)},
     "translation": {
         "answers": ("sentence",),

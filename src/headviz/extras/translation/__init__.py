@@ -1,10 +1,10 @@
 """Translation: encoder-decoder models by transformers, recurrent ones of headviz's own, their tasks and analyses."""
 
-from importlib import import_module
-from typing import Any
-
 from ...plugins import Command, ModelFolder
 
+ANSWERS = "headviz.extras.translation.sentence:ANSWERS"
+ANALYSES = "headviz.extras.translation.stacks:ANALYSES"
+TASKS = "headviz.extras.translation.tasks:TASKS"
 COMMANDS = [
     Command(
         "stacks",
@@ -22,13 +22,3 @@ NAMES = {
     "translate": "headviz.extras.translation.evaluation",
     "stack_report": "headviz.extras.translation.stacks",
 }
-# lists whose modules load more than this one
-_LISTS = {"ANSWERS": ("sentence", "SENTENCE"), "ANALYSES": ("stacks", "ANALYSIS"), "TASKS": ("tasks", "TASKS")}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LISTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, entries = _LISTS[name]
-    value = getattr(import_module(f".{module}", __name__), entries)
-    return value if isinstance(value, list) else [value]

@@ -289,3 +289,4 @@ class Sentence(Answer):
 
 
 SENTENCE = Sentence()
+ANSWERS = [SENTENCE]

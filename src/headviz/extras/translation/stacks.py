@@ -293,3 +293,4 @@ ANALYSIS = Analysis(
     after="pruning-curves",
     command="stacks",
 )
+ANALYSES = [ANALYSIS]

@@ -25,7 +25,6 @@ from . import recorded
 
 if TYPE_CHECKING:
     from ...analyses.by_slice import BySlice
-    from ...analyses.roles import Roles
     from ...models.classifier import Classifier
 
 
@@ -70,15 +69,18 @@ def remember(view: View, result: BySlice) -> None:
     _abilities[view.source] = {head: _words(names) for head, names in by_head.items()}
 
 
-def remember_roles(view: View, result: Roles) -> None:
-    """Keep what *What heads look at* has found, so that grids and the gallery name these heads."""
+def remember_looks(view: View, result: Any) -> None:
+    """Keep what an analysis has measured of what heads look at, so that grids and the gallery name these heads.
+
+    Its ``first()`` has the first role of each head.
+    """
     if len(_looks) >= MOST:
         _looks.clear()
     _looks[view.source] = {head: _role(role.name, role.share) for head, role in result.first().items()}
 
 
 # by ``Analysis.tells``
-REMEMBER: dict[str, Callable[[View, Any], None]] = {"abilities": remember, "looks": remember_roles}
+REMEMBER: dict[str, Callable[[View, Any], None]] = {"abilities": remember, "looks": remember_looks}
 
 
 def _role(name: str, share: float) -> str:

@@ -15,29 +15,29 @@ from typing import TYPE_CHECKING, Any
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from ..display.figures.style import FAINT, frame, safe
-from ..display.numbers import metric
-from ..display.recipes import Code, call
-from ..display.table import Picture, Table, View, columns
-from ..errors import ModelError
-from ..evaluation.dispatch import evaluator_of
-from ..models import loading
-from ..options import changed
-from ..progress import Cancel, Progress, tracked
-from ..results import Result
-from ..tasks.dataset import require_dataset
-from .ablation import ablate
-from .analysis import SEED
-from .common import ORACLE, check_score
-from .pruning_curve import PruningCurves, flat, pruning_curves, ties_of_curves
+from ...analyses.ablation import ablate
+from ...analyses.analysis import SEED
+from ...analyses.common import ORACLE, check_score
+from ...analyses.pruning_curve import PruningCurves, flat, pruning_curves, ties_of_curves
+from ...display.figures.style import FAINT, frame, safe
+from ...display.numbers import metric
+from ...display.recipes import Code, call
+from ...display.table import Picture, Table, View, columns
+from ...errors import ModelError
+from ...evaluation.dispatch import evaluator_of
+from ...models import loading
+from ...options import changed
+from ...progress import Cancel, Progress, tracked
+from ...results import Result
+from ...tasks.dataset import require_dataset
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..evaluation.mask_evaluator import MaskEvaluator
-    from ..models.classifier import Classifier
-    from ..tasks import Dataset
-    from .analysis import Request
+    from ...analyses.analysis import Request
+    from ...evaluation.mask_evaluator import MaskEvaluator
+    from ...models.classifier import Classifier
+    from ...tasks import Dataset
 
 KEPT = 0.95  # of what the unpruned checkpoint has above one class for all
 Scorer = Callable[["MaskEvaluator"], NDArray]  # an L×H table, high = keep

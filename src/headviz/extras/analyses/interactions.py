@@ -23,30 +23,30 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 
-from ..attention import HeadCall, gate_of
-from ..display.figures.heads import pair_map
-from ..display.numbers import number, signed
-from ..display.recipes import Code, call
-from ..display.table import Column, Picture, Table, View
-from ..errors import OptionError, TaskError
-from ..evaluation.plain import gold_for
-from ..heads import HeadId, in_order
-from ..models.places import fitted
-from ..progress import Cancel, Progress, after, stop_if, tracked
-from ..results import Result
-from ..scores.statistics import mean
-from ..statistics.resampling import rank_correlation
-from ..statistics.significance import benjamini_hochberg
-from ..tasks import Dataset
-from ..tasks.sampling import limited, require_size
-from .common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
+from ...analyses.common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
+from ...attention import HeadCall, gate_of
+from ...display.figures.heads import pair_map
+from ...display.numbers import number, signed
+from ...display.recipes import Code, call
+from ...display.table import Column, Picture, Table, View
+from ...errors import OptionError, TaskError
+from ...evaluation.plain import gold_for
+from ...heads import HeadId, in_order
+from ...models.places import fitted
+from ...progress import Cancel, Progress, after, stop_if, tracked
+from ...results import Result
+from ...scores.statistics import mean
+from ...statistics.resampling import rank_correlation
+from ...statistics.significance import benjamini_hochberg
+from ...tasks import Dataset
+from ...tasks.sampling import limited, require_size
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..evaluation.evaluator import Evaluator
-    from ..models.classifier import Encoding
-    from .analysis import Request
+    from ...analyses.analysis import Request
+    from ...evaluation.evaluator import Evaluator
+    from ...models.classifier import Encoding
 
 
 @dataclass(frozen=True)

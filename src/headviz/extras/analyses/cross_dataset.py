@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from ..display.figures.style import FAINT, MODELS, frame, note
-from ..display.numbers import number
-from ..display.table import Picture, Table, View, columns
-from ..errors import OptionError
-from ..heads import HeadId, head_name
-from ..progress import Cancel, Progress, after
-from ..results import Result
-from ..statistics.resampling import pearson, ranks, spearman
-from ..statistics.significance import LEVEL
-from .ablation import Ablation, ablate
-from .analysis import COST
-from .common import require_evaluator
+from ...analyses.ablation import Ablation, ablate
+from ...analyses.analysis import COST
+from ...analyses.common import require_evaluator
+from ...display.figures.style import FAINT, MODELS, frame, note
+from ...display.numbers import number
+from ...display.table import Picture, Table, View, columns
+from ...errors import OptionError
+from ...heads import HeadId, head_name
+from ...progress import Cancel, Progress, after
+from ...results import Result
+from ...statistics.resampling import pearson, ranks, spearman
+from ...statistics.significance import LEVEL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from plotly.graph_objects import Figure
 
-    from ..evaluation.mask_evaluator import MaskEvaluator
-    from .analysis import Request
+    from ...analyses.analysis import Request
+    from ...evaluation.mask_evaluator import MaskEvaluator
 
 LEAST = 3  # heads that a correlation is of
 RESAMPLES = 2000

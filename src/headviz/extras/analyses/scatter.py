@@ -9,20 +9,20 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..attribution.conductance import conductance
-from ..display.figures import maps
-from ..display.figures.style import note
-from ..display.numbers import number, signed
-from ..display.table import Column, Picture, Table, View
-from ..errors import MaskError, OptionError, unknown_choice
-from ..heads import HeadId
-from ..results import Result
+from ...attribution.conductance import conductance
+from ...display.figures import maps
+from ...display.figures.style import note
+from ...display.numbers import number, signed
+from ...display.table import Column, Picture, Table, View
+from ...errors import MaskError, OptionError, unknown_choice
+from ...heads import HeadId
+from ...results import Result
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..attribution.maps import Maps
-    from .analysis import Request
+    from ...analyses.analysis import Request
+    from ...attribution.maps import Maps
 
 COEFFICIENTS = {"spearman": "spearmanr", "kendall": "kendalltau", "pearson": "pearsonr"}  # their names in scipy
 

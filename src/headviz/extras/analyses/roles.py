@@ -24,28 +24,28 @@ import scipy
 import torch
 from numpy.typing import NDArray
 
-from ..display.figures.heads import relation_map
-from ..display.recipes import Code, call
-from ..display.table import Column, Ends, Picture, Table, View, columns
-from ..errors import OptionError
-from ..heads import HeadId, in_order
-from ..models.network import require_model
-from ..progress import Cancel, Progress, tracked
-from ..results import Result
-from ..scores.scoring import score_heads
-from ..scores.statistics import mean
-from ..statistics.significance import benjamini_hochberg
-from ..tasks.dataset import alone_with, require_dataset
-from ..tasks.loading import grammar_of
-from ..tasks.sampling import limited, require_size
-from .analysis import IMPORTANCE, LOOKED_AT, Request
-from .common import SIGNIFICANT
+from ...analyses.analysis import IMPORTANCE, LOOKED_AT, Request
+from ...analyses.common import SIGNIFICANT
+from ...display.figures.heads import relation_map
+from ...display.recipes import Code, call
+from ...display.table import Column, Ends, Picture, Table, View, columns
+from ...errors import OptionError
+from ...heads import HeadId, in_order
+from ...models.network import require_model
+from ...progress import Cancel, Progress, tracked
+from ...results import Result
+from ...scores.scoring import score_heads
+from ...scores.statistics import mean
+from ...statistics.significance import benjamini_hochberg
+from ...tasks.dataset import alone_with, require_dataset
+from ...tasks.loading import grammar_of
+from ...tasks.sampling import limited, require_size
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..models.classifier import Classifier, Encoding
-    from ..tasks import Dataset
+    from ...models.classifier import Classifier, Encoding
+    from ...tasks import Dataset
 
 Pairs = NDArray[np.bool_]  # [T, T]: query, key
 

@@ -18,26 +18,26 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..answers.comparison import Answers, Delta
-from ..display.figures.heads import changes
-from ..display.figures.style import WORSE
-from ..display.table import Column, Picture, Table, View
-from ..errors import OptionError
-from ..evaluation.verdict import clear
-from ..heads import HeadId, HeadMask, in_order
-from ..progress import Cancel, Progress, stop_if
-from ..results import Result, drawn
-from ..scores.statistics import draw
-from ..statistics.significance import LEVEL, benjamini_hochberg
-from .ablation import Ablation, ablate
-from .analysis import in_points
-from .common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
+from ...analyses.ablation import Ablation, ablate
+from ...analyses.analysis import in_points
+from ...analyses.common import SIGNIFICANT, Subject, first_draw, require_classes, require_seconds, subject
+from ...answers.comparison import Answers, Delta
+from ...display.figures.heads import changes
+from ...display.figures.style import WORSE
+from ...display.table import Column, Picture, Table, View
+from ...errors import OptionError
+from ...evaluation.verdict import clear
+from ...heads import HeadId, HeadMask, in_order
+from ...progress import Cancel, Progress, stop_if
+from ...results import Result, drawn
+from ...scores.statistics import draw
+from ...statistics.significance import LEVEL, benjamini_hochberg
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from ..evaluation.evaluator import Evaluator
-    from .analysis import Request
+    from ...analyses.analysis import Request
+    from ...evaluation.evaluator import Evaluator
 
 TESTED = "q: Benjamini-Hochberg of the excess over the pairs tried; interval of the excess: same examples, 95 %."
 
