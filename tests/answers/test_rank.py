@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from headviz.analyses.redundant import excess
 from sklearn.metrics import ndcg_score
 
 import headviz
 from headviz.analyses.grading import halves_of
 from headviz.answers.rank import RANK
 from headviz.evaluation import mask_evaluator
+from headviz.extras.analyses.redundant import excess
 from headviz.tasks import Dataset
 from support.command import call, mistake
 from support.tiny import WORDS, tiny_folder, tiny_model, tiny_tokenizer
