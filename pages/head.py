@@ -31,7 +31,7 @@ def draw() -> None:
         except UserError as wrong:
             refused(wrong, "warning")
         if maps is not None:
-            head.headline(maps, chosen)
+            head.headline(maps, chosen, loaders.deciding(clf, data))
             for remark in texts.remarks(clf, shown):
                 st.info(plain(remark))
             head.pictures(maps, chosen, now)

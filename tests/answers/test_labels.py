@@ -59,6 +59,38 @@ def test_mistakes_in_the_data_are_named(tmp_path: Path) -> None:
     assert "no row has the label red" in notes
 
 
+def test_a_label_is_predicted_above_its_own_threshold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the task's order, which is not the model's; by every way to evaluate, and in caches of their own."""
+    place = folder(tmp_path / "a")
+    model = tiny_folder(tmp_path / "m", labels=("wet", "red", "cold"))
+    clf = headviz.load(model, device="cpu", job="labels")
+    source = {"data": place, "text_columns": "text", "label_column": NAMES}
+    usual, own = (headviz.load_task("custom", **source, **how) for how in ({}, {"thresholds": (0.3, 0.4, 0.45)}))
+    found = headviz.evaluate(clf, own)
+    shares = found.probabilities[:, [1, 2, 0]]  # red, cold, wet
+    expected = (shares > [0.3, 0.4, 0.45]).astype(int)
+    assert not np.array_equal(expected, shares > 0.5)
+    np.testing.assert_array_equal(headviz.Evaluator(clf, own).predictions(), expected)
+    np.testing.assert_array_equal(found.predictions[:, [1, 2, 0]], expected)
+    assert found.metrics["micro_f1"] == pytest.approx(
+        f1_score(own.gold, expected, average="micro", zero_division=np.nan), nan_ok=True
+    )
+    assert "predicted where the probability is above 0.3 (red), 0.4 (cold), 0.45 (wet)" in own.notes
+    assert own != usual
+    half = headviz.load_task("custom", **source, thresholds=0.5)
+    np.testing.assert_array_equal(
+        headviz.Evaluator(clf, half).predictions(), headviz.Evaluator(clf, usual).predictions()
+    )
+    asked = f"--model {model} --job labels --task custom --data {place} --text-columns text --label-column red,cold,wet"
+    said = call(capsys, "evaluate", *asked.split(), "--thresholds", "0.3,0.4,0.45")
+    assert said["metrics"]["micro_f1"] == pytest.approx(found.metrics["micro_f1"])
+    for wrong in ((0.4, 0.6), (0.4, 0.6, 1.0), 0, "much"):
+        with pytest.raises(headviz.UserError, match="between 0 and 1"):
+            headviz.load_task("custom", **source, thresholds=wrong)
+    with pytest.raises(headviz.UserError, match="of several labels, not of the job 'class'"):
+        headviz.load_task("demo", thresholds=0.3)
+
+
 def test_metrics_are_scikit_learns() -> None:
     rng = np.random.default_rng(0)
     gold, predicted = rng.integers(0, 2, (2, 50, 4))
@@ -119,8 +151,9 @@ def test_commands_and_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert set(found["metrics"]) == set(LABELS.usual)
     assert np.shape(call(capsys, "ablate", *labels)["values"]) == (3, 4)
     run = call(capsys, "run", "start", *labels, "--algorithm", "one-importance", "--score", "taylor", "--step", "0.5",
-               "--until", "0.5", "--wait")  # fmt: skip
+               "--until", "0.5", "--thresholds", "0.3", "--wait")  # fmt: skip
     assert run["state"] == "done"
+    assert run["spec"]["thresholds"] == [0.3]
     assert set(run["steps"][-1]["metrics"]) == set(LABELS.usual)
 
 

@@ -160,6 +160,14 @@ class Answer(ABC):
         """What orders of heads are graded by, on draws of the examples: how often each is drawn, [R, n]."""
         raise TaskError(f"Orders of heads are not graded for the job '{self.job}'.")
 
+    def at(self, thresholds: Sequence[float], names: Sequence[str]) -> Answer:
+        """The same with a threshold for each name, above which it is predicted."""
+        raise TaskError(f"Thresholds are of several labels, not of the job '{self.job}' (--thresholds, thresholds=).")
+
+    def in_outputs(self, order: NDArray) -> Answer:
+        """What decides about a model's outputs, in their order."""
+        return self
+
     def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int] | None:
         """How often each name is predicted; None where answers have no names."""
         return None

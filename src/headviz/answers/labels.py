@@ -66,14 +66,39 @@ def _macro(total: NDArray) -> NDArray[np.float64]:
 
 
 class Labels(Answer):
-    """A label is predicted where its logit is above 0. F is the logit of one label, by default the most probable."""
+    """A label is predicted where its probability is above its threshold. F is the logit of one label, by default the
+    most probable."""
+
+    def __init__(self, thresholds: Sequence[float] = ()) -> None:
+        self.thresholds = tuple(thresholds)  # one for each label; empty = .5
 
     job, kind = "labels", CLASSIFICATION
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
     trained, read_at, decoder = "classification head", FIRST, None
     usual, paired, label_needed = ("micro_f1", "macro_f1", "exact_match"), True, False
-    columns, formula = "labels", r"p_c = 1 / (1 + e^{-z_c}),\ \text{predicted where } p_c > .5"
+    columns = "labels"
     functions = True
+
+    @property
+    def formula(self) -> str:  # type: ignore[override]
+        return r"p_c = 1 / (1 + e^{-z_c}),\ \text{predicted where } p_c > " + ("t_c" if self.thresholds else ".5")
+
+    def at(self, thresholds: Sequence[float], names: Sequence[str]) -> Labels:
+        if len(thresholds) != len(names) or not all(0 < one < 1 for one in thresholds):
+            raise TaskError(
+                f"Thresholds are one number between 0 and 1, or one for each of the {len(names)} labels: "
+                f"{', '.join(names)} (--thresholds, thresholds=)."
+            )
+        return Labels(thresholds)
+
+    def in_outputs(self, order: NDArray) -> Labels:
+        return Labels(self.in_model(np.array(self.thresholds), order).tolist()) if self.thresholds else self
+
+    @property
+    def least(self) -> NDArray[np.float64]:
+        """Of each label, or of all, the logit that belongs to its threshold."""
+        least: NDArray[np.float64] = scipy.special.logit(np.array(self.thresholds or (0.5,)))
+        return least
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
         return problem == "multi_label_classification"
@@ -143,7 +168,7 @@ class Labels(Answer):
         return place.astype(np.int64), [[*data.label_names, NONE][i] for i in there]
 
     def order(self, clf: Any, data: Any, label_order: Sequence[str] | str | None) -> NDArray[np.int64]:
-        if clf.answer is not self:
+        if clf.job != self.job:
             raise TaskError(
                 f"'{clf.name}' gives a text one answer ({clf.answers}), but '{data.task.name}' has several labels. "
                 "Choose a model of several labels, or load it as one (--job labels, job='labels')."
@@ -169,15 +194,16 @@ class Labels(Answer):
     def predicted(self, logits: NDArray, order: NDArray) -> NDArray:
         """-1, which is never right, in a row that is not finite."""
         logits = np.asarray(logits)
-        yes = (logits[:, order] > 0).astype(np.int64)
+        yes = (logits[:, order] > self.least).astype(np.int64)
         return np.where(np.isfinite(logits).all(axis=1)[:, None], yes, OTHER)
 
     def plain(self, logits: NDArray) -> NDArray:
-        return (logits > 0).astype(np.int64)
+        return (logits > self.least).astype(np.int64)
 
     def shares(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
-        likely = [(name, float(share)) for name, share in zip(names, values, strict=True) if share > 0.5]
-        return likely or [(NONE, float(1 - values.max()))]
+        likely = values > scipy.special.expit(self.least)
+        named = [(name, float(share)) for name, share, yes in zip(names, values, likely, strict=True) if yes]
+        return named or [(NONE, float(1 - values.max()))]
 
     def values(self, logits: NDArray) -> NDArray:
         shares: NDArray = scipy.special.expit(logits)

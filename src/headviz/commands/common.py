@@ -81,7 +81,7 @@ def add_task(parser: argparse._ActionsContainer, split: str | None = "dev", requ
     if split is not None:
         Option("split", split, "which part of the data", metavar="S").add_to(parser, split)
     add_options(parser, LIMITS)
-    for name in ("text_columns", "label_column", "label_order", "separator", "skip_bad", "metrics"):
+    for name in ("text_columns", "label_column", "label_order", "separator", "skip_bad", "metrics", "thresholds"):
         SOURCE[name].add_to(parser)
     SLICES.add_to(parser)
     REGRESSION.add_to(parser)
@@ -259,6 +259,7 @@ def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:
         separator=args.separator,
         skip_bad=bool(args.skip_bad),
         metrics=args.metrics,
+        thresholds=args.thresholds,
     )
     for note in data.notes:
         warn(note)

@@ -243,7 +243,7 @@ class Evaluator(MaskEvaluator):
             mask=whole,
             seconds=time.perf_counter() - start,
             truncated=self._truncated,
-            answer=self.data.answer,
+            answer=self.data.answer.in_outputs(self.order),
             predicted=counts_for(self.clf, self.data, logits, self.order),
             constant=constants_for(self.data),
             draws=tuple(draws),

@@ -60,6 +60,15 @@ class Source(Options):
     metrics: tuple[str, ...] | None = option(
         None, "in place of the task's own: accuracy, f1_macro, roc_auc, …", before=None, metavar="A,B"
     )
+    thresholds: tuple[float, ...] | None = option(
+        None,
+        "of several labels: probabilities above which each is predicted, or one for all",
+        usual="0.5",
+        least=0,
+        most=1,
+        before=None,
+        metavar="T[,T]",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,4 +95,5 @@ class Source(Options):
             separator=self.separator,
             skip_bad=self.skip_bad,
             metrics=self.metrics,
+            thresholds=self.thresholds,
         )

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import Cancelled, require_kind
+from ..models.source import Source
+from ..options import declared
 from ..progress import Cancel, Progress, stop_if, tracked
 from ..pruning.algorithms import ALGORITHMS
 from ..pruning.options import FinetuneOptions
@@ -127,11 +129,9 @@ def _prepared(plan: PruningPlan, contexts: dict[tuple[Any, ...], Context], cance
 
 
 # the options of a plan that say what is loaded
-_LOADED = tuple(
-    (
-        "model revision base base_revision task data text_columns label_column train_split dev_split "
-        "train_limit dev_limit device prefix languages ablation reference"
-    ).split()
+_LOADED = (
+    *declared(Source),
+    *"base base_revision train_split dev_split train_limit dev_limit prefix languages ablation reference".split(),
 )
 
 

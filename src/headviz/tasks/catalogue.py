@@ -54,10 +54,12 @@ class Task:
     source: Source
     slice_name: str | None = None
     job: str = "class"  # what a model answers to it, see ``answers``
+    thresholds: tuple[float, ...] = ()  # of several labels; empty = the job's own
 
     @property
     def answer(self) -> Answer:
-        return answer_named(self.job)
+        own = answer_named(self.job)
+        return own.at(self.thresholds, self.label_names) if self.thresholds else own
 
     @property
     def kind(self) -> str:

@@ -276,7 +276,7 @@ class Dataset(Shown):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the content: texts, pairs, labels with their names, slices; not of where it came from."""
+        """SHA-256 of the content: texts, pairs, labels with names and thresholds, slices; not of where it came from."""
         digest = hashlib.sha256(b"headviz-dataset-1")
         for part in (self.texts, self.pairs, self.label_names, self.slices):
             _add_strings(digest, part)
@@ -285,6 +285,8 @@ class Dataset(Shown):
         else:
             digest.update(str(self.labels.dtype).encode())
             digest.update(np.ascontiguousarray(self.labels, dtype=self.labels.dtype.newbyteorder("<")).tobytes())
+        if self.task.thresholds:
+            digest.update(f"thresholds {self.task.thresholds}".encode())
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:

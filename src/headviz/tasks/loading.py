@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections.abc
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -67,6 +67,7 @@ def load_task(
     separator: str | None = None,
     skip_bad: bool = False,
     metrics: str | Sequence[str | Callable[..., float]] | Callable[..., float] | None = None,
+    thresholds: str | float | Sequence[float] | None = None,
 ) -> Dataset:
     """One split of a task, in file order.
 
@@ -81,6 +82,8 @@ def load_task(
     ``separator``: what stands between columns, where neither the ending nor the header tells it. ``skip_bad`` leaves
     out rows without text or label and counts them in the notes; without it they are an error. ``metrics`` take the
     place of the task's own: names, "f1_3" for F1 of class 3, and functions of gold and predicted classes.
+    ``thresholds``: of several labels, the probability above which each is predicted, in the order of
+    ``data.label_names``, or one number for all; .5 without it.
 
     >>> import headviz
     >>> data = headviz.load_task("demo", limit=30)
@@ -127,6 +130,8 @@ def load_task(
         data_read = _load_hub(task, split)
     if metrics is not None:
         data_read = replace(data_read, task=judged_by(data_read.task, metrics))
+    if thresholds is not None:
+        data_read = _decided_at(data_read, thresholds)
     if limit is None:
         return data_read
     chosen = data_read.subset(limited(data_read, limit, seed))
@@ -135,6 +140,21 @@ def load_task(
     return replace(
         chosen, notes=(*data_read.notes, f"limited to {len(chosen):,} of {len(data_read):,} examples (seed {seed})")
     )
+
+
+def _decided_at(data: Dataset, thresholds: str | float | Sequence[float]) -> Dataset:
+    """The data with these thresholds, one number for all labels or one for each."""
+    parts = thresholds.split(",") if isinstance(thresholds, str) else thresholds
+    try:
+        each = tuple(map(float, parts if isinstance(parts, Iterable) else [parts]))
+    except (TypeError, ValueError):
+        raise TaskError(f"Thresholds are numbers between 0 and 1, not {shown(thresholds)}.") from None
+    names = data.label_names
+    each *= len(names) if len(each) == 1 else 1
+    data.answer.at(each, names)  # refuses what cannot be
+    listed = ", ".join(f"{least:g} ({name})" for name, least in zip(names, each, strict=True))
+    note = f"predicted where the probability is above {listed}"
+    return replace(data, task=replace(data.task, thresholds=each), notes=(*data.notes, note))
 
 
 def check_request(name: str, split: str = "dev") -> Task:

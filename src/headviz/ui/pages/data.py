@@ -264,6 +264,13 @@ def data_form(view: View) -> None:
                 help="Of a csv or tsv",
                 width=190,
             )
+            thresholds = st.text_input(
+                "Thresholds",
+                view.thresholds,
+                placeholder="0.5",
+                help=OPTIONS["thresholds"].help.capitalize(),
+                width=130,
+            )
         skip_bad = st.checkbox(SKIP, view.skip_bad, key=f"data_skip_{view.skip_bad}")
         row = st.container(horizontal=True, vertical_alignment="bottom")
         with row:
@@ -283,6 +290,7 @@ def data_form(view: View) -> None:
             groups=groups.strip(),
             separator=separator,
             skip_bad=skip_bad,
+            thresholds=thresholds.replace(" ", ""),
             limit=limit(),
             seed=seed(),
         )

@@ -12,7 +12,6 @@ import streamlit as st
 
 import headviz
 
-from ...answers import ANSWERS
 from ...attribution.maps import PARTS, positions, strongest
 from ...attribution.rules import RULES, order_kept
 from ...display import numbers
@@ -31,6 +30,7 @@ from ..widgets.grid import Look
 from ..widgets.maps import ORDERS, SCALES, Panel, linked_maps
 
 if TYPE_CHECKING:
+    from ...answers.answer import Answer
     from ...attribution.contributions import Contributions
     from ...attribution.maps import Maps
     from ...models.classifier import Classifier
@@ -371,10 +371,10 @@ def controls(clf: Classifier, shown: Text) -> None:
         )
 
 
-def headline(maps: Maps, chosen: HeadId) -> None:
+def headline(maps: Maps, chosen: HeadId, answer: Answer) -> None:
     """This head in one sentence; then the model's answer, the class explained and the error."""
     show.finding(sentence(maps, chosen))
-    shares, answer = ANSWERS[maps.job].shares(maps.probabilities, maps.labels), ANSWERS[maps.job]
+    shares = answer.shares(maps.probabilities, maps.labels)
     listed = ", ".join(f"{name} {share:.2f}" if name else numbers.number(share) for name, share in shares)
     unsure = doubt(maps.probabilities.tolist()) if answer.decides else ""
     about = f"Prediction: {listed}{f' ({unsure})' if unsure else ''}. Class explained: {maps.target_label}."

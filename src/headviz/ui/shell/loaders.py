@@ -327,6 +327,12 @@ def mismatch(clf: Model, data: Dataset) -> str:
     return ""
 
 
+def deciding(clf: Classifier, data: Dataset) -> Answer:
+    """What decides about one text: the model's answer, with the data's thresholds where the data are for it."""
+    order = None if not data.task.thresholds or mismatch(clf, data) else data.answer.order(clf, data, None)
+    return clf.answer if order is None else data.answer.in_outputs(order)
+
+
 def cost(clf: TransformerModel, mask: HeadMask | None = None) -> Cost:
     """Parameters and FLOPs under a mask. Kept, because counting them visits all modules."""
     return _costs.get((clf.digest, mask and mask.hex), lambda: clf.cost(mask))

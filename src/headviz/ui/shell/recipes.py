@@ -52,6 +52,7 @@ def data_options(view: View) -> Options:
         ("slice-column", view.groups),
         ("separator", view.separator),
         ("skip-bad", view.skip_bad or None),
+        ("thresholds", view.thresholds),
         ("label-order", view.classes),
     )
 

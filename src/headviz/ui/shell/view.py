@@ -81,7 +81,7 @@ def by_grade(source: GradeSource, names: Sequence[str]) -> list[str]:
 COST = "ablation"  # the score that says what each head costs
 IN_LOSS = "ablation-loss"  # the same in loss: to look at, no order to remove heads by
 LONGEST_TEXT = 1500  # characters of a text that an address carries; longer ones stay in the session
-OF_DATA = ("data", "columns", "label", "groups", "separator")  # fields of a view that other data empty
+OF_DATA = ("data", "columns", "label", "groups", "separator", "thresholds")  # fields of a view that other data empty
 LONG = "long"  # the query parameter that names the texts which stayed behind
 _TEXTS = {"a": "first", "b": "second"}
 
@@ -105,6 +105,7 @@ class View:
     groups: str = option("", "mapped slice column")
     separator: str = option("", "what separates the columns of a csv or tsv; empty = as the file shows")
     skip_bad: bool = option(False, "rows without text or label are left out and counted")
+    thresholds: str = option("", "of several labels: probabilities above which each is predicted, as .3,.5")
     limit: int = option(500, "size of the dev subset; 0 = all", least=0, most=1_000_000, title="Dev examples (0 = all)")
     seed: int = option(0, "which examples those are", most=2**31 - 1, title="Seed")
 
@@ -182,6 +183,7 @@ class View:
             "slice_column": self.groups,
             "separator": self.separator,
             "skip_bad": self.skip_bad,
+            "thresholds": self.thresholds,
             "job": self.job if self.task == "custom" else "",
             "seed": self.seed,
         }
@@ -227,7 +229,8 @@ def defaults(model: str) -> dict[str, Any]:
 
 
 _SOURCE = (
-    "model revision device dtype job classes task data columns label groups separator skip_bad limit seed mask story "
+    "model revision device dtype job classes task data columns label groups separator skip_bad thresholds limit seed "
+    "mask story "
 )
 _TEXT = "example a b blank "
 _SCORE = "score beside samples weights base numbers "

@@ -34,6 +34,7 @@ from ...shell.view import View
 from .heads import shift, which_head
 
 if TYPE_CHECKING:
+    from ....answers.answer import Answer
     from ....attribution.token_explanations import TokenAttributions
     from ....models.base import TransformerModel
     from ....models.classifier import Classifier
@@ -228,7 +229,9 @@ def many_texts(clf: Classifier, data: Dataset, columns: Sequence[Column]) -> Non
         _complain([*wrong, *result.wrong])
         for remark in result.remarks:
             st.info(plain(remark))
-        header, rows, changed = many_rows(lines, paired, columns, result.values, clf.labels, clf.answer.shares)
+        header, rows, changed = many_rows(
+            lines, paired, columns, result.values, clf.labels, loaders.deciding(clf, data).shares
+        )
         answered = sum(not any(np.isnan(p[i]).all() for p in result.values) for i in range(len(lines)))
         sentence = (
             f"{changed} of {answered} answers change{'s' if changed == 1 else ''}."
@@ -370,7 +373,7 @@ def section(clf: Classifier, data: Dataset, shown: Text, columns: Sequence[Colum
             names = heads_named(off, loaders.rows_of(clf))
             show.finding(answer_change(clf.labels, names, logits[0].tolist(), logits[1].tolist()))
         if clf.answer.marked(shown.text, shown.pair, logits[0], clf.labels) is None:
-            verdicts(clf, columns, logits)
+            verdicts(clf, loaders.deciding(clf, data), columns, logits)
         else:
             marked(clf, shown, columns, logits)
         reordered(data, shown, columns)
@@ -387,9 +390,9 @@ def section(clf: Classifier, data: Dataset, shown: Text, columns: Sequence[Colum
         many_texts(clf, data, columns)
 
 
-def verdicts(clf: Classifier, columns: Sequence[Column], logits: Sequence[np.ndarray]) -> None:
+def verdicts(clf: Classifier, answer: Answer, columns: Sequence[Column], logits: Sequence[np.ndarray]) -> None:
     """The answer of each column with its change marked, and the probabilities as bars."""
-    first, named = logits[0], clf.answer.shares(logits[0], clf.labels)[0][0] != ""
+    first, named = logits[0], answer.shares(logits[0], clf.labels)[0][0] != ""
     for at, (column, values) in enumerate(zip(columns, logits, strict=True)):
         if at % ACROSS == 0:
             boxes = st.columns(min(ACROSS, len(columns)))
@@ -400,15 +403,13 @@ def verdicts(clf: Classifier, columns: Sequence[Column], logits: Sequence[np.nda
                 if column is not columns[0]:
                     st.caption(f"{numbers.signed(float(values[0] - first[0]))} against the full model")
                 continue
-            now, was = (clf.answer.shares(one, clf.labels) for one in (values, first))
+            now, was = (answer.shares(one, clf.labels) for one in (values, first))
             st.markdown(f"### {plain(', '.join(f'{name} {share:.3f}' for name, share in now))}")
             if dict(now).keys() != dict(was).keys():
                 st.markdown(f":orange[**← changed** from {plain(', '.join(name for name, _ in was))}]")
             elif column is not columns[0]:
                 st.caption(same_answer(max((a - b for (_, a), (_, b) in zip(now, was, strict=True)), key=abs)))
-            if clf.answer.decides and (
-                unsure := doubt(list(values), before=None if column is columns[0] else list(first))
-            ):
+            if answer.decides and (unsure := doubt(list(values), before=None if column is columns[0] else list(first))):
                 st.caption(plain(unsure))
     if named:
         show.figure(
@@ -417,7 +418,7 @@ def verdicts(clf: Classifier, columns: Sequence[Column], logits: Sequence[np.nda
             ),
             "compare_bars",
             "The probability that each model gives to each class for this text.",
-            formula=clf.answer.formula,
+            formula=answer.formula,
         )
 
 

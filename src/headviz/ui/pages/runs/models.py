@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # ---- a run's model and data become the current ones
 
-OF_TABLE = ("text_columns", "label_column", "separator", "skip_bad", "label_order")
+OF_TABLE = ("text_columns", "label_column", "separator", "skip_bad", "thresholds", "label_order")
 ABOUT = ("model", "revision", "job", "task", "data", *OF_TABLE)
 
 
@@ -73,6 +73,7 @@ def look_at(spec: dict[str, Any], **changes: Any) -> None:
             label=str(spec.get("label_column") or ""),
             separator=str(spec.get("separator") or ""),
             skip_bad=bool(spec.get("skip_bad")),
+            thresholds=",".join(map(str, spec.get("thresholds") or ())),
             classes=",".join(spec.get("label_order") or ()),
             **{"groups": "", "example": 0, "a": "", "b": "", "slice": ""},
         )

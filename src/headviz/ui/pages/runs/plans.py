@@ -199,6 +199,7 @@ def source(view: View) -> dict[str, Any]:
         "label_column": view.label or None,
         "separator": view.separator or None,
         "skip_bad": view.skip_bad or None,
+        "thresholds": tuple(map(float, view.thresholds.split(","))) if view.thresholds else None,
         "label_order": view.class_names,
         "dev_limit": view.limit or None,
         "device": view.device,
