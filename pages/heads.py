@@ -67,7 +67,6 @@ if ready:
         formula=score.tex,
         source=score.source,
         key="heads",
-        saves=False,
     )
     for name, table in measured.items():
         heads.status(table, view, heads.TITLES[name] if len(measured) > 1 else "")

@@ -56,7 +56,7 @@ def build(target: Path) -> None:
     runtime(target / "onnxruntime")
     for name in SOURCES:
         shutil.copy(HERE / name, target)
-    code = [(WIDGETS / name).read_text(encoding="utf-8") for name in ("shared.js", "grid.js")]
+    code = [(WIDGETS / name).read_text(encoding="utf-8") for name in ("shared.js", "export.js", "grid.js")]
     (target / "grid.js").write_text("\n".join(code), encoding="utf-8")
     shutil.copy(WIDGETS / "grid.css", target)
     (target / "theme.css").write_text(theme(), encoding="utf-8")

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from headviz.display.figures.style import FAINT
@@ -28,7 +29,7 @@ from headviz.reports.run_report import (
 )
 from headviz.runs.reading import RunView, WorkerReport
 from headviz.runs.record import RunRecord
-from headviz.runs.tables import Curve, curve_of, run_curves
+from headviz.runs.tables import Curve, curve_of, run_curves, sweep_curves
 
 EVIL = '=cmd|"<script>alert(1)</script> & 50 %_{x}'
 
@@ -298,3 +299,23 @@ def test_runtimes_that_were_compared_stand_in_the_report(view, own_home):
     for text in ("Runtimes: heads-1.2", "The fastest is ONNX int8.", "<td>2.50</td>", "36 examples of demo"):
         assert text in page
     assert "<script>alert" not in page
+
+
+def test_a_sweep_has_one_line_for_each_way_of_pruning_over_its_seeds(view: RunView) -> None:
+    """Fifteen runs were fifteen lines in six colours, named by hashes."""
+
+    def child(score: str, seed: int) -> RunView:
+        spec = {**view.record.spec, "score": score, "seeds": [seed]}
+        record = replace(view.record, id=f"{score}{seed}", kind="prune", spec=spec, title=f"{score} ({seed})")
+        return replace(view, record=record, steps=(step(seed, 0.5, 0.7 + 0.1 * seed),))
+
+    children = [child(score, seed) for seed in (0, 1, 2) for score in ("taylor", "gates", "magnitude")]
+    drawn = sweep_curves(children)
+    assert [c.name for c in drawn] == ["iterative by taylor", "iterative by gates", "iterative by magnitude"]
+    assert all(sorted(c.by_seed) == [0, 1, 2] for c in drawn)
+    assert np.isclose(drawn[0].means[-1][1], 0.8)
+    other = replace(children[0], record=replace(children[0].record, spec={**children[0].record.spec, "task": "rte"}))
+    assert [c.name for c in sweep_curves([children[0], other])] == [
+        "iterative by taylor, demo",
+        "iterative by taylor, rte",
+    ]

@@ -214,7 +214,7 @@ def figure(result: Ablation) -> Figure:
     )
     fig.update_xaxes(title=f"{result.subject.metric} without one head", row=1, col=2)
     fig.update_yaxes(title="heads", row=1, col=2)
-    return frame(fig, 110 + max(220, 26 * len(result.values)), top=34)
+    return frame(fig, 110 + max(220, 26 * len(result.values)), top=34, least=240 + 34 * result.base.num_heads)
 
 
 def _histogram(result: Ablation) -> Figure:

@@ -305,7 +305,6 @@ def view(result: BySlice) -> View:
                 r"c_{h,k} = m_k(\text{full}) - m_k(\text{full without } h)",
                 "m over the examples of kind k alone. q: Benjamini-Hochberg over all heads and kinds; intervals: "
                 "paired on the same examples, 95 %.",
-                "40" if len(result.telling()) > 12 else "",
             ),
             Table.of(
                 "by_slice_table",

@@ -221,7 +221,7 @@ def figure(result: CorrelationGrids) -> Figure:
         for column, (name, table) in enumerate(grids.items(), 1):
             grid(fig, table, name, row, column, values=every, show_bar=False)
             fig.update_yaxes(title="layer" if column == 1 else None, row=row, col=column)
-    return frame(fig, 140 + 2 * max(200, 22 * len(result.fine_tuned)), top=34)
+    return frame(fig, 140 + 2 * max(200, 22 * len(result.fine_tuned)), top=34, least=120 + 54 * after.shape[1])
 
 
 def finding(result: CorrelationGrids) -> str:

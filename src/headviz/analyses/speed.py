@@ -218,7 +218,8 @@ def figure(result: Speed) -> Figure:
         y=[r.ratio for r in result.rows],
         mode="markers+text",
         showlegend=False,
-        textposition="middle right",
+        textposition="top center",
+        cliponaxis=False,
         text=[f"{r.ratio:.2f}×" for r in result.rows],
         marker={
             "size": 11,
@@ -247,7 +248,7 @@ def figure(result: Speed) -> Figure:
     low = min([0.9, *(v - 0.1 for r in result.rows for v in (r.ratio, r.ratio_low) if v == v)])
     fig.update_yaxes(title="examples per second", row=1, col=1)
     fig.update_yaxes(title="times as fast", range=[low, top * 1.06], row=1, col=2)
-    return frame(fig, 360, top=34, barmode="group")
+    return frame(fig, 360, top=34, barmode="group", least=260 + 84 * len(names))
 
 
 def _colour(row: SpeedRow, result: Speed) -> str:
@@ -296,7 +297,6 @@ def view(result: Speed) -> View:
                 r"\text{ceiling} = \text{FLOPs}(\text{full}) / \text{FLOPs}(\text{pruned})",
                 "The ceiling is the ratio of the matrix products' FLOPs: they alone cannot "
                 "beat it; softmax and copies shrink with the heads, too.",
-                "40",
             ),
             Table.of(
                 "speed_table",

@@ -145,7 +145,6 @@ class Picture:
     caption: str
     formula: str = ""
     source: str = ""
-    wide: str = ""  # width in rem below which the figure scrolls
 
 
 @dataclass(frozen=True)

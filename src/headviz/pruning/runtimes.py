@@ -212,6 +212,7 @@ def figure(result: Runtimes) -> Figure:
         mode="markers+text",
         text=[f"{r.speedup:.2f}×" for r in rows],
         textposition="top center",
+        cliponaxis=False,
         showlegend=False,
         marker={"size": 11, "color": [_colour(r) for r in rows]},
         error_x=whisker(*([getattr(r, name) for r in rows] for name in ("speedup", "speedup_low", "speedup_high"))),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..display.figures.style import Scale, colour, scale_for
+from ..display.figures.style import Scale, colour, paper, scale_for
 from ..heads import HeadId, HeadMask, head_name
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ pre { background: var(--off); padding: .6rem; overflow-x: auto; font-size: .85re
 .masks { display: flex; flex-wrap: wrap; gap: 1rem; } .masks figure { margin: 0; } figcaption { font-size: .8rem;
   color: var(--soft); }
 svg .on { fill: var(--on); } svg .off { fill: var(--off); }
-.plot text { fill: var(--ink) !important; }
+.plot { background: #fff; overflow-x: auto; }
 """
 
 
@@ -135,9 +135,9 @@ class Page:
         self._parts.append(f"<pre>{escape(text)}</pre>")
 
     def figure(self, fig: go.Figure) -> None:
-        """A plotly figure. The first one embeds the library, so the page needs no network."""
+        """A plotly figure as it is on paper. The first one embeds the library, so the page needs no network."""
         self._figures += 1
-        made = fig.to_html(
+        made = paper(fig).to_html(
             full_html=False,
             include_plotlyjs=self._figures == 1,
             config={"showSendToCloud": False, "displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]},

@@ -31,7 +31,7 @@ from ..runs.files import RunFiles, write_json
 from ..runs.kinds import RUNS
 from ..runs.reading import RunView, state_of
 from ..runs.record import PRUNE, SWEEP
-from ..runs.tables import curve_of, run_curves, step_table, sweep_table
+from ..runs.tables import curve_of, run_curves, step_table, sweep_curves, sweep_table
 from ..storage.paths import out_file
 from ..storage.tables import to_csv, to_latex
 from ..storage.writing import disk_errors, replace_file
@@ -231,8 +231,8 @@ def figure(view: RunView) -> tuple[str, Any, str] | None:
         return WITHOUT_PRUNING[run["kind"]](run)
     if run["kind"] in RUNS and RUNS[run["kind"]].side_by_side:
         return None
-    runs = [c.to_dict() for c in view.children] or [run]
-    curves = [c for c in (curve_of(r) for r in runs) if c is not None]
+    alone = curve_of(run) if not view.children else None
+    curves = sweep_curves(view.children) if alone is None else [alone]
     if not curves:
         return None
     names = {c.against: baselines.WORDS[c.against] for c in curves}

@@ -6,7 +6,7 @@ A new column is one line of ``step_columns`` or ``SWEEP_COLUMNS``.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,12 @@ import plotly.graph_objects as go
 from ..answers.metrics import METRICS, corrected
 from ..display import numbers
 from ..display.figures import speed
-from ..display.figures.style import CLASSES, FAINT, NEUTRAL, SMALL, band, constant_line, frame, safe
+from ..display.figures.style import CLASSES, FAINT, SMALL, band, constant_line, frame, safe
 from ..display.numbers import number
 from ..display.table import FILES, PAGE, PLACES, TERMINAL, Column, Ends, Table
 from ..pruning import baselines
 from ..tasks import points_in
-from .reading import Row
+from .reading import Row, RunView, full_models
 from .record import PRUNE
 
 if TYPE_CHECKING:
@@ -239,6 +239,26 @@ def curve_of(run: Mapping[str, Any], metric: str | None = None, name: str | None
     )
 
 
+def sweep_curves(children: Sequence[RunView]) -> list[Curve]:
+    """One curve for each algorithm and score of a sweep, over its seeds; of several tasks each by itself."""
+    groups: dict[tuple[str, ...], list[RunView]] = {}
+    for child in children:
+        spec = child.record.spec
+        groups.setdefault(tuple(str(spec.get(name)) for name in ("task", "algorithm", "score")), []).append(child)
+    several = len({task for task, _, _ in groups}) > 1
+    curves = []
+    for (task, algorithm, score), runs in groups.items():
+        own = [c for run in runs if (c := curve_of(run.to_dict())) is not None]
+        if not own:
+            continue
+        first = own[0]
+        known = [v for run in runs for s in full_models(run) if (v := s["metrics"].get(first.metric)) is not None]
+        by_seed = {seed: points for c in own for seed, points in c.by_seed.items()}
+        name = f"{algorithm} by {score}" + (f", {task}" if several else "")
+        curves.append(replace(first, name=name, baseline=mean(known) if known else None, by_seed=by_seed))
+    return curves
+
+
 def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
     """Metric against percentage pruned, one colour per run; thin lines are seeds, bands one sd over them.
 
@@ -300,5 +320,5 @@ def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
 def _level(fig: go.Figure, value: float, colour: str, dash: str, name: str, below: bool = False) -> None:
     """A line across, named at its right end."""
     place = f"{'bottom' if below else 'top'} right"
-    more = {"annotation_text": name, "annotation_position": place, "annotation_font": {"size": SMALL, "color": NEUTRAL}}
+    more = {"annotation_text": name, "annotation_position": place, "annotation_font": {"size": SMALL}}
     fig.add_hline(y=value, line={"color": colour, "dash": dash, "width": 1}, **(more if name else {}))

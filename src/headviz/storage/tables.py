@@ -100,6 +100,22 @@ def tex_fixed(value: Any, decimals: int) -> str:
     return f"${shown}$" if shown.startswith("-") else shown
 
 
+def figure_tex(file: str, caption: str) -> str:
+    """A ``figure`` that includes a saved picture (``graphicx``)."""
+    picture = rf"\includegraphics[width=\columnwidth]{{{file}}}"
+    return "\n".join(
+        [
+            r"\begin{figure}",
+            r"\centering",
+            picture,
+            rf"\caption{{{tex(caption)}}}",
+            rf"\label{{fig:{file}}}",
+            r"\end{figure}",
+            "",
+        ]
+    )
+
+
 _SILENT = re.compile(r"\\cdot|[$^{}]")  # what takes no room on the page
 LINE, TEXT = 86, 30  # characters of a line of a page, and from which a column's texts are broken
 

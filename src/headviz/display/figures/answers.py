@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from ...answers.metrics import constant_name
 from ..numbers import interval, points
-from .style import BETTER, FAINT, MODELS, NEUTRAL, ROW, WORSE, frame, safe, scale_for, tone, whisker
+from .style import BETTER, FAINT, MODELS, NEUTRAL, ROW, UNDER_TEXT, WORSE, frame, safe, scale_for, tone, whisker
 
 if TYPE_CHECKING:
     from ...answers.comparison import Delta
@@ -121,7 +121,7 @@ def confusion(full: np.ndarray, masked: np.ndarray, labels: Sequence[str]) -> go
             xgap=2,
             ygap=2,
             showscale=False,
-            colorscale=[[0, "rgba(214,110,30,0.6)"], [0.5, "rgba(140,146,152,0.12)"], [1, "rgba(60,130,205,0.6)"]],
+            colorscale=UNDER_TEXT,
             text=[[_plus(c) for c in row] for row in change],
             customdata=np.stack([masked, full], axis=-1),
             hovertemplate="gold %{y}, predicted %{x}<br>masked %{customdata[0]} (%{text})"

@@ -39,7 +39,7 @@ def relation_map(points: np.ndarray, relations: Sequence[str]) -> go.Figure:
         zeroline=False,
     )
     fig.update_yaxes(autorange="reversed", showgrid=False, zeroline=False)
-    return frame(fig, 110 + 22 * len(relations))
+    return frame(fig, 110 + 22 * len(relations), least=320 + 26 * layers)
 
 
 def marked_map(
@@ -100,7 +100,7 @@ def marked_map(
         )
     fig.update_yaxes(autorange="reversed", showgrid=False, zeroline=False, type="category", dtick=1)
     fig.update_xaxes(title="head", showgrid=False, zeroline=False, type="category", dtick=1, tickangle=-60)
-    return frame(fig, 130 + ROW * max(3, len(rows)), top=34)
+    return frame(fig, 130 + ROW * max(3, len(rows)), top=34, least=240 + 16 * len(columns))
 
 
 def head_map(values: np.ndarray, name: str, low: np.ndarray | None = None, high: np.ndarray | None = None) -> go.Figure:

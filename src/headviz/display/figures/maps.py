@@ -19,6 +19,7 @@ from .style import (
     MODELS,
     NEUTRAL,
     SMALL,
+    UNDER_TEXT,
     WORSE,
     colour_bar,
     either_scale,
@@ -63,7 +64,8 @@ def matrix(
     )
     _token_axes(fig, queries, keys)
     row = 15 if len(queries) <= 34 else 11  # pixels in which the name of a token can be read
-    return frame(fig, 150 + max(row, 320 // max(1, len(queries))) * len(queries))
+    least = 160 + 14 * len(keys)
+    return frame(fig, 150 + max(row, 320 // max(1, len(queries))) * len(queries), least=least)
 
 
 def _token_axes(fig: go.Figure, queries: Sequence[str], keys: Sequence[str]) -> None:
@@ -140,7 +142,7 @@ def layer(maps: np.ndarray, names: Sequence[str], name: str, signed: bool, chose
             row=i // columns + 1,
             col=i % columns + 1,
         )
-    fig = frame(fig, 40 + 150 * rows, top=24)
+    fig = frame(fig, 40 + 150 * rows, top=24, least=720 if signed else 600)
     fig.update_annotations(font_size=SMALL)
     fig.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
     fig.update_yaxes(showticklabels=False, showgrid=False, zeroline=False, autorange="reversed")
@@ -172,7 +174,7 @@ def steps(panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str],
                 text=[panel],
                 hoverinfo="skip",
                 showlegend=False,
-                textfont={"size": FONT, "color": NEUTRAL},
+                textfont={"size": FONT},
                 **place,
             )
             fig.update_xaxes(showline=True, linecolor=GRID, mirror=True, **place)
@@ -190,7 +192,7 @@ def steps(panels: Sequence[tuple[str, np.ndarray | str]], tokens: Sequence[str],
             **place,
         )
     fig.update_annotations(font_size=FONT)
-    return frame(fig, 36 + 175 * rows, top=28)
+    return frame(fig, 36 + 175 * rows, top=28, least=600)
 
 
 def arcs(connections: Sequence[Arc], queries: Sequence[str], keys: Sequence[str], signed: bool) -> go.Figure:
@@ -258,12 +260,13 @@ def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str
     scale = scale_for([float(v) for v in values.ravel()], signed=True)
     names = [safe(f"{name} → {label}") for name, label, _ in rows]
     tokens = [safe(t) for t in tokens]
+    written = len(tokens) <= 24  # beyond, the numbers would not fit
     fig = go.Figure(
         go.Heatmap(
             z=values,
             zmin=scale.lo,
             zmax=scale.hi,
-            colorscale=either_scale(True),
+            colorscale=UNDER_TEXT if written else either_scale(True),
             xgap=2,
             ygap=4,
             text=[[f"{t} {v:+.3g}" for t, v in zip(tokens, row, strict=True)] for row in values],
@@ -271,7 +274,7 @@ def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str
             colorbar=colour_bar("attribution"),
         )
     )
-    if len(tokens) <= 24:  # beyond, they would not fit
+    if written:
         _written(fig, values)
     fig.update_yaxes(
         tickvals=list(range(len(names))), ticktext=names, autorange="reversed", showgrid=False, zeroline=False
@@ -282,27 +285,26 @@ def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str
         side="top",
         showgrid=False,
         zeroline=False,
-        tickangle=-45 if len(tokens) <= 24 else -90,
-        tickfont={"size": 12 if len(tokens) <= 24 else 11},
+        tickangle=-45 if written else -90,
+        tickfont={"size": 12 if written else 11},
     )
-    return frame(fig, 110 + 40 * len(rows))
+    return frame(fig, 110 + 40 * len(rows), least=240 + (30 if written else 14) * len(tokens))
 
 
 def _written(fig: go.Figure, values: np.ndarray) -> None:
-    """Write the values on the cells, as traces: the strong ones white, the others in the page's text colour."""
+    """Write the values on the cells, as a trace: it takes the page's text colour."""
     top = float(np.abs(values).max()) or 1.0
     digits = min(3, max(1, 1 - int(np.floor(np.log10(top)))))
-    strong = np.abs(values) > 0.75 * top
-    for cells, font in ((np.argwhere(~strong), {}), (np.argwhere(strong), {"color": "white"})):
-        fig.add_scatter(
-            x=cells[:, 1].tolist(),
-            y=cells[:, 0].tolist(),
-            mode="text",
-            hoverinfo="skip",
-            showlegend=False,
-            text=[_short(float(values[i, j]), digits) for i, j in cells],
-            textfont={"size": 10, **font},
-        )
+    rows, columns = np.indices(values.shape).reshape(2, -1).tolist()
+    fig.add_scatter(
+        x=columns,
+        y=rows,
+        mode="text",
+        hoverinfo="skip",
+        showlegend=False,
+        text=[_short(float(v), digits) for v in values.ravel()],
+        textfont={"size": 10},
+    )
 
 
 def _short(value: float, digits: int) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,6 +120,11 @@ def colour(scale: Scale, value: float, *, dark: bool = False) -> str:
 
 # for figures that do not know whether their page is light or dark: zero is transparent
 _EITHER_DIVERGING: Stops = (WORSE, "rgba(140,146,152,0.12)", BETTER)
+UNDER_TEXT = [
+    [0, "rgba(214,110,30,0.6)"],
+    [0.5, "rgba(140,146,152,0.12)"],
+    [1, "rgba(60,130,205,0.6)"],
+]  # of cells with numbers
 _EITHER_SEQUENTIAL: Stops = ("rgba(140,146,152,0.10)", "rgba(28,140,163,0.55)", "#178299")
 
 
@@ -148,6 +155,7 @@ def root_scale(signed: bool) -> list[list[float | str]]:
 
 
 FONT, SMALL = 12, 11
+FAMILY = "Source Sans, Source Sans 3, Inter, Segoe UI, Helvetica Neue, Arial, Liberation Sans, sans-serif"
 ROW = 26  # pixels per line of a horizontal chart
 FAINT = "rgba(140,146,152,0.65)"  # lines that stand behind
 GRID = "rgba(140,146,152,0.22)"
@@ -161,10 +169,20 @@ def safe(text: str) -> str:
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("%{", "% {")
 
 
-def frame(fig: Figure, height: int, *, top: int = 8, **more: Any) -> Figure:
-    """Size, margins, legend and axes of every figure. ``top`` leaves room above for a note; ``more`` is layout."""
+# of lines, so that colour is not all: as many marks, and then with other strokes
+MARKS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
+STROKES = ("solid", "dash", "dashdot", "longdash")
+
+
+def frame(fig: Figure, height: int, *, top: int = 8, least: int = 0, **more: Any) -> Figure:
+    """Size, margins, legend, axes and marks of every figure.
+
+    ``top`` leaves room above for a note; ``least`` is the width in pixels below which its texts would meet: a page
+    scrolls it, paper scales it. ``more`` is layout.
+    """
     fig.update_layout(
         height=height,
+        meta={"least": least},
         margin={"l": 8, "r": 12, "t": top, "b": 8},
         font={"size": FONT},
         hoverlabel={"namelength": -1},
@@ -178,7 +196,81 @@ def frame(fig: Figure, height: int, *, top: int = 8, **more: Any) -> Figure:
     )
     fig.update_xaxes(automargin=True, fixedrange=True, gridcolor=GRID)
     fig.update_yaxes(automargin=True, fixedrange=True, gridcolor=GRID)
+    lines = [t for t in fig.data if t.type == "scatter" and "lines" in (t.mode or "") and t.name and len(t.x) > 1]
+    for k, name in enumerate(dict.fromkeys(t.name for t in lines if t.showlegend is not False)):
+        mark, stroke = MARKS[k % len(MARKS)], STROKES[k // len(MARKS) % len(STROKES)]
+        for line in (t for t in lines if t.name == name and not t.marker.symbol and t.line.dash in (None, "solid")):
+            line.update(
+                mode="lines+markers", marker={"symbol": mark, "size": line.marker.size or 6}, line={"dash": stroke}
+            )
     return fig
+
+
+# A figure on paper: the same picture on white, in dark ink, as wide as a column or as two ------------
+
+
+INK, PAPER, PAPER_GRID, PAPER_LINE = "#1c2126", "#ffffff", "#e3e6e9", "#b9bfc5"
+COLUMNS = {1: 84, 2: 174}  # millimetres of one and of two columns of a page
+MILLIMETRE = 5  # pixels, so that type is 7 points high
+LETTER, KEY, LINE = 6.6, 46, 19  # pixels of a letter, of a legend's sign with its gaps, and of a legend's line
+ANNOTATION, NAME = 52, 44  # letters of a line of a note and of a name in one column
+
+
+def paper(fig: Figure, columns: int = 2) -> Figure:
+    """The figure as files and reports have it: on white, in dark ink, as wide as one or two columns."""
+    layout, names = paper_layout(fig, columns)
+    made = type(fig)(fig).update_layout(layout, overwrite=True)
+    for trace, name in zip(made.data, names, strict=True):
+        trace.name = name
+    return made
+
+
+def paper_layout(fig: Figure, columns: int) -> tuple[dict[str, Any], list[str | None]]:
+    """The layout of the figure on paper, and the names of its traces there.
+
+    A figure that needs more room for its texts is drawn wider, and scaled when it is saved.
+    """
+    made = type(fig)(layout=fig.layout)
+    width = max(COLUMNS[columns] * MILLIMETRE, (made.layout.meta or {}).get("least", 0))
+    letters = width / (COLUMNS[1] * MILLIMETRE)
+    names = [_lines(t.name, int(NAME * letters)) if t.name else None for t in fig.data]
+    made.for_each_annotation(lambda a: a.update(text=_lines(a.text, int(ANNOTATION * letters))))
+    height = (made.layout.height or 400) + LINE * max(0, _legend_lines(fig, names, width) - 1)
+    made.update_layout(
+        template="none",
+        width=width,
+        height=min(height, round(0.9 * width)) if made.layout.yaxis.scaleanchor else height,  # a square
+        paper_bgcolor=PAPER,
+        plot_bgcolor=PAPER,
+        font={"color": INK, "family": FAMILY, "size": FONT},
+        margin_b=12,
+        legend_maxheight=10_000,  # none of its lines is behind a scroll bar
+    )
+    line = {"gridcolor": PAPER_GRID, "zerolinecolor": PAPER_LINE, "linecolor": PAPER_LINE, "ticks": ""}
+    for axis in (*made.select_xaxes(), *made.select_yaxes()):
+        axis.update(line, title_standoff=6)
+    layout = made.to_plotly_json()["layout"]
+    layout["template"] = {"data": {}, "layout": {}}
+    return layout, names
+
+
+def _lines(text: str, letters: int) -> str:
+    """A text of one line broken into lines; one with marks of its own stays as it is."""
+    return text if "<" in text else "<br>".join(wrap(text, letters)) or text
+
+
+def _legend_lines(fig: Figure, names: Sequence[str | None], width: float) -> int:
+    """The lines of text in the legend, as plotly lays it out: one row, or rows of equal columns."""
+    shown = [(t, name) for t, name in zip(fig.data, names, strict=True) if name and t.showlegend is not False]
+    entries = {t.legendgroup or name: name.split("<br>") for t, name in shown if t.type != "heatmap"}.values()
+    if fig.layout.showlegend is False or (len(entries) < 2 and not fig.layout.showlegend):
+        return 0
+    sizes = [KEY + LETTER * max(map(len, lines)) for lines in entries]
+    beside = len(sizes) if sum(sizes) <= width else max(1, int(width // max(sizes)))
+    return ceil(len(sizes) / beside) * max(map(len, entries), default=0)
+
+
+# -----------------------------------------------------------------------------------------------
 
 
 def grid(
@@ -241,9 +333,15 @@ def band(
 
 def constant_line(fig: Figure, value: float, metric: str, **place: Any) -> None:
     """What the best constant answer reaches in a metric, dotted."""
-    font = {"size": SMALL, "color": NEUTRAL}
-    named = {"annotation_text": constant_name(metric), "annotation_position": "bottom left", "annotation_font": font}
-    fig.add_hline(y=value, line={"color": FAINT, "dash": "dot", "width": 1}, **named, **place)
+    line = {"color": FAINT, "dash": "dot", "width": 1}
+    fig.add_hline(
+        y=value,
+        line=line,
+        annotation_text=constant_name(metric),
+        annotation_position="bottom left",
+        annotation_font={"size": SMALL},
+        **place,
+    )
 
 
 def whisker(values: Sequence[float], low: Sequence[float], high: Sequence[float]) -> dict[str, Any]:

@@ -139,7 +139,6 @@ def view(result: Interactions) -> View:
             f"so the second costs less once the first is gone. {known}{agree}",
             r"-[\ell(\emptyset) - \ell(i) - \ell(j) + \ell(i, j)]",
             f"Estimates on {result.samples} examples; the strongest pairs exactly, on {result.subject.n:,}.",
-            wide="48",
         ),
         Table.of(
             "interactions_pairs",

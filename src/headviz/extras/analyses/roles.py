@@ -507,7 +507,6 @@ def view(result: Roles) -> View:
                 "roles",
                 lambda: figure(result),
                 "Share of the words' attention minus chance, in points: blue more than by chance, orange less.",
-                wide="64",
             ),
             Table(
                 "roles_table",

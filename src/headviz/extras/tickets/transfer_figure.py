@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
-from ...display.figures.style import NEUTRAL, colour_bar, frame, safe, scale_for
+from ...display.figures.style import NEUTRAL, UNDER_TEXT, colour_bar, frame, safe, scale_for
 from ...display.numbers import interval, metric, p_cell, percent, points
 from ...display.sentences import points_changed
 from ...display.table import Column, Table
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 PALE, MOST = 20.0, 100.0  # per cent lost that has the full colour: at least, and at most
 HOVER = {"align": "left", "bgcolor": "#2b3037", "font": {"color": "white"}}
 LINE = 46  # pixels of a row
-COLOURS = [[0, "rgba(214,110,30,0.6)"], [0.5, "rgba(140,146,152,0.12)"], [1, "rgba(60,130,205,0.6)"]]
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def kept_map(squares: Sequence[Sequence[Square]], rows: Sequence[str], columns: 
             customdata=[[safe_lines(s.hover) for s in row] for row in squares],
             zmin=scale.lo,
             zmax=scale.hi,
-            colorscale=COLOURS,
+            colorscale=UNDER_TEXT,
             xgap=2,
             ygap=2,
             colorbar=colour_bar(
@@ -102,7 +101,7 @@ def kept_map(squares: Sequence[Sequence[Square]], rows: Sequence[str], columns: 
         showgrid=False,
         zeroline=False,
     )
-    return frame(fig, 90 + LINE * max(3, len(rows)), top=34)
+    return frame(fig, 90 + LINE * max(3, len(rows)), top=34, least=220 + 60 * len(columns))
 
 
 def safe_lines(text: str) -> str:

@@ -64,7 +64,7 @@ def draw(view: table.View) -> None:
 def _parts(view: table.View) -> None:
     for part in view.parts:
         if isinstance(part, Picture):
-            show.figure(part.draw(), part.key, part.caption, formula=part.formula, source=part.source, wide=part.wide)
+            show.figure(part.draw(), part.key, part.caption, formula=part.formula, source=part.source)
         else:
             _table(part, view.rows)
 
@@ -95,7 +95,7 @@ def _grid(grid: Grid, rows: Sequence[str]) -> None:
         look=look,
         on_select=state.select,
     )
-    show.note(grid.caption, formula=grid.formula, source=grid.source, key=f"{stem}_note", saves=False)
+    show.note(grid.caption, formula=grid.formula, source=grid.source, key=f"{stem}_note")
 
 
 def _table(table: Table, names: Sequence[str]) -> None:

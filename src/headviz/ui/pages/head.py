@@ -119,7 +119,6 @@ def gallery(result: Maps, chosen: HeadId, rows: Sequence[int], columns: Sequence
         maps.layer(small, names, kind, kind == "attribution", at),
         f"gallery_{kind}",
         f"The {kind} of {how_many(len(heads), len(known_heads))} on one colour scale, {caption}.",
-        wide="48",
     )
 
 
@@ -417,7 +416,7 @@ def pictures(result: Maps, chosen: HeadId, view: View) -> None:
         if kind == "arcs":
             values = layer[chosen.head]
             lines = strongest(values, view.mass / 100)
-            figure, wide = maps.arcs(lines, queries, keys, signed=signed), ""
+            figure = maps.arcs(lines, queries, keys, signed=signed)
             total = float(np.abs(np.nan_to_num(values)).sum())
             held = 100 * sum(abs(line.value) for line in lines) / total if total else 0.0
             many = "strongest connection" if len(lines) == 1 else f"{len(lines)} strongest connections"
@@ -430,7 +429,7 @@ def pictures(result: Maps, chosen: HeadId, view: View) -> None:
                 caption = f"There is nothing to draw: the {name} is 0 everywhere."
         else:
             names = [str(HeadId(chosen.layer, h)) for h in range(result.mask.num_heads)]
-            figure, wide = maps.layer(layer, names, name, signed, chosen.head), "40"
+            figure = maps.layer(layer, names, name, signed, chosen.head)
             caption = (
                 f"The {name} of all heads of layer {chosen.layer} on one colour scale, logarithmic away from zero: "
                 "queries down, keys across." + (" Σ is the sum of all sizes." if signed else "")
@@ -438,7 +437,7 @@ def pictures(result: Maps, chosen: HeadId, view: View) -> None:
         with place:
             st.subheader(plain(name.capitalize()))
             formula = FORMULA if signed else ATTENTION
-            show.figure(figure, f"{kind}_{name}", caption, formula=formula, source=SOURCE, wide=wide)
+            show.figure(figure, f"{kind}_{name}", caption, formula=formula, source=SOURCE)
 
 
 def _linked(result: Maps, chosen: HeadId, view: View, rows: list[int], columns: list[int]) -> None:
@@ -465,7 +464,6 @@ def _linked(result: Maps, chosen: HeadId, view: View, rows: list[int], columns: 
         "Queries down, keys across. Drag over a part to zoom in, double click for the whole; a click keeps a cell.",
         formula=rf"{ATTENTION} \qquad {FORMULA}",
         source=SOURCE,
-        saves=False,
     )
 
 

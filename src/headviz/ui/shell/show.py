@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 from plotly.graph_objects import Figure
+from plotly.io.json import to_json_plotly
 
 from ... import __version__
+from ...display.figures.style import COLUMNS, paper_layout
 from ...display.numbers import number
 from ...display.table import PAGE, REPORT, Table
 from ...evaluation.verdict import verdict
 from ...heads import HeadId, HeadMask, head_name
 from ...reports.html_page import Page, grid_svg
 from ...storage.tables import to_csv, to_latex
-from ..widgets import component, grid
+from ..widgets import component, grid, words_of_file
 from ..widgets.grid import Look
 from . import state
 from .messages import on_page, plain
@@ -28,6 +30,8 @@ from .view import link_path
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
+REM, WIDTHS = 15, (28, 32, 40, 48, 64, 96)  # pixels of a rem, and the least widths of the style sheet
 
 PLOTLY = {
     "showSendToCloud": False,
@@ -56,20 +60,34 @@ def copy_link(on_back: Callable[[str], None]) -> None:
     component("tools")(key="copy_link", data={"kind": "link"}, width="content", on_back_change=went)
 
 
-def figure(
-    fig: Figure, key: str, caption: str, *, formula: str = "", source: str = "", alt: str = "", wide: str = ""
-) -> None:
-    """A plotly figure with a caption, its formula and source in a popover, and downloads as PNG and SVG.
+def figure(fig: Figure, key: str, caption: str, *, formula: str = "", source: str = "", alt: str = "") -> None:
+    """A plotly figure with a caption, its formula and source in a popover, and its files.
 
-    ``wide`` ("28", "32", "40", "48", "64" or "96", in rem): a width below which the figure scrolls, not shrinks.
+    Below the width that its texts need it scrolls, and does not shrink.
     """
     report("figure", fig, caption)
+    drawn = fig
     if state.view().present:
         fig = enlarged(fig)
     with st.container(key=key, gap="xsmall"):
-        with st.container(key=f"wide{wide}_{key}") if wide else nullcontext():
+        least = (fig.layout.meta or {}).get("least", 0) / REM
+        wide = next((width for width in WIDTHS if width >= least), WIDTHS[-1])
+        with st.container(key=f"wide{wide}_{key}") if least else nullcontext():
             st.plotly_chart(fig, key=f"{key}_plot", config=PLOTLY, alt=alt or caption)
-        note(caption, formula=formula, source=source, key=key)
+        note(caption, formula=formula, source=source, key=key, saves=_saved(drawn, key, caption))
+
+
+def _saved(fig: Figure, key: str, caption: str) -> dict[str, Any]:
+    """What the browser needs to draw the figure for a file: its layouts, and the type that a presentation enlarges."""
+    drawn = [paper_layout(fig, columns) for columns in COLUMNS]
+    fonts = [t.textfont.to_plotly_json() if "textfont" in t else None for t in fig.data]
+    file = f"headviz-{key.replace('_', '-')}"
+    return {
+        "key": key,
+        "layouts": [json.loads(to_json_plotly(one)) for one in drawn],
+        "fonts": fonts,
+        **words_of_file(file, caption),
+    }
 
 
 def head_grid(key: str, present: HeadMask, values: Any = None, *, look: Look | None = None, **more: Any) -> None:
@@ -95,7 +113,9 @@ def enlarged(fig: Figure) -> Figure:
     return big
 
 
-def note(caption: str, *, formula: str = "", source: str = "", key: str = "", saves: bool = True) -> None:
+def note(
+    caption: str, *, formula: str = "", source: str = "", key: str = "", saves: Mapping[str, Any] | None = None
+) -> None:
     """The line below a figure or a grid."""
     line = f"note_{key}" if key else None  # its style keeps the buttons next to the text
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key=line):
@@ -109,16 +129,7 @@ def note(caption: str, *, formula: str = "", source: str = "", key: str = "", sa
                     if source:
                         st.markdown(plain(source))
             if saves:
-                component("tools")(
-                    key=f"{key}_save",
-                    data={
-                        "kind": "figure",
-                        "key": key,
-                        "name": caption[:110],
-                        "file": f"headviz-{key.replace('_', '-')}",
-                    },
-                    width="content",
-                )
+                component("tools")(key=f"{key}_save", data={"kind": "figure", **saves}, width="content")
 
 
 def table(made: Table, names: Sequence[str] = (), *, record: Any = None, **more: Any) -> Any:

@@ -9,14 +9,23 @@ from typing import Any
 
 import streamlit as st
 
+from ...storage.tables import figure_tex
+
 _HERE = Path(__file__).parent
+PICTURES = ("tools", "grid", "maps")  # components that save pictures
 
 
 @cache
 def component(name: str) -> Any:
     """The component of ``name.js`` and ``name.css``, inline, so that the page makes no further request."""
-    code = _short("shared.js") + "\n" + _short(f"{name}.js")
+    files = ("shared.js", *(["export.js"] if name in PICTURES else []), f"{name}.js")
+    code = "\n".join(map(_short, files))
     return st.components.v2.component(f"headviz_{name}", css=_short(f"{name}.css"), js=code)
+
+
+def words_of_file(file: str, caption: str) -> dict[str, str]:
+    """What is written next to a saved picture: its name, its caption as text, and the LaTeX that includes it."""
+    return {"file": file, "caption": caption, "tex": figure_tex(file, caption)}
 
 
 def last_edit(key: str) -> int:

@@ -82,12 +82,7 @@ function build(s) {
   }
   s.legend = s.wrap.appendChild(el("div", "legend"));
   s.tools = s.wrap.appendChild(el("div", "tools"));
-  for (const kind of ["PNG", "SVG"]) {
-    const button = s.tools.appendChild(el("button", "", "↓ " + kind));
-    button.type = "button";
-    button.setAttribute("aria-label", "Save this grid as " + kind);
-    button.addEventListener("click", () => save(s, kind));
-  }
+  saveButtons(s.tools, () => gridPicture(s), s.data.save);
   s.tip = s.wrap.appendChild(el("div", "tip"));
   s.tip.hidden = true;
   s.tip.setAttribute("role", "status");
@@ -382,101 +377,68 @@ function wire(s) {
   });
 }
 
-// ---- saving the picture: built as SVG here, no server and no network involved
-function svgText(s) {
-  const d = s.data, size = 34, gap = 3, left = d.row_names ? 78 : 44, top = 58, ns = "http://www.w3.org/2000/svg";
-  const width = left + d.heads * (size + gap) + 16, height = top + d.rows * (size + gap) + 60;
-  const svg = document.createElementNS(ns, "svg");
-  const add = (tag, attributes, text) => {
-    const node = document.createElementNS(ns, tag);
+// ---- the picture for a file: what the colours mean stands below the grid
+function gridPicture(s) {
+  const d = s.data, size = 34, gap = 3, left = d.row_names ? 84 : 44, top = 30, right = left + d.heads * (size + gap);
+  const svg = document.createElementNS(SVG, "svg");
+  const add = (tag, attributes, text, parent = svg) => {
+    const node = parent.appendChild(document.createElementNS(SVG, tag));
     for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, v);
     if (text !== undefined) node.textContent = text;
-    svg.appendChild(node);
     return node;
   };
-  const style = getComputedStyle(s.wrap), ink = style.getPropertyValue("--st-text-color") || "#1f2428";
-  const paper = style.getPropertyValue("--st-background-color") || "#ffffff";
-  svg.setAttribute("xmlns", ns);
-  svg.setAttribute("viewBox", "0 0 " + width + " " + height);
-  svg.setAttribute("width", width);
-  svg.setAttribute("height", height);
-  svg.setAttribute("font-family", "Inter, Helvetica, Arial, sans-serif");
-  add("rect", { width, height, fill: paper });
-  add("text", { x: 12, y: 20, fill: ink, "font-size": 13, "font-weight": 600 }, (d.title || d.name) + " · " + document.title);
-  const defs = add("defs", {}), define = (tag, attributes, parent = defs) => {
-    const node = document.createElementNS(ns, tag);
-    for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, v);
-    return parent.appendChild(node);
-  };
-  const lines = define("pattern", { id: "off", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
-  define("rect", { width: 1, height: 5, fill: ink, "fill-opacity": 0.3 }, lines);
-  for (let h = 0; h < d.heads; h++)
-    add("text", { x: left + h * (size + gap) + size / 2, y: top - 8, fill: ink, "font-size": 11, "text-anchor": "middle" }, "H" + h);
-  for (let l = 0; l < d.rows; l++)
-    add("text", { x: left - 8, y: top + l * (size + gap) + size / 2 + 4, fill: ink, "font-size": 11, "text-anchor": "end" }, rowName(s, l));
+  const write = (x, y, text, more = {}) => add("text", { x, y, fill: INK, "font-size": 11, ...more }, text);
+  svg.setAttribute("font-family", `${FONT}, Helvetica, Arial, sans-serif`);
+  const paper = add("rect", { fill: PAPER }), defs = add("defs", {});
+  const lines = add("pattern", { id: "off", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, undefined, defs);
+  add("rect", { width: 1, height: 5, fill: INK, "fill-opacity": 0.3 }, undefined, lines);
+  for (let h = 0; h < d.heads; h++) write(left + h * (size + gap) + size / 2, top - 8, "H" + h, { "text-anchor": "middle" });
+  for (let l = 0; l < d.rows; l++) write(left - 8, top + l * (size + gap) + size / 2 + 4, rowName(s, l), { "text-anchor": "end" });
   s.cells.forEach((cell, i) => {
     const x = left + (i % d.heads) * (size + gap), y = top + Math.floor(i / d.heads) * (size + gap);
     const value = d.values ? d.values[i] : null, gone = cell.dataset.kind === "removed", off = s.off.has(i);
     const full = !gone && !off && value !== null;
-    const fill = full ? "rgb(" + colourAt(s, i).join(",") + ")" : off && !gone ? "url(#off)" : "none";
-    const scale = off ? 1 : sizeOf(s, i), inset = (size * (1 - scale)) / 2;
-    const box = { x: x + inset, y: y + inset, width: size * scale, height: size * scale, rx: 5, fill, stroke: full ? "none" : ink, "stroke-opacity": 0.4 };
+    const fill = full ? "rgb(" + colourOf(d.scale, s.grey.has(i) ? 0 : value, false).join(",") + ")" : off && !gone ? "url(#off)" : "none";
+    const ink = full ? inkOn(fill) : INK, part = off ? 1 : sizeOf(s, i), inset = (size * (1 - part)) / 2;
+    const box = { x: x + inset, y: y + inset, width: size * part, height: size * part, rx: 5, fill, stroke: full ? "none" : INK, "stroke-opacity": 0.4 };
     if (gone) box["stroke-dasharray"] = "3 3";
     add("rect", box);
     const text = off && !gone ? HATCH : gone ? "" : value === null ? (d.values ? "?" : "") : s.numbers ? short(value, d.digits, d.blank_zeros) : value < 0 ? "−" : "";
-    if (text) {
-      add("text", { x: x + size / 2, y: y + size / 2 + 4, fill: full ? inkOn(fill) : ink,
-        "font-size": text === HATCH ? 16 : 10, "text-anchor": "middle" }, text);
-    }
+    if (text) write(x + size / 2, y + size / 2 + 4, text, { fill: ink, "font-size": text === HATCH ? 16 : 10, "text-anchor": "middle" });
     if (s.carries.has(i) && !gone) {
       const at = [x + inset, y + inset].map((v) => v + 1), arm = size * 0.26;
-      add("path", { d: "M" + at + "h" + arm + "l" + -arm + " " + arm + "z", fill: full ? inkOn(fill) : ink });
+      add("path", { d: "M" + at + "h" + arm + "l" + -arm + " " + arm + "z", fill: ink });
     }
-    if (d.marks.includes(i)) add("circle", { cx: x + size - 6, cy: y + 6, r: 2.5, fill: full ? inkOn(fill) : ink });
+    if (d.marks.includes(i)) add("circle", { cx: x + size - 6, cy: y + 6, r: 2.5, fill: ink });
   });
+  let y = top + d.rows * (size + gap) + 14;
   if (d.scale && d.values) {
-    const y = height - 40, w = Math.min(240, width - left - 20), stops = s.dark ? d.scale.dark : d.scale.light;
-    const ramp = define("linearGradient", { id: "ramp" });
-    stops.forEach((c, k) => define("stop", { offset: k / (stops.length - 1), "stop-color": c }, ramp));
-    add("rect", { x: left, y, width: w, height: 9, rx: 3, fill: "url(#ramp)" });
+    const w = Math.min(240, right - left), ramp = add("linearGradient", { id: "ramp" }, undefined, defs), stops = d.scale.light;
+    write(left, y + 8, d.name);
+    stops.forEach((c, k) => add("stop", { offset: k / (stops.length - 1), "stop-color": c }, undefined, ramp));
+    add("rect", { x: left, y: y + 15, width: w, height: 9, rx: 3, fill: "url(#ramp)" });
     const ends = [[d.scale.lo, 0, "start"], [d.scale.hi, 1, "end"]];
     if (d.scale.lo < 0 && d.scale.hi > 0) ends.push([0, -d.scale.lo / (d.scale.hi - d.scale.lo), "middle"]);
     for (const [v, place, anchor] of ends)
-      add("text", { x: left + w * place, y: y + 22, fill: ink, "font-size": 10, "text-anchor": anchor }, String(Number(v.toPrecision(3))).replace("-", "−"));
-    add("text", { x: left + w + 10, y: y + 9, fill: ink, "font-size": 11 }, d.name);
+      write(left + w * place, y + 37, String(Number(v.toPrecision(3))).replace("-", "−"), { "font-size": 10, "text-anchor": anchor });
+    y += 46;
   }
-  if (s.greys) add("text", { x: left + Math.min(240, width - left - 20) + 10, y: height - 4, fill: ink, "font-size": 11 }, GREY + (d.blank_zeros ? EMPTY : ""));
-  let x = d.scale && d.values ? left + Math.min(240, width - left - 20) + 10 : left;
-  const y = height - 26;
-  if (s.carries.size) {
-    add("path", { d: "M" + x + "," + (y + 1) + "h9l-9 9z", fill: ink });
-    x += 20 + 5.6 * add("text", { x: x + 13, y: y + 10, fill: ink, "font-size": 11 }, d.carries_name).textContent.length;
-  }
-  if (d.marks.length) {
-    add("circle", { cx: x + 3, cy: y + 6, r: 2.5, fill: ink });
-    x += 12 + 5.6 * add("text", { x: x + 10, y: y + 10, fill: ink, "font-size": 11 }, d.mark_name).textContent.length;
-  }
-  if (s.off.size) {
-    add("rect", { x, y, width: 12, height: 12, rx: 3, fill: "url(#off)", stroke: ink, "stroke-opacity": 0.4 });
-    add("text", { x: x + 6, y: y + 10, fill: ink, "font-size": 11, "text-anchor": "middle" }, HATCH);
-    add("text", { x: x + 18, y: y + 10, fill: ink, "font-size": 11 }, "switched off");
-  }
-  return { text: new XMLSerializer().serializeToString(svg), width, height };
-}
-function save(s, kind) {
-  const { text, width, height } = svgText(s);
-  const blob = new Blob([text], { type: "image/svg+xml" });
-  if (kind === "SVG") return download(blob, s.data.file + ".svg");
-  const image = new Image(), url = URL.createObjectURL(blob);
-  image.onload = () => {
-    const canvas = document.createElement("canvas");
-    canvas.width = width * 3;
-    canvas.height = height * 3;
-    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-    canvas.toBlob((png) => download(png, s.data.file + ".png"));
-    URL.revokeObjectURL(url);
+  const sign = (text, draw) => {
+    if (draw) draw(left, y);
+    write(left + (draw ? 18 : 0), y + 10, text);
+    y += 18;
   };
-  image.src = url;
+  if (s.greys) sign(GREY + (d.blank_zeros ? EMPTY : ""));
+  if (s.carries.size) sign(d.carries_name, (x, at) => add("path", { d: "M" + x + "," + (at + 1) + "h9l-9 9z", fill: INK }));
+  if (d.marks.length) sign(d.mark_name, (x, at) => add("circle", { cx: x + 3, cy: at + 6, r: 2.5, fill: INK }));
+  if (s.off.size) sign("switched off", (x, at) => {
+    add("rect", { x, y: at, width: 12, height: 12, rx: 3, fill: "url(#off)", stroke: INK, "stroke-opacity": 0.4 });
+    write(x + 6, at + 10, HATCH, { "text-anchor": "middle" });
+  });
+  const width = right + 10, height = y + 4;
+  paper.setAttribute("width", width);
+  paper.setAttribute("height", height);
+  return { svg, width, height };
 }
 
 export default function ({ data, parentElement, setTriggerValue }) {

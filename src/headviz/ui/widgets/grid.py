@@ -16,7 +16,7 @@ import streamlit as st
 
 from ...display.figures.style import Scale, scale_for
 from ...heads import HeadId, HeadMask, HeadScores
-from . import component, last_edit, next_edit
+from . import component, last_edit, next_edit, words_of_file
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Look:
     compact: bool = False  # no tooltip and no save buttons, for small multiples
     width: float = 40.0  # the widest the grid may grow, in rem
     file: str = "heads"  # name of the saved picture
+    caption: str = ""  # and what it shows; by default the title
 
 
 def head_grid(
@@ -106,7 +107,7 @@ def head_grid(
             "large": look.large,
             "blank_zeros": look.blank_zeros,
             "max": look.width,
-            "file": look.file,
+            "save": words_of_file(look.file, look.caption or f"{look.title or look.name}: layers down, heads across."),
         },
         on_edit_change=edited,
         on_select_change=chosen,

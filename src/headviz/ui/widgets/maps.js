@@ -322,12 +322,7 @@ function build(s) {
     const v = { box, title, canvas, ramp: side.appendChild(el("div", "ramp")), ticks: side.appendChild(el("div", "ticks")), kind: scale.appendChild(el("p")) };
     const foot = box.appendChild(el("div", "foot"));
     v.said = foot.appendChild(el("p"));
-    for (const kind of ["PNG", "SVG"]) {
-      const button = foot.appendChild(el("button", "", "↓ " + kind));
-      button.type = "button";
-      button.setAttribute("aria-label", `Save the ${m.name} map as ${kind}`);
-      button.addEventListener("click", () => save(s, i, kind));
-    }
+    saveButtons(foot, (columns) => mapPicture(s, i, columns), m.save);
     wire(s, v);
     return v;
   });
@@ -399,23 +394,35 @@ function wire(s, v) {
   });
 }
 
-// ---- saving: the picture as it stands, three times as fine; an SVG holds it as an image with its title
-function save(s, i, kind) {
-  const m = s.d.maps[i], v = s.views[i], dense = 3, p = v.plan, canvas = document.createElement("canvas");
-  canvas.width = p.width * dense;
-  canvas.height = (p.height + 24) * dense;
-  const ctx = canvas.getContext("2d"), ink = styled(s, "--st-text-color", "#1f2428");
+// ---- the picture for a file: the cells as an image, the names as letters, what the colours mean below
+function mapPicture(s, i, columns) {
+  const m = s.d.maps[i], width = MILLIMETRES[columns - 1] * 5, p = plan(s, width, 11), foot = 46, dark = s.dark;
+  const canvas = document.createElement("canvas"), dense = 4, letters = [];
+  canvas.width = width * dense;
+  canvas.height = p.height * dense;
+  const ctx = canvas.getContext("2d");
   ctx.scale(dense, dense);
-  ctx.fillStyle = styled(s, "--st-background-color", "#ffffff");
-  ctx.fillRect(0, 0, p.width, p.height + 24);
-  paintMap(s, m, ctx, p, dense, ink);
-  const range = `${m.signed ? "−" + round(m.end) + " to " : "0 to "}${round(m.end)}, ${s.scale === "linear" ? "linear" : "square-root"} scale`;
-  ctx.fillText(`${s.d.label}: ${m.name}, ${empty(m) ? "0 everywhere" : range}`, 4, p.height + 15);
-  const file = `headviz-${m.name}`;
-  if (kind === "PNG") return canvas.toBlob((png) => download(png, file + ".png"));
-  const escaped = (t) => t.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
-  const [w, h] = [p.width, p.height + 24];
-  download(new Blob([`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${w} ${h}" width="${w}" height="${h}"><title>${escaped(m.caption)}</title><image width="${w}" height="${h}" href="${canvas.toDataURL()}"/></svg>`], { type: "image/svg+xml" }), file + ".svg");
+  s.dark = false;
+  paintMap(s, m, ctx, { ...p, text: 0 }, dense, "transparent");
+  s.dark = dark;
+  const escaped = (t) => String(t).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+  const write = (x, y, text, more = "") => letters.push(`<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" fill="${INK}" font-size="11" ${more}>${escaped(text)}</text>`);
+  // a pen for ``names``: it knows where it stands, and whether its text is turned and ends there
+  const pen = { save() { Object.assign(pen, { at: [0, 0], turn: 0, textAlign: "" }); }, restore() {}, translate(x, y) { pen.at = [x, y]; }, rotate(r) { pen.turn = (r * 180) / Math.PI; },
+    fillText(text, x, y) {
+      const [a, b] = [pen.at[0] + x, pen.at[1] + y];
+      write(a, b, text, `dominant-baseline="central" text-anchor="${pen.textAlign === "right" ? "end" : "start"}" transform="rotate(${pen.turn.toFixed(0)} ${a.toFixed(1)} ${b.toFixed(1)})"`);
+    } };
+  names(s, pen, p, null);
+  const y = p.height + 10, w = Math.min(240, width - p.left - 10), at = s.scale === "linear" ? 0.5 : 0.25;
+  const ends = m.signed ? [[-m.end, 0], [-m.end * at, 0.25], [0, 0.5], [m.end * at, 0.75], [m.end, 1]] : [[0, 0], [m.end * at, 0.5], [m.end, 1]];
+  if (!empty(m)) for (const [value, place] of ends) write(p.left + w * place, y + 21, round(value), `text-anchor="${place === 0 ? "start" : place === 1 ? "end" : "middle"}"`);
+  write(p.left, y + 34, empty(m) ? `${m.name}: 0 everywhere` : `${m.name}, ${s.scale === "linear" ? "linear" : "square-root"} scale`);
+  const stops = m.light.map((c, k) => `<stop offset="${k / (m.light.length - 1)}" stop-color="${c}"/>`).join("");
+  const ramp = empty(m) ? "" : `<rect x="${p.left}" y="${y}" width="${w}" height="9" rx="3" fill="url(#ramp)"/>`;
+  const svg = `<svg xmlns="${SVG}" font-family="${FONT}, Helvetica, Arial, sans-serif"><defs><linearGradient id="ramp">${stops}</linearGradient></defs>` +
+    `<rect width="${width}" height="${p.height + foot}" fill="${PAPER}"/><image width="${width}" height="${p.height}" href="${canvas.toDataURL()}"/>${ramp}${letters.join("")}</svg>`;
+  return { svg, width, height: p.height + foot };
 }
 
 export default function ({ data, parentElement, setTriggerValue }) {

@@ -16,7 +16,7 @@ import numpy as np
 import streamlit as st
 
 from ...display.figures.style import scale_for
-from . import component
+from . import component, words_of_file
 
 LIMIT = 85_000  # bytes of one map on the wire
 LEVELS = (32767, 2047, 127, 63, 31, 15, 7, 3, 1)  # steps from zero to the largest: the finest that fits
@@ -72,6 +72,7 @@ def message(about: dict[str, Any], panels: Sequence[Panel]) -> bytes:
                 "name": p.name,
                 "signed": p.signed,
                 "caption": p.caption,
+                "save": words_of_file(f"headviz-{p.name}", f"{about['label']}: {p.name}. {p.caption}"),
                 "top": top,
                 "levels": levels,
                 "size": len(body),

@@ -1,4 +1,4 @@
-// What only the browser can do: copy the address, save a figure as a file, one step of history per step of the user,
+// What only the browser can do: copy the address, draw a figure for a file, one step of history per step of the user,
 // a menu that closes.
 
 // A change of page comes as two entries: the page's bare address, then the same with the view in it, which the server
@@ -49,17 +49,34 @@ async function copyAddress(node) {
   }
   setTimeout(() => (node.textContent = before), 1600);
 }
-function saveFigure(key, format, file, title) {
+// The figure as its file has it: plotly draws a copy with another layout. Its tool for saving is the only handle on that;
+// the link that it clicks is caught.
+function paperFigure({ key, file, layouts, fonts }, columns) {
   const plot = document.querySelector(".st-key-" + key + " .js-plotly-plot");
-  const tool = plot && plot.querySelector('.modebar-btn[data-title^="Download plot"]');
-  if (!tool) return;
-  plot._context.toImageButtonOptions = { format, filename: file, scale: format === "png" ? 3 : 1 };
-  // the file carries the caption as its title: it is copied with the layout at the click
-  const { title: before, margin } = plot.layout;
-  plot.layout.title = { text: title.replace(/</g, "&lt;"), x: 0.01, xanchor: "left", font: { size: 13 } };
-  plot.layout.margin = { ...margin, t: ((margin && margin.t) || 0) + 30 };
-  tool.click();
-  setTimeout(() => { plot.layout.title = before; plot.layout.margin = margin; }, 0);
+  const tool = plot.querySelector('.modebar-btn[data-title^="Download plot"]'), [layout, names] = layouts[columns - 1];
+  plot._context.toImageButtonOptions = { format: "svg", filename: file, width: layout.width, height: layout.height };
+  const before = [plot.layout, plot.data];
+  plot.layout = layout;
+  plot.data = plot.data.map((trace, i) => ({ ...trace, name: names[i] ?? trace.name, ...(fonts[i] && { textfont: fonts[i] }) }));
+  const create = URL.createObjectURL.bind(URL), blobs = new Map();
+  URL.createObjectURL = (blob) => {
+    const address = create(blob);
+    blobs.set(address, blob);
+    return address;
+  };
+  return new Promise((done) => {
+    const caught = (event) => {
+      const link = event.target;
+      if (link.download !== file + ".svg" || !blobs.has(link.href)) return;
+      event.preventDefault();
+      document.removeEventListener("click", caught, true);
+      URL.createObjectURL = create;
+      done(blobs.get(link.href).text().then((svg) => ({ svg, width: layout.width, height: layout.height })));
+    };
+    document.addEventListener("click", caught, true);
+    tool.click();
+    [plot.layout, plot.data] = before;
+  });
 }
 // Pointing at a token of an arc picture leaves only its arcs. The picture has no handle on plotly's own functions, so
 // its lines are faded where they are drawn: one group per line, in the order of the data.
@@ -95,9 +112,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     box.appendChild(button("Copy link", "Copy link to this view", copyAddress));
   } else {
     if (data.key.startsWith("arcs_")) isolateArcs(data.key, 240);
-    for (const format of ["png", "svg"])
-      box.appendChild(button("↓ " + format.toUpperCase(), "Save " + data.name + " as " + format.toUpperCase(),
-        () => saveFigure(data.key, format, data.file, data.name)));
+    saveButtons(box, (columns) => paperFigure(data, columns), data);
   }
   return () => box.remove();
 }

@@ -43,9 +43,7 @@ def draw(cells: Sequence[Cell], own: Mapping[str, str] | None) -> None:
     """``own`` says which target each mask was found on; None = the one of its name."""
     result = matrix(cells)
     show.finding(finding(result, own, state.view().margin))
-    show.figure(
-        transfer_figure(result, own), "transfer_matrix", _caption(result), formula=FORMULA, source=SOURCE, wide="40"
-    )
+    show.figure(transfer_figure(result, own), "transfer_matrix", _caption(result), formula=FORMULA, source=SOURCE)
     if unknown := [e for e in result.entries if e.why]:
         e = unknown[0]
         more = f" The same for {len(unknown) - 1} more." if len(unknown) > 1 else ""

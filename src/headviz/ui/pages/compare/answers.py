@@ -526,7 +526,6 @@ def tokens(clf: Classifier, shown: Text, columns: Sequence[Column]) -> None:
         "How much each token speaks for (blue) or against (orange) each model's own answer, on one colour scale.",
         formula=r"(x - x') \cdot \int_0^1 \nabla F(x' + a(x - x'))\,da",
         source="Integrated gradients on the word embeddings, from padding to the input (Captum).",
-        wide="40" if len(tokenised[0].tokens) <= 24 else "64",
     )
 
 

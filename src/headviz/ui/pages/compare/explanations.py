@@ -98,7 +98,6 @@ def _words(explanations: TokenExplanations) -> None:
         "explained_words",
         "Each word's value by each method, as a share of that method's largest. Rollout and norm have no sign.",
         source=" ".join(f"{m.title.capitalize()}: {m.meaning}; {m.source}." for m in used),
-        wide="40" if len(explanations.tokens) <= 24 else "64",
     )
 
 
@@ -124,7 +123,6 @@ def _curves(explanations: TokenExplanations) -> None:
         f"of {len(explanations.random_deletion)} random orders. A word that is gone is padding.",
         source="Padding is also where the path of integrated gradients begins. Curves judge an order by texts that "
         "the model never saw, so they do not say which method is right.",
-        wide="40",
     )
     areas = explanations.areas()
 

@@ -104,19 +104,7 @@ def _restore(mask: HeadMask, heads: Sequence[HeadId]) -> None:
 
 # ---- where attention moved
 
-LEGIBLE = (
-    (18, ""),
-    (21, "28"),
-    (24, "32"),
-    (34, "48"),
-    (60, "64"),
-)  # up to so many tokens -> the least width in rem that names them
 LEAST = 0.005  # share of the attention that moves, below which it reads 0 %
-
-
-def width_for(tokens: int) -> str:
-    """The width below which a map of so many tokens scrolls, because their names would touch."""
-    return next((width for most, width in LEGIBLE if tokens <= most), "96")
 
 
 def shift(clf: Classifier, shown: Text) -> None:
@@ -160,7 +148,6 @@ def shift(clf: Classifier, shown: Text) -> None:
             formula=r"\tfrac1T \sum_i \tfrac12 \sum_j |A'_{ij} - A_{ij}|",
             source="Total variation distance, mean over queries. Attention cannot move before the first masked layer.",
             key="shift_note",
-            saves=False,
         )
     with right:
         if chosen is None or not np.isfinite(values[chosen]):
@@ -182,7 +169,6 @@ def _one(clf: Classifier, shown: Text, mask: HeadMask, head: HeadId) -> None:
         f"How the mask changes the attention of {head}: blue = more, orange = less. Each row sums to 0.",
         formula=r"A'_{ij} - A_{ij}",
         source="Attention under the mask minus that of the full model. Rows are queries, columns keys.",
-        wide=width_for(len(tokens)),
     )
 
 

@@ -111,7 +111,6 @@ def _shown(clf: Classifier, paths: Paths) -> None:
         formula=FORMULA,
         source="Path patching (Wang et al. 2022): all other heads keep what they gave for the text.",
         alt=f"Graph of the {len(paths.edges)} strongest paths",
-        wide="40",
     )
     show.table(paths_table(paths.edges, paths.n > 1))
 
@@ -274,7 +273,6 @@ def _grid(clf: Classifier, patching: Patching) -> None:
         formula=EFFECT,
         source="Activation patching, one head at a time; all later layers see the change.",
         key="patch_note",
-        saves=False,
     )
 
 
@@ -427,7 +425,6 @@ def _draw_pairs(clf: Classifier, patching: PatchingSet) -> None:
             formula=EFFECT,
             source="Student's t over pairs; q by Benjamini and Hochberg over all heads.",
             key="pairs_note",
-            saves=False,
         )
     with right:
         made = heads_table(

@@ -215,7 +215,7 @@ def headline(clf: Classifier, data: Dataset, measured: Growing) -> None:
     with st.expander("All metrics, intervals and p", key="all_metrics", on_change="rerun") as box:
         _metrics(measured, bool(box.open))
         if box.open:
-            show.note("How intervals and p are computed.", formula=DELTA, source=PAIRED, key="mask_paired", saves=False)
+            show.note("How intervals and p are computed.", formula=DELTA, source=PAIRED, key="mask_paired")
 
 
 def _metrics(measured: Growing, drawn: bool) -> None:

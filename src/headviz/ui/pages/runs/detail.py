@@ -20,8 +20,8 @@ from ....heads import HeadMask, HeadScores, head_name
 from ....pruning import baselines
 from ....pruning.baselines import one_class
 from ....runs.kinds import RUNS, kind_title
-from ....runs.reading import combination, full_models
-from ....runs.tables import Curve, curve_of, run_curves, sweep_table
+from ....runs.reading import combination
+from ....runs.tables import Curve, run_curves, sweep_curves, sweep_table
 from ....scores.catalogue import DEFAULT, SCORES
 from ....tasks import DEFAULT_SAMPLES, get_task, points_in
 from ...parts import abilities, scoring
@@ -55,7 +55,7 @@ def detail(view: RunView) -> None:
         if sentence := one_class_of(view.children) + finding(rows, view.children):
             show.finding(sentence)
         task = steps.chosen("Task", tasks, "sweep_task")
-        drawn = curves(view, task)
+        drawn = sweep_curves([c for c in view.children if c.record.spec.get("task") == task])
         level = " or ".join(dict.fromkeys(baselines.WORDS[c.against] for c in drawn))
         show.figure(
             run_curves(drawn),
@@ -161,29 +161,6 @@ def _spread(r: Row) -> str:
     scale = points_in(r.metric)
     mean = numbers.metric(float("nan") if r.mean is None else r.mean, scale)
     return mean + (f" ± {numbers.metric(r.sd, scale)}" if r.sd is not None else "")
-
-
-def curves(view: RunView, task: str) -> list[Curve]:
-    """One curve for each algorithm and score of a task, over its seeds."""
-    groups: dict[tuple[str, str], list[RunView]] = {}
-    for child in view.children:
-        spec = child.record.spec
-        if str(spec.get("task")) == task:
-            groups.setdefault((str(spec.get("algorithm")), str(spec.get("score"))), []).append(child)
-    curves = []
-    for (algorithm, score), children in groups.items():
-        own = [c for child in children if (c := curve_of(child.to_dict())) is not None]
-        if not own:
-            continue
-        metric = own[0].metric
-        full = [s["metrics"].get(metric) for child in children for s in full_models(child)]
-        known = [v for v in full if v is not None]
-        by_seed = {seed: points for c in own for seed, points in c.by_seed.items()}
-        level = sum(known) / len(known) if known else None
-        curves.append(
-            Curve(f"{algorithm} by {score}", metric, level, by_seed, own[0].against, own[0].unpruned, own[0].constant)
-        )
-    return curves
 
 
 def _results(rows: Sequence[Row]) -> None:
@@ -310,7 +287,7 @@ def _score(view: RunView) -> None:
             tips=scoring.tip_tables(shown),
             carries=abilities.carried_in(spec),
         )
-        show.note(f"{scores.score} of every head: layers down, heads across.", saves=False)
+        show.note(f"{scores.score} of every head: layers down, heads across.")
         examples = f"measured on {scores.samples:,} examples" if scores.samples else "no examples needed"
         st.caption(plain("  ·  ".join([examples, *scores.notes])))
         if frame.controls():
@@ -373,7 +350,7 @@ def _so_far(view: RunView) -> None:
                 values[int(step["layer"]), int(head)] = scale * lost
     colours = scale_of_losses([float(v) for v in values.ravel() if v == v])
     _grid(values, shape.present, shape.rows, "cost, points", colours)
-    show.note("What the model loses without each head, for the heads measured so far.", saves=False)
+    show.note("What the model loses without each head, for the heads measured so far.")
 
 
 def _ablation(view: RunView) -> None:

@@ -239,7 +239,6 @@ def _draw(result: StepMaps, step: int) -> None:
             caption + " One colour scale for all steps.",
             formula=FORMULA if name == "attribution" else r"A = \mathrm{softmax}(QK^\top/\sqrt{d})",
             source=SOURCE,
-            wide="40",
         )
     for text in result.notes:
         st.info(plain(text))
