@@ -10,8 +10,7 @@ import numpy as np
 import headviz
 
 from ..attribution.alignment import ALL, POSITIONS
-from ..display.columns import heads_table
-from ..display.figures.maps import paths_table
+from ..display.columns import heads_table, paths_table
 from ..display.numbers import fixed
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, highest

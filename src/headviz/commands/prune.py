@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import headviz
 
 from ..display.sentences import points_changed
 from ..errors import MaskError, OptionError
-from ..models import LENGTH
+from ..models import LENGTH, NAMED
 from ..options import Option, add_options
 from ..progress import progress_bar
 from ..results import plain
@@ -28,9 +28,6 @@ from .common import (
     read_mask,
     table,
 )
-
-if TYPE_CHECKING:
-    pass
 
 OPTIONS = (
     Option("out", help="a new folder for the model", metavar="DIR", required=True),
@@ -52,6 +49,8 @@ OPTIONS = (
     Option("portable", False, "add modelling code, for transformers without headviz (trust_remote_code)"),
 )
 
+NOTHING_NAMED = "Name the heads to remove (--off 3.5,7.0 or --mask HEX), or a speed (--faster 2 --task T)."
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
@@ -66,6 +65,8 @@ def check(args: argparse.Namespace) -> None:
     """What contradicts itself is refused first, then what is wrong whatever the model is."""
     faster.check(args)
     check_early(args)
+    if args.faster is None and args.off is None and args.mask is None and args.model in NAMED:
+        raise MaskError(NOTHING_NAMED)
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ..models.saving import Measured
 
     if args.off is None and args.mask is None and clf.present.is_full and not uneven(clf.config):
-        raise MaskError("Name the heads to remove (--off 3.5,7.0 or --mask HEX), or a speed (--faster 2 --task T).")
+        raise MaskError(NOTHING_NAMED)
     mask, length = read_mask(args, clf), args.length or LENGTH
     before, onnx = clf.cost(length=length), {}
     costs: dict[str, Any] = {}

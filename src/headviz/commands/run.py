@@ -11,6 +11,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import plugins
 from ..cli import to_json
 from ..display.numbers import fixed, share, size, span
 from ..display.table import Column, Table
@@ -21,7 +22,6 @@ from ..pruning.algorithms import ALGORITHMS, DEFAULT
 from ..pruning.baselines import WORDS, finding
 from ..pruning.options import FinetuneOptions
 from ..pruning.plan import SPEC_ONLY, PruningPlan
-from ..reports.run_report import write_run
 from ..runs import reading, service, sweep
 from ..runs.kinds import EXECUTORS
 from ..runs.prepare import estimate, prepare, prepare_all
@@ -461,6 +461,7 @@ def _report_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(args: argparse.Namespace) -> dict[str, Any]:
+    write_run = plugins.function("headviz.reports.run_report:write_run")
     return {"report": str(write_run(reading.show(args.id, log_lines=200), outside_path(args.out, "--out")))}
 
 

@@ -1,4 +1,4 @@
-"""Tables that the terminal, the pages and the reports share: one of heads, and one of a change."""
+"""Tables that the terminal, the pages and the reports share: of heads, of a change, of paths."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from .table import Column, Ends, Format, Table
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from ..attribution.paths import Edge
 
 
 # -----------------------------------------------------------------------------------------------
@@ -83,3 +85,19 @@ def change_table(
         Column("p", value=lambda d: d.p_value),
     )
     return Table.of(key, columns, deltas, caption=caption)
+
+
+# -----------------------------------------------------------------------------------------------
+# Paths between heads.
+
+
+def way(edge: Edge) -> str:
+    """``3.5 → 9.10 queries``"""
+    return f"{edge.sender.dotted} → {'answer' if edge.receiver is None else f'{edge.receiver.dotted} {edge.into}'}"
+
+
+def paths_table(edges: Sequence[Edge], several: bool) -> Table:
+    """The paths as a table; with an interval where they are means over ``several`` pairs."""
+    ends = (lambda edge: (edge.low, edge.high)) if several else None
+    columns = (Column("path", value=way), Column("share of the way", "%+.3f", lambda edge: edge.effect, ends=ends))
+    return Table.of("path_table", columns, edges)

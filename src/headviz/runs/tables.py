@@ -11,7 +11,7 @@ from operator import attrgetter
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
-import plotly.graph_objects as go
+import plotly
 
 from ..answers.metrics import METRICS, corrected
 from ..display import numbers
@@ -265,7 +265,7 @@ def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
     Dashed: the full model that a run's steps are compared with; dotted: θ* where that is another one, and one class
     for all answers. Hovering tells the metric corrected for that: the share left of what the full model has above it.
     """
-    fig = go.Figure()
+    fig = plotly.graph_objects.Figure()
     several_runs = len(curves) > 1
     levels = {round(c.baseline, 9) for c in curves if c.baseline is not None}
     for i, curve in enumerate(curves):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from plotly.subplots import make_subplots
 
 from ...heads import HeadId
-from ..table import Column, Table
+from ..columns import way
 from .style import (
     BETTER,
     FONT,
@@ -321,18 +321,6 @@ DASHES = {"answer": "solid", "queries": "dot", "keys": "dash", "values": "solid"
 SIDE = {"answer": 0.0, "queries": -0.12, "keys": 0.12, "values": 0.0}  # lines between the same heads lie side by side
 WIDEST = 7.0  # pixels
 NODE = "#5f6468"
-
-
-def way(edge: Edge) -> str:
-    """``3.5 → 9.10 queries``"""
-    return f"{edge.sender.dotted} → {'answer' if edge.receiver is None else f'{edge.receiver.dotted} {edge.into}'}"
-
-
-def paths_table(edges: Sequence[Edge], several: bool) -> Table:
-    """The paths as a table; with an interval where they are means over ``several`` pairs."""
-    ends = (lambda edge: (edge.low, edge.high)) if several else None
-    columns = (Column("path", value=way), Column("share of the way", "%+.3f", lambda edge: edge.effect, ends=ends))
-    return Table.of("path_table", columns, edges)
 
 
 def paths_figure(edges: Sequence[Edge], layers: int, heads: int) -> go.Figure:

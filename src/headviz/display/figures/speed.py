@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import plotly.graph_objects as go
+import plotly
 
 from ...tasks import points_in
 from .. import numbers
 from ..table import FILES, PAGE, TERMINAL, Column, Ends, Table
 from .style import MODELS, NEUTRAL, frame, safe
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 NAMES = {"both": "heads and neurons", "heads": "heads only"}
 _SHADES = {"both": MODELS[0], "heads": MODELS[1]}
@@ -19,7 +22,7 @@ _SHADES = {"both": MODELS[0], "heads": MODELS[1]}
 
 def kept_against_speed(steps: Sequence[Mapping[str, Any]], metric: str, baseline: float | None) -> go.Figure:
     """One line for each way of removing, with the intervals of speed and of the change. ``steps`` are a run's."""
-    fig = go.Figure()
+    fig = plotly.graph_objects.Figure()
     for remove, name in NAMES.items():
         rows = sorted(
             (s for s in steps if s["remove"] == remove and s.get("speedup") and s["metrics"].get(metric) is not None),

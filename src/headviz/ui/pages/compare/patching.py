@@ -15,8 +15,8 @@ import headviz
 
 from ....attribution.alignment import ALL, POSITIONS
 from ....demo.reading import PHENOMENA, minimal_pairs
-from ....display.columns import heads_table
-from ....display.figures.maps import paths_figure, paths_table, way
+from ....display.columns import heads_table, paths_table, way
+from ....display.figures.maps import paths_figure
 from ....display.figures.style import scale_for
 from ....display.numbers import percent
 from ....display.recipes import Code, Options, call
