@@ -3,7 +3,7 @@
 from ...plugins import Command, ModelFolder
 
 ANSWERS = "headviz.extras.translation.sentence:ANSWERS"
-ANALYSES = "headviz.extras.translation.stacks:ANALYSES"
+ANALYSES = "headviz.extras.translation.tasks:ANALYSES"
 TASKS = "headviz.extras.translation.tasks:TASKS"
 COMMANDS = [
     Command(

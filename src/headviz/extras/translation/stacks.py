@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...analyses import pruning_curve, published
+from ...analyses import pruning_curve
 from ...analyses.ablation import Ablation, ablate
 from ...analyses.all_but_one import AllButOne, Select, all_but_one
-from ...analyses.analysis import MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis
+from ...analyses.analysis import SEED
 from ...analyses.common import Subject, require_evaluator, subject
 from ...analyses.pruning_curve import Curve, PruningCurves, check_steps, measured, ordered_by
 from ...display import numbers
@@ -275,22 +275,3 @@ def recipe(options: Mapping[str, Any]) -> str:
     about = changed(options, (MARGIN_OPTION, SEED))
     made = call("headviz.stack_report", Code("evaluator"), "taylor", Code("scores"), *other, **about)
     return f"scores = headviz.score_heads(clf, some, score='taylor').values\nfound = {made}"
-
-
-ANALYSIS = Analysis(
-    "stacks",
-    "Stack by stack",
-    "Which kind of attention can a translation model do without?",
-    "the published analyses of translation models, stack by stack",
-    f"{MICHEL}, §3.2, §3.3, §5, Tables 1, 2 and 5, Figure 4",
-    run,
-    figure,
-    view,
-    recipe,
-    options=(SELECT, ORDER, STEP, MARGIN_OPTION, SAMPLES, SEED),
-    published=published.by_stack,
-    fits=lambda answer: answer.stacked,
-    after="pruning-curves",
-    command="stacks",
-)
-ANALYSES = [ANALYSIS]

@@ -24,7 +24,7 @@ from ...commands.common import (
     training_sample,
 )
 from ...errors import ModelError
-from .stacks import ANALYSIS, stack_report, view
+from .stacks import stack_report, view
 
 if TYPE_CHECKING:
     from .stacks import StackReport
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Shown:
     check_figure(args)
     result = make_report(args)
-    save_figure(args, ANALYSIS, result)
+    save_figure(args, ANALYSES["stacks"], result)
     return Shown(result.to_dict(), view(result))
 
 

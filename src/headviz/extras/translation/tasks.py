@@ -1,4 +1,4 @@
-"""The tasks of translation: their files, and the sentences that ship with the demo."""
+"""The tasks of translation: their files, and the sentences that ship with the demo; the entry of their analysis."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from ...analyses import published
+from ...analyses.analysis import MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis, code
 from ...demo.reading import columns, shipped
 from ...errors import TaskError, UserError
+from ...evaluation.verdict import MARGIN_OPTION
 from ...tasks.catalogue import OWN_SPLITS, SHIPPED_SPLITS, Source, Task
 from ...tasks.columns import NO_SLICE, require
 from ...tasks.dataset import Dataset
@@ -23,6 +26,22 @@ _YOURS = Source(local_columns=_COLUMNS, splits=OWN_SPLITS, own=True)
 TASKS = [
     Task("demo-translation", "Demo translation", (), SENTENCE.usual, _VESHAN, "construction", job=SENTENCE.job),
     Task("custom-translation", "Your own translation", (), SENTENCE.usual, _YOURS, job=SENTENCE.job),
+]
+
+ANALYSES = [
+    Analysis(
+        "stacks",
+        "Stack by stack",
+        "Which kind of attention can a translation model do without?",
+        "the published analyses of translation models, stack by stack",
+        f"{MICHEL}, §3.2, §3.3, §5, Tables 1, 2 and 5, Figure 4",
+        **code("headviz.extras.translation.stacks", "recipe"),
+        options=(SELECT, ORDER, STEP, MARGIN_OPTION, SAMPLES, SEED),
+        published=published.by_stack,
+        fits=lambda answer: answer.stacked,
+        after="pruning-curves",
+        command="stacks",
+    )
 ]
 
 _MAP = "Name the source and the reference (--text-columns SOURCE,TARGET, text_columns=)."
