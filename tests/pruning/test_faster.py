@@ -12,7 +12,7 @@ from headviz.cli import main
 from headviz.errors import ModelError, OptionError, TaskError
 from headviz.heads import in_order
 from headviz.models.feed_forward import neurons, outer_map, smaller
-from headviz.pruning import latency
+from headviz.pruning import faster, latency
 from headviz.pruning import search as s
 from headviz.pruning.faster import Choices, Search, Shape, Work, allotted, gate_gradients, losses
 from headviz.pruning.latency import Timer, kept_table, measured, timed_table
@@ -365,3 +365,39 @@ def test_the_command_saves_what_it_reports(tmp_path, capsys, monkeypatch):
     assert status == 0, err
     assert "1.2×: heads per layer" in out
     assert headviz.load(tmp_path / "both" / "1.2x").heads_per_layer
+
+
+@pytest.mark.slow
+def test_a_search_with_training_goes_on_where_it_was_stopped(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("headviz.pruning.faster.Timer", Clock)
+    for split in ("train", "dev"):
+        rows = [f"{x.text}\t{x.pair}\t{x.label}" for x in DATA]
+        (tmp_path / f"{split}.tsv").write_text("\n".join(["one\ttwo\tlabel", *rows]) + "\n")
+    base = tiny_folder(tmp_path / "base", labels=("entailment", "neutral", "contradiction"))
+    task = ["--task", "custom", "--data", tmp_path, "--text-columns", "one,two", "--label-column", "label"]
+    words = ["--model", base, *task, "--device", "cpu", "--batch", 2, "--length", 8, "--retrain", "--epochs", 1]
+    words += ["--faster", 2, "--json", "--out"]
+    status, out, err = call(capsys, *words, tmp_path / "whole")
+    assert status == 0, err
+    whole = json.loads(out)
+    trained, real = [], faster.fine_tune
+
+    def stopped(*args, **how):
+        if trained:
+            raise KeyboardInterrupt
+        trained.append(real(*args, **how))
+        return trained[0]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(faster, "fine_tune", stopped)
+        status, _, err = call(capsys, *words, tmp_path / "parts")
+    assert status != 0
+    assert "the same command goes on" in err
+    status, _, err = call(capsys, *words[:-3], 3, "--json", "--out", tmp_path / "parts")
+    assert status == 2
+    assert "another search" in err
+    status, out, err = call(capsys, *words, tmp_path / "parts")
+    assert status == 0, err
+    assert json.loads(out)["metrics"] == whole["metrics"]
+    assert headviz.load(tmp_path / "whole").digest == headviz.load(tmp_path / "parts").digest
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["base", "dev.tsv", "parts", "train.tsv", "whole"]

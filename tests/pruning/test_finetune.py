@@ -13,7 +13,7 @@ from headviz.errors import Cancelled, OptionError, TaskError
 from headviz.heads import HeadMask
 from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetuning import fine_tune
-from headviz.pruning.trainer import Diverged, Order
+from headviz.pruning.trainer import Diverged, Order, Teacher
 from headviz.pruning.training_folder import FINGERPRINT, remove_training, seal, whole_checkpoint
 from headviz.tasks import Dataset
 from support.marks import all_in_ci, some_in_ci
@@ -381,3 +381,41 @@ def test_only_what_a_training_made_is_removed(tmp_path):
     (tmp_path / "thesis.txt").touch()
     remove_training(tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_teachers_answers_are_learned_whatever_the_labels_are(clf, pruned):
+    alone = Teacher(clf, share=1.0, layers=0.0)
+    turned = dataclasses.replace(TRAIN, labels=np.roll(TRAIN.labels, 1))
+    one, other = (fine_tune(pruned, data, O, teacher=alone).classifier for data in (TRAIN, turned))
+    assert one.digest == other.digest
+
+    def distance(of):
+        wanted, own = (torch.tensor(headviz.evaluate(m, DEV).logits) for m in (clf, of))
+        return float(clf.answer.imitated(own, wanted, 1.0))
+
+    assert distance(one) < min(distance(pruned), distance(fine_tune(pruned, TRAIN, O).classifier))
+
+
+def test_the_states_of_layers_come_nearer_to_the_teachers(clf, pruned):
+    """After the first layer, which is followed by one with neurons; the caller's models stay as they are."""
+    weights = {k: v.clone() for k, v in clf.model.state_dict().items()}
+
+    def distance(of):
+        states = []
+        for one in (clf, of):
+            batch = one.collate(one.encode(DEV.texts[:8], DEV.pairs[:8]))
+            states.append(one.model(**batch, output_hidden_states=True).hidden_states[1])
+        return float((states[0] - states[1])[batch["attention_mask"] == 1].square().mean())
+
+    without, within = (
+        distance(fine_tune(pruned, TRAIN, O, teacher=Teacher(clf, share=0.0, layers=layers)).classifier)
+        for layers in (0.0, 100.0)
+    )
+    assert within < without
+    assert all(torch.equal(v, clf.model.state_dict()[k]) for k, v in weights.items())
+
+
+def test_checkpoints_with_another_teacher_are_another_trainings(clf, pruned, tmp_path):
+    fine_tune(pruned, TRAIN, O, teacher=Teacher(clf), folder=tmp_path)
+    with pytest.raises(OptionError, match="teacher"):
+        fine_tune(pruned, TRAIN, O, teacher=Teacher(clf, share=0.5), folder=tmp_path)

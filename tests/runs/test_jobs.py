@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import headviz
 from headviz.engine import Checkpoints, Execution, Workplace, run_here
 from headviz.errors import Cancelled, OptionError, RunError
 from headviz.models.feed_forward import neurons
@@ -141,6 +142,28 @@ def test_a_search_that_was_begun_before_turns_were_kept_goes_on(place):
     assert job.ready(old) == ["build:both-1.2", "turn:both-1.4:0"]
     now = job.absorb(old, "turn:both-1.4:0", json.dumps({"turn": [{"sizes": [1]}], "find": None}).encode())
     assert job.ready(now) == ["build:both-1.2", "turn:both-1.4:1"]
+
+
+@pytest.mark.slow
+def test_targets_with_training_share_their_rounds(place, tmp_path):
+    """Each round cuts what the one before has left; a run that was stopped in any of them ends in the same models."""
+    finetune = {"epochs": 1.0, "batch": 4, "learning_rate": 1e-3}
+    spec = {**spec_of("faster", place), "targets": [2.4, 1.3], "beside": False, "finetune": finetune}
+    steps, outcome = carried("faster", spec, tmp_path / "a", None)
+    assert [s["target"] for s in steps] == [2.4, 1.3]
+    far, near = (headviz.load(tmp_path / "a" / s["model"]) for s in steps)
+    assert set(far.present.off) > set(near.present.off)
+    assert all(a <= b for a, b in zip(neurons(far), neurons(near), strict=True))
+    assert outcome["models"] == ["models/both-2.4", "models/both-1.3"]
+    assert sorted(p.name for p in (tmp_path / "a" / "models").iterdir()) == ["both-1.3", "both-2.4"]
+    job = make_job("faster", spec)
+    assert list(job.spec.rounds) == ["both-1.3", "both-1.77", "both-2.4"]
+    state = job.begin()
+    (tmp_path / "b").mkdir()
+    while pieces := job.ready(state):  # a new process for each piece
+        (piece,) = pieces
+        state = after(job, job.unpack(job.pack(state)), piece, tmp_path / "b")
+    assert [timeless(s) for _, s in sorted(job.steps(state).items())] == steps
 
 
 def test_a_target_out_of_reach_is_noted_and_the_others_are_built(place, tmp_path):

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import argparse
+import json
+import shutil
+import tempfile
+import time
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import headviz
-
 from ..display.figures.speed import faster_table
 from ..display.table import Column, Table
-from ..errors import OptionError
+from ..engine import Checkpoints, Execution, Workplace, restored, run_here
+from ..errors import Cancelled, OptionError
 from ..models.stand_in import ZERO
 from ..options import add_flags, from_flags, with_flags
-from ..progress import phase_bar
-from ..pruning.options import BOTH, HEADS_ONLY, TARGETS, FinetuneOptions, SearchOptions
+from ..progress import note_above, phase_bar
+from ..pruning.options import TARGETS, FinetuneOptions, SearchOptions
+from ..pruning.training_folder import removal
+from ..runs.jobs import Loaded
+from ..runs.jobs.faster import FasterJob, FasterSpec
+from ..storage.paths import outside_path, read_small
+from ..storage.store import store_for
+from ..storage.writing import replace_file
 from ..tasks import chosen_on
 from .common import NO_CACHE, add_task, load_data, load_model, stand_in_of, table_text, warn
 from .finetune import add_training, training_options
 
+OUT = "--out"
+OF_RUN = ("model", "digest", "mask", "sparsity", "remove", "seconds")  # of a run's step alone
+SEARCH = "search.json"  # the options of a search with training
 BATCH = ("batch",)  # is that of the timing, not of the training
 OWN = (*(one.dest for one in with_flags(SearchOptions)), "heads_only", "retrain", "task", "data", "limit", "no_cache")
 TRAINING = tuple(one.dest for one in with_flags(FinetuneOptions, BATCH))
@@ -63,7 +76,9 @@ def check(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+    from ..models.loading import load
     from ..models.saving import Measured
+    from ..pruning.faster import Work, require_possible
 
     clf = load_model(args)
     whole = argparse.Namespace(**{**vars(args), "limit": None})
@@ -75,33 +90,90 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         from ..pruning.finetuning import recipe_of
 
         retrain = training_options(args, recipe_of(args.model), without=BATCH)
-    with phase_bar("--samples N scores fewer examples, --limit N takes fewer for training.") as bar:
-        result: Any = headviz.prune_faster(
-            clf,
-            train,
-            args.faster,
-            dev=dev,
-            **from_flags(args, SearchOptions),
-            length=args.length,
-            remove=HEADS_ONLY if args.heads_only else BOTH,
-            retrain=retrain,
-            label_order=args.label_order,
-            cache=not args.no_cache,
-            progress=bar,
-        )
-    targets = []
-    for one in result:
-        folder = out if len(result) == 1 else out / f"{one.target:g}x"
-        folder = one.model.save(
-            folder, args.portable, replace(Measured.of(one, args.task), command=getattr(args, "line", ""))
-        )
-        if args.onnx:
-            from ..models.onnx import export_onnx
+    spec = FasterSpec(
+        model=args.model,
+        task=args.task,
+        device=args.device,
+        job=args.job,
+        label_order=args.label_order,
+        targets=tuple(args.faster),
+        beside=False,
+        heads_only=args.heads_only,
+        finetune=retrain,
+        length=args.length,
+        **from_flags(args, SearchOptions),
+    )
+    require_possible(clf, spec.options)
+    work = Work(clf, train, spec.options, dev, args.label_order, store=store_for(not args.no_cache))
+    with ExitStack() as stack:
+        if retrain is None:
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headviz-faster-")))
+        else:
+            place = _kept(out, spec)
+        job = FasterJob(spec)
+        steps, outcome = _searched(job, Workplace(job, place, Loaded(clf, tuple(work.read), work)))
+        targets = []
+        for step in steps:
+            if "note" in step:
+                warn(step["note"])
+                continue
+            folder = out if len(steps) == 1 else out / f"{step['target']:g}x"
+            result = {k: v for k, v in step.items() if k not in OF_RUN} | {"table": outcome["table"]}
+            measured = replace(Measured.of(result, args.task), command=getattr(args, "line", ""))
+            small = replace(load(place / step["model"], device=args.device, job=args.job), name=clf.name)
+            folder = small.save(folder, args.portable, measured)
+            if args.onnx:
+                from ..models.onnx import export_onnx
 
-            export_onnx(one.model, folder / "model.onnx")
-        targets.append({"out": str(folder), **one.to_dict()})
+                export_onnx(small, folder / "model.onnx")
+            targets.append({**result, "out": str(folder)})
+    if retrain is not None:
+        shutil.rmtree(place, ignore_errors=True)
     top = targets[0] if len(targets) == 1 else {"baseline": targets[0]["baseline"]}
     return {**top, "task": args.task, "targets": targets}
+
+
+def _kept(out: Path, spec: FasterSpec) -> Path:
+    """The folder in which a search with training goes on where it was stopped."""
+    place = outside_path(out.resolve().parent / f".{out.resolve().name}-faster", OUT)
+    mine, there = spec.to_dict(), place / SEARCH
+    if there.exists():
+        if json.loads(read_small(there, 2**20)) != json.loads(json.dumps(mine)):
+            raise OptionError(
+                f"'{place}' holds another search. The command that began it goes on there; {removal(place)} removes it."
+            )
+        warn(f"goes on from {place}; {removal(place)} begins again")
+    elif place.exists():
+        raise OptionError(f"Models of the rounds would go into '{place}', which holds something else. Move it away.")
+    else:
+        place.mkdir(parents=True)
+        replace_file(there, json.dumps(mine))
+    return place
+
+
+def _searched(job: FasterJob, workplace: Workplace) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The steps of a search that is done here, and its outcome."""
+    place, way = workplace.folder, job.spec.rounds
+    checkpoints = Checkpoints(place / "checkpoints")
+    state, _ = restored(job, checkpoints)
+    execution, began, built = Execution(job, checkpoints, state), time.monotonic(), dict.fromkeys(state["build"])
+    before = len(built)
+    try:
+        with phase_bar("--samples N scores fewer examples, --limit N takes fewer for training.") as bar:
+            for now in run_here(execution, workplace, bar):
+                if len(now["build"]) > len(built) and job.spec.finetune is not None:
+                    built = dict.fromkeys(now["build"])
+                    done = sum(way[n][1].work for n in list(built)[before:])
+                    left = sum(step.work for n, (_, step, _) in way.items() if n not in built)
+                    if left:
+                        minutes = (time.monotonic() - began) / done * left / 60
+                        note_above(f"headviz: {len(built)} of {len(way)} rounds, about {minutes:.0f} minutes left")
+    except (Cancelled, KeyboardInterrupt):
+        if job.spec.finetune is not None:
+            warn(f"the same command goes on from {place}; {removal(place)} removes what is there")
+        raise
+    outcome = execution.finish(place)
+    return [step for _, step in sorted(job.steps(execution.state).items())], outcome
 
 
 def show(result: dict[str, Any]) -> str:

@@ -62,8 +62,8 @@ class Measured:
 
     @classmethod
     def of(cls, result: Any, task: str = "") -> Measured:
-        """From the result of ``headviz.prune_faster`` or ``headviz.paired``."""
-        record: Mapping[str, Any] = result.to_dict() if hasattr(result, "to_dict") else {}
+        """From the result of ``headviz.prune_faster`` or ``headviz.paired``, or what its ``to_dict`` gives."""
+        record: Any = result.to_dict() if hasattr(result, "to_dict") else result if isinstance(result, Mapping) else {}
         if "difference" in record:
             return cls(task, change=record)
         if "speedup_low" not in record:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,10 +37,12 @@ from ..tasks.dataset import require_dataset
 from .algorithms import NOTHING
 from .finetuning import fine_tune
 from .latency import Speed, Table, Timer, kept_table, measured
-from .options import BOTH, HEADS_ONLY, TARGETS, FasterOptions, FinetuneOptions
+from .options import BOTH, HEADS_ONLY, TARGETS, FasterOptions, FinetuneOptions, Round, rounds
 from .reconstruction import rebuild
 from .removal import SOLVERS, require_repairable
 from .search import best_subset
+from .trainer import Teacher
+from .training_folder import remove_training
 
 if TYPE_CHECKING:
     from ..evaluation.plain import Evaluation
@@ -58,6 +62,8 @@ if TYPE_CHECKING:
 CLOSE = 0.02  # of the target: near enough to stop correcting
 TOLERANCE = 0.1  # of the target: farther below it, the target counts as out of reach
 TURNS, TURN_PAIRS = 6, 15
+GOLD, ANSWERS = "gold", "answers"  # whose loss the gradients are of
+SOFT = 8.0  # the temperature of answers, at which sure ones count as unsure ones do
 FINEST = 48  # sizes of a layer's neurons to choose from
 
 
@@ -97,7 +103,8 @@ class Turn(Result):
 class Search:
     """One model's gradients and times; ``find`` serves any number of targets.
 
-    Its turns follow from those before, so a search that is stopped goes on with ``next`` from the turns it has.
+    Its turns follow from those before, so a search that is stopped goes on with ``next`` from the turns it has. A
+    speed is that against the ``whole`` model, of which ``clf`` may be what earlier rounds left.
     """
 
     clf: Classifier
@@ -107,6 +114,7 @@ class Search:
     remove: str = BOTH
     seed: int = 0  # breaks ties
     cancel: Cancel | None = None
+    whole: Classifier | None = None  # None = clf itself
     _groups: list[Choices] = field(init=False)
     _shapes: dict[tuple[int, ...], Shape] = field(init=False, default_factory=dict)
 
@@ -155,7 +163,7 @@ class Search:
         """A turn: the model of these sizes against the whole one."""
         stop_if(self.cancel)
         small = self.shape(sizes).of(self.clf)
-        return Turn(tuple(sizes), measured(self.clf, small, self.timer, TURN_PAIRS, cancel=self.cancel))
+        return Turn(tuple(sizes), measured(self.whole or self.clf, small, self.timer, TURN_PAIRS, cancel=self.cancel))
 
     def best(self, target: float, turns: Sequence[Turn]) -> tuple[Shape, Speed]:
         """Of all turns the one nearest to the target; an ``OptionError`` if it is too slow."""
@@ -269,10 +277,11 @@ def _in_turn(groups: Sequence[Choices], budget: float) -> list[int] | None:
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
-    """One row per example."""
+    """Of the loss by the gates of all units, one row per example."""
 
     heads: np.ndarray  # [n, L, H], 0 for heads that the model does not have
     neurons: tuple[np.ndarray, ...]  # of each layer [n, I]
+    to_mean: Gradients | None = None  # where a closed gate leaves a unit's mean, which a bias can stand for
 
 
 class _Inputs(TorchFunctionMode):
@@ -295,31 +304,78 @@ def gate_gradients(
     label_order: Sequence[str] | str | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
+    loss: str = GOLD,
 ) -> Gradients:
-    """One forward and one backward pass serve all heads and neurons."""
+    """One forward and one backward pass serve all heads and neurons.
+
+    The loss is that of the gold answers, or that of answers which have moved at random: then the squares measure how
+    far the model's own answers move, whatever the labels are.
+    """
     _, gold = gold_answers(clf, data, label_order)
     assert gold is not None
     encodings = encode_data(clf, data)
     sizes = neurons(clf)
-    heads = np.zeros((len(data), clf.num_layers, clf.num_heads))
-    rows = tuple(np.zeros((len(data), size), np.float32) for size in sizes)
+    layers = range(clf.num_layers)
+    seen = [_Seen.of(len(data), len(clf.present.kept_in(layer)), clf.head_size) for layer in layers]
+    seen += [_Seen.of(len(data), size, 1) for size in sizes]
     weights = [outer_map(clf, layer).weight for layer in range(len(sizes))]
-    groups = list(batches([len(e) for e in encodings], TOKENS_AT_ONCE))
-    for index in tracked(groups, progress, cancel, size=len):
-        walk = Walk(clf, [encodings[i] for i in index], [None] * len(index), None)
+    for index in tracked(list(batches([len(e) for e in encodings], TOKENS_AT_ONCE)), progress, cancel, size=len):
+        chosen = [encodings[i] for i in index]
+        walk = Walk(clf, chosen, [None] * len(index), None)
         call = clf.call(keep_outputs=True)
         with torch.enable_grad(), products(clf.device), _Inputs(weights) as inputs:
             logits = walk.choose(clf.forward(walk.rows(walk.end.clone().requires_grad_(True)), call))
-            every = [*call.outputs, *inputs.seen]
-            slopes = gradients(summed_loss(clf, logits, gold[index]), every)
+            lost = summed_loss(clf, logits, gold[index]) if loss == GOLD else _moved(clf, logits, chosen)
+            slopes = gradients(lost, [*call.outputs, *inputs.seen])
         # a gate multiplies its value, so the derivative by it is the value times its own derivative
-        moved = [*moves(clf, call.outputs), *(value.detach() for value in inputs.seen)]
-        parts = [(value * slope).cpu() for value, slope in zip(moved, slopes, strict=True)]
-        for layer in range(clf.num_layers):
-            kept = list(clf.present.kept_in(layer))
-            heads[np.ix_(index, [layer], kept)] = parts[layer].sum(dim=(2, 3)).double().numpy()[:, None]
-            rows[layer][index] = parts[clf.num_layers + layer].sum(dim=1).float().numpy()
-    return Gradients(heads, rows)
+        moved = [o.transpose(1, 2) for o in moves(clf, call.outputs)] + [v.detach()[:, :, :, None] for v in inputs.seen]
+        for part, value, slope in zip(seen, moved, slopes, strict=True):
+            part.add(index, value, slope.transpose(1, 2) if slope.dim() == 4 else slope[:, :, :, None])
+    zero, mean = ([part.by_gates(stands) for part in seen] for stands in (False, True))
+    return _gradients(clf, zero, _gradients(clf, mean))
+
+
+def _gradients(clf: Classifier, units: list[np.ndarray], to_mean: Gradients | None = None) -> Gradients:
+    heads = np.zeros((len(units[0]), clf.num_layers, clf.num_heads))
+    for layer in range(clf.num_layers):
+        heads[:, layer, list(clf.present.kept_in(layer))] = units[layer]
+    return Gradients(heads, tuple(u.astype(np.float32) for u in units[clf.num_layers :]), to_mean)
+
+
+def _moved(clf: Classifier, logits: Tensor, encodings: Sequence[Any]) -> Tensor:
+    """The loss against answers that have moved by noise, which an example's tokens draw."""
+    wanted = logits.detach().clone()
+    for row, e in zip(wanted, encodings, strict=True):
+        noise = np.random.default_rng(zlib.crc32(str(e.ids).encode())).standard_normal(row.shape)
+        row += torch.from_numpy(noise).to(row)
+    return len(logits) * clf.answer.imitated(logits, wanted, SOFT)
+
+
+@dataclass(eq=False)
+class _Seen:
+    """What was seen of a layer's heads, or neurons, example by example: [n, units, size]."""
+
+    products: np.ndarray  # value times slope, summed over the tokens: [n, units]
+    slopes: np.ndarray
+    total: np.ndarray  # of the values, over all tokens that the loss depends on
+    tokens: int = 0
+
+    @classmethod
+    def of(cls, n: int, units: int, size: int) -> _Seen:
+        return cls(np.zeros((n, units)), np.zeros((n, units, size), np.float32), np.zeros((units, size)))
+
+    def add(self, index: Sequence[int], value: Tensor, slope: Tensor) -> None:
+        """Values and slopes of a batch: [B, T, units, size]."""
+        read = (slope != 0).flatten(2).any(dim=2)
+        self.products[index] = (value * slope).sum(dim=(1, 3)).double().cpu().numpy()
+        self.slopes[index] = slope.sum(dim=1).float().cpu().numpy()
+        self.total += value[read].double().sum(dim=0).cpu().numpy()
+        self.tokens += int(read.sum())
+
+    def by_gates(self, to_mean: bool) -> np.ndarray:
+        if not to_mean or not self.tokens:
+            return self.products
+        return self.products - np.einsum("nus,us->nu", self.slopes, self.total / self.tokens)
 
 
 # -----------------------------------------------------------------------------------------------
@@ -378,8 +434,10 @@ def prune_faster(
     """Remove heads and feed-forward neurons until the model is ``faster`` times as fast on this machine.
 
     ``data`` are training examples with labels; ``dev`` is what both models are evaluated on. Several targets share the
-    measurements and give a tuple. The other arguments are explained at ``FasterOptions``. The caller's model stays as
-    it is. What sizes cost in time is kept in the ``cache``, for models of this shape on this machine.
+    measurements and give a tuple. With ``retrain`` they also share their way: the model is cut in rounds, each trained
+    on the labels and on what the whole model does, and a part of ``data`` says when a training stops. The other
+    arguments are explained at ``FasterOptions``. The caller's model stays as it is. What sizes cost in time is kept in
+    the ``cache``, for models of this shape on this machine.
 
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=32)
@@ -394,9 +452,19 @@ def prune_faster(
     options = FasterOptions(batch, length, samples, repair, seed, remove, retrain)
     require_possible(clf, options)
     work = Work(clf, data, options, dev, label_order, progress, cancel, store=store_for(cache))
-    shapes = [work.find(target) for target in targets]  # a target out of reach is refused before a model is built
-    results = tuple(work.result(target, shape) for target, shape in zip(targets, shapes, strict=True))
-    return results[0] if one else results
+    way, shapes, results = rounds(targets, retrain is not None), dict[Round, Shape](), dict[float, Faster]()
+    for target in targets:
+        work.search(remove).next(target, ())  # one out of reach is refused before a model is built
+    if retrain is None:
+        shapes = {step: work.find(step.speed) for step in way}
+    for step in way:
+        result = work.result(step, shapes.get(step) or work.find(step.speed))
+        if retrain is not None:
+            work.begin(result.model)
+        if step.asked:
+            results[step.speed] = result
+    every = tuple(results[target] for target in targets)
+    return every[0] if one else every
 
 
 def require_possible(clf: Classifier, options: FasterOptions) -> None:
@@ -408,10 +476,16 @@ def require_possible(clf: Classifier, options: FasterOptions) -> None:
         require_repairable(clf, options.repair, NOTHING)
 
 
+WATCHED, WATCHED_MOST = 10, 2000  # one train example in so many, and at most so many, says when a training stops
+LEAST_WATCHED = 20
+PATIENCE = 2  # epochs, where the options of the training name none
+
+
 class Work:
     """The steps of ``prune_faster``. What several targets share is measured once, at first use.
 
-    A ``table`` from before makes the sizes follow from those times, as a run that goes on needs it.
+    A ``table`` from before makes the sizes follow from those times, as a run that goes on needs it. With ``begin`` the
+    model of an earlier round is cut further. Trainings keep their checkpoints in a ``folder``, if there is one.
     """
 
     def __init__(
@@ -425,15 +499,18 @@ class Work:
         cancel: Cancel | None = None,
         table: Table | None = None,
         store: Store | None = None,
+        folder: Path | None = None,
     ) -> None:
         if table is not None:
             self.table = table
-        self.store = store
+        self.store, self.folder = store, folder
         self.clf, self.data, self.options, self.dev = clf, data, options, dev
         self.label_order, self.progress, self.cancel = label_order, progress, cancel
         self.timer = Timer(clf, options.batch, options.length)
+        self.start = clf  # what is cut
         self._before: Evaluation | None = None
         self._searches: dict[tuple[str, Table], Search] = {}
+        self._gradients: Gradients | None = None
         if len(data) <= options.samples:
             self.some = data
         else:
@@ -450,10 +527,19 @@ class Work:
     def table(self) -> Table:
         return kept_table(self.clf, self.timer, self.store, of_phase(self.progress, "timing"), self.cancel)
 
-    @cached_property
+    def begin(self, start: Classifier | None) -> None:
+        """Cut this model from now on; None = the whole one."""
+        start = self.clf if start is None else start
+        if start.digest != self.start.digest:
+            self.start, self._gradients = start, None
+            self._searches.clear()
+
+    @property
     def gradients(self) -> Gradients:
-        step_progress = of_phase(self.progress, "scoring")
-        return gate_gradients(self.clf, self.some, self.label_order, step_progress, self.cancel)
+        if self._gradients is None:
+            step_progress = of_phase(self.progress, "scoring")
+            self._gradients = gate_gradients(self.start, self.some, self.label_order, step_progress, self.cancel)
+        return self._gradients
 
     def find(self, target: float) -> Shape:
         """The shape whose measured speed is nearest to the target."""
@@ -463,34 +549,63 @@ class Work:
         """The search by the times of the table."""
         key = (remove, self.table)
         if key not in self._searches:
-            self._searches[key] = Search(self.clf, self.gradients, self.table, self.timer, remove, self.options.seed)
+            seed = self.options.seed
+            self._searches[key] = Search(
+                self.start, self.gradients, self.table, self.timer, remove, seed, whole=self.clf
+            )
         self._searches[key].cancel = self.cancel
         return self._searches[key]
 
-    def built(self, shape: Shape) -> tuple[Classifier, dict[str, Any] | None]:
+    def built(
+        self, shape: Shape, step: Round | None = None, name: str = ""
+    ) -> tuple[Classifier, dict[str, Any] | None]:
         """The model of a shape, tuned, and trained if asked for; the error of the tuning."""
-        small = shape.of(self.clf)
+        small = shape.of(self.start)
         small = dataclasses.replace(small, model=copy.deepcopy(small.model))  # shares no weights with the caller's
         error = None
         if self.options.repair != NOTHING:
             step_progress = of_phase(self.progress, "tuning")
-            error = rebuild(self.clf, small, self.some, SOLVERS[self.options.repair], step_progress, self.cancel)
+            error = rebuild(self.start, small, self.some, SOLVERS[self.options.repair], step_progress, self.cancel)
         if self.options.retrain is not None:
-            small = fine_tune(
-                small,
-                self.data,
-                self.options.retrain,
-                self.options.seed,
-                dev=self.dev,
-                label_order=self.label_order,
-                progress=of_phase(self.progress, "training"),
-                cancel=self.cancel,
-            ).classifier
+            small = self._trained(small, self.options.retrain, step, name)
         return small, error
 
-    def result(self, target: float, shape: Shape) -> Faster:
-        """Build, time and evaluate the model of a shape."""
-        small, error = self.built(shape)
+    def _trained(self, small: Classifier, options: FinetuneOptions, step: Round | None, name: str) -> Classifier:
+        """Trained on labels and on what the whole model does, until a part of train gets no better."""
+        watched, rest = self._watched
+        if watched is not None and options.early_stopping is None:
+            options = dataclasses.replace(options, early_stopping=PATIENCE)
+        if step is not None:
+            options = dataclasses.replace(options, epochs=options.epochs * step.epochs)
+        place = self.folder / f"training-{name}" if self.folder is not None and name else None
+        trained = fine_tune(
+            small,
+            rest,
+            options,
+            self.options.seed,
+            dev=watched,
+            label_order=self.label_order,
+            teacher=Teacher(self.clf),
+            folder=place,
+            progress=of_phase(self.progress, "training"),
+            cancel=self.cancel,
+        )
+        if place is not None:
+            remove_training(place)
+        return trained.classifier
+
+    @cached_property
+    def _watched(self) -> tuple[Dataset | None, Dataset]:
+        """The train examples that say when a training stops, and those that are trained on."""
+        count = min(len(self.data) // WATCHED, WATCHED_MOST)
+        if count < LEAST_WATCHED:
+            return None, self.data
+        order = np.random.default_rng(self.options.seed).permutation(len(self.data))
+        return self.data.subset(sorted(order[:count])), self.data.subset(sorted(order[count:]))
+
+    def result(self, step: Round, shape: Shape, name: str = "") -> Faster:
+        """Build, time and evaluate the model of a shape; ``name`` is that of its training's folder."""
+        small, error = self.built(shape, step, name)
         step_progress = of_phase(self.progress, "measuring speed")
         speed = measured(self.clf, small, self.timer, progress=step_progress, cancel=self.cancel)
         metrics = baseline = change = None
@@ -501,7 +616,7 @@ class Work:
             metrics, baseline = after.metrics, self._before.metrics
             change = self._change(self._before, after)
         return Faster(
-            target,
+            step.speed,
             speed.speedup,
             speed.low,
             speed.high,

@@ -38,7 +38,7 @@ from ..storage.exchange import MaskLike
 from ..storage.store import make_key
 from .options import IN_BATCH, FinetuneOptions
 from .state import Point
-from .trainer import Diverged, Rows, Watch, divergence, learning_curve, trainer_for
+from .trainer import Diverged, Rows, Teacher, Watch, divergence, learning_curve, trainer_for
 from .training_folder import claim, training_folder, whole_checkpoint
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def fine_tune(
     mask: MaskLike | None = None,
     dev: Dataset | None = None,
     label_order: Sequence[str] | str | None = None,
+    teacher: Teacher | None = None,
     folder: str | Path | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
@@ -78,7 +79,8 @@ def fine_tune(
 
     First put a fresh head on a pre-trained encoder, with ``headviz.load(base, fresh_labels=…, seed=…)``. A translator
     learns the tokens of its references one after the other. ``dev`` is used for early stopping and for dev metrics
-    per epoch only. ``progress`` counts updates; ``curve`` gets the learning curve so far, about once a second.
+    per epoch only. With a ``teacher`` it learns that model's answers, too. ``progress`` counts updates; ``curve`` gets
+    the learning curve so far, about once a second.
 
     ``mask`` switches heads off all through the training; they stay in the model, untrained, so evaluate it under the
     same mask. That is for comparisons: a pruned model has the same gradients, is faster and needs no mask afterwards.
@@ -93,7 +95,7 @@ def fine_tune(
     if dev is not None and order is not None and _measures(options):
         measured = Rows(clf, dev, gold_for(dev, order))
     with training_folder(folder) as place, _own_random_numbers(), quiet():
-        claim(place, clf, train, options, seed, order, mask)
+        claim(place, clf, train, options, seed, order, mask, None if teacher is None else teacher.to_dict())
         model: Any = copy.deepcopy(clf.model)
         model.requires_grad_(True)
         if order is not None:
@@ -103,7 +105,9 @@ def fine_tune(
         tell = None if curve is None else lambda history: curve(learning_curve(history, dev))
         watch = Watch(rows.order(options, seed), progress, cancel, saves, tell)
         checkpoint = whole_checkpoint(place)
-        trainer = trainer_for(clf, model, rows, measured, metrics, options, seed, place, watch, checkpoint, mask)
+        trainer = trainer_for(
+            clf, model, rows, measured, metrics, options, seed, place, watch, checkpoint, mask, teacher
+        )
         trainer.train(resume_from_checkpoint=checkpoint)
         without_wrappers(model)  # the weights are float32, and so is everything that is computed with them
         _without_cache_setting(model.config, clf.config)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from ..errors import OptionError
 from ..options import Option, Options, option, seed_option
@@ -127,3 +129,41 @@ class FasterOptions(SearchOptions):
 
     remove: str = option(BOTH, "heads: the neurons stay", REMOVED, flag="")
     retrain: FinetuneOptions | None = option(None, "train the smaller model on the whole of the data", flag="")
+
+
+SHORT = 1 / 3  # of the epochs of a target, in a round that only leads to one
+RATIO = 1.5  # of the speeds of two rounds with training, at most
+
+
+class Round(NamedTuple):
+    """A speed on the way, and whether it was asked for. A round begins with the model of the one before."""
+
+    speed: float
+    asked: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.speed:g}"
+
+    @property
+    def epochs(self) -> float:
+        """As a share of those of a target."""
+        return 1.0 if self.asked else SHORT
+
+    @property
+    def work(self) -> float:
+        """Of its training, in passes of the whole model: the teacher's, and three of the smaller one."""
+        return self.epochs * (1 + 3 / self.speed)
+
+
+def rounds(targets: Sequence[float], trained: bool) -> list[Round]:
+    """Without training each target is cut from the whole model; with it they share a way of small steps."""
+    if not trained:
+        return [Round(target, True) for target in targets]
+    way, last = list[Round](), 1.0
+    for target in sorted(targets):
+        steps = math.ceil(math.log(target / last) / math.log(RATIO) - 1e-9)
+        way += [Round(round(last * (target / last) ** (k / steps), 2), False) for k in range(1, steps)]
+        way.append(Round(target, True))
+        last = target
+    return way

@@ -1,21 +1,26 @@
-"""Transformers' Trainer with our options: the order of an epoch, schedule, loss, dev metrics, the learning curve."""
+"""Transformers' Trainer with our options: the order of an epoch, schedule, loss, a teacher, dev metrics, the curve."""
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch.nn.functional import mse_loss
 
 from ..attention import transformers
 from ..errors import UserError
 from ..evaluation.plain import encode_data
+from ..heads import ENCODER
+from ..models.feed_forward import neurons
 from ..models.in_place import masked
 from ..progress import stop_if
 from ..results import plain
@@ -50,12 +55,16 @@ def trainer_for(
     watch: Watch,
     checkpoint: str | None,
     mask: HeadMask | None = None,
+    teacher: Teacher | None = None,
 ) -> Any:
     trained = model  # as it is, whatever Trainer wraps around it
+    imitation = None if teacher is None else Imitation(teacher, clf, model)
 
     def losses(model: Any, inputs: Any, labels: Any) -> tuple[torch.Tensor, torch.Tensor]:
         if options.negatives == IN_BATCH:
             return clf.ranked_in_batch(model, inputs, labels)
+        if imitation is not None and model.training:
+            return imitation.losses(model, inputs, labels)
         logits = clf.trained_logits(model, inputs)
         return logits, clf.loss(logits.float(), labels)
 
@@ -138,6 +147,75 @@ def trainer_for(
     trainer.model_accepts_loss_kwargs = False
     trainer.remove_callback(transformers.PrinterCallback)
     return trainer
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A model whose answers and hidden states a smaller one learns to give.
+
+    ``share`` of the loss of the answers is that of the teacher's, the rest that of the labels. To it comes ``layers``
+    times the mean squared difference of the hidden states, as a share of the teacher's mean square.
+    """
+
+    model: Classifier
+    share: float = 0.9
+    temperature: float = 2.0
+    layers: float = 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "model": self.model.digest}
+
+
+class Imitation:
+    """The losses of a model that learns from a teacher.
+
+    A layer is compared with the teacher's layer of its number. A layer without heads and neurons is not, and neither is
+    the one before it: the block of such layers ends where the teacher's last of them does. The last layer is left to
+    the answers, which often read its first token alone.
+    """
+
+    def __init__(self, teacher: Teacher, clf: Classifier, model: Any) -> None:
+        self.clf = clf
+        # hooks read the states: on a copy, because the model may be in use elsewhere
+        self.teacher = replace(teacher, model=replace(teacher.model, model=copy.deepcopy(teacher.model.model).eval()))
+        parts = clf.family.layers.get(ENCODER) if teacher.layers else None
+        self.pairs: list[tuple[Any, Any]] = []
+        if parts is not None and len(clf.family.layers) == 1:
+            sizes = zip(clf.heads_per_layer, neurons(clf) or [1] * clf.num_layers, strict=True)
+            empty = [heads == 0 == inner for heads, inner in sizes]
+            whole: Any = self.teacher.model.model
+            ours, theirs = (one.base_model.get_submodule(parts.modules) for one in (model, whole))
+            self.pairs = [(ours[i], theirs[i]) for i in range(clf.num_layers - 1) if not empty[i + 1]]
+
+    def losses(self, model: Any, inputs: dict[str, Any], labels: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        real = inputs.get("attention_mask")
+        theirs_too, teacher = dict(inputs), self.teacher
+        with _states([ours for ours, _ in self.pairs]) as ours:
+            logits = self.clf.trained_logits(model, inputs).float()
+        with torch.no_grad(), _states([theirs for _, theirs in self.pairs]) as theirs:
+            wanted = self.clf.trained_logits(teacher.model.model, theirs_too).float()
+        loss = (1 - teacher.share) * self.clf.loss(logits, labels)
+        loss = loss + teacher.share * self.clf.answer.imitated(logits, wanted, teacher.temperature)
+        for mine, other in zip(ours, theirs, strict=True):
+            rows = slice(None) if real is None or real.shape != mine.shape[:2] else real != 0
+            square = other[rows].float().square().mean()
+            loss = loss + teacher.layers / len(ours) * mse_loss(mine[rows].float(), other[rows].float()) / square
+        return logits, loss
+
+
+@contextmanager
+def _states(modules: Sequence[Any]) -> Iterator[list[torch.Tensor]]:
+    """What these modules return in a pass inside the block."""
+    seen: list[torch.Tensor] = []
+    hooks = [
+        module.register_forward_hook(lambda _, __, out: seen.append(out[0] if isinstance(out, tuple) else out))
+        for module in modules
+    ]
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def _measure(metrics: Any) -> Any:

@@ -7,7 +7,7 @@ import json
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -48,6 +48,7 @@ def claim(
     seed: int,
     order: np.ndarray | None,
     mask: HeadMask | None = None,
+    teacher: Mapping[str, Any] | None = None,
 ) -> None:
     """Mark the folder as this training's; an ``OptionError`` if it belongs to another one.
 
@@ -60,6 +61,7 @@ def claim(
         "order": None if order is None else order.tolist(),
         "data": hashlib.sha256(f"{train.digest}{clf.tokenizer_digest}".encode()).hexdigest(),
         **({} if mask is None else {"mask": mask.hex}),
+        **({} if teacher is None else {"teacher": dict(teacher)}),
         **clf.reads_with,
     }
     path = place / FINGERPRINT

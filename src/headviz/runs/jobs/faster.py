@@ -1,7 +1,9 @@
 """Faster models in the background: the times are measured once, then each target is searched and built in turn.
 
-What was timed is kept with the run: the table, and every turn of a search. From these the shapes follow, so a run that
-was stopped goes on to the models that it would have had, bit for bit.
+With training the targets share their way: a round cuts the model that the one before has left, and rounds between two
+targets leave a model that is removed in the end. What was timed is kept with the run: the table, and every turn of a
+search. From these the shapes follow, so a run that was stopped goes on to the models that it would have had, bit for
+bit.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ...engine import Tools
 from ...errors import OptionError
 from ...options import declared, option
-from ...pruning.options import TARGETS, FasterOptions, FinetuneOptions, SearchOptions
+from ...pruning.options import BOTH, HEADS_ONLY, TARGETS, FasterOptions, FinetuneOptions, Round, SearchOptions, rounds
 from ...tasks import chosen_on
 from . import JobSpec, Loaded, SourcesJob
 
@@ -25,19 +27,21 @@ if TYPE_CHECKING:
     from ...pruning.faster import Work
     from ...tasks import Dataset
 
-TABLE, TURN, FIND, BUILD = "table", "turn", "find", "build"
+TABLE, TURN, FIND, BUILD, START = "table", "turn", "find", "build", "start"
 # table, sources, notes, and by "remove-target" the turns of the search, the shapes found and the results
 State = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class FasterSpec(SearchOptions, JobSpec):
-    """The options of ``headviz prune --faster``. ``beside`` also removes heads only, for the same targets."""
+    """The options of ``headviz prune --faster``. ``beside`` also removes heads only, for the same targets;
+    ``heads_only`` removes nothing else."""
 
     called: ClassVar[str] = "option of a run of kind 'faster'"
 
     targets: tuple[float, ...] = (1.5, 2.0)
     beside: bool = True
+    heads_only: bool = False
     train_limit: int | None = option(None, least=1)
     dev_limit: int | None = option(None, least=1)
     finetune: FinetuneOptions | None = None  # train the smaller models so
@@ -59,8 +63,25 @@ class FasterSpec(SearchOptions, JobSpec):
     @property
     def names(self) -> list[str]:
         """One for each model, in the order of the steps."""
-        kinds = ("both", "heads") if self.beside else ("both",)
-        return [f"{remove}-{target:g}" for remove in kinds for target in self.targets]
+        return [f"{remove}-{target:g}" for remove in self._kinds for target in self.targets]
+
+    @property
+    def rounds(self) -> dict[str, tuple[str, Round, str]]:
+        """By name: what is removed, the round, and the name of the one that it begins with; empty for the model."""
+        way: dict[str, tuple[str, Round, str]] = {}
+        for remove in self._kinds:
+            before = ""
+            for step in rounds(self.targets, self.finetune is not None):
+                name = f"{remove}-{step.name}"
+                way[name] = (remove, step, before)
+                before = name if self.finetune is not None else ""
+        return way
+
+    @property
+    def _kinds(self) -> tuple[str, ...]:
+        if self.heads_only:
+            return (HEADS_ONLY,)
+        return (BOTH, HEADS_ONLY) if self.beside else (BOTH,)
 
 
 def make(spec: Mapping[str, Any]) -> FasterJob:
@@ -79,13 +100,29 @@ class FasterJob(SourcesJob):
     def ready(self, state: State) -> list[str]:
         if state[TABLE] is None:
             return [TABLE]
-        left = [n for n in self.spec.names if n not in state[BUILD]]
+        way = self.spec.rounds
+        left = [
+            n for n, (_, _, before) in way.items() if n not in state[BUILD] and (not before or before in state[BUILD])
+        ]
         return [f"{BUILD}:{n}" if n in state[FIND] else f"{TURN}:{n}:{len(_turns(state, n))}" for n in left]
 
     def parcel(self, state: State, piece: str) -> bytes:
         _, name, _ = _parts(piece)
         kept = {TABLE: state[TABLE], TURN: _turns(state, name), FIND: state[FIND].get(name)}
-        return json.dumps(kept).encode()
+        return json.dumps({**kept, START: self._start(state, name)}).encode()
+
+    def needs(self, state: State, piece: str) -> list[str]:
+        """The model that a round begins with."""
+        _, name, _ = _parts(piece)
+        start = self._start(state, name)
+        return [start] if start else []
+
+    def _start(self, state: State, name: str) -> str:
+        """What the last round before this one has left; empty for the whole model."""
+        while name and (name := self.spec.rounds[name][2]):
+            if model := state[BUILD][name].get("model"):
+                return str(model)
+        return ""
 
     def load(self, folder: Path) -> Loaded:
         """With the gradients."""
@@ -110,23 +147,35 @@ class FasterJob(SourcesJob):
             shared = chosen_on(*work.read)
             notes = [shared] if shared else []
             return json.dumps({TABLE: work.table.to_dict(), "sources": tools.loaded.sources, "notes": notes}).encode()
-        work.table = Table.from_dict(request[TABLE])
-        remove, _, target = name.partition("-")
+        work.table, work.folder = Table.from_dict(request[TABLE]), tools.folder
+        self._begin(work, tools.folder, request[START])
+        remove, step, _ = self.spec.rounds[name]
         if what == TURN:
-            return json.dumps(_turn(work, remove, float(target), request[TURN])).encode()
+            return json.dumps(_turn(work, remove, step.speed, request[TURN])).encode()
         if "out_of_reach" in request[FIND]:
-            step = {"metrics": {}, "speedup": None, "note": request[FIND]["out_of_reach"]}
+            record = {"metrics": {}, "speedup": None, "note": request[FIND]["out_of_reach"]}
         else:
-            result = work.result(float(target), Shape.from_dict(request[FIND]))
+            result = work.result(step, Shape.from_dict(request[FIND]), name)
             place = tools.folder / "models" / name
             shutil.rmtree(place, ignore_errors=True)  # left by an attempt that ended before its record
             result.model.save(place)
-            step = {k: v for k, v in result.to_dict().items() if k != TABLE}
+            record = {k: v for k, v in result.to_dict().items() if k != TABLE}
             present = result.model.present
-            step |= {"sparsity": present.sparsity, "mask": present.hex, "model": f"models/{name}"}
-            step |= {"digest": result.model.digest}
-        about = {"target": float(target), "remove": remove, "seconds": time.perf_counter() - begun}
-        return json.dumps({"sparsity": None, "mask": None, **step, **about}, allow_nan=False).encode()
+            record |= {"sparsity": present.sparsity, "mask": present.hex, "model": f"models/{name}"}
+            record |= {"digest": result.model.digest}
+        about = {"target": step.speed, "remove": remove, "seconds": time.perf_counter() - begun}
+        return json.dumps({"sparsity": None, "mask": None, **record, **about}, allow_nan=False).encode()
+
+    def _begin(self, work: Work, folder: Path, start: str) -> None:
+        """Let the work cut the model that a round begins with."""
+        from ...models.loading import load
+
+        place = str(folder / start)
+        if start and work.start.name != place:
+            model: Any = load(place, device=self.spec.device, job=self.spec.job)
+            work.begin(model)
+        elif not start:
+            work.begin(None)
 
     def absorb(self, state: State, piece: str, result: bytes) -> State:
         what, name, number = _parts(piece)
@@ -146,9 +195,11 @@ class FasterJob(SourcesJob):
         return len(self.spec.names)
 
     def finish(self, state: State, folder: Path) -> dict[str, Any]:
-        if all("out_of_reach" in record for record in state[FIND].values()):
-            raise OptionError(state[FIND][self.spec.names[0]]["out_of_reach"])
+        if all("note" in step for step in self.steps(state).values()):
+            raise OptionError(self.steps(state)[1]["note"])
         models = [step["model"] for step in self.steps(state).values() if "model" in step]
+        for name in set(state[BUILD]) - set(self.spec.names):
+            shutil.rmtree(folder / "models" / name, ignore_errors=True)
         return {"models": models, TABLE: state[TABLE], "notes": state.get("notes", [])}
 
 
