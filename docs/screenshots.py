@@ -45,7 +45,7 @@ def take(browser: Any, address: str, page: str, scheme: str, width: int, out: Pa
     )
     tab = context.new_page()
     tab.set_default_timeout(180_000)
-    shown = {"heads": {"head": "4.10"}, "masklab": {"off": "4.10"}}.get(page, VIEW) if step is None else step.shown()
+    shown = {"scores": {"head": "4.10"}, "masklab": {"off": "4.10"}}.get(page, VIEW) if step is None else step.shown()
     query = urlencode(shown if isinstance(shown, dict) else to_address(shown))
     tab.goto(f"{address}/{'' if page == next(iter(PAGES)) else page}?{query}")
     if page == "analyses":

@@ -5,6 +5,7 @@ import streamlit as st
 from headviz.analyses.catalogue import ANALYSES
 from headviz.tasks import TASKS
 from headviz.ui.pages import analyses
+from headviz.ui.parts import result_bar
 from headviz.ui.shell import frame, loaders, state
 
 view = frame.begin()
@@ -22,6 +23,7 @@ else:
     name = view.analysis if view.analysis in names else names[0]
 clf, data = loaders.model(view), loaders.dataset(view)
 loaders.check(clf, data)
+result_bar.of_page()
 analyses.section(name, clf, data)
 if frame.controls():
     analyses.elsewhere(others)

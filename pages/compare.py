@@ -4,7 +4,7 @@ import streamlit as st
 
 from headviz import plugins
 from headviz.ui.pages.compare import answers, explanations, patching
-from headviz.ui.parts import measure, story, texts
+from headviz.ui.parts import measure, result_bar, story, texts
 from headviz.ui.shell import frame, loaders, state
 from headviz.ui.shell.messages import plain
 
@@ -14,6 +14,7 @@ filled, data = measure.filled(loaders.model(view)), loaders.dataset(view)
 if filled is None:
     st.stop()
 clf = filled
+result_bar.of_page()
 if frame.controls():
     shown = texts.choose(data, "compare_text")
 else:

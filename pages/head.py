@@ -4,7 +4,7 @@ import streamlit as st
 
 from headviz.errors import UserError
 from headviz.ui.pages import head
-from headviz.ui.parts import measure, scoring, texts
+from headviz.ui.parts import measure, result_bar, scoring, texts
 from headviz.ui.shell import frame, loaders, state
 from headviz.ui.shell.messages import plain, refused
 
@@ -45,3 +45,4 @@ def draw() -> None:
 view = frame.begin()
 if frame.explains_classes(view):
     draw()
+    result_bar.of_page()

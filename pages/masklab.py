@@ -3,7 +3,7 @@
 import streamlit as st
 
 from headviz.ui.pages.masklab import board, cost
-from headviz.ui.parts import measure, scoring, story
+from headviz.ui.parts import measure, pair, result_bar, scoring, story, texts
 from headviz.ui.shell import frame, loaders, state
 from headviz.ui.shell.view import by_grade
 
@@ -36,6 +36,7 @@ def headline() -> None:
     if (first := now or measure.last(clf, data, measured)) is not None:
         with st.container(key="result" if now else "result_before"):
             cost.headline(clf, data, first)
+    result_bar.section(clf.present, first, *pair.change(clf, texts.current(state.view(), data)))
 
 
 with right:

@@ -16,22 +16,21 @@ import subprocess
 import sys
 import tarfile
 import tomllib
-from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import torch
 from tokenizers import Tokenizer
 
 import headviz
 from headviz.demo import card_figures, demo_folder, read_split
-from headviz.demo.reading import DATA, PHENOMENA, Example
+from headviz.demo.reading import DATA, PHENOMENA
 from headviz.display.figures.style import scale_of_losses
 from headviz.display.sentences import NEAR
 from headviz.heads import HeadId
 from headviz.models.classifier import Classifier
 from headviz.models.onnx import export_onnx
+from headviz.ui.parts.abilities import turning
 from headviz.ui.parts.story import steps
 from headviz.ui.shell.frame import LOGO, MARK
 
@@ -144,14 +143,16 @@ def data(clf: Classifier) -> dict[str, Any]:
         "costs": costs,
         "examples": len(read_split("dev")) // 2,  # the half that the costs were measured on
         "near": NEAR,
-        "colours": {"light": scale.light, "dark": scale.dark},
+        "colours": {"light": scale.light, "dark": scale.dark, "loss": True},
     }
 
 
 def ability(clf: Classifier, row: dict[str, Any]) -> dict[str, Any]:
     """An ability, the heads that carry it, what it and others lose without them, and examples whose answer turns."""
     name, carriers = row["phenomenon"], [HeadId.parse(head) for head in row["heads"]]
-    chosen = turning(clf, [e for e in read_split("dev") if e.phenomenon == name], carriers)[:EXAMPLES]
+    own = [e for e in read_split("dev") if e.phenomenon == name]
+    texts = [[getattr(e, field) for e in own] for field in ("premise", "hypothesis", "label")]
+    chosen = [own[i] for i in turning(clf, *texts, carriers)[:EXAMPLES]]
     return {
         "name": name,
         "heads": [head.layer * clf.num_heads + head.head for head in carriers],
@@ -159,21 +160,6 @@ def ability(clf: Classifier, row: dict[str, Any]) -> dict[str, Any]:
         "others": round(100 * row["mean_other"], 1),
         "examples": [[example.premise, example.hypothesis] for example in chosen],
     }
-
-
-def turning(clf: Classifier, examples: Sequence[Example], heads: Sequence[HeadId]) -> list[Example]:
-    """Examples that the model answers rightly and, without the heads, wrongly. Those where it is surest of the wrong
-    answer come first, then the shortest; and one of each label before others."""
-    batch = clf.collate(clf.encode([e.premise for e in examples], [e.hypothesis for e in examples]))
-    full, now = (clf.logits(batch, mask).softmax(-1) for mask in (None, clf.full_mask.without(heads)))
-    gold = torch.tensor([clf.labels.index(e.label) for e in examples])
-    turned = ((full.argmax(-1) == gold) & (now.argmax(-1) != gold)).nonzero().flatten().tolist()
-    length = [len(e.premise) + len(e.hypothesis) for e in examples]
-    turned.sort(key=lambda i: (-round(float(now[i].max()), 1), length[i]))
-    firsts: dict[str, int] = {}
-    for i in turned:
-        firsts.setdefault(examples[i].label, i)
-    return [examples[i] for i in sorted(turned, key=lambda i: i not in firsts.values())]
 
 
 def tokenizer() -> dict[str, Any]:

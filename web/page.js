@@ -127,7 +127,7 @@ function drawBoard() {
     data: {
       rows: facts.rows, heads: facts.heads, row_names: null, values, seq, mode: "toggle", title: "", group: "",
       scale: { lo: -end, hi: end, ...facts.colours },
-      off: [...shown.off], removed: [], selected: null, grey: [], carries: [], carries_name: "",
+      off: [...shown.off], removed: [], selected: null, grey: [],
       marks: ofPair ? changing : chosen ? chosen.heads : [],
       mark_name: ofPair ? "changes the answer" : `carries ${shown.ability}`,
       tips: [

@@ -5,11 +5,13 @@ from __future__ import annotations
 from itertools import combinations, islice
 from typing import Any
 
+import numpy as np
 import pytest
 
-from headviz.attribution.text_under_mask import which_heads, which_moves
+import headviz
+from headviz.attribution.text_under_mask import toggled_each, which_heads, which_moves
 from headviz.errors import Cancelled, MaskError
-from headviz.heads import HeadMask
+from headviz.heads import HeadId, HeadMask
 from support.tiny import tiny_classifier
 
 TEXT, PAIR = "a dog sleeps .", "the red cat runs"
@@ -42,6 +44,27 @@ def brute_force(clf: Any, mask: HeadMask) -> int:
         if any(answer(clf, mask.with_(group)) == was for group in combinations(mask.off, size)):
             return size
     raise AssertionError("all heads on is the full model")
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra", "albert", "modernbert"])
+def test_each_toggled_head_is_the_answer_of_its_own_mask(family: str) -> None:
+    """Against one forward pass for each head, with heads off and with heads removed."""
+    clf = tiny_classifier(family, layers=3, heads=4, spread=0.6)
+    for mask in (HeadMask.full(3, 4), HeadMask.full(3, 4).without([(0, 1), (2, 0), (2, 3)])):
+        each = toggled_each(clf, TEXT, PAIR, mask)
+        for head in mask.toggled(mask.off).kept:
+            batch = clf.collate(clf.encode([TEXT], [PAIR]))
+            alone = clf.answer.values(clf.logits(batch, mask.toggled([head])).cpu().numpy())[0]
+            assert np.allclose(each[head], alone, atol=1e-6)
+
+
+def test_each_toggled_head_of_a_pruned_model(clf: Any) -> None:
+    small = headviz.prune(clf, HeadMask.full(3, 4).without([(1, 1), (1, 2)]))
+    each = toggled_each(small, TEXT, PAIR, small.present)
+    assert np.isnan(each[1, 1]).all()
+    batch = small.collate(small.encode([TEXT], [PAIR]))
+    alone = small.answer.values(small.logits(batch, small.present.toggled([HeadId(1, 0)])).cpu().numpy())[0]
+    assert np.allclose(each[1, 0], alone, atol=1e-6)
 
 
 def test_finds_a_smallest_set(clf: Any, flipping: list[HeadMask]) -> None:

@@ -22,7 +22,7 @@ HOST = "host.example"
 PICTURE = f"![x](http://{HOST}/x.png)"
 LABELS = (f"[yes](http://{HOST}/a)", f"<img src=http://{HOST}/b.png>", f"www.{HOST} :red[c]")
 SLICES = (f"http://{HOST}/d", f"me@{HOST}", PICTURE)
-PAGES = ("heads", "head", "masklab", "compare", "analyses", "runs", "distil", "data")
+PAGES = ("workbench", "scores", "head", "masklab", "compare", "analyses", "runs", "distil", "data")
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_foreign_names_are_read_and_not_drawn(page: str, hostile: dict[str, str]
 
 def test_a_wrong_link_with_such_names_is_read_and_not_drawn(visit: Callable[..., Any]) -> None:
     tab = visit()
-    shown = tab.go("heads", model=PICTURE, task=PICTURE, data=PICTURE, score=PICTURE, mask=PICTURE, head=PICTURE)
+    shown = tab.go("scores", model=PICTURE, task=PICTURE, data=PICTURE, score=PICTURE, mask=PICTURE, head=PICTURE)
     assert HOST in shown.content()
     assert shown.locator(f'[src*="{HOST}"], [href*="{HOST}"]').count() == 0
 

@@ -1,4 +1,4 @@
-"""The Heads page as people use it: computing, stopping, refining, comparing weights, taking the picture along."""
+"""The Scores page as people use it: computing, stopping, refining, comparing weights, taking the picture along."""
 
 from __future__ import annotations
 

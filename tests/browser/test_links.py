@@ -82,7 +82,7 @@ def test_links_send_no_request(tab: Visit, listener: tuple[str, list[str]]) -> N
         ("masklab", {"model": "someone/half"}, 1),
         ("masklab", {"model": "someone/x", "revision": "y"}, 1),
         ("compare", {"other": "someone/x"}, 1),
-        ("heads", {"base": "someone/x", "weights": "pre-trained"}, 0),
+        ("scores", {"base": "someone/x", "weights": "pre-trained"}, 0),
         ("masklab", {"task": "mrpc"}, 1),
         ("data", {"task": "mrpc", "model": "someone/x"}, 2),
     ):

@@ -1,4 +1,4 @@
-"""The board of scores on the Heads page: one click on a user's own model, and what its result decides."""
+"""The board of scores on the Scores page: one click on a user's own model, and what its result decides."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def said(app: Any) -> str:
 def test_one_click_on_heads_grades_all_scores_and_the_result_orders_the_choice(
     open_page: Callable[..., Any], own: dict[str, str]
 ) -> None:
-    app = open_page("heads", **own, side="board", score="taylor")
+    app = open_page("scores", **own, side="board", score="taylor")
     next(b for b in app.button if b.key == "compute_fine-tuned_taylor").click()
     app.run()
     assert "It has not been measured on this model" in said(app)

@@ -18,7 +18,7 @@ def test_costs_are_measured_without_being_asked_for(open_page: Callable[..., Any
     import headviz
     from headviz.ui.shell import loaders
 
-    app = open_page("heads", samples="8", seed="3")
+    app = open_page("scores", samples="8", seed="3")
     assert not app.exception
     view = app.session_state["headviz"].view
     job = jobs.find(("cost", *scoring.key_of(replace(view, samples=8), "ablation")))
@@ -34,7 +34,7 @@ def test_costs_are_measured_without_being_asked_for(open_page: Callable[..., Any
     exact = headviz.score_heads(clf, scoring.sample(view, clf), "ablation")
     assert (found.values == exact.values).all()
     assert scoring.ordering(view) is found
-    open_page("heads", samples="12", seed="3")  # more are asked for: the costs are measured again
+    open_page("scores", samples="12", seed="3")  # more are asked for: the costs are measured again
     more = jobs.find(("cost", *scoring.key_of(replace(view, samples=12), "ablation")))
     assert more is not None
     assert more.finished.wait(120)
@@ -45,14 +45,14 @@ def test_costs_are_measured_without_being_asked_for(open_page: Callable[..., Any
     # costs in loss are read from the same answers, so they need no click
     in_loss = scoring.key_of(replace(view, samples=8), "ablation-loss")
     assert jobs.find(in_loss) is None
-    open_page("heads", samples="8", seed="3", beside="ablation-loss")
+    open_page("scores", samples="8", seed="3", beside="ablation-loss")
     assert jobs.find(in_loss) is not None
     assert jobs.find(in_loss).finished.wait(120)
     assert not jobs.find(in_loss).error
-    beside = open_page("heads", samples="8", seed="3", beside="ablation-loss")
+    beside = open_page("scores", samples="8", seed="3", beside="ablation-loss")
     assert not beside.exception
     assert not [b for b in beside.button if b.key == "compute_fine-tuned_ablation-loss"]
-    open_page("heads", samples="16", seed="3", beside="ablation-loss")
+    open_page("scores", samples="16", seed="3", beside="ablation-loss")
     assert jobs.find(scoring.key_of(replace(view, samples=16), "ablation-loss")) is None
 
 

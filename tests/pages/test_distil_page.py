@@ -134,7 +134,7 @@ def test_a_recurrent_translator_loses_its_attention(open_page, tmp_path, monkeyp
     assert not [b for b in app.button_group if b.key == "w_layers"]
 
 
-@pytest.mark.parametrize("page", ["heads", "runs", "data"])
+@pytest.mark.parametrize("page", ["scores", "runs", "data"])
 def test_other_pages_say_what_a_recurrent_translator_lacks(open_page, tmp_path, monkeypatch, page) -> None:
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
     app = open_page(page, model=recurrent(tmp_path), task="demo-translation", label="")

@@ -59,7 +59,7 @@ def test_the_built_in_models_open_everywhere(open_page: Callable[..., Any], page
     assert TITLES[page] in [t.value.replace("\\", "") for t in app.title]
 
 
-@pytest.mark.parametrize("page", some_in_ci(FILES, ["masklab", "data", "runs"], ["compare", "heads"]))
+@pytest.mark.parametrize("page", some_in_ci(FILES, ["masklab", "data", "runs"], ["compare", "scores"]))
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -92,7 +92,7 @@ def test_the_address_holds_the_whole_view(open_page: Callable[..., Any], page: s
 
 
 def test_a_head_that_the_model_has_not_is_said_at_once(open_page: Callable[..., Any]) -> None:
-    app = open_page("heads", head="99.9")
+    app = open_page("scores", head="99.9")
     assert not app.exception
     assert any("99.9" in str(w.value).replace("\\", "") for w in app.warning)
     assert not any("99.9" in str(w.value).replace("\\", "") for w in app.run().warning)
@@ -148,7 +148,7 @@ def test_a_model_of_other_classes_is_said_before_anything_is_measured(
     assert said not in texts(open_page("compare", model=place, a="the dog sleeps .", b="a cat runs"))
 
 
-@pytest.mark.parametrize("page", ["heads", "masklab", "compare", "analyses"])
+@pytest.mark.parametrize("page", ["scores", "masklab", "compare", "analyses"])
 @pytest.mark.parametrize(
     ("more", "said"),
     [

@@ -84,7 +84,7 @@ def press(app: Any) -> Any:
 
 
 LINKS = [
-    ("heads", {"model": "someone/x"}, "someone/x"),
+    ("scores", {"model": "someone/x"}, "someone/x"),
     ("compare", {"model": "someone/x"}, "someone/x"),
     ("data", {"model": "someone/x"}, "someone/x"),
     ("masklab", {"model": "someone/x", "revision": "v2"}, "someone/x at revision v2"),
@@ -139,7 +139,7 @@ def test_a_press_without_a_network_is_answered_in_one_line(open_page: Callable[.
 
 def test_a_base_model_of_a_link_is_not_fetched_for_a_job(open_page: Callable[..., Any], hub: Hub) -> None:
     """The computation is asked for by a press; what it needs is named by another."""
-    app = open_page("heads", base="someone/base", weights="pre-trained")
+    app = open_page("scores", base="someone/base", weights="pre-trained")
     for button in [b for b in app.button if b.label.startswith("Compute")]:
         app = button.click().run()
     assert hub.asked == []

@@ -122,7 +122,7 @@ def without_seconds(found: Any) -> Any:
 
 def test_heads(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     app = press(
-        open_page("heads", **view, score="taylor", samples="24", head="1.2", beside="magnitude"),
+        open_page("scores", **view, score="taylor", samples="24", head="1.2", beside="magnitude"),
         "compute_fine-tuned_taylor",
     )
     python, command = printed(app)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headviz.ui.pages import heads
+from headviz.ui.pages import scores
 from headviz.ui.parts import abilities
 
 
@@ -16,22 +16,22 @@ def test_roles_are_named_on_the_grid_once_they_are_measured(
 ) -> None:
     monkeypatch.setattr(abilities, "_looks", {})
     drawn: list[dict[str, Any]] = []
-    real = heads.show.head_grid
+    real = scores.show.head_grid
 
     def noted(key: str, present: Any, values: Any, **more: Any) -> None:
         drawn.append(more)
         real(key, present, values, **more)
 
-    monkeypatch.setattr(heads.show, "head_grid", noted)
+    monkeypatch.setattr(scores.show, "head_grid", noted)
     small = {"limit": "12", "samples": "4"}
-    assert not open_page("heads", **small).exception
+    assert not open_page("scores", **small).exception
     assert all("looks at" not in one["tips"] for one in drawn)
     app = open_page("analyses", analysis="roles", **small)
     next(b for b in app.button if b.key == "run_roles").click().run()
     assert not app.exception
     (named,) = abilities._looks.values()
     drawn.clear()
-    assert not open_page("heads", **small).exception
+    assert not open_page("scores", **small).exception
     told = drawn[-1]["tips"]["looks at"]
     assert {h: told[h.layer][h.head] for h in named} == named
     assert sum(cell != "–" for row in told for cell in row) == len(named)

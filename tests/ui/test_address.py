@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from headviz.ui.shell.server import Addressed
+from headviz.ui.shell.server import Addressed, moved
+from headviz.ui.shell.view import MOVED, PAGES
 
 PAGE = b"<html><head><title>x</title></head><body></body></html>"
 
@@ -45,7 +46,22 @@ def test_the_first_pages_name_leads_to_it_with_its_view(query: bytes, place: byt
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "GET", "path": "/lab/heads", "query_string": query, "headers": []}
-    asyncio.run(Addressed(app, ["compare", "heads"])(scope, None, send))
+    scope = {"type": "http", "method": "GET", "path": "/lab/workbench", "query_string": query, "headers": []}
+    asyncio.run(Addressed(app, ["compare", "workbench"])(scope, None, send))
     assert sent[0]["status"] == 307
     assert dict(sent[0]["headers"])[b"location"] == place
+
+
+def test_an_older_pages_address_leads_to_the_page_that_has_taken_over() -> None:
+    """Each with its parameters; what is still here stays."""
+    walked = {
+        ("heads", b""): b"./scores",
+        ("heads", b"score=taylor&head=4.10"): b"./scores?score=taylor&head=4.10",
+        ("", b"side=board&weights=pre-trained"): b"./scores?side=board&weights=pre-trained",
+        ("", b"head=4.10&off=8.6"): None,
+        ("workbench", b"a=x"): b"./?a=x",
+    }
+    assert {asked: moved(*asked) for asked in walked} == walked
+    assert all(moved(page, b"mask=0f") is None for page in PAGES if page != "workbench")
+    assert {*MOVED.values()} <= {*PAGES}
+    assert not {*MOVED} & {*PAGES}

@@ -207,7 +207,7 @@ LOOKED_AT = {
     "pages/masklab/cost.py": {"hint"},  # written by the two callers, whose names of heads are numbers
     "shell/frame.py": {"_page(name)"},  # a page, no text
     "pages/compare/answers.py": {"label"},
-    "pages/heads.py": {"table"},  # not Streamlit's status
+    "pages/scores.py": {"table"},  # not Streamlit's status
     "shell/show.py": {"formula"},  # LaTeX of the catalogues
     "shell/controls.py": {"value"},  # a number
 }

@@ -22,7 +22,7 @@ def test_each_step_is_a_link_that_restores_its_view() -> None:
 
 def test_the_steps_switch_off_the_heads_that_their_sentences_name() -> None:
     first, second, third, _ = story.steps()
-    carriers = abilities.carriers(View())
+    carriers = {name: one.heads for name, one in abilities.listed(View()).items()}
     for step, ability in ((first, "negation"), (second, "role-swap")):
         off = HeadMask.from_hex(step.view["mask"], 12, 12).off
         assert off == (carriers[ability][0],)

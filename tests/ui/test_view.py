@@ -40,7 +40,7 @@ def test_without_a_model_an_address_is_about_what_the_server_was_started_with(mo
     for view in (own, View(), replace(View(), model="demo-translation", task="demo-translation"), FULL):
         assert to_address(view)["model"] == view.model  # a link opens the same in any dashboard
         assert from_address(to_address(view)) == (view, [])
-        assert from_address(dict(parse_qsl(urlsplit(link_path("heads", view)).query)))[0].model == view.model
+        assert from_address(dict(parse_qsl(urlsplit(link_path("workbench", view)).query)))[0].model == view.model
 
 
 @pytest.mark.parametrize("started", ["", "model=demo", "model=demo&task=demo"])
@@ -48,7 +48,7 @@ def test_a_dashboard_of_the_demo_leaves_the_demo_out_of_its_links(
     started: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(START, started)
-    assert (to_address(View()), link_path("heads", View())) == ({}, "/")
+    assert (to_address(View()), link_path("workbench", View())) == ({}, "/")
 
 
 def test_long_texts_stay_out_of_the_address() -> None:
@@ -61,7 +61,7 @@ def test_long_texts_stay_out_of_the_address() -> None:
     assert to_address(both) == {"long": "a,b"}
     assert len(from_address(to_address(both))[1]) == 2
     assert link_path("compare", view) == "/compare?b=short&long=a"
-    assert link_path("heads", view) == "/"
+    assert link_path("scores", view) == "/scores"
     assert from_address({"long": "mask,<b>"}) == (View(), [])
 
 
@@ -105,13 +105,14 @@ def test_a_path_leads_back_to_the_page_alone() -> None:
     view = replace(View(), example=7, a="a & b", mask="0f", run="r1", analysis="speed")
     assert link_path("compare", view) == "/compare?mask=0f&example=7&a=a+%26+b"
     assert link_path("runs", view) == "/runs?mask=0f&run=r1"
-    assert link_path("heads", View()) == "/"
+    assert link_path("workbench", View()) == "/"
     query = dict(parse_qsl(urlsplit(link_path("compare", view)).query))
     assert from_address(query) == (replace(View(), example=7, a="a & b", mask="0f"), [])
 
 
 CHOSEN: dict[str, dict[str, Any]] = {  # what a reader chooses on each page
-    "heads": {"head": "3.5", "score": "taylor", "samples": 9, "weights": "pre-trained", "side": "bands"},
+    "workbench": {"head": "3.5", "a": "x", "grid": "score", "ability": "negation"},
+    "scores": {"head": "3.5", "score": "taylor", "samples": 9, "weights": "pre-trained", "side": "bands"},
     "head": {"head": "3.5", "a": "x", "target": "neutral", "steps": 4, "arrows": "A→B", "mass": 80, "picture": "arcs"},
     "masklab": {"mask": "0f", "score": "taylor", "count": 7},
     "compare": {"a": "x", "b": "y", "other": "m", "tokens": True, "shift": True, "head": "3.5"},

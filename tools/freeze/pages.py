@@ -20,9 +20,9 @@ DEMO = {"limit": "26"}
 OWN = {"a": TEXT[0], "b": TEXT[1]}
 DONORS = {"tab": "Patching", "donor": DONOR[0], "donor_pair": DONOR[1]}
 VIEWS: dict[str, tuple[str, dict[str, str]]] = {
-    "heads bands": ("heads", {"side": "bands"}),
-    "heads board": ("heads", {"side": "board"}),
-    "heads chosen": ("heads", {"head": "4.10", "score": "taylor", "mask": MASK}),
+    "scores bands": ("scores", {"side": "bands"}),
+    "scores board": ("scores", {"side": "board"}),
+    "scores chosen": ("scores", {"head": "4.10", "score": "taylor", "mask": MASK}),
     "head arcs": ("head", {"head": "4.10", "picture": "arcs", "writes": "1"}),
     "head layer": ("head", {"head": "4.10", "picture": "layer", **OWN}),
     "head words": ("head", {"head": "4.10", "places": "strongest", **OWN}),

@@ -171,7 +171,7 @@ _ENTRIES = (
         ),
         published=published.bands,
         fits=explained,
-        page="heads",
+        page="scores",
     ),
 )
 ANALYSES: Mapping[str, Analysis] = plugins.Entries("analyses", _ENTRIES)

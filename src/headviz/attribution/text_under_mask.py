@@ -1,8 +1,10 @@
-"""What a mask does to one text: which of its heads give the full model's answer back, and how far attention moves."""
+"""What a mask does to one text: what each further head would change, which heads give the full model's answer back,
+and how far attention moves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from ..attention import Gate, HeadCall, factor_of, gate_of
 from ..errors import MaskError
 from ..heads import HeadId, HeadMask, in_order
 from ..progress import Cancel, Progress, stop_if, tracked
@@ -20,7 +23,50 @@ from .conductance import encode
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
 
+AT_ONCE = 48  # masks in one batch
 TRIALS = 1500  # forward passes of one text before the search stops being exhaustive
+
+
+@torch.inference_mode()
+def toggled_each(
+    clf: Classifier,
+    text: str,
+    pair: str | None,
+    mask: HeadMask,
+    *,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> np.ndarray:
+    """The answer with each head in turn switched off, or on where the mask has it off: [L, H, outputs].
+
+    NaN for heads that the model does not have. All masks of a batch run at once, each in a row of its own.
+    """
+    encodings, whole = encode(clf, [text], None if pair is None else [pair]), clf.under(mask)
+    heads = clf.present.kept
+    answers = np.full((clf.num_layers, clf.num_heads, len(clf.labels)), np.nan, np.float32)
+    for start in range(0, len(heads), AT_ONCE):
+        stop_if(cancel)
+        some = heads[start : start + AT_ONCE]
+        batch = clf.collate(encodings * len(some))
+        logits = clf.forward(batch, _call_of_rows(clf, [whole.toggled([h]) for h in some])).float().cpu().numpy()
+        answers[tuple(np.transpose(some))] = clf.answer.values(logits)
+        if progress is not None:
+            progress(start + len(some), len(heads))
+    return answers
+
+
+def _call_of_rows(clf: Classifier, masks: Sequence[HeadMask]) -> HeadCall:
+    """One forward pass in which each row of the batch has its own mask."""
+    gates: list[Gate] = []
+    for layer, of_rows in enumerate(zip(*map(clf.gates, masks), strict=True)):
+        factors = [factor_of(gate) for gate in of_rows]
+        known = next((f for f in factors if f is not None), None)
+        if known is None:
+            gates.append(None)
+            continue
+        factor = torch.cat([torch.ones_like(known) if f is None else f for f in factors])
+        gates.append(gate_of(factor, clf.stands(layer)))
+    return HeadCall(tuple(gates), order=clf.order)
 
 
 @dataclass(frozen=True)

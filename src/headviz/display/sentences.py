@@ -132,6 +132,29 @@ def answer_change(labels: Sequence[str], off: str, before: Sequence[float], afte
     return f"Without {off} the answer stays {labels[now]} ({before[now]:.3f} → {after[now]:.3f})."
 
 
+def from_to(labels: Sequence[str], before: Sequence[float], after: Sequence[float]) -> str:
+    """An answer before and after in a few characters: ``contradiction .96 → .37``, or ``… → neutral .58``."""
+    was, now = (max(range(len(values)), key=values.__getitem__) for values in (before, after))
+    if doubt(after, before=before).endswith("no longer knows"):
+        return f"{labels[was]} {_short(before[was])} → not sure"
+    return f"{labels[was]} {_short(before[was])} → {'' if was == now else f'{labels[now]} '}{_short(after[now])}"
+
+
+def _short(probability: float) -> str:
+    return f"{probability:.2f}".removeprefix("0")
+
+
+def in_words(d: Delta, off: str, examples: str) -> str:
+    """What a mask costs in one sentence without symbols; ``examples`` names them: ``dev examples``."""
+    if d.undefined:
+        return f"Without {off} {d.metric} is not defined on these {examples}."
+    if d.metric == "accuracy":
+        right = [round(value * d.n) for value in (d.masked, d.full)]
+        return f"Without {off} {right[0]:,} of {d.n:,} {examples} are answered right; with all heads {right[1]:,}."
+    reached = [numbers.metric(value, d.scale) for value in (d.masked, d.full)]
+    return f"Without {off} {d.metric} is {reached[0]} on {d.n:,} {examples}; with all heads {reached[1]}."
+
+
 def doubt(probabilities: Sequence[float], *, before: Sequence[float] | None = None) -> str:
     """The remark on an unsure answer; empty for a sure one. ``before`` are the unpruned model's probabilities."""
     best, chance = max(probabilities), 1 / len(probabilities)

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 WAIT = 120  # seconds for the server's start
-PAGES = {"heads": "", "head": "head", "masklab": "masklab", "compare": "compare", "analyses": "analyses"}
+PAGES = {name: name for name in ("scores", "head", "masklab", "compare", "analyses")}
+PAGES |= {"workbench": "", "heads": "scores"}
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,13 @@ def show(
 ) -> Board:
     """Open the dashboard on a model, data and a mask, inside the notebook.
 
-    ``model`` is a loaded model or what ``headviz.load`` takes. ``page`` is one of "heads", "head", "masklab", "compare"
-    and "analyses". One server serves all boards of this Python process, on this machine only, and ends with it. A model
-    or data set that no name stands for is written into a temporary folder that goes away at the same time.
+    ``model`` is a loaded model or what ``headviz.load`` takes. ``page`` is one of "workbench", "scores", "head",
+    "masklab", "compare" and "analyses". One server serves all boards of this Python process, on this machine only, and
+    ends with it. A model or data set that no name stands for is written into a temporary folder that goes away at the
+    same time.
 
     >>> import headviz
-    >>> board = headviz.show("demo", page="heads")  # doctest: +SKIP
+    >>> board = headviz.show("demo", page="scores")  # doctest: +SKIP
     """
     if page not in PAGES:
         raise OptionError(f"There is no page '{page}' to show. Choose one of {', '.join(PAGES)}.")

@@ -344,8 +344,7 @@ def chooser(present: HeadMask, chosen: HeadId, values: object, name: str) -> Non
         values,
         mask=state.mask(present),
         selected=chosen,
-        tips=abilities.look_tips(state.view(), present),
-        carries=abilities.carried(state.view()),
+        tips=abilities.tips(state.view(), present),
         on_select=state.select,
         look=Look(name=name, width=20, compact=True, file="headviz-heads"),
     )

@@ -8,11 +8,13 @@ Every page asks here, so that a head has one story everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import streamlit as st
 
 from ...demo import card_figures
@@ -33,40 +35,89 @@ def known(view: View) -> bool:
     return view.on_demo
 
 
+@dataclass(frozen=True, eq=False)
+class Ability:
+    """What a kind of examples tests: the heads that carry it, the costliest first, and what it loses without them."""
+
+    name: str
+    heads: list[HeadId]
+    lost: float  # answers of 100 about it, without these heads together; or without the first, where that is measured
+    others: float | None  # answers of 100 about other abilities; None where it was not measured
+    costs: np.ndarray  # [L, H] answers of 100 about it that are lost without each head alone
+
+
 MOST = 256  # models and data whose abilities are remembered
-_abilities: dict[tuple[object, ...], dict[HeadId, str]] = {}
+_measured: dict[tuple[object, ...], dict[str, Ability]] = {}
 _looks: dict[tuple[object, ...], dict[HeadId, str]] = {}
+
+
+def listed(view: View) -> dict[str, Ability]:
+    """The abilities of the view's model by name. Empty where it was not measured which heads carry them."""
+    return _of_demo() if known(view) else _measured.get(view.source, {})
+
+
+@cache
+def _of_demo() -> dict[str, Ability]:
+    figures, out = card_figures()["heads"], {}
+    last = max(map(HeadId.parse, figures["cost"]))
+    for row in figures["sets"]:
+        name, costs = row["phenomenon"], np.full((last.layer + 1, last.head + 1), np.nan)
+        for head, lost in figures["cost"].items():
+            costs[HeadId.parse(head)] = 100 * lost[name]
+        out[name] = Ability(name, [*map(HeadId.parse, row["heads"])], 100 * row["cost"], 100 * row["mean_other"], costs)
+    return out
 
 
 def carried(view: View) -> dict[HeadId, str]:
     """What each head is known to carry. Empty where this has not been measured."""
-    return _of_demo() if known(view) else _abilities.get(view.source, {})
+    by_head: dict[HeadId, list[str]] = {}
+    for ability in listed(view).values():
+        for head in ability.heads:
+            by_head.setdefault(head, []).append(ability.name)
+    for head in map(HeadId.parse, card_figures()["heads"]["shared"] if known(view) else ()):
+        by_head.setdefault(head, []).append("several abilities")
+    return {head: _words(names) for head, names in by_head.items()}
 
 
-def carried_in(spec: Mapping[str, Any]) -> dict[HeadId, str]:
-    """What the heads of a run's model are known to carry."""
-    place: dict[str, Any] = {n: str(spec.get(n) or "") for n in ("model", "revision", "task", "data")}
-    return carried(View(**place))
-
-
-def carriers(view: View) -> dict[str, list[HeadId]]:
-    """The heads that carry each ability of the demo, the costliest first."""
-    return _carriers() if known(view) else {}
+def _words(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def remember(view: View, result: BySlice) -> None:
-    """Keep what *kind by kind* has found, so that all grids name these heads.
+    """Keep what the analysis by kind has measured, so that all pages know these heads.
 
     A head carries the kinds that clearly lose without it, if it is the costliest head of that kind or costs at least
     half as much as the costliest.
     """
-    by_head: dict[HeadId, list[str]] = {}
+    kept, scale = {}, result.subject.scale
     for one, values, certain in zip(result.slices, result.values, result.significant(), strict=True):
-        for at in zip(*(certain & (values > 0) & (2 * values >= one.cost)).nonzero(), strict=True):
-            by_head.setdefault(HeadId(*(int(i) for i in at)), []).append(one.name)
-    if len(_abilities) >= MOST:
-        _abilities.clear()
-    _abilities[view.source] = {head: _words(names) for head, names in by_head.items()}
+        carry = np.argwhere(certain & (values > 0) & (2 * values >= one.cost)).tolist()
+        heads = sorted((HeadId(*at) for at in carry), key=lambda head: -float(values[head]))
+        if heads:
+            kept[one.name] = Ability(one.name, heads, scale * float(one.cost), None, scale * values)
+    if len(_measured) >= MOST:
+        _measured.clear()
+    _measured[view.source] = kept
+
+
+def turning(
+    clf: Classifier, texts: Sequence[str], pairs: Sequence[str] | None, gold: Sequence[str], heads: Sequence[HeadId]
+) -> list[int]:
+    """Which of these are answered right and, without the heads, wrong. Those where the model is surest of the wrong
+    answer come first, then the shortest; and one of each label before others."""
+    batch = clf.collate(clf.encode([*texts], None if pairs is None else [*pairs]))
+    full, now = (clf.answer.values(clf.logits(batch, m).cpu().numpy()) for m in (None, clf.full_mask.without(heads)))
+    right = [clf.labels.index(label) for label in gold]
+    turned = np.flatnonzero((full.argmax(-1) == right) & (now.argmax(-1) != right)).tolist()
+    length = [len(text) + len(pair) for text, pair in zip(texts, pairs or [""] * len(texts), strict=True)]
+    turned.sort(key=lambda i: (-round(float(now[i].max()), 1), length[i]))
+    firsts: dict[str, int] = {}
+    for i in turned:
+        firsts.setdefault(gold[i], i)
+    return sorted(turned, key=lambda i: i not in firsts.values())
+
+
+# ---- what heads look at
 
 
 def remember_looks(view: View, result: Any) -> None:
@@ -98,32 +149,14 @@ def _recorded() -> dict[HeadId, str]:
     return {HeadId.parse(head): _role(*role) for head, role in recorded.role_names().items()}
 
 
-def look_tips(view: View, present: HeadMask) -> dict[str, list[list[str]]]:
-    """The same as a line of a grid's tooltips."""
-    tips, heads = looks(view), range(present.num_heads)
-    if not tips:
-        return {}
-    return {"looks at": [[tips.get(HeadId(i, j), "–") for j in heads] for i in range(present.num_layers)]}
-
-
-@cache
-def _carriers() -> dict[str, list[HeadId]]:
-    return {r["phenomenon"]: [HeadId.parse(h) for h in r["heads"]] for r in card_figures()["heads"]["sets"]}
-
-
-@cache
-def _of_demo() -> dict[HeadId, str]:
-    by_head: dict[HeadId, list[str]] = {}
-    for name, heads in _carriers().items():
-        for head in heads:
-            by_head.setdefault(head, []).append(name)
-    for head in card_figures()["heads"]["shared"]:
-        by_head.setdefault(HeadId.parse(head), []).append("several abilities")
-    return {head: _words(names) for head, names in by_head.items()}
-
-
-def _words(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+def tips(view: View, present: HeadMask) -> dict[str, list[list[str]]]:
+    """What each head carries and looks at, as lines of a grid's tooltips."""
+    heads = range(present.num_heads)
+    return {
+        name: [[of.get(HeadId(i, j), "–") for j in heads] for i in range(present.num_layers)]
+        for name, of in (("carries", carried(view)), ("looks at", looks(view)))
+        if of
+    }
 
 
 def table(clf: Classifier, view: View) -> None:

@@ -258,6 +258,37 @@ def costs(view: View) -> HeadScores | None:
     return scores(view, COST) or scores(view, MEANWHILE)
 
 
+def loss_costs(view: View) -> HeadScores | None:
+    """The loss of log-probability of the right answer without each head: shipped, measured, or as far as it is."""
+    if (table := shipped(view, IN_LOSS, "fine-tuned")) is not None:
+        return table
+    job = jobs.find(("dev", *view.source, IN_LOSS))
+    return None if job is None else job.result or job.partial
+
+
+def compute_loss_costs(view: View) -> None:
+    """Measure them on the view's examples, in an order whose every part is stratified; the grid fills in."""
+    if IN_LOSS not in loaders.shape(view).scores or shipped(view, IN_LOSS, "fine-tuned") is not None:
+        return
+    clf, data = loaders.model(view), loaders.dataset(view)
+    if data.labels is None:
+        return
+    key = ("dev", *view.source, IN_LOSS)
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> HeadScores:
+        from ...evaluation.mask_evaluator import in_order
+
+        scores = None
+        for scores in headviz.score_progressive(
+            clf, data.subset(in_order(data)), IN_LOSS, progress=progress, cancel=cancel
+        ):
+            jobs.offer(key, scores)
+        assert scores is not None
+        return scores
+
+    jobs.need(key, "Measuring what each head costs", work, patience=0.0, rank=1)
+
+
 def in_points(scores: HeadScores) -> HeadScores:
     """The same costs in points of the task's metric, to be shown; other scores stay as they are."""
     if scores.score != COST:

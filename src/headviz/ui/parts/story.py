@@ -14,8 +14,7 @@ import streamlit as st
 from ...heads import HeadMask, lowest
 from ..shell import state
 from ..shell.messages import plain
-from ..shell.view import View, link_path
-from ..widgets import component
+from ..shell.view import View
 from . import abilities, scoring
 
 SHARE = 0.4  # of the heads that the third step removes
@@ -45,8 +44,8 @@ class Step:
 @cache
 def steps() -> tuple[Step, ...]:
     """The four steps. Which heads they switch off comes from the model card and from the shipped scores."""
-    carriers = abilities.carriers(View())
-    negation, order = carriers["negation"][0], carriers["role-swap"][0]
+    known = abilities.listed(View())
+    negation, order = known["negation"].heads[0], known["role-swap"].heads[0]
     table = scoring.scores(View(), ORDER)
     assert table is not None
     full = HeadMask.full(SIDE, SIDE)
@@ -107,24 +106,15 @@ def go(number: int) -> None:
 
 
 def strip() -> None:
-    """The four steps in one line on the first page, until they are closed. *First steps* brings them back."""
+    """The four steps in one line."""
     if not abilities.known(state.view()):
         return
-
-    def chosen() -> None:
-        sent = st.session_state["start"].get("go")
-        if sent:
-            go(int(sent["step"]))
-
-    component("start")(
-        key="start",
-        data={
-            "steps": [{"title": s.title, "href": link_path(s.page, s.shown())} for s in steps()],
-            "asked": st.session_state.get("start_asked", 0),
-        },
-        on_go_change=chosen,
-    )
-    _turn()
+    st.caption("A demonstration in four steps")
+    with st.container(horizontal=True, gap="xsmall", key="chips_story"):
+        for step in steps():
+            st.button(
+                plain(f"{step.number} · {step.title}"), key=f"step{step.number}", on_click=go, args=(step.number,)
+            )
 
 
 def line() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -21,7 +22,7 @@ from ...plugins import Page
 from ...tasks import TASKS
 from . import jobs, loaders, show, state
 from .messages import plain, refused
-from .view import FIELDS, FIRST, OF_DATA, PAGES, View
+from .view import FIELDS, OF_DATA, PAGES, View
 
 # -----------------------------------------------------------------------------------------------
 # A part of a page that is drawn alone after a click, so that nobody waits for the rest of the page.
@@ -40,11 +41,11 @@ def page_begins() -> None:
     st.session_state[_DRAWN] = ()
 
 
-def part(key: str, draw: Callable[[], None], shows: str, *, follows: bool = False) -> None:
-    """Draw a part that shows the field ``shows`` of the view. If the rest of the page shows that field too, it
+def part(key: str, draw: Callable[[], None], *shows: str, follows: bool = False) -> None:
+    """Draw a part that shows the fields ``shows`` of the view. If the rest of the page shows them too, it
     ``follows``: the whole page is redrawn after the part."""
     whole, failed = True, list[Exception]()
-    blank: dict[str, Any] = {shows: ""}
+    blank: dict[str, Any] = dict.fromkeys(shows, "")
     known = replace(state.view(), **blank)
 
     @st.fragment(key=key)
@@ -115,44 +116,7 @@ LOGO = (
     'fill="#1b8da1">headviz</text></svg>'
 )
 
-# Only what the theme cannot do: tabular figures, less empty space, buttons as high as the fields next to them,
-# figures that scroll where they would be too narrow to read, larger type for a presentation.
-_CSS = """<style>
-.stApp {font-variant-numeric: tabular-nums}
-.stMainBlockContainer {padding-top: 4.2rem; padding-bottom: 3rem; max-width: 84rem}
-.st-key-context h1 {font-size: 1.5rem; padding: 0; white-space: nowrap}
-[class*="st-key-chips_"] button {border: 1px solid rgba(140, 146, 152, 0.35); border-radius: 1rem; min-height: 0;
-  padding: 0.1rem 0.7rem}
-[class*="st-key-chips_"] button p {font-size: 0.82rem}
-[class*="st-key-note_"] > [data-testid="stElementContainer"]:first-child {flex: 1 1 9rem}
-.st-key-head_card h3 {padding: 0}
-.st-key-result_before, .st-key-slices_before {opacity: 0.45} /* the last result, while a new one is computed */
-[data-testid="stMetricDelta"] svg {display: none}
-button[aria-label*="Download as CSV"] {display: none} /* ours, below each table, defuses formulas */
-.stApp [data-testid^="stBaseButton-primary"]:not(:disabled) * {color: light-dark(white, #10151a)}
-.stApp [data-tag] * {color: light-dark(white, #10151a)}
-[data-testid="stButtonGroup"] button {min-height: 2.5rem}
-[class*="st-key-wide"] {overflow-x: auto}
-[class*="st-key-wide28"] > * {min-width: 28rem}
-[class*="st-key-wide32"] > * {min-width: 32rem}
-[class*="st-key-wide40"] > * {min-width: 40rem}
-[class*="st-key-wide48"] > * {min-width: 48rem}
-[class*="st-key-wide64"] > * {min-width: 64rem}
-[class*="st-key-wide96"] > * {min-width: 96rem}
-[data-testid="stPlotlyChart"] .textpoint text:not([style*="rgb(255, 255, 255)"]) {fill: currentColor !important}
-.st-key-path_graph [data-testid="stPlotlyChart"] .textpoint text {fill: white !important}
-[data-testid="stPlotlyChart"] .annotation-text:not([style*="rgb(255, 255, 255)"]) {
-  fill: currentColor !important; opacity: 0.8}
-[data-testid="stPlotlyChart"] .bartext-outside {fill: currentColor !important}
-[data-testid="stPlotlyChart"] :is(.xtick, .ytick, .cbaxis, .cbtitle, .g-xtitle, .g-ytitle) text {
-  fill: currentColor !important; opacity: 0.8}
-.stApp [data-testid="stCaptionContainer"] {color: inherit; opacity: 0.8}
-body:has([data-testid="stExpandSidebarButton"]) [data-testid="stSidebar"] {visibility: hidden} /* closed: no Tab */
-@media (max-width: 640px) {[class*="st-key-wide"]::after {content: "↔ slide to see all of it"; position: sticky;
-  left: 0; display: block; width: max-content; font-size: 0.78rem; opacity: 0.7}}
-@media (max-width: 640px) {.stMainBlockContainer {padding-left: 0.9rem; padding-right: 0.9rem}
-  .st-key-context {row-gap: 0.3rem}}
-</style>"""
+_CSS = f"<style>{Path(__file__).with_name('page.css').read_text(encoding='utf-8')}</style>"
 _PRESENT = "<style>html {font-size: 125%} .stMainBlockContainer {max-width: 100rem}</style>"
 
 
@@ -282,14 +246,8 @@ def _context_line(title: str) -> tuple[st.delta_generator.DeltaGenerator, st.del
         corner = st.container(width="content")
         if not view.present:
             show.copy_link(state.went_back)
-        if title == PAGES[FIRST].title and not view.present and view.model == FIELDS["model"]:
-            st.button("First steps", key="first_steps", type="tertiary", icon=":material/help:", on_click=_first_steps)
         state.tick("present", "Presentation", help="Hide the controls and enlarge the type")
     return line, corner
-
-
-def _first_steps() -> None:
-    st.session_state["start_asked"] = st.session_state.get("start_asked", 0) + 1
 
 
 def _tell(line: st.delta_generator.DeltaGenerator) -> None:
@@ -345,7 +303,7 @@ def explains_classes(view: View) -> bool:
         icon=":material/translate:",
     )
     with st.container(horizontal=True, gap="medium"):
-        for file in ("heads", "masklab", "compare", "analyses"):
+        for file in ("scores", "masklab", "compare", "analyses"):
             st.page_link(f"pages/{file}.py", label=plain(PAGES[file].title))
         st.button("Back to the demo classifier", key="classifier_again", on_click=take_demo, args=("demo",))
     return False

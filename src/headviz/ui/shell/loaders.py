@@ -117,6 +117,11 @@ def model(view: View) -> TransformerModel:
         return _models.get(asked, lambda: _model(*asked))
 
 
+def is_loaded(view: View) -> bool:
+    """Whether the model is in memory."""
+    return (model_name(view.model), view.revision, view.device, view.dtype, view.class_names, view.job) in _models
+
+
 def _model(
     name: str, revision: str, device: str, dtype: str, names: tuple[str, ...] | None, job: str
 ) -> TransformerModel:

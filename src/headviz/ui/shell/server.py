@@ -23,7 +23,7 @@ from streamlit.web.server.server_util import get_url
 
 from ...commands.serve import answers
 from ...storage.paths import wait_for_press
-from .view import FIRST, start
+from .view import FIRST, MOVED, OF_SCORES, start
 
 LINE = (
     '<script>{const at=location.pathname.split("/"),page=at.pop();'
@@ -33,21 +33,22 @@ LINE = (
 
 
 class Addressed:
-    """Puts the line at the end of each page's head and leads from /heads to /; all else goes through as it is."""
+    """Puts the line at the end of each page's head, and leads from the address of a page that has moved to the one that
+    has taken over; all else goes through as it is."""
 
     def __init__(self, app: ASGIApp, pages: Iterable[str]) -> None:
         self.app, self.pages = app, sorted(pages)
         self.line = (LINE % json.dumps(self.pages)).encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"].split("/")[-1] not in self.pages:
-            await self.app(scope, receive, send)
-            return
-        if scope["path"].split("/")[-1] == FIRST:
-            query = scope.get("query_string", b"")
-            place = b"./" + (b"?" + query if query else b"")  # relative: the server may stand below a path
+        page = scope["path"].split("/")[-1] if scope["type"] == "http" and scope["method"] == "GET" else None
+        query = scope.get("query_string", b"")
+        if page is not None and (place := moved(page, query)) is not None:
             await send({"type": "http.response.start", "status": 307, "headers": [(b"location", place)]})
             await send({"type": "http.response.body", "body": b""})
+            return
+        if page not in self.pages:
+            await self.app(scope, receive, send)
             return
         start: Message = {}
         parts: list[bytes] = []
@@ -67,6 +68,18 @@ class Addressed:
 
         plain = [(k, v) for k, v in scope["headers"] if k != b"accept-encoding"]  # a packed page has no head to find
         await self.app({**scope, "headers": plain}, receive, send_addressed)
+
+
+def moved(page: str, query: bytes) -> bytes | None:
+    """Where the page of this name is now, relative because the server may stand below a path; None if it is here."""
+    named = {field.partition("=")[0] for field in query.decode("latin-1").split("&")}
+    if page == "" and named & {*OF_SCORES}:
+        page = "scores"
+    elif page in MOVED:
+        page = MOVED[page]
+    elif page != FIRST:
+        return None
+    return b"./" + (b"" if page == FIRST else page.encode()) + (b"?" + query if query else b"")
 
 
 def addressed(pages: Iterable[str]) -> Middleware:

@@ -14,7 +14,7 @@ from ...errors import MaskError, UserError
 from ...heads import HeadId, HeadMask, parse_heads
 from .mask_edit import History
 from .messages import on_page, plain
-from .view import FIELDS, LONG, LONGEST_TEXT, OPTIONS, View, from_address, to_address
+from .view import FIELDS, FIRST, LONG, LONGEST_TEXT, OF_SCORES, OPTIONS, PAGES, View, from_address, to_address
 
 Address = tuple[tuple[str, str], ...]
 
@@ -95,6 +95,8 @@ def publish() -> None:
     """Write the view to the address bar, if it changed."""
     now = session()
     wanted = to_address(now.view)
+    if now.page == PAGES[FIRST].title:
+        wanted = {name: text for name, text in wanted.items() if name not in OF_SCORES}
     address = tuple(sorted(wanted.items()))
     if st.query_params.to_dict() != wanted:
         st.query_params.from_dict(wanted)

@@ -24,19 +24,22 @@ from ...storage.paths import START
 # Tables of the dashboard that plugins add to. Read without streamlit ---------------------------
 
 
-FIRST = "heads"  # the page at /
+FIRST = "workbench"  # the page at /
 
 # in the order of the story; the first is the start page. These are files in pages/.
 _PAGES = (
-    Page(FIRST, "Heads"),
-    Page("head", "One head"),
+    Page(FIRST, "Workbench"),
     Page("masklab", "Mask lab"),
+    Page("scores", "Scores"),
+    Page("head", "One head"),
     Page("compare", "Compare"),
     Page("analyses", "Analyses"),
     Page("runs", "Runs", without_data=True),
     Page("data", "Data & model", without_data=True),
 )
 PAGES: Mapping[str, Page] = plugins.Entries("pages", _PAGES)
+MOVED = {"heads": "scores"}  # pages of older links -> those that have taken over
+OF_SCORES = ("side", "weights")  # fields by which an older link to / means Scores; the first page's has none of them
 TABS: Mapping[str, Tab] = plugins.Entries("tabs", ())
 
 
@@ -115,7 +118,9 @@ class View:
     weights: str = option("fine-tuned", "whose heads are scored: fine-tuned, or pretrained")
     base: str = option("", "the pre-trained model; empty = the demo's own")
     numbers: bool = option(True, "values in the grid's cells")
-    side: str = option("ranking", "Heads, next to the grid: ranking, bands or board")
+    side: str = option("ranking", "Scores, below the grids: ranking, bands or board")
+    grid: str = option("", "Workbench, the grid that a narrow window shows: score, or empty for cost")
+    ability: str = option("", "Workbench: the ability whose heads are lit")
 
     head: str = option("", "the selected head, as 3.5")
     mask: str = option("", "the mask in hexadecimal, or heads that are off, as 3.5,7.0; empty = all heads on")
@@ -238,7 +243,8 @@ _SCORE = "score beside samples weights base numbers "
 SHOWN_BY = {
     page: frozenset((_SOURCE + more).split())
     for page, more in {
-        "heads": _SCORE + "head side",
+        "workbench": _TEXT + "score numbers head grid ability ablation margin",
+        "scores": _SCORE + "head side",
         "head": _TEXT + _SCORE + "head target word rule steps arrows special mass picture scale places writes",
         "masklab": _SCORE + "count margin ablation",
         "compare": _TEXT + "numbers other tokens shift head tab donor donor_pair positions",
@@ -250,7 +256,7 @@ SHOWN_BY = {
 }
 
 
-def link_path(page: str, view: View, start: str = "heads") -> str:
+def link_path(page: str, view: View, start: str = FIRST) -> str:
     """The path and query that show this page again; the page ``start`` has the bare address."""
     shown_by = SHOWN_BY.get(page, frozenset(FIELDS))
     fields = shown_by | ({LONG} if "a" in shown_by else set())

@@ -3,6 +3,7 @@
 // off, numbered, so that an answer to an older change never undoes a newer one.
 
 const HATCH = "×";
+const HOLD = 450; // milliseconds
 const roots = new WeakMap();
 
 const GREY = "grey: its interval includes 0";
@@ -106,10 +107,10 @@ function paint(s) {
   s.cells.forEach((cell, i) => {
     const value = d.values ? d.values[i] : null, off = s.off.has(i);
     const gone = removed.has(i), missing = !gone && d.values !== null && value === null;
-    const carries = s.carries.get(i), marked = marks.has(i);
+    const marked = marks.has(i);
     const state = gone ? "removed from the model" : off ? "off" : d.mode === "toggle" ? "on" : "";
     const spoken = value === null ? (missing ? "not measured" : "") : d.name + " " + value.toPrecision(3) + (s.grey.has(i) && value !== 0 ? ", its interval includes 0" : "");
-    const label = [headName(s, i), spoken, carries ? "carries " + carries : "", state].filter(Boolean).join(", ");
+    const label = [headName(s, i), spoken, state].filter(Boolean).join(", ");
     const c = gone || missing || d.values === null ? null : colourAt(s, i), size = off ? 1 : sizeOf(s, i);
     const text = gone || missing || value === null ? "" : numbers ? short(value, d.digits, d.blank_zeros) : value < 0 ? "−" : "";
     const drawn = [label, c, size, text, marked, d.mode].join("|");
@@ -122,9 +123,6 @@ function paint(s) {
     glyph.style.backgroundColor = c ? "rgb(" + c.join(",") + ")" : gone || missing ? "" : "var(--st-secondary-background-color)";
     glyph.style.color = c ? inkOn("rgb(" + c.join(",") + ")") : "";
     cell.style.setProperty("--size", size);
-    const corner = glyph.querySelector(".carries");
-    if (carries && !gone && !corner) glyph.appendChild(el("span", "carries"));
-    if (!(carries && !gone) && corner) corner.remove();
     const mark = cell.querySelector(".mark");
     if (marked && !mark) cell.appendChild(el("span", "mark"));
     if (!marked && mark) mark.remove();
@@ -167,7 +165,7 @@ function paintLegend(s, dark) {
   if (s.off.size || d.mode === "toggle") kinds.push(["switched off", "value", "1"]);
   if (d.values && d.values.some((v, i) => v === null && !d.removed.includes(i) && !s.off.has(i))) kinds.push(["not measured", "missing", "0"]);
   if (d.removed.length) kinds.push(["removed", "removed", "0"]);
-  const drawn = JSON.stringify([dark, kinds, d.values !== null && [d.name, d.scale], s.greys, s.carries.size && d.carries_name, d.marks.length && d.mark_name]);
+  const drawn = JSON.stringify([dark, kinds, d.values !== null && [d.name, d.scale], s.greys, d.marks.length && d.mark_name]);
   if (box.drawn === drawn) return;
   box.drawn = drawn;
   box.replaceChildren();
@@ -175,11 +173,11 @@ function paintLegend(s, dark) {
     box.appendChild(el("div", "name", d.name));
     const bar = box.appendChild(el("div", "bar"));
     const ramp = bar.appendChild(el("div", "ramp"));
-    const stops = dark ? d.scale.dark : d.scale.light;
-    ramp.style.background = "linear-gradient(to right, " + stops.join(",") + ")";
+    const stops = dark ? d.scale.dark : d.scale.light, loss = d.scale.loss; // a bar of losses runs from orange to blue too
+    ramp.style.background = "linear-gradient(to " + (loss ? "left" : "right") + ", " + stops.join(",") + ")";
     const ticks = bar.appendChild(el("div", "ticks"));
-    const ends = [[d.scale.lo, 0, "first"], [d.scale.hi, 100, "last"]];
-    if (d.scale.lo < 0 && d.scale.hi > 0) ends.splice(1, 0, [0, (-d.scale.lo / (d.scale.hi - d.scale.lo)) * 100, ""]);
+    const ends = [[loss ? d.scale.hi : d.scale.lo, 0, "first"], [loss ? d.scale.lo : d.scale.hi, 100, "last"]];
+    if (d.scale.lo < 0 && d.scale.hi > 0) ends.splice(1, 0, [0, ((loss ? d.scale.hi : -d.scale.lo) / (d.scale.hi - d.scale.lo)) * 100, ""]);
     for (const [value, place, cls] of ends) {
       const text = value === 0 ? "0" : String(Number(value.toPrecision(3))).replace("-", "−");
       const tick = ticks.appendChild(el("span", cls, text));
@@ -194,12 +192,6 @@ function paintLegend(s, dark) {
     cell.dataset.off = off;
     cell.appendChild(el("span", "glyph")).appendChild(el("span", "num"));
     key.appendChild(el("span", "", text));
-  }
-  if (s.carries.size) {
-    const key = box.appendChild(el("span", "key"));
-    const glyph = key.appendChild(el("span", "cell")).appendChild(el("span", "glyph"));
-    glyph.appendChild(el("span", "carries"));
-    key.appendChild(el("span", "", d.carries_name));
   }
   if (d.marks.length) {
     const key = box.appendChild(el("span", "key"));
@@ -221,6 +213,7 @@ function groupOf(s, node) {
 function commit(s, base) {
   s.seq += 1;
   paint(s);
+  tellOthers(s, { off: [...s.off] });
   s.send("edit", { off: [...s.off].sort((a, b) => a - b), seq: s.seq, base: base ? [...base].sort((a, b) => a - b) : null });
 }
 function toggleGroup(s, group) {
@@ -259,7 +252,6 @@ function showTip(s, i) {
   tellOthers(s, { pointed: i });
   s.tipped = i;
   const lines = d.tips.map(([name, texts]) => [name, texts[i]]);
-  if (s.carries.has(i)) lines.push(["carries", s.carries.get(i)]);
   const title = headName(s, i) + (s.off.has(i) ? " (off)" : ""), said = JSON.stringify([title, lines]);
   if (!s.tip.hidden && s.tip.said === said) return;
   s.tip.said = said;
@@ -302,6 +294,14 @@ function wire(s) {
     s.tip.hidden = true;
     paint(s);
   });
+  // a finger that rests on a head looks at it and does not switch it
+  w.addEventListener("touchstart", (e) => {
+    const i = indexOf(e.target);
+    s.held = null;
+    s.holding = setTimeout(() => (s.held = i), HOLD);
+  }, { passive: true });
+  for (const kind of ["touchend", "touchmove", "touchcancel"]) w.addEventListener(kind, () => clearTimeout(s.holding), { passive: true });
+  w.addEventListener("contextmenu", (e) => s.held !== null && s.held !== undefined && e.preventDefault());
   const end = () => {
     const drag = s.drag;
     s.drag = null;
@@ -317,7 +317,7 @@ function wire(s) {
       return;
     }
     s.focus = i;
-    if (s.data.mode === "select") return choose(s, i);
+    if (s.data.mode === "select" || (s.data.chooses && (e.shiftKey || s.held === i))) return choose(s, i);
     if (!usable(i) || performance.now() - (s.dragged || -1e4) < 250) return;
     if (e.detail === 2 && s.clickBase && s.clickBase.i === i) {
       const base = s.clickBase.off;
@@ -363,6 +363,9 @@ function wire(s) {
       if (!usable(i)) return;
       s.off.has(i) ? s.off.delete(i) : s.off.add(i);
       return commit(s);
+    } else if (e.key.toLowerCase() === "i" && s.data.chooses && i !== null && !e.ctrlKey && !e.metaKey) {
+      e.preventDefault();
+      return choose(s, i);
     } else if (e.key.toLowerCase() === "s" && s.data.mode === "toggle" && usable(i) && !e.ctrlKey && !e.metaKey) {
       solo(s, i);
       return commit(s);
@@ -405,20 +408,17 @@ function gridPicture(s) {
     add("rect", box);
     const text = off && !gone ? HATCH : gone ? "" : value === null ? (d.values ? "?" : "") : s.numbers ? short(value, d.digits, d.blank_zeros) : value < 0 ? "−" : "";
     if (text) write(x + size / 2, y + size / 2 + 4, text, { fill: ink, "font-size": text === HATCH ? 16 : 10, "text-anchor": "middle" });
-    if (s.carries.has(i) && !gone) {
-      const at = [x + inset, y + inset].map((v) => v + 1), arm = size * 0.26;
-      add("path", { d: "M" + at + "h" + arm + "l" + -arm + " " + arm + "z", fill: ink });
-    }
     if (d.marks.includes(i)) add("circle", { cx: x + size - 6, cy: y + 6, r: 2.5, fill: ink });
   });
   let y = top + d.rows * (size + gap) + 14;
   if (d.scale && d.values) {
-    const w = Math.min(240, right - left), ramp = add("linearGradient", { id: "ramp" }, undefined, defs), stops = d.scale.light;
+    const w = Math.min(240, right - left), ramp = add("linearGradient", { id: "ramp" }, undefined, defs), loss = d.scale.loss;
+    const stops = loss ? [...d.scale.light].reverse() : d.scale.light;
     write(left, y + 8, d.name);
     stops.forEach((c, k) => add("stop", { offset: k / (stops.length - 1), "stop-color": c }, undefined, ramp));
     add("rect", { x: left, y: y + 15, width: w, height: 9, rx: 3, fill: "url(#ramp)" });
-    const ends = [[d.scale.lo, 0, "start"], [d.scale.hi, 1, "end"]];
-    if (d.scale.lo < 0 && d.scale.hi > 0) ends.push([0, -d.scale.lo / (d.scale.hi - d.scale.lo), "middle"]);
+    const ends = [[loss ? d.scale.hi : d.scale.lo, 0, "start"], [loss ? d.scale.lo : d.scale.hi, 1, "end"]];
+    if (d.scale.lo < 0 && d.scale.hi > 0) ends.push([0, (loss ? d.scale.hi : -d.scale.lo) / (d.scale.hi - d.scale.lo), "middle"]);
     for (const [v, place, anchor] of ends)
       write(left + w * place, y + 37, String(Number(v.toPrecision(3))).replace("-", "−"), { "font-size": 10, "text-anchor": anchor });
     y += 46;
@@ -429,7 +429,6 @@ function gridPicture(s) {
     y += 18;
   };
   if (s.greys) sign(GREY + (d.blank_zeros ? EMPTY : ""));
-  if (s.carries.size) sign(d.carries_name, (x, at) => add("path", { d: "M" + x + "," + (at + 1) + "h9l-9 9z", fill: INK }));
   if (d.marks.length) sign(d.mark_name, (x, at) => add("circle", { cx: x + 3, cy: at + 6, r: 2.5, fill: INK }));
   if (s.off.size) sign("switched off", (x, at) => {
     add("rect", { x, y: at, width: 12, height: 12, rx: 3, fill: "url(#off)", stroke: INK, "stroke-opacity": 0.4 });
@@ -456,13 +455,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
     listen(s, (detail) => {
       if (!s.cells) return;
       if (detail.pointed !== undefined) point(s, detail.pointed);
+      if (detail.off) { s.off = new Set(detail.off); paint(s); }
       if (detail.chosen !== undefined) { s.data.selected = detail.chosen; paintChosen(s); }
     });
   }
   s.send = setTriggerValue;
   const before = s.data;
   s.data = data;
-  s.carries = new Map(data.carries);
   s.grey = new Set(data.grey);
   s.greys = data.grey.some((i) => data.values[i]); // zeros need no word
   if (!before || before.rows !== data.rows || before.heads !== data.heads || before.mode !== data.mode || String(before.row_names) !== String(data.row_names)) build(s);

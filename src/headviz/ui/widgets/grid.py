@@ -47,8 +47,6 @@ def head_grid(
     marks: Iterable[HeadId] = (),
     mark_name: str = "significant",
     grey: Any = None,
-    carries: Mapping[HeadId, str] | None = None,
-    carries_name: str = "carries an ability",
     look: Look | None = None,
     group: str = "",
     rows: Sequence[str] | None = None,
@@ -59,10 +57,11 @@ def head_grid(
 
     ``values`` is an L×H table (NaN = not measured), or None for a grid without colours. ``tips`` has one L×H table of
     texts for each line of the tooltip. ``grey`` is an L×H table of the heads whose value is not significantly different
-    apart from 0: they have its colour. ``carries`` says what a head is known to be needed for. Grids of the same
-    ``group`` point at a head and choose it together. ``rows`` names the rows if they are not plain layers. With
-    ``on_edit`` a click switches a head, and ``on_edit`` gets the flat places of the heads that are off, and of those
-    before a double click. Without it a click selects a head. Callbacks run before the page is drawn.
+    from 0: they have its colour. Grids of the same
+    ``group`` point at a head and choose it together. ``rows`` names the rows if they are not plain layers.
+    With ``on_edit`` a click switches a head, and ``on_edit`` gets the flat places of the heads that are off, and of
+    those before a double click; Shift, the key I or a long press then selects. Without it a click selects a head.
+    Callbacks run before the page is drawn.
     """
     look = look or Look()
     flat = None if values is None else [_number(v) for row in values for v in row]
@@ -92,11 +91,10 @@ def head_grid(
             "marks": [_place(h, present) for h in marks],
             "mark_name": mark_name,
             "grey": [] if grey is None else [i for i, unclear in enumerate(np.ravel(grey)) if unclear],
-            "carries": [[_place(h, present), text] for h, text in (carries or {}).items()],
-            "carries_name": carries_name,
             "group": group,
             "tips": [[name, [t for row in table for t in row]] for name, table in (tips or {}).items()],
             "mode": "toggle" if on_edit else "select",
+            "chooses": on_select is not None,
             "seq": last_edit(key),
             "name": look.name,
             "title": look.title,
@@ -132,7 +130,7 @@ def _number(value: Any) -> float | None:
 
 
 def _plain(scale: Scale) -> dict[str, Any]:
-    return {"lo": scale.lo, "hi": scale.hi, "light": list(scale.light), "dark": list(scale.dark)}
+    return {"lo": scale.lo, "hi": scale.hi, "loss": scale.loss, "light": list(scale.light), "dark": list(scale.dark)}
 
 
 def rank_list(

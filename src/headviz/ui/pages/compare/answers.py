@@ -24,7 +24,7 @@ from ....display.recipes import Code, Options, call, command
 from ....display.sentences import answer_change, doubt, heads_named
 from ....display.table import Table
 from ....errors import ModelError, UserError
-from ....heads import HeadId, HeadMask
+from ....heads import HeadMask
 from ....progress import stop_if
 from ...parts import abilities, measure, scoring, texts
 from ...parts.texts import Text
@@ -131,10 +131,10 @@ def offer_mask(present: HeadMask, kind: str | None = None) -> None:
 def suggested_mask(present: HeadMask, kind: str | None) -> tuple[str, HeadMask]:
     """A mask worth trying, and its button's label."""
     view = state.view()
-    known = abilities.carriers(view).get(kind or "")
-    if known:
-        rows = " and ".join(str(h) for h in known)
-        return f"Switch off {rows}: {kind} needs {_them_or_it(known)}", present.without(known)
+    if (ability := abilities.listed(view).get(kind or "")) is not None:
+        rows = " and ".join(map(str, ability.heads))
+        them = "it" if len(ability.heads) == 1 else "them"
+        return f"Switch off {rows}: {kind} needs {them}", present.without(ability.heads)
     count = max(1, round(SHARE * len(present.kept)))
     scores = scoring.ordering(view)
     if scores is not None and scores.values.shape == (present.num_layers, present.num_heads):
@@ -143,10 +143,6 @@ def suggested_mask(present: HeadMask, kind: str | None) -> tuple[str, HeadMask]:
             label += f" ({tie.rstrip('.')})"
         return label, mask_edit.off_to_count(scores.values, count, present)
     return f"Switch off {count} heads at random", mask_edit.off_at_random(count, present, seed=0)
-
-
-def _them_or_it(heads: list[HeadId]) -> str:
-    return "it" if len(heads) == 1 else "them"
 
 
 # ---- a second model

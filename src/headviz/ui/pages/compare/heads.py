@@ -10,7 +10,6 @@ import streamlit as st
 
 from ....display.figures import maps
 from ....heads import HeadId, HeadMask, highest
-from ...parts import abilities
 from ...parts.texts import Text
 from ...shell import jobs, loaders, show, state
 from ...shell.messages import plain
@@ -132,7 +131,6 @@ def shift(clf: Classifier, shown: Text) -> None:
             values,
             mask=mask,
             selected=chosen,
-            carries=abilities.carried(state.view()),
             on_select=state.select,
             tips={"attention moved": [["–" if v != v else f"{100 * v:.1f} %" for v in row] for row in values]},
             look=Look(

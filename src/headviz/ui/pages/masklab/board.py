@@ -33,34 +33,10 @@ HOW = (
 
 
 def toolbar(present: HeadMask, ordering: HeadScores | None = None, scores: Sequence[str] = ()) -> None:
-    """Undo, redo, invert, all on, and the menus that set many heads at once."""
-    now = state.session()
+    """Invert, and the menus that set many heads at once."""
     mask = state.mask(present)
     with st.container(horizontal=True, gap="xsmall", key="mask_tools"):
-        st.button(
-            "Undo",
-            icon=":material/undo:",
-            disabled=not now.history.past,
-            on_click=state.undo,
-            key="undo",
-            shortcut="Mod+Z",
-        )
-        st.button(
-            "Redo",
-            icon=":material/redo:",
-            disabled=not now.history.future,
-            on_click=state.redo,
-            key="redo",
-            shortcut="Mod+Shift+Z",
-        )
         st.button("Invert", on_click=state.set_mask, args=(mask_edit.inverted(mask, present),), key="invert")
-        st.button(
-            "All on",
-            disabled=mask.is_full,
-            on_click=state.set_mask,
-            args=(HeadMask.full(mask.num_layers, mask.num_heads),),
-            key="all_on",
-        )
         with st.popover("Select heads"):
             _many(present, ordering)
         with st.popover("Saved masks"):
@@ -118,7 +94,7 @@ def _many(present: HeadMask, scores: HeadScores | None) -> None:
 
 def _no_scores() -> None:
     st.caption(plain(f"{state.view().order} has not been computed for this model and task."))
-    st.page_link("pages/heads.py", label="Compute it on Heads", icon=":material/grid_view:")
+    st.page_link("pages/scores.py", label="Compute it on Scores", icon=":material/grid_view:")
 
 
 def _lowest(present: HeadMask, values: Any, count: int) -> None:
@@ -234,9 +210,8 @@ def grid(
             present,
             values,
             mask=state.mask(present),
-            tips={**tips, **abilities.look_tips(view, present)},
+            tips={**tips, **abilities.tips(view, present)},
             grey=grey,
-            carries=abilities.carried(view),
             rows=rows,
             look=Look(
                 name=name,

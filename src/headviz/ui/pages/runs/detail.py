@@ -24,7 +24,7 @@ from ....runs.reading import combination
 from ....runs.tables import Curve, run_curves, sweep_curves, sweep_table
 from ....scores.catalogue import DEFAULT, SCORES
 from ....tasks import DEFAULT_SAMPLES, get_task, points_in
-from ...parts import abilities, scoring
+from ...parts import scoring
 from ...parts.measure import key_of
 from ...shell import frame, jobs, loaders, show, state
 from ...shell.messages import plain
@@ -285,7 +285,6 @@ def _score(view: RunView) -> None:
             scoring.label(scores),
             scoring.colours(shown),
             tips=scoring.tip_tables(shown),
-            carries=abilities.carried_in(spec),
         )
         show.note(f"{scores.score} of every head: layers down, heads across.")
         examples = f"measured on {scores.samples:,} examples" if scores.samples else "no examples needed"
@@ -297,12 +296,12 @@ def _score(view: RunView) -> None:
         show.table(ranking, rows or (), record=scores.to_dict(), height=430)
 
 
-# options that the Heads page always has
+# options that the Scores page always has
 DEFAULTS = {"split": "train", "limit": None, "length_filter": "none", "off": "", "label_order": None}
 
 
 def asked_on_heads(spec: dict[str, Any]) -> bool:
-    """Whether the Heads page would compute the same table: the whole model, with the score's defaults."""
+    """Whether the Scores page would compute the same table: the whole model, with the score's defaults."""
     score = spec.get("score") or DEFAULT
     plain = all(spec.get(name, value) == value for name, value in DEFAULTS.items())
     if score not in SCORES or spec.get("options"):
@@ -313,10 +312,10 @@ def asked_on_heads(spec: dict[str, Any]) -> bool:
 def _to_heads(spec: dict[str, Any], scores: HeadScores) -> None:
     if asked_on_heads(spec):
         st.button(
-            "Open it on Heads", key="run_heads", icon=":material/grid_view:", on_click=_open_heads, args=(spec, scores)
+            "Open it on Scores", key="run_heads", icon=":material/grid_view:", on_click=_open_heads, args=(spec, scores)
         )
     else:
-        st.caption("The Heads page shows scores with their default options only, so it cannot show this table.")
+        st.caption("The Scores page shows scores with their default options only, so it cannot show this table.")
 
 
 def _open_heads(spec: dict[str, Any], scores: HeadScores) -> None:
@@ -332,7 +331,7 @@ def _open_heads(spec: dict[str, Any], scores: HeadScores) -> None:
         state.notify(wrong)
         return
     jobs.put(scoring.key_of(state.view()), scores)
-    st.session_state[GO] = "pages/heads.py"
+    st.session_state[GO] = "pages/scores.py"
 
 
 # ---- an ablation

@@ -24,7 +24,7 @@ from ....runs.record import ACTIVE, QUEUED
 from ....runs.step_models import open_run, step_maps
 from ....runs.tables import curve_of, run_curves, step_table
 from ....tasks import points_in
-from ...parts import abilities, recorded, texts
+from ...parts import recorded, texts
 from ...shell import frame, jobs, loaders, show, state
 from ...shell.job import Memo
 from ...shell.messages import plain
@@ -441,7 +441,6 @@ def order(view: RunView) -> None:
         full,
         values,
         selected=state.head(full),
-        carries=abilities.carried_in(view.record.spec),
         tips={"": [[gone[HeadId(i, j)] for j in range(size[1])] for i in range(size[0])]},
         look=Look(
             name="kept up to this share of heads removed", scale=Scale(0.0, top, False), width=26, file="headviz-order"

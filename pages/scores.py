@@ -1,77 +1,75 @@
-"""Heads: what each head's score is worth: where it looks against what it contributes, next to what it costs."""
+"""Scores: what each head's score is worth: where it looks against what it contributes, next to what it costs."""
 
 import streamlit as st
 
 from headviz.scores.catalogue import SCORES
-from headviz.ui.pages import heads, orders
-from headviz.ui.parts import abilities, scoring, story
+from headviz.ui.pages import orders, scores
+from headviz.ui.parts import abilities, result_bar, scoring
 from headviz.ui.shell import frame, loaders, show, state
 from headviz.ui.shell.messages import plain
 from headviz.ui.shell.view import COST
 
 view = frame.begin()
-if frame.controls():
-    story.strip()
 shape = loaders.shape(view)
 top = st.container()
 several = view.weights == "difference"
 if several:
-    heads.choose(view, shape)
+    scores.choose(view, shape)
 left, right = (st.container(), None) if several else st.columns(2, gap="medium")
 with left:
     if not several:
-        heads.choose(view, shape)
+        scores.choose(view, shape)
     view = state.view()
-    tables = heads.tables(view)
+    tables = scores.tables(view)
     measured = {name: table for name, table in tables.items() if table is not None}
     ready = {name: scoring.in_points(table) for name, table in measured.items()}
     main = next(reversed(ready.values()), None)
 second = None
 if right is not None:
     with right:
-        heads.choose_second(view, shape)
+        scores.choose_second(view, shape)
         view = state.view()
-        second = scoring.costs(view) if view.beside in ("", COST) else heads.second_table(view)
+        second = scoring.costs(view) if view.beside in ("", COST) else scores.second_table(view)
         second = None if second is None else scoring.in_points(second)
 with left:
     if several and len(ready) == 2:
         ready["difference"] = orders.difference(ready["pre-trained"], ready["fine-tuned"])
-        heads.grids(ready, shape, view)
+        scores.grids(ready, shape, view)
     elif several and ready:
-        heads.grids(ready, shape, view)
+        scores.grids(ready, shape, view)
     else:
-        heads.one("heads_first", main, second, heads.title_of(main, view.score), shape, view)
+        scores.one("heads_first", main, second, scores.title_of(main, view.score), shape, view)
 if right is not None:
     with right:
-        heads.one("heads_beside", second, main, heads.title_of(second, view.beside or COST), shape, view)
+        scores.one("heads_beside", second, main, scores.title_of(second, view.beside or COST), shape, view)
         working = st.container()
 with top:
     if main is None and second is not None and second.score in scoring.LOSSES:
-        show.finding(orders.costs(second, shape.rows, heads.hint(view, shape)))
+        show.finding(orders.costs(second, shape.rows, scores.hint(view, shape)))
     elif main is None:
         none = f"No scores yet: {view.score} has not been computed for this model and task."
         st.info(plain(none), icon=":material/info:")
     elif len(measured) == 2:
         show.finding(orders.change_sentence(measured["pre-trained"], measured["fine-tuned"], shape))
     elif second is not None:
-        carried, growing = abilities.carried(view), heads.growing(view)
-        show.finding(orders.sentence(main, second, shape.rows, carried, growing, heads.hint(view, shape)))
+        carried, growing = abilities.carried(view), scores.growing(view)
+        show.finding(orders.sentence(main, second, shape.rows, carried, growing, scores.hint(view, shape)))
     else:
-        show.finding(heads.finding(main, main.values, view, shape))
-frame.part(frame.HEAD, lambda: heads.card(ready, second, shape, view), "head")
-heads.introduction(view)
+        show.finding(scores.finding(main, main.values, view, shape))
+frame.part(frame.HEAD, lambda: scores.card(ready, second, shape, view), "head")
 if ready:
-    score = SCORES[view.score]
+    shown = SCORES[view.score]
     show.note(
-        f"{view.score} of every head: layers down, heads across. {score.meaning}",
-        formula=score.tex,
-        source=score.source,
+        f"{view.score} of every head: layers down, heads across. {shown.meaning}",
+        formula=shown.tex,
+        source=shown.source,
         key="heads",
     )
     for name, table in measured.items():
-        heads.status(table, view, heads.TITLES[name] if len(measured) > 1 else "")
-    heads.detail(ready, shape, view)
+        scores.status(table, view, scores.TITLES[name] if len(measured) > 1 else "")
+    scores.detail(ready, shape, view)
 if right is not None and view.beside in ("", COST) and frame.controls():
     with working:
         scoring.compute_costs(view)
-frame.recipe(*heads.recipe(view, ready.get("fine-tuned", ready.get("pre-trained"))))
+result_bar.of_page()
+frame.recipe(*scores.recipe(view, ready.get("fine-tuned", ready.get("pre-trained"))))

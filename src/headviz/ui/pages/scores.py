@@ -1,4 +1,4 @@
-"""The parts of the Heads page: its two linked grids, the selected head, the ranking, the bands and the grades."""
+"""The parts of the Scores page: its two linked grids, the selected head, the ranking, the bands and the grades."""
 
 from __future__ import annotations
 
@@ -131,18 +131,6 @@ def _board(graded: grades.Grades, about: str) -> None:
 
 WEIGHTS = ("fine-tuned", "pre-trained", "difference")
 WEAK = 0.2  # correlations nearer to zero than this count as weak
-
-
-def introduction(view: View) -> None:
-    """What this page shows, for a reader who is new. A presentation leaves it out."""
-    if view.present:
-        return
-    demo = (
-        " The demo reads two sentences and says whether the second follows from the first, contradicts it, or neither."
-        if abilities.known(view)
-        else ""
-    )
-    st.caption(f"Each cell is one attention head.{demo}")
 
 
 def options(view: View, shape: Shape) -> None:
@@ -310,9 +298,8 @@ def grid(key: str, scores: HeadScores | None, tips: Any, look: Look, shape: Shap
             None if scores is None else scores.values,
             mask=state.mask(shape.present),
             selected=state.head(shape.present),
-            tips={**(tips or {}), **abilities.look_tips(view, shape.present)},
+            tips={**(tips or {}), **abilities.tips(view, shape.present)},
             grey=None if scores is None else scoring.grey(scores),
-            carries=abilities.carried(view),
             group="heads",
             look=replace(look, name=name, numbers=view.numbers, large=view.present, file=f"headviz-{score}"),
             rows=shape.rows,

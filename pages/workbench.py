@@ -1,0 +1,25 @@
+"""Workbench: a text and its answers, the grid of heads that switches them off, and what that costs."""
+
+import streamlit as st
+
+from headviz.ui.pages import workbench
+from headviz.ui.parts import story, texts
+from headviz.ui.shell import frame, loaders
+
+view = frame.begin()
+story.line()
+shape, data = loaders.shape(view), loaders.dataset(view)
+workbench.lead(shape, data)
+with st.container(key="bench"):
+    with st.container(key="boards"):
+        workbench.boards(view, shape, data)
+    with st.container(key="beside"):
+        clf = loaders.model(view)
+        shown = texts.choose(data, "bench_text") if frame.controls() else texts.current(view, data)
+        frame.part(frame.MASK, lambda: workbench.result(clf, data, shown), "mask", "head", follows=True)
+        if frame.controls():
+            workbench.abilities_section(clf, data)
+if frame.controls():
+    story.strip()
+workbench.work_ahead(clf, data, shown)
+frame.recipe(*workbench.recipe(view, clf, shown))

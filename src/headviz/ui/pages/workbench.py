@@ -1,0 +1,415 @@
+"""The first page: the grid that switches heads off, a text and its answers, and what the mask costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import streamlit as st
+
+from ...display import sentences
+from ...display.figures.style import scale_of_losses
+from ...heads import HeadId, head_name
+from ...scores.catalogue import DEFAULT, SCORES, correlates
+from ..parts import abilities, measure, pair, result_bar, scoring, texts
+from ..parts.abilities import Ability
+from ..parts.texts import Text
+from ..shell import frame, jobs, loaders, mask_edit, show, state
+from ..shell.loaders import Shape
+from ..shell.messages import plain
+from ..shell.view import View, by_grade
+from ..widgets.grid import Look
+from . import head as one_head
+from . import scores as tables
+from .compare import answers
+
+if TYPE_CHECKING:
+    from ...attribution.maps import Maps
+    from ...models.classifier import Classifier
+    from ...tasks import Dataset
+
+
+def lead(shape: Shape, data: Dataset) -> None:
+    """What the model does, what a cell is, and what to do, in one line."""
+    count = len(shape.present.kept)
+    st.markdown(f"{plain(_does(shape, data))} Each cell is one of its {count:,} attention heads. **Switch one off.**")
+
+
+def _does(shape: Shape, data: Dataset) -> str:
+    reads = "two texts" if data.pairs is not None else "a text"
+    if data.task.name in ("demo", "mnli", "mnli-mm", "rte") and data.pairs is not None:
+        return "This model reads two sentences and says whether the second follows."
+    if shape.answer.decides:
+        return f"This model reads {reads} and says which of {len(shape.labels)} classes fits."
+    return f"This model reads {reads} and answers with a {shape.answer.kind}."
+
+
+# ---- the grids
+
+COST, SCORE = "cost", "score"
+# the scores that serve most, with a reason; all others are in a list
+USEFUL = {
+    DEFAULT: "does a head contribute where it looks?",
+    "taylor": "close to the cost, and takes seconds",
+    "magnitude": "needs no examples",
+    "attattr-max": "a head's strongest single connection",
+}
+
+
+def boards(view: View, shape: Shape, data: Dataset) -> None:
+    """Cost and agreement: side by side in a wide window, else one of them, by a switch."""
+    options = {COST: "Cost", SCORE: "Agreement" if correlates(view.score) else SCORES[view.score].title}
+    if frame.controls():
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="board_choice"):
+            st.session_state["board"] = view.grid or COST
+            st.segmented_control(
+                "Grid",
+                [*options],
+                key="board",
+                required=True,
+                format_func=options.__getitem__,
+                label_visibility="collapsed",
+                on_change=lambda: state.update(grid="" if st.session_state["board"] == COST else SCORE),
+            )
+            with st.popover("more", type="tertiary"):
+                _more(view, shape)
+    view, ability = state.view(), abilities.listed(view).get(view.ability)
+    after, turning = _tried(view, data)
+    hidden = COST if view.grid else SCORE
+    st.html(f"<style>@media (max-width: 1439px) {{.st-key-board_{hidden} {{display: none}}}}</style>")
+    with st.container(key="board_cost"):
+        _cost(view, shape, ability, after, turning)
+    with st.container(key="board_score"):
+        measured = tables.table(view) if frame.controls() else scoring.scores(view)
+        title = tables.title_of(measured, view.score)
+        meaning = "blue: it does, orange: the opposite" if correlates(view.score) else "darker is more"
+        name = view.score if measured is None else f"{scoring.label(measured)}; {meaning}"
+        values = None if measured is None else scoring.in_points(measured).values
+        scale = None if measured is None else scoring.colours(scoring.in_points(measured))
+        tips = {} if measured is None else scoring.tip_tables(measured)
+        _grid("bench_score", view, shape, values, Look(name, title, scale), {**after, **tips})
+
+
+def _more(view: View, shape: Shape) -> None:
+    """Other scores for the second grid."""
+    for name in (name for name in USEFUL if name in shape.scores):
+        st.button(
+            plain(f"{SCORES[name].title}: {USEFUL[name]}"),
+            key=f"score_{name}",
+            type="tertiary",
+            on_click=state.update,
+            kwargs={"score": name, "grid": SCORE},
+        )
+    state.choose("score", "All scores", by_grade(view.source, shape.scores))
+
+
+def _tried(view: View, data: Dataset) -> tuple[dict[str, list[list[str]]], list[HeadId] | None]:
+    """What a click on each head would do to the answer, as a line of the tooltips, and the heads that would turn it;
+    None while the model loads or the answer is no class."""
+    if not loaders.is_loaded(view):
+        return {}, None
+    clf: Any = loaders.model(view)
+    shown = texts.current(view, data)
+    after = pair.what_if(clf, shown)
+    return ({}, None) if after is None else ({"a click": pair.tips(clf, shown, after)}, pair.turning(clf, shown, after))
+
+
+NAMED = 6  # heads that a sentence names
+
+
+def _cost(
+    view: View, shape: Shape, ability: Ability | None, after: dict[str, list[list[str]]], turning: list[HeadId] | None
+) -> None:
+    title, grey, digits = "Cost: what is lost without the head", None, 2
+    marks, mark_name = turning or [], "a click turns this answer"
+    costs = scoring.loss_costs(view)
+    if ability is not None:
+        values, digits, marks, mark_name = ability.costs, 0, ability.heads, f"carries {ability.name}"
+        name = f"{ability.name}: answers lost of 100 without the head"
+    elif costs is not None:
+        values, grey = costs.values, scoring.grey(costs)
+        name = (
+            "log-probability of the right answer, lost without the head; orange: lost, blue: gained; "
+            f"mean over {scoring.examples_of(costs)}"
+        )
+    else:
+        values, name = None, "not measured yet"
+    scale = None if values is None else scale_of_losses([float(v) for v in np.ravel(values)])
+    tips = dict(after)
+    if costs is not None:
+        tips["cost"] = [["–" if v != v else f"{v:.3f}".replace("-", "−") for v in row] for row in costs.values]
+    look = Look(name, title, scale, digits=digits, blank_zeros=True)
+    _grid("bench_cost", view, shape, values, look, tips, marks=marks, mark_name=mark_name, grey=grey)
+    if turning is not None and frame.controls():
+        named = ", ".join(head_name(head, shape.rows) for head in turning[:NAMED])
+        more = f" and {len(turning) - NAMED} more" if turning[NAMED:] else ""
+        count = f"{len(turning)} of {len(shape.present.kept)} clicks would turn this answer"
+        st.caption(plain(f"{count}: {named}{more}." if turning else "No single click would turn this answer."))
+
+
+def _grid(
+    key: str,
+    view: View,
+    shape: Shape,
+    values: Any,
+    look: Look,
+    tips: dict[str, list[list[str]]],
+    *,
+    marks: Any = (),
+    mark_name: str = "",
+    grey: Any = None,
+) -> None:
+    """A grid whose clicks switch heads. The head that was switched last is the chosen one."""
+    present = shape.present
+
+    def edited(off: list[int], base: list[int] | None) -> None:
+        size = present.num_layers, present.num_heads
+        mask, before = mask_edit.from_indices(off, *size), state.mask(present)
+        if len(switched := {*mask.off} ^ {*before.off}) == 1:
+            state.select(switched.pop())
+        state.set_mask(mask, base=None if base is None else mask_edit.from_indices(base, *size))
+        frame.redraw(frame.MASK)
+
+    def looked(chosen: HeadId) -> None:
+        state.select(chosen)
+        frame.redraw(frame.MASK)
+
+    frame.clickable(
+        lambda: show.head_grid(
+            key,
+            present,
+            values,
+            mask=state.mask(present),
+            selected=state.head(present),
+            tips={**tips, **abilities.tips(view, present)},
+            marks=marks,
+            mark_name=mark_name,
+            grey=grey,
+            group="bench",
+            rows=shape.rows,
+            look=replace(look, numbers=view.numbers, large=view.present, width=36, file=f"headviz-{key}"),
+            on_edit=edited,
+            on_select=looked,
+        )
+    )
+
+
+# ---- what the mask does to the text and to the data
+
+
+def result(clf: Classifier, data: Dataset, shown: Text) -> None:
+    """The answers, the cost on the data in a sentence, the chosen head, and the bar."""
+    mask, place = state.mask(clf.present), measure.place()
+    mismatch = loaders.mismatch(clf, data)
+    measured = None if mismatch else measure.request(clf, data, mask, place)
+    last = measured or (None if mismatch else measure.last(clf, data, None))
+    if measured is not None:
+        measure.last(clf, data, measured)
+    if shown.empty:
+        st.info(texts.EMPTY, icon=":material/edit:")
+    elif clf.answer.decides:
+        pair.section(clf, shown)
+    elif clf.answer.own.get("compare") is None:
+        columns = answers.columns(clf)[:2]
+        values = answers.answers(shown, columns)
+        if clf.answer.marked(shown.text, shown.pair, values[0], clf.labels) is None:
+            answers.verdicts(clf, columns, values)
+        else:
+            answers.marked(clf, shown, columns, values)
+    if mismatch:
+        st.caption(plain(mismatch))
+    elif last is not None:
+        off = [h for h in mask.off if h not in clf.present.off]
+        with st.container(key="dev" if measured else "result_before"):
+            _on_data(last, sentences.heads_named(off, loaders.rows_of(clf)), data)
+    if (chosen := state.head(clf.present)) is not None:
+        with st.container(key="panel", border=True):
+            _panel(clf, data, shown, chosen)
+    result_bar.section(clf.present, last, *pair.change(clf, shown))
+
+
+def _on_data(measured: Any, off: str, data: Dataset) -> None:
+    """One sentence without symbols; interval, p and margin one click below it."""
+    primary, examples = measured.comparison.primary, f"{data.split} examples"
+    if not off:
+        reached = result_bar.metric(measured, masked=False)
+        st.html(f'<p class="dev">On the {escape(data.split)} examples: {escape(reached)}, with all heads.</p>')
+        return
+    so_far = "" if measured.final else f" ({measured.counted})"
+    change = sentences.change_of(primary, state.view().margin)
+    st.html(
+        f'<p class="dev">{escape(sentences.in_words(primary, off, examples))}{escape(so_far)}</p>'
+        f"<details><summary>How sure is that?</summary>{escape(change)}. A loss up to "
+        f"{state.view().margin:g} points counts as none; the Mask lab has all metrics, intervals and p.</details>"
+    )
+
+
+# ---- the chosen head
+
+DRAWN = 28  # tokens up to which its maps are drawn here
+
+
+def _panel(clf: Classifier, data: Dataset, shown: Text, chosen: HeadId) -> None:
+    """Where the head looks and what of it contributes, for this text; what it costs, its role, and its switch."""
+    view, mask = state.view(), state.mask(clf.present)
+    name, off = head_name(chosen, loaders.rows_of(clf)), chosen in mask.off
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"**{plain(name)}**", width="content")
+        st.markdown(plain("  ·  ".join(_about(view, chosen, off))))
+        st.button(
+            "Switch on" if off else "Switch off",
+            key="panel_toggle",
+            icon=":material/power_settings_new:",
+            disabled=chosen in clf.present.off,
+            on_click=state.set_mask,
+            args=(mask.toggled([chosen]),),
+        )
+        if clf.answer.explains:
+            st.page_link("pages/head.py", label="One head", icon=":material/search:", width="content")
+    if shown.empty or not clf.answer.explains or chosen in clf.present.off:
+        return
+    maps = one_head.maps_of(clf, shown, clf.full_mask, replace(view, target="predicted", rule="richardson", steps=0))
+    if maps is not None:
+        st.markdown(plain(_looks(maps, chosen)))
+        if len(maps.tokens) <= DRAWN:
+            st.html(_two_maps(maps, chosen))
+
+
+def _about(view: View, chosen: HeadId, off: bool) -> list[str]:
+    costs, lines = scoring.loss_costs(view), ["off"] if off else []
+    by_ability = {name: one.costs[chosen] for name, one in abilities.listed(view).items()}
+    if costs is not None and costs.values[chosen] == costs.values[chosen]:
+        place = scoring.rank(costs, chosen)
+        lines.append(f"number {place} by cost")
+    if by_ability and (most := max(by_ability, key=by_ability.__getitem__)) and by_ability[most] >= 1:
+        lines.append(f"costs {most} {by_ability[most]:.0f} of 100 answers")
+    if role := abilities.looks(view).get(chosen):
+        lines.append(f"looks at: {role}")
+    return lines
+
+
+def _looks(maps: Maps, chosen: HeadId) -> str:
+    """The strongest connection between words, and the one that contributes most."""
+    between = ~np.array(maps.special)
+    words = np.outer(between, between)
+    attention = np.where(words, maps.attention[chosen], -1.0)
+    size = np.where(words, np.abs(maps.attribution[chosen]), -1.0)
+    if not words.any():
+        return ""
+    (i, j), (k, m) = (np.unravel_index(int(table.argmax()), table.shape) for table in (attention, size))
+    value = float(maps.attribution[chosen][k, m])
+    way = "for" if value > 0 else "against"
+    looks = f"Looks most from “{maps.tokens[i]}” to “{maps.tokens[j]}” ({attention[i, j]:.2f})."
+    if not value:
+        return f"{looks} Contributes nothing here."
+    return f"{looks} What speaks most {way} {maps.target_label} is “{maps.tokens[k]}” → “{maps.tokens[m]}”."
+
+
+def _two_maps(maps: Maps, chosen: HeadId) -> str:
+    """Attention, and attribution in blue and orange, as two small tables of colours."""
+    attention, attribution = maps.attention[chosen], maps.attribution[chosen]
+    most = float(np.abs(attribution).max()) or 1.0
+    parts = []
+    for name, table, top in (("looks", attention, float(attention.max()) or 1.0), ("contributes", attribution, most)):
+        rows = "".join(
+            f"<tr><th>{escape(token)}</th>"
+            + "".join(
+                f'<td style="background: {_colour(name, float(v) / top)}" title="{escape(token)} → '
+                f'{escape(maps.tokens[j])}: {v:.3f}"></td>'
+                for j, v in enumerate(row)
+            )
+            + "</tr>"
+            for token, row in zip(maps.tokens, table, strict=True)
+        )
+        parts.append(f'<figure><figcaption>{name}</figcaption><table aria-label="{name}">{rows}</table></figure>')
+    return f'<div class="small_maps">{"".join(parts)}</div>'
+
+
+def _colour(kind: str, part: float) -> str:
+    base = "28,140,163" if kind == "looks" else "47,111,179" if part > 0 else "196,101,31"
+    return f"rgba({base},{abs(part) ** 0.5:.2f})"
+
+
+# ---- abilities
+
+
+def abilities_section(clf: Classifier, data: Dataset) -> None:
+    """Chips: one lights up the heads of an ability, says what they cost and shows examples."""
+    view = state.view()
+    known = abilities.listed(view)
+    if not known:
+        return
+    st.session_state["ability"] = view.ability if view.ability in known else None
+    st.pills(
+        "Abilities: what the model can do, and which heads carry it",
+        [*known],
+        key="ability",
+        on_change=lambda: state.update(ability=st.session_state["ability"] or "", grid=""),
+    )
+    if (ability := known.get(view.ability)) is not None:
+        _ability(clf, data, ability)
+
+
+def _ability(clf: Classifier, data: Dataset, ability: Ability) -> None:
+    mask = state.mask(clf.present)
+    names = " and ".join(", ".join(map(str, part)) for part in (ability.heads[:-1], ability.heads[-1:]) if part)
+    others = "" if ability.others is None else f", and on average {max(0.0, ability.others):.1f} of 100 others"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(
+            plain(f"Without {names} the model loses {ability.lost:.0f} of 100 answers about {ability.name}{others}."),
+            width="content",
+        )
+        st.button(
+            f"Switch {'it' if len(ability.heads) == 1 else 'them'} off",
+            key="ability_off",
+            icon=":material/power_settings_new:",
+            disabled={*ability.heads} <= {*mask.off},
+            on_click=state.set_mask,
+            args=(mask.without(ability.heads),),
+        )
+    with st.container(horizontal=True, gap="xsmall", key="chips_ability"):
+        for i, at in enumerate(_examples(clf, data, ability)):
+            example = data[at]
+            st.button(
+                plain(" → ".join(filter(None, (example.text, example.pair)))),
+                key=f"ability_example{i}",
+                type="tertiary",
+                on_click=state.update,
+                kwargs={"example": at, "a": "", "b": ""},
+            )
+
+
+EXAMPLES = 3
+
+
+def _examples(clf: Classifier, data: Dataset, ability: Ability) -> list[int]:
+    """Examples of the ability whose answer turns without its heads."""
+    if data.slices is None or data.labels is None:
+        return []
+    places = [i for i, name in enumerate(data.slices) if name == ability.name]
+    some = data.subset(places)
+    gold = [some.label_names[int(label)] for label in some.gold]
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> list[int]:
+        turned = abilities.turning(clf, some.texts, some.pairs, gold, ability.heads)
+        return [places[i] for i in turned[:EXAMPLES]]
+
+    return jobs.need(measure.key_of(clf, data, "examples", ability.name), "Looking for examples", work) or []
+
+
+# ---- ahead
+
+
+def work_ahead(clf: Classifier, data: Dataset, shown: Text) -> None:
+    """What the page will be asked next: costs of a model without recorded ones, each head on this text, each mask."""
+    view = state.view()
+    if frame.controls() and not loaders.mismatch(clf, data):
+        scoring.compute_loss_costs(view)
+        measure.ahead(clf, data, state.mask(clf.present), measure.place())
+
+
+def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
+    """The answer under the mask as a library call and as a command."""
+    return answers.recipe(view, clf, shown)

@@ -1,0 +1,100 @@
+"""The text on the page, answered with all heads and without those that are off, and what each click would do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from ...display.sentences import answer_change, from_to, heads_named
+from ..shell import jobs, loaders, show, state
+from .texts import Text
+
+if TYPE_CHECKING:
+    from ...heads import HeadId, HeadMask
+    from ...models.classifier import Classifier
+
+
+def answers(clf: Classifier, shown: Text, masks: Sequence[HeadMask]) -> list[np.ndarray]:
+    """What the model answers under each mask."""
+    from ...attribution.conductance import encode
+
+    encodings = encode(clf, [shown.text], None if shown.pair is None else [shown.pair])
+    batch = clf.collate(encodings)
+    values: list[np.ndarray] = [clf.answer.values(clf.logits(batch, mask).cpu().numpy())[0] for mask in masks]
+    return values
+
+
+def change(clf: Classifier, shown: Text) -> tuple[str, bool]:
+    """The answer in a few words, with what it becomes without the heads that are off, and whether that is another."""
+    mask = state.mask(clf.present)
+    if shown.empty or not clf.answer.decides:
+        return "", False
+    full, now = answers(clf, shown, [clf.full_mask, mask])
+    moved = from_to(clf.labels, full.tolist(), now.tolist())
+    if not mask.off:
+        return moved.partition(" → ")[0], False
+    return moved, full.argmax() != now.argmax() or moved.endswith("not sure")
+
+
+def section(clf: Classifier, shown: Text) -> None:
+    """Both answers, class by class, under one sentence."""
+    mask = state.mask(clf.present)
+    full, now = answers(clf, shown, [clf.full_mask, mask])
+    names = heads_named([h for h in mask.off if h not in clf.present.off], loaders.rows_of(clf))
+    best = int(full.argmax())
+    sentence = (
+        answer_change(clf.labels, names, full.tolist(), now.tolist())
+        if mask.off
+        else f"With all heads the answer is {clf.labels[best]} ({full[best]:.2f})."
+    )
+    show.finding(sentence)
+    st.html(bars(clf.labels, full, now))
+
+
+def bars(labels: Sequence[str], full: np.ndarray, now: np.ndarray) -> str:
+    """A row for each class: an outline for all heads, a filled bar without those that are off."""
+    rows = "".join(
+        f'<div class="class" data-best="{i == int(now.argmax())}"><span class="name">{escape(label)}</span>'
+        f'<span class="bar all" style="width: {100 * a:.1f}%"></span><output>{a:.2f}</output>'
+        f'<span class="bar now" style="width: {100 * b:.1f}%"></span><output>{b:.2f}</output></div>'
+        for i, (label, a, b) in enumerate(zip(labels, full.tolist(), now.tolist(), strict=True))
+    )
+    key = '<p class="key"><span class="all"></span>all heads<span class="now"></span>without those that are off</p>'
+    return f'<div class="answers">{key}{rows}</div>'
+
+
+# ---- what if: every click on the grid, computed ahead of it
+
+
+def what_if(clf: Classifier, shown: Text) -> np.ndarray | None:
+    """The answer after a click on each head, [L, H, classes]; None while it is computed, or where there is no class."""
+    if shown.empty or not clf.answer.decides:
+        return None
+    mask = state.mask(clf.present)
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> np.ndarray:
+        from ...attribution.text_under_mask import toggled_each
+
+        return toggled_each(clf, shown.text, shown.pair, mask, progress=progress, cancel=cancel)
+
+    key = (*loaders.identity(clf), "what if", shown.text, shown.pair, mask.hex)
+    return jobs.need(key, "Trying each head on this text", work, rank=1)
+
+
+def turning(clf: Classifier, shown: Text, after: np.ndarray) -> list[HeadId]:
+    """The heads that a click on which gives another answer than there is now."""
+    now = int(answers(clf, shown, [state.mask(clf.present)])[0].argmax())
+    return [head for head in clf.present.kept if int(after[head].argmax()) != now]
+
+
+def tips(clf: Classifier, shown: Text, after: np.ndarray) -> list[list[str]]:
+    """What a click on each head would do to the answer, as it stands now."""
+    now = answers(clf, shown, [state.mask(clf.present)])[0].tolist()
+    return [
+        ["–" if values[0] != values[0] else from_to(clf.labels, now, values.tolist()) for values in row]
+        for row in after
+    ]

@@ -1,0 +1,141 @@
+"""The first page: what a head's removal does to a pair and to the data, seen before and after the click."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headviz.heads import HeadMask
+
+DEMO = {"model": "demo", "task": "demo", "data": "", "columns": "", "label": "", "groups": "", "limit": "0"}
+NEGATION = {"a": "The dog is not sleeping.", "b": "The dog is sleeping."}
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+    """The grids that a page draws, by key."""
+    from headviz.ui.shell import show
+
+    grids: dict[str, dict[str, Any]] = {}
+    real = show.head_grid
+
+    def noted(key: str, present: Any, values: Any = None, **more: Any) -> None:
+        grids[key] = {"values": values, **more}
+        real(key, present, values, **more)
+
+    monkeypatch.setattr(show, "head_grid", noted)
+    return grids
+
+
+def words(app: Any) -> str:
+    shown = [str(e.value) for kind in ("markdown", "caption", "info") for e in app.get(kind)]
+    return "\n".join([*shown, *(e.proto.body for e in app.get("html"))]).replace("\\", "")
+
+
+def test_hovering_tells_what_switching_off_does(
+    open_page: Callable[..., Any], drawn: dict[str, dict[str, Any]]
+) -> None:
+    """The tooltips of both grids, for every head, against each head's own mask; and the bar says the same."""
+    import headviz
+    from headviz.display.sentences import from_to
+
+    app = open_page("workbench", **DEMO, **NEGATION)
+    app.run()
+    assert not app.exception
+    said = drawn["bench_cost"]["tips"]["a click"]
+    assert drawn["bench_score"]["tips"]["a click"] == said
+    clf = headviz.load("demo")
+    batch = clf.collate(clf.encode([NEGATION["a"]], [NEGATION["b"]]))
+    full = clf.logits(batch)[0].softmax(-1).tolist()
+    for head in list(clf.full_mask.kept)[::7]:
+        now = clf.logits(batch, clf.full_mask.without([head]))[0].softmax(-1).tolist()
+        assert said[head.layer][head.head] == from_to(clf.labels, full, now)
+    app = open_page("workbench", **DEMO, **NEGATION, off="4.10")
+    assert said[4][10] in words(app)
+    assert "1 of 144 off" in words(app)
+    assert "examples are answered right; with all heads" in words(app)
+
+
+def test_cost_is_that_of_all_dev_examples(open_page: Callable[..., Any], drawn: dict[str, dict[str, Any]]) -> None:
+    """The recorded table against a slow one of two heads: the mean log-probability of the right answer that is lost."""
+    import headviz
+
+    assert not open_page("workbench", **DEMO).exception
+    clf, dev = headviz.load("demo"), headviz.load_task("demo", split="dev")
+    assert "2,600 dev examples" in drawn["bench_cost"]["look"].name
+
+    def right(mask: HeadMask | None) -> float:
+        logits = headviz.evaluate(clf, dev, mask=mask).logits.astype(np.float64)
+        chances = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        return float(chances[np.arange(len(dev)), dev.gold].mean())
+
+    for head in ((4, 10), (8, 0)):
+        lost = right(None) - right(clf.full_mask.without([head]))
+        assert drawn["bench_cost"]["values"][head] == pytest.approx(lost, abs=1e-5)
+
+
+def test_a_model_without_recorded_costs_toggles_at_once_and_fills_in(
+    open_page: Callable[..., Any], drawn: dict[str, dict[str, Any]]
+) -> None:
+    app = open_page("workbench", limit="24")
+    assert not app.exception
+    assert drawn["bench_cost"]["values"] is None
+    assert drawn["bench_cost"]["on_edit"] is not None
+    from headviz.ui.shell import jobs
+
+    job = jobs.find(("dev", *app.session_state["headviz"].view.source, "ablation-loss"))
+    assert job is not None
+    assert job.finished.wait(120)
+    assert not job.error
+    app.run()
+    assert np.isfinite(drawn["bench_cost"]["values"]).all()
+    assert "24" in drawn["bench_cost"]["look"].name
+
+
+def test_an_ability_lights_its_heads_and_one_click_switches_them_off(
+    open_page: Callable[..., Any], drawn: dict[str, dict[str, Any]]
+) -> None:
+    from headviz.ui.parts import abilities
+    from headviz.ui.shell.view import View
+
+    app = open_page("workbench", **DEMO, ability="negation")
+    assert not app.exception
+    ability = abilities.listed(View())["negation"]
+    assert drawn["bench_cost"]["marks"] == ability.heads
+    assert f"loses {ability.lost:.0f} of 100 answers about negation" in words(app)
+    examples = [b for b in app.button if (b.key or "").startswith("ability_example")]
+    assert len(examples) == 3
+    app = examples[0].click().run()
+    app = next(b for b in app.button if b.key == "ability_off").click().run()
+    assert not app.exception
+    view = app.session_state["headviz"].view
+    assert HeadMask.from_hex(view.mask, 12, 12).off == tuple(ability.heads)
+    assert "Without" in words(app)
+    app = next(b for b in app.button if b.key == "undo").click().run()
+    assert not app.session_state["headviz"].view.mask
+
+
+def test_the_chosen_head_has_a_panel_with_its_switch(open_page: Callable[..., Any]) -> None:
+    app = open_page("workbench", **DEMO, **NEGATION, head="4.10")
+    assert not app.exception
+    assert "Looks most from" in words(app)
+    app = next(b for b in app.button if b.key == "panel_toggle").click().run()
+    assert [h.dotted for h in HeadMask.from_hex(app.session_state["headviz"].view.mask, 12, 12).off] == ["4.10"]
+
+
+@pytest.mark.parametrize("page", ["workbench", "masklab", "scores", "head", "compare", "analyses"])
+def test_every_page_with_a_mask_has_the_bar(open_page: Callable[..., Any], page: str) -> None:
+    app = open_page(page, **{**DEMO, "limit": "20"}, **NEGATION, off="4.10")
+    app.run()
+    assert not app.exception
+    assert "1 of 144 off" in words(app)
+    app = next(b for b in app.button if b.key == "all_on").click().run()
+    assert not app.session_state["headviz"].view.mask
+
+
+def test_an_older_link_to_the_scores_page_stays_apart_from_the_first(open_page: Callable[..., Any]) -> None:
+    app = open_page("workbench", side="board", weights="pre-trained")
+    assert not {"side", "weights"} & {*app.query_params}
