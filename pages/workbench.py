@@ -3,7 +3,8 @@
 import streamlit as st
 
 from headviz.ui.pages import workbench
-from headviz.ui.parts import story, texts
+from headviz.ui.pages.compare import answers
+from headviz.ui.parts import measure, story, texts
 from headviz.ui.shell import frame, loaders
 
 view = frame.begin()
@@ -15,11 +16,12 @@ with st.container(key="bench"):
         workbench.boards(view, shape, data)
     with st.container(key="beside"):
         clf = loaders.model(view)
+        filled = measure.filled(clf)
         shown = texts.choose(data, "bench_text") if frame.controls() else texts.current(view, data)
-        frame.part(frame.MASK, lambda: workbench.result(clf, data, shown), "mask", "head", follows=True)
+        frame.part(frame.MASK, lambda: workbench.result(clf, filled, data, shown), "mask", "head", follows=True)
         if frame.controls():
             workbench.abilities_section(clf, data)
 if frame.controls():
     story.strip()
-workbench.work_ahead(clf, data, shown)
-frame.recipe(*workbench.recipe(view, clf, shown))
+workbench.work_ahead(clf, data)
+frame.recipe(*answers.recipe(view, clf, shown))

@@ -191,5 +191,5 @@ def test_a_click_on_a_head_draws_its_card_alone_and_all_else_follows_it(visit: O
     shown = v.page.locator('.cell[data-selected="1"]')
     assert [first in (c.get_attribute("aria-label") or "") for c in shown.all()] == [True, True]
     v.page.get_by_role("button", name="Switch off", exact=True).click()  # that is more than the card: the page follows
-    v.page.get_by_text("1 switched off").wait_for()
+    v.page.get_by_text("1 of 144 off").wait_for()
     assert v.page.locator('.cell[data-off="1"]').count() >= 2

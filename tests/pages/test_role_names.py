@@ -43,10 +43,10 @@ def test_pages_say_what_stands_in_a_heads_place(open_page: Callable[..., Any]) -
     def head_of(page: str, ablation: str) -> list[str]:
         app = open_page(page, **given, ablation=ablation, a="a dog sleeps", b="a cat runs")
         assert not app.exception
-        return [c.value.replace("\\", "") for c in app.caption] + [c.value for c in app.code]
+        return [one.proto.body for one in app.get("html")] + [c.value for c in app.code]
 
     mean = head_of("compare", "mean:8")
-    assert any("2 switched off (mean of 8 training examples in their place)" in c for c in mean), mean
+    assert any("2 of 144 off (mean of 8 training examples in their place)" in c for c in mean), mean
     assert any("headviz.standing_in(clf, 'mean', reference)" in c for c in mean), mean
     assert any("--ablation mean --reference 8" in c for c in mean)
     drawn = head_of("compare", "resample:8")

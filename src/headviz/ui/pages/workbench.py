@@ -69,7 +69,7 @@ def boards(view: View, shape: Shape, data: Dataset) -> None:
                 [*options],
                 key="board",
                 required=True,
-                format_func=options.__getitem__,
+                format_func=lambda name: plain(options[name]),
                 label_visibility="collapsed",
                 on_change=lambda: state.update(grid="" if st.session_state["board"] == COST else SCORE),
             )
@@ -110,8 +110,10 @@ def _tried(view: View, data: Dataset) -> tuple[dict[str, list[list[str]]], list[
     None while the model loads or the answer is no class."""
     if not loaders.is_loaded(view):
         return {}, None
-    clf: Any = loaders.model(view)
+    clf: Any = measure.filled(loaders.model(view))
     shown = texts.current(view, data)
+    if clf is None:
+        return {}, None
     after = pair.what_if(clf, shown)
     return ({}, None) if after is None else ({"a click": pair.tips(clf, shown, after)}, pair.turning(clf, shown, after))
 
@@ -199,8 +201,9 @@ def _grid(
 # ---- what the mask does to the text and to the data
 
 
-def result(clf: Classifier, data: Dataset, shown: Text) -> None:
-    """The answers, the cost on the data in a sentence, the chosen head, and the bar."""
+def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Text) -> None:
+    """The answers, the cost on the data in a sentence, the chosen head, and the bar. ``filled`` is the model with what
+    stands in the place of heads, None while that is measured."""
     mask, place = state.mask(clf.present), measure.place()
     mismatch = loaders.mismatch(clf, data)
     measured = None if mismatch else measure.request(clf, data, mask, place)
@@ -210,7 +213,8 @@ def result(clf: Classifier, data: Dataset, shown: Text) -> None:
     if shown.empty:
         st.info(texts.EMPTY, icon=":material/edit:")
     elif clf.answer.decides:
-        pair.section(clf, shown)
+        if filled is not None:
+            pair.section(filled, shown)
     elif clf.answer.own.get("compare") is None:
         columns = answers.columns(clf)[:2]
         values = answers.answers(shown, columns)
@@ -227,15 +231,15 @@ def result(clf: Classifier, data: Dataset, shown: Text) -> None:
     if (chosen := state.head(clf.present)) is not None:
         with st.container(key="panel", border=True):
             _panel(clf, data, shown, chosen)
-    result_bar.section(clf.present, last, *pair.change(clf, shown))
+    result_bar.section(clf.present, last, *pair.change(filled or clf, shown))
 
 
 def _on_data(measured: Any, off: str, data: Dataset) -> None:
     """One sentence without symbols; interval, p and margin one click below it."""
     primary, examples = measured.comparison.primary, f"{data.split} examples"
     if not off:
-        reached = result_bar.metric(measured, masked=False)
-        st.html(f'<p class="dev">On the {escape(data.split)} examples: {escape(reached)}, with all heads.</p>')
+        full = result_bar.reached(measured, masked=False)
+        st.html(f'<p class="dev">On the {escape(data.split)} examples: {escape(full)}, with all heads.</p>')
         return
     so_far = "" if measured.final else f" ({measured.counted})"
     change = sentences.change_of(primary, state.view().margin)
@@ -346,6 +350,7 @@ def abilities_section(clf: Classifier, data: Dataset) -> None:
         "Abilities: what the model can do, and which heads carry it",
         [*known],
         key="ability",
+        format_func=plain,
         on_change=lambda: state.update(ability=st.session_state["ability"] or "", grid=""),
     )
     if (ability := known.get(view.ability)) is not None:
@@ -402,14 +407,9 @@ def _examples(clf: Classifier, data: Dataset, ability: Ability) -> list[int]:
 # ---- ahead
 
 
-def work_ahead(clf: Classifier, data: Dataset, shown: Text) -> None:
-    """What the page will be asked next: costs of a model without recorded ones, each head on this text, each mask."""
+def work_ahead(clf: Classifier, data: Dataset) -> None:
+    """What the page will be asked next: the costs of a model without recorded ones, and each click's mask."""
     view = state.view()
     if frame.controls() and not loaders.mismatch(clf, data):
         scoring.compute_loss_costs(view)
         measure.ahead(clf, data, state.mask(clf.present), measure.place())
-
-
-def recipe(view: View, clf: Classifier, shown: Text) -> tuple[str, str]:
-    """The answer under the mask as a library call and as a command."""
-    return answers.recipe(view, clf, shown)

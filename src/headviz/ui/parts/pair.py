@@ -10,7 +10,9 @@ import numpy as np
 import streamlit as st
 
 from ...display.sentences import answer_change, from_to, heads_named
+from ...models.stand_in import ZERO
 from ..shell import jobs, loaders, show, state
+from . import measure
 from .texts import Text
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ def answers(clf: Classifier, shown: Text, masks: Sequence[HeadMask]) -> list[np.
 def change(clf: Classifier, shown: Text) -> tuple[str, bool]:
     """The answer in a few words, with what it becomes without the heads that are off, and whether that is another."""
     mask = state.mask(clf.present)
-    if shown.empty or not clf.answer.decides:
+    elsewhere = clf.fill is None and measure.stand_in_of_model(mask).kind != ZERO
+    if shown.empty or not clf.answer.decides or elsewhere:
         return "", False
     full, now = answers(clf, shown, [clf.full_mask, mask])
     moved = from_to(clf.labels, full.tolist(), now.tolist())
@@ -81,7 +84,7 @@ def what_if(clf: Classifier, shown: Text) -> np.ndarray | None:
 
         return toggled_each(clf, shown.text, shown.pair, mask, progress=progress, cancel=cancel)
 
-    key = (*loaders.identity(clf), "what if", shown.text, shown.pair, mask.hex)
+    key = (*loaders.identity(clf), "what if", shown.text, shown.pair, mask.hex, measure.stand_in_of_model(mask))
     return jobs.need(key, "Trying each head on this text", work, rank=1)
 
 

@@ -38,8 +38,9 @@ def section(present: HeadMask, measured: Growing | None = None, answer: str = ""
     mask, history = state.mask(present), state.session().history
     off, of = len({*mask.off} - {*present.off}), len(present.kept)
     parts = [f'<b data-changed="{changed}">{escape(answer)}</b>'] if answer else []
-    parts += [f"<span>{escape(metric(measured, masked=off > 0))}</span>"] if measured is not None else []
-    parts.append(f"<span>{off} of {of} off</span>" if off else f"<span>all {of} heads on</span>")
+    parts += [f"<span>{escape(reached(measured, masked=off > 0))}</span>"] if measured is not None else []
+    count = f"{off} of {of} off{frame.in_their_place()}" if off else f"all {of} heads on"
+    parts.append(f"<span>{escape(count)}</span>")
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="result_bar"):
         st.html(f'<div class="result" role="status" aria-live="polite">{"".join(parts)}</div>')
         if not frame.controls():
@@ -64,7 +65,7 @@ def section(present: HeadMask, measured: Growing | None = None, answer: str = ""
         )
 
 
-def metric(measured: Growing, *, masked: bool) -> str:
+def reached(measured: Growing, *, masked: bool) -> str:
     """The primary metric before and after: ``accuracy 99.2 → 98.0 % of 500``."""
     d = measured.comparison.primary
     percent = d.metric == "accuracy"

@@ -264,10 +264,6 @@ def _what(view: View) -> str:
     with suppress(UserError, ImportError):
         shape = loaders.shape(view)
         parts.append(f"{shape.size} heads")
-        off = len(state.mask(shape.present).off)
-        text = f"{off} switched off" if off else "all on"
-        text += _in_their_place(view, getattr(_inside, "page", "")) if off else ""
-        parts.append(text)
     size = None
     with suppress(UserError):
         size = loaders.dataset_size(view)
@@ -275,13 +271,14 @@ def _what(view: View) -> str:
     return "  ·  ".join(parts)
 
 
-def _in_their_place(view: View, page: str) -> str:
+def in_their_place() -> str:
     """What stands in the place of heads that are off on this page; empty for zero."""
+    view, page = state.view(), getattr(_inside, "page", "")
     with suppress(OptionError):
         now = StandIn.of(view.ablation)
         if now.kind != FIELDS["ablation"] and page in TEXTS and now.of_the_text:
             return f" (zero in their place here: {now.kind} has another vector for every text)"
-        if now.kind != FIELDS["ablation"] and page in (*TEXTS, "Mask lab", "Analyses"):
+        if now.kind != FIELDS["ablation"] and page in (*TEXTS, "Mask lab", "Analyses", "Workbench"):
             return f" ({now.kind} of {now.examples} training examples in their place)"
     return ""
 
