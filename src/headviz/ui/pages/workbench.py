@@ -219,7 +219,7 @@ def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Tex
         columns = answers.columns(clf)[:2]
         values = answers.answers(shown, columns)
         if clf.answer.marked(shown.text, shown.pair, values[0], clf.labels) is None:
-            answers.verdicts(clf, columns, values)
+            answers.verdicts(clf, loaders.deciding(clf, data), columns, values)
         else:
             answers.marked(clf, shown, columns, values)
     if mismatch:
