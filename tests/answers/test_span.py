@@ -15,7 +15,9 @@ import pytest
 import torch
 
 import headviz
-from headviz.answers.span import SPAN, SpanAnswers, between, numbers_of, units
+from headviz.answers import ANSWERS
+from headviz.answers.metrics import constant_name
+from headviz.answers.span import NO_ANSWER, SPAN, SpanAnswers, between, numbers_of, units
 from headviz.errors import TaskError
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FinetuneOptions
@@ -146,3 +148,12 @@ def test_a_passage_that_is_cut_before_the_answer_is_counted_and_answered_wrong(t
     data = headviz.load_task("custom", data=tmp_path)
     found = headviz.evaluate(replace(model_of("span"), cut_at=10), data)
     assert (found.truncated, found.metrics["exact_match"]) == (1, 0)
+
+
+def test_the_best_constant_answer_has_the_jobs_own_name() -> None:
+    """Exact match of spans and of several labels share a name, but not what answers all alike."""
+    assert constant_name("exact_match", ANSWERS["span"]) == constant_name("token_f1") == NO_ANSWER
+    assert constant_name("exact_match", ANSWERS["labels"]) != NO_ANSWER
+    shown = headviz.evaluate(model_of("span"), data_of("span", 2))._repr_html_()
+    assert NO_ANSWER in shown
+    assert constant_name("exact_match") not in shown  # of a metric alone, whose job is not known

@@ -15,7 +15,7 @@ from ..heads import CLASSIFICATION
 from .answer import FIRST, GOLD, PREDICTED, Answer, Changed
 from .class_names import label_map
 from .comparison import Drawn, SumAnswers, f1, rows_of
-from .metrics import ANY_ANSWER, Metric
+from .metrics import Metric
 from .one_class import OTHER, WIDTHS, output_named
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 NONE = "none of them"
 SAME = "the same labels for all"
+MOST_FREQUENT = "the most frequent labels for all"
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,6 +300,6 @@ def _always(metric: str, answer: Any) -> Any:
 Labels.metrics = {
     "micro_f1": Metric(_of("micro_f1"), _nothing, _always("micro_f1", _same_for_all), dims=(2, 2), constant_name=SAME),
     "macro_f1": Metric(_of("macro_f1"), _nothing, _always("macro_f1", np.ones_like), dims=(2, 2), constant_name=SAME),
-    "exact_match": Metric(_of("exact_match"), constant=_most_frequent, dims=(2, 2), constant_name=ANY_ANSWER),
+    "exact_match": Metric(_of("exact_match"), constant=_most_frequent, dims=(2, 2), constant_name=MOST_FREQUENT),
 }
 LABELS = Labels()

@@ -91,9 +91,13 @@ def of_class(one: int) -> Metric:
     return Metric(value, undefined, lambda gold: value(np.full(len(gold), one), gold) if len(gold) else None)
 
 
-def constant_name(name: str) -> str:
-    """What the best constant answer is called next to a metric."""
-    return METRICS[name].constant_name if name in METRICS else Metric.constant_name
+def constant_name(name: str, answer: Any = None) -> str:
+    """What the best constant answer is called next to a metric of a job; without the job, of all that have it."""
+    jobs = plugins.TABLES["answers"].entries().values() if answer is None else [answer]
+    named = {job.metrics[name].constant_name for job in jobs if name in job.metrics}
+    if not named and name in METRICS:
+        named = {METRICS[name].constant_name}
+    return ANY_ANSWER if len(named) > 1 else named.pop() if named else Metric.constant_name
 
 
 def points_in(name: str) -> float:

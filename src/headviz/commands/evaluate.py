@@ -9,6 +9,7 @@ import numpy as np
 
 import headviz
 
+from ..answers.catalogue import ANSWERS
 from ..answers.comparison import Delta
 from ..answers.metrics import constant_name, remark
 from ..display import sentences
@@ -96,7 +97,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if result.truncated:
         warn(f"{result.truncated} of {result.n} texts were cut to the model's {clf.max_length} tokens.")
     undefined = reasons(clf, data, result, args.label_order)
-    about = {"model": clf.name, "task": data.task.name, "split": data.split, "origin": data.origin}
+    about = {"model": clf.name, "task": data.task.name, "job": data.job, "split": data.split, "origin": data.origin}
     return {**about, **result.to_dict(), "undefined": undefined, **compared}
 
 
@@ -124,8 +125,8 @@ def show(result: dict[str, Any]) -> str:
         rows.append(("data", result["origin"]))
     digits = 2 if "signatures" in result else 4  # BLEU and chrF run from 0 to 100
     for name, value in result["metrics"].items():
-        level = "" if constant.get(name) is None else f" ({constant_name(name)}: {fixed(constant[name], digits)})"
-        rows.append((name, fixed(value, digits) + level))
+        best = "" if constant.get(name) is None else constant_name(name, ANSWERS[result["job"]])
+        rows.append((name, fixed(value, digits) + (best and f" ({best}: {fixed(constant[name], digits)})")))
     if predicted:
         rows.append(("answers", ", ".join(f"{name} {count:,}" for name, count in predicted.items())))
     if result["mask"] is not None:

@@ -293,9 +293,8 @@ def _evaluation(evaluation: Evaluation) -> View:
     rows = [(name, value, evaluation.constant.get(name)) for name, value in evaluation.metrics.items()]
     several = f"mean of {len(evaluation.draws)} draws"
     rows += [(f"{name}, {several}", drawn["mean"], None) for name, drawn in evaluation.over_draws().items()]
-    parts = [
-        Table("metrics", ("metric", Column("value", "%.4f"), constant_name(next(iter(evaluation.metrics), ""))), rows)
-    ]
+    named = constant_name(next(iter(evaluation.metrics), ""), evaluation.answer)
+    parts = [Table("metrics", ("metric", Column("value", "%.4f"), named), rows)]
     if evaluation.predicted:
         parts.append(Table("predicted", ("answer", "times"), list(evaluation.predicted.items())))
     off = None if evaluation.mask is None or evaluation.mask.is_full else _mask(evaluation.mask).grid
@@ -309,7 +308,7 @@ def _evaluation(evaluation: Evaluation) -> View:
 
 
 def _evaluation_figure(evaluation: Evaluation) -> Figure:
-    return metric_bars(evaluation.metrics, evaluation.constant)
+    return metric_bars(evaluation.metrics, evaluation.constant, evaluation.answer)
 
 
 def _delta(delta: Delta) -> View:

@@ -13,12 +13,15 @@ from ..numbers import interval, points
 from .style import BETTER, FAINT, MODELS, NEUTRAL, ROW, UNDER_TEXT, WORSE, frame, safe, scale_for, tone, whisker
 
 if TYPE_CHECKING:
+    from ...answers.answer import Answer
     from ...answers.comparison import Delta
 
 CORRELATIONS = ("matthews", "pearson", "spearman")  # metrics that may be negative
 
 
-def slices(deltas: Sequence[Delta], metric: str, constant: float | None = None) -> go.Figure:
+def slices(
+    deltas: Sequence[Delta], metric: str, constant: float | None = None, answer: Answer | None = None
+) -> go.Figure:
     """One line per slice: the full model, the masked one, the interval of the change. Dotted: the best constant."""
     order = sorted(deltas, key=lambda d: (d.delta, d.name), reverse=True)
     names = [safe(d.name) for d in order]
@@ -27,7 +30,7 @@ def slices(deltas: Sequence[Delta], metric: str, constant: float | None = None) 
         fig.add_vline(
             x=constant,
             line={"color": FAINT, "width": 1, "dash": "dot"},
-            annotation={"text": constant_name(metric)},
+            annotation={"text": constant_name(metric, answer)},
             annotation_position="bottom right",  # the slices that lose most are on top
         )
     # the way from one value to the other: traces with gaps, because one shape per slice takes five times as long
@@ -80,7 +83,9 @@ def _shares(deltas: Sequence[Delta]) -> bool:
     )
 
 
-def metric_bars(metrics: Mapping[str, float], constant: Mapping[str, float | None]) -> go.Figure:
+def metric_bars(
+    metrics: Mapping[str, float], constant: Mapping[str, float | None], answer: Answer | None = None
+) -> go.Figure:
     """One bar per metric; the stroke is what the best constant answer reaches."""
     names = [safe(name) for name in metrics]
     fig = go.Figure(
@@ -90,7 +95,7 @@ def metric_bars(metrics: Mapping[str, float], constant: Mapping[str, float | Non
         y=names,
         x=[constant.get(name) for name in metrics],
         mode="markers",
-        name=constant_name(next(iter(metrics))),
+        name=constant_name(next(iter(metrics)), answer),
         marker={"symbol": "line-ns-open", "size": 18, "line": {"width": 2.5}, "color": NEUTRAL},
     )
     fig.update_traces(hovertemplate="%{y} %{x:.4f}<extra></extra>")

@@ -193,7 +193,7 @@ def headline(clf: Classifier, data: Dataset, measured: Growing) -> None:
         ),
         *(_second(measured) if best.metric == "matthews" else ()),
         ("full model", numbers.metric(best.full, best.scale), measured.counted or f"n = {best.n:,}", "gray"),
-        *_constant(best),
+        *_constant(best, data),
         ("heads off", f"{off} of {len(clf.present.kept)}", f"{share:.0f} %", "gray"),
     ]
     with st.container(horizontal=True, gap="medium"):  # in one row on a phone, too
@@ -242,11 +242,11 @@ def _second(measured: Growing) -> list[tuple[str, str, str, Literal["orange", "b
     ]
 
 
-def _constant(d: Delta) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
+def _constant(d: Delta, data: Dataset) -> list[tuple[str, str, str, Literal["orange", "blue", "gray"]]]:
     """What the best constant answer reaches: the level below which nothing has been learnt."""
     if d.constant is None:
         return []
-    return [(constant_name(d.metric), numbers.metric(d.constant, d.scale), d.metric, "gray")]
+    return [(constant_name(d.metric, data.answer), numbers.metric(d.constant, d.scale), d.metric, "gray")]
 
 
 def _ends(d: Delta) -> tuple[float, float]:
@@ -272,7 +272,7 @@ def by_slice(clf: Classifier, data: Dataset, measured: Growing) -> None:
     if measured.mask == clf.present:  # the full model next to itself: there is no change to be uncertain of
         changes = tuple(replace(d, interval_low=0.0, interval_high=0.0) for d in changes)
     show.figure(
-        answers.slices(changes, compared.primary.metric, compared.primary.constant),
+        answers.slices(changes, compared.primary.metric, compared.primary.constant, data.answer),
         "mask_slices",
         f"Each line is one {kind}: {compared.primary.metric} of the full model (stroke) and under the mask (dot), with "
         "the 95 % interval of the change. A dot has a colour where the interval excludes zero.",
