@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import string
@@ -146,8 +147,20 @@ def test_a_passage_that_is_cut_before_the_answer_is_counted_and_answered_wrong(t
     row = {"question": "who", "context": passage, "answers": [{"text": "dog", "answer_start": passage.index("dog")}]}
     (tmp_path / "dev.jsonl").write_text(json.dumps(row))
     data = headviz.load_task("custom", data=tmp_path)
-    found = headviz.evaluate(replace(model_of("span"), cut_at=10), data)
-    assert (found.truncated, found.metrics["exact_match"]) == (1, 0)
+    clf = replace(model_of("span"), cut_at=10)
+    found = headviz.evaluate(clf, data)
+    assert (found.truncated, found.unread, found.metrics["exact_match"]) == (1, 1, 0)
+    (step,) = headviz.Evaluator(clf, data).growing()
+    expected = "1 text cut to the model's length, 1 of them before the answer, which counts as wrong"
+    assert step.cut_off == expected
+    assert expected in html.unescape(found._repr_html_())
+    row["answers"] = [{"text": "red cat", "answer_start": passage.index("red")}]
+    (tmp_path / "dev.jsonl").write_text(json.dumps(row))
+    found = headviz.evaluate(clf, headviz.load_task("custom", data=tmp_path))
+    assert (found.truncated, found.unread) == (1, 0)
+    tags = data_of("tokens", 2)
+    short = headviz.evaluate(replace(model_of("tokens"), cut_at=4), tags)
+    assert short.unread == short.truncated == sum(len(text.split()) > 2 for text in tags.texts)
 
 
 def test_the_best_constant_answer_has_the_jobs_own_name() -> None:

@@ -66,7 +66,15 @@ def test_the_terminal_and_a_notebook_say_what_the_page_says() -> None:
     assert sentence.startswith("Without L0·H1: early 1.000 → 0.800 (chance 0.50); no other slice changes")
     assert sentence.endswith(f": {change}.")
     assert f"accuracy changes by {change}." in text(found)
-    result: dict[str, Any] = {"task": "demo", "split": "dev", "n": 400, "origin": "", "metrics": {}, "constant": {}}
+    result: dict[str, Any] = {
+        "task": "demo",
+        "job": "class",
+        "split": "dev",
+        "n": 400,
+        "origin": "",
+        "metrics": {},
+        "constant": {},
+    }
     result |= {
         "predicted": None,
         "mask": "2",

@@ -200,6 +200,10 @@ class Answer(ABC):
     def has_gold(self, data: Any) -> bool:
         return data.labels is not None
 
+    def unread(self, places: Sequence[int], label: Any) -> bool:
+        """Whether a text was cut before its gold answer; ``places`` as an encoding has them."""
+        return False
+
     def references(self, data: Any) -> tuple[str, ...]:
         """The texts that an answer in words is compared with."""
         raise TaskError(f"Task '{data.task.name}' has no reference translations.")

@@ -182,6 +182,10 @@ class Span(Answer):
     def label(self, value: Any, names: Sequence[str]) -> str:
         return "none" if value[0, 0] < 0 else f"words {value[0, 0]} to {value[0, 1]}"
 
+    def unread(self, places: Sequence[int], label: Any) -> bool:
+        """Where every gold answer is cut."""
+        return all(first >= 0 and min(places[1 + 2 * first], places[2 + 2 * last]) < 0 for first, last in label)
+
     def gold(self, data: Any) -> NDArray:
         labels, passages = super().gold(data), [numbers_of(text) for text in data.pairs]
         table = np.zeros((len(labels), max(map(len, passages)), 1 + labels.shape[1]), dtype=np.int64)

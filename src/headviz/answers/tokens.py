@@ -211,6 +211,10 @@ class Tokens(Answer):
             if len(text.split(" ")) != tags:
                 raise TaskError(f"Text {i} has {len(text.split(' '))} words, but {tags} tags. Give one for each word.")
 
+    def unread(self, places: Sequence[int], label: Any) -> bool:
+        """Where a word has a tag."""
+        return any(place < 0 and tag != IGNORED for place, tag in zip(places, label, strict=False))
+
     def label(self, value: Any, names: Sequence[str]) -> str:
         return " ".join(_tag(names, one) for one in value if one != IGNORED)
 

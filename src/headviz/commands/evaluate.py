@@ -94,8 +94,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
                     for d in comparison.deltas
                     if (ends := {k: result.over_draws()[d.metric][k] for k in ("mean", "low", "high")})
                 }
-    if result.truncated:
-        warn(f"{result.truncated} of {result.n} texts were cut to the model's {clf.max_length} tokens.")
+    if result.cut_off:
+        warn(f"of {result.n:,} texts, {result.cut_off}.")
     undefined = reasons(clf, data, result, args.label_order)
     about = {"model": clf.name, "task": data.task.name, "job": data.job, "split": data.split, "origin": data.origin}
     return {**about, **result.to_dict(), "undefined": undefined, **compared}

@@ -39,7 +39,17 @@ from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
 from .donors import TextRows
 from .mask_evaluator import Growing, MaskEvaluator, part_of, parts
-from .plain import Evaluation, class_order, constants_for, counts_for, gold_for, metrics_for, stands_in
+from .plain import (
+    Evaluation,
+    class_order,
+    constants_for,
+    counts_for,
+    cut_in_words,
+    gold_for,
+    metrics_for,
+    stands_in,
+    unread,
+)
 from .state_cache import Name, Slot, State, StateCache, plan
 
 if TYPE_CHECKING:
@@ -194,6 +204,7 @@ class Evaluator(MaskEvaluator):
         self.gold = gold_for(data, self.order)
         self._encodings, self._joined = clf.sequences(data, cancel)
         self._truncated, lengths = sum(e.truncated for e in self._encodings), [len(e) for e in self._encodings]
+        self._unread = 0 if data.labels is None or not self._truncated else unread(data, self._encodings)
         rows, hidden = sum(lengths), int(clf.config.hidden_size)
         steps = parts(data, 24.0 * rows * hidden**2 * clf.num_layers, clf.device)
         if shared := len(self._encodings) != len(data):  # examples share sequences: all are computed at once
@@ -243,6 +254,7 @@ class Evaluator(MaskEvaluator):
             mask=whole,
             seconds=time.perf_counter() - start,
             truncated=self._truncated,
+            unread=self._unread,
             answer=self.data.answer.in_outputs(self.order),
             predicted=counts_for(self.clf, self.data, logits, self.order),
             constant=constants_for(self.data),
@@ -311,6 +323,10 @@ class Evaluator(MaskEvaluator):
                 answers = [self.data.answer.predicted(logits[index], self.order) for logits, _ in parts_of]
                 yield part_of(self.data, whole, index, answers[0], answers[-1])
         yield from super().growing(whole, base)  # everything is computed
+
+    @property
+    def cut_off(self) -> str:
+        return cut_in_words(self._truncated, self._unread)
 
     @property
     def precision(self) -> str:

@@ -62,6 +62,7 @@ class Growing(Result):
     full: NDArray
     masked: NDArray
     of: int
+    cut_off: str = ""  # how many texts are cut to the model's length, in words
 
     @property
     def n(self) -> int:
@@ -158,6 +159,11 @@ class MaskEvaluator(ABC):
         return self.clf.under(mask)
 
     @property
+    def cut_off(self) -> str:
+        """How many texts are cut to the model's length, in words; empty where none is."""
+        return ""
+
+    @property
     @abstractmethod
     def precision(self) -> str:
         """What the layers compute in: float32, bfloat16, …"""
@@ -242,7 +248,7 @@ class MaskEvaluator(ABC):
         whole = self.whole(mask)
         comparison = self.compare(whole, reference, progress=progress, cancel=cancel)
         known, n = self.answers(reference), len(self.data)
-        yield Growing(whole, comparison, np.arange(n), known.gold, known.full, self.predictions(whole), n)
+        yield Growing(whole, comparison, np.arange(n), known.gold, known.full, self.predictions(whole), n, self.cut_off)
 
 
 def toggles(present: HeadMask, mask: HeadMask) -> list[HeadMask]:

@@ -35,6 +35,7 @@ class Evaluation(Result):
     mask: HeadMask
     seconds: float
     truncated: int  # texts that were cut to the model's length
+    unread: int = field(default=0, kw_only=True)  # of them those that were cut before their gold answer
     answer: Answer = field(kw_only=True)
     # how often each class is predicted (None without classes), and what the best constant answer reaches, by metric
     predicted: dict[str, int] | None = field(default=None, kw_only=True)
@@ -74,11 +75,17 @@ class Evaluation(Result):
             "mask": None if self.mask is None else self.mask.hex,
             "heads_off": [] if self.mask is None else [h.dotted for h in self.mask.off],
             "truncated": self.truncated,
+            "unread": self.unread,
             "ablation": self.ablation,
             "reference": self.reference,
             **({} if self.precision == "float32" else {"precision": self.precision}),
             **({"draws": self.over_draws()} if self.draws else {}),
         }
+
+    @property
+    def cut_off(self) -> str:
+        """How many texts were cut, in words; empty where none was."""
+        return cut_in_words(self.truncated, self.unread)
 
     def records(self) -> list[dict[str, Any]]:
         """One row: the metrics, and what the evaluation was of."""
@@ -143,6 +150,21 @@ def class_order(clf: Model, data: Dataset, label_order: Sequence[str] | str | No
 def gold_for(data: Dataset, order: np.ndarray) -> np.ndarray | None:
     """The gold answers in the model's terms: its class numbers, values for a regression; None without labels."""
     return None if data.labels is None else data.answer.in_model(data.gold, order)
+
+
+def cut_in_words(truncated: int, unread: int) -> str:
+    """How many texts are cut, and how many of them before their gold answer; empty where none is."""
+    if not truncated:
+        return ""
+    count = f"{truncated:,} text{'' if truncated == 1 else 's'} cut to the model's length"
+    return count + (f", {unread:,} of them before the answer, which counts as wrong" if unread else "")
+
+
+def unread(data: Dataset, encodings: Sequence[Encoding]) -> int:
+    """How many texts are cut before their gold answer."""
+    assert data.labels is not None
+    read = [(e.places, label) for e, label in zip(encodings, data.labels, strict=False) if e.truncated and e.places]
+    return sum(data.answer.unread(places, label) for places, label in read if places is not None)
 
 
 def metrics_for(data: Dataset, logits: np.ndarray, order: np.ndarray) -> dict[str, float]:

@@ -300,10 +300,7 @@ def _evaluation(evaluation: Evaluation) -> View:
     off = None if evaluation.mask is None or evaluation.mask.is_full else _mask(evaluation.mask).grid
     examples = f"{evaluation.n:,} example{'' if evaluation.n == 1 else 's'}"
     sentence = f"{examples}, {evaluation.mask or 'no heads'}, {evaluation.seconds:.1f} s"
-    if evaluation.truncated:
-        sentence += (
-            f", {evaluation.truncated:,} text{'' if evaluation.truncated == 1 else 's'} cut to the model's length"
-        )
+    sentence = ", ".join(filter(None, (sentence, evaluation.cut_off)))
     return View(f"{sentence}.", tuple(parts), off)
 
 

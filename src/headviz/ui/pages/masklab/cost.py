@@ -212,6 +212,8 @@ def headline(clf: Classifier, data: Dataset, measured: Growing) -> None:
     if not measured.final:
         st.caption(EARLY)
         return
+    if measured.cut_off:
+        st.caption(plain(f"{measured.cut_off[0].upper()}{measured.cut_off[1:]}."))
     with st.expander("All metrics, intervals and p", key="all_metrics", on_change="rerun") as box:
         _metrics(measured, bool(box.open))
         if box.open:
