@@ -92,10 +92,11 @@ def after(progress: Progress | None, before: int, total: int) -> Progress | None
 
 
 @contextmanager
-def progress_bar(what: str, shorter: str = "") -> Iterator[Progress]:
+def progress_bar(what: str, shorter: str | None = "") -> Iterator[Progress]:
     """A bar on stderr with rate and remaining time, for a ``progress(done, total)`` callback.
 
-    Work of more than ten minutes says so after its first seconds; ``shorter`` says what to do for less.
+    Work of more than ten minutes says so after its first seconds; ``shorter`` says what to do for less. None = that was
+    said before.
 
     >>> import headviz
     >>> clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=8)
@@ -107,12 +108,12 @@ def progress_bar(what: str, shorter: str = "") -> Iterator[Progress]:
 
 
 @contextmanager
-def phase_bar(shorter: str = "") -> Iterator[PhaseProgress]:
+def phase_bar(shorter: str | None = "") -> Iterator[PhaseProgress]:
     """The same for work that names its phases. Each has a bar and a clock of its own: their units differ."""
     from tqdm import tqdm
 
     seen = sys.stderr.isatty() or "ipykernel" in sys.modules  # in a file its moves of the cursor would be in the way
-    noted = False
+    noted = shorter is None
     with tqdm(file=sys.stderr, leave=False, dynamic_ncols=True, delay=0.5, disable=not seen) as bar:
         now, first, last, begun = "", 0, 0, 0.0
 
@@ -127,13 +128,19 @@ def phase_bar(shorter: str = "") -> Iterator[PhaseProgress]:
             last, spent = done, time.monotonic() - begun
             if noted or spent < MEASURED or done == first:
                 return
-            left = spent / (done - first) * (total - done)
-            if left > LONG:
+            if line := long_work(phase, spent / (done - first) * (total - done), shorter or ""):
                 noted = True
-                time_left = f"{left / 60:.0f} minutes" if left < 2 * 3600 else f"{left / 3600:.1f} hours"
-                note_above(f"headviz: note: {phase} takes about {time_left}. {shorter}".rstrip())
+                note_above(f"headviz: note: {line}")
 
         yield report
+
+
+def long_work(what: str, seconds: float, shorter: str) -> str:
+    """The sentence on work of more than ten minutes; empty for less."""
+    if seconds <= LONG:
+        return ""
+    time_left = f"{seconds / 60:.0f} minutes" if seconds < 2 * 3600 else f"{seconds / 3600:.1f} hours"
+    return f"{what} takes about {time_left}. {shorter}".rstrip()
 
 
 def note_above(line: str) -> None:

@@ -86,6 +86,23 @@ def command(teacher, data, out, *more):
     ]
 
 
+def test_the_command_says_its_size_and_time_before_anything_is_written(teacher, data, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("headviz.progress.LONG", 0.0)
+    monkeypatch.setattr("headviz.extras.distillation.command.TIMED", 7)
+    noted = []
+
+    def note(line):
+        noted.append((line, (tmp_path / "out").exists()))
+
+    monkeypatch.setattr("headviz.extras.distillation.command.warn", note)
+    assert (
+        cli.main(command(teacher, data, tmp_path / "out", "--remove", "ffn:1", "--init", "copy", "--seeds", "0,1")) == 0
+    )
+    assert noted[0] == ("2 students of 4 updates each", False)
+    line, written = noted[1]
+    assert (line.startswith("training takes about"), "--steps N" in line, written) == (True, True, False)
+
+
 def without_times(result):
     text = json.dumps(result)
     found = json.loads(text)

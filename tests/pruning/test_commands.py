@@ -2,12 +2,14 @@
 
 import json
 import math
+import re
 
 import pytest
 
 import headviz
 from headviz.cli import main
 from headviz.heads import HeadMask
+from headviz.pruning import finetuning
 from support.pruning_plans import make_data
 from support.tiny import tiny_folder
 
@@ -232,6 +234,32 @@ def test_transfer_goes_on_with_cells_of_the_same_model_and_data_alone(place, cap
     old = [{k: v for k, v in cell.items() if k != "subject"} for cell in cells]
     out.write_text("".join(json.dumps(cell) + "\n" for cell in old))
     assert says() == (0, False)  # version 0.1 did not write it
+
+
+def test_finetune_says_its_size_and_time_before_it_starts(place, capsys, monkeypatch):
+    monkeypatch.setattr("headviz.progress.LONG", 0.0)
+    monkeypatch.setattr("headviz.commands.finetune.TIMED", 2)
+    plain = finetuning.fine_tune
+
+    def fine_tune(*args, folder=None, **more):
+        if folder is not None:  # the training itself
+            raise KeyboardInterrupt
+        return plain(*args, **more)
+
+    monkeypatch.setattr(finetuning, "fine_tune", fine_tune)
+    status, _, err = call(capsys, "finetune", *arguments(place, "--out", place / "new", "--epochs", 1, "--batch", 4))
+    assert status == 130
+    assert "note: 12 updates on 48 examples" in err
+    assert re.search(r"note: training takes about \d+ minutes. --epochs N trains less, --limit N", err)
+
+
+def test_checkpoints_of_another_training_are_named_with_what_removes_them(place, capsys):
+    hidden = place / ".other-training"
+    hidden.mkdir()
+    (hidden / "training.json").write_text("{}")
+    status, _, err = call(capsys, "finetune", *arguments(place, "--out", place / "other", "--epochs", 0.1))
+    assert status == 2
+    assert f"rm -r {hidden}" in err
 
 
 def test_finetune_leaves_a_foreign_folder_alone(place, capsys):

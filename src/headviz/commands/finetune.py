@@ -15,7 +15,7 @@ from ..answers.metrics import remark
 from ..display.numbers import fixed
 from ..errors import LARGEST_SEED, Cancelled, seed_number
 from ..options import Option, add_flags, add_options, from_flags
-from ..progress import progress_bar
+from ..progress import long_work, progress_bar
 from ..pruning.options import FinetuneOptions
 from ..pruning.training_folder import check_own, removal, remove_training
 from ..results import plain
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 FEWER = "--epochs N trains less, --limit N on fewer examples."
+TIMED = 50  # updates; a longer training is timed by some updates before it starts
 REPORT = "training-report.json"
 DIVERGED = "diverged.json"  # after the name of --out: the learning curve of a training whose loss became NaN
 
@@ -65,7 +66,7 @@ def training_options(
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from ..pruning.finetuning import examples_of, fine_tune, recipe_of, require_trainable
+    from ..pruning.finetuning import examples_of, fine_tune, recipe_of, require_trainable, seconds_of
     from ..pruning.trainer import Diverged, updates_of
 
     out = new_folder(args.out)
@@ -83,11 +84,15 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     clf = _model(args, train)
     options = replace(options, evaluate_epochs=True)
     require_trainable(clf, train, dev, options)
-    warn(f"{updates_of(options, len(train)):,} updates on {len(train):,} examples")
+    updates = updates_of(options, len(train))
+    warn(f"{updates:,} updates on {len(train):,} examples")
+    timed = updates > TIMED
+    if timed and (line := long_work("training", seconds_of(clf, train, options, args.seed, args.label_order), FEWER)):
+        warn(line)
     if checkpoints.exists():
         warn(f"goes on from the checkpoints in {checkpoints}; {removal(checkpoints)} begins again")
     try:
-        with disk_errors(checkpoints), progress_bar("training", FEWER) as progress:
+        with disk_errors(checkpoints), progress_bar("training", None if timed else FEWER) as progress:
             trained = fine_tune(
                 clf,
                 train,

@@ -14,7 +14,7 @@ import platform
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ import torch
 from .. import __version__, plugins
 from ..answers.class_names import parse_order
 from ..attention import quiet, transformers
-from ..errors import OptionError, TaskError, seed_number, whole_number
+from ..errors import Cancelled, OptionError, TaskError, seed_number, whole_number
 from ..evaluation.dispatch import check_gold, gold_answers
 from ..evaluation.plain import gold_for, metrics_for
 from ..heads import VECTOR
@@ -34,11 +34,13 @@ from ..models.classifier import NUM_TEXTS
 from ..models.hub import locate
 from ..models.loading import wrap
 from ..options import read_options
+from ..progress import stop_if
 from ..storage.exchange import MaskLike
 from ..storage.store import make_key
+from ..tasks.sampling import limited
 from .options import IN_BATCH, FinetuneOptions
 from .state import Point
-from .trainer import Diverged, Rows, Teacher, Watch, divergence, learning_curve, trainer_for
+from .trainer import Diverged, Rows, Teacher, Watch, divergence, learning_curve, trainer_for, updates_of
 from .training_folder import claim, training_folder, whole_checkpoint
 
 if TYPE_CHECKING:
@@ -303,3 +305,43 @@ def _store(store: Store, key: str, clf: Classifier, trained: Trained) -> None:
         "best_epoch": trained.best_epoch,
     }
     store.put(key, weights, {WORDS: json.dumps(about)})
+
+
+UPDATES = 6  # trained to time a training, after two that warm up
+TRAIN_LIMIT = 8.0  # seconds of that at most
+
+
+def seconds_of(
+    clf: Classifier,
+    train: Dataset,
+    options: FinetuneOptions,
+    seed: int,
+    order: Sequence[str] | None,
+    cancel: Cancel | None = None,
+) -> float:
+    """Seconds of a whole training, from its first updates."""
+    wanted = updates_of(options, len(train))
+    part = train.subset(limited(train, options.batch * options.accumulation * (UPDATES + 2), 0))
+    # neither dev metrics nor a best epoch: only the updates are timed
+    plain = replace(options, early_stopping=None, evaluate_epochs=False)
+    begun = time.perf_counter()
+    times: list[tuple[int, float]] = []
+
+    def note(done: int, _: int) -> None:
+        if not times or done > times[-1][0]:
+            times.append((done, time.perf_counter()))
+
+    def enough() -> bool:
+        if cancel is not None and cancel():
+            return True
+        last = times[-1][0] if times else 0
+        return last >= UPDATES + 2 or (last >= 2 and time.perf_counter() - begun > TRAIN_LIMIT)
+
+    with suppress(Cancelled):
+        fine_tune(clf, part, plain, seed, label_order=order, progress=note, cancel=enough)
+    stop_if(cancel)
+    measured = [t for t in times if t[0] >= 2] or times
+    if len(measured) < 2:  # a training of one update: only its whole time is known
+        return (time.perf_counter() - begun) * wanted
+    (first, start), (last, end) = measured[0], measured[-1]
+    return (end - start) / (last - first) * wanted

@@ -15,8 +15,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import Cancelled, require_kind
 from ..models.source import Source
 from ..options import declared
@@ -26,11 +24,11 @@ from ..pruning.options import FinetuneOptions
 from ..pruning.plan import PruningPlan
 from ..scores.catalogue import SCORES, score_named
 from ..tasks import trained_on
+from ..tasks.sampling import limited
 from .jobs.finetune import make
 from .service import absolute
 
 if TYPE_CHECKING:
-    from ..models.classifier import Classifier
     from ..pruning.context import Context
     from ..tasks import Dataset
 
@@ -165,8 +163,6 @@ def device_name(device: object) -> str:
 EXAMPLES = 128  # evaluated for the calibration
 SCORED = 24  # scored for it
 ROUNDS = 2  # of a score that reads all examples together
-UPDATES = 6  # trained for it, after two that warm up
-TRAIN_LIMIT = 8.0  # seconds of training at most
 LOADING = 6.0  # seconds to start a process and load a model, once per run
 
 
@@ -221,10 +217,7 @@ def total(amount: Amount, scoring: float | None, finetuning: float | None, evalu
 
 def _some(data: Dataset, count: int) -> Dataset:
     """Examples drawn at random: the first ones of a file may all be short."""
-    if len(data) <= count:
-        return data
-    drawn = np.random.default_rng(0).choice(len(data), count, replace=False)
-    return data.subset(sorted(int(i) for i in drawn))
+    return data.subset(limited(data, count, 0))
 
 
 def _evaluation(prepared: Prepared, order: Sequence[str] | None, cancel: Cancel | None) -> float:
@@ -284,7 +277,9 @@ def _finetuning(prepared: Prepared, plan: PruningPlan, cancel: Cancel | None) ->
     context = prepared.context
     options = plan.finetune or context.recipe or FinetuneOptions()
     seed = plan.seeds[0]
-    return _training(context.base(seed), context.train, options, seed, plan.label_order, cancel)
+    from ..pruning.finetuning import seconds_of
+
+    return seconds_of(context.base(seed), context.train, options, seed, plan.label_order, cancel)
 
 
 @dataclass(frozen=True)
@@ -304,7 +299,7 @@ def planned_training(spec: Mapping[str, Any], threads: int, cancel: Cancel | Non
     Loads its model and data; a ``UserError`` says what cannot be trained, before a record is written.
     """
     from ..evaluation.dispatch import evaluate
-    from ..pruning.finetuning import require_trainable
+    from ..pruning.finetuning import require_trainable, seconds_of
     from ..pruning.trainer import updates_of
 
     job = make(spec)
@@ -315,47 +310,8 @@ def planned_training(spec: Mapping[str, Any], threads: int, cancel: Cancel | Non
         begun = time.perf_counter()
         evaluate(clf, part, label_order=job.spec.label_order)
         evaluation = (time.perf_counter() - begun) * len(dev) / len(part)
-        training = _training(clf, train, options, job.spec.seed, job.spec.label_order, cancel)
+        training = seconds_of(clf, train, options, job.spec.seed, job.spec.label_order, cancel)
     rounds = 1 + (int(options.epochs) if options.evaluate_epochs or options.early_stopping else 0)
     seconds = LOADING + training + rounds * evaluation
     updates = updates_of(options, len(train))
     return Training(updates, len(train), seconds, device_name(clf.device), trained_on(train, dev))
-
-
-def _training(
-    clf: Classifier,
-    train: Dataset,
-    options: FinetuneOptions,
-    seed: int,
-    order: Sequence[str] | None,
-    cancel: Cancel | None = None,
-) -> float:
-    """Seconds of a whole training, from its first updates."""
-    from ..pruning.finetuning import fine_tune
-    from ..pruning.trainer import updates_of
-
-    wanted = updates_of(options, len(train))
-    part = _some(train, options.batch * options.accumulation * (UPDATES + 2))
-    # neither dev metrics nor a best epoch: only the updates are timed
-    plain = replace(options, early_stopping=None, evaluate_epochs=False)
-    begun = time.perf_counter()
-    times: list[tuple[int, float]] = []
-
-    def note(done: int, _: int) -> None:
-        if not times or done > times[-1][0]:
-            times.append((done, time.perf_counter()))
-
-    def enough() -> bool:
-        if cancel is not None and cancel():
-            return True
-        last = times[-1][0] if times else 0
-        return last >= UPDATES + 2 or (last >= 2 and time.perf_counter() - begun > TRAIN_LIMIT)
-
-    with suppress(Cancelled):
-        fine_tune(clf, part, plain, seed, label_order=order, progress=note, cancel=enough)
-    stop_if(cancel)
-    measured = [t for t in times if t[0] >= 2] or times
-    if len(measured) < 2:  # a training of one update: only its whole time is known
-        return (time.perf_counter() - begun) * wanted
-    (first, start), (last, end) = measured[0], measured[-1]
-    return (end - start) / (last - first) * wanted

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...commands.common import table_text, warn
 from ...options import add_flags, declared, from_flags
-from ...progress import phase_bar
+from ...progress import long_work, phase_bar
 from ...storage.paths import outside_path
 from .curves import students_table
 from .job import distil
 from .plan import DistillationPlan, IterateOptions, PosteriorOptions, TrainingOptions
 from .removal import Removal
 
+if TYPE_CHECKING:
+    from .pieces import Context
+
+FEWER = "--steps N trains each student for fewer updates, --init and --seeds fewer students."
+TIMED = 50  # updates of all students; longer work is timed by some updates before it starts
 SEVERAL = ("remove", "inits")  # the command's own: one is given several times, the other has another default
 
 
@@ -54,17 +59,25 @@ def read_plan(args: argparse.Namespace) -> DistillationPlan:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
+    from .pieces import seconds_of
+
     plan, out = read_plan(args), outside_path(args.out, "--out")
     each = [f"training {piece}" for piece in plan.pieces]
     warn(f"{len(each)} student{'s' if len(each) > 1 else ''} of {plan.training.steps:,} updates each")
-    with phase_bar("--steps N trains each student for fewer updates, --inits and --seeds fewer students.") as bar:
+    timed = plan.training.steps * len(each) > TIMED
+
+    def tell_time(context: Context) -> None:
+        if timed and (line := long_work("training", len(each) * seconds_of(context), FEWER)):
+            warn(line)
+
+    with phase_bar(None if timed else FEWER) as bar:
 
         def tell(phase: str, done: int, total: int) -> None:
             if phase in each:  # one bar for all students
                 phase, done, total = "training", each.index(phase) * total + done, len(each) * total
             bar(phase, done, total)
 
-        result = distil(plan, out, tell)
+        result = distil(plan, out, tell, before=tell_time)
     for note in result["notes"]:
         warn(note)
     return {**result, "out": str(out)}

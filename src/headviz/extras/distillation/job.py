@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -150,12 +150,17 @@ def _step(result: dict[str, Any], name: str, whole: int) -> dict[str, Any]:
 
 
 def distil(
-    plan: DistillationPlan, folder: str | Path, progress: PhaseProgress | None = None, cancel: Cancel | None = None
+    plan: DistillationPlan,
+    folder: str | Path,
+    progress: PhaseProgress | None = None,
+    cancel: Cancel | None = None,
+    before: Callable[[Context], None] | None = None,
 ) -> dict[str, Any]:
     """Carry out a plan in this process, or continue it; the result is its outcome as JSON.
 
     The state is written after every piece. Nothing is written before plan, model and data have been checked.
     At the end the folder itself holds the model of the first initialisation and seed; the others lie below it.
+    ``before`` gets what is loaded before the first piece.
 
     >>> import headviz, tempfile
     >>> few = {"train_limit": 16, "dev_limit": 16, "training": {"steps": 1, "every": 1}}
@@ -173,7 +178,9 @@ def distil(
         raise RunError(f"'{place}' exists and is not an empty folder. Choose another name or remove it first.")
     execution, workplace = Execution(job, checkpoints, restored(job, checkpoints)[0]), Workplace(job, place)
     if execution.ready():
-        workplace.loaded()
+        loaded = workplace.loaded()
+        if before is not None:
+            before(loaded)
         try:
             with disk_errors(place):
                 execution.keep(execution.state)  # from here on the folder is this distillation's

@@ -8,6 +8,7 @@ import json
 import math
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,14 @@ import torch
 from torch import nn
 
 from ...engine import Tools
-from ...errors import ModelError, OptionError
+from ...errors import Cancelled, ModelError, OptionError
 from ...evaluation.dispatch import check_data
 from ...models.base import Model, TransformerModel
 from ...models.classifier import Classifier
 from ...models.hub import locate
 from ...models.loading import load
 from ...progress import Cancel, of_phase
+from ...pruning.finetuning import TRAIN_LIMIT, UPDATES
 from ...tasks import trained_on
 from .conditional import FAR, Prior, supported
 from .layer_removal import Partition, remove, zeroed_model
@@ -136,6 +138,27 @@ class _Unmeasured:
 
     def measure(self, subject: Any, cancel: Cancel | None = None) -> dict[str, float]:
         return {}
+
+
+def seconds_of(context: Context) -> float:
+    """Seconds of a student's whole training, from the first updates of one that learns from the labels."""
+    times: list[float] = []
+
+    def enough() -> bool:
+        return len(times) > 2 and times[-1] - times[0] > TRAIN_LIMIT
+
+    options = replace(context.plan.training, steps=UPDATES + 2, every=UPDATES + 2)
+    with suppress(Cancelled):
+        train(
+            context.subject,
+            _Unmeasured(context.problem),
+            Method("timing", COPY, LIKELIHOOD),
+            options,
+            progress=lambda done, total: times.append(time.perf_counter()),
+            cancel=enough,
+        )
+    first = min(2, len(times) - 2)  # those before warm up
+    return (times[-1] - times[first]) / (len(times) - 1 - first) * context.plan.training.steps
 
 
 def student(context: Context, piece: str, shrinkage: float | None, tools: Tools) -> dict[str, Any]:
