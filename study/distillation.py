@@ -147,7 +147,20 @@ PAPER = dataclasses.replace(
     beams=4,
     longest=10_000,
 )
-PARTS = {"rnn": PARTS["rnn"], "rnn-total": TOTAL, "rnn-paper": PAPER, **PARTS}
+CELL = dataclasses.replace(
+    PAPER,
+    title="LSTM encoder-decoder without its attention, the paper's own cell",
+    about="The same, with the paper's cell: a plain recurrent encoder (eq. 2.14), a decoder whose gates read the state "
+    "and the context alone (eqs. 2.15 to 2.18), an attention asked by the LSTM's cell state (eq. 2.21). Such a decoder "
+    "does not see the words before, so it makes no difference whose words they are while it learns, nor how many beams "
+    "a search has. The starts are the two of the paper's table.",
+    training=dataclasses.replace(PAPER.training, forcing=1.0),
+    inits=("random", "copy"),
+    network={**PAPER.network, "cell": "published"},
+    teaching=dataclasses.replace(TEACHING, steps=8000, every=400),
+    beams=1,
+)
+PARTS = {"rnn": PARTS["rnn"], "rnn-total": TOTAL, "rnn-paper": PAPER, "rnn-cell": CELL, **PARTS}
 DEV = 140  # pairs that the students of the longest are measured on
 
 

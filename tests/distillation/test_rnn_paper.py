@@ -9,7 +9,7 @@ import torch
 from distillation.test_rnn import SOURCES, batch, translator
 from headviz.extras.distillation.layer_removal import USELESS, zeroed_model
 from headviz.extras.distillation.problem import ZEROED, without_attention
-from headviz.extras.translation.recurrent import BEGIN, END, Rnn, RnnConfig, beam
+from headviz.extras.translation.recurrent import BEGIN, END, Rnn, RnnConfig, RnnTranslator, beam
 
 SIZES = {"embedding": 3, "hidden": 4, "units": 3}
 KINDS = [(a, r) for a in (True, False) for r in ("state-and-context", "state")]
@@ -30,9 +30,10 @@ def test_the_output_of_the_state_alone_does_not_see_the_context() -> None:
     assert not torch.allclose(both.read(out, one), both.read(out, other))
 
 
+@pytest.mark.parametrize("cell", ["lstm", "published"])
 @pytest.mark.parametrize("reads", ["state-and-context", "state"])
-def test_the_attention_is_removed_exactly_either_way(reads: str) -> None:
-    teacher = translator(reads=reads)
+def test_the_attention_is_removed_exactly_either_way(reads: str, cell: str) -> None:
+    teacher = translator(reads=reads, cell=cell)
     student, partition = without_attention(teacher.model)
     assert student.config.reads == reads
     given = batch(teacher)
@@ -66,6 +67,48 @@ def test_greedy_is_the_argmax_of_the_forward_pass(attention: bool, reads: str) -
     given = torch.cat([torch.full((len(source), 1), BEGIN), words[:, :-1]], 1)
     with torch.no_grad():
         assert torch.equal(made.model(source, mask, given).argmax(-1), words)
+
+
+# the paper's cell ------------------------------------------------------------------------------
+
+
+def test_the_published_cell_follows_its_equations() -> None:
+    """A plain recurrent encoder, gates of state and context alone, and an attention asked by the cell's state."""
+    made = translator(cell="published", reads="state")
+    model, (source, mask, given) = made.model, batch(made)
+    with torch.no_grad():
+        logits = model(source, mask, given)
+        for i, words in enumerate(source):
+            e, states, h = model.encoder, [], torch.zeros(8)
+            for word in words[mask[i]]:  # 2.14
+                h = torch.tanh(
+                    e.weight_input @ model.source.weight[word] + e.bias_input + e.weight_hidden @ h + e.bias_hidden
+                )
+                states.append(h)
+            seen, y, s = torch.stack(states), torch.tanh(model.bridge(h)), torch.zeros(8)
+            d, a = model.decoder, model.attention
+            for t in range(given.shape[1]):
+                energies = torch.tanh(s @ a.query.weight.T + seen @ a.key.weight.T + a.key.bias) @ a.energy.weight[0]
+                context = energies.softmax(0) @ seen  # 2.21
+                gates = d.weight_input @ context + d.bias_input + d.weight_hidden @ y + d.bias_hidden
+                read, forget, new, out = gates.split(8)  # 2.15 to 2.18
+                s = forget.sigmoid() * s + read.sigmoid() * new.tanh()
+                y = out.sigmoid() * s.tanh()
+                torch.testing.assert_close(logits[i, t], model.output(y), atol=1e-5, rtol=0)
+    assert not [name for name, _ in model.named_parameters() if name.startswith("target")]
+
+
+def test_a_published_cell_does_not_read_what_it_has_written(tmp_path) -> None:
+    made = translator(cell="published")
+    source, mask, given = batch(made)
+    with torch.no_grad():
+        assert torch.equal(made.model(source, mask, given), made.model(source, mask, given.flip(1)))
+        torch.testing.assert_close(made.model(source, mask, given), made.model(source, mask, given, forcing=0.0))
+    assert made.translate(SOURCES, beams=4) == made.translate(SOURCES)
+    again = RnnTranslator.load(made.save(tmp_path / "model"))
+    assert again.translate(SOURCES) == made.translate(SOURCES)
+    assert again.model.config.cell == "published"
+    assert "cell" not in translator().model.config.record  # earlier models keep their digest
 
 
 # how weights are drawn -------------------------------------------------------------------------

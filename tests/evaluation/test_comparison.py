@@ -111,8 +111,8 @@ def test_where_nothing_changed_p_is_one_and_the_interval_says_what_may_still_be(
 
 
 def test_undefined_metric_is_missing_not_zero() -> None:
-    gold, full, _ = _numbers()
-    found = NumberAnswers(gold, full).deltas([np.zeros_like(gold)], "pearson")[0]
+    gold, full, masked = _numbers()
+    found = NumberAnswers(np.zeros_like(gold), full).deltas([masked], "pearson")[0]
     assert np.isnan([found.masked, found.delta, found.p_value]).all()
     assert json.loads(found.to_json())["masked"] is None
 
@@ -127,28 +127,39 @@ def test_a_mask_that_leaves_one_class_is_the_largest_harm_and_stays_in_the_famil
     assert holm([d.p_value for d in deltas])[0] < 0.01
 
 
+@pytest.mark.parametrize("name", ["pearson", "spearman"])
+def test_a_mask_that_leaves_one_number_is_the_largest_harm_and_stays_in_the_family_of_tests(name: str) -> None:
+    """Its correlation had no value, so the worst of all heads dropped out of Holm's correction."""
+    gold, full, masked = _numbers()
+    deltas = NumberAnswers(gold, full).deltas([np.full_like(gold, 0.1), full.copy(), masked], name)
+    assert (deltas[0].masked, deltas[0].undefined) == (0.0, "")
+    assert deltas[0].delta == pytest.approx(-deltas[0].full)
+    assert deltas[0].interval_low < deltas[0].delta < deltas[0].interval_high < deltas[2].interval_low < 0
+    assert holm([d.p_value for d in deltas])[0] < 0.01
+
+
 @pytest.mark.parametrize("name", ["f1", "matthews", "pearson", "spearman"])
 def test_a_metric_without_a_value_has_no_interval_of_no_change(name: str) -> None:
     """The same constant answer before and after: nothing was measured, so nothing stayed the same."""
     regression = name in resampling.REGRESSION_METRICS
-    gold = np.arange(9) / 2 if regression else np.zeros(40, int) if name == "matthews" else np.array([0, 2] * 20)
+    gold = np.full(9, 0.5) if regression else np.zeros(40, int) if name == "matthews" else np.array([0, 2] * 20)
     constant = np.full(len(gold), 0.5 if regression else 0)
     found = answered(gold, constant, 0 if regression else 3).deltas([constant.copy()], name)[0]
     assert np.isnan([found.delta, found.interval_low, found.interval_high, found.p_value]).all()
     positive = "no example is, or is predicted to be, of the positive class"
     one_label = "every gold label is the same"
-    assert found.undefined == {"f1": positive, "matthews": one_label}.get(name, "every prediction is the same")
+    assert found.undefined == {"f1": positive}.get(name, one_label)
     plain = found.to_dict()
     assert [plain[k] for k in ("delta", "interval_low", "interval_high", "p_value")] == [None] * 4
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman"])
-def test_constant_predictions_have_no_correlation(name: str) -> None:
+def test_constant_predictions_follow_nothing(name: str) -> None:
     """0.1 seven times: its mean is not 0.1 to the last bit, and what is left over must not be correlated."""
     gold, constant = np.arange(7.0), np.full(7, 0.1)
-    assert np.isnan(NumberAnswers(gold, gold).measure(constant, name))
+    assert NumberAnswers(gold, gold).measure(constant, name) == 0
     found = NumberAnswers(gold, gold).deltas([constant], name)[0]
-    assert np.isnan([found.delta, found.p_value, found.interval_low, found.interval_high]).all()
+    assert (found.masked, found.delta) == (0.0, pytest.approx(-1.0))
 
 
 def test_swaps_without_a_metric_do_not_make_a_difference_look_rarer() -> None:

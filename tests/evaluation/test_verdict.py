@@ -78,8 +78,8 @@ def test_what_is_excluded_is_the_end_of_the_interval() -> None:
 
 
 def test_nothing_is_excluded_where_a_metric_is_undefined() -> None:
-    """It read 0.0: no loss possible. Pearson's correlation has no value where every prediction is the same."""
-    same = headviz.paired([0, 1] * 50, [1] * 100, [1] * 100, "pearson")
+    """It read 0.0: no loss possible. Pearson's correlation has no value where every label is the same."""
+    same = headviz.paired([1] * 100, [0, 1] * 50, [0, 1] * 50, "pearson")
     assert np.isnan([same.difference, same.low, same.excludes, possible_loss(NAN)]).all()
     assert not within(same.low, 1.0)
     assert excluded(same.low, 100) == "too few flips to tell"
@@ -109,7 +109,7 @@ def test_the_majority_not_one_over_the_classes() -> None:
     assert (
         constant("f1", mrpc) == pytest.approx(metric("f1", np.ones(408, int), mrpc)) == pytest.approx(0.812, abs=1e-3)
     )
-    assert (constant("matthews", mrpc), constant("pearson", mrpc), constant("bleu", mrpc)) == (0.0, None, None)
+    assert (constant("matthews", mrpc), constant("pearson", mrpc), constant("bleu", mrpc)) == (0.0, 0.0, None)
 
 
 def test_corrected_for_chance_a_constant_answer_keeps_nothing() -> None:

@@ -42,7 +42,7 @@ def test_the_interval_of_a_correlation_is_the_bootstraps():
     drawn = [np.corrcoef(gold[i], mine[i])[0, 1] for i in (rng.integers(0, 150, 150) for _ in range(2000))]
     ends = NumberAnswers(gold, gold).interval(mine, "pearson")
     assert ends == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.012)
-    assert NumberAnswers(gold, gold).interval(np.ones(150), "pearson") == (None, None)
+    assert NumberAnswers(gold, gold).interval(np.ones(150), "pearson") == (0.0, 0.0)
 
 
 def test_a_record_holds_intervals_and_paired_deltas_of_every_metric():

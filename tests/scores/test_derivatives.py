@@ -246,6 +246,18 @@ def test_ablation_in_loss_reads_what_ablation_has_measured(tmp_path):
     np.testing.assert_array_equal(again.values, score_heads(clf, data, "ablation-loss", cache=False).values)
 
 
+def test_heads_that_cost_the_same_may_go_in_the_order_of_the_loss():
+    """Accuracy on few examples ties nearly all heads; by name, the costs in loss decide among equals."""
+    clf, data = tiny_classifier("bert"), made(12)
+    plain, loss = (score_heads(clf, data, score, cache=False) for score in ("ablation", "ablation-loss"))
+    parted = score_heads(clf, data, "ablation", ties="loss", cache=False)
+    assert plain.tied > 2
+    assert parted.tied == 0
+    np.testing.assert_allclose(parted.values, plain.values, atol=1e-3 / len(data))
+    order = np.lexsort((loss.values.ravel(), plain.values.ravel().round(9)))
+    assert parted.values.ravel().argsort().tolist() == order.tolist()
+
+
 @pytest.mark.filterwarnings("error")
 def test_ablation_in_loss_leaves_out_answers_that_are_not_finite():
     from headviz.scores.task_loss import cost_in_loss

@@ -72,7 +72,7 @@ def test_f1_without_a_positive_prediction_is_zero_not_missing() -> None:
     [
         ("f1", [0, 0], [0, 0], "positive class"),
         ("matthews", [0, 1, 1], [1, 1, 1], "every gold label is the same"),
-        ("pearson", [2.0, 2.0], [1.0, 2.0], "every prediction is the same"),
+        ("pearson", [1.0, 2.0], [2.0, 2.0], "every gold label is the same"),
         ("spearman", [1.0, 2.0], [3.0, 3.0], "every gold label is the same"),
         ("pearson", [math.nan, 2.0], [1.0, 2.0], "prediction is not a finite number"),
         ("spearman", [math.inf, 2.0], [1.0, 2.0], "prediction is not a finite number"),

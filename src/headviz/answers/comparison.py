@@ -13,7 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import TaskError, is_one_of, unknown_choice
 from ..results import Result
-from ..statistics.intervals import EXCHANGED, accuracy_intervals, added, consistent, second_and_width
+from ..statistics.intervals import (
+    EXCHANGED,
+    accuracy_intervals,
+    added,
+    consistent,
+    freedom,
+    second_and_carried,
+    student,
+)
 from ..statistics.resampling import SWAPS, p_value
 from ..statistics.significance import LEVEL, Flips, Interval, mcnemar, wilson
 from .metrics import OWN, constant, points_in, why_undefined
@@ -60,10 +68,10 @@ def sums_interval(
     each = of(masked.sum(axis=0) - masked) - of(whole - full)  # [n] without each unit
     residuals = np.nan_to_num(each - (after - before))
     effect = np.nan_to_num(of(whole - full + wrong) - before)  # of a unit that changes
-    second, wide = second_and_width(residuals, level)
+    second, carried = second_and_carried(residuals)
     if not effect.any():
         return Interval(np.nan, np.nan)
-    half = wide * np.sqrt(second + EXCHANGED * added(level) * float((effect**2).mean()))
+    half = student(freedom(carried), level) * np.sqrt(second + EXCHANGED * added(level) * float((effect**2).mean()))
     return Interval(max(-bound, float(after - before) - half), min(bound, float(after - before) + half))
 
 

@@ -1,8 +1,7 @@
 """Metrics by name. An undefined one is NaN, and ``why_undefined`` gives the reason.
 
-Other tools return 0 where a metric is undefined (such as Pearson's correlation of constant predictions). That would
-read as "no better than chance", which was not measured. Matthews' correlation of one class for all is 0, though: such
-predictions are classes, and are no better than chance.
+A correlation is undefined where all gold answers are the same: nothing was measured. Where all predictions are the
+same it is 0: such a model is no better than chance, and among others it is the one that was harmed most.
 """
 
 from __future__ import annotations
@@ -125,9 +124,9 @@ def metric(name: str, predictions: Any, gold: Any) -> float:
 
 
 def constant(name: str, gold: Any) -> float | None:
-    """What the best constant answer reaches: the share of the majority, F1 of always class 1, Matthews 0.
+    """What the best constant answer reaches: the share of the majority, F1 of always class 1, 0 of a correlation.
 
-    None where a constant has no value (a correlation, a translation), or without gold labels.
+    None where a constant has no value (a translation), or without gold labels.
     """
     gold = np.asarray(gold)
     return _for(name, gold).constant(gold) if name in METRICS else None
@@ -151,9 +150,7 @@ def unrelated(predictions: np.ndarray, gold: np.ndarray) -> str | None:
     for values, what in ((predictions, "prediction"), (gold, "gold label")):
         if not np.isfinite(values).all():
             return f"a {what} is not a finite number"
-        if (values == values[0]).all():
-            return f"every {what} is the same"
-    return None
+    return "every gold label is the same" if (gold == gold[0]).all() else None
 
 
 # Answers that are (nearly) all of one class, and what such answers reach -----------------------

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from ..errors import OptionError, TaskError, is_one_of, shown, unknown_choice
 from ..heads import CLASSIFICATION
 from ..statistics.intervals import correlation_interval
-from ..statistics.resampling import REGRESSION_METRICS, of_rows, pearson, ranks, regression_swap_p
+from ..statistics.resampling import REGRESSION_METRICS, follows, pearson, regression_swap_p
 from .answer import FIRST, GOLD, JOB, PREDICTED, Answer, Lead, Target, one_for_each
 from .comparison import RESAMPLES, Answers, Drawn, Ends, percentiles, rows_of
-from .metrics import Metric, unrelated
+from .metrics import ANY_ANSWER, Metric, unrelated
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,7 +34,7 @@ class NumberAnswers(Answers):
             return function.measure(predicted)
         if not is_one_of(metric, REGRESSION_METRICS):
             raise TaskError(unknown_choice("regression metric", metric, REGRESSION_METRICS))
-        return REGRESSION_METRICS[metric](self.gold, predicted)
+        return float(follows(self.gold.astype(float), predicted.astype(float), metric))
 
     def interval(self, predicted: NDArray, metric: str, seed: int = 0) -> Ends:
         """Bootstrap percentiles."""
@@ -42,14 +42,15 @@ class NumberAnswers(Answers):
             return function.interval(predicted, seed)
         n = len(self.gold)
         rows = np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n))
-        return percentiles(np.array([REGRESSION_METRICS[metric](self.gold[i], predicted[i]) for i in rows]))
+        gold, predicted = self.gold.astype(float), predicted.astype(float)
+        return percentiles(np.array([follows(gold[i], predicted[i], metric) for i in rows]))
 
     def resampled(self, counts: NDArray, predicted: NDArray, metric: str) -> NDArray[np.float64]:
         if (function := self.function(metric)) is not None:
             return function.resampled(counts, predicted)
         index = np.array([np.repeat(np.arange(len(self.gold)), drawn.astype(int)) for drawn in counts])  # [R, n]
         gold, drawn = (one[index].astype(float) for one in (self.gold, predicted))
-        return of_rows(*(map(ranks, (gold, drawn)) if metric == "spearman" else (gold, drawn)))
+        return follows(gold, drawn, metric)
 
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
         if (function := self.function(metric)) is not None:
@@ -219,17 +220,12 @@ def quintiles(values: NDArray) -> NDArray[np.int64]:
 # metrics ---------------------------------------------------------------------------------------------------
 
 
-def _pearson(predictions: NDArray, gold: NDArray) -> float:
-    from scipy.stats import pearsonr
+def _correlation(name: str) -> Metric:
+    def value(predictions: NDArray, gold: NDArray) -> float:
+        return float(follows(gold.astype(float), predictions.astype(float), name))
 
-    return float(pearsonr(predictions, gold).statistic)
-
-
-def _spearman(predictions: NDArray, gold: NDArray) -> float:
-    from scipy.stats import spearmanr
-
-    return float(spearmanr(predictions, gold).statistic)
+    return Metric(value, unrelated, lambda gold: 0.0, constant_name=ANY_ANSWER)
 
 
-Number.metrics = {"pearson": Metric(_pearson, unrelated), "spearman": Metric(_spearman, unrelated)}
+Number.metrics = {name: _correlation(name) for name in REGRESSION_METRICS}
 NUMBER = Number()

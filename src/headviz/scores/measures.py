@@ -6,7 +6,7 @@ which score. A measurement that no sweep makes yet goes into ``score.SWEEPS``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..heads import HeadMask
 from ..models.slices import key_index, weight_of
 from .chunk import Tables
 from .options import (
+    LOSS,
     AblationOptions,
     AttAttrScoreOptions,
     ConductanceOptions,
@@ -23,7 +24,7 @@ from .options import (
     StandInOptions,
     TaylorOptions,
 )
-from .statistics import Summary, exact, layer_normed, mean, total
+from .statistics import Summary, apart, exact, layer_normed, mean, total
 from .task_loss import cost_in_loss, cost_of_ablation
 
 if TYPE_CHECKING:
@@ -84,7 +85,10 @@ def fisher(inputs: Inputs, options: NoOptions) -> Summary:
 
 
 def ablation(inputs: Inputs, options: AblationOptions) -> Summary:
-    return cost_of_ablation(inputs.rows, inputs.data, inputs.order, options.metric)
+    cost = cost_of_ablation(inputs.rows, inputs.data, inputs.order, options.metric)
+    if options.ties != LOSS:
+        return cost
+    return replace(cost, values=apart(cost.values, mean(ablation_loss(inputs, options)).values))
 
 
 def ablation_loss(inputs: Inputs, options: StandInOptions) -> np.ndarray:

@@ -10,6 +10,7 @@ from ..options import Options, option, seed_option
 
 ROWS = ("all", "influential")
 OptionValue = str | int | float | bool | None  # what an option of a score may be
+RANDOM, LOSS = "random", "loss"  # how heads that cost the same are ordered
 ABS_LEVELS = ("example", "token", "batch", "signed")
 
 
@@ -62,9 +63,15 @@ class StandInOptions(Options):
 
 @dataclass(frozen=True)
 class AblationOptions(StandInOptions):
-    """Which measure of the task is lost."""
+    """Which measure of the task is lost, and what orders heads that cost the same."""
 
     metric: str | None = option(None, "a metric of the task; none = its first", title="Measure that is lost")
+    ties: str = option(
+        RANDOM,
+        "heads of equal cost: in random order, or as 'ablation-loss' has them, less than a thousandth of a cost apart",
+        (RANDOM, LOSS),
+        title="Order among equals",
+    )
 
 
 @dataclass(frozen=True)

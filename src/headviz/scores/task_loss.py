@@ -18,14 +18,13 @@ from ..evaluation.evaluator import Evaluator, EvaluatorOptions
 from ..evaluation.stand_ins import standing_in
 from ..progress import Cancel
 from .chunk import Chunk, Tables
-from .options import StandInOptions
+from .options import LOSS, AblationOptions, StandInOptions
 from .statistics import Counts, Summary, draw, mean
 
 if TYPE_CHECKING:
     from ..tasks import Dataset
 
 _RESAMPLES = 1000
-_OF_CONSTANT = ("pearson", "spearman")  # have no value for answers that do not depend on the text
 
 
 def ablation(chunk: Chunk) -> list[Callable[[], Tables]]:
@@ -62,8 +61,10 @@ def check_metric(data: Dataset, metric: str | None) -> str:
 
 def ready(clf: Any, options: Any, data: Dataset, label_order: Sequence[str] | str | None, cancel: Cancel | None) -> Any:
     """The model of a score: with what stands in a head's place, if the options say so. Checks the metric first."""
-    if hasattr(options, "metric"):
+    if isinstance(options, AblationOptions):
         check_metric(data, options.metric)
+        if options.ties == LOSS and "ablation" in data.answer.own:
+            raise OptionError(f"A loss of '{data.task.name}' is not measured. Choose ties='random'.")
     if not isinstance(options, StandInOptions):
         return clf
     return standing_in(clf, options.ablation, data, label_order=label_order, cancel=cancel)
@@ -73,8 +74,7 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
     """metric(full) − metric(full without the head): positive = the head helps.
 
     The intervals are those of every other comparison on the same examples (``evaluation.comparison``); draws of the
-    examples give the standard errors, and how stable the ranking is. A correlation of one answer for all has no
-    value: it counts as 0, without an interval, so that a head is not unmeasured because all is lost without it.
+    examples give the standard errors, and how stable the ranking is.
     """
     name = check_metric(data, metric)
     if (own := data.answer.own.get("ablation cost")) is not None:
@@ -92,7 +92,7 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
     deltas = compared.deltas(list(answers.values()), name, tested=not compared.slow_test)
     values, low, high = (np.full(shape, np.nan) for _ in range(3))
     for where, delta in zip(answers, deltas, strict=True):
-        values[where] = _or_none(delta.full, name) - _or_none(delta.masked, name)
+        values[where] = delta.full - delta.masked
         low[where], high[where] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
     n = compared.units
     right = compared.each(whole, name) if compared.function(name) is None else None
@@ -104,9 +104,9 @@ def cost_of_ablation(rows: Tables, data: Dataset, order: NDArray | None, metric:
 
     def resample(counts: Counts) -> NDArray:
         out = np.full((len(counts), *shape), np.nan)
-        base = _or_none(compared.resampled(counts, whole, name), name)
+        base = compared.resampled(counts, whole, name)
         for where, masked in answers.items():
-            out[:, where[0], where[1]] = base - _or_none(compared.resampled(counts, masked, name), name)
+            out[:, where[0], where[1]] = base - compared.resampled(counts, masked, name)
         return out
 
     if n < 2:
@@ -131,8 +131,3 @@ def cost_in_loss(rows: Tables, data: Dataset, order: NDArray) -> NDArray:
     with np.errstate(invalid="ignore"):
         gained: NDArray = data.answer.losses(without, gold) - data.answer.losses(full, gold)
     return np.where(np.isfinite(gained), gained, np.nan)
-
-
-def _or_none(value: Any, name: str) -> Any:
-    """A metric, or 0 where it is a correlation without a value: of answers that do not depend on the text."""
-    return np.where(np.isnan(value), 0.0, value) if name in _OF_CONSTANT else value

@@ -4,8 +4,9 @@ accuracy      exact: each end is a bound of its own, see ``most_lost``.
 class metric  the delta method for any smooth function of the table (gold, full answer, masked answer), with ``EXTRA``
               examples more in every cell that is a right answer lost or a wrong one mended. Without these, it would
               collapse where few answers change, which is where pruning decides.
-correlation   the same for Pearson's r: two examples more that got another one's answer, and Student's t for as many
-              examples as the difference hangs on.
+correlation   the same for Pearson's r: two examples more that got another one's answer, the less the more answers
+              moved far enough to show what a change does, and Student's t for as many examples as the difference
+              hangs on.
 
 So much at 95 %; at another level in proportion to the squared normal quantile, as in Agresti and Coull 1998.
 ``bench/coverage.py`` measures how often they hold the truth. A difference is masked - full.
@@ -22,7 +23,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from .resampling import Joint, class_in, of_tables, ranks
+from .resampling import Joint, class_in, of_tables, ranks, standardised
 from .significance import LEVEL, Interval
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
@@ -92,6 +93,10 @@ def _chance(value: Floats, a: Floats, b: Floats, many: Floats, few: Floats) -> F
 
 EXTRA = 0.75  # examples added to each cell of changed answers
 EXCHANGED = 2.0  # examples added that got another one's answer
+MOVED = 0.1  # standard deviations: an answer that moved farther shows what a change does
+ALL_MOVED = 0.4  # where so many moved, and many examples carry the difference, no example is added
+FEW = 5.0  # examples that carry the difference: as many show half of it
+TAILS = 15.0  # kurtosis; where that of a column is higher, a single example may decide a correlation
 
 Ends = tuple[Floats, Floats]
 
@@ -157,11 +162,10 @@ def class_intervals(joint: Joint, metric: str, level: float = LEVEL) -> Ends:
 def correlation_interval(
     gold: NDArray, full: NDArray, masked: NDArray, level: float = LEVEL, *, ranked: bool = False
 ) -> Interval:
-    """Ends of the difference of two Pearson correlations, or of two of Spearman's. NaN where one is undefined."""
-    if len(gold) < 3 or any(np.ptp(x) == 0 for x in (gold, full, masked)):
+    """Ends of the difference of two Pearson correlations, or of two of Spearman's. NaN where gold is one value."""
+    if len(gold) < 3 or np.ptp(gold) == 0:
         return Interval(np.nan, np.nan)
-    columns = (ranks(x) if ranked else x for x in (gold, full, masked))
-    g, f, m = ((x - x.mean()) / x.std() for x in columns)
+    g, f, m = (standardised(ranks(x) if ranked else x, 0.0) for x in (gold, full, masked))
     before, after = float((g * f).mean()), float((g * m).mean())
 
     def influence(r: float, x: NDArray) -> Floats:
@@ -171,26 +175,37 @@ def correlation_interval(
         return change - change.mean()
 
     # an example that gets another one's answer: expected over all others, whose answers have mean 0 and variance 1
-    cubed, to_the_fourth = float((f**3).mean()), float((f**4).mean())
+    squared = f * f
+    cubed, to_the_fourth = float((squared * f).mean()), float((squared * squared).mean())
     a, b = g, before / 2
-    moved = a**2 * (1 + f**2) + b**2 * (to_the_fourth - 2 * f**2 + f**4) - 2 * a * b * (cubed - f + f**3)
+    moved = a**2 * (1 + squared) + b**2 * (to_the_fourth - squared * (2 - squared))
+    moved -= 2 * a * b * (cubed - f * (1 - squared))
     of_exchange = float(moved.mean())
     n, influences = len(gold), influence(after, m) - influence(before, f)
     if np.allclose(m, f, rtol=0, atol=1e-9):  # the same answers on another scale: what differs is rounding
         influences = np.zeros_like(influences)
-    second, wide = second_and_width(influences, level)
-    half = wide * np.sqrt(second + EXCHANGED * added(level) * of_exchange) / n
+    second, carried = second_and_carried(influences)
+    shown = min(1.0, float((np.abs(m - f) > MOVED).mean()) / ALL_MOVED * carried / (carried + FEW))
+    unseen = EXCHANGED * added(level) * of_exchange * (1 - shown)
+    heavy = max(float(((x * x) ** 2).mean()) for x in (g, f, m)) > TAILS
+    half = student(2.0 if heavy else freedom(carried, shown), level) * np.sqrt(second + unseen) / n
     return Interval(max(-2.0, after - before - half), min(2.0, after - before + half))
 
 
-def second_and_width(influences: NDArray, level: float) -> tuple[float, float]:
-    """The sum of squares of what each unit adds to a difference, and Student's t for as many units as carry it.
+def second_and_carried(influences: NDArray) -> tuple[float, float]:
+    """The sum of squares of what each unit adds to a difference, and how many units carry it."""
+    second, fourth = float((influences**2).sum()), float(((influences**2) ** 2).sum())
+    return second, second**2 / fourth if fourth > 0 else 0.0
 
-    Where few units carry the difference, its variance is known badly: as that of a mean of so many values.
-    """
-    second, fourth = float((influences**2).sum()), float((influences**4).sum())
-    carried = second**2 / fourth if fourth > 0 else 0.0
-    return second, float(scipy.special.stdtrit(3 + 0.4 * carried, (1 + level) / 2))
+
+def freedom(carried: float, shown: float = 0.0) -> float:
+    """Degrees of freedom of a difference that so many units carry, which have ``shown`` so much of a change."""
+    return 3 + (0.4 + 0.5 * shown) * carried
+
+
+def student(degrees: float, level: float) -> float:
+    """Student's t: where few units carry a difference, its variance is known as badly as that of so few values."""
+    return float(scipy.special.stdtrit(degrees, (1 + level) / 2))
 
 
 def _moved(of: NDArray, weights: NDArray) -> Floats:
@@ -198,10 +213,14 @@ def _moved(of: NDArray, weights: NDArray) -> Floats:
 
     An example lifts the ranks above its own by one, and those equal to it by half.
     """
-    values, place = np.unique(of, return_inverse=True)
-    own = np.bincount(place, weights, len(values))
+    _, place, counts = np.unique(of, return_inverse=True, return_counts=True)
+    if len(counts) == 1:
+        return np.zeros(len(of))
+    own = np.bincount(place, weights, len(counts))
     above = np.cumsum(own[::-1])[::-1] - own / 2
-    moved: Floats = above[place] / ranks(of).std()
+    rank = np.cumsum(counts) - (counts - 1) / 2
+    spread = np.sqrt((counts * (rank - (len(of) + 1) / 2) ** 2).sum() / len(of))
+    moved: Floats = above[place] / spread
     return moved
 
 

@@ -178,12 +178,7 @@ def _by_class(gold: NDArray, predicted: NDArray, count: NDArray, classes: int) -
 
 def pearson(gold: NDArray, predicted: NDArray) -> float:
     """Pearson's r; NaN where a side is constant."""
-    return float(of_rows(gold.astype(float), predicted.astype(float)))
-
-
-def of_rows(gold: NDArray, predicted: NDArray) -> Floats:
-    """The same along the last axis."""
-    return np.asarray((_standardised(gold) * _standardised(predicted)).mean(axis=-1))
+    return float((standardised(gold.astype(float)) * standardised(predicted.astype(float))).mean())
 
 
 def ranks(values: NDArray) -> Floats:
@@ -202,21 +197,31 @@ def rank_correlation(a: NDArray, b: NDArray) -> float:
     return spearman(a[both], b[both]) if both.sum() >= 3 else float("nan")
 
 
-REGRESSION_METRICS: dict[str, Callable[[NDArray, NDArray], float]] = {"pearson": pearson, "spearman": spearman}
+REGRESSION_METRICS = ("pearson", "spearman")
+
+
+def follows(gold: NDArray, predicted: NDArray, metric: str) -> Floats:
+    """A correlation of answers along the last axis: 0 where they are one value, which follows nothing."""
+    if metric == "spearman":
+        gold, predicted = ranks(gold), ranks(predicted)
+    return np.asarray((standardised(gold) * standardised(predicted, 0.0)).mean(axis=-1))
 
 
 def regression_swap_p(gold: NDArray, full: NDArray, masked: NDArray, metric: str, seed: int = 0) -> float:
-    """Paired swap test of a correlation; NaN where a side is constant.
+    """Paired swap test of a correlation; NaN where the gold values are one.
 
     A correlation does not depend on the scale of the answers, so each model's are standardised, or ranked, before they
     are swapped: raw ones of two scales would be mixed into answers of neither model. Pearson's r goes by its difference
     over the standard error of that: without it, heavy tails would let the test reject too often.
     """
     ranked = metric == "spearman"
-    gold, full, masked = (_standardised(ranks(x) if ranked else x.astype(float)) for x in (gold, full, masked))
+    gold, full, masked = (ranks(x) if ranked else x.astype(float) for x in (gold, full, masked))
+    gold, full, masked = standardised(gold), standardised(full, 0.0), standardised(masked, 0.0)
+    if np.isnan(gold).any():
+        return float("nan")
 
     def difference(full: NDArray, masked: NDArray) -> Floats:
-        f, m = (_standardised(ranks(x) if ranked else x) for x in (full, masked))
+        f, m = (standardised(ranks(x) if ranked else x, 0.0) for x in (full, masked))
         before, after = f @ gold / len(gold), m @ gold / len(gold)
         if ranked:
             return after - before
@@ -235,15 +240,16 @@ def regression_swap_p(gold: NDArray, full: NDArray, masked: NDArray, metric: str
     return p_value(np.concatenate(deltas), float(difference(full, masked)))
 
 
-def _standardised(values: NDArray) -> Floats:
-    """Mean 0 and variance 1 along the last axis; NaN where all are one value.
+def standardised(values: NDArray, constant: float = np.nan) -> Floats:
+    """Mean 0 and variance 1 along the last axis; ``constant`` where all are one value.
 
     The values tell: rounding leaves a constant a variance a little above 0.
     """
     centred = values - values.mean(axis=-1, keepdims=True)
     sd = np.sqrt((centred**2).mean(axis=-1, keepdims=True))
     varies = (np.ptp(values, axis=-1, keepdims=True) > 0) & (sd > 0)
-    return np.divide(centred, sd, out=np.full_like(centred, np.nan), where=varies)
+    varies |= ~np.isfinite(sd)  # an answer that is no number leaves none
+    return np.divide(centred, sd, out=np.full_like(centred, constant), where=varies)
 
 
 def _rows(total: int, n: int) -> Iterator[int]:

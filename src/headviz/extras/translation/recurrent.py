@@ -28,6 +28,9 @@ from .sentence import SENTENCE
 # LSTM encoder-decoder with Bahdanau attention, and the same without: the context is then the encoder states' mean.
 #
 # The paper's output layer reads the decoder's state alone (its eq. 2.25); ``RnnConfig.reads`` says which it is here.
+# Its cell is another one, too (``RnnConfig.cell``): a plain recurrent encoder (eq. 2.14), a decoder whose gates read
+# the state and the context alone, no word (eqs. 2.15-2.18), and an attention that is asked by the LSTM's cell state
+# (eq. 2.21). Such a decoder does not see what it has written, so neither forcing nor a beam changes anything.
 #
 # The attention's energies are v_a . tanh(W_a s + U_a h). With v_a = 0 they are all zero, the softmax is uniform over
 # the source's words, and the context is their mean: the teacher with v_a at zero is the student, exactly.
@@ -39,7 +42,15 @@ from .sentence import SENTENCE
 LOWEST = torch.finfo(torch.float32).min
 BOTH, STATE = "state-and-context", "state"  # what the output layer reads
 NORMAL, UNIFORM = "normal", "uniform"  # how embeddings are drawn; uniform also draws the biases
-LATER = {"reads": BOTH, "initialisation": NORMAL}  # fields that earlier versions do not have, as they had it
+LSTM, PUBLISHED = "lstm", "published"  # which cell
+LATER = {
+    "reads": BOTH,
+    "initialisation": NORMAL,
+    "cell": LSTM,
+}  # fields that earlier versions do not have, as they had it
+
+
+State = tuple[Tensor, Tensor]  # of the decoder: what it puts out, and the LSTM's cell
 
 
 class RnnOptions(TypedDict, total=False):
@@ -52,6 +63,7 @@ class RnnOptions(TypedDict, total=False):
     dropout: float
     reads: str
     initialisation: str
+    cell: str
 
 
 @dataclass(frozen=True)
@@ -67,13 +79,15 @@ class RnnConfig:
     dropout: float = 0.0
     reads: str = BOTH
     initialisation: str = NORMAL
+    cell: str = LSTM
 
     def __post_init__(self) -> None:
         for name in ("source_words", "target_words", "embedding", "hidden", "units"):
             whole_number(getattr(self, name), name, 1)
         if not 0 <= self.dropout < 1:
             raise OptionError(f"dropout is a share below 1, not {self.dropout!r}.")
-        for name, valid in (("reads", (BOTH, STATE)), ("initialisation", (NORMAL, UNIFORM))):
+        choices = {"reads": (BOTH, STATE), "initialisation": (NORMAL, UNIFORM), "cell": (LSTM, PUBLISHED)}
+        for name, valid in choices.items():
             if getattr(self, name) not in valid:
                 raise OptionError(unknown_choice(name, getattr(self, name), valid))
 
@@ -85,15 +99,19 @@ class RnnConfig:
 
 
 class Recurrent(nn.Module):
-    """One LSTM layer whose weights are plain parameters, so that it can be called with others in their place."""
+    """One LSTM layer whose weights are plain parameters, so that it can be called with others in their place.
 
-    def __init__(self, inputs: int, hidden: int) -> None:
+    A ``plain`` one has no gates: tanh of a linear map of the input and the state before.
+    """
+
+    def __init__(self, inputs: int, hidden: int, plain: bool = False) -> None:
         super().__init__()
-        self.hidden = hidden
-        self.weight_input = nn.Parameter(torch.empty(4 * hidden, inputs))
-        self.weight_hidden = nn.Parameter(torch.empty(4 * hidden, hidden))
-        self.bias_input = nn.Parameter(torch.empty(4 * hidden))
-        self.bias_hidden = nn.Parameter(torch.empty(4 * hidden))
+        self.hidden, self.plain = hidden, plain
+        rows = hidden if plain else 4 * hidden
+        self.weight_input = nn.Parameter(torch.empty(rows, inputs))
+        self.weight_hidden = nn.Parameter(torch.empty(rows, hidden))
+        self.bias_input = nn.Parameter(torch.empty(rows))
+        self.bias_hidden = nn.Parameter(torch.empty(rows))
 
     def draw(self) -> None:
         for p in self.parameters():
@@ -105,10 +123,12 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tensor:
         """All hidden states [B, T, H] for inputs [B, T, ·] and a first state [B, H]."""
-        out, _, _ = torch.lstm(x, (h[None], c[None]), self.weights, True, 1, 0.0, self.training, False, True)
-        return out
+        how = self.weights, True, 1, 0.0, self.training, False, True
+        if self.plain:
+            return torch.rnn_tanh(x, h[None], *how)[0]
+        return torch.lstm(x, (h[None], c[None]), *how)[0]
 
-    def step(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    def step(self, x: Tensor, h: Tensor, c: Tensor) -> State:
         h, c = torch.lstm_cell(x, (h, c), *self.weights)
         return h, c
 
@@ -140,12 +160,13 @@ class Rnn(nn.Module):
 
     def _make(self, config: RnnConfig) -> None:
         e, h = config.embedding, config.hidden
+        self.published = config.cell == PUBLISHED
         self.source = nn.Embedding(config.source_words, e)
-        self.target = nn.Embedding(config.target_words, e)
-        self.encoder = Recurrent(e, h)
+        self.target = None if self.published else nn.Embedding(config.target_words, e)
+        self.encoder = Recurrent(e, h, self.published)
         self.bridge = nn.Linear(h, h)
         self.attention = Bahdanau(h, config.units) if config.attention else None
-        self.decoder = Recurrent(e + h, h)
+        self.decoder = Recurrent(h if self.published else e + h, h)
         self.output = nn.Linear(2 * h if config.reads == BOTH else h, config.target_words)
         self.drop = nn.Dropout(config.dropout)
 
@@ -172,24 +193,23 @@ class Rnn(nn.Module):
         states = self.encode(source)
         if forcing < 1:
             return self._free(states, mask, previous, wanted, forcing)
-        h, c = self.first(states, mask)
-        words = self.drop(self.target(previous))
+        state = self.first(states, mask)
+        words = self.words(previous)
         if self.attention is None:
             context = mean_of(states, mask)[:, None].expand(-1, previous.shape[1], -1)
-            out = self.decoder(torch.cat([words, context], -1), h, c)
+            out = self.decoder(context if words is None else torch.cat([words, context], -1), *state)
             return self.read(out, context, wanted)
         keys = self.keys(states)
         outs, contexts = [], []
         for t in range(previous.shape[1]):
-            context = self.look(h, keys, states, mask)
-            h, c = self.decoder.step(torch.cat([words[:, t], context], -1), h, c)
-            outs.append(h)
+            state, context = self.step(None if words is None else words[:, t], state, keys, states, mask)
+            outs.append(state[0])
             contexts.append(context)
         return self.read(torch.stack(outs, 1), torch.stack(contexts, 1), wanted)
 
     def _free(self, states: Tensor, mask: Tensor, previous: Tensor, wanted: Tensor | None, forcing: float) -> Tensor:
         """The forward pass word by word, with the model's own words at some places, drawn from torch's generator."""
-        h, c = self.first(states, mask)
+        state = self.first(states, mask)
         keys = self.keys(states)
         forced = torch.rand(previous.shape, device=previous.device) < forcing
         word = previous[:, 0]
@@ -197,21 +217,32 @@ class Rnn(nn.Module):
         for t in range(previous.shape[1]):
             if t:
                 word = torch.where(forced[:, t], previous[:, t], steps[-1].detach().argmax(-1))
-            context = self.look(h, keys, states, mask)
-            h, c = self.decoder.step(torch.cat([self.drop(self.target(word)), context], -1), h, c)
-            steps.append(self.read(h, context))
+            state, context = self.step(self.words(word), state, keys, states, mask)
+            steps.append(self.read(state[0], context))
         logits = torch.stack(steps, 1)
         return logits if wanted is None else logits[wanted]
+
+    def words(self, numbers: Tensor) -> Tensor | None:
+        """What the decoder reads of words; a published cell reads none."""
+        return None if self.target is None else self.drop(self.target(numbers))
+
+    def step(
+        self, word: Tensor | None, state: State, keys: Tensor | None, states: Tensor, mask: Tensor
+    ) -> tuple[State, Tensor]:
+        """The decoder's next state, and the context that it has read."""
+        h, c = state
+        context = self.look(c if self.published else h, keys, states, mask)
+        return self.decoder.step(context if word is None else torch.cat([word, context], -1), h, c), context
 
     def keys(self, states: Tensor) -> Tensor | None:
         """What the attention compares a decoder's state with: the projected encoder states."""
         return None if self.attention is None else self.attention.key(states)
 
-    def look(self, h: Tensor, keys: Tensor | None, states: Tensor, mask: Tensor) -> Tensor:
-        """The context [B, H] for a decoder's state."""
+    def look(self, query: Tensor, keys: Tensor | None, states: Tensor, mask: Tensor) -> Tensor:
+        """The context [B, H] for what asks the attention."""
         if self.attention is None or keys is None:
             return mean_of(states, mask)
-        return (self.attention(h, keys, mask)[:, None] @ states)[:, 0]
+        return (self.attention(query, keys, mask)[:, None] @ states)[:, 0]
 
     def read(self, out: Tensor, context: Tensor, wanted: Tensor | None = None) -> Tensor:
         """Logits of the decoder's states, and of the context where the output layer reads it."""
@@ -226,7 +257,7 @@ class Rnn(nn.Module):
         zero = words.new_zeros(len(source), self.config.hidden)
         return self.encoder(words, zero, zero)
 
-    def first(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def first(self, states: Tensor, mask: Tensor) -> State:
         """The decoder's first state, from the encoder's last."""
         last = states[torch.arange(len(states)), mask.sum(1) - 1]
         return torch.tanh(self.bridge(last)), torch.zeros_like(last)
@@ -235,15 +266,14 @@ class Rnn(nn.Module):
     def greedy(self, source: Tensor, mask: Tensor, begin: int, end: int, longest: int) -> Tensor:
         """The likeliest next word, again and again: [B, at most ``longest``], with ``end`` and whatever follows it."""
         states = self.encode(source)
-        h, c = self.first(states, mask)
+        state = self.first(states, mask)
         keys = self.keys(states)
         word = torch.full((len(source),), begin, dtype=torch.long, device=source.device)
         done = torch.zeros_like(word, dtype=torch.bool)
         words = []
         for _ in range(longest):
-            context = self.look(h, keys, states, mask)
-            h, c = self.decoder.step(torch.cat([self.target(word), context], -1), h, c)
-            word = self.read(h, context).argmax(-1)
+            state, context = self.step(self.words(word), state, keys, states, mask)
+            word = self.read(state[0], context).argmax(-1)
             words.append(word)
             done |= word == end
             if bool(done.all()):
@@ -297,8 +327,7 @@ def beam(model: Rnn, source: Tensor, mask: Tensor, begin: int, end: int, longest
     lengths = source.new_zeros(count, width)
     offset = torch.arange(count, device=source.device)[:, None] * width
     for _ in range(longest):
-        context = model.look(h, keys, states, mask)
-        h, c = model.decoder.step(torch.cat([model.target(word), context], -1), h, c)
+        (h, c), context = model.step(model.words(word), (h, c), keys, states, mask)
         gains = model.read(h, context).log_softmax(-1).view(count, width, -1)
         gains[ended] = -torch.inf
         gains[..., end] = gains[..., end].masked_fill(ended, 0.0)  # an ended hypothesis goes on unchanged
