@@ -19,7 +19,7 @@ from headviz.ui.pages.data import (
     upload_form,
 )
 from headviz.ui.parts import abilities
-from headviz.ui.shell import frame, loaders, state
+from headviz.ui.shell import frame, kept, loaders, state
 from headviz.ui.shell.messages import plain, refused
 
 view = frame.begin()
@@ -65,5 +65,6 @@ if clf is not None:
 if clf is not None and data is not None:
     st.subheader("Lengths")
     lengths(clf, view, data)
+kept.section()
 st.caption(plain(loaders.memory_sentence()))
 frame.recipe(*recipe(view))

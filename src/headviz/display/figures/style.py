@@ -196,7 +196,8 @@ def frame(fig: Figure, height: int, *, top: int = 8, least: int = 0, **more: Any
     )
     fig.update_xaxes(automargin=True, fixedrange=True, gridcolor=GRID)
     fig.update_yaxes(automargin=True, fixedrange=True, gridcolor=GRID)
-    lines = [t for t in fig.data if t.type == "scatter" and "lines" in (t.mode or "") and t.name and len(t.x) > 1]
+    lines = [t for t in fig.data if t.type == "scatter" and "lines" in (t.mode or "") and t.name]
+    lines = [t for t in lines if t.x is not None and len(t.x) > 1]
     for k, name in enumerate(dict.fromkeys(t.name for t in lines if t.showlegend is not False)):
         mark, stroke = MARKS[k % len(MARKS)], STROKES[k // len(MARKS) % len(STROKES)]
         for line in (t for t in lines if t.name == name and not t.marker.symbol and t.line.dash in (None, "solid")):

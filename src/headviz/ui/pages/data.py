@@ -268,7 +268,7 @@ def data_form(view: View) -> None:
                 "Thresholds",
                 view.thresholds,
                 placeholder="0.5",
-                help=OPTIONS["thresholds"].help.capitalize(),
+                help=plain(OPTIONS["thresholds"].help.capitalize()),
                 width=130,
             )
         skip_bad = st.checkbox(SKIP, view.skip_bad, key=f"data_skip_{view.skip_bad}")

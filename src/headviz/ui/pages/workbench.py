@@ -108,7 +108,7 @@ def _more(view: View, shape: Shape) -> None:
 def _tried(view: View, data: Dataset) -> tuple[dict[str, list[list[str]]], list[HeadId] | None]:
     """What a click on each head would do to the answer, as a line of the tooltips, and the heads that would turn it;
     None while the model loads or the answer is no class."""
-    if not loaders.is_loaded(view):
+    if loaders.loaded(view) is None:
         return {}, None
     clf: Any = measure.filled(loaders.model(view))
     shown = texts.current(view, data)

@@ -21,7 +21,7 @@ def of_page() -> None:
 
     def draw() -> None:
         view = state.view()
-        if not loaders.is_loaded(view):
+        if loaders.loaded(view) is None:
             section(loaders.shape(view).present)
             return
         clf: Any = loaders.model(view)

@@ -14,7 +14,7 @@ import streamlit as st
 
 from ...demo import vocabulary_coverage
 from ...tasks.dataset import alone_with
-from ..shell import show, state
+from ..shell import kept, show, state
 from ..shell.messages import plain
 from ..shell.view import LONGEST_TEXT, View
 from ..widgets import component, last_edit, next_edit
@@ -70,7 +70,10 @@ def choose(data: Dataset, key: str) -> Text:
     def edited() -> None:
         if sent := next_edit(key):
             texts = [str(t)[:LONGEST] for t in sent["texts"]]
-            state.update(a=texts[0], b=texts[1] if len(texts) > 1 else "", blank=not any(texts))
+            second = texts[1] if len(texts) > 1 else ""
+            state.update(a=texts[0], b=second, blank=not any(texts))
+            if sent.get("done"):
+                state.keep_text(texts[0], second)
 
     component("editor")(
         key=key,
@@ -143,6 +146,7 @@ def _picker(data: Dataset, shown: Text, key: str) -> None:
             st.button(label, key=f"{key}_{label.lower()}", on_click=_go, args=(other,), shortcut=letter)
         with st.popover("Find an example"):
             _find(data, key)
+        kept.own_texts(data.pairs is not None)
         st.caption(plain(_about(shown, at, data)))
 
 
@@ -240,11 +244,11 @@ def _cut(clf: Classifier, shown: Text, encoding: Encoding) -> str:
     runs = [len(list(run)) for special, run in groupby(encoding.special) if not special]
     both = zip(("first", "second"), (shown.text, shown.pair), (*runs, 0, 0), strict=False)
     parts = []
-    for name, text, kept in both:
+    for name, text, read in both:
         with alone_with(clf.tokenizer):
             whole = len(clf.tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)["input_ids"])
-        if kept < whole:
-            parts.append(f"of the {name} text only the first {kept} of its {whole} tokens are read")
+        if read < whole:
+            parts.append(f"of the {name} text only the first {read} of its {whole} tokens are read")
     return f"The two texts together are longer than {most}: {' and '.join(parts)}."
 
 

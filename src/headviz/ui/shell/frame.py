@@ -20,9 +20,9 @@ from ...heads import HeadId
 from ...models.stand_in import StandIn
 from ...plugins import Page
 from ...tasks import TASKS
-from . import jobs, loaders, show, state
+from . import jobs, kept, loaders, show, state
 from .messages import plain, refused
-from .view import FIELDS, OF_DATA, PAGES, View
+from .view import FIELDS, FIRST, OF_DATA, PAGES, View
 
 # -----------------------------------------------------------------------------------------------
 # A part of a page that is drawn alone after a click, so that nobody waits for the rest of the page.
@@ -161,6 +161,8 @@ def run() -> None:
     st.set_page_config(page_title="headviz", page_icon=MARK, layout="wide")
     st.logo(LOGO, size="large")
     page = navigation()
+    if wanted := kept.follow():
+        st.switch_page(_page(wanted))
     state.open_address(page.title)
     st.set_page_config(page_title=f"{page.title} · {model_title(state.view().model)} · headviz")
     st.html(_CSS + (_PRESENT if state.view().present else ""))
@@ -187,6 +189,7 @@ def _guarded(page: st.Page) -> None:
         page_begins()
         page.run()
         jobs.page_ends()
+        kept.keep(next(page_of.name for page_of in PAGES.values() if page_of.title == page.title))
         _notices(notices)  # what the page found wrong with the view, such as a head that the model does not have
         _tell(line)  # the page may have loaded the data, so that their number is known now
         with corner:
@@ -246,6 +249,8 @@ def _context_line(title: str) -> tuple[st.delta_generator.DeltaGenerator, st.del
         corner = st.container(width="content")
         if not view.present:
             show.copy_link(state.went_back)
+            if title == PAGES[FIRST].title:
+                kept.continue_button()
         state.tick("present", "Presentation", help="Hide the controls and enlarge the type")
     return line, corner
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -74,14 +75,20 @@ def confined(text: str, use: str = "read") -> Path:
     roots = allowed_roots()
     if not any(path.is_relative_to(root) for root in roots):
         raise UserError(
-            f"The dashboard may not {use} '{text}': it is outside the allowed folders. "
-            f"Start it with {ROOTS}=/that/folder to allow more."
+            f"The dashboard may not {use} '{text}': it is outside the allowed folders. To allow it, end the server "
+            f"(Ctrl + C in its terminal) and start it with: {ROOTS}={_allowing(path)} headviz serve"
         )
     path = outside_path(path, "the folder")
     for entry in (*path.iterdir(), *path.glob("*/*")) if path.is_dir() else ():
         if entry.is_symlink() and not any(Path(os.path.realpath(entry)).is_relative_to(root) for root in roots):
             raise UserError(f"'{text}' holds a link to a file outside the allowed folders, {shown(entry.name)}.")
     return path
+
+
+def _allowing(path: Path) -> str:
+    """What the variable must hold so that this folder is read, too, quoted for a shell."""
+    before = [folder for folder in os.environ.get(ROOTS, "").split(os.pathsep) if folder]
+    return shlex.quote(os.pathsep.join([*before, str(path)]))
 
 
 def is_path(name: str) -> bool:
@@ -117,9 +124,13 @@ def model(view: View) -> TransformerModel:
         return _models.get(asked, lambda: _model(*asked))
 
 
-def is_loaded(view: View) -> bool:
-    """Whether the model is in memory."""
-    return (model_name(view.model), view.revision, view.device, view.dtype, view.class_names, view.job) in _models
+def loaded(view: View) -> TransformerModel | None:
+    """The model of a view if it is in memory; it is not loaded for this."""
+    try:
+        asked = (model_name(view.model), view.revision, view.device, view.dtype, view.class_names, view.job)
+    except UserError:
+        return None
+    return _models.get(asked, lambda: _model(*asked)) if asked in _models else None
 
 
 def _model(

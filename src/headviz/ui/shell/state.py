@@ -33,6 +33,10 @@ class Session:
     shown: tuple[str, ...] = ()  # notices that stand on the page now
     written: tuple[tuple[float, Address], ...] = ()
     page: str = ""  # drawn last
+    kept_of: str = ""  # digest of the model whose part of the workspace is here
+    kept_masks: tuple[tuple[str, str], ...] = ()  # as they were there last
+    texts: tuple[tuple[str, str], ...] = ()  # own texts that are kept, the newest first
+    new_texts: tuple[tuple[str, str], ...] = ()  # and those that are to be
 
     def echoes(self, address: Address) -> bool:
         """Whether this address was written by us, and is not a link or the back button.
@@ -158,11 +162,24 @@ def redo() -> None:
 def forget_mask() -> None:
     """All heads on, without history, because another model's masks do not fit."""
     now = session()
-    _put(replace(now, history=History(), view=replace(now.view, mask="", head=""), saved=()))
+    _put(replace(now, history=History(), view=replace(now.view, mask="", head=""), saved=(), kept_of="", texts=()))
 
 
 def save_mask(saved: dict[str, str]) -> None:
     _put(replace(session(), saved=tuple(saved.items())))
+
+
+def take_kept(digest: str, masks: Mapping[str, str], texts: tuple[tuple[str, str], ...]) -> None:
+    """What the workspace now has of the model."""
+    saved = tuple(masks.items())
+    _put(replace(session(), saved=saved, kept_of=digest, kept_masks=saved, texts=texts, new_texts=()))
+
+
+def keep_text(a: str, b: str) -> None:
+    """An own text that is finished, to be kept."""
+    now = session()
+    if a.strip() or b.strip():
+        _put(replace(now, new_texts=((a, b), *now.new_texts)))
 
 
 def saved_masks(present: HeadMask) -> dict[str, tuple[HeadMask, str]]:

@@ -6,7 +6,7 @@ No streamlit here: reading and writing an address depend on nothing but what the
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -46,21 +46,27 @@ TABS: Mapping[str, Tab] = plugins.Entries("tabs", ())
 # -----------------------------------------------------------------------------------------------
 
 
-# ---- grades of scores: what the user has measured is kept until the server ends, else those recorded on the demo
+# ---- grades of scores: what the user has measured, else those recorded on the demo
 
 GradeSource = tuple[object, ...]  # a view's
 MOST_GRADES = 256  # models and data whose grades are kept
-_grades: dict[GradeSource, Grades] = {}
+_grades: dict[tuple[str, GradeSource], Grades] = {}
+_whose: list[Callable[[], str]] = [str]  # tells whose they are, where a server has several users
+
+
+def grades_of(user: Callable[[], str]) -> None:
+    """Keep grades by the user that this function names."""
+    _whose[0] = user
 
 
 def remember_grades(source: GradeSource, grades: Grades) -> None:
     if len(_grades) >= MOST_GRADES:
         _grades.clear()
-    _grades[source] = grades
+    _grades[_whose[0](), source] = grades
 
 
 def own_grades(source: GradeSource) -> Grades | None:
-    return _grades.get(source)
+    return _grades.get((_whose[0](), source))
 
 
 def best_score(source: GradeSource, on_demo: bool) -> str | None:

@@ -13,14 +13,16 @@ export default function ({ data, parentElement, setTriggerValue }) {
     roots.set(parentElement, s);
   }
   s.send = setTriggerValue;
-  const flush = () => {
+  // ``done``: Enter, or the field is left; the text is then kept
+  const flush = (done) => {
     clearTimeout(s.timer);
     s.timer = null;
-    const texts = s.fields.map((f) => f.value);
-    if (JSON.stringify(texts) === s.sent) return;
-    s.sent = JSON.stringify(texts);
+    const texts = s.fields.map((f) => f.value), text = JSON.stringify(texts);
+    if (text === s.sent && !(done && s.typed)) return;
+    s.sent = text;
+    s.typed = !done;
     s.seq += 1;
-    s.send("edit", { texts, seq: s.seq });
+    s.send("edit", { texts, done, seq: s.seq });
   };
   if (s.fields.length !== data.texts.length) {
     s.box.replaceChildren();
@@ -33,11 +35,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
       field.maxLength = data.limit;
       field.addEventListener("input", () => {
         clearTimeout(s.timer);
-        s.timer = setTimeout(flush, PAUSE);
+        s.typed = true;
+        s.timer = setTimeout(() => flush(false), PAUSE);
       });
-      field.addEventListener("blur", flush);
+      field.addEventListener("blur", () => s.typed && flush(true));
       field.addEventListener("keydown", (e) => {
-        if (e.key === "Enter" && !e.shiftKey) { e.preventDefault(); flush(); }
+        if (e.key === "Enter" && !e.shiftKey) { e.preventDefault(); flush(true); }
       });
       label.append(name, field);
       s.box.appendChild(label);

@@ -17,9 +17,9 @@ from ....models.hub import MODELS
 from ....options import declared
 from ....runs import service
 from ....ui.pages.masklab import board
-from ....ui.pages.runs import listing, plans
+from ....ui.pages.runs import plans
 from ....ui.parts import scoring
-from ....ui.shell import controls, frame, loaders, recipes, state
+from ....ui.shell import controls, frame, kept, loaders, recipes, state
 from ....ui.shell.loaders import Shape
 from ....ui.shell.messages import plain, refused
 from ....ui.shell.view import View
@@ -198,7 +198,7 @@ def make_plan(
 def _start(plan: DistillationPlan) -> None:
     title = f"{plan.model.rsplit('/', 1)[-1]} without {removed_words(plan.remove)}"
     try:
-        record = service.start("distill", plan.to_dict(), title=title[:120], owner=listing.this_user())
+        record = service.start("distill", plan.to_dict(), title=title[:120], owner=kept.user())
     except UserError as wrong:
         state.notify(wrong)
         return

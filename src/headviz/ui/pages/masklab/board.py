@@ -107,8 +107,9 @@ def _random(present: HeadMask, count: int) -> None:
 
 def _saved(present: HeadMask, mask: HeadMask) -> None:
     saved = state.saved_masks(present)
-    st.text_input("Name of the current mask", key="mask_name", max_chars=mask_edit.NAME_LENGTH)
-    st.button("Save", key="save_mask", on_click=_save, args=(mask,), width="stretch")
+    with st.form("save_form", border=False):  # so that Enter saves, too
+        st.text_input("Name of the current mask", key="mask_name", max_chars=mask_edit.NAME_LENGTH)
+        st.form_submit_button("Save", key="save_mask", on_click=_save, args=(mask,), width="stretch")
     if wrong := st.session_state.get("save_error"):
         refused(wrong)
     for i, (name, (other, ablation)) in enumerate(saved.items()):

@@ -21,7 +21,7 @@ from ....runs import reading, service
 from ....runs.queue import NICENESS_VARIABLE, choose_niceness, niceness
 from ....runs.record import ACTIVE, QUEUED, RESUMABLE, may_change
 from ...parts import recorded, scoring
-from ...shell import recipes, state
+from ...shell import kept, recipes, state
 from ...shell.job import Memo
 from ...shell.messages import plain, refused
 from ...shell.view import View
@@ -273,19 +273,10 @@ def _sweep_recipe(run: RunView) -> tuple[str, str]:
 # ---- buttons
 
 
-def this_user() -> str:
-    """The user's name: from a login in front of the dashboard, else this machine's user."""
-    try:
-        name = st.user.get("email") or st.user.get("name")
-    except (AttributeError, RuntimeError):
-        name = None
-    return str(name) if name else service.this_user()
-
-
 def buttons(view: RunView, busy: bool, again: bool = True) -> None:
     """The buttons that fit the run's state; ``again`` = resuming may help."""
     record = view.record
-    mine = may_change(record, this_user())
+    mine = may_change(record, kept.user())
     theirs = "" if mine else f"This run belongs to {record.owner}, who alone may change it."
     with st.container(horizontal=True, gap="small"):
         if busy:
@@ -323,8 +314,8 @@ def buttons(view: RunView, busy: bool, again: bool = True) -> None:
 def _tidy(view: RunView) -> None:
     """Archive or delete, with the disk space that it frees."""
     record = view.record
-    kept = service.used(record.id)
-    st.caption(f"This run takes {size(kept)} on disk.")
+    used = service.used(record.id)
+    st.caption(f"This run takes {size(used)} on disk.")
     if record.archived:
         st.button("Take out of the archive", key="run_back", on_click=_act, args=("back", record.id), width="stretch")
     else:
@@ -338,7 +329,7 @@ def _tidy(view: RunView) -> None:
         )
     sure = st.checkbox("Delete this run and its models for ever", key="run_sure")
     st.button(
-        f"Delete (frees {size(kept)})",
+        f"Delete (frees {size(used)})",
         key="run_delete",
         on_click=_act,
         args=("delete", record.id),
@@ -364,7 +355,7 @@ def _act(what: str, run_id: str) -> None:
     }
     st.session_state["run_acted"] = True
     try:
-        freed = actions[what](run_id, this_user())
+        freed = actions[what](run_id, kept.user())
     except UserError as wrong:
         state.notify(wrong)
         return

@@ -16,7 +16,7 @@ from ....pruning.plan import PruningPlan, masked_lm_scores
 from ....scores.catalogue import PRESETS, SCORES, Preset, Score
 from ....tasks import TASKS
 from ...parts import training
-from ...shell import controls, jobs, loaders, state
+from ...shell import controls, jobs, kept, loaders, state
 from ...shell.messages import plain, refused
 from ...shell.view import View
 from . import listing
@@ -310,7 +310,7 @@ def start(place: DeltaGenerator, name: str, make: Callable[[str], RunRecord], la
 
 def _begin(make: Callable[[str], RunRecord]) -> None:
     try:
-        record = make(listing.this_user())
+        record = make(kept.user())
     except UserError as wrong:
         state.notify(wrong)
         return

@@ -1,0 +1,144 @@
+"""What a user keeps of a model between visits: saved masks, own texts, and the grades that the user measured.
+
+A JSON file for each user and each model, named by digests: a model's name stays the same when its weights change. The
+user's last view is in a file of its own, because it names the model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import OptionError
+from ..heads import HeadMask
+from .paths import home, kind_at, read_small
+from .strict_disk import private_folder
+from .writing import disk_errors, replace_file
+
+Text = tuple[str, str]
+MOST_TEXTS = 40
+LARGEST = 8 * 2**20  # bytes of a file
+FORM, LAST = "headviz-workspace-1", "last"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Of one model: masks as hexadecimal digits by name, texts with the newest first, grades by what they are of."""
+
+    title: str = ""  # what the model was called
+    masks: Mapping[str, str] = field(default_factory=dict)
+    texts: tuple[Text, ...] = ()
+    grades: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_text(self, text: Text) -> Kept:
+        """With this text as the newest; each is kept once."""
+        return replace(self, texts=(text, *(t for t in self.texts if t != text))[:MOST_TEXTS])
+
+    def and_also(self, other: Kept) -> Kept:
+        """What both have; of the same name, what is here."""
+        texts = tuple(dict.fromkeys((*self.texts, *other.texts)))[:MOST_TEXTS]
+        masks = {**self.masks, **{name: mask for name, mask in other.masks.items() if name not in self.masks}}
+        return Kept(self.title or other.title, masks, texts, {**other.grades, **self.grades})
+
+
+def folder(user: str) -> Path:
+    """The folder of one user. The name is a digest, because a name from a login is no file name."""
+    return home() / "workspace" / hashlib.sha256(user.encode()).hexdigest()[:16]
+
+
+def kept(user: str, digest: str) -> Kept:
+    """What this user keeps of a model; nothing where the file is missing or damaged."""
+    found = _read(_file(user, digest))
+    try:
+        return _checked(found) if found else Kept()
+    except OptionError:
+        return Kept()
+
+
+def change(user: str, digest: str, edit: Callable[[Kept], Kept]) -> Kept:
+    """Change what is kept, and return it. What another visit wrote meanwhile stays."""
+    before = kept(user, digest)
+    after = edit(before)
+    if after != before:
+        _write(_file(user, digest), asdict(after))
+    return after
+
+
+def last_view(user: str) -> dict[str, str]:
+    """The page and the query of the last view; empty without one."""
+    found = _read(_file(user, LAST)) or {}
+    return {name: text for name in ("page", "query") if isinstance(text := found.get(name), str)}
+
+
+def keep_view(user: str, page: str, query: str) -> None:
+    _write(_file(user, LAST), {"page": page, "query": query})
+
+
+def export_all(user: str) -> str:
+    """Everything of a user as one JSON text, which ``import_all`` reads."""
+    digests = sorted(file.stem for file in folder(user).glob("*.json") if file.stem != LAST)
+    models = {digest: asdict(kept(user, digest)) for digest in digests}
+    return json.dumps({"form": FORM, "models": models}, ensure_ascii=False, indent=1)
+
+
+def import_all(user: str, text: str) -> int:
+    """Add what ``export_all`` wrote to what is kept here; returns for how many models. What is here stays."""
+    try:
+        read = json.loads(text)
+        models = read["models"] if read.get("form") == FORM else None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        models = None
+    if not isinstance(models, dict):
+        raise OptionError("This is no workspace of headviz. Choose a file that *Export all* has written.")
+    checked = {digest: _checked(one) for digest, one in models.items() if _is_digest(digest)}
+    for digest, one in checked.items():
+        change(user, digest, lambda here, one=one: here.and_also(one))  # type: ignore[misc]
+    return len(checked)
+
+
+def _is_digest(text: Any) -> bool:
+    return isinstance(text, str) and 8 <= len(text) <= 128 and text.isalnum()
+
+
+def _checked(read: Mapping[str, Any]) -> Kept:
+    """What a file says, refused where it has another form."""
+    try:
+        own = {f.name: read[f.name] for f in fields(Kept) if f.name in read}
+        masks = {str(name)[:80]: str(mask) for name, mask in dict(own.get("masks", {})).items()}
+        for mask in masks.values():
+            int(mask.split(" ")[0], 16)
+        texts = tuple((str(a), str(b)) for a, b in own.get("texts", ()))[:MOST_TEXTS]
+        return Kept(str(own.get("title", ""))[:200], masks, texts, dict(own.get("grades", {})))
+    except (ValueError, TypeError, AttributeError) as wrong:
+        raise OptionError(f"A model's part of this workspace cannot be read: {wrong}.") from wrong
+
+
+def _file(user: str, name: str) -> Path:
+    return folder(user) / f"{name}.json"
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    if kind_at(file) != "file":
+        return None
+    try:
+        read = json.loads(read_small(file, LARGEST))
+    except (ValueError, OptionError):
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def _write(file: Path, content: Mapping[str, Any]) -> None:
+    body = json.dumps(content, ensure_ascii=False)
+    with disk_errors(file, len(body)):
+        private_folder(file.parents[1])
+        private_folder(file.parent)
+        replace_file(file, body)
+
+
+def fits(mask: str, present: HeadMask) -> bool:
+    """Whether a kept mask has this model's number of digits."""
+    return len(mask.split(" ")[0]) == len(present.hex)
