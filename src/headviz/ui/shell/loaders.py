@@ -76,7 +76,7 @@ def confined(text: str, use: str = "read") -> Path:
     if not any(path.is_relative_to(root) for root in roots):
         raise UserError(
             f"The dashboard may not {use} '{text}': it is outside the allowed folders. To allow it, end the server "
-            f"(Ctrl + C in its terminal) and start it with: {ROOTS}={_allowing(path)} headviz serve"
+            f"(Ctrl + C in its terminal) and start it with: {ROOTS}={_allowing(text)} headviz serve"
         )
     path = outside_path(path, "the folder")
     for entry in (*path.iterdir(), *path.glob("*/*")) if path.is_dir() else ():
@@ -85,10 +85,11 @@ def confined(text: str, use: str = "read") -> Path:
     return path
 
 
-def _allowing(path: Path) -> str:
+def _allowing(text: str) -> str:
     """What the variable must hold so that this folder is read, too, quoted for a shell."""
     before = [folder for folder in os.environ.get(ROOTS, "").split(os.pathsep) if folder]
-    return shlex.quote(os.pathsep.join([*before, str(path)]))
+    named = outside_path(text, "the folder", look=False).absolute()  # not resolved: links of others are not told
+    return shlex.quote(os.pathsep.join([*before, str(named)]))
 
 
 def is_path(name: str) -> bool:
