@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,3 +55,17 @@ def test_a_refusal_does_not_name_the_servers_folders(tmp_path: Path, monkeypatch
         loaders.confined("/etc")
     assert str(tmp_path) not in str(refused.value)
     assert str(Path.cwd()) not in str(refused.value)
+
+
+def test_the_command_that_a_refusal_names_allows_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other, root = tmp_path / "a folder's", tmp_path / "root"
+    other.mkdir()
+    monkeypatch.setenv("HEADVIZ_ROOTS", str(root))
+    with pytest.raises(UserError) as refused:
+        loaders.confined(str(other))
+    setting = str(refused.value).rpartition("start it with: ")[2].removesuffix(" headviz serve")
+    shell = ["sh", "-c", f'{setting}; printf %s "$HEADVIZ_ROOTS"']
+    roots = subprocess.run(shell, capture_output=True, check=True, text=True)
+    monkeypatch.setenv("HEADVIZ_ROOTS", roots.stdout)
+    assert loaders.confined(str(other)) == other.resolve()
+    assert root.resolve() in loaders.allowed_roots()

@@ -86,10 +86,9 @@ def confined(text: str, use: str = "read") -> Path:
 
 
 def _allowing(text: str) -> str:
-    """What the variable must hold so that this folder is read, too, quoted for a shell."""
-    before = [folder for folder in os.environ.get(ROOTS, "").split(os.pathsep) if folder]
-    named = outside_path(text, "the folder", look=False).absolute()  # not resolved: links of others are not told
-    return shlex.quote(os.pathsep.join([*before, str(named)]))
+    """What the variable must hold so that this folder is read, too: written for a shell, which knows the others."""
+    folder = outside_path(text, "the folder", look=False).absolute()  # not resolved: where links lead is not told
+    return f'"${ROOTS}{os.pathsep}"{shlex.quote(str(folder))}'
 
 
 def is_path(name: str) -> bool:
