@@ -9,6 +9,7 @@ import pytest
 
 from headviz.answers.one_class import ClassAnswers
 from headviz.commands import evaluate
+from headviz.display.figures.speed import decision
 from headviz.display.sentences import answer_change, change_of, doubt, heads_named, mask_cost
 from headviz.heads import HeadMask
 from headviz.notebook.display import text
@@ -84,3 +85,25 @@ def test_the_terminal_and_a_notebook_say_what_the_page_says() -> None:
         "ablation": "zero",
     }
     assert sentence in evaluate.show(result | {"comparison": found.to_dict()})
+
+
+def faster_model(target, low, **more):
+    change = None if low is None else {"difference": low + 0.01, "low": low, "high": low + 0.02}
+    speed = {"speedup": target, "speedup_low": target - 0.1, "speedup_high": target + 0.1}
+    return {"target": target, **speed, "change": change, "metrics": {"accuracy": 0.8}, **more}
+
+
+def test_a_search_for_speed_ends_with_the_fastest_model_that_loses_no_more_than_a_point():
+    models = [faster_model(1.5, -0.004), faster_model(2.0, -0.0099), faster_model(3.0, -0.03)]
+    sentence = decision(models, "accuracy")
+    assert "more than 1 point of accuracy is excluded: 2×" in sentence
+    assert "[1.9, 2.1]" in sentence
+    none = decision([faster_model(2.0, -0.04), faster_model(3.0, -0.02)], "accuracy")
+    assert none.startswith("No model excludes")
+    assert "3×" in none  # the nearest to it
+    assert "more than 2.0 points is excluded" in none
+    assert decision([faster_model(2.0, None)], "accuracy") == ""
+    warned = [*models, faster_model(4.0, -0.3, one_class="All answers are 'yes'.")]
+    assert decision(warned, "accuracy") == f"{sentence} 4×: All answers are 'yes'."
+    both = [faster_model(2.0, -0.005, remove="both"), faster_model(1.5, -0.005, remove="heads")]
+    assert "2× (heads and neurons)" in decision(both, "accuracy")

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import zlib
 
 import numpy as np
 import pytest
@@ -14,9 +15,9 @@ from headviz.heads import in_order
 from headviz.models.feed_forward import neurons, outer_map, smaller
 from headviz.pruning import faster, latency
 from headviz.pruning import search as s
-from headviz.pruning.faster import Choices, Search, Shape, Work, allotted, gate_gradients, losses
+from headviz.pruning.faster import Choices, Search, Shape, Turn, Work, allotted, gate_gradients, losses
 from headviz.pruning.latency import Timer, kept_table, measured, timed_table
-from headviz.pruning.options import FasterOptions, FinetuneOptions
+from headviz.pruning.options import IMPORTANCE, FasterOptions, FinetuneOptions
 from headviz.pruning.reconstruction import moments, text_layers
 from headviz.pruning.removal import refit_output, scale_heads
 from headviz.storage.store import Store
@@ -301,7 +302,8 @@ def test_wrong_calls_are_one_clear_line(clf):
         ({"batch": 0}, OptionError),
         ({"length": 65}, OptionError),
         ({"remove": "layers"}, OptionError),
-        ({"repair": "bias"}, OptionError),
+        ({"repair": "glue"}, OptionError),
+        ({"importance": "price"}, OptionError),
     ):
         with pytest.raises(error):
             headviz.prune_faster(clf, DATA, 2.0, **given)
@@ -331,7 +333,7 @@ def call(capsys, *words):
         ("--faster 2 --task demo --off 1.1", "Give one of the two"),
         ("--faster 2 --task demo --masked", "Give one of the two"),
         ("--faster 2 --task demo --epochs 3", "add --retrain"),
-        ("--faster 2 --task demo --repair bias", "repair"),
+        ("--faster 2 --task demo --repair glue", "repair"),
         ("--off 1.1 --batch 8", "goes with --faster"),
         ("--off 1.1 --heads-only", "goes with --faster"),
     ],
@@ -401,3 +403,99 @@ def test_a_search_with_training_goes_on_where_it_was_stopped(tmp_path, capsys, m
     assert json.loads(out)["metrics"] == whole["metrics"]
     assert headviz.load(tmp_path / "whole").digest == headviz.load(tmp_path / "parts").digest
     assert sorted(p.name for p in tmp_path.iterdir()) == ["base", "dev.tsv", "parts", "train.tsv", "whole"]
+
+
+# what a unit is worth -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("importance", ["labels-mean", "answers", "answers-mean"])
+def test_other_worths_are_derivatives_written_out(clf, importance):
+    """By the gates of heads and neurons one by one, closed towards zero or towards the unit's mean."""
+    data = DATA.subset(range(6))
+    loss, to_mean = IMPORTANCE[importance]
+    whole = gate_gradients(clf, data, loss=loss)
+    made = whole.to_mean if to_mean else whole
+    for i, e in enumerate(clf.encode(data.texts, data.pairs)):
+        gates = [torch.ones(n, requires_grad=True) for n in neurons(clf)]
+        heads = tuple(torch.ones(4, requires_grad=True) for _ in range(3))
+        means = [torch.tensor(m, dtype=torch.float32) * to_mean for m in whole.means]
+        hooks = [
+            outer_map(clf, layer).register_forward_pre_hook(
+                lambda m, args, g=gate, mean=means[3 + layer][:, 0]: (mean + (args[0] - mean) * g,)
+            )
+            for layer, gate in enumerate(gates)
+        ]
+
+        def edit(layer, outputs, heads=heads, means=means):
+            mean = means[layer][:, None]
+            return mean + (outputs - mean) * heads[layer].view(-1, 1, 1)
+
+        call = clf.call(edit_outputs=edit)
+        with torch.enable_grad():
+            logits = clf.forward(clf.collate([e]), call)
+            if loss == "labels":
+                lost = torch.nn.functional.cross_entropy(logits, torch.tensor([int(data.labels[i])]))
+            else:
+                noise = np.random.default_rng(zlib.crc32(str(e.ids).encode())).standard_normal(logits.shape[1:])
+                wanted = logits.detach() + torch.tensor(noise, dtype=torch.float32)
+                lost = clf.answer.imitated(logits, wanted, faster.SOFT)
+            slopes = torch.autograd.grad(lost, [*heads, *gates])
+        for hook in hooks:
+            hook.remove()
+        for layer in range(3):
+            np.testing.assert_allclose(made.heads[i, layer], slopes[layer].flatten(), atol=1e-5)
+            np.testing.assert_allclose(made.neurons[layer][i], slopes[3 + layer], atol=1e-5)
+
+
+def test_means_are_those_of_the_tokens_that_the_loss_depends_on(clf):
+    """All real tokens, and in the last layer the first one of each text."""
+    seen = [[], [], []]
+    for e in clf.encode(DATA.texts, DATA.pairs):
+        hooks = [
+            outer_map(clf, layer).register_forward_pre_hook(lambda m, args, at=layer: seen[at].append(args[0][0]))
+            for layer in range(3)
+        ]
+        clf.logits(clf.collate([e]))
+        for hook in hooks:
+            hook.remove()
+    means = gate_gradients(clf, DATA).means[3:]
+    seen[2] = [states[:1] for states in seen[2]]
+    for mean, states in zip(means, seen, strict=True):
+        np.testing.assert_allclose(mean[:, 0], torch.cat(states).mean(dim=0), atol=1e-5)
+
+
+def test_biases_take_up_the_mean_of_what_goes(clf):
+    """In the first layer, whose inputs stay: there the mean of its result does not move."""
+    shape = Shape(clf.full_mask.without([(0, 0), (0, 2)]), (tuple(range(64)),) * 3)
+    work = Work(clf, DATA, FasterOptions(batch=2, length=8, repair="bias"))
+    small, error = work.built(shape)
+    assert error is None
+
+    def mean(of):
+        sums = []
+        hook = of.projections(0).output.register_forward_hook(lambda m, args, out: sums.append(out.reshape(-1, 32)))
+        for e in of.encode(DATA.texts, DATA.pairs):
+            of.logits(of.collate([e]))
+        hook.remove()
+        return torch.cat(sums).mean(dim=0)
+
+    np.testing.assert_allclose(mean(small), mean(clf), atol=1e-5)
+    assert not torch.allclose(mean(shape.of(clf)), mean(clf), atol=1e-4)
+
+
+def test_the_worth_is_chosen_by_other_train_examples(clf, monkeypatch):
+    monkeypatch.setattr(faster, "LEAST_CHECKED", 4)
+    data = make_data(60)
+    work = Work(clf, data, FasterOptions(batch=2, length=8, samples=24), table=timed_table(clf, Clock(clf, 2, 8)))
+    work.timer = Clock(clf, 2, 8)
+    choice = work.choose(1.6, "both")
+    assert choice.tried[0]["importance"] == "labels"
+    best = min(choice.tried, key=lambda row: row["refit"]["distance"])
+    assert choice.importance == best["importance"]
+    for row in choice.tried:
+        assert set(row) == {"importance", "none", "bias", "refit"}
+        assert 0 <= row["refit"]["agreement"] <= 1
+    taken = {(e.text, e.pair) for e in work.some}
+    assert not taken & {(e.text, e.pair) for e in work.checked}
+    assert Turn.from_dict(json.loads(Turn((1,), measured(clf, clf, work.timer), choice).to_json())).choice == choice
+    assert work.choose(1.6, "both") == choice

@@ -205,7 +205,8 @@ def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place
     assert len(kept) > 1
     again = job.load(tmp_path).made
     again.table = Table.from_dict(state["table"])
-    found, _ = again.search("both").best(1.5, [Turn.from_dict(t) for t in kept])
+    turns = [Turn.from_dict(t) for t in kept]
+    found, _ = again.search("both", turns[0].choice).best(1.5, turns)
     assert found.to_dict() == state["find"]["both-1.5"]
 
 

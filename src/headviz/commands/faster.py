@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..display.figures.speed import faster_table
+from ..display.figures.speed import decision, faster_table, tried_table
 from ..display.table import Column, Table
 from ..engine import Checkpoints, Execution, Workplace, restored, run_here
 from ..errors import Cancelled, OptionError
@@ -31,7 +31,7 @@ from .common import NO_CACHE, add_task, load_data, load_model, stand_in_of, tabl
 from .finetune import add_training, training_options
 
 OUT = "--out"
-OF_RUN = ("model", "digest", "mask", "sparsity", "remove", "seconds")  # of a run's step alone
+OF_RUN = ("model", "digest", "mask", "sparsity", "remove", "batch_seconds")  # of a run's step alone
 SEARCH = "search.json"  # the options of a search with training
 BATCH = ("batch",)  # is that of the timing, not of the training
 OWN = (*(one.dest for one in with_flags(SearchOptions)), "heads_only", "retrain", "task", "data", "limit", "no_cache")
@@ -118,7 +118,8 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
                 warn(step["note"])
                 continue
             folder = out if len(steps) == 1 else out / f"{step['target']:g}x"
-            result = {k: v for k, v in step.items() if k not in OF_RUN} | {"table": outcome["table"]}
+            result = {k: v for k, v in step.items() if k not in OF_RUN}
+            result |= {"table": outcome["table"], "seconds": step["batch_seconds"]}
             measured = replace(Measured.of(result, args.task), command=getattr(args, "line", ""))
             small = replace(load(place / step["model"], device=args.device, job=args.job), name=clf.name)
             folder = small.save(folder, args.portable, measured)
@@ -190,7 +191,10 @@ def show(result: dict[str, Any]) -> str:
         lines.append(f"      neurons per layer {' '.join(map(str, t['neurons_per_layer']))}")
         if t["error"]:
             lines.append(_repaired(t["error"]))
-    return "\n".join(lines)
+    if any(t["tried"] for t in result["targets"]):
+        lines.append(table_text(tried_table(result["targets"])))
+    lines.append(decision(result["targets"], metric))
+    return "\n".join(line for line in lines if line)
 
 
 def _repaired(error: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from ..answers.metrics import remark
 from ..attribution.integration import TOKENS_AT_ONCE, gradients
 from ..attribution.walk import Walk
 from ..errors import OptionError, TaskError
@@ -37,8 +38,20 @@ from ..tasks.dataset import require_dataset
 from .algorithms import NOTHING
 from .finetuning import fine_tune
 from .latency import Speed, Table, Timer, kept_table, measured
-from .options import BOTH, HEADS_ONLY, TARGETS, FasterOptions, FinetuneOptions, Round, rounds
-from .reconstruction import rebuild
+from .options import (
+    BEST,
+    BOTH,
+    GOLD,
+    HEADS_ONLY,
+    IMPORTANCE,
+    MEANS,
+    TARGETS,
+    FasterOptions,
+    FinetuneOptions,
+    Round,
+    rounds,
+)
+from .reconstruction import rebuild, set_weights, weights_of
 from .removal import SOLVERS, require_repairable
 from .search import best_subset
 from .trainer import Teacher
@@ -62,7 +75,7 @@ if TYPE_CHECKING:
 CLOSE = 0.02  # of the target: near enough to stop correcting
 TOLERANCE = 0.1  # of the target: farther below it, the target counts as out of reach
 TURNS, TURN_PAIRS = 6, 15
-GOLD, ANSWERS = "gold", "answers"  # whose loss the gradients are of
+CHECKED, LEAST_CHECKED = 512, 32  # train examples on which the worth of units is chosen, apart from the sample
 SOFT = 8.0  # the temperature of answers, at which sure ones count as unsure ones do
 FINEST = 48  # sizes of a layer's neurons to choose from
 
@@ -88,15 +101,30 @@ class Shape(Result):
 
 
 @dataclass(frozen=True)
+class Choice(Result):
+    """What says how much a unit is worth, and what was tried: a row for each shape that differs, in JSON.
+
+    A row has the mean ``distance`` of the answers to train examples from those of the model that is cut, and the share
+    that agrees with them: of the cut model, with the removed means in its biases, and repaired.
+    """
+
+    importance: str = "labels"
+    tried: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
 class Turn(Result):
     """What was measured of one choice of sizes."""
 
     sizes: tuple[int, ...]  # heads left in each layer, then neurons
     speed: Speed
+    choice: Choice = Choice()
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Turn:
-        return cls(tuple(record["sizes"]), Speed(**record["speed"]))
+        choice = record.get("choice") or {}
+        chosen = Choice(choice.get("importance", "labels"), tuple(choice.get("tried", ())))
+        return cls(tuple(record["sizes"]), Speed(**record["speed"]), chosen)
 
 
 @dataclass
@@ -115,6 +143,7 @@ class Search:
     seed: int = 0  # breaks ties
     cancel: Cancel | None = None
     whole: Classifier | None = None  # None = clf itself
+    choice: Choice = Choice()
     _groups: list[Choices] = field(init=False)
     _shapes: dict[tuple[int, ...], Shape] = field(init=False, default_factory=dict)
 
@@ -163,7 +192,8 @@ class Search:
         """A turn: the model of these sizes against the whole one."""
         stop_if(self.cancel)
         small = self.shape(sizes).of(self.clf)
-        return Turn(tuple(sizes), measured(self.whole or self.clf, small, self.timer, TURN_PAIRS, cancel=self.cancel))
+        speed = measured(self.whole or self.clf, small, self.timer, TURN_PAIRS, cancel=self.cancel)
+        return Turn(tuple(sizes), speed, self.choice)
 
     def best(self, target: float, turns: Sequence[Turn]) -> tuple[Shape, Speed]:
         """Of all turns the one nearest to the target; an ``OptionError`` if it is too slow."""
@@ -282,6 +312,7 @@ class Gradients:
     heads: np.ndarray  # [n, L, H], 0 for heads that the model does not have
     neurons: tuple[np.ndarray, ...]  # of each layer [n, I]
     to_mean: Gradients | None = None  # where a closed gate leaves a unit's mean, which a bias can stand for
+    means: tuple[np.ndarray, ...] = ()  # of the heads that each layer has [h, d], then of its neurons [I, 1]
 
 
 class _Inputs(TorchFunctionMode):
@@ -332,14 +363,17 @@ def gate_gradients(
         for part, value, slope in zip(seen, moved, slopes, strict=True):
             part.add(index, value, slope.transpose(1, 2) if slope.dim() == 4 else slope[:, :, :, None])
     zero, mean = ([part.by_gates(stands) for part in seen] for stands in (False, True))
-    return _gradients(clf, zero, _gradients(clf, mean))
+    means = tuple(part.mean for part in seen)
+    return _gradients(clf, zero, means, _gradients(clf, mean, means))
 
 
-def _gradients(clf: Classifier, units: list[np.ndarray], to_mean: Gradients | None = None) -> Gradients:
+def _gradients(
+    clf: Classifier, units: list[np.ndarray], means: tuple[np.ndarray, ...], to_mean: Gradients | None = None
+) -> Gradients:
     heads = np.zeros((len(units[0]), clf.num_layers, clf.num_heads))
     for layer in range(clf.num_layers):
         heads[:, layer, list(clf.present.kept_in(layer))] = units[layer]
-    return Gradients(heads, tuple(u.astype(np.float32) for u in units[clf.num_layers :]), to_mean)
+    return Gradients(heads, tuple(u.astype(np.float32) for u in units[clf.num_layers :]), to_mean, means)
 
 
 def _moved(clf: Classifier, logits: Tensor, encodings: Sequence[Any]) -> Tensor:
@@ -372,10 +406,29 @@ class _Seen:
         self.total += value[read].double().sum(dim=0).cpu().numpy()
         self.tokens += int(read.sum())
 
+    @property
+    def mean(self) -> np.ndarray:
+        return self.total / max(self.tokens, 1)
+
     def by_gates(self, to_mean: bool) -> np.ndarray:
-        if not to_mean or not self.tokens:
-            return self.products
-        return self.products - np.einsum("nus,us->nu", self.slopes, self.total / self.tokens)
+        return self.products - np.einsum("nus,us->nu", self.slopes, self.mean) if to_mean else self.products
+
+
+def absorb(full: Classifier, small: Classifier, shape: Shape, means: Sequence[np.ndarray]) -> None:
+    """Add what the removed units give on average to the biases behind them (edited in place)."""
+    layers = full.num_layers
+    for layer in range(layers):
+        heads = np.isin(full.present.kept_in(layer), shape.present.kept_in(layer))
+        inner = np.isin(np.arange(len(means[layers + layer])), shape.kept[layer])
+        for stay, mean, of in (
+            (heads, means[layer], lambda clf, at=layer: clf.projections(at).output),
+            (inner, means[layers + layer], lambda clf, at=layer: outer_map(clf, at)),
+        ):
+            whole, own = of(full), of(small)
+            if own.bias is not None and mean.size:
+                weights = weights_of(own)
+                weights[-1] += (mean * ~stay[:, None]).ravel() @ weights_of(whole)[:-1]
+                set_weights(own, weights)
 
 
 # -----------------------------------------------------------------------------------------------
@@ -399,6 +452,10 @@ class Faster(Result):
     metrics: dict[str, float] | None
     baseline: dict[str, float] | None
     change: dict[str, Any] | None
+    agreement: float | None  # on dev, with the model before
+    one_class: str  # a remark on answers of (nearly) one class; empty without
+    importance: str  # what said how much a unit is worth
+    tried: tuple[dict[str, Any], ...]  # with what was tried beside it: ``Choice.tried``
     model: Classifier = dataclasses.field(repr=False, compare=False)
     table: Table = dataclasses.field(repr=False)
 
@@ -424,6 +481,7 @@ def prune_faster(
     samples: int = FasterOptions.samples,
     remove: str = FasterOptions.remove,
     repair: str = FasterOptions.repair,
+    importance: str = FasterOptions.importance,
     retrain: FinetuneOptions | None = FasterOptions.retrain,
     seed: int = FasterOptions.seed,
     label_order: Sequence[str] | str | None = None,
@@ -449,16 +507,15 @@ def prune_faster(
     targets = [float(speed) for speed in TARGETS.checked([faster] if one else faster)]
     require_model(clf)
     require_dataset(data)
-    options = FasterOptions(batch, length, samples, repair, seed, remove, retrain)
+    options = FasterOptions(batch, length, samples, repair, importance, seed, remove, retrain)
     require_possible(clf, options)
     work = Work(clf, data, options, dev, label_order, progress, cancel, store=store_for(cache))
-    way, shapes, results = rounds(targets, retrain is not None), dict[Round, Shape](), dict[float, Faster]()
+    way, results = rounds(targets, retrain is not None), dict[float, Faster]()
     for target in targets:
         work.search(remove).next(target, ())  # one out of reach is refused before a model is built
-    if retrain is None:
-        shapes = {step: work.find(step.speed) for step in way}
+    shapes = {step: work.find(step.speed) for step in way} if retrain is None else {}
     for step in way:
-        result = work.result(step, shapes.get(step) or work.find(step.speed))
+        result = work.result(step, *(shapes.get(step) or work.find(step.speed)))
         if retrain is not None:
             work.begin(result.model)
         if step.asked:
@@ -472,7 +529,7 @@ def require_possible(clf: Classifier, options: FasterOptions) -> None:
     clf.check_classes()
     require_prunable(clf)
     require_neurons(clf)
-    if options.repair != NOTHING:
+    if options.repair not in (NOTHING, MEANS):
         require_repairable(clf, options.repair, NOTHING)
 
 
@@ -509,8 +566,9 @@ class Work:
         self.timer = Timer(clf, options.batch, options.length)
         self.start = clf  # what is cut
         self._before: Evaluation | None = None
-        self._searches: dict[tuple[str, Table], Search] = {}
-        self._gradients: Gradients | None = None
+        self._searches: dict[tuple[str, str, Table], Search] = {}
+        self._gradients: dict[str, Gradients] = {}
+        self._wanted: Evaluation | None = None  # the answers of what is cut
         if len(data) <= options.samples:
             self.some = data
         else:
@@ -531,41 +589,91 @@ class Work:
         """Cut this model from now on; None = the whole one."""
         start = self.clf if start is None else start
         if start.digest != self.start.digest:
-            self.start, self._gradients = start, None
+            self.start, self._wanted = start, None
+            self._gradients.clear()
             self._searches.clear()
 
-    @property
-    def gradients(self) -> Gradients:
-        if self._gradients is None:
+    def gradients(self, importance: str) -> Gradients:
+        loss, to_mean = IMPORTANCE[importance]
+        if loss not in self._gradients:
             step_progress = of_phase(self.progress, "scoring")
-            self._gradients = gate_gradients(self.start, self.some, self.label_order, step_progress, self.cancel)
-        return self._gradients
-
-    def find(self, target: float) -> Shape:
-        """The shape whose measured speed is nearest to the target."""
-        return self.search(self.options.remove).find(target)[0]
-
-    def search(self, remove: str) -> Search:
-        """The search by the times of the table."""
-        key = (remove, self.table)
-        if key not in self._searches:
-            seed = self.options.seed
-            self._searches[key] = Search(
-                self.start, self.gradients, self.table, self.timer, remove, seed, whole=self.clf
+            self._gradients[loss] = gate_gradients(
+                self.start, self.some, self.label_order, step_progress, self.cancel, loss
             )
-        self._searches[key].cancel = self.cancel
-        return self._searches[key]
+        measured = self._gradients[loss]
+        return measured.to_mean if to_mean and measured.to_mean is not None else measured
+
+    def find(self, target: float) -> tuple[Shape, Choice]:
+        """The shape whose measured speed is nearest to the target, and what chose it."""
+        choice = self.choose(target, self.options.remove)
+        return self.search(self.options.remove, choice).find(target)[0], choice
+
+    def search(self, remove: str, choice: Choice | None = None) -> Search:
+        """The search by the times of the table."""
+        choice = choice or Choice()
+        key = (remove, choice.importance, self.table)
+        if key not in self._searches:
+            gradients, seed = self.gradients(choice.importance), self.options.seed
+            self._searches[key] = Search(self.start, gradients, self.table, self.timer, remove, seed, whole=self.clf)
+        search = self._searches[key]
+        search.cancel, search.choice = self.cancel, choice
+        return search
+
+    def choose(self, target: float, remove: str) -> Choice:
+        """Of several ways to say what a unit is worth, the one whose shape keeps the answers to other train examples
+        nearest, once it is repaired. Shapes are those of the table of times."""
+        if self.options.importance != BEST:
+            return Choice(self.options.importance)
+        rows = dict[Shape, dict[str, Any]]()
+        for name in IMPORTANCE:
+            search = self.search(remove, Choice(name))
+            sizes = search.next(target, ())
+            assert sizes is not None
+            if (shape := search.shape(sizes)) in rows:
+                continue
+            repairs = dict.fromkeys((NOTHING, MEANS, self.options.repair))
+            kept = {repair: self._kept(self._repaired(shape, repair)[0]) for repair in repairs}
+            rows[shape] = {"importance": name, **kept}
+        best = min(rows.values(), key=lambda row: row[self.options.repair]["distance"])
+        return Choice(best["importance"], tuple(rows.values()))
+
+    def _kept(self, small: Classifier) -> dict[str, float | None]:
+        """How far its answers to ``checked`` are from those of the model that is cut, and how many agree."""
+        if self._wanted is None:
+            self._wanted = self._answers(self.start)
+        own = self._answers(small)
+        distance = own.answer.imitated(torch.tensor(own.logits), torch.tensor(self._wanted.logits), 1.0)
+        return {"distance": float(distance), "agreement": _agreement(self._wanted, own)}
+
+    def _answers(self, clf: Classifier) -> Evaluation:
+        order = self.label_order
+        return evaluate(clf, self.checked, label_order=order, precision="float32", cancel=self.cancel)
+
+    @cached_property
+    def checked(self) -> Dataset:
+        """Train examples apart from the sample; the sample where there are too few others."""
+        taken = {(e.text, e.pair) for e in self.some}
+        rest = self.data.subset([i for i, e in enumerate(self.data) if (e.text, e.pair) not in taken])
+        if len(rest) < LEAST_CHECKED:
+            return self.some
+        return rest if len(rest) <= CHECKED else sample(rest, CHECKED, self.options.seed, "none")
+
+    def _repaired(self, shape: Shape, repair: str) -> tuple[Classifier, dict[str, Any] | None]:
+        """The model of a shape, and the error of its repair."""
+        small = shape.of(self.start)
+        small = dataclasses.replace(small, model=copy.deepcopy(small.model))  # shares no weights with the caller's
+        if repair == MEANS:
+            absorb(self.start, small, shape, self.gradients("labels").means)
+        if repair in (NOTHING, MEANS):
+            return small, None
+        step_progress = of_phase(self.progress, "tuning")
+        return small, rebuild(self.start, small, self.some, SOLVERS[repair], step_progress, self.cancel)
 
     def built(
         self, shape: Shape, step: Round | None = None, name: str = ""
     ) -> tuple[Classifier, dict[str, Any] | None]:
         """The model of a shape, tuned, and trained if asked for; the error of the tuning."""
-        small = shape.of(self.start)
-        small = dataclasses.replace(small, model=copy.deepcopy(small.model))  # shares no weights with the caller's
-        error = None
-        if self.options.repair != NOTHING:
-            step_progress = of_phase(self.progress, "tuning")
-            error = rebuild(self.start, small, self.some, SOLVERS[self.options.repair], step_progress, self.cancel)
+        small, error = self._repaired(shape, self.options.repair)
         if self.options.retrain is not None:
             small = self._trained(small, self.options.retrain, step, name)
         return small, error
@@ -603,18 +711,21 @@ class Work:
         order = np.random.default_rng(self.options.seed).permutation(len(self.data))
         return self.data.subset(sorted(order[:count])), self.data.subset(sorted(order[count:]))
 
-    def result(self, step: Round, shape: Shape, name: str = "") -> Faster:
+    def result(self, step: Round, shape: Shape, choice: Choice, name: str = "") -> Faster:
         """Build, time and evaluate the model of a shape; ``name`` is that of its training's folder."""
         small, error = self.built(shape, step, name)
         step_progress = of_phase(self.progress, "measuring speed")
         speed = measured(self.clf, small, self.timer, progress=step_progress, cancel=self.cancel)
-        metrics = baseline = change = None
+        metrics = baseline = change = agreement = None
+        one_class = ""
         if self.dev is not None:
             if self._before is None:
                 self._before = self._evaluated(self.clf)
             after = self._evaluated(small)
             metrics, baseline = after.metrics, self._before.metrics
             change = self._change(self._before, after)
+            agreement = _agreement(self._before, after)
+            one_class = remark(after.predicted, after.constant.get("accuracy"), metrics.get("accuracy"))
         return Faster(
             step.speed,
             speed.speedup,
@@ -630,6 +741,10 @@ class Work:
             metrics,
             baseline,
             change,
+            agreement,
+            one_class,
+            choice.importance,
+            choice.tried,
             small,
             self.table,
         )
@@ -651,3 +766,8 @@ class Work:
         metric = self.dev.task.primary_metric
         change = paired(self.dev.gold, first, second, metric).to_dict()
         return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in change.items()}
+
+
+def _agreement(before: Evaluation, after: Evaluation) -> float | None:
+    """The share of answers that are the same; None for numbers, which never are."""
+    return None if after.predicted is None else float(np.mean(before.predictions == after.predictions))

@@ -91,7 +91,29 @@ class FinetuneOptions(Options):
 
 BOTH, HEADS_ONLY = "both", "heads"
 REMOVED = (BOTH, HEADS_ONLY)
-TUNINGS = {"refit": "solved again for what is left", "tune": "scaled, one factor each", NOTHING: "left as they are"}
+MEANS = "bias"
+TUNINGS = {
+    "refit": "solved again for what is left",
+    "tune": "scaled, one factor each",
+    MEANS: "the mean of what goes is added to the biases",
+    NOTHING: "left as they are",
+}
+BEST = "best"
+GOLD, ANSWERS = "labels", "answers"  # whose loss the gradients are of
+# what a unit is worth -> whose loss, and whether a closed gate leaves the unit's mean, which a bias can stand for
+IMPORTANCE = {
+    "labels": (GOLD, False),
+    "labels-mean": (GOLD, True),
+    "answers": (ANSWERS, False),
+    "answers-mean": (ANSWERS, True),
+}
+IMPORTANCES = {
+    BEST: "each of the others is tried on train examples",
+    "labels": "the loss of the labels, without the unit",
+    "labels-mean": "the same, with its mean in its place",
+    "answers": "how far the model's own answers move without the unit",
+    "answers-mean": "the same, with its mean in its place",
+}
 
 
 TARGETS = Option(
@@ -120,6 +142,9 @@ class SearchOptions(Options):
         1024, "train examples to choose and tune on", least=1, title="Examples to choose on", metavar="N"
     )
     repair: str = option("refit", "of the kept weights", TUNINGS, title="Kept weights", metavar="NAME")
+    importance: str = option(
+        BEST, "what a head or neuron is worth", IMPORTANCES, title="Worth of a unit", metavar="NAME"
+    )
     seed: int = seed_option("of the sample, and of a training")
 
 

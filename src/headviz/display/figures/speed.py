@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import plotly
 
+from ...evaluation.verdict import excluded, points_up, possible_loss, within
 from ...tasks import points_in
 from .. import numbers
 from ..table import FILES, PAGE, TERMINAL, Column, Ends, Table
@@ -83,6 +84,10 @@ def faster_table(models: Sequence[Mapping[str, Any]], metric: str) -> Table:
     def ends(model: Any) -> Ends:
         return change("low")(model), change("high")(model)
 
+    def possible(model: Any) -> float | None:
+        low = change("low")(model)
+        return None if low is None else scale * possible_loss(low)
+
     size = (PAGE, FILES)
     columns = (
         Column("removed", value=lambda model: NAMES.get(model.get("remove", "")), places=size),
@@ -97,9 +102,73 @@ def faster_table(models: Sequence[Mapping[str, Any]], metric: str) -> Table:
             ends=ends,
             ends_format=lambda low, high: numbers.interval(low, high, scale),
         ),
+        Column("a loss above this is excluded", points_up, possible, "in points, at 97.5 %, one-sided"),
+        Column("same answers", numbers.share, lambda model: model.get("agreement"), "as the model before, on dev"),
         Column("heads remaining", value=lambda model: sum(model["heads_per_layer"]), places=size),
         Column("neurons remaining", value=lambda model: sum(model["neurons_per_layer"]), places=size),
         Column("parameters", "{:,}".format, lambda model: model["parameters"][1], places=size),
         Column("saved", value=lambda model: model.get("out"), places=(TERMINAL,)),
     )
     return Table.of("faster_table", columns, models, caption="Speed by interleaved pairs of passes of both models.")
+
+
+SMALL = 1.0  # points: a loss that a user may accept for speed
+
+
+def decision(models: Sequence[Mapping[str, Any]], metric: str, margin: float = SMALL) -> str:
+    """The fastest model for which a loss of more than so many points is excluded, and warnings of the others."""
+    scale = points_in(metric)
+    known = [m for m in models if (m.get("change") or {}).get("low") is not None]
+    if not known:
+        return ""
+    warnings = "".join(f" {m['target']:g}×: {m['one_class']}" for m in models if m.get("one_class"))
+
+    def named(model: Mapping[str, Any]) -> str:
+        what = f" ({NAMES[model['remove']]})" if len({m.get("remove") for m in models}) > 1 else ""
+        low, high = (numbers.number(model[end]) for end in ("speedup_low", "speedup_high"))
+        return f"{model['target']:g}×{what}, {numbers.number(model['speedup'])} times as fast [{low}, {high}]"
+
+    safe_ones = [m for m in known if within(m["change"]["low"], margin / scale)]
+    if safe_ones:
+        best = max(safe_ones, key=lambda m: float(m["speedup"]))
+        return (
+            f"The fastest model for which a loss of more than {margin:g} {_points(margin)} of {metric} is excluded: "
+            f"{named(best)}.{warnings}"
+        )
+    nearest = max(known, key=lambda m: float(m["change"]["low"]))
+    says = excluded(nearest["change"]["low"], scale, margin)
+    none = f"No model excludes a loss of more than {margin:g} {_points(margin)} of {metric}"
+    return f"{none}. {named(nearest)}: {says}.{warnings}"
+
+
+def _points(margin: float) -> str:
+    return "point" if margin == 1 else "points"
+
+
+def tried_table(models: Sequence[Mapping[str, Any]]) -> Table:
+    """What each way of saying what a unit is worth has kept on train, after each step; of each target."""
+    rows = [(m, row) for m in models for row in m.get("tried") or ()]
+    titles = {"none": "cut", "bias": "with the means in the biases", "tune": "tuned", "refit": "solved again"}
+    repairs = [repair for repair in titles if any(repair in row for _, row in rows)]
+
+    def of(repair: str, what: str) -> Callable[[Any], float | None]:
+        return lambda pair: pair[1].get(repair, {}).get(what)
+
+    columns = (
+        Column("removed", value=lambda pair: NAMES.get(pair[0].get("remove", "")), places=(PAGE, FILES)),
+        Column("target", "{:g}×".format, lambda pair: pair[0]["target"]),
+        Column("worth of a unit", value=lambda pair: pair[1]["importance"]),
+        Column(
+            "", value=lambda pair: "chosen" if pair[1]["importance"] == pair[0]["importance"] else "", name="chosen"
+        ),
+        *(
+            Column(f"{titles[r]}: {title}", form, of(r, what))
+            for r in repairs
+            for title, what, form in (("same answers", "agreement", numbers.share), ("distance", "distance", "%.4f"))
+        ),
+    )
+    caption = (
+        "Train examples that nothing was chosen on: how many answers stay as those of the model that was cut, and how "
+        "far its answers are from them (the mean divergence; of numbers, the squared error)."
+    )
+    return Table.of("faster_tried", columns, rows, caption=caption)

@@ -136,7 +136,7 @@ class FasterJob(SourcesJob):
         return Loaded(work.clf, tuple(work.read), work)
 
     def work(self, piece: str, parcel: bytes, tools: Tools) -> bytes:
-        from ...pruning.faster import Shape
+        from ...pruning.faster import Choice, Shape, Turn
         from ...pruning.latency import Table
 
         begun, request = time.perf_counter(), json.loads(parcel)
@@ -152,17 +152,18 @@ class FasterJob(SourcesJob):
         remove, step, _ = self.spec.rounds[name]
         if what == TURN:
             return json.dumps(_turn(work, remove, step.speed, request[TURN])).encode()
+        choice = Turn.from_dict(request[TURN][0]).choice if request[TURN] else Choice()
         if "out_of_reach" in request[FIND]:
             record = {"metrics": {}, "speedup": None, "note": request[FIND]["out_of_reach"]}
         else:
-            result = work.result(step, Shape.from_dict(request[FIND]), name)
+            result = work.result(step, Shape.from_dict(request[FIND]), choice, name)
             place = tools.folder / "models" / name
             shutil.rmtree(place, ignore_errors=True)  # left by an attempt that ended before its record
             result.model.save(place)
             record = {k: v for k, v in result.to_dict().items() if k != TABLE}
             present = result.model.present
             record |= {"sparsity": present.sparsity, "mask": present.hex, "model": f"models/{name}"}
-            record |= {"digest": result.model.digest}
+            record |= {"digest": result.model.digest, "batch_seconds": record["seconds"]}
         about = {"target": step.speed, "remove": remove, "seconds": time.perf_counter() - begun}
         return json.dumps({"sparsity": None, "mask": None, **record, **about}, allow_nan=False).encode()
 
@@ -219,9 +220,11 @@ def _turn(work: Work, remove: str, target: float, before: list[dict[str, Any]]) 
     """One turn of a search, if one is needed, and the shape once no more is."""
     from ...pruning.faster import Turn
 
-    search, turns = work.search(remove), [Turn.from_dict(t) for t in before]
+    turns = [Turn.from_dict(t) for t in before]
     shape: dict[str, Any] | None = None
     try:
+        choice = turns[0].choice if turns else work.choose(target, remove)
+        search = work.search(remove, choice)
         if (sizes := search.next(target, turns)) is not None:
             turns.append(search.timed(sizes))
         if search.next(target, turns) is None:

@@ -11,7 +11,7 @@ import streamlit as st
 
 import headviz
 
-from ....display.figures.speed import NAMES, faster_table, kept_against_speed
+from ....display.figures.speed import NAMES, decision, faster_table, kept_against_speed, tried_table
 from ....display.numbers import number
 from ....display.sentences import points_changed
 from ....errors import UserError
@@ -129,7 +129,7 @@ def detail(view: RunView) -> None:
     metric = next(iter(first["metrics"]), "")
     baseline = (first["baseline"] or {}).get(metric)
     scale = points_in(metric)
-    show.finding(_finding(steps, metric, scale))
+    show.finding(f"{decision(steps, metric)} {_finding(steps, metric, scale)}".strip())
     show.figure(
         kept_against_speed(steps, metric, baseline),
         "faster_curve",
@@ -137,6 +137,9 @@ def detail(view: RunView) -> None:
         "bars are 95 % intervals.",
     )
     show.table(faster_table(steps, metric))
+    if any(step.get("tried") for step in steps):
+        with st.expander("What a head or neuron is worth", icon=":material/balance:"):
+            show.table(tried_table(steps))
     _take(view, steps)
 
 
