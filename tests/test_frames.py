@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import headviz
+from headviz.attribution.paths import paths
 from headviz.results import Result, Shown
 
 PAIR = "the small dog runs .", "the dog sleeps ."
@@ -50,9 +51,18 @@ def test_results_become_tables_and_json(name: str, given: tuple[Any, Any, Any]) 
     assert json.loads(found.to_json()) == found.to_dict()
 
 
-@pytest.mark.parametrize("name", sorted(set(RESULTS) - {"explanations"}))
+DONOR = "the small dog runs .", "the dog runs ."
+DRAWN: dict[str, Callable[..., Any]] = {
+    **{name: make for name, (make, _, _) in RESULTS.items()},
+    "contributions": lambda c, d, e: headviz.contributions(c, *PAIR),
+    "paths": lambda c, d, e: paths(c, [(PAIR, DONOR)], receivers=1, depth=1, edges=4),
+    "pairs": lambda c, d, e: headviz.patch_pairs(c, [(PAIR, DONOR), (DONOR, PAIR)]),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
 def test_results_draw_themselves(name: str, given: tuple[Any, Any, Any]) -> None:
-    assert RESULTS[name][0](*given).plot().to_dict()["data"]
+    assert DRAWN[name](*given).plot().to_dict()["data"]
 
 
 def test_maps_keep_their_values(given: tuple[Any, Any, Any]) -> None:

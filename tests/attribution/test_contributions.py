@@ -8,7 +8,6 @@ import torch
 
 import headviz
 from headviz import UserError
-from headviz.attribution.contributions import waterfall
 from headviz.models.families import FAMILIES
 from support.marks import all_in_ci
 from support.tiny import tiny_classifier, tiny_model, tiny_tokenizer
@@ -26,7 +25,7 @@ def test_the_parts_sum_to_the_scores(family: str) -> None:
         logits = clf.logits(clf.collate(clf.encode([TEXT], [PAIR])), mask)[0].numpy()
         np.testing.assert_allclose(found.total, logits, atol=1e-5)
         assert all((found.heads[h] == 0).all() for h in off)
-        assert sum(v for _, v in waterfall(found)) == pytest.approx(float(logits.max()), abs=1e-5)
+        assert sum(v for _, v in found.parts()) == pytest.approx(float(logits.max()), abs=1e-5)
 
 
 def test_a_head_equals_a_literal_walk() -> None:

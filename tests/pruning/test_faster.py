@@ -289,6 +289,7 @@ def test_several_targets_and_a_training(clf, monkeypatch):
         first.metrics[first.change["metric"]] - first.baseline[first.change["metric"]]
     )
     assert json.loads(first.to_json())["heads_per_layer"] == first.model.heads_per_layer
+    assert first.plot().data[0].x[0] == first.speedup
 
 
 @pytest.mark.parametrize("wrong", [1, 0.5, float("nan"), "2", True, [1.5, 0.9], []])

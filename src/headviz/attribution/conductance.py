@@ -202,7 +202,7 @@ class Explainer:
         stable: float | None = None,
     ) -> Maps | list[Maps]:
         """Maps of one text, or of a list; steps are doubled until the error is within the tolerance, or until doubling
-        them leaves the order of heads and connections: a rank correlation of at least ``stable``.
+        them leaves the order of the heads: a rank correlation of at least ``stable``.
 
         Where a single estimate may flatter, a result counts as good enough once doubling the steps has also changed
         it by no more than the tolerance.
@@ -246,7 +246,7 @@ class Explainer:
                 done[i] = maps
                 if error <= tolerance:
                     continue
-                if stable is not None and (agree := _agreement(ordered[k], maps)) >= stable:
+                if stable is not None and (agree := _agreement(ordered[k], maps))[0] >= stable:
                     done[i] = _order_settled(maps, agree, tolerance)
                 else:
                     left.append(i)
@@ -364,15 +364,17 @@ def _values(maps: Maps) -> tuple[np.ndarray, np.ndarray]:
     return maps.strength(), flat[:: max(1, flat.size // COMPARED)].copy()
 
 
-def _agreement(before: tuple[np.ndarray, np.ndarray], maps: Maps) -> float:
-    """The smaller of the two rank correlations."""
-    return min(rank_correlation(old, new) for old, new in zip(before, _values(maps), strict=True))
+def _agreement(before: tuple[np.ndarray, np.ndarray], maps: Maps) -> tuple[float, float]:
+    """The rank correlations of heads and of connections."""
+    heads, connections = (rank_correlation(old, new) for old, new in zip(before, _values(maps), strict=True))
+    return heads, connections
 
 
-def _order_settled(maps: Maps, agree: float, tolerance: float) -> Maps:
+def _order_settled(maps: Maps, agree: tuple[float, float], tolerance: float) -> Maps:
     note = (
-        f"doubling the steps to {maps.steps} left the order of heads and connections (rank correlation {agree:.3f}); "
-        f"the estimated error of single values is {maps.error:.1%}: tolerance={tolerance:g} asks for less"
+        f"doubling the steps to {maps.steps} left the order of the heads (rank correlation {agree[0]:.3f}; of single "
+        f"connections {agree[1]:.3f}); the estimated error of single values is {maps.error:.1%}: "
+        f"tolerance={tolerance:g} asks for less"
     )
     return replace(maps, notes=(*maps.notes, note))
 
@@ -415,7 +417,7 @@ def conductance(
     """Attention and attribution maps of one text or pair; for a list of texts, a list of maps.
 
     ``steps`` are the intervals of the path. Without them 16 are doubled until the estimated error is at most 10 %,
-    until doubling leaves the order of heads and connections (rank correlation .99; a note says both), or until
+    until doubling leaves the order of the heads (rank correlation .99; a note says both), or until
     they are 128. ``tolerance=0.02`` doubles until it is at most 2 %. ``target`` is "predicted" (by the model
     under the mask), "gold" (with ``label=``), or a class; of a class per token it is explained at the word numbered
     ``word``, by default as the mean over the words. ``rule="captum"`` gives what Captum's LayerConductance gives.

@@ -121,6 +121,15 @@ class Contributions(Result):
     def predicted(self) -> int:
         return int(self.logits.argmax())
 
+    def parts(self) -> list[tuple[str, float]]:
+        """Those of the predicted class's score in order, from the embedding to the biases; heads summed by layer."""
+        c = self.predicted
+        parts = [("embedding", float(self.embedding[c]))]
+        for layer in range(len(self.heads)):
+            parts.append((f"L{layer} heads", float(np.nansum(self.heads[layer, :, c]))))
+            parts.append((f"L{layer} feed-forward", float(self.feed_forward[layer, c])))
+        return [*parts, ("biases", float(self.biases[c]))]
+
     def extra(self) -> dict[str, Any]:
         return {"total": self.total, "predicted": self.labels[self.predicted]}
 
@@ -267,16 +276,6 @@ class _Norm:
     def back(self, weights: Tensor) -> Tensor:
         scaled = self.scale[:, None] * weights
         return scaled - scaled.mean(dim=0)
-
-
-def waterfall(contributions: Contributions) -> list[tuple[str, float]]:
-    """The parts of the predicted class's score in order, from the embedding to the biases; heads summed by layer."""
-    c = contributions.predicted
-    parts = [("embedding", float(contributions.embedding[c]))]
-    for layer in range(len(contributions.heads)):
-        parts.append((f"L{layer} heads", float(np.nansum(contributions.heads[layer, :, c]))))
-        parts.append((f"L{layer} feed-forward", float(contributions.feed_forward[layer, c])))
-    return [*parts, ("biases", float(contributions.biases[c]))]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,14 @@ import numpy as np
 
 from ..analyses.catalogue import made_by
 from ..answers.metrics import constant_name
+from ..attribution.token_methods import METHODS
 from ..commands.common import text_of
 from ..display.columns import change_table
 from ..display.figures.answers import metric_bars, slices
+from ..display.figures.bars import waterfall
 from ..display.figures.heads import changes, head_map
-from ..display.figures.maps import matrix, token_rows
+from ..display.figures.maps import matrix, paths_figure, token_rows, word_rows
+from ..display.figures.speed import kept_against_speed
 from ..display.figures.style import BETTER, NEUTRAL, WORSE, scale_for, tone
 from ..display.numbers import p_text
 from ..display.sentences import metric_change, metric_changes
@@ -35,11 +38,14 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from ..answers.comparison import Comparison, Delta
+    from ..attribution.contributions import Contributions
     from ..attribution.maps import Maps
     from ..attribution.patching import Patching
-    from ..attribution.token_explanations import TokenAttributions
+    from ..attribution.paths import Paths
+    from ..attribution.token_explanations import TokenAttributions, TokenExplanations
     from ..evaluation.paired import Paired
     from ..evaluation.plain import Evaluation
+    from ..pruning.faster import Faster
     from ..runs.reading import RunView
     from ..tasks import Dataset
 
@@ -273,6 +279,21 @@ def _tokens_figure(attributions: TokenAttributions) -> Figure:
     return token_rows([("tokens", attributions.target_label, attributions.values)], attributions.tokens)
 
 
+def _explanations_figure(e: TokenExplanations) -> Figure:
+    return word_rows([METHODS[name].title for name in e.methods], e.target_label, e.values, e.special, e.tokens)
+
+
+def _contributions_figure(contributions: Contributions) -> Figure:
+    name = contributions.labels[contributions.predicted]
+    return waterfall(contributions.parts(), f"score of {name}")
+
+
+def _paths_figure(paths: Paths) -> Figure:
+    ends = [end for edge in paths.edges for end in (edge.sender, edge.receiver) if end is not None]
+    layers, heads = (1 + max((end[i] for end in ends), default=0) for i in (0, 1))
+    return paths_figure(paths.edges, layers, heads)
+
+
 def _patching(patching: Patching) -> View:
     rows = [(head, float(patching.effect[head])) for head in highest(np.abs(patching.effect))[:FEW]]
     turned = f"'{patching.to_label}' put into '{patching.from_label}'"
@@ -346,6 +367,14 @@ def _paired_figure(paired: Paired) -> Figure:
     )
 
 
+def _faster_figure(faster: Faster) -> Figure:
+    if not faster.metrics:
+        raise OptionError("This faster model was not judged on a task: name its dev data to draw what it keeps.")
+    step = {**faster.to_dict(), "remove": "both" if len(set(faster.neurons_per_layer)) > 1 else "heads"}
+    metric = next(iter(faster.metrics))
+    return kept_against_speed([step], metric, (faster.baseline or {}).get(metric))
+
+
 # data and runs --------------------------------------------------------------------------------
 
 
@@ -403,10 +432,14 @@ _FIGURES: dict[str, Callable[..., Any]] = {
     "Maps": _maps_figure,
     "TokenAttributions": _tokens_figure,
     "Patching": lambda patching: _head_figure(patching.effect, "effect"),
+    "TokenExplanations": _explanations_figure,
+    "Contributions": _contributions_figure,
+    "Paths": _paths_figure,
     "PatchingSet": lambda them: _head_figure(them.mean, "mean effect", them.interval_low, them.interval_high),
     "Evaluation": _evaluation_figure,
     "Comparison": _comparison_figure,
     "Growing": lambda growing: _comparison_figure(growing.comparison),
     "Paired": _paired_figure,
+    "Faster": _faster_figure,
     "RunView": _run_figure,
 }

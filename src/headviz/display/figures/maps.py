@@ -254,6 +254,16 @@ def scatter(x: ArrayLike, y: ArrayLike, names: Sequence[str], x_title: str, y_ti
     return frame(fig, 360)
 
 
+def word_rows(
+    names: Sequence[str], label: str, values: np.ndarray, special: Sequence[bool], tokens: Sequence[str]
+) -> go.Figure:
+    """Each word's value by each method [M, T], on a scale of its own: the methods do not measure in one unit."""
+    words = np.where(special, 0.0, values)
+    largest = np.abs(words).max(axis=1, keepdims=True)
+    shares = np.divide(words, largest, out=np.zeros_like(words), where=largest > 0)
+    return token_rows([(name, label, row) for name, row in zip(names, shares, strict=True)], tokens)
+
+
 def token_rows(rows: Sequence[tuple[str, str, np.ndarray]], tokens: Sequence[str]) -> go.Figure:
     """Signed values of each token, one row per (name, class, values), on one scale."""
     values = np.stack([v for _, _, v in rows]).astype(np.float32)

@@ -563,11 +563,9 @@ def contribution_sentence(contributions: Contributions, chosen: HeadId) -> str:
 
 
 def _whole(contributions: Contributions) -> None:
-    from ...attribution.contributions import waterfall
-
     name = contributions.labels[contributions.predicted]
     show.figure(
-        bars.waterfall(waterfall(contributions), f"score of {name}"),
+        bars.waterfall(contributions.parts(), f"score of {name}"),
         "score_waterfall",
         f"Every part of the score of {name}, heads summed over each layer. They sum to the score.",
         formula=DIRECT,

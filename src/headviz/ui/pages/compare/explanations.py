@@ -86,15 +86,9 @@ def _digits(places: int) -> Callable[[float], str]:
 
 
 def _words(explanations: TokenExplanations) -> None:
-    """One row for each method, on a scale of its own: they do not measure in one unit."""
-    words = ~np.array(explanations.special)
-    rows = []
-    for name, values in zip(explanations.methods, explanations.values, strict=True):
-        top = float(np.abs(values[words]).max()) or 1.0
-        rows.append((_title(name), explanations.target_label, np.where(words, values / top, 0.0)))
-    used = [METHODS[name] for name in explanations.methods]
+    e, used = explanations, [METHODS[name] for name in explanations.methods]
     show.figure(
-        maps.token_rows(rows, explanations.tokens),
+        maps.word_rows([_title(name) for name in e.methods], e.target_label, e.values, e.special, e.tokens),
         "explained_words",
         "Each word's value by each method, as a share of that method's largest. Rollout and norm have no sign.",
         source=" ".join(f"{m.title.capitalize()}: {m.meaning}; {m.source}." for m in used),
