@@ -314,7 +314,7 @@ def section(name: str) -> str:
         f"Removed: `{part.remove}`. {sizes['kept']:,} weights kept, {sizes['zeroed']:,} zeroed, {sizes['useless']:,} "
         f"useless. Student with copied weights = teacher with zeros: {exact} (largest difference of logits "
         f"{gap['largest']:.2g}, {gap['changed']:.1%} of predictions differ). "
-        f"{len(record['seeds'])} seeds; intervals are 95 %, Student's t.",
+        + (f"{n} seeds; intervals are 95 %, Student's t." if (n := len(record["seeds"])) > 1 else "One seed."),
         "",
         budget(record),
         "",
