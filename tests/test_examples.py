@@ -37,7 +37,11 @@ def test_by_hand_the_masks_are_those_of_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_saves_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_saves_a_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = headviz.load_task  # all of the demo takes a minute
+    monkeypatch.setattr(headviz, "load_task", lambda *words, **more: load(*words, **more, limit=60))
     example().main("demo", "demo", tmp_path / "small")
     assert " 130 heads on" in capsys.readouterr().out
     assert sum(headviz.load(tmp_path / "small").heads_per_layer) == 60

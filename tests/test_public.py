@@ -56,6 +56,7 @@ def loaded_once() -> Iterator[None]:
             return known[key]
 
         patch.setattr(headviz, "load", once)
+        patch.setattr("headviz.analyses.grading.SEEDS", 2)  # random orders
         yield
 
 

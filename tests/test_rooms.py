@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -15,6 +14,8 @@ import pytest
 import headviz
 from headviz import plugins
 from headviz.extras import ROOMS
+from support import forked, without_room
+from support.forked import Nursery
 from support.loaded import loaded_by
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,24 +57,6 @@ ASKED = {
 }
 # fast tests of the rest
 REST = ("tests/test_heads.py", "tests/test_errors.py", "tests/runs/test_states.py", "tests/runs/test_registry.py")
-HELPERS = """
-import pkgutil, sys, tempfile, warnings
-from pathlib import Path
-from importlib import import_module
-import headviz
-from headviz.cli import main
-
-rnn = Path(tempfile.mkdtemp())
-(rnn / "rnn.json").write_text("{}")
-
-def main_refused(words):
-    import contextlib, io
-    told = io.StringIO()
-    with contextlib.redirect_stderr(told):
-        status = main(words)
-    assert status == 2, (status, told.getvalue())
-    raise ValueError(told.getvalue())
-"""
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -100,42 +83,21 @@ def test_a_room_is_light_until_it_is_used(room: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("room", ROOMS)
-def test_without_a_room_the_rest_works_and_says_what_is_missing(room: str, tmp_path: Path) -> None:
-    shutil.copytree(
-        ROOT / "src/headviz", tmp_path / "headviz", ignore=shutil.ignore_patterns("__pycache__", "*.safetensors")
-    )
-    shutil.rmtree(tmp_path / "headviz/extras" / room)
-    asked = [line.strip() for line in ASKED[room].strip().splitlines()]
-    brought = ROOMS[room].get("names", ())
-    code = (
-        HELPERS
-        + f"BROUGHT = {brought!r}\n"
-        + """
-assert not set(BROUGHT) & set(headviz.__all__)
-for found in pkgutil.walk_packages(headviz.__path__, "headviz."):
-    if not found.name.endswith("__main__"):
-        import_module(found.name)
-"""
-    )
-    for line in asked:
-        code += f"""
-try:
-    {line}
-except (Exception, SystemExit) as error:
-    print("refused:", " ".join(str(error).split()))
-else:
-    print("not refused:", {line!r})
-"""
-    done = run(tmp_path, [sys.executable, "-c", code])
-    assert done.returncode == 0, done.stderr
-    told = re.findall(r"^(refused|not refused): (.*)$", done.stdout, re.M)
-    assert len(told) == len(asked)
-    assert not [line for how, line in told if how != "refused" or f"headviz.extras.{room}" not in line]
-    done = run(tmp_path, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *REST])
-    assert done.returncode == 0, done.stdout[-3000:]
-
-
-def run(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(folder)}
-    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=280)
+@pytest.mark.timeout(900)
+def test_without_a_room_the_rest_works_and_says_what_is_missing(tmp_path: Path) -> None:
+    with Nursery(without_room.NEEDED) as nursery:
+        for room in ROOMS:
+            copy = tmp_path / room
+            ignored = shutil.ignore_patterns("__pycache__", "*.safetensors")
+            shutil.copytree(ROOT / "src/headviz", copy / "headviz", ignore=ignored)
+            shutil.rmtree(copy / "headviz/extras" / room)
+            asked = [line.strip() for line in ASKED[room].strip().splitlines()]
+            words = [str(copy), json.dumps(asked), json.dumps(ROOMS[room].get("names", ())), *REST]
+            log = tmp_path / f"{room}.txt"
+            env = {**os.environ, "PYTHONPATH": str(copy)}
+            forked.module("support.without_room", words, env, log, nursery.address).wait(280)
+            printed = log.read_text()
+            answers = re.findall(r"^(refused|not refused): (.*)$", printed, re.M)
+            assert len(answers) == len(asked), printed[-3000:]
+            assert not [line for how, line in answers if how != "refused" or f"headviz.extras.{room}" not in line]
+            assert re.search(r"^\d+ passed\b", printed, re.M), printed[-3000:]

@@ -53,7 +53,7 @@ CALLS = {
     "analyse scatter": f"{MODEL} {PAIR} --head 1.1",
     "analyse redundant": f"{BOTH} --seconds 0.2",
     "analyse interactions": f"{BOTH} --seconds 0.2 --samples 8",
-    "grade": "--model demo --task demo --device cpu --limit 40 --scores magnitude",
+    "grade": f"{BOTH.replace('/model', '/graded').replace('/data', '/answered')} --scores magnitude --splits 1",
     "roles": f"{BOTH} --limit 12 --samples 12",
     "export": f"{BOTH} --precision int8 --batch 2 --length 16 --out {{place}}/onnx",
     "convert": "{place}/pickled --out {place}/converted",
@@ -102,6 +102,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         studio.make_model(folder / name, layers=2, heads=2, seed=len(name))
     studio.make_data(folder / "data")
     studio.make_data(folder / "more", rows=40, seed=3)
+    studio.make_model(folder / "graded", layers=3, heads=4)
+    studio.answered(folder / "graded", folder / "data")
     own = {"model": str(folder / "model"), "base": str(folder / "model"), "task": "custom", "label_column": "label"}
     own |= {"data": str(folder / "data"), "text_columns": ["premise", "hypothesis"]}
     (folder / "transfer.json").write_text(json.dumps({"masks": {"mine": "e"}, "targets": {"own": own}}))

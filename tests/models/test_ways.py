@@ -23,7 +23,7 @@ from headviz.errors import UserError
 from headviz.heads import CLASSIFICATION
 from headviz.models.onnx import NEEDED, Session
 from headviz.pruning.algorithms import NOTHING
-from headviz.pruning.export import FILE
+from headviz.pruning.export import FILE, quantise
 from headviz.pruning.faster import require_possible
 from headviz.pruning.options import FasterOptions
 from support.jobs import model_of
@@ -123,14 +123,18 @@ class Pruned:
         require_possible(self.clf, FasterOptions(repair=NOTHING))
         return 0.0
 
-    def onnx(self, precision: str = "float32") -> float:
+    @cached_property
+    def graph_file(self) -> Path:
+        return headviz.export(self.small or self.clf, self.place / "onnx", batch=1, length=4).path / FILE
+
+    def onnx(self, file: Path | None = None) -> float:
         model = self.small or self.clf
-        found = headviz.export(model, self.place / precision, precision, batch=1, length=4)
         expected = model.from_graph(self.graph(model), self.batch)
-        return self.apart(Session(model, found.path / FILE).outputs(self.batch), expected)
+        return self.apart(Session(model, file or self.graph_file).outputs(self.batch), expected)
 
     def int8(self) -> float:
-        return self.onnx("int8")
+        """As ``headviz.export`` does it, without writing the graph once more."""
+        return self.onnx(quantise(self.graph_file, self.place / FILE))
 
 
 WAYS: Mapping[str, Callable[[Pruned], float]] = {

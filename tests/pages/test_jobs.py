@@ -195,6 +195,7 @@ def test_every_analysis_runs(own: dict[str, str], name: str, capsys: pytest.Capt
     if "data" in analysis.needs:
         source += ["--task", "custom", "--data", own["data"]]
         source += ["--text-columns", own["columns"], "--label-column", own["label"]] if own["columns"] else []
+        source += ["--scores", "taylor"] if name == "grade" else []
         source += ["--slice-column", "kind"] if "slices" in analysis.needs or name == "by-slice" else []
     if name != "cross-dataset" and not {"checkpoints", "base", "other", "text"} & {o.name for o in analysis.options}:
         assert call(capsys, *analysis.line.split()[1:], *source)

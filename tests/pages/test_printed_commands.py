@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +86,7 @@ def test_analyses(
     name: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     shape = SHAPE
     if name == "cross-dataset":  # the small data have one dev set
@@ -95,6 +98,8 @@ def test_analyses(
 
         monkeypatch.setattr(grading, "SCORES", {s: grading.SCORES[s] for s in ("taylor", "magnitude", "random")})
         view = {**view, "data": str(studio.answered(Path(view["model"]), Path(view["data"])))}
+    if name == "runtimes":
+        monkeypatch.setattr("headviz.pruning.runtimes.export_onnx", exported_once(tmp_path))
     app = press(open_page("analyses", **view, analysis=name), f"run_{name}")
     python, command = printed(app)
     theirs = ran(command, capsys)
@@ -112,6 +117,24 @@ def test_analyses(
     analysis = ANALYSES[name]
     shown = analysis.view(restored(result_type(analysis), theirs, shape))
     assert shown.finding.replace("*", "") in texts(app).replace("*", "")
+
+
+def exported_once(place: Path) -> Callable[[Any, Path], Path]:
+    """``export_onnx`` that writes each model once and copies it later: page, command and Python export the same two."""
+    from headviz.models.onnx import export_onnx
+
+    one_at_a_time = threading.Lock()  # the page exports in a thread
+
+    def export(clf: Any, path: Path) -> Path:
+        known = place / clf.digest / path.name
+        with one_at_a_time:
+            if not known.exists():
+                known.parent.mkdir(exist_ok=True)
+                export_onnx(clf, known)
+        shutil.copytree(known.parent, path.parent, dirs_exist_ok=True)
+        return path
+
+    return export
 
 
 def without_seconds(found: Any) -> Any:

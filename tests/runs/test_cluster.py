@@ -178,7 +178,7 @@ def test_a_run_split_over_two_workers_equals_the_local_one_and_survives_the_loss
 
 @pytest.mark.slow
 def test_a_cluster_that_stays_without_workers_ends_the_run_which_can_be_resumed(cluster, registry):
-    run = on_cluster(steps=6, chains=2, seconds=0.1)
+    run = on_cluster(steps=6, chains=2, seconds=0.1, gone=12.0)
     running_steps(run.id, 1)
     for worker in cluster.workers:
         os.kill(worker.pid, signal.SIGKILL)

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ class Rehearsal:
     exhaust_at: int | None = None  # this step asks for more memory than there is
     deaf_at: int | None = None  # this step does not look at the cancel flag
     child_at: int | None = None  # this step starts a process of its own and forgets it
+    gone: float = 0.0  # seconds without a worker of the cluster after which the run gives up; 0 = as ever
 
     def __post_init__(self) -> None:
         if not (1 <= self.steps <= 100_000 and 1 <= self.chains <= 1000):
@@ -49,7 +51,10 @@ class Rehearsal:
 
 
 def make(spec: Mapping[str, Any]) -> RehearsalJob:
-    return RehearsalJob(read_options(Rehearsal, spec, "rehearsal option"))
+    plan = read_options(Rehearsal, spec, "rehearsal option")
+    if plan.gone:
+        import_module("headviz.extras.cluster.driver").GONE = plan.gone  # type: ignore[attr-defined]
+    return RehearsalJob(plan)
 
 
 State = dict[str, list[dict[str, Any]]]  # chain -> its links
