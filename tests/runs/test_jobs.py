@@ -13,11 +13,11 @@ import headviz
 from headviz.engine import Checkpoints, Execution, Workplace, run_here
 from headviz.errors import Cancelled, OptionError, RunError
 from headviz.models.feed_forward import neurons
+from headviz.models.source import Source
 from headviz.pruning import ALGORITHMS, State, faster
 from headviz.pruning.faster import Turn
 from headviz.pruning.latency import Table
 from headviz.runs import reading, service
-from headviz.runs.jobs import JobSpec
 from headviz.runs.kinds import RUNS, make_job
 from support.marks import all_in_ci, some_in_ci
 from support.pieces import after
@@ -362,13 +362,13 @@ def test_a_recipe_says_how_many_examples_its_training_takes(place, tmp_path, mon
     model = shutil.copytree(place["base"], tmp_path / "m")
     (model / "recipe.json").write_text('{"finetune": {"epochs": 1.0, "batch": 4}, "examples": 24}')
     asked: list[int | None] = []
-    whole = JobSpec.dataset
+    whole = Source.dataset
 
     def dataset(self, split, limit=None):
         asked.append(limit)
         return whole(self, split, limit)
 
-    monkeypatch.setattr(JobSpec, "dataset", dataset)
+    monkeypatch.setattr(Source, "dataset", dataset)
     recipe = {"model": str(model), "task": "demo", "device": "cpu", "dev_limit": 20}
     for spec, limit in (
         (recipe, 24),

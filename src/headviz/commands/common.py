@@ -18,8 +18,9 @@ from ..errors import LARGEST_SEED, MOST_BEAMS, NO_ROOM, MaskError, OptionError, 
 from ..evaluation.plain import stands_in
 from ..evaluation.verdict import MARGIN_OPTION
 from ..heads import HeadId, HeadMask, parse_heads
+from ..models import device_named, dtype_named
 from ..models.hub import refuse_absent
-from ..models.source import Source, device_named, dtype_named
+from ..models.source import Source
 from ..models.stand_in import ZERO, StandIn
 from ..options import Option, add_flags, add_options, declared, short
 from ..progress import progress_bar

@@ -8,7 +8,7 @@ from typing import Any
 import headviz
 
 from ..display.numbers import change
-from ..models.source import EXPORTED
+from ..models import EXPORTED
 from ..options import Option, add_options, check_options
 from ..progress import progress_bar
 from ..tasks import points_in

@@ -16,6 +16,7 @@ from ..answers.vector import VECTOR
 from ..answers.word import WORD
 from ..errors import ModelError, seed_number, shown
 from ..heads import CLASSIFICATION, TAGGING
+from . import DEVICES, device_named, dtype_named
 from .adapters import Adapter, is_adapter
 from .as_described import is_peft, merged, require_described, without_wrappers
 from .classifier import Classifier
@@ -34,7 +35,6 @@ from .hub import MODELS, locate, require_model
 from .kinds import claimed, kind_of, use_our_attention, wanted_kind, wrapped
 from .recorded import forget, present_in, recorded
 from .saving import FORMAT, RECORD, WEIGHTS
-from .source import DEVICES, device_named, dtype_named
 from .vector import Pooling
 
 

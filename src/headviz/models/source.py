@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
 
-from ..errors import ModelError, OptionError, shown, unknown_choice
+from ..errors import OptionError
 from ..options import Options, option
 from ..tasks import Dataset, check_request, load_task
+from . import device_named
 from .hub import refuse_absent
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
-DTYPES = ("float32", "bfloat16", "float16")
-EXPORTED = ("float32", "int8")  # precisions of an ONNX file
-
-
-def device_named(name: str) -> str:
-    """The name of a device; whether this machine has it is known once torch is imported."""
-    if not re.fullmatch(rf"({'|'.join(DEVICES)})(:\d{{1,3}})?", name) or name.startswith("auto:"):
-        text = name[:40]
-        raise ModelError(f"Device '{text}' is not available here. Choose one of: {', '.join(DEVICES)}.")
-    return name
-
-
-def dtype_named(dtype: object) -> str:
-    """The name of a precision, float32 for None."""
-    name = "float32" if dtype is None else (dtype if isinstance(dtype, str) else shown(dtype)).removeprefix("torch.")
-    if name not in DTYPES:
-        raise ModelError(unknown_choice("dtype", name, DTYPES))
-    return name
+if TYPE_CHECKING:
+    from .classifier import Classifier
 
 
 @dataclass(frozen=True)
@@ -97,3 +81,14 @@ class Source(Options):
             metrics=self.metrics,
             thresholds=self.thresholds,
         )
+
+    def classifier(
+        self, fresh: tuple[str, ...] | None = None, seed: int = 0, job: str | None = None, device: str | None = None
+    ) -> Classifier:
+        """The model, with a fresh head for these classes where there are some. ``job`` counts where the options
+        name none, ``device`` in place of theirs."""
+        from .loading import load
+
+        how: Any = {"fresh_labels": fresh, "seed": seed, "job": self.job or job}
+        classifier: Any = load(self.model, revision=self.revision, device=device or self.device, **how)
+        return classifier

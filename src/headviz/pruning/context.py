@@ -143,8 +143,7 @@ class Context:
 def open_context(plan: PruningPlan, folder: str | Path, score: ScoreFunction | None = None) -> Context:
     """Load all models and data of a plan; an ``OptionError`` if the base model is missing."""
     base = base_of(plan)
-    loaded: Any = load(plan.model, revision=plan.revision, device=plan.device, job=plan.job)
-    clf = reading(plan, loaded)
+    clf = reading(plan, plan.classifier())
     train = plan.dataset(plan.train_split, plan.train_limit)
     dev = plan.dataset(plan.dev_split, plan.dev_limit)
     if plan.ablation != ZERO:

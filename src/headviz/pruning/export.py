@@ -16,13 +16,13 @@ import torch
 from ..errors import OptionError, is_one_of, unknown_choice
 from ..evaluation.paired import Paired, paired, paired_change
 from ..evaluation.plain import BATCH_TOKENS, batches, class_order
+from ..models import EXPORTED
 from ..models.classifier import Classifier
 from ..models.loading import load
 from ..models.network import require_model
 from ..models.onnx import Session, export_onnx, require_onnx
 from ..models.places import fitted
 from ..models.saving import plain_config, write_folder
-from ..models.source import EXPORTED
 from ..progress import Cancel, Progress, tracked
 from ..results import Result
 from ..storage.writing import replace_file

@@ -1,4 +1,4 @@
-"""What the jobs of this folder share: options that name a model and data, and what is loaded of them."""
+"""What the jobs of this folder share: what is loaded of a spec's model and data."""
 
 from __future__ import annotations
 
@@ -6,23 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...engine import Job
-from ...models.source import Source
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
     from ...tasks import Dataset
-
-
-@dataclass(frozen=True)
-class JobSpec(Source):
-    """What the specs of these jobs have in common."""
-
-    def classifier(self, fresh: tuple[str, ...] | None = None, seed: int = 0, job: str | None = None) -> Classifier:
-        from ...models.loading import load
-
-        how: Any = {"fresh_labels": fresh, "seed": seed, "job": self.job or job}
-        classifier: Any = load(self.model, revision=self.revision, device=self.device, **how)
-        return classifier
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,20 @@ from ...analyses.ablation import Ablation
 from ...analyses.common import Subject, empty_grid, subject, sweep
 from ...engine import Tools
 from ...heads import HeadMask, parse_heads
+from ...models.source import Source
 from ...models.stand_in import ABLATIONS, EXAMPLES, ZERO, StandIn
 from ...options import option
 from ...progress import of_phase
 from ...results import plain
 from ...statistics.significance import benjamini_hochberg
 from ...tasks import sample
-from . import JobSpec, Loaded, SourcesJob
+from . import Loaded, SourcesJob
 
 CHECK = "check"
 
 
 @dataclass(frozen=True)
-class AblationSpec(JobSpec):
+class AblationSpec(Source):
     """The options of ``headviz ablate``; heads in ``off`` are masked all the time."""
 
     called: ClassVar[str] = "option of a run of kind 'ablation'"

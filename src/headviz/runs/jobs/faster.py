@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...engine import Tools
 from ...errors import OptionError
+from ...models.source import Source
 from ...options import declared, option
 from ...pruning.options import BOTH, HEADS_ONLY, TARGETS, FasterOptions, FinetuneOptions, Round, SearchOptions, rounds
 from ...tasks import chosen_on
-from . import JobSpec, Loaded, SourcesJob
+from . import Loaded, SourcesJob
 
 if TYPE_CHECKING:
     from ...pruning.faster import Work
@@ -33,7 +34,7 @@ State = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class FasterSpec(SearchOptions, JobSpec):
+class FasterSpec(SearchOptions, Source):
     """The options of ``headviz prune --faster``. ``beside`` also removes heads only, for the same targets;
     ``heads_only`` removes nothing else."""
 

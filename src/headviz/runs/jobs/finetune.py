@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...engine import Job, Tools
 from ...heads import HeadMask
+from ...models.source import Source
 from ...options import option, seed_option
 from ...progress import of_phase
 from ...pruning.options import FinetuneOptions
 from ...results import plain
 from ..files import write_json
-from . import JobSpec
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -28,7 +28,7 @@ CURVE = "curve.json"  # the learning curve so far, for readers
 
 
 @dataclass(frozen=True)
-class FinetuneSpec(JobSpec):
+class FinetuneSpec(Source):
     """The options of ``headviz finetune``; ``finetune`` holds those of the training, None = the model's own recipe."""
 
     called: ClassVar[str] = "option of a run of kind 'finetune'"

@@ -14,6 +14,7 @@ import numpy as np
 from ...engine import Tools
 from ...errors import RunError
 from ...heads import HeadMask, parse_heads
+from ...models.source import Source
 from ...options import option, seed_option
 from ...progress import of_phase
 from ...pruning.plan import LENGTH_FILTERS, PruningPlan
@@ -21,7 +22,7 @@ from ...pruning.state import ScorePart
 from ...scores import DEFAULT
 from ...storage.store import pack, unpack
 from ...tasks import sample
-from . import JobSpec, Loaded, SourcesJob
+from . import Loaded, SourcesJob
 
 if TYPE_CHECKING:
     from ...models.classifier import Classifier
@@ -31,7 +32,7 @@ CHECK, JOIN = "check", "join"
 
 
 @dataclass(frozen=True)
-class ScoreSpec(JobSpec):
+class ScoreSpec(Source):
     """The options of ``headviz score``; heads in ``off`` are masked while the others are scored."""
 
     called: ClassVar[str] = "option of a run of kind 'score'"

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-import headviz
-
 from ....display.figures.speed import NAMES, decision, faster_table, kept_against_speed, tried_table
 from ....display.numbers import number
 from ....display.sentences import points_changed
@@ -102,9 +100,7 @@ def _check(spec: dict[str, Any]) -> tuple[str, str]:
     from ....pruning.latency import Timer
 
     job = make(spec)
-    clf = headviz.load(
-        spec["model"], revision=spec.get("revision"), device=spec.get("device", "auto"), job=spec.get("job")
-    )
+    clf = job.spec.classifier()
     require_possible(clf, job.spec.options)
     Timer(clf, job.spec.batch, job.spec.length)
     shared = chosen_on(*job.spec.splits)
@@ -198,7 +194,7 @@ def _runtimes(key: tuple[str, ...], spec: FasterSpec, folder: str) -> None:
     from ....pruning.runtimes import Runtimes, runtimes, view  # torch
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Runtimes:
-        clf = headviz.load(spec.model, revision=spec.revision, device="cpu", job=spec.job)
+        clf = spec.classifier(device="cpu")
         how: Any = {"batch": spec.batch, "length": spec.length, "label_order": spec.label_order}
         compared = runtimes(clf, folder, spec.splits[1], **how, progress=progress, cancel=cancel)
         keep_runtimes(key[1], Path(folder).name, view(compared))
