@@ -11,7 +11,7 @@ import argparse
 
 import numpy as np
 
-from headviz.statistics.simultaneous import differences
+from headviz.statistics.significance import differences
 
 SCORES, DRAWS = 14, 500
 

@@ -39,7 +39,7 @@ from ..scores.catalogue import SCORES, score_named
 from ..scores.score import SWEEPS
 from ..scores.scoring import score_heads
 from ..statistics.resampling import rank_correlation
-from ..statistics.simultaneous import differences
+from ..statistics.significance import differences
 from ..storage.exchange import restored
 from ..storage.store import Store, make_key, store_for
 from ..tasks.dataset import require_dataset
