@@ -1,8 +1,8 @@
 """First-party plugins: rooms behind the door that other people's plugins use (``headviz.plugins``).
 
 Each room is a package with the same lists as a plugin's file. Its entries name functions as "module:function", so that
-the package itself is light. Nothing outside this folder imports from it, and each room can be deleted: the rest works,
-and what asked for it says which room is missing.
+the package itself is light; what draws with streamlit lies in its folder ``pages``. Nothing outside this folder imports
+from it, and each room can be deleted: the rest works, and what asked for it says which room is missing.
 """
 
 # room -> table -> the names that it brings
