@@ -124,6 +124,18 @@ def test_left_or_cancelled_in_between_it_starts_anew(large: None) -> None:
     np.testing.assert_allclose(evaluator.evaluate(mask()).logits, evaluate(clf, data, mask()).logits, **CLOSE)
 
 
+def test_a_large_model_answers_on_two_examples_first_without_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mask_evaluator, "AT_FIRST", 0.0)
+    monkeypatch.setattr(mask_evaluator, "ONE_PART", 0.0)
+    monkeypatch.setattr(mask_evaluator, "AT_ONCE", 0.0)
+    clf, data = tiny_classifier(spread=0.15), some_data(60)
+    grown = list(Evaluator(clf, data).growing(mask()))
+    assert [one.n for one in grown] == [2, 4, 8, 16, 32, 60]
+    ends = [one.comparison.primary.interval_low for one in grown]
+    assert np.isnan(ends[:2]).all()
+    assert np.isfinite(ends[2:]).all()
+
+
 @pytest.mark.parametrize("n", [1, 7, 8, 13, 14, 100, 500, 40_000])
 def test_sizes_double_and_share_what_may_be_missed(n: int) -> None:
     sizes = mask_evaluator.looks(n)

@@ -40,10 +40,12 @@ if TYPE_CHECKING:
     from ..tasks import Dataset
 
 FIRST = 8  # examples of the first part; each further part doubles them
+FEWER = (2, 4)  # examples of the parts before it, which have no interval, where the first part takes long
 MOST = 0.6  # share of the examples beyond which no part but the whole is worth a look
 WATCHING = 0.01  # how often one of the parts before the last may miss the truth
 AT_ONCE = 1e10  # operations of an evaluation that is over before a part of it could be read,
 ONE_PART = 1e11  # and of one that ends shortly after: one part of it is enough
+AT_FIRST = 1e11  # and of a first part that is not waited for
 GPU_FASTER = 2000  # times as many operations a second as a processor, at the least
 
 
@@ -117,7 +119,11 @@ def parts(data: Dataset, operations: float, device: torch.device) -> list[NDArra
         return [np.arange(len(data))]
     units = _units_in_order(data)
     ends = looks(len(units))
-    steps = np.split(np.arange(len(units)), ends if operations > ONE_PART else ends[-2:-1])
+    if operations <= ONE_PART:
+        ends = ends[-2:-1]
+    elif ends and operations / len(units) * FIRST > AT_FIRST:
+        ends = [*FEWER, *ends]
+    steps = np.split(np.arange(len(units)), ends)
     return [np.concatenate([units[i] for i in step]) for step in steps]
 
 
@@ -132,7 +138,7 @@ def part_of(data: Dataset, mask: HeadMask, index: NDArray[np.int64], full: NDArr
 def _untested(delta: Delta) -> Delta:
     """Without p, which is not for a test that may be repeated, and without an interval where there are too few."""
     unknown = float("nan")
-    if delta.metric == "accuracy" or delta.n >= ENOUGH:
+    if delta.n >= (FIRST if delta.metric == "accuracy" else ENOUGH):
         return replace(delta, p_value=unknown)
     return replace(delta, p_value=unknown, interval_low=unknown, interval_high=unknown)
 
