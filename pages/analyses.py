@@ -2,23 +2,15 @@
 
 import streamlit as st
 
-from headviz.analyses.catalogue import ANALYSES
 from headviz.tasks import TASKS
 from headviz.ui.pages import analyses
 from headviz.ui.parts import result_bar
-from headviz.ui.shell import frame, loaders, state
+from headviz.ui.shell import frame, loaders
 
 view = frame.begin()
 names, others = analyses.offered(loaders.shape(view).answer)
 if frame.controls():
-    name = state.switch(
-        "analysis",
-        "Analysis",
-        names,
-        notice=True,
-        format_func=lambda n: ANALYSES[n].title,
-        label_visibility="collapsed",
-    )
+    name = analyses.choose(names)
 else:
     name = view.analysis if view.analysis in names else names[0]
 clf, data = loaders.model(view), loaders.dataset(view)

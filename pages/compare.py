@@ -3,7 +3,7 @@
 import streamlit as st
 
 from headviz import plugins
-from headviz.ui.pages.compare import answers, explanations, patching
+from headviz.ui.pages.compare import answers, explanations, patching, sides
 from headviz.ui.parts import measure, result_bar, story, texts
 from headviz.ui.shell import frame, loaders, state
 from headviz.ui.shell.messages import plain
@@ -26,8 +26,8 @@ if own is None:
     answered, patched, explained = state.tabs(["Answers", "Patching", "Explanations"], "compare_tabs")
     with answered:
         if answered.open:
-            other = answers.other_chooser(clf) if frame.controls() else answers.other_model(view, clf)
-            answers.section(clf, data, shown, answers.columns(clf, other))
+            shown_columns = sides.choose(clf) if frame.controls() else sides.columns(clf, view)
+            answers.section(clf, data, shown, shown_columns)
     with patched:
         if patched.open:
             patching.section(clf, shown, data.task.name == "demo")

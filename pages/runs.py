@@ -11,8 +11,7 @@ view = frame.begin()
 archived = bool(st.session_state.get("runs_archived")) and frame.controls()
 runs = listing.overview(archived=archived)
 known = listing.known_ids(view.run, runs) or listing.known_ids(view.run, listing.overview(archived=not archived))
-if frame.controls():
-    run_form.new(view, first=not runs and not known)
+planned = run_form.new(view, first=not runs and not known) if frame.controls() else None
 try:
     listing.require_none(known, view.run)
 except RunError as wrong:
@@ -35,4 +34,4 @@ else:
 if ids:
     with right:
         run = detail.watch(ids)
-frame.recipe(*(detail.of_a_tab() or listing.recipe(view, run)))
+frame.recipe(*(planned or detail.of_a_tab() or listing.recipe(view, run)))

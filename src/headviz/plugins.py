@@ -45,6 +45,8 @@ class RunKind:
     about: str
     make: Callable[[dict[str, Any]], Any] | str
     draw: Callable[[Any], None] | str | None = None  # (view): what the Runs page shows of it; None = its numbers
+    # (view): what the Runs page asks to start one; gives Python and a command, or None. None = no form
+    form: Callable[[Any], tuple[str, str] | None] | str | None = None
     side_by_side: bool = False  # its steps are models side by side, not the course of one
 
 

@@ -15,7 +15,7 @@ LONG = 240_000  # milliseconds that a run may take on a slow or busy machine
 
 def test_a_part_is_chosen_students_are_trained_and_the_curves_come(visit: Callable[..., Any]) -> None:
     v = visit()
-    v.go("distil", model="demo-translation", task="demo-translation", limit="8")
+    v.go("runs", new="distill", model="demo-translation", task="demo-translation", limit="8")
     start = v.page.get_by_role("button", name="Start", exact=True)
     assert start.is_disabled()
     v.page.get_by_text("Choose what to remove").first.wait_for()

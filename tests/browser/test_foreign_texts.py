@@ -22,7 +22,7 @@ HOST = "host.example"
 PICTURE = f"![x](http://{HOST}/x.png)"
 LABELS = (f"[yes](http://{HOST}/a)", f"<img src=http://{HOST}/b.png>", f"www.{HOST} :red[c]")
 SLICES = (f"http://{HOST}/d", f"me@{HOST}", PICTURE)
-PAGES = ("workbench", "scores", "head", "masklab", "compare", "analyses", "runs", "distil", "data")
+PAGES = ("workbench", "scores", "head", "masklab", "compare", "analyses", "runs", "data")
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,7 @@ def test_a_runs_steps_become_curves_with_intervals() -> None:
 
 def test_the_page_asks_for_a_part_first(open_page: Callable[..., Any], tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
-    app = open_page("distil")
+    app = open_page("runs", new="distill")
     assert not app.exception
     start = next(b for b in app.button if b.key == "distil_start")
     assert start.disabled
@@ -86,7 +86,7 @@ def test_the_page_asks_for_a_part_first(open_page: Callable[..., Any], tmp_path,
 
 def test_what_to_remove_is_in_the_address(open_page: Callable[..., Any], tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
-    app = open_page("distil", layers="3,5,99", ffn="7")
+    app = open_page("runs", new="distill", layers="3,5,99", ffn="7")
     assert not app.exception
     assert any("Whole layers: '99' does not exist here and is left out" in _plain(w) for w in app.warning)
     assert any("Removes layers 3, 5 and ffn 7;" in _plain(c) for c in app.caption)
@@ -126,7 +126,7 @@ def recurrent(tmp_path, **sizes: Any) -> str:
 
 def test_a_recurrent_translator_loses_its_attention(open_page, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
-    app = open_page("distil", model=recurrent(tmp_path), task="demo-translation")
+    app = open_page("runs", new="distill", model=recurrent(tmp_path), task="demo-translation")
     assert not app.exception
     assert not app.error
     assert not next(b for b in app.button if b.key == "distil_start").disabled

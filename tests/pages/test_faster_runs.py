@@ -16,7 +16,7 @@ from support.timed import Clock
 
 def test_the_form_starts_a_run_with_what_was_chosen(open_page: Callable[..., Any], home: Path) -> None:
     app = open_page("runs", limit="24")
-    app = app.segmented_control(key="new_what").set_value("A faster model").run()
+    app = app.segmented_control(key="w_new").set_value("faster").run()
     app = app.text_input(key="fast_targets").set_value("0.5").run()
     assert "give a number above 1" in " ".join(e.value for e in app.error)
     app = app.text_input(key="fast_targets").set_value("1.3, 1.6").run()
@@ -34,7 +34,7 @@ def test_the_smaller_models_can_be_trained(open_page: Callable[..., Any], home: 
     from headviz.pruning.options import FinetuneOptions
 
     app = open_page("runs", limit="24")
-    app = app.segmented_control(key="new_what").set_value("A faster model").run()
+    app = app.segmented_control(key="w_new").set_value("faster").run()
     assert not [e for e in app.number_input if "_epochs" in str(e.key)]
     app = app.checkbox(key="fast_retrain").check().run()
     assert not app.exception

@@ -42,7 +42,7 @@ def test_without_any_head_none_more_can_go(open_page: Callable[..., Any]) -> Non
     assert not any(b.key == "ask_what_if" for b in app.button)
 
 
-@pytest.mark.parametrize(("page", "score"), [("masklab", "magnitude"), ("scores", "ablation"), ("distil", "ablation")])
+@pytest.mark.parametrize(("page", "score"), [("masklab", "magnitude"), ("scores", "ablation")])
 def test_a_chosen_order_stays_chosen(open_page: Callable[..., Any], page: str, score: str) -> None:
     app = open_page(page, model="demo", task="demo", data="", columns="", label="", groups="", beside=score)
     assert not app.exception

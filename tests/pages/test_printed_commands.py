@@ -225,7 +225,7 @@ def test_data(open_page: Callable[..., Any], view: dict[str, str], capsys: pytes
 def test_distil(open_page: Callable[..., Any], view: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     from headviz.extras.distillation.pages.results import finding
 
-    app = open_page("distil", **view)
+    app = open_page("runs", **view, new="distill")
     app = next(i for i in app.number_input if i.label == "Training steps").set_value(4).run()
     app = next(i for i in app.text_input if i.key == "distil_seeds").set_value("0,1").run()
     python, command = printed(app)

@@ -27,20 +27,20 @@ def test_first_visits_are_not_empty(open_page: Callable[..., Any]) -> None:
     assert "Recorded on" in shown
     assert "headviz run start --model demo" in shown
     assert "of the heads can go" in shown
-    app = open_page("distil", **DEMO)
+    (distilled,) = (run.record.id for run in recorded.of_other_kinds([]) if run.record.kind == "distill")
+    app = open_page("runs", **DEMO, run=distilled)
     assert not app.exception
     shown = said(app)
     assert "headviz distill --model demo" in shown
-    assert "No distillations yet" not in shown
+    assert "a start from the teacher" in shown
 
 
 @pytest.mark.usefixtures("home", "recorded_runs")
 def test_a_run_of_another_model_says_so(open_page: Callable[..., Any]) -> None:
     """Under the name of one's own model stood "Up to 50 % of the heads can go": the demo's."""
     other = "This run is of the demo. The open model, model, has no part in its figures."
-    for page in ("runs", "distil"):
-        assert other in said(open_page(page))
-        assert "This run is of" not in said(open_page(page, **DEMO))
+    assert other in said(open_page("runs"))
+    assert "This run is of" not in said(open_page("runs", **DEMO))
 
 
 @pytest.mark.slow

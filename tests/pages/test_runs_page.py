@@ -212,8 +212,7 @@ def test_a_run_is_planned_before_it_can_be_started(
 def test_a_sweep_shows_its_plan_and_starts_all_or_nothing(
     open_page: Callable[..., Any], studio_folder: Path, home: Path
 ) -> None:
-    app = open_page("runs", score="magnitude", limit="24")
-    app.session_state["new_what"] = "A sweep"
+    app = open_page("runs", score="magnitude", limit="24", new="sweep")
     app.run()
     assert not app.exception
     next(m for m in app.multiselect if m.key == "sweep_algorithms").set_value(["one-importance"]).run()

@@ -28,7 +28,7 @@ def test_rows_become_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     data = load_task("demo", "unseen")
     assert list(data) == [("a", "b", "neutral", "negation"), ("c", "d", "entailment", "numbers")]
     assert data.gold.tolist() == [1, 0]
-    assert data.slice_name == "phenomenon"
+    assert data.slice_name == "ability"
 
 
 @with_data
@@ -41,7 +41,7 @@ def test_splits(split: str) -> None:
     assert len(data) == len(rows) > 0
     assert data.label_names == ("entailment", "neutral", "contradiction")
     assert min(data.class_counts().values()) > 0
-    assert data.slice_name == "phenomenon"
+    assert data.slice_name == "ability"
     assert len(data.slice_counts()) >= 10
     first = data[0]
     assert first == (rows[0].premise, rows[0].hypothesis, rows[0].label, rows[0].phenomenon)

@@ -59,9 +59,14 @@ def test_an_older_pages_address_leads_to_the_page_that_has_taken_over() -> None:
         ("heads", b"score=taylor&head=4.10"): b"./scores?score=taylor&head=4.10",
         ("", b"side=board&weights=pre-trained"): b"./scores?side=board&weights=pre-trained",
         ("", b"head=4.10&off=8.6"): None,
+        ("distil", b""): b"./runs?new=distill",
+        ("distil", b"run=r1&layers=3"): b"./runs?run=r1&layers=3&new=distill",
+        ("analyses", b"analysis=speed&limit=20"): b"./runs?limit=20&new=speed",
+        ("analyses", b"analysis=grade"): b"./scores?side=board",
+        ("analyses", b"analysis=roles"): None,
         ("workbench", b"a=x"): b"./?a=x",
     }
     assert {asked: moved(*asked) for asked in walked} == walked
     assert all(moved(page, b"mask=0f") is None for page in PAGES if page != "workbench")
-    assert {*MOVED.values()} <= {*PAGES}
-    assert not {*MOVED} & {*PAGES}
+    assert {page for page, _ in MOVED.values()} <= {*PAGES}
+    assert not {page for page, parameter in MOVED if not parameter} & {*PAGES}

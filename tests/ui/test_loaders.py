@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("streamlit")
 
 from headviz.errors import ModelError, UserError
-from headviz.ui.pages.compare import answers
+from headviz.ui.pages.compare import sides
 from headviz.ui.shell import loaders
 from headviz.ui.shell.view import View
 
@@ -27,7 +27,7 @@ def test_where_classes_are_needed_a_translation_model_is_refused_in_words() -> N
 def test_a_translation_model_beside_a_classifier_is_refused_in_words() -> None:
     like = loaders.classifier(replace(View(), device="cpu"))
     with pytest.raises(ModelError, match="has no classes"):
-        answers.other_model(replace(View(), other="demo-translation", device="cpu"), like)
+        sides.other_model(replace(View(), device="cpu"), like, "demo-translation")
 
 
 def test_a_link_in_an_allowed_folder_does_not_lead_out_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,46 +1,79 @@
-"""Colours say what the values say."""
+"""The search behind Ctrl+K: every kind of target is listed, and each leads to its page with what was asked for."""
 
-import itertools
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
-from headviz.display.figures.style import Scale, colour, scale_for
-from headviz.ui.widgets.grid import decimals
+from headviz.heads import HeadMask
+from headviz.ui.shell import palette, state
+from headviz.ui.shell.view import PAGES, View
+
+SCRIPT = Path(palette.__file__).parents[1] / "widgets" / "palette.js"
 
 
-def light(hexcode: str) -> float:
-    return sum(w * int(hexcode[i : i + 2], 16) for w, i in ((0.2126, 1), (0.7152, 3), (0.0722, 5)))
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """A session without a browser."""
+    held: dict[str, object] = {}
+    monkeypatch.setattr("streamlit.session_state", held)
+    return held
 
 
-def test_diverging_scales_are_symmetric_about_zero() -> None:
-    scale = scale_for([-0.2, 0.9, float("nan")])
-    assert (scale.lo, scale.hi, scale.diverging) == (-0.9, 0.9, True)
-
-
-def test_sequential_scales_start_at_zero() -> None:
-    assert scale_for([2.0, 5.0]) == Scale(0.0, 5.0, False)
-    assert scale_for([0.0, 0.0]) == Scale(0.0, 1.0, False)
-    assert scale_for([float("nan")]) == Scale(0.0, 1.0, False)
-
-
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_larger_values_stand_out_more(dark: bool, sign: int) -> None:
-    scale = Scale(-1.0, 1.0, True)
-    lights = [light(colour(scale, sign * v / 10, dark=dark)) for v in range(11)]
-    steps = [b - a for a, b in itertools.pairwise(lights)]
-    assert all(s > 0 for s in steps) if dark else all(s < 0 for s in steps)
-
-
-def test_both_signs_are_told_apart_without_hue_at_the_ends_only_by_hue() -> None:
-    scale = Scale(-1.0, 1.0, True)
-    assert colour(scale, 1.0) != colour(scale, -1.0)
-    assert colour(scale, 7.0) == colour(scale, 1.0)
+def test_every_kind_of_target_is_listed(seen: dict[str, object]) -> None:
+    kinds = {kind for _, kind, _ in palette.listed(View())}
+    assert {"page", "ability", "score", "task"} <= kinds
+    assert len({to for _, _, to in palette.listed(View())}) == len(palette.listed(View()))
 
 
 @pytest.mark.parametrize(
-    ("values", "places"),
-    [([2.6, 3.1, 2.4, 12.0], 1), ([14.0, 18.0, 31.0], 0), ([120.0, 3.0, 4.0], 0), ([0.31, 0.2], 2), ([3.1, 0.2], 1)],
+    ("to", "page", "shows"),
+    [
+        ("page:compare", "compare", {}),
+        ("ability:negation", "workbench", {"ability": "negation"}),
+        ("score:taylor", "scores", {"score": "taylor"}),
+        ("run:r1", "runs", {"run": "r1"}),
+        ("task:mrpc", "data", {"task": "mrpc"}),
+        ("head:show:4.10", "workbench", {"head": "4.10", "mask": ""}),
+        ("head:off:8.6", "workbench", {"head": "8.6", "mask": HeadMask.full(12, 12).without([(8, 6)]).hex}),
+    ],
 )
-def test_a_grid_has_decimals_that_tell_its_values_apart(values: list[float], places: int) -> None:
-    assert decimals(scale_for(values), values) == places
+def test_a_target_opens_its_page_with_what_was_asked_for(
+    seen: dict[str, object], to: str, page: str, shows: dict[str, str]
+) -> None:
+    palette.go(to)
+    assert palette.wanted_page() == page
+    assert palette.wanted_page() == ""
+    assert {name: getattr(state.view(), name) for name in shows} == shows
+
+
+def test_a_head_that_the_model_has_not_is_refused(seen: dict[str, object]) -> None:
+    palette.go("head:off:40.1")
+    assert not state.view().mask
+    assert any("40.1" in notice.replace("\\", "") for notice in state.session().notices)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="the browser's part needs node")
+def test_three_keys_lead_to_any_target(seen: dict[str, object]) -> None:
+    """The first letters of a name put it among the few that are shown; a head's number puts that head first."""
+    code = SCRIPT.read_text(encoding="utf-8").replace("export default", "const unused =")
+    targets = [{"name": name, "kind": kind, "go": to} for name, kind, to in palette.listed(View())]
+    asked = [*(page.title[:3] for page in PAGES.values()), "neg", "tay", "mrp", "4.10", "off 8.6", "99.1"]
+    script = f"{code}\nconst data = {json.dumps({'targets': targets, 'rows': 12, 'heads': 12})};"
+    script += (
+        f"console.log(JSON.stringify({json.dumps(asked)}.map((q) => matching(data, q).slice(0, 9).map((t) => t.go))));"
+    )
+    done = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True)
+    found = dict(zip(asked, json.loads(done.stdout), strict=True))
+    for name, page in PAGES.items():
+        assert f"page:{name}" in found[page.title[:3]]
+    assert found["neg"][0] == "ability:negation"
+    assert found["tay"][0].startswith("score:taylor")
+    assert found["mrp"][0] == "task:mrpc"
+    assert found["4.10"][0] == "head:show:4.10"
+    assert found["off 8.6"] == ["head:off:8.6"]
+    assert found["99.1"] == []

@@ -117,8 +117,7 @@ CHOSEN: dict[str, dict[str, Any]] = {  # what a reader chooses on each page
     "masklab": {"mask": "0f", "score": "taylor", "count": 7},
     "compare": {"a": "x", "b": "y", "other": "m", "tokens": True, "shift": True, "head": "3.5"},
     "analyses": {"analysis": "redundant", "select": "same", "orders": "random", "slice": "number", "count": 7},
-    "runs": {"run": "r1", "step": 3, "tab": "One example", "numbers": False},
-    "distil": {"run": "r1", "step": 3},
+    "runs": {"run": "r1", "step": 3, "tab": "One example", "numbers": False, "new": "distill", "layers": "3"},
     "data": {"base": "m", "samples": 9, "tab": "Upload"},
 }
 

@@ -88,6 +88,11 @@ def code(module: str, *more: str) -> dict[str, Any]:
     return {name: later(module, name) for name in ("run", "figure", "view", *more)}
 
 
+# the groups that a page lists analyses in
+EACH, TOGETHER, MANY, WHERE = "What each head costs", "Heads together", "Removing many", "Where heads look"
+GROUPS = (EACH, TOGETHER, MANY, WHERE)
+
+
 # the whole ------------------------------------------------------------------------------------
 
 MASKABLE: tuple[Need, ...] = ("model", "data", "mask")
@@ -128,6 +133,7 @@ class Analysis:
     published: Callable[[str], list[PublishedTable]] = published.nothing  # of a task
     fits: Callable[[Answer], bool] = evaluated  # the answers of the models that it is made for
     page: str = ""  # the dashboard's page that shows it, where that is not Analyses
+    group: str = MANY  # of GROUPS, under which Analyses lists it
     after: str = ""  # the analysis that it stands after in lists; empty = it stands last
     command: str = ""  # of its own, where it is not ``analyse NAME``
     lines: Lines | None = None

@@ -121,7 +121,7 @@ def by_slice(
     >>> small = headviz.prune(clf, headviz.HeadMask.only(12, 12, ["0.0", "0.1", "11.0"]))
     >>> result = headviz.by_slice(headviz.Evaluator(small, data))
     >>> result.slice_name, len(result.slices) == len(set(data.slices))
-    ('phenomenon', True)
+    ('ability', True)
     """
     start = time.perf_counter()
     evaluator = first_draw(evaluator)

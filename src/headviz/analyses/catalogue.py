@@ -16,6 +16,7 @@ from ..options import Option
 from ..scores.catalogue import THESIS, TO_PRUNE_BY
 from . import published
 from .analysis import (
+    EACH,
     MASKABLE,
     METRIC,
     MICHEL,
@@ -52,11 +53,12 @@ _ENTRIES = (
         options=(METRIC,),
         published=published.one_head_off,
         over_draws=True,
+        group=EACH,
     ),
     Analysis(
         "by-slice",
-        "By phenomenon",
-        "Which kind of examples hangs on which head?",
+        "By ability",
+        "Which ability hangs on which head?",
         "what each head costs on each kind of examples, with significance",
         "the table of single ablations, by slice",
         **code("headviz.analyses.by_slice"),
@@ -64,6 +66,7 @@ _ENTRIES = (
         needs=(*MASKABLE, "slices"),
         options=(METRIC,),
         tells="abilities",
+        group=EACH,
     ),
     Analysis(
         "all-but-one",
@@ -117,6 +120,7 @@ _ENTRIES = (
         ),
         published=published.speeds,
         fits=explained,
+        page="runs",
     ),
     Analysis(
         "runtimes",
@@ -132,6 +136,7 @@ _ENTRIES = (
             Option("length", None, "tokens", int, usual=f"{LENGTH}, or what the model can take", least=1, metavar="T"),
         ),
         fits=exported,
+        page="runs",
     ),
     Analysis(
         "grade",
@@ -150,6 +155,7 @@ _ENTRIES = (
         fits=explained,
         command="grade",
         tells="scores",
+        page="scores",
     ),
     Analysis(
         "correlation",

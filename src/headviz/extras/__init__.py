@@ -50,10 +50,5 @@ ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
         "sweeps": ("entropy", "changed gates", "weights"),
         "algorithms": ("gates-hard", "gates-causal"),
     },
-    "distillation": {
-        "commands": ("distill",),
-        "runs": ("distill",),
-        "pages": ("distil",),
-        "names": ("distil", "DistillationPlan"),
-    },
+    "distillation": {"commands": ("distill",), "runs": ("distill",), "names": ("distil", "DistillationPlan")},
 }

@@ -130,7 +130,7 @@ _YOURS = Source(splits=OWN_SPLITS, own=True)
 
 
 _TABLE = (
-    Task("demo", "Demo", _NLI, _ACCURACY, _SHIPPED, slice_name="phenomenon"),
+    Task("demo", "Demo", _NLI, _ACCURACY, _SHIPPED, slice_name="ability"),
     Task("mnli", "MNLI matched", _NLI, _ACCURACY, _MNLI, slice_name="genre"),
     Task("mnli-mm", "MNLI mismatched", _NLI, _ACCURACY, _MNLI_MM, slice_name="genre"),
     Task("qqp", "QQP", ("not_duplicate", "duplicate"), ("accuracy", "f1"), _QQP),

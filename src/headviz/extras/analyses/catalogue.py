@@ -3,6 +3,7 @@
 from ...analyses import published
 from ...analyses.analysis import (
     CLARK,
+    EACH,
     IMPORTANCE,
     LOOKED_AT,
     METRIC,
@@ -11,6 +12,8 @@ from ...analyses.analysis import (
     SAMPLES,
     SEED,
     STEP,
+    TOGETHER,
+    WHERE,
     Analysis,
     code,
     explained,
@@ -36,6 +39,7 @@ ANALYSES = [
         ),
         published=published.two_datasets,
         after="all-but-one",
+        group=EACH,
     ),
     Analysis(
         "dynamics",
@@ -66,6 +70,7 @@ ANALYSES = [
         options=(METRIC, Option("seconds", 60.0, "time for the search", least=0, metavar="S")),
         fits=explained,
         after="dynamics",
+        group=TOGETHER,
     ),
     Analysis(
         "interactions",
@@ -82,6 +87,7 @@ ANALYSES = [
         ),
         fits=explained,
         after="redundant",
+        group=TOGETHER,
     ),
     Analysis(
         "roles",
@@ -95,6 +101,7 @@ ANALYSES = [
         command="roles",
         tells="looks",
         after="grade",
+        group=WHERE,
     ),
     Analysis(
         "scatter",

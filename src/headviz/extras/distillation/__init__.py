@@ -5,9 +5,9 @@ weights; ``Prior`` is that Gaussian given that the removed part's weights are ze
 copied weights, from the prior's mean, or are trained by variational inference against it.
 """
 
-from ...plugins import Command, Page, RunKind
+from ...plugins import Command, RunKind
 
-_PAGE = "headviz.extras.distillation.pages.distil"
+_PAGES = "headviz.extras.distillation.pages"
 COMMANDS = [
     Command(
         "distill",
@@ -22,18 +22,9 @@ RUNS = [
         "Distillation",
         "remove a part and train students in its place, from several starts",
         "headviz.extras.distillation.job:make",
-        draw=f"{_PAGE}:link",
+        draw=f"{_PAGES}.results:detail",
+        form=f"{_PAGES}.distil:form",
         side_by_side=True,
-    )
-]
-PAGES = [
-    Page(
-        "distil",
-        "Distil",
-        f"{_PAGE}:draw",
-        after="runs",
-        shown_by="run step score beside numbers layers ffn",
-        without_data=True,
     )
 ]
 NAMES = {"distil": "headviz.extras.distillation.job", "DistillationPlan": "headviz.extras.distillation.plan"}

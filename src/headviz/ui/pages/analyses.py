@@ -13,7 +13,7 @@ import streamlit as st
 
 import headviz
 
-from ...analyses.analysis import Analysis, Lines
+from ...analyses.analysis import GROUPS, Analysis, Lines
 from ...analyses.catalogue import ANALYSES, analyses_for
 from ...analyses.common import ORACLE
 from ...demo import demo_folder
@@ -175,6 +175,37 @@ def offered(answer: Answer) -> tuple[list[str], list[str]]:
     """The analyses for models with this answer, and those that have another page."""
     fit = analyses_for(answer)
     return [a.name for a in fit if not a.page], [a.name for a in fit if a.page]
+
+
+def choose(names: Sequence[str]) -> str:
+    """The analysis to show: a group, and one of the group."""
+    wanted = state.view().analysis
+    groups = [group for group in GROUPS if any(ANALYSES[name].group == group for name in names)]
+    st.session_state["analysis_group"] = ANALYSES[wanted if wanted in names else names[0]].group
+
+    def turned() -> None:
+        group = st.session_state["analysis_group"]
+        state.update(analysis=next(name for name in names if ANALYSES[name].group == group))
+
+    st.segmented_control(
+        "Analyses",
+        groups,
+        key="analysis_group",
+        required=True,
+        format_func=plain,
+        label_visibility="collapsed",
+        on_change=turned,
+    )
+    own = [name for name in names if ANALYSES[name].group == ANALYSES[wanted if wanted in names else names[0]].group]
+    chosen: str = state.switch(
+        "analysis",
+        "Analysis",
+        own,
+        notice=True,
+        format_func=lambda name: ANALYSES[name].title,
+        label_visibility="collapsed",
+    )
+    return chosen
 
 
 @dataclass

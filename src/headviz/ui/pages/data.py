@@ -368,7 +368,7 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
         "Slice column",
         ["(none)", *names],
         key=f"up_groups_{sent.file_id}",
-        help="A column with kinds of examples, such as a phenomenon. Results are then also shown by kind",
+        help="A column with kinds of examples, such as an ability. Results are then also shown by kind",
     )
     skip_bad = st.checkbox(SKIP, key=f"up_skip_{sent.file_id}")
     if st.button("Use these data", type="primary", disabled=not texts, key="up_use"):

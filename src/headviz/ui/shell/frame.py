@@ -20,7 +20,7 @@ from ...heads import HeadId
 from ...models.stand_in import StandIn
 from ...plugins import Page
 from ...tasks import TASKS
-from . import jobs, kept, loaders, show, state
+from . import jobs, kept, loaders, palette, show, state
 from .messages import plain, refused
 from .view import FIELDS, FIRST, OF_DATA, PAGES, View
 
@@ -248,6 +248,7 @@ def _context_line(title: str) -> tuple[st.delta_generator.DeltaGenerator, st.del
         _tell(line)
         corner = st.container(width="content")
         if not view.present:
+            palette.search()
             show.copy_link(state.went_back)
             if title == PAGES[FIRST].title:
                 kept.continue_button()

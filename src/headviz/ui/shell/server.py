@@ -72,14 +72,17 @@ class Addressed:
 
 def moved(page: str, query: bytes) -> bytes | None:
     """Where the page of this name is now, relative because the server may stand below a path; None if it is here."""
-    named = {field.partition("=")[0] for field in query.decode("latin-1").split("&")}
-    if page == "" and named & {*OF_SCORES}:
-        page = "scores"
-    elif page in MOVED:
-        page = MOVED[page]
-    elif page != FIRST:
-        return None
-    return b"./" + (b"" if page == FIRST else page.encode()) + (b"?" + query if query else b"")
+    fields = [field for field in query.decode("latin-1").split("&") if field]
+    for (old, parameter), (new, more) in MOVED.items():
+        if page == old and (not parameter or parameter in fields):
+            return _place(new, [*(field for field in fields if field != parameter), *([more] if more else [])])
+    if page == "" and {field.partition("=")[0] for field in fields} & {*OF_SCORES}:
+        return _place("scores", fields)
+    return _place("", fields) if page == FIRST else None
+
+
+def _place(page: str, fields: list[str]) -> bytes:
+    return f"./{page}{'?' if fields else ''}{'&'.join(fields)}".encode("latin-1")
 
 
 def addressed(pages: Iterable[str]) -> Middleware:

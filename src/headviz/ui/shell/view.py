@@ -38,7 +38,14 @@ _PAGES = (
     Page("data", "Data & model", without_data=True),
 )
 PAGES: Mapping[str, Page] = plugins.Entries("pages", _PAGES)
-MOVED = {"heads": "scores"}  # pages of older links -> those that have taken over
+# pages of older links, with a parameter where only that page with it has moved -> page and parameter that took over
+MOVED = {
+    ("heads", ""): ("scores", ""),
+    ("distil", ""): ("runs", "new=distill"),
+    ("analyses", "analysis=grade"): ("scores", "side=board"),
+    ("analyses", "analysis=speed"): ("runs", "new=speed"),
+    ("analyses", "analysis=runtimes"): ("runs", "new=runtimes"),
+}
 OF_SCORES = ("side", "weights")  # fields by which an older link to / means Scores; the first page's has none of them
 TABS: Mapping[str, Tab] = plugins.Entries("tabs", ())
 
@@ -143,7 +150,8 @@ class View:
     donor: str = option("", "Compare, Patching: the text whose heads are put into the other")
     donor_pair: str = option("", "its pair")
     positions: str = option("all", "tokens that take the donor's values")
-    other: str = option("", "a second model, next to the first in Compare")
+    first: str = option("", "Compare, A: all, mask, saved:NAME, run:ID:STEP or a model; empty = all heads")
+    other: str = option("", "Compare, B, in the same words; empty = the current mask and saved ones")
     target: str = option("predicted", "class to explain")
     word: int = option(-1, "of a class per token, the word that is explained, from 0; -1 = the mean over all")
     rule: str = option("richardson", "integration rule")
@@ -165,6 +173,7 @@ class View:
     layers: str = option("", "Distil: whole layers to remove besides the mask's heads, as 3,encoder.1")
     ffn: str = option("", "Distil: feed-forward blocks to remove")
     run: str = option("", "the run that is shown")
+    new: str = option("", "Runs: what the form starts or measures: sweep, faster, … ; empty = one run")
     step: int = option(0, "the step of that run")
     tab: str = option("", "the open one of a page's tabs; empty = the first")
     present: bool = option(False, "presentation: no controls, larger type")
@@ -253,9 +262,9 @@ SHOWN_BY = {
         "scores": _SCORE + "head side",
         "head": _TEXT + _SCORE + "head target word rule steps arrows special mass picture scale places writes",
         "masklab": _SCORE + "count margin ablation",
-        "compare": _TEXT + "numbers other tokens shift head tab donor donor_pair positions",
+        "compare": _TEXT + "numbers first other tokens shift head tab donor donor_pair positions",
         "analyses": _TEXT + _SCORE + "analysis select margin orders head target rule steps count slice",
-        "runs": "run step numbers tab margin",
+        "runs": _SCORE + "run step tab margin new layers ffn",
         "data": "samples base tab",
         **{page.name: page.shown_by for page in PAGES.values() if page.shown_by},
     }.items()

@@ -12,15 +12,19 @@ import streamlit as st
 from ...storage.tables import figure_tex
 
 _HERE = Path(__file__).parent
-PICTURES = ("tools", "grid", "maps")  # components that save pictures
+PICTURES = ("tools", "grid", "maps", "playback")  # components that save pictures
+WITH_GRID = ("playback",)  # components that draw the grid of heads by ``drawGrid``
 
 
 @cache
 def component(name: str) -> Any:
     """The component of ``name.js`` and ``name.css``, inline, so that the page makes no further request."""
-    files = ("shared.js", *(["export.js"] if name in PICTURES else []), f"{name}.js")
-    code = "\n".join(map(_short, files))
-    return st.components.v2.component(f"headviz_{name}", css=_short(f"{name}.css"), js=code)
+    files = ("shared.js", *(["export.js"] if name in PICTURES else []))
+    code, style = "\n".join(map(_short, files)), _short(f"{name}.css")
+    if name in WITH_GRID:
+        code += "\n" + _short("grid.js").replace("export default function", "const drawGrid = function")
+        style += "\n" + _short("grid.css")
+    return st.components.v2.component(f"headviz_{name}", css=style, js=f"{code}\n{_short(f'{name}.js')}")
 
 
 def words_of_file(file: str, caption: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Distil: remove a part of the model and train students without it, from several starts."""
+"""The form of a distillation: remove a part of the model and train students without it, from several starts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import streamlit as st
 
@@ -17,9 +17,9 @@ from ....models.hub import MODELS
 from ....options import declared
 from ....runs import service
 from ....ui.pages.masklab import board
-from ....ui.pages.runs import plans
+from ....ui.pages.runs import listing, plans
 from ....ui.parts import scoring
-from ....ui.shell import controls, frame, kept, loaders, recipes, state
+from ....ui.shell import controls, kept, loaders, recipes, state
 from ....ui.shell.loaders import Shape
 from ....ui.shell.messages import plain, refused
 from ....ui.shell.view import View
@@ -27,12 +27,8 @@ from ..plan import METHODS, DistillationPlan, TrainingOptions
 from ..removal import Removal
 from . import results
 
-if TYPE_CHECKING:
-    from ....runs.reading import RunView
-
-
 # -----------------------------------------------------------------------------------------------
-# The form of the Distil page: what to remove, how students start, the plan in words, and *Start*.
+# The form on Runs: what to remove, how students start, the plan in words, and *Start*.
 
 
 PLAN, TRAINING = declared(DistillationPlan), declared(TrainingOptions)
@@ -202,8 +198,7 @@ def _start(plan: DistillationPlan) -> None:
     except UserError as wrong:
         state.notify(wrong)
         return
-    state.update(run=record.id)
-    st.session_state[results.CHOSEN] = record.id  # the one to look at, whichever was before
+    listing.started(record.id)
 
 
 def removed_words(remove: str) -> str:
@@ -254,45 +249,25 @@ def recipe(plan: DistillationPlan) -> tuple[str, str]:
 # -----------------------------------------------------------------------------------------------
 
 
-def draw() -> None:
-    """The page."""
-    view = frame.begin()
+def form(view: View) -> tuple[str, str] | None:
+    """What the Runs page asks to start a distillation: what to remove, and how students learn without it. Gives the
+    plan as a call and a command once it is complete."""
     shape = None if recurrent(view) else loaders.shape(view)
-    finished, plan = results.runs(), None
     parts: tuple[Any, ...] = ()
-    if frame.controls():
+    if shape is None:
+        st.caption(
+            "A recurrent translator has one attention and no heads. Distillation removes all of it: students read the "
+            "mean of the encoder's states instead."
+        )
+    else:
         left, right = st.columns([5, 6], gap="large")
         with left:
-            if shape is None:
-                st.caption(
-                    "A recurrent translator has one attention and no heads. Distillation removes all of it: students "
-                    "read the mean of the encoder's states instead."
-                )
-            else:
-                st.caption(
-                    "The heads that you switch off here are removed from the students, which learn without them."
-                )
-                board.toolbar(shape.present, scoring.ordering(view), shape.scores)
-                board.grid(shape.present, scoring.ordering(state.view()), rows=shape.rows)
-                parts = layers_form(shape)
-    else:
-        right = st.container()
-    with right:
-        if finished:
-            results.watch(results.chooser(finished, view))
-        else:
-            st.info(
-                "No distillations yet. Choose what to remove and press Start. It continues when you close this page.",
-                icon=":material/science:",
-            )
-        results.published()
-    if frame.controls():
-        with st.container(border=True):
-            plan = start_form(view, shape, *parts)
-    if plan is not None:
-        frame.recipe(*recipe(plan))
-
-
-def link(view: RunView) -> None:
-    """What the Runs page shows of a distillation."""
-    frame.link("distil", "See its students on the Distil page", ":material/science:")
+            st.caption("The heads that you switch off here are removed from the students, which learn without them.")
+            board.toolbar(shape.present, scoring.ordering(view), shape.scores)
+            board.grid(shape.present, scoring.ordering(state.view()), rows=shape.rows)
+        with right:
+            parts = layers_form(shape)
+            results.published()
+    with st.container(border=True):
+        plan = start_form(view, shape, *parts)
+    return None if plan is None else recipe(plan)

@@ -13,10 +13,8 @@ from ....display.figures.style import CLASSES, NEUTRAL, band, constant_line, fra
 from ....display.numbers import number
 from ....display.table import Table
 from ....runs.files import RunFiles
-from ....ui.pages.runs import listing, models
-from ....ui.pages.runs.models import of_another_model
-from ....ui.shell import show, state
-from ....ui.shell.view import View
+from ....ui.pages.runs import models
+from ....ui.shell import show
 from ..curves import students_table
 from ..job import DistillationJob, outcome
 from ..plan import METHODS, STUDENTS, DistillationPlan
@@ -83,7 +81,6 @@ def learning_curves(
 # -----------------------------------------------------------------------------------------------
 
 
-CHOSEN = "distil_run"  # the selection box's key
 PUBLISHED = (23.70, 13.35, 17.73)  # BLEU in the 2023 paper: teacher, student from random, from the teacher
 PRIOR = (
     r"m = \mu_v - \Sigma_{v,v_2}\Sigma_{v_2}^{-1}\mu_{v_2},\quad "
@@ -91,54 +88,23 @@ PRIOR = (
 )
 
 
-def runs() -> list[RunView]:
-    return [r for r in listing.overview() if r.record.kind == "distill"]
-
-
-def chooser(finished: Sequence[RunView], view: View) -> str:
-    """The run to show: the one of the address, or the newest."""
-    ids = [r.record.id for r in finished]
-    # labels without the run's state: a label that changes would reset the choice
-    titles = {r.record.id: f"{r.record.title} · {r.record.id}" for r in finished}
-    at = ids.index(view.run) if view.run in ids else 0
-    chosen: str = st.selectbox(
-        "Distillation",
-        ids,
-        at,
-        key=CHOSEN,
-        format_func=lambda i: titles.get(i, i),
-        on_change=lambda: state.update(run=st.session_state[CHOSEN]),
-    )
-    return chosen
-
-
-def watch(run_id: str) -> None:
-    """The run's students, updated every second while it runs."""
-    busy = listing.busy(listing.look(run_id, log_lines=0))
-    st.fragment(_look, run_every=1.0 if busy else None)(run_id, busy)
-
-
-def _look(run_id: str, busy: bool) -> None:
-    listing.look_again()
-    view = listing.look(run_id)
-    of_another_model(view)
-    listing.state_line(view)
+def detail(view: RunView) -> None:
+    """What the Runs page shows of a distillation: its students' learning curves and their end."""
     outcome = outcome_of(view)
-    if outcome["students"] and outcome["teacher"] is not None:
-        metric = next(iter(outcome["teacher"]["metrics"]))
-        level = (outcome["teacher"].get("constant") or {}).get(metric)
-        show.finding(finding(outcome, metric))
-        show.figure(
-            learning_curves(outcome["students"], outcome["teacher"]["metrics"][metric], metric, level),
-            "distil_curves",
-            curves_caption(outcome["students"], metric, level),
-            formula=PRIOR,
-            source="Prior of the student: the teacher's posterior with the removed part's weights at zero.",
-        )
-        show.table(students_table(outcome, [metric]))
-        _open(view)
-    if busy and not listing.busy(view):
-        st.rerun()
+    if not outcome["students"] or outcome["teacher"] is None:
+        return
+    metric = next(iter(outcome["teacher"]["metrics"]))
+    level = (outcome["teacher"].get("constant") or {}).get(metric)
+    show.finding(finding(outcome, metric))
+    show.figure(
+        learning_curves(outcome["students"], outcome["teacher"]["metrics"][metric], metric, level),
+        "distil_curves",
+        curves_caption(outcome["students"], metric, level),
+        formula=PRIOR,
+        source="Prior of the student: the teacher's posterior with the removed part's weights at zero.",
+    )
+    show.table(students_table(outcome, [metric]))
+    _open(view)
 
 
 def curves_caption(students: Sequence[dict[str, Any]], metric: str, level: float | None = None) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import numpy as np
 import streamlit as st
 
 import headviz
 
-from ....answers.class_names import is_generic
 from ....answers.one_class import ONE_CLASS
 from ....answers.rank import places
 from ....answers.span import ANSWER
@@ -21,9 +24,9 @@ from ....display import numbers
 from ....display.figures import maps
 from ....display.figures.answers import probabilities
 from ....display.recipes import Code, Options, call, command
-from ....display.sentences import answer_change, doubt, heads_named
+from ....display.sentences import answer_change, doubt, from_to, heads_named
 from ....display.table import Table
-from ....errors import ModelError, UserError
+from ....errors import UserError
 from ....heads import HeadMask
 from ....progress import stop_if
 from ...parts import abilities, measure, scoring, texts
@@ -55,15 +58,11 @@ class Column:
 TAKEN = ("text", "pair", "change")  # other columns of the table of many texts
 
 
-def columns(clf: Classifier, other: Classifier | None = None) -> list[Column]:
-    """The full model, the current mask, the saved masks, and a second model as it is. No two have the same name."""
-    out = [Column(name, clf, mask) for name, mask in masks(clf)]
-    if other is not None:
-        kept = len(other.present.kept)
-        out.append(
-            Column(f"{other.name[-40:]} ({kept} heads)", other, HeadMask.full(other.num_layers, other.num_heads))
-        )
-    return [replace(c, name=name) for c, name in zip(out, distinct([c.name for c in out], TAKEN), strict=True)]
+def columns(clf: Classifier) -> list[Column]:
+    """The full model, the current mask and the saved masks. No two have the same name."""
+    named = masks(clf)
+    names = distinct([name for name, _ in named], TAKEN)
+    return [Column(name, clf, mask) for name, (_, mask) in zip(names, named, strict=True)]
 
 
 def masks(clf: TransformerModel) -> list[tuple[str, HeadMask]]:
@@ -145,44 +144,10 @@ def suggested_mask(present: HeadMask, kind: str | None) -> tuple[str, HeadMask]:
     return f"Switch off {count} heads at random", mask_edit.off_at_random(count, present, seed=0)
 
 
-# ---- a second model
-
-
-def other_model(view: View, like: Classifier) -> Classifier | None:
-    """The view's second model, or None. It must answer with the same classes."""
-    if not view.other:
-        return None
-    other = view.of_model(view.other)
-    if is_generic(loaders.shape(other).labels):  # a pruned copy, say, whose outputs mean the same
-        other = replace(other, classes=view.classes)
-    clf = loaders.classifier(other)
-    if clf.labels != like.labels:
-        raise ModelError(
-            f"'{view.other}' has the classes {', '.join(clf.labels)}; '{like.name}' has {', '.join(like.labels)}. "
-            "Compare models that have the same classes in the same order."
-        )
-    return clf
-
-
-def other_chooser(like: Classifier) -> Classifier | None:
-    """A field for the second model. An error appears next to it, and the page goes on without that model."""
-    with st.popover("Another model"):
-        state.text(
-            "other",
-            "Model to compare with",
-            placeholder="a folder with a pruned model, or a hub id",
-            help="For example the folder that `headviz prune --out` wrote, or a run's saved model",
-        )
-    try:
-        return other_model(state.view(), like)
-    except UserError as wrong:
-        refused(wrong)
-        return None
-
-
 # ---- many texts
 
 MOST_LINES = 200  # texts or pairs
+LARGEST_SHEET = 50_000_000  # bytes of an unpacked part of a spreadsheet
 LINE_END = re.compile(r"\r\n|\r|\n")  # as editors count lines; not form feeds and the like
 
 Shares = Callable[[np.ndarray, Sequence[str]], list[tuple[str, float]]]  # as ``Answer.shares``
@@ -204,14 +169,19 @@ def many_texts(clf: Classifier, data: Dataset, columns: Sequence[Column]) -> Non
         paired = data.pairs is not None
         hint = "one pair per line, a tab or | between the two texts" if paired else "one text per line"
         pasted = st.text_area(f"Paste texts: {hint}", key="many", height=120, max_chars=100_000)
-        upload = st.file_uploader("or upload a plain text file of such lines", type=["txt", "tsv"], key="many_file")
+        upload = st.file_uploader(
+            "or upload a file of them: text, a table, or a spreadsheet",
+            type=["txt", "tsv", "csv", "xlsx"],
+            key="many_file",
+            help="Of a table the first column is taken, of pairs the first two, or those that are called as the fields",
+        )
         raw = pasted
         if upload is not None:
-            read = read_text(upload.getvalue())
-            if read is None:
-                st.error("This file is not plain text. Save it as text (UTF-8), one line per text.")
+            try:
+                raw = read_file(upload.getvalue(), upload.name, data.answer.text_names)
+            except UserError as message:
+                refused(message)
                 return
-            raw = read
             if pasted.strip():
                 st.caption("The file's lines are used, not the pasted ones.")
         lines, wrong = read_lines(raw, paired)
@@ -234,7 +204,16 @@ def many_texts(clf: Classifier, data: Dataset, columns: Sequence[Column]) -> Non
             if len(columns) > 1 and len(clf.labels) > 1
             else ""
         )
+        if header[-1] == "change":
+            rows.sort(key=lambda row: -moved(row[-1]))
+            if st.toggle("Only changed", key="many_changed"):
+                rows = [row for row in rows if moved(row[-1])]
         show.table(Table("compare_many", header, rows, sentence))
+
+
+def moved(change: object) -> float:
+    """How far a cell of the last column is from no change: a number's size, 1 for another answer."""
+    return abs(change) if isinstance(change, float) else float(change not in ("same", "not answered"))
 
 
 def _complain(wrong: Sequence[str]) -> None:
@@ -273,6 +252,56 @@ def _many_answers(
 def _many_answer(column: Column, lines: Sequence[tuple[str, str]], paired: bool) -> np.ndarray:
     pairs = [b for _, b in lines] if paired else None
     return answer(column.clf, [a for a, _ in lines], pairs, column.mask)
+
+
+def read_file(content: bytes, name: str, columns: Sequence[str]) -> str:
+    """The lines of a file: of a text as they are, of a table its texts with a bar between those of a pair."""
+    ending = name.rpartition(".")[2].lower()
+    if ending == "xlsx":
+        rows = read_sheet(content)
+    else:
+        read = read_text(content)
+        if read is None:
+            raise UserError("This file is not plain text. Save it as text (UTF-8), one line per text.")
+        if ending != "csv":
+            return read
+        first = read.partition("\n")[0]
+        rows = [*csv.reader(read.splitlines(), delimiter=max(",;\t", key=first.count))]
+    rows = [row for row in rows if any(cell.strip() for cell in row)]
+    if not rows:
+        raise UserError("This table has no rows. Write a text, or the two of a pair, in each row.")
+    titles = [cell.strip().lower() for cell in rows[0]]
+    named = [titles.index(column.lower()) for column in columns if column.lower() in titles]
+    known = {*(column.lower() for column in columns), "text", "pair", "premise", "hypothesis", "label", "sentence"}
+    body = rows[1:] if {*titles} & known else rows
+    places = named if len(named) == len(columns) else range(len(columns))
+    return "\n".join("|".join(" ".join(row[i].split()) for i in places if i < len(row)) for row in body)
+
+
+def read_sheet(content: bytes) -> list[list[str]]:
+    """The cells of the first sheet of a spreadsheet (Office Open XML), as text."""
+    name = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as parts:
+            sheet = min(n for n in parts.namelist() if n.startswith("xl/worksheets/sheet"))
+            if max(parts.getinfo(n).file_size for n in parts.namelist() if n.startswith("xl/")) > LARGEST_SHEET:
+                raise UserError("This spreadsheet is too large. Save the sheet as csv.")
+            shared: list[str] = []
+            if "xl/sharedStrings.xml" in parts.namelist():
+                strings = ElementTree.fromstring(parts.read("xl/sharedStrings.xml"))
+                shared = ["".join(t.text or "" for t in one.iter(f"{name}t")) for one in strings]
+            rows = []
+            for row in ElementTree.fromstring(parts.read(sheet)).iter(f"{name}row"):
+                cells: dict[int, str] = {}
+                for cell in row.iter(f"{name}c"):
+                    letters = "".join(c for c in cell.get("r", "") if c.isalpha())
+                    at = sum((ord(c) - 64) * 26**i for i, c in enumerate(reversed(letters))) - 1
+                    text = "".join(t.text or "" for t in (*cell.iter(f"{name}v"), *cell.iter(f"{name}t")))
+                    cells[at if letters else len(cells)] = shared[int(text)] if cell.get("t") == "s" else text
+                rows.append([cells.get(i, "") for i in range(min(max(cells, default=-1) + 1, 64))])
+            return rows
+    except (zipfile.BadZipFile, ElementTree.ParseError, ValueError, IndexError, KeyError) as broken:
+        raise UserError("This spreadsheet cannot be read. Save the sheet as csv.") from broken
 
 
 def read_text(content: bytes) -> str | None:
@@ -364,7 +393,11 @@ def section(clf: Classifier, data: Dataset, shown: Text, columns: Sequence[Colum
             st.info(plain(remark))
         if not shown.own and (mismatch := loaders.mismatch(clf, data)):
             st.info(plain(f"The example's label does not apply to this model. {mismatch}"))
-        if state.mask(clf.present).off and clf.answer.decides:
+        usual = not state.view().first and not state.view().other
+        if not usual and clf.answer.decides:
+            before, after = (values.tolist() for values in logits[:2])
+            show.finding(f"{columns[0].name} → {columns[1].name}: {from_to(clf.labels, before, after)}.")
+        elif state.mask(clf.present).off and clf.answer.decides:
             off = [h for h in columns[1].mask.off if h not in clf.present.off]
             names = heads_named(off, loaders.rows_of(clf))
             show.finding(answer_change(clf.labels, names, logits[0].tolist(), logits[1].tolist()))
@@ -373,7 +406,7 @@ def section(clf: Classifier, data: Dataset, shown: Text, columns: Sequence[Colum
         else:
             marked(clf, shown, columns, logits)
         reordered(data, shown, columns)
-        if state.mask(clf.present).off:
+        if usual and state.mask(clf.present).off:
             which_head(clf, shown, logits)
         elif len(columns) == 1:
             offer_mask(clf.present, shown.slice)

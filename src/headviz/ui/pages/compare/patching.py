@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # ---- paths
 
 FORMULA = r"\frac{F(\text{text, one path from the donor}) - F(\text{text})}{F(\text{donor}) - F(\text{text})}"
-DRAWN = 12  # minimal pairs of the example's phenomenon
+DRAWN = 12  # minimal pairs of the example's ability
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _ask_paths(key: Hashable, many: bool) -> None:
 
 
 def _drawn(shown: Text) -> list[tuple[Any, Any]]:
-    """Minimal pairs of the phenomenon of a demo example."""
+    """Minimal pairs of the ability of a demo example."""
     if shown.slice not in PHENOMENA:
         return []
     return [((a.premise, a.hypothesis), (b.premise, b.hypothesis)) for a, b in minimal_pairs(shown.slice, DRAWN)]
@@ -222,7 +222,7 @@ def _put_back(texts: dict[str, str]) -> None:
 
 
 def _draw_pair(shown: Text) -> None:
-    """Another minimal pair of the example's phenomenon, into all fields. The user's own texts are kept."""
+    """Another minimal pair of the example's ability, into all fields. The user's own texts are kept."""
     view = state.view()
     texts = {name: getattr(view, name) for name in _TEXTS}
     if any(texts.values()) and texts != st.session_state.get("pair_drawn"):
@@ -361,7 +361,7 @@ def _texts(demo: bool) -> list[tuple[Any, Any]] | None:
         return None
 
     name = st.selectbox(
-        f"or {PAIRS_DRAWN} minimal pairs of a phenomenon", list(PHENOMENA), index=None, key="pairs_kind", width=320
+        f"or {PAIRS_DRAWN} minimal pairs of an ability", list(PHENOMENA), index=None, key="pairs_kind", width=320
     )
     if name is None:
         return None

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from .... import plugins
+from ....analyses.catalogue import ANALYSES
 from ....display.numbers import span
 from ....display.table import Table
 from ....errors import OptionError, UserError
 from ....pruning.algorithms import ALGORITHMS, WITHOUT_TRAINING
 from ....runs import service, sweep
+from ....runs.kinds import RUNS
 from ....runs.prepare import prepare_all
 from ....runs.service import default_threads
 from ....runs.sweep import Member, plan_of, title_for
 from ....tasks import TASKS
 from ...parts import scoring
-from ...shell import jobs, loaders, show
+from ...shell import jobs, loaders, show, state
 from ...shell.messages import plain, refused
 from ...shell.view import View, by_grade
+from .. import analyses
 from . import faster, plans
 
 if TYPE_CHECKING:
@@ -167,24 +172,56 @@ def _start_sweep(planned: PlannedSweep, title: str, about: dict[str, Any], owner
 # -----------------------------------------------------------------------------------------------
 
 
-FORMS = ("One run", "A sweep", "A faster model")
+Form = Callable[[View], Any]  # draws it; one of a plugin may give Python and a command
 
 
-def new(view: View, first: bool) -> None:
-    """The forms, folded if there are runs already."""
-    box = st.expander("Start a run or a sweep", first, key="new_box", icon=":material/add:", on_change="rerun")
+def forms() -> dict[str, tuple[str, Form]]:
+    """What the page can start or measure, by the name that a link has: its title, and what draws its form."""
+    out: dict[str, tuple[str, Form]] = {
+        "run": ("One run", form),
+        "sweep": ("A sweep", sweep_form),
+        "faster": ("A faster model", faster.form),
+    }
+    for kind in RUNS.values():
+        if kind.form is not None:
+            out[kind.name] = kind.title, plugins.function(kind.form)
+    for one in ANALYSES.values():
+        if one.page == "runs":
+            out[one.name] = one.title, partial(_measure, one.name)
+    return out
+
+
+def new(view: View, first: bool) -> tuple[str, str] | None:
+    """The forms, folded if there are runs already and the link asks for none. Gives what a plugin's form gives."""
+    box = st.expander(
+        "Start a run, or measure how fast a model is",
+        first or bool(view.new),
+        key="new_box",
+        icon=":material/add:",
+        on_change="rerun",
+    )
     if not box.open:
-        return
+        return None
+    known = forms()
     with box:
-        st.segmented_control(
-            "What to start", FORMS, default=FORMS[0], required=True, key="new_what", label_visibility="collapsed"
+        name = state.switch(
+            "new",
+            "What to start",
+            ["", *(n for n in known if n != "run")],
+            notice=True,
+            format_func=lambda n: known[n or "run"][0],
+            label_visibility="collapsed",
         )
-        if st.session_state.get("new_what") == FORMS[1]:
-            sweep_form(view)
-        elif st.session_state.get("new_what") == FORMS[2]:
-            faster.form(view)
-        else:
-            form(view)
+        made: tuple[str, str] | None = known[name or "run"][1](state.view())
+    return made
+
+
+def _measure(name: str, view: View) -> None:
+    """An analysis of the model as it is, which is about its speed."""
+    clf: Any = loaders.model(view)
+    data = loaders.dataset(view)
+    loaders.check(clf, data)
+    analyses.section(name, clf, data)
 
 
 def form(view: View) -> None:

@@ -31,7 +31,7 @@ from ...shell.messages import plain
 from ...shell.view import TABS
 from ...widgets.grid import Look
 from ..head import FORMULA, SOURCE
-from . import listing, models
+from . import listing, models, playback
 from .listing import state_of
 from .models import look_at
 
@@ -282,6 +282,8 @@ def detail(view: RunView, others: Sequence[RunView] = ()) -> None:
         _curves([view, *others], names)
     with right:
         order(view)
+    if frame.controls():
+        playback.section(view)
     step = _choose(view)
     boxes(view, step, names[0])
     if frame.controls():

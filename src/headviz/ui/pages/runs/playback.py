@@ -1,0 +1,101 @@
+"""Playback: a run's steps as a film of its curve, its grid, and the answers to the user's own texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from ....answers.one_class import ONE_CLASS
+from ....display.sentences import doubt
+from ....errors import UserError
+from ....heads import HeadMask
+from ...parts import pair, texts
+from ...parts.texts import Text
+from ...shell import jobs, loaders, state
+from ...shell.messages import plain, refused
+from ...widgets import component
+
+if TYPE_CHECKING:
+    from ....models.classifier import Classifier
+    from ....pruning.baselines import Step
+    from ....runs.reading import RunView
+
+
+def section(view: RunView) -> None:
+    """The film, folded: it needs the model, for the answers under each step's mask."""
+    with st.expander("Playback", icon=":material/movie:", key="playback_box", on_change="rerun") as box:
+        if not box.open:
+            return
+        seed = view.steps[0].get("seed")
+        steps = [step for step in view.steps if step.get("seed") == seed]
+        try:
+            made = _film(view, steps)
+        except UserError as wrong:
+            refused(wrong)
+            return
+        if made is not None:
+            component("playback")(key="playback", data=made)
+            st.caption(
+                plain(
+                    "The answers are those of the run's model under each step's mask. Your own text is the one on "
+                    "Workbench; it breaks at the first step from which it has another answer to the end."
+                )
+            )
+
+
+def _film(view: RunView, steps: Sequence[Step]) -> dict[str, Any] | None:
+    """What the component plays; None while the answers are computed."""
+    now = state.view().of_model(str(view.record.spec["model"]))
+    clf: Any = loaders.model(now)
+    size = clf.num_layers, clf.num_heads
+    masks = [clf.full_mask, *(HeadMask.from_hex(step["mask"], *size) for step in steps)]
+    own = [texts.current(now, loaders.dataset(now))]
+    if now.on_demo:
+        own += [Text(first, second, own=True) for first, second in texts.CHIPS]
+    own = [one for one in dict.fromkeys(own) if not one.empty] if clf.answer.decides else []
+    key = (*loaders.identity(clf), "playback", tuple(own), *(mask.hex for mask in masks))
+
+    def work(progress: jobs.Progress, cancel: jobs.Cancel) -> list[dict[str, Any]]:
+        out = []
+        for i, one in enumerate(own):
+            out.append(_answers(clf, one, masks))
+            progress(i + 1, len(own))
+        return out
+
+    answered = jobs.need(key, "Answering under each step's mask", work)
+    if answered is None:
+        return None
+    metric = next(iter(steps[0]["metrics"]))
+    full = next((one["metrics"].get(metric) for one in view.baseline if one.get("metrics")), None)
+    values = [full, *(step["metrics"].get(metric) for step in steps)]
+    shares = [0.0, *(step["sparsity"] for step in steps)]
+    played = [i for i, value in enumerate(values) if value is not None]
+    return {
+        "rows": size[0],
+        "heads": size[1],
+        "row_names": loaders.rows_of(clf),
+        "metric": metric,
+        "steps": [
+            {"share": shares[i], "value": values[i], "off": [h.layer * size[1] + h.head for h in masks[i].off]}
+            for i in played
+        ],
+        "texts": [{**one, **_breaks([one["answers"][i] for i in played])} for one in answered],
+    }
+
+
+def _answers(clf: Classifier, shown: Text, masks: Sequence[HeadMask]) -> dict[str, Any]:
+    """A text and the name of its answer under each mask; *not sure* near chance."""
+    named = []
+    for values in pair.answers(clf, shown, masks):
+        name, share = ONE_CLASS.shares(values, clf.labels)[0]
+        unsure = "know" in doubt(values.tolist())
+        named.append({"name": "not sure" if unsure else name, "share": f"{share:.2f}"})
+    return {"text": " → ".join(filter(None, (shown.text, shown.pair))), "answers": named}
+
+
+def _breaks(answers: Sequence[dict[str, str]]) -> dict[str, Any]:
+    """The answers, and the first step from which they differ from the full model's to the end; None without one."""
+    last = max((i for i, one in enumerate(answers) if one["name"] == answers[0]["name"]), default=0)
+    return {"answers": list(answers), "breaks": last + 1 if last + 1 < len(answers) else None}

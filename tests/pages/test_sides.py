@@ -1,0 +1,101 @@
+"""A | B on Compare, and many pairs from a file: the answers of the two that were chosen, those that change first."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headviz.errors import UserError
+from headviz.heads import HeadMask
+from headviz.ui.pages.compare import answers, sides
+from headviz.ui.pages.compare.answers import moved, read_file
+
+OFF = HeadMask.full(12, 12).without_random(40, seed=3)
+TEXTS = ("Premise", "Hypothesis")
+
+
+def sheet(rows: list[list[str]]) -> bytes:
+    """A spreadsheet as programs write it: shared strings, and cells that are left out."""
+    strings = sorted({cell for row in rows for cell in row if cell})
+    name = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    cells = "".join(
+        "<row>"
+        + "".join(
+            f'<c r="{chr(65 + i)}{n}" t="s"><v>{strings.index(cell)}</v></c>' for i, cell in enumerate(row) if cell
+        )
+        + "</row>"
+        for n, row in enumerate(rows, 1)
+    )
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as parts:
+        parts.writestr("xl/sharedStrings.xml", f"<sst {name}>{''.join(f'<si><t>{s}</t></si>' for s in strings)}</sst>")
+        parts.writestr("xl/worksheets/sheet1.xml", f"<worksheet {name}><sheetData>{cells}</sheetData></worksheet>")
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", b"a dog|an animal\ntwo cats|a cat"),
+        ("a.tsv", b"a dog\tan animal\ntwo cats\ta cat"),
+        ("a.csv", b"premise,hypothesis\na dog,an animal\ntwo cats,a cat\n"),
+        ("a.csv", b"id;hypothesis;premise\n1;an animal;a dog\n2;a cat;two cats\n"),
+        ("a.csv", b'"a dog","an animal"\n"two cats","a cat"\n'),
+        ("a.xlsx", sheet([["Premise", "", "Hypothesis"], ["a dog", "", "an animal"], ["two cats", "x", "a cat"]])),
+    ],
+)
+def test_pairs_are_read_from_any_usual_file(name: str, content: bytes) -> None:
+    lines, wrong = answers.read_lines(read_file(content, name, TEXTS), paired=True)
+    assert ([*lines.values()], wrong) == ([("a dog", "an animal"), ("two cats", "a cat")], [])
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.xlsx", b"PK no zip"), ("a.txt", b"a\0b"), ("a.csv", b"\n\n")])
+def test_a_file_that_holds_no_texts_is_refused_in_a_sentence(name: str, content: bytes) -> None:
+    with pytest.raises(UserError):
+        read_file(content, name, TEXTS)
+
+
+def test_changes_sort_first() -> None:
+    assert sorted(["same", "a → b", "not answered"], key=lambda one: -moved(one))[0] == "a → b"
+    assert moved(-0.5) == 0.5
+
+
+def boxes(app: Any) -> list[str]:
+    return [m.value.removeprefix("### ").replace("\\", "") for m in app.markdown if m.value.startswith("### ")]
+
+
+def test_any_two_stand_side_by_side(open_page: Callable[..., Any], studio_folder: Path) -> None:
+    """The pruned model's folder beside the mask that it was pruned by: the same answer; and beside all heads."""
+    import headviz
+
+    folder = studio_folder / "sides"
+    if not folder.exists():
+        headviz.prune(headviz.load(str(studio_folder / "model"), device="cpu"), OFF).save(folder)
+    pair = {"a": "the dog sleeps", "b": "a cat runs", "mask": OFF.hex}
+    app = open_page("compare", **pair, first="mask", other=str(folder))
+    assert not app.exception
+    masked, pruned = boxes(app)
+    assert masked == pruned
+    assert {"all", "mask"} <= set(next(s for s in app.selectbox if s.key == "w_first").options) | {"all", "mask"}
+    app = open_page("compare", **pair, first="all", other="mask")
+    assert not app.exception
+    assert boxes(app)[1] == masked
+    wrong = open_page("compare", **pair, other="run:nosuch:3")
+    assert not wrong.exception
+    assert any("no step" in e.value for e in wrong.error)
+    assert len(boxes(wrong)) == 2  # all heads and the current mask, as usual
+
+
+def test_the_list_has_what_can_stand_on_a_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    from support.tiny import tiny_classifier
+
+    clf = tiny_classifier("bert", layers=2, heads=2)
+    monkeypatch.setattr("streamlit.session_state", {})
+    monkeypatch.setattr(sides, "local_models", lambda: ["/models/one"])
+    monkeypatch.setattr(sides.listing, "overview", list)
+    assert sides.listed(clf) == {"all": "all heads", "/models/one": "/models/one"}
