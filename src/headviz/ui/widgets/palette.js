@@ -27,12 +27,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
   let s = parentElement.palette;
   if (!s) {
     s = parentElement.palette = { at: 0, found: [] };
-    s.button = parentElement.appendChild(el("button", "open", "Search"));
+    s.button = parentElement.appendChild(el("button", "open", "Go to"));
     s.button.type = "button";
     s.button.title = "Heads, abilities, scores, pages, tasks and runs (Ctrl+K)";
     s.button.appendChild(el("kbd", "", "Ctrl K"));
     s.dialog = parentElement.appendChild(el("dialog"));
-    s.dialog.setAttribute("aria-label", "Search");
+    s.dialog.setAttribute("aria-label", "Go to");
     s.field = s.dialog.appendChild(el("input"));
     s.field.placeholder = "4.10, off 8.6, negation, taylor, runs …";
     s.field.setAttribute("aria-label", "What to go to");
