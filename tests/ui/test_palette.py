@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headviz.heads import HeadMask
-from headviz.ui.shell import palette, state
+from headviz.ui.shell import kept, palette, state
 from headviz.ui.shell.view import PAGES, View
 
 SCRIPT = Path(palette.__file__).parents[1] / "widgets" / "palette.js"
@@ -46,8 +46,8 @@ def test_a_target_opens_its_page_with_what_was_asked_for(
     seen: dict[str, object], to: str, page: str, shows: dict[str, str]
 ) -> None:
     palette.go(to)
-    assert palette.wanted_page() == page
-    assert palette.wanted_page() == ""
+    assert kept.follow() == page
+    assert kept.follow() == ""
     assert {name: getattr(state.view(), name) for name in shows} == shows
 
 

@@ -103,7 +103,12 @@ def continue_button() -> None:
 
 def _open(page: str, query: str) -> None:
     state.open_view(from_address(dict(parse_qsl(query, keep_blank_values=True)))[0])
-    st.session_state["go_to"] = page
+    open_page(page)
+
+
+def open_page(name: str) -> None:
+    """In a callback, which cannot change the page: the next run does."""
+    st.session_state["go_to"] = name
 
 
 def follow() -> str:

@@ -13,11 +13,10 @@ from ...heads import HeadId
 from ...runs import reading
 from ...tasks import TASKS
 from ..widgets import component
-from . import loaders, state
+from . import kept, loaders, state
 from .view import FIRST, OF_DATA, PAGES, View
 
 RUNS = 40  # the newest
-_PAGE = "palette_page"  # the page to open; a callback cannot
 
 
 def search() -> None:
@@ -68,7 +67,7 @@ def go(to: str) -> None:
     elif kind in changes:
         state.update(**changes[kind])
     if page in PAGES:
-        st.session_state[_PAGE] = page
+        kept.open_page(page)
 
 
 def _head(way: str, place: str) -> None:
@@ -82,8 +81,3 @@ def _head(way: str, place: str) -> None:
             state.set_mask(mask.without([head]) if way == "off" else mask.with_([head]))
     except MaskError as wrong:
         state.notify(wrong)
-
-
-def wanted_page() -> str:
-    """The page that was asked for since the last run; empty without one."""
-    return str(st.session_state.pop(_PAGE, ""))
