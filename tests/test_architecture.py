@@ -32,8 +32,8 @@ LEVELS = [
 PACKAGES = " ".join(LEVELS).split()
 # the same inside ui/: a page may show parts of the pages before it; a page that is not named stands last
 UI = (
-    "widgets shell parts pages.head pages.analyses pages.orders pages.heads pages.masklab pages.compare pages.runs "
-    "pages.data"
+    "widgets shell parts pages.head pages.analyses pages.orders pages.scores pages.masklab pages.runs pages.data "
+    "pages.compare pages.workbench"
 ).split()
 TOP = set("heads options attention results errors progress cli plugins transformers4 __init__ __main__".split())
 # who may know the demo by name: the tables of models and of tasks
