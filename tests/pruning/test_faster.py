@@ -305,6 +305,7 @@ def test_wrong_calls_are_one_clear_line(clf):
         ({"remove": "layers"}, OptionError),
         ({"repair": "glue"}, OptionError),
         ({"importance": "price"}, OptionError),
+        ({"runtime": "tensorflow"}, OptionError),
     ):
         with pytest.raises(error):
             headviz.prune_faster(clf, DATA, 2.0, **given)
@@ -500,3 +501,29 @@ def test_the_worth_is_chosen_by_other_train_examples(clf, monkeypatch):
     assert not taken & {(e.text, e.pair) for e in work.checked}
     assert Turn.from_dict(json.loads(Turn((1,), measured(clf, clf, work.timer), choice).to_json())).choice == choice
     assert work.choose(1.6, "both") == choice
+
+
+# runtimes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runtime", ["onnx", "onnx-int8"])
+def test_a_table_is_timed_in_the_runtime_that_is_used(clf, runtime, monkeypatch):
+    """One file for each size, whatever the weights are; models without heads and neurons too."""
+    pytest.importorskip("onnxruntime")
+    from headviz.pruning import export
+
+    written, real = [], export.export_onnx
+    monkeypatch.setattr(export, "export_onnx", lambda one, path: written.append(path) or real(one, path))
+    monkeypatch.setattr(latency, "POINTS", 3)
+    monkeypatch.setattr(export, "SESSIONS", 2)
+    table = Work(clf, DATA, FasterOptions(batch=2, length=8, runtime=runtime)).table
+    assert "ONNX Runtime" in table.device
+    assert table.device.endswith("int8") == (runtime == "onnx-int8")
+    assert table.whole > 0
+    assert len(written) == 6  # three sizes of heads, two more of neurons, and nothing of both
+    timer = Work(clf, DATA, FasterOptions(batch=2, length=8, runtime=runtime)).timer
+    other = tiny_classifier(seed=7)
+    assert timer(clf) > 0
+    assert timer(other) > 0
+    assert len(written) == 7

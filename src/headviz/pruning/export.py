@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ..errors import OptionError, is_one_of, unknown_choice
+from ..errors import ModelError, OptionError, is_one_of, unknown_choice
 from ..evaluation.paired import Paired, paired, paired_change
 from ..evaluation.plain import BATCH_TOKENS, batches, class_order
 from ..models import EXPORTED
 from ..models.classifier import Classifier
+from ..models.feed_forward import neurons
 from ..models.loading import load
 from ..models.network import require_model
 from ..models.onnx import Session, export_onnx, require_onnx
@@ -161,6 +162,47 @@ def in_runtime(session: Session, timer: Timer, mask: np.ndarray | None = None) -
         return now() - start
 
     return call
+
+
+SESSIONS = 6  # that are open at once: each has a model's weights
+
+
+class RuntimeTimer(Timer):
+    """Times passes in ONNX Runtime. A file is written once for models of the same sizes: weights take no time."""
+
+    def __init__(self, clf: Classifier, batch: int, length: int | None, int8: bool) -> None:
+        super().__init__(clf, batch, length)
+        require_in_runtime(clf)
+        self.int8, self.where = int8, f"{clf.device} in ONNX Runtime{', int8' if int8 else ''}"
+        self._place = tempfile.TemporaryDirectory(prefix="headviz-timing-")
+        self._files: dict[tuple[int, ...], Path] = {}
+        self._sessions: dict[tuple[int, ...], Session] = {}  # the one used last is the last
+
+    def __call__(self, clf: Classifier) -> float:
+        return in_runtime(self._session(clf), self)()
+
+    def _session(self, clf: Classifier) -> Session:
+        key = (*clf.heads_per_layer, *neurons(clf))
+        if key not in self._files:
+            whole = export_onnx(clf, Path(self._place.name) / f"{len(self._files)}-{FILE}")
+            self._files[key] = quantise(whole, whole.with_name(f"int8-{whole.name}")) if self.int8 else whole
+            if self.int8:
+                whole.unlink()
+        session = self._sessions.pop(key, None)
+        if session is None:
+            session = Session(clf, self._files[key], torch.get_num_threads())
+            session.outputs(self.texts)  # the first pass plans the memory
+        self._sessions[key] = session
+        while len(self._sessions) > SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        return session
+
+
+def require_in_runtime(clf: Classifier) -> None:
+    """One clear line where a model cannot be timed in ONNX Runtime."""
+    require_onnx(clf)
+    if clf.device.type != "cpu":
+        raise ModelError("ONNX Runtime is timed on the processor. Load the model there (device='cpu').")
 
 
 def answers(

@@ -36,6 +36,7 @@ from ..storage.store import Store, store_for
 from ..tasks import sample
 from ..tasks.dataset import require_dataset
 from .algorithms import NOTHING
+from .export import RuntimeTimer, require_in_runtime
 from .finetuning import fine_tune
 from .latency import Speed, Table, Timer, kept_table, measured
 from .options import (
@@ -45,7 +46,9 @@ from .options import (
     HEADS_ONLY,
     IMPORTANCE,
     MEANS,
+    ONNX_INT8,
     TARGETS,
+    TORCH,
     FasterOptions,
     FinetuneOptions,
     Round,
@@ -480,6 +483,7 @@ def prune_faster(
     length: int | None = FasterOptions.length,
     samples: int = FasterOptions.samples,
     remove: str = FasterOptions.remove,
+    runtime: str = FasterOptions.runtime,
     repair: str = FasterOptions.repair,
     importance: str = FasterOptions.importance,
     retrain: FinetuneOptions | None = FasterOptions.retrain,
@@ -507,7 +511,7 @@ def prune_faster(
     targets = [float(speed) for speed in TARGETS.checked([faster] if one else faster)]
     require_model(clf)
     require_dataset(data)
-    options = FasterOptions(batch, length, samples, repair, importance, seed, remove, retrain)
+    options = FasterOptions(batch, length, samples, runtime, repair, importance, seed, remove, retrain)
     require_possible(clf, options)
     work = Work(clf, data, options, dev, label_order, progress, cancel, store=store_for(cache))
     way, results = rounds(targets, retrain is not None), dict[float, Faster]()
@@ -529,6 +533,8 @@ def require_possible(clf: Classifier, options: FasterOptions) -> None:
     clf.check_classes()
     require_prunable(clf)
     require_neurons(clf)
+    if options.runtime != TORCH:
+        require_in_runtime(clf)
     if options.repair not in (NOTHING, MEANS):
         require_repairable(clf, options.repair, NOTHING)
 
@@ -563,7 +569,10 @@ class Work:
         self.store, self.folder = store, folder
         self.clf, self.data, self.options, self.dev = clf, data, options, dev
         self.label_order, self.progress, self.cancel = label_order, progress, cancel
-        self.timer = Timer(clf, options.batch, options.length)
+        if options.runtime == TORCH:
+            self.timer = Timer(clf, options.batch, options.length)
+        else:
+            self.timer = RuntimeTimer(clf, options.batch, options.length, options.runtime == ONNX_INT8)
         self.start = clf  # what is cut
         self._before: Evaluation | None = None
         self._searches: dict[tuple[str, str, Table], Search] = {}

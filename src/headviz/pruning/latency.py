@@ -88,6 +88,7 @@ class Timer:
         self.texts = random_batch(clf, batch, length)
         self.own_time = clf.device.type == "cpu" and torch.get_num_threads() == 1
         self.wait = torch.cuda.synchronize if clf.device.type == "cuda" else None
+        self.where = str(clf.device)
 
     @property
     def clock(self) -> str:
@@ -132,7 +133,7 @@ def timed_table(clf: Classifier, timer: Timer, progress: Progress | None = None,
     return Table(
         timer.batch,
         timer.length,
-        str(clf.device),
+        timer.where,
         torch.get_num_threads(),
         timer.clock,
         float(heads[-1]),
@@ -165,7 +166,7 @@ def kept_table(
         batch=[timer.batch, timer.length],
         clock=timer.clock,
         threads=torch.get_num_threads(),
-        device=torch.cuda.get_device_name(clf.device) if clf.device.type == "cuda" else str(clf.device),
+        device=torch.cuda.get_device_name(clf.device) if clf.device.type == "cuda" else timer.where,
         machine=[platform.node(), platform.machine(), torch.backends.cpu.get_cpu_capability()],
         versions=[__version__, torch.__version__],
     )

@@ -98,6 +98,8 @@ TUNINGS = {
     MEANS: "the mean of what goes is added to the biases",
     NOTHING: "left as they are",
 }
+TORCH, ONNX, ONNX_INT8 = "torch", "onnx", "onnx-int8"
+MEASURED_IN = {TORCH: "PyTorch", ONNX: "ONNX Runtime, on the processor", ONNX_INT8: "the same, in int8"}
 BEST = "best"
 GOLD, ANSWERS = "labels", "answers"  # whose loss the gradients are of
 # what a unit is worth -> whose loss, and whether a closed gate leaves the unit's mean, which a bias can stand for
@@ -140,6 +142,13 @@ class SearchOptions(Options):
     )
     samples: int = option(
         1024, "train examples to choose and tune on", least=1, title="Examples to choose on", metavar="N"
+    )
+    runtime: str = option(
+        TORCH,
+        "where speed is measured, of the whole model and the smaller one",
+        MEASURED_IN,
+        title="Runtime",
+        metavar="R",
     )
     repair: str = option("refit", "of the kept weights", TUNINGS, title="Kept weights", metavar="NAME")
     importance: str = option(
