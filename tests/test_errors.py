@@ -54,6 +54,6 @@ def test_what_sqlite_means_is_read_from_its_codes(tmp_path: Path) -> None:
     (tmp_path / "b.db").write_bytes(b"no database at all, but long enough" * 40)
     with pytest.raises(sqlite3.DatabaseError) as damaged:
         sqlite3.connect(tmp_path / "b.db").execute("SELECT * FROM sqlite_master")
-    found = [meaning(e.value) for e in (locked, other, damaged)]
-    assert found == [LOCKED, OTHER, DAMAGED]
+    result = [meaning(e.value) for e in (locked, other, damaged)]
+    assert result == [LOCKED, OTHER, DAMAGED]
     assert meaning(sqlite3.ProgrammingError("Python's own")) == OTHER

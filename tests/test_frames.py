@@ -42,13 +42,13 @@ RESULTS: dict[str, tuple[Callable[..., Any], int | None, set[str]]] = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_become_tables_and_json(name: str, given: tuple[Any, Any, Any]) -> None:
     make, rows, columns = RESULTS[name]
-    found = make(*given)
-    frame = found.to_frame()
+    result = make(*given)
+    frame = result.to_frame()
     assert columns <= set(frame.columns)
     assert rows is None or len(frame) == rows
     assert len(frame)
-    pd.testing.assert_frame_equal(pd.DataFrame(found), frame)
-    assert json.loads(found.to_json()) == found.to_dict()
+    pd.testing.assert_frame_equal(pd.DataFrame(result), frame)
+    assert json.loads(result.to_json()) == result.to_dict()
 
 
 DONOR = "the small dog runs .", "the dog runs ."

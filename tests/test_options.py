@@ -185,14 +185,14 @@ def test_the_line_of_contributing_is_an_option_in_all_six_places(tmp_path: Path)
         return done.stdout
 
     (tmp_path / "places.py").write_text(PLACES, encoding="utf-8")
-    found = json.loads(run("places.py").splitlines()[-1])
-    assert found["flag"] == 5
-    label, text, seven, refusal = found["form"]
+    result = json.loads(run("places.py").splitlines()[-1])
+    assert result["flag"] == 5
+    label, text, seven, refusal = result["form"]
     assert (label, text, seven) == ("Patience, steps", "Steps without a gain", 7)
     assert refusal == "“Patience, steps” is 0: give a whole number from 1 to 9."
-    assert found["check"] == [f"patience is a whole number from 1 to 9, not {value}." for value in ("0", "'3'")]
-    assert found["json"] == [5, True, PruningPlan("m", "demo", "isp", score="magnitude").digest]
-    assert "--patience PATIENCE steps without a gain (3)" in found["help"]
+    assert result["check"] == [f"patience is a whole number from 1 to 9, not {value}." for value in ("0", "'3'")]
+    assert result["json"] == [5, True, PruningPlan("m", "demo", "isp", score="magnitude").digest]
+    assert "--patience PATIENCE steps without a gain (3)" in result["help"]
     run("docs/readme_tables.py")
     row = "| `patience` | `--patience` | a whole number from 1 to 9 | 3 | steps without a gain |"
     assert row in (tmp_path / "docs/options.md").read_text(encoding="utf-8")

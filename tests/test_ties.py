@@ -16,9 +16,9 @@ NAN = float("nan")
 def test_heads_that_tie_are_drawn_from_the_seed_and_unmeasured_ones_come_last() -> None:
     values = [[0.5, 0.1, NAN], [0.1, -1.0, 0.1]]
     heads = list(HeadMask.full(2, 3).heads())
-    found = {tuple(lowest(values, 4, heads, seed=seed)) for seed in range(100)}
-    assert {order[0] for order in found} == {(1, 1)}
-    assert {order[1:] for order in found} == set(permutations([(0, 1), (1, 0), (1, 2)]))
+    result = {tuple(lowest(values, 4, heads, seed=seed)) for seed in range(100)}
+    assert {order[0] for order in result} == {(1, 1)}
+    assert {order[1:] for order in result} == set(permutations([(0, 1), (1, 0), (1, 2)]))
     assert {lowest(values, 6, heads, seed=seed)[-1] for seed in range(9)} == {(0, 2)}
     assert lowest(values, 4, heads, seed=3) == lowest(values, 4, heads[::-1], seed=3)
     assert lowest(values, 4, heads, seed=None) == [(1, 1), (0, 1), (1, 0), (1, 2)]  # as older plans have it
@@ -76,7 +76,7 @@ def test_many_rows_are_as_each_alone_and_unmeasured_values_are_last_by_place() -
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 4, (50, 9)).astype(float)
     rows[rng.random(rows.shape) < 0.2] = NAN
-    for row, found in zip(rows, in_lowest(rows, 4), strict=True):
-        np.testing.assert_array_equal(found, in_lowest(row, 4))
-        assert found.sum() == pytest.approx(4)
+    for row, result in zip(rows, in_lowest(rows, 4), strict=True):
+        np.testing.assert_array_equal(result, in_lowest(row, 4))
+        assert result.sum() == pytest.approx(4)
     assert in_order("abcd", [NAN, 1, NAN, 0], seed=5) == ["d", "b", "a", "c"]

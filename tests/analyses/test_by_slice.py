@@ -30,38 +30,38 @@ def sliced(n: int = 90, names: tuple[str, ...] = ("long", "odd", "short"), **mor
 
 def test_every_cost_is_that_of_its_examples_alone() -> None:
     evaluator = sliced()
-    found = by_slice(evaluator)
-    assert found.slice_name == "sort"
-    assert sorted(s.name for s in found.slices) == ["long", "odd", "short"]
+    result = by_slice(evaluator)
+    assert result.slice_name == "sort"
+    assert sorted(s.name for s in result.slices) == ["long", "odd", "short"]
     p = []
-    for k, one in enumerate(found.slices):
+    for k, one in enumerate(result.slices):
         part = evaluator.data.only_slice(one.name)
         assert one.n == len(part)
         alone = ablate(Evaluator(evaluator.clf, part))
         assert one.baseline == alone.baseline
         for ours, its in (("values", "values"), ("interval_low",) * 2, ("interval_high",) * 2, ("p_value",) * 2):
-            np.testing.assert_allclose(getattr(found, ours)[k], getattr(alone, its), atol=1e-12)
+            np.testing.assert_allclose(getattr(result, ours)[k], getattr(alone, its), atol=1e-12)
         p.append(alone.p_value)
-    np.testing.assert_allclose(found.q_value, benjamini_hochberg(np.array(p)))
+    np.testing.assert_allclose(result.q_value, benjamini_hochberg(np.array(p)))
 
 
 def test_costs_of_the_kinds_add_up_to_the_whole() -> None:
     evaluator = sliced(n=100, names=("a", "b", "b", "c"))
-    found, whole = by_slice(evaluator), ablate(evaluator)
-    shares = np.array([s.n for s in found.slices]) / 100
-    np.testing.assert_allclose(np.tensordot(shares, found.values, 1), whole.values, atol=1e-12)
-    assert found.baseline == whole.baseline
+    result, whole = by_slice(evaluator), ablate(evaluator)
+    shares = np.array([s.n for s in result.slices]) / 100
+    np.testing.assert_allclose(np.tensordot(shares, result.values, 1), whole.values, atol=1e-12)
+    assert result.baseline == whole.baseline
 
 
 def test_each_kinds_costliest_head_and_what_it_costs_elsewhere() -> None:
     evaluator = sliced()
-    found = by_slice(evaluator)
-    costs = [s.cost for s in found.slices]
+    result = by_slice(evaluator)
+    costs = [s.cost for s in result.slices]
     assert costs == sorted(costs, reverse=True)
-    for k, one in enumerate(found.slices):
+    for k, one in enumerate(result.slices):
         assert one.head is not None
-        assert one.cost == found.values[k].max() == found.values[k][one.head]
-        assert one.significant == int(((found.q_value[k] < 0.05) & (found.values[k] > 0)).sum())
+        assert one.cost == result.values[k].max() == result.values[k][one.head]
+        assert one.significant == int(((result.q_value[k] < 0.05) & (result.values[k] > 0)).sum())
         others = evaluator.data.subset([i for i, s in enumerate(evaluator.data.slices) if s != one.name])
         off = FULL.without([one.head])
         full, masked = (evaluate(evaluator.clf, others, m).metrics["accuracy"] for m in (None, off))
@@ -78,17 +78,17 @@ def test_heads_to_draw_form_a_diagonal() -> None:
     values[0, 2, 1], values[0, 0, 0], values[1, 1, 1], values[2, 0, 3] = 0.9, 0.5, 0.7, 0.1
     q[0, 2, 1] = q[0, 0, 0] = q[1, 1, 1] = 0.01  # the last is a kind's costliest, but not for certain
     q[1, 2, 2], values[1, 2, 2] = 0.01, -0.4  # a head that does harm costs nothing
-    found = made(values, q)
-    assert found.telling() == [HeadId(2, 1), HeadId(0, 0), HeadId(1, 1), HeadId(0, 3)]
-    assert found.telling(3) == [HeadId(2, 1), HeadId(1, 1), HeadId(0, 3)]
+    result = made(values, q)
+    assert result.telling() == [HeadId(2, 1), HeadId(0, 0), HeadId(1, 1), HeadId(0, 3)]
+    assert result.telling(3) == [HeadId(2, 1), HeadId(1, 1), HeadId(0, 3)]
 
 
 def test_on_top_of_a_mask_and_with_one_kind_only() -> None:
     evaluator = sliced(n=40, names=("all",))
-    found = by_slice(evaluator, base=FULL.without([(1, 1)]))
-    assert np.isnan(found.values[0, 1, 1])
-    assert np.isnan(found.slices[0].elsewhere)
-    content = json.loads(found.to_json())
+    result = by_slice(evaluator, base=FULL.without([(1, 1)]))
+    assert np.isnan(result.values[0, 1, 1])
+    assert np.isnan(result.slices[0].elsewhere)
+    content = json.loads(result.to_json())
     assert content["tested"] == 11
     assert content["slices"][0]["elsewhere"] is None
     assert content["values"][0][1][1] is None
@@ -99,14 +99,14 @@ def test_a_kind_on_which_the_metric_has_no_value_has_no_head_either() -> None:
     gold = np.where(np.arange(24) % 2, 2.5, np.linspace(0, 5, 24))  # every second one alike: no correlation
     kinds = tuple("alike" if i % 2 else "spread" for i in range(24))
     data = Dataset(get_task("stsb"), "dev", a, b, gold, slices=kinds, slice_name="sort")
-    found = by_slice(Evaluator(tiny_classifier(labels=("score",)), data))
-    spread, alike = found.slices
+    result = by_slice(Evaluator(tiny_classifier(labels=("score",)), data))
+    spread, alike = result.slices
     assert (spread.name, alike.name) == ("spread", "alike")
     assert spread.head is not None
     assert alike.head is None
     assert np.isnan(alike.cost)
-    assert json.loads(found.to_json())["slices"][1]["cost"] is None
-    assert all(found.values[0][h] == found.values[0][h] for h in found.telling())
+    assert json.loads(result.to_json())["slices"][1]["cost"] is None
+    assert all(result.values[0][h] == result.values[0][h] for h in result.telling())
 
 
 def test_refusals_progress_and_cancel() -> None:

@@ -41,12 +41,12 @@ def bleu(evaluator: TranslationEvaluator, mask: HeadMask) -> float:
 
 @pytest.mark.slow
 def test_single_heads_of_each_stack(evaluator: TranslationEvaluator) -> None:
-    found = ablate(evaluator)
-    tables = by_stack(evaluator.clf, found)
+    result = ablate(evaluator)
+    tables = by_stack(evaluator.clf, result)
     assert [t.stack for t in tables] == ["encoder", "cross", "decoder"]
     assert [t.deltas.shape for t in tables] == [(2, 4), (3, 4), (3, 4)]
     full = bleu(evaluator, FULL)
-    assert found.baseline == pytest.approx(full)
+    assert result.baseline == pytest.approx(full)
     assert full > 30
     for table, row, head in ((tables[0], 1, 2), (tables[1], 0, 0), (tables[2], 2, 3)):
         grid_row = {"encoder": 0, "cross": 2, "decoder": 5}[table.stack] + row
@@ -74,9 +74,9 @@ def test_all_but_one_in_each_stack(evaluator: TranslationEvaluator) -> None:
 @pytest.mark.slow
 def test_a_curve_prunes_one_stack_alone(evaluator: TranslationEvaluator) -> None:
     scores = np.arange(ROWS * HEADS, dtype=float).reshape(ROWS, HEADS)
-    found = stack_curves(evaluator, scores, step=0.25)
-    assert [c.name for c in found.curves] == ["encoder", "cross", "decoder"]
-    for curve, rows in zip(found.curves, evaluator.clf.stacks.values(), strict=True):
+    result = stack_curves(evaluator, scores, step=0.25)
+    assert [c.name for c in result.curves] == ["encoder", "cross", "decoder"]
+    for curve, rows in zip(result.curves, evaluator.clf.stacks.values(), strict=True):
         assert [p.sparsity for p in curve.points] == pytest.approx([0, 0.25, 0.5, 0.75, 1])
         for point in curve.points:
             off = sorted(h.layer * HEADS + h.head for h in point.mask.off)
@@ -90,10 +90,10 @@ def test_a_curve_prunes_one_stack_alone(evaluator: TranslationEvaluator) -> None
 def test_a_pruned_model_s_stacks_lose_shares_of_the_heads_they_have(evaluator: TranslationEvaluator) -> None:
     small = headviz.prune(evaluator.clf, FULL.without([(2, 0), (2, 1), (3, 0)]))
     scores = np.where(small.present.array(), np.arange(ROWS * HEADS).reshape(ROWS, HEADS), np.nan)
-    found = stack_curves(TranslationEvaluator(small, evaluator.data.subset([0])), scores, step=0.25)
-    sizes = {curve.name: [len(p.mask.off) - 3 for p in curve.points] for curve in found.curves}
+    result = stack_curves(TranslationEvaluator(small, evaluator.data.subset([0])), scores, step=0.25)
+    sizes = {curve.name: [len(p.mask.off) - 3 for p in curve.points] for curve in result.curves}
     assert sizes == {"encoder": [0, 2, 4, 6, 8], "cross": [0, 2, 4, 7, 9], "decoder": [0, 3, 6, 9, 12]}
-    for curve, rows in zip(found.curves, small.stacks.values(), strict=True):
+    for curve, rows in zip(result.curves, small.stacks.values(), strict=True):
         off = curve.points[-1].mask.off
         assert {h for h in off if small.present.array()[h.layer, h.head]} == {
             h for h in small.present.kept if h.layer in rows

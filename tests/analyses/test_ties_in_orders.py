@@ -35,13 +35,13 @@ def test_a_curve_is_the_mean_over_ten_drawn_orders(seed: int) -> None:
     evaluator = learnt(60)
     counts = [0, 3, 6, 9, 12]
     orders = [drawn_masks(FEW, counts, seed, draw) for draw in range(10)]
-    found = pruning_curves(evaluator, {"mine": FEW, "other": np.arange(12.0).reshape(3, 4)}, step=0.25, seed=seed)
-    mine, other = found.curves
+    result = pruning_curves(evaluator, {"mine": FEW, "other": np.arange(12.0).reshape(3, 4)}, step=0.25, seed=seed)
+    mine, other = result.curves
     assert (mine.tied, mine.heads, other.tied) == (11, 12, 0)
     for at, point in enumerate(mine.points):
         worth = [evaluate(evaluator.clf, evaluator.data, order[at]).metrics["accuracy"] for order in orders]
         assert point.value == pytest.approx(np.mean(worth))
-        assert point.delta == pytest.approx(np.mean(worth) - found.baseline)
+        assert point.delta == pytest.approx(np.mean(worth) - result.baseline)
         assert point.masks == len({order[at] for order in orders})
         if point.masks > 1:
             assert (point.ties_low, point.ties_high) == pytest.approx((min(worth), max(worth)))
@@ -63,13 +63,13 @@ def test_each_different_mask_is_evaluated_once() -> None:
 
 
 def test_how_many_heads_tie_and_the_spread_stand_beside_the_curve() -> None:
-    found = pruning_curves(learnt(60), {ORACLE_NAME: FEW, "plain": np.arange(12.0).reshape(3, 4)}, step=0.5)
-    table = parts(found, "key", "")[1]
+    result = pruning_curves(learnt(60), {ORACLE_NAME: FEW, "plain": np.arange(12.0).reshape(3, 4)}, step=0.5)
+    table = parts(result, "key", "")[1]
     told = [dict(zip(table.titles("page"), row, strict=True)) for row in table.rows]
     assert [row["heads tied"] for row in told] == [11] * 3 + [0] * 3
     assert told[1]["lowest order"] < told[1]["accuracy"] < told[1]["highest order"]
     assert f"11 of 12 heads tie by {ORACLE_NAME}" in table.caption
-    written = found.to_dict()["curves"][0]
+    written = result.to_dict()["curves"][0]
     assert written["tied"] == 11
     assert written["points"][1]["ties_low"] == told[1]["lowest order"]
     plain = parts(pruning_curves(learnt(20), {"plain": np.arange(12.0).reshape(3, 4)}), "key", "")[1]
@@ -114,15 +114,15 @@ def test_an_area_does_not_depend_on_the_numbers_of_the_layers(monkeypatch: pytes
 def test_a_grade_has_its_ties_and_their_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grading, "SEEDS", 3)
     one = learnt(100, wrong=0.05)
-    found = headviz.grade(one.clf, one.data, ["ablation", "magnitude"], cache=False)
-    grades = {g.score: g for g in found}
+    result = headviz.grade(one.clf, one.data, ["ablation", "magnitude"], cache=False)
+    grades = {g.score: g for g in result}
     assert len(grades["ablation"].tied) == 2
     assert max(grades["ablation"].tied) > 1
     assert grades["ablation"].ties_low < grades["ablation"].area < grades["ablation"].ties_high
     assert grades["magnitude"].tied == (0, 0)
     assert grades["magnitude"].ties_low is None
-    assert {"tied", "ties_low", "ties_high"} <= set(found.to_dict()["scores"][0])
-    table = view(found).parts[-1]
+    assert {"tied", "ties_low", "ties_high"} <= set(result.to_dict()["scores"][0])
+    table = view(result).parts[-1]
     assert {"heads tied", "area over orders of ties"} <= set(table.titles("page"))
 
 
@@ -132,6 +132,6 @@ def test_stability_and_precision_of_heads_that_all_tie_are_those_of_chance() -> 
     assert overlap(flat, flat, full) == pytest.approx(4 / 20)
     assert precision(flat, {HeadId(0, 0), HeadId(3, 4)}) == pytest.approx(2 / 20)
     scores = learnt(60)
-    found = headviz.score_heads(scores.clf, scores.data, "ablation", cache=False)
-    assert 0 <= found.stability < 1
-    assert found.to_dict()["tied"] == found.tied > 0
+    result = headviz.score_heads(scores.clf, scores.data, "ablation", cache=False)
+    assert 0 <= result.stability < 1
+    assert result.to_dict()["tied"] == result.tied > 0

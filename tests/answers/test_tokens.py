@@ -19,14 +19,14 @@ CONLL = "-DOCSTART- -X- O\n\nAnna NNP B-PER\nSmith NNP I-PER\nsleeps VBZ O\n\nin
 
 def slow_spans(tags: list[str]) -> set[tuple[int, int, str]]:
     """Strict IOB2, as seqeval has it: a span begins with B-."""
-    found, begin = set(), None
+    result, begin = set(), None
     for i, tag in enumerate([*tags, "O"]):
         if begin is not None and tag != f"I-{tags[begin][2:]}":
-            found.add((begin, i, tags[begin][2:]))
+            result.add((begin, i, tags[begin][2:]))
             begin = None
         if tag.startswith("B-"):
             begin = i
-    return found
+    return result
 
 
 def test_spans_are_those_of_iob2() -> None:
@@ -102,8 +102,8 @@ def test_tags_of_one_split_alone_are_named(tmp_path: Path) -> None:
 
 def test_a_word_is_read_at_its_first_piece() -> None:
     clf: Any = model_of("tokens")
-    (found,) = clf.encode(["a zebra runs"])  # z ##e ##b ##r ##a
-    assert [clf.tokens(found)[i] for i in found.places] == ["a", "z", "runs"]
+    (result,) = clf.encode(["a zebra runs"])  # z ##e ##b ##r ##a
+    assert [clf.tokens(result)[i] for i in result.places] == ["a", "z", "runs"]
     (cut,) = model_of("tokens").encode([" ".join(["zebra"] * 20)])
     assert cut.truncated
     assert cut.places[-1] == -1
@@ -128,15 +128,15 @@ def test_one_word_is_explained() -> None:
 
 def test_types_of_spans_are_slices() -> None:
     clf, data = model_of("tokens"), data_of("tokens")
-    found = headviz.evaluator_of(clf, data).compare(clf.full_mask.without([(0, 1), (1, 0)]))
-    assert [part.name for part in found.slices] == ["red", "wet"]
+    result = headviz.evaluator_of(clf, data).compare(clf.full_mask.without([(0, 1), (1, 0)]))
+    assert [part.name for part in result.slices] == ["red", "wet"]
 
 
 def test_paired_takes_lists_of_tags() -> None:
     gold = [["B-A", "I-A", "O"], ["O", "B-B"]] * 10
     after = [["B-A", "O", "O"], ["O", "B-B"]] * 10
-    found = headviz.paired(gold, gold, after, "span_f1")
-    assert (found.worse, found.better) == (10, 0)
-    assert found.difference == pytest.approx(-0.5)
+    result = headviz.paired(gold, gold, after, "span_f1")
+    assert (result.worse, result.better) == (10, 0)
+    assert result.difference == pytest.approx(-0.5)
     with pytest.raises(TaskError, match="a tag for each word"):
         headviz.paired(gold, gold, [*gold[:-1], ["O"]], "span_f1")

@@ -27,9 +27,9 @@ def test_strongest_is_the_fewest_that_hold_the_mass() -> None:
     rng = np.random.default_rng(0)
     matrix = rng.normal(size=(7, 5))
     for mass in (0.1, 0.5, 0.7, 1.0):
-        found = strongest(matrix, mass, most=1000)
+        result = strongest(matrix, mass, most=1000)
         sizes = np.sort(np.abs(matrix).ravel())[::-1]
         total = sizes.sum()
-        assert sum(abs(a.value) for a in found) >= mass * total - 1e-9
-        assert sizes[: len(found) - 1].sum() < mass * total
-        assert all(matrix[a.query, a.key] == a.value for a in found)
+        assert sum(abs(a.value) for a in result) >= mass * total - 1e-9
+        assert sizes[: len(result) - 1].sum() < mass * total
+        assert all(matrix[a.query, a.key] == a.value for a in result)

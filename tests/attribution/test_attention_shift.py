@@ -25,16 +25,16 @@ def test_it_is_half_the_distance_of_the_two_maps(clf: Any) -> None:
     mask = HeadMask.full(3, 4).without([(0, 1), (1, 3)])
     before = headviz.conductance(clf, TEXT, PAIR, steps=2).attention
     after = headviz.conductance(clf, TEXT, PAIR, steps=2, mask=mask).attention
-    found = attention_shift(clf, TEXT, PAIR, mask)
+    result = attention_shift(clf, TEXT, PAIR, mask)
     for layer in range(3):
         for head in range(4):
             if HeadId(layer, head) in mask.off:
-                assert np.isnan(found[layer, head])
+                assert np.isnan(result[layer, head])
                 continue
             moved = 0.5 * np.abs(after[layer, head] - before[layer, head]).sum(axis=-1).mean()
-            assert found[layer, head] == pytest.approx(moved, abs=1e-5)
-    assert np.nanmax(found[0]) == 0  # nothing before the first layer changes
-    assert np.nanmax(found[2]) > 1e-4
+            assert result[layer, head] == pytest.approx(moved, abs=1e-5)
+    assert np.nanmax(result[0]) == 0  # nothing before the first layer changes
+    assert np.nanmax(result[2]) > 1e-4
 
 
 def test_one_heads_map_is_the_one_that_is_explained(clf: Any) -> None:

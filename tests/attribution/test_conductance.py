@@ -73,8 +73,8 @@ def test_all_rules_approach_the_integral(family, off):
     exact = integral(clf, encoding, 1, mask)
     size = np.linalg.norm(exact)
     for rule, steps, bound in [("richardson", 64, 1e-4), ("trapezoid", 256, 1e-3), ("captum", 256, 0.02)]:
-        found = sweep(clf, [encoding], [1], PathOptions(steps, rule), mask)[0]
-        assert np.linalg.norm(found.attribution - exact) < bound * size, rule
+        result = sweep(clf, [encoding], [1], PathOptions(steps, rule), mask)[0]
+        assert np.linalg.norm(result.attribution - exact) < bound * size, rule
 
 
 @pytest.mark.slow
@@ -84,9 +84,9 @@ def test_richardson_has_the_smallest_error_and_no_estimate_flatters():
     fine = sweep(clf, encodings, [None] * 4, PathOptions(256))
     errors = {}
     for rule in RULES:
-        found = sweep(clf, encodings, [None] * 4, PathOptions(8, rule))
-        true = [np.linalg.norm(m.attribution - f.attribution) for m, f in zip(found, fine, strict=True)]
-        told = [np.linalg.norm(m.error) for m in found]
+        result = sweep(clf, encodings, [None] * 4, PathOptions(8, rule))
+        true = [np.linalg.norm(m.attribution - f.attribution) for m, f in zip(result, fine, strict=True)]
+        told = [np.linalg.norm(m.error) for m in result]
         errors[rule] = np.mean(true)
         assert np.mean(told) > 0.8 * np.mean(true), rule
     assert errors["richardson"] < errors["trapezoid"] < errors["captum"]
@@ -133,27 +133,27 @@ def test_without_steps_they_are_doubled_until_the_error_is_small(clf):
 
     def run(clf, encodings, targets, options, *_):
         asked.append((options.steps, len(encodings)))
-        found = []
+        result = []
         for e in encodings:
             maps = np.full((3, 4, len(e), len(e)), 1.0, np.float32)
             error = errors[options.steps][len(e) - 5] * np.linalg.norm(maps) / np.sqrt(12)
-            found.append(ExampleMaps(maps, maps, np.full((3, 4), error), np.zeros(3, np.float32), 0))
-        return found
+            result.append(ExampleMaps(maps, maps, np.full((3, 4), error), np.zeros(3, np.float32), 0))
+        return result
 
     explainer = Explainer(clf, "conductance", run, None, BUDGET, None)
     texts = ["a", "a dog", "a small dog"]
     assert [len(e) for e in clf.encode(texts, ["dog"] * 3)] == [5, 6, 7]
-    found = explainer.explain(texts, ["dog"] * 3, None, "predicted", PathOptions(16), TOLERANCE, ENOUGH)
-    assert [maps.steps for maps in found] == [16, 128, 32]
-    assert [len(maps.tokens) for maps in found] == [5, 6, 7]  # in the order of the texts
+    result = explainer.explain(texts, ["dog"] * 3, None, "predicted", PathOptions(16), TOLERANCE, ENOUGH)
+    assert [maps.steps for maps in result] == [16, 128, 32]
+    assert [len(maps.tokens) for maps in result] == [5, 6, 7]  # in the order of the texts
     assert asked == [(16, 3), (32, 2), (64, 1), (128, 1)]
-    assert [bool(maps.notes) for maps in found] == [False, True, False]
+    assert [bool(maps.notes) for maps in result] == [False, True, False]
 
 
 def test_the_default_keeps_its_promise(clf):
-    found = headviz.conductance(clf, TEXTS, PAIRS, cache=False)
+    result = headviz.conductance(clf, TEXTS, PAIRS, cache=False)
     fine = headviz.conductance(clf, TEXTS, PAIRS, steps=256, cache=False)
-    for maps, exact in zip(found, fine, strict=True):
+    for maps, exact in zip(result, fine, strict=True):
         size = np.linalg.norm(exact.attribution)
         assert np.linalg.norm(maps.attribution - exact.attribution) / size <= maps.error <= TOLERANCE
     assert headviz.conductance(clf, TEXTS[0], PAIRS[0], steps=2, cache=False).steps == 2
@@ -212,10 +212,10 @@ def test_points_of_the_cache_are_not_taken_for_visited(clf, monkeypatch, tmp_pat
 def test_several_texts_are_refined_as_one_by_one(clf):
     told = []
     many = headviz.conductance(clf, TEXTS, PAIRS, steps=4, tolerance=0.004, cache=False, rough=told.append)
-    for i, found in enumerate(many):
+    for i, result in enumerate(many):
         alone = one(clf, i, steps=4, tolerance=0.004)
-        assert alone.steps == found.steps
-        np.testing.assert_allclose(found.attribution, alone.attribution, rtol=1e-4, atol=1e-6)
+        assert alone.steps == result.steps
+        np.testing.assert_allclose(result.attribution, alone.attribution, rtol=1e-4, atol=1e-6)
     assert {maps.tokens for maps in told} <= {many[0].tokens}
 
 
@@ -319,10 +319,10 @@ def test_chunks_do_not_change_captums_rule_either(clf):
 def test_threads_with_different_masks_share_one_model(clf):
     masks = [HeadMask.full(3, 4).without([(i, i)]) for i in range(3)]
     alone = [one(clf, mask=m).attribution for m in masks]
-    found = {}
-    together(3, lambda i: found.update({i: [one(clf, mask=masks[i]).attribution for _ in range(3)]}))
+    result = {}
+    together(3, lambda i: result.update({i: [one(clf, mask=masks[i]).attribution for _ in range(3)]}))
     for i, maps in enumerate(alone):
-        for again in found[i]:
+        for again in result[i]:
             np.testing.assert_array_equal(again, maps)
 
 

@@ -21,11 +21,11 @@ def test_the_parts_sum_to_the_scores(family: str) -> None:
     clf = tiny_classifier(family)
     for off in ([], [(0, 1), (2, 0), (2, 1), (2, 2), (2, 3)]):
         mask = clf.full_mask.without(off)
-        found = headviz.contributions(clf, TEXT, PAIR, mask=mask)
+        result = headviz.contributions(clf, TEXT, PAIR, mask=mask)
         logits = clf.logits(clf.collate(clf.encode([TEXT], [PAIR])), mask)[0].numpy()
-        np.testing.assert_allclose(found.total, logits, atol=1e-5)
-        assert all((found.heads[h] == 0).all() for h in off)
-        assert sum(v for _, v in found.parts()) == pytest.approx(float(logits.max()), abs=1e-5)
+        np.testing.assert_allclose(result.total, logits, atol=1e-5)
+        assert all((result.heads[h] == 0).all() for h in off)
+        assert sum(v for _, v in result.parts()) == pytest.approx(float(logits.max()), abs=1e-5)
 
 
 def test_a_head_equals_a_literal_walk() -> None:
@@ -43,7 +43,7 @@ def test_a_head_equals_a_literal_walk() -> None:
         norm, state = model.get_submodule(name), seen[name]
         return norm.weight * (vector - vector.mean()) / torch.sqrt(state.var(unbiased=False) + norm.eps)
 
-    found = headviz.contributions(clf, TEXT, PAIR)
+    result = headviz.contributions(clf, TEXT, PAIR)
     for layer, head in ((0, 1), (1, 3), (2, 2)):
         path = f"bert.encoder.layer.{layer}.attention.output.dense"
         at = slice(head * 8, (head + 1) * 8)
@@ -60,7 +60,7 @@ def test_a_head_equals_a_literal_walk() -> None:
         empty, whole = pooler.bias, pooler(state)
         slope = (torch.tanh(whole) - torch.tanh(empty)) / (whole - empty)
         wanted = model.classifier.weight @ (slope * (pooler.weight @ vector))
-        np.testing.assert_allclose(found.heads[layer, head], wanted.detach().numpy(), atol=1e-5)
+        np.testing.assert_allclose(result.heads[layer, head], wanted.detach().numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize("family", all_in_ci(POST_NORM, ["bert", "distilbert", "electra", "mpnet"]))
@@ -72,13 +72,13 @@ def test_what_a_head_reads_and_writes(family: str) -> None:
             if "relative_attention_bias" in name:
                 weights.mul_(20)  # random ones are too small to be missed
     mask = clf.full_mask.without([(0, 1)])
-    found = headviz.contributions(clf, TEXT, PAIR, mask=mask)
+    result = headviz.contributions(clf, TEXT, PAIR, mask=mask)
     call = clf.call(mask, "eager", keep_probs=True)
     with torch.no_grad():
         clf.forward(clf.collate(clf.encode([TEXT], [PAIR])), call)
     for h in ((0, 0), (1, 2), (2, 3)):
         one = headviz.head_reading(clf, TEXT, PAIR, h, mask=mask)
-        np.testing.assert_allclose(one.scores.sum(axis=0), found.heads[h], atol=1e-8)
+        np.testing.assert_allclose(one.scores.sum(axis=0), result.heads[h], atol=1e-8)
         np.testing.assert_allclose(one.attention, call.probs[h[0]][0, h[1]].numpy(), atol=1e-5)
     with pytest.raises(UserError, match=r"Head 0\.1 is off"):
         headviz.head_reading(clf, TEXT, PAIR, "0.1", mask=mask)
@@ -87,11 +87,11 @@ def test_what_a_head_reads_and_writes(family: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_is_its_weights_in_float32(dtype: torch.dtype) -> None:
     half, full = (headviz.wrap(tiny_model().to(dtype).to(to), tiny_tokenizer()) for to in (dtype, torch.float32))
-    found, wanted = (headviz.contributions(clf, TEXT, PAIR) for clf in (half, full))
-    np.testing.assert_array_equal(found.heads, wanted.heads)
-    np.testing.assert_array_equal(found.ablation, wanted.ablation)
-    np.testing.assert_allclose(found.total, found.logits, atol=1e-5)
-    np.testing.assert_allclose(found.logits, half.logits(half.collate(half.encode([TEXT], [PAIR])))[0], atol=0.05)
+    result, wanted = (headviz.contributions(clf, TEXT, PAIR) for clf in (half, full))
+    np.testing.assert_array_equal(result.heads, wanted.heads)
+    np.testing.assert_array_equal(result.ablation, wanted.ablation)
+    np.testing.assert_allclose(result.total, result.logits, atol=1e-5)
+    np.testing.assert_allclose(result.logits, half.logits(half.collate(half.encode([TEXT], [PAIR])))[0], atol=0.05)
     one, other = (headviz.head_reading(clf, TEXT, PAIR, "1.2") for clf in (half, full))
     np.testing.assert_array_equal(one.scores, other.scores)
     assert half.dtype == dtype

@@ -43,10 +43,10 @@ def modules_of(clf: Any, model: Any) -> list[Any]:
     """The plain model's W_O, each once."""
     family = FAMILIES[clf.config.model_type]
     path = family.attention["encoder"].output
-    found = [
+    result = [
         model.base_model.get_submodule(path.format(**family.place(model.config, i))) for i in range(clf.num_layers)
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(result))
 
 
 @contextmanager
@@ -91,16 +91,16 @@ def oracle(clf: Any, model: Any, text: Any, donor: Any, at: list[int], there: li
 @pytest.mark.parametrize("positions", ["all", "changed", "first", [2, 3]])
 def test_every_head_equals_hooks_on_the_plain_model(family: str, positions: Any) -> None:
     clf, model = tiny_classifier(family), tiny_model(family, attn_implementation="eager")
-    found = headviz.patch(clf, A, B, positions=positions)
-    at = list(found.positions)
-    grid, whole = oracle(clf, model, A, B, at, [found.alignment[i] for i in at])
-    np.testing.assert_allclose(found.logits, grid, atol=2e-5)
-    np.testing.assert_allclose(found.whole, whole, atol=2e-5)
-    a, b = int(found.from_logits.argmax()), int(found.to_logits.argmax())
+    result = headviz.patch(clf, A, B, positions=positions)
+    at = list(result.positions)
+    grid, whole = oracle(clf, model, A, B, at, [result.alignment[i] for i in at])
+    np.testing.assert_allclose(result.logits, grid, atol=2e-5)
+    np.testing.assert_allclose(result.whole, whole, atol=2e-5)
+    a, b = int(result.from_logits.argmax()), int(result.to_logits.argmax())
     lead = (lambda v: v[..., b]) if a == b else (lambda v: v[..., b] - v[..., a])
-    expected = (lead(grid) - lead(found.from_logits)) / (lead(found.to_logits) - lead(found.from_logits))
-    np.testing.assert_allclose(found.effect, expected, rtol=1e-2, atol=1e-3)
-    assert np.abs(found.logits - found.from_logits).max() > 1e-3
+    expected = (lead(grid) - lead(result.from_logits)) / (lead(result.to_logits) - lead(result.from_logits))
+    np.testing.assert_allclose(result.effect, expected, rtol=1e-2, atol=1e-3)
+    assert np.abs(result.logits - result.from_logits).max() > 1e-3
 
 
 @pytest.mark.parametrize("family", ["bert", "modernbert", "distilbert", "albert"])
@@ -108,17 +108,17 @@ def test_every_head_equals_hooks_on_the_plain_model(family: str, positions: Any)
 def test_heads_patched_together_equal_hooks_on_the_plain_model(family: str, positions: str) -> None:
     clf, model = tiny_classifier(family), tiny_model(family, attn_implementation="eager")
     two = [HeadId(0, 1), HeadId(2, 3)]
-    found = headviz.patch(clf, A, B, positions=positions, sets=[two, [(1, 2)], clf.present.kept])
+    result = headviz.patch(clf, A, B, positions=positions, sets=[two, [(1, 2)], clf.present.kept])
     one, other = (clf.collate(clf.encode([t[0]], [t[1]])) for t in (A, B))
-    given, size, at = outputs_of(clf, model, other), clf.head_size, list(found.positions)
+    given, size, at = outputs_of(clf, model, other), clf.head_size, list(result.positions)
     values = {tuple(h): given[h.layer][at, h.head * size : (h.head + 1) * size] for h in two}
     with torch.no_grad(), changed(clf, model, values, at):
         logits = model(**one).logits[0].numpy()
-    a, b = int(found.from_logits.argmax()), int(found.to_logits.argmax())
+    a, b = int(result.from_logits.argmax()), int(result.to_logits.argmax())
     lead = (lambda v: v[..., b]) if a == b else (lambda v: v[..., b] - v[..., a])
-    start, end = lead(found.from_logits), lead(found.to_logits)
-    expected = [(lead(x) - start) / (end - start) for x in (logits, found.logits[1, 2], found.whole)]
-    np.testing.assert_allclose(found.together, expected, rtol=1e-2, atol=1e-3)
+    start, end = lead(result.from_logits), lead(result.to_logits)
+    expected = [(lead(x) - start) / (end - start) for x in (logits, result.logits[1, 2], result.whole)]
+    np.testing.assert_allclose(result.together, expected, rtol=1e-2, atol=1e-3)
     with pytest.raises(UserError, match="is off"):
         headviz.patch(clf, A, B, sets=[two], mask=clf.present.without([two[0]]))
 
@@ -126,14 +126,14 @@ def test_heads_patched_together_equal_hooks_on_the_plain_model(family: str, posi
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])
 def test_texts_of_other_lengths_meet_at_their_common_words(family: str) -> None:
     clf, model = tiny_classifier(family), tiny_model(family, attn_implementation="eager")
-    found = headviz.patch(clf, A, LONGER)
-    assert [(found.tokens[i], found.donor_tokens[found.alignment[i]]) for i in found.positions] == [
-        (t, t) for t in found.tokens
+    result = headviz.patch(clf, A, LONGER)
+    assert [(result.tokens[i], result.donor_tokens[result.alignment[i]]) for i in result.positions] == [
+        (t, t) for t in result.tokens
     ]
-    at = list(found.positions)
-    grid, whole = oracle(clf, model, A, LONGER, at, [found.alignment[i] for i in at])
-    np.testing.assert_allclose(found.logits, grid, atol=2e-5)
-    np.testing.assert_allclose(found.whole, whole, atol=2e-5)
+    at = list(result.positions)
+    grid, whole = oracle(clf, model, A, LONGER, at, [result.alignment[i] for i in at])
+    np.testing.assert_allclose(result.logits, grid, atol=2e-5)
+    np.testing.assert_allclose(result.whole, whole, atol=2e-5)
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet", "albert", "modernbert"])
@@ -142,29 +142,29 @@ def test_a_first_token_that_takes_another_token_s_values(family: str, alignment:
     """The fast stages have the first tokens alone of the last layer, and gave the donor's first."""
     clf, model = tiny_classifier(family), tiny_model(family, attn_implementation="eager")
     both = [HeadId(1, 0), HeadId(clf.num_layers - 1, 2)]
-    found = headviz.patch(clf, A, LONGER, alignment=alignment, sets=[both])
-    at, there = list(found.positions), [found.alignment[i] for i in found.positions]
+    result = headviz.patch(clf, A, LONGER, alignment=alignment, sets=[both])
+    at, there = list(result.positions), [result.alignment[i] for i in result.positions]
     grid, whole = oracle(clf, model, A, LONGER, at, there)
-    np.testing.assert_allclose(found.logits, grid, atol=2e-5)
-    np.testing.assert_allclose(found.whole, whole, atol=2e-5)
+    np.testing.assert_allclose(result.logits, grid, atol=2e-5)
+    np.testing.assert_allclose(result.whole, whole, atol=2e-5)
     one, other = (clf.collate(clf.encode([t[0]], [t[1]])) for t in (A, LONGER))
     given, size = outputs_of(clf, model, other), clf.head_size
     values = {tuple(h): given[h.layer][there, h.head * size : (h.head + 1) * size] for h in both}
     with torch.no_grad(), changed(clf, model, values, at):
         logits = model(**one).logits[0].numpy()
-    a, b = int(found.from_logits.argmax()), int(found.to_logits.argmax())
+    a, b = int(result.from_logits.argmax()), int(result.to_logits.argmax())
     lead = (lambda v: v[..., b]) if a == b else (lambda v: v[..., b] - v[..., a])
-    start, end = lead(found.from_logits), lead(found.to_logits)
-    np.testing.assert_allclose(found.together, [(lead(logits) - start) / (end - start)], rtol=1e-2, atol=1e-3)
+    start, end = lead(result.from_logits), lead(result.to_logits)
+    np.testing.assert_allclose(result.together, [(lead(logits) - start) / (end - start)], rtol=1e-2, atol=1e-3)
 
 
 @pytest.mark.parametrize("family", FAMILY_NAMES)
 def test_a_text_patched_with_itself_is_the_same_bit_for_bit(family: str) -> None:
     clf = tiny_classifier(family)
-    found = headviz.patch(clf, A, A)
-    assert np.array_equal(found.logits, np.broadcast_to(found.from_logits, found.logits.shape))
-    assert np.isnan(found.effect).all()  # nothing to move: 0 / 0
-    np.testing.assert_allclose(found.whole, found.from_logits, atol=1e-5)
+    result = headviz.patch(clf, A, A)
+    assert np.array_equal(result.logits, np.broadcast_to(result.from_logits, result.logits.shape))
+    assert np.isnan(result.effect).all()  # nothing to move: 0 / 0
+    np.testing.assert_allclose(result.whole, result.from_logits, atol=1e-5)
 
 
 @pytest.mark.parametrize("family", ["bert", "modernbert"])
@@ -187,10 +187,10 @@ def test_removed_and_masked_heads() -> None:
 
 
 def test_heads_that_move_the_answer_equally_far_stand_in_a_drawn_order() -> None:
-    found = headviz.patch(tiny_classifier(), A, B)
-    effect = np.full_like(found.effect, 0.25)
+    result = headviz.patch(tiny_classifier(), A, B)
+    effect = np.full_like(result.effect, 0.25)
     effect[1, 2], effect[0, 1] = -0.5, np.nan
-    tied = dataclasses.replace(found, effect=effect)
+    tied = dataclasses.replace(result, effect=effect)
     printed = patch_command.show(tied.to_dict() | {"top": 20, "ablation": "zero"})
     listed = re.findall(r"^(\d\.\d) +[−+]0\.\d+$", printed, re.M)
     assert (listed[0], len(listed)) == ("1.2", 11)
@@ -200,17 +200,17 @@ def test_heads_that_move_the_answer_equally_far_stand_in_a_drawn_order() -> None
 
 def test_a_class_can_be_measured() -> None:
     clf = tiny_classifier()
-    found = headviz.patch(clf, A, B, target="neutral")
-    start, end = found.from_logits[1], found.to_logits[1]
-    np.testing.assert_allclose(found.effect, (found.logits[..., 1] - start) / (end - start), rtol=1e-4)
-    assert found.measured == "logit of neutral"
+    result = headviz.patch(clf, A, B, target="neutral")
+    start, end = result.from_logits[1], result.to_logits[1]
+    np.testing.assert_allclose(result.effect, (result.logits[..., 1] - start) / (end - start), rtol=1e-4)
+    assert result.measured == "logit of neutral"
 
 
 def test_in_the_demo_one_head_carries_an_antonym() -> None:
     big = "The big dog is sleeping."
-    found = headviz.patch(headviz.load("demo"), (big, "The small dog is sleeping."), (big, big), positions="all")
-    assert (found.from_label, found.to_label) == ("contradiction", "entailment")
-    assert (found.effect > 0.5).sum() == 1
+    result = headviz.patch(headviz.load("demo"), (big, "The small dog is sleeping."), (big, big), positions="all")
+    assert (result.from_label, result.to_label) == ("contradiction", "entailment")
+    assert (result.effect > 0.5).sum() == 1
 
 
 def test_alignment_and_positions() -> None:
@@ -218,8 +218,11 @@ def test_alignment_and_positions() -> None:
     one, other = clf.encode([A[0]], [A[1]])[0], clf.encode([LONGER[0]], [LONGER[1]])[0]
     assert align(one, one) == tuple(range(len(one)))
     assert align(one, other)[:4] == (0, 1, 3, 4)
-    found = headviz.patch(clf, A, B, positions="changed")
-    assert [(found.tokens[i], found.donor_tokens[i]) for i in found.positions] == [("sleeps", "eats"), ("cat", "bird")]
+    result = headviz.patch(clf, A, B, positions="changed")
+    assert [(result.tokens[i], result.donor_tokens[i]) for i in result.positions] == [
+        ("sleeps", "eats"),
+        ("cat", "bird"),
+    ]
     own = headviz.patch(clf, A, LONGER, alignment={0: 0, 2: 2})
     assert own.positions == (0, 2)
 
@@ -254,12 +257,12 @@ def test_a_set_of_pairs_is_the_mean_of_its_pairs() -> None:
     alone = [headviz.patch(clf, *pair, positions="first") for pair in texts]
     used = [p.effect for p in alone if p.from_label != p.to_label and abs(p.span) >= 0.5]
     assert len(used) > 2
-    found = headviz.patch_pairs(clf, texts, positions="first")
-    np.testing.assert_allclose(found.mean, np.mean(used, axis=0))
-    assert found.n + found.same_answer + found.small == len(texts)
-    assert (found.interval_low <= found.mean).all()
+    result = headviz.patch_pairs(clf, texts, positions="first")
+    np.testing.assert_allclose(result.mean, np.mean(used, axis=0))
+    assert result.n + result.same_answer + result.small == len(texts)
+    assert (result.interval_low <= result.mean).all()
     half = scipy.stats.ttest_1samp([u[1, 2] for u in used], 0.0)
-    assert found.p_value[1, 2] == pytest.approx(half.pvalue)
+    assert result.p_value[1, 2] == pytest.approx(half.pvalue)
     with pytest.raises(UserError, match="too few to average"):
         headviz.patch_pairs(clf, [(A, A), (B, B)])
 
@@ -283,8 +286,8 @@ def test_a_whole_grid_of_bert_base_costs_at_most_80_passes() -> None:
     with flops_counted() as one:
         clf.logits(clf.collate(clf.encode([A[0]], [A[1]])))
     with flops_counted() as grid:
-        found = headviz.patch(clf, A, B)
-    assert np.isfinite(found.logits).all()
+        result = headviz.patch(clf, A, B)
+    assert np.isfinite(result.logits).all()
     assert 40 < grid.get_total_flops() / one.get_total_flops() <= 80
 
 
@@ -330,9 +333,9 @@ def test_a_share_of_rounding_is_no_effect() -> None:
         for layer in model.bert.encoder.layer:
             layer.attention.output.dense.weight.mul_(1e-6)
     clf = headviz.wrap(model, tiny_classifier().tokenizer)
-    found = headviz.patch(clf, A, B)
-    assert 0 < abs(found.span) < 1e-3
-    assert np.isnan(found.effect).all()
+    result = headviz.patch(clf, A, B)
+    assert 0 < abs(result.span) < 1e-3
+    assert np.isnan(result.effect).all()
     with pytest.raises(UserError, match="hardly move it"):
         headviz.paths(clf, [(A, B)])
     assert np.isfinite(headviz.patch(tiny_classifier(), A, B).effect).all()

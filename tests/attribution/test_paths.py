@@ -70,17 +70,17 @@ def oracle(clf: Any, model: Any, sender: HeadId, into: str) -> Any:
 @pytest.mark.parametrize("into", ["answer", *INPUTS])
 def test_every_path_equals_hooks_on_the_plain_model(family: str, into: str) -> None:
     clf, model = tiny_classifier(family), tiny_model(family, attn_implementation="eager")
-    found = headviz.patch(clf, A, B)
-    a, b = int(found.from_logits.argmax()), int(found.to_logits.argmax())
+    result = headviz.patch(clf, A, B)
+    a, b = int(result.from_logits.argmax()), int(result.to_logits.argmax())
     lead = (lambda v: v[b]) if a == b else (lambda v: v[b] - v[a])
     grid = effects(clf, A, B, None if into == "answer" else RECEIVER, into)
     last = clf.num_layers if into == "answer" else RECEIVER.layer
     assert {int(layer) for layer in np.argwhere(np.isfinite(grid))[:, 0]} == set(range(last))
     for layer in range(last):
         for head in range(clf.num_heads):
-            moved = lead(oracle(clf, model, HeadId(layer, head), into)) - lead(found.from_logits)
-            np.testing.assert_allclose(grid[layer, head] * found.span, moved, atol=2e-6 + 1e-3 * abs(moved))
-    assert np.nanmax(np.abs(grid * found.span)) > 3e-6  # by queries and keys tiny models move little
+            moved = lead(oracle(clf, model, HeadId(layer, head), into)) - lead(result.from_logits)
+            np.testing.assert_allclose(grid[layer, head] * result.span, moved, atol=2e-6 + 1e-3 * abs(moved))
+    assert np.nanmax(np.abs(grid * result.span)) > 3e-6  # by queries and keys tiny models move little
 
 
 @pytest.mark.parametrize("family", ["bert", "deberta-v2", "mpnet", "bart", "t5", "modernbert"])
@@ -118,20 +118,20 @@ def test_the_graph_holds_the_strongest_and_each_receiver_goes_on_to_the_answer()
     clf = headviz.load("demo", device="cpu")
     no, yes = ("The dog is not sleeping.", "The dog is sleeping."), ("The dog is sleeping.", "The dog is sleeping.")
     seen: list[tuple[int, int]] = []
-    found = headviz.paths(
+    result = headviz.paths(
         clf, [(no, yes), (yes, no)], receivers=2, depth=2, edges=9, progress=lambda *at: seen.append(at)
     )
-    assert found.n == 2
-    assert len(found.edges) == 9
+    assert result.n == 2
+    assert len(result.edges) == 9
     assert seen[-1][0] == seen[-1][1]
-    assert [abs(e.effect) for e in found.edges] == sorted((abs(e.effect) for e in found.edges), reverse=True)
-    for edge in found.edges:
+    assert [abs(e.effect) for e in result.edges] == sorted((abs(e.effect) for e in result.edges), reverse=True)
+    for edge in result.edges:
         assert edge.low <= edge.effect <= edge.high
         if edge.receiver is not None:
             assert edge.sender.layer < edge.receiver.layer
-            assert edge.receiver in {e.sender for e in found.edges}
+            assert edge.receiver in {e.sender for e in result.edges}
     direct = np.mean([effects(clf, no, yes), effects(clf, yes, no)], axis=0)
-    first = max((e for e in found.edges if e.receiver is None), key=lambda e: abs(e.effect))
+    first = max((e for e in result.edges if e.receiver is None), key=lambda e: abs(e.effect))
     assert abs(first.effect) == pytest.approx(np.abs(direct).max(), rel=1e-4)
     one = headviz.paths(clf, [(no, yes)], receivers=1, depth=0, edges=3)
     assert all(np.isnan(e.low) and e.into == "answer" for e in one.edges)

@@ -107,9 +107,9 @@ def test_attnlrp_equals_the_rules_applied_one_by_one(family: str) -> None:
     plain = Plain(family)
     with torch.no_grad():
         wanted = literal_relevance(plain, 1)
-    found = headviz.token_explanations(plain.clf, TEXT, PAIR, methods=["attnlrp"], target=1, orders=1)
-    np.testing.assert_allclose(found.values[0], wanted, rtol=1e-5, atol=1e-6)
-    assert found.logit == pytest.approx(float(plain.logits[1]), abs=1e-5)
+    result = headviz.token_explanations(plain.clf, TEXT, PAIR, methods=["attnlrp"], target=1, orders=1)
+    np.testing.assert_allclose(result.values[0], wanted, rtol=1e-5, atol=1e-6)
+    assert result.logit == pytest.approx(float(plain.logits[1]), abs=1e-5)
 
 
 @pytest.mark.parametrize("family", POST_NORM)
@@ -117,20 +117,20 @@ def test_relevance_and_constants_sum_to_the_logit(family: str) -> None:
     clf = tiny_classifier(family)
     for off in ([], [(0, 1), (2, 0), (2, 1), (2, 2), (2, 3)]):
         mask = clf.full_mask.without(off)
-        found = headviz.token_explanations(clf, TEXT, PAIR, methods=["attnlrp"], mask=mask, orders=1)
+        result = headviz.token_explanations(clf, TEXT, PAIR, methods=["attnlrp"], mask=mask, orders=1)
         logits = clf.logits(clf.collate(clf.encode([TEXT], [PAIR])), mask)[0]
-        assert found.values[0].sum() + found.constants == pytest.approx(float(logits.max()), abs=1e-4)
-        assert found.target == int(logits.argmax())
+        assert result.values[0].sum() + result.constants == pytest.approx(float(logits.max()), abs=1e-4)
+        assert result.target == int(logits.argmax())
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_has_every_method(dtype: torch.dtype) -> None:
     half, full = (headviz.wrap(tiny_model().to(dtype).to(to), tiny_tokenizer()) for to in (dtype, torch.float32))
-    found, wanted = (headviz.token_explanations(clf, TEXT, PAIR, target=0, orders=1) for clf in (half, full))
-    assert found.methods == tuple(METHODS)
+    result, wanted = (headviz.token_explanations(clf, TEXT, PAIR, target=0, orders=1) for clf in (half, full))
+    assert result.methods == tuple(METHODS)
     for name in ("rollout", "value-norm", "attnlrp"):
-        at = found.methods.index(name)
-        np.testing.assert_array_equal(found.values[at], wanted.values[at])
+        at = result.methods.index(name)
+        np.testing.assert_array_equal(result.values[at], wanted.values[at])
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "roberta", "electra"])
@@ -153,15 +153,15 @@ def test_rollout_and_norms_equal_products_of_matrices(family: str) -> None:
             eye = torch.eye(len(x), dtype=torch.float64)
             rolled = (eye + probs.mean(dim=0)) / 2 @ rolled
             normed = (eye + weighed / weighed.sum(dim=1, keepdim=True)) / 2 @ normed
-    found = headviz.token_explanations(plain.clf, TEXT, PAIR, methods=["rollout", "value-norm"], orders=1)
-    np.testing.assert_allclose(found.values, np.stack([rolled[0], normed[0]]), atol=1e-6)
+    result = headviz.token_explanations(plain.clf, TEXT, PAIR, methods=["rollout", "value-norm"], orders=1)
+    np.testing.assert_allclose(result.values, np.stack([rolled[0], normed[0]]), atol=1e-6)
 
 
 def test_curves_equal_passes_of_the_model_with_padding_in_the_words_place() -> None:
     clf = tiny_classifier()
-    found = headviz.token_explanations(clf, TEXT, PAIR, methods=["rollout"], target=2, orders=3, seed=5)
+    result = headviz.token_explanations(clf, TEXT, PAIR, methods=["rollout"], target=2, orders=3, seed=5)
     batch = clf.collate(clf.encode([TEXT], [PAIR]))
-    words = [i for i, special in enumerate(found.special) if not special]
+    words = [i for i, special in enumerate(result.special) if not special]
 
     def answer(gone: list[int]) -> float:
         ids = batch["input_ids"].clone()
@@ -169,43 +169,44 @@ def test_curves_equal_passes_of_the_model_with_padding_in_the_words_place() -> N
         return float(clf.logits({**batch, "input_ids": ids})[0].softmax(-1)[2])
 
     rng = np.random.default_rng(5)
-    orders = [sorted(words, key=lambda i: -found.values[0, i])] + [list(rng.permutation(words)) for _ in range(3)]
+    orders = [sorted(words, key=lambda i: -result.values[0, i])] + [list(rng.permutation(words)) for _ in range(3)]
     deletion, insertion = (
-        np.vstack(pair) for pair in ((found.deletion, found.random_deletion), (found.insertion, found.random_insertion))
+        np.vstack(pair)
+        for pair in ((result.deletion, result.random_deletion), (result.insertion, result.random_insertion))
     )
     for order, fall, rise in zip(orders, deletion, insertion, strict=True):
         for k, count in enumerate(counts_of(len(words))):
             assert fall[k] == pytest.approx(answer(order[:count]), abs=1e-5)
             assert rise[k] == pytest.approx(answer(order[count:]), abs=1e-5)
-    assert found.shares[0] == 0
-    assert found.shares[-1] == 1
+    assert result.shares[0] == 0
+    assert result.shares[-1] == 1
 
 
 def test_areas_are_over_the_words_that_are_gone() -> None:
     """Of 17 words a tenth is rounded to 2, 1, 2, … words, so the points are not evenly spaced."""
     clf = tiny_classifier()
-    found = headviz.token_explanations(clf, " ".join(["the cat sees"] * 5), "a dog", methods=["rollout"], orders=1)
-    words = [round(17 * share) for share in found.shares]
+    result = headviz.token_explanations(clf, " ".join(["the cat sees"] * 5), "a dog", methods=["rollout"], orders=1)
+    words = [round(17 * share) for share in result.shares]
     assert len({b - a for a, b in pairwise(words)}) > 1
     by_hand = sum(
         (b - a) / 17 * (first + second) / 2
-        for (a, b), (first, second) in zip(pairwise(words), pairwise(found.deletion[0]), strict=True)
+        for (a, b), (first, second) in zip(pairwise(words), pairwise(result.deletion[0]), strict=True)
     )
-    assert found.areas()["rollout"]["deletion"] == pytest.approx(by_hand, rel=1e-12)
+    assert result.areas()["rollout"]["deletion"] == pytest.approx(by_hand, rel=1e-12)
 
 
 def test_disagreement_is_a_rank_correlation_over_words() -> None:
     clf = tiny_classifier()
-    found = headviz.token_explanations(clf, TEXT, PAIR, orders=2)
-    assert found.methods == tuple(METHODS)
-    words = ~np.array(found.special)
-    signed = scipy.stats.spearmanr(found.values[2, words], found.values[3, words]).statistic
-    sizes = scipy.stats.spearmanr(found.values[0, words], np.abs(found.values[3, words])).statistic
-    assert found.rank_correlation[2, 3] == pytest.approx(signed)
-    assert found.rank_correlation[0, 3] == pytest.approx(sizes)
-    np.testing.assert_allclose(np.diag(found.rank_correlation), 1)
+    result = headviz.token_explanations(clf, TEXT, PAIR, orders=2)
+    assert result.methods == tuple(METHODS)
+    words = ~np.array(result.special)
+    signed = scipy.stats.spearmanr(result.values[2, words], result.values[3, words]).statistic
+    sizes = scipy.stats.spearmanr(result.values[0, words], np.abs(result.values[3, words])).statistic
+    assert result.rank_correlation[2, 3] == pytest.approx(signed)
+    assert result.rank_correlation[0, 3] == pytest.approx(sizes)
+    np.testing.assert_allclose(np.diag(result.rank_correlation), 1)
     alone = headviz.token_attributions(clf, TEXT, PAIR).values
-    np.testing.assert_allclose(found.values[2], alone, atol=1e-6)
+    np.testing.assert_allclose(result.values[2], alone, atol=1e-6)
 
 
 def test_masked_and_pruned_models_agree() -> None:

@@ -33,16 +33,16 @@ def test_they_sum_to_it_where_the_model_scales_its_embeddings(family, config):
 
 
 def check_complete(clf, steps):
-    found = headviz.token_attributions(clf, TEXTS[1], PAIRS[1], steps=steps)
+    result = headviz.token_attributions(clf, TEXTS[1], PAIRS[1], steps=steps)
     walk = Walk(clf, clf.encode(TEXTS[1:2], PAIRS[1:2]), [None], None)
     with torch.no_grad():
-        ends = [clf.forward(walk.rows(x), clf.call())[0, found.target] for x in (walk.end, walk.start)]
+        ends = [clf.forward(walk.rows(x), clf.call())[0, result.target] for x in (walk.end, walk.start)]
     change = float(ends[0] - ends[1])
-    assert found.total == pytest.approx(change, rel=0.02, abs=1e-3)
-    assert found.error < 0.02
-    assert found.tokens[0] == "[CLS]"
-    assert all(v == 0 for v, special in zip(found.values, found.special, strict=True) if special)
-    assert np.abs(found.values).max() > 0
+    assert result.total == pytest.approx(change, rel=0.02, abs=1e-3)
+    assert result.error < 0.02
+    assert result.tokens[0] == "[CLS]"
+    assert all(v == 0 for v, special in zip(result.values, result.special, strict=True) if special)
+    assert np.abs(result.values).max() > 0
 
 
 @pytest.mark.slow
@@ -56,8 +56,8 @@ def test_by_plain_integrated_gradients(clf):
             logit = clf.forward(walk.rows(x), clf.call(None, "eager"))[0, 1]
         total = total + torch.autograd.grad(logit, x)[0] / 400
     slow = ((walk.end - walk.start) * total)[0].sum(dim=-1).numpy()
-    found = headviz.token_attributions(clf, TEXTS[1], PAIRS[1], target=1)
-    np.testing.assert_allclose(found.values, slow, atol=1e-3)
+    result = headviz.token_attributions(clf, TEXTS[1], PAIRS[1], target=1)
+    np.testing.assert_allclose(result.values, slow, atol=1e-3)
 
 
 def test_masks_targets_and_pruned_models(clf):

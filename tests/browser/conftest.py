@@ -30,11 +30,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     sync_api = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
-    found = os.environ.get("CHROMIUM") or next((p for n in NAMES if (p := shutil.which(n))), None)
+    result = os.environ.get("CHROMIUM") or next((p for n in NAMES if (p := shutil.which(n))), None)
     with sync_api.sync_playwright() as playwright:
-        if found is None and not Path(playwright.chromium.executable_path).is_file():
+        if result is None and not Path(playwright.chromium.executable_path).is_file():
             pytest.skip("browser tests need Chromium: install it, or set CHROMIUM to its path")
-        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=result, args=FLAGS)
         yield browser
         browser.close()
 

@@ -46,15 +46,15 @@ def state_of(v: Any, title: str, *states: str) -> str:
     said = re.compile(rf"{title}\s*({'|'.join(states)})\s*·")
     line = v.page.locator("[role=radiogroup] > div").filter(has_text=said).first
     line.wait_for(timeout=LONG)
-    found = said.search(line.inner_text())
-    return found[1] if found else state_of(v, title, *states)  # it has changed since
+    result = said.search(line.inner_text())
+    return result[1] if result else state_of(v, title, *states)  # it has changed since
 
 
 def steps_of(v: Any, title: str) -> int:
     """Steps of a run, as the list says."""
     line = v.page.locator("[role=radiogroup] > div").filter(has_text=title).first.inner_text()
-    found = re.search(r"(\d+) of \d+ steps", line)
-    return int(found[1]) if found else 0
+    result = re.search(r"(\d+) of \d+ steps", line)
+    return int(result[1]) if result else 0
 
 
 @pytest.mark.slow

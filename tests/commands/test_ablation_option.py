@@ -84,14 +84,14 @@ def test_texts_are_explained_with_the_mean_in_a_heads_place(
     train = headviz.load_task("custom", split="train", data=data, **columns)
     clf = headviz.load(model, device="cpu")
     filled = headviz.standing_in(clf, "mean", headviz.sample(train, 12, length_filter=None))
-    found = headviz.patch(filled, (A, B), (DONOR, B), mask=clf.full_mask.without("0.1,1.2"))
-    np.testing.assert_allclose(np.array(mean["effect"], dtype=float), found.effect, rtol=1e-4)
+    result = headviz.patch(filled, (A, B), (DONOR, B), mask=clf.full_mask.without("0.1,1.2"))
+    np.testing.assert_allclose(np.array(mean["effect"], dtype=float), result.effect, rtol=1e-4)
 
 
 def test_analyses_take_it(capsys: pytest.CaptureFixture[str], model: Path, data: Path) -> None:
     given = ("--model", model, *custom(data), "--ablation", "mean", "--reference", 12)
-    found = call(capsys, "analyse", "ablation", *given)
-    assert found["subject"]["stand_in"] == "mean of 12 examples"
+    result = call(capsys, "analyse", "ablation", *given)
+    assert result["subject"]["stand_in"] == "mean of 12 examples"
     drawn = call(capsys, "analyse", "all-but-one", *given[:-3], "resample", "--reference", 12, "--select", "same")
     assert drawn["subject"]["stand_in"] == "resample from 12 examples, 1 draw"
 
@@ -101,11 +101,11 @@ def test_a_masks_file_says_it_and_a_change_is_the_mean_over_draws(
 ) -> None:
     given, mask = ("--model", model, *custom(data)), headviz.HeadMask.full(2, 3).without("0.1,1.2")
     kept = headviz.write_mask(mask, tmp_path / "kept.json", ablation="resample:12")
-    found = call(capsys, "evaluate", *given, "--mask", kept, "--compare")
-    assert (found["ablation"], found["reference"], found["heads_off"]) == ("resample", 12, ["0.1", "1.2"])
-    (full,) = (d["full"] for d in found["comparison"]["deltas"] if d["metric"] == "accuracy")
-    over = found["comparison"]["over_draws"]["accuracy"]
-    assert over["mean"] == pytest.approx(np.mean(found["draws"]["accuracy"]["values"]) - full)
+    result = call(capsys, "evaluate", *given, "--mask", kept, "--compare")
+    assert (result["ablation"], result["reference"], result["heads_off"]) == ("resample", 12, ["0.1", "1.2"])
+    (full,) = (d["full"] for d in result["comparison"]["deltas"] if d["metric"] == "accuracy")
+    over = result["comparison"]["over_draws"]["accuracy"]
+    assert over["mean"] == pytest.approx(np.mean(result["draws"]["accuracy"]["values"]) - full)
     assert over["low"] <= over["mean"] <= over["high"]
     assert call(capsys, "evaluate", *given, "--mask", kept, "--ablation", "zero")["ablation"] == "zero"
     assert main([*map(str, ("evaluate", *given, "--mask", kept, "--compare"))]) == 0

@@ -113,8 +113,8 @@ def test_score_prints_the_contracts_fields(capsys, model, data):
     whole = headviz.load_task("custom", split="train", data=str(data), text_columns=["a", "b"], label_column="y")
     some = headviz.sample(whole, 12, seed=0, length_filter=None)
     mask = headviz.HeadMask.full(3, 4).without([(1, 2)])
-    found = headviz.score_heads(clf, some, steps=4, mask=mask)
-    np.testing.assert_array_equal(np.array(told["values"], dtype=float), found.values)
+    result = headviz.score_heads(clf, some, steps=4, mask=mask)
+    np.testing.assert_array_equal(np.array(told["values"], dtype=float), result.values)
 
 
 @pytest.mark.parametrize(

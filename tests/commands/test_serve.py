@@ -82,10 +82,10 @@ class Started:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> Started:
-    found = Started()
-    monkeypatch.setattr(serve.subprocess, "run", found)
+    result = Started()
+    monkeypatch.setattr(serve.subprocess, "run", result)
     monkeypatch.setattr(serve, "check_place", lambda address, port: None)
-    return found
+    return result
 
 
 def test_a_server_does_not_outlive_its_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

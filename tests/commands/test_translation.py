@@ -27,22 +27,22 @@ def call(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, dict, str
 
 
 def test_info(places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    code, found, _ = call(capsys, "info", "--model", places["model"])
+    code, result, _ = call(capsys, "info", "--model", places["model"])
     assert code == 0
-    assert found["kind"] == "translation"
-    assert found["stacks"] == {"encoder": [0, 2], "cross": [2, 5], "decoder": [5, 8]}
-    assert (found["layers"], found["heads"], found["labels"]) == (8, 4, [])
+    assert result["kind"] == "translation"
+    assert result["stacks"] == {"encoder": [0, 2], "cross": [2, 5], "decoder": [5, 8]}
+    assert (result["layers"], result["heads"], result["labels"]) == (8, 4, [])
     assert main(["info", "--model", places["model"]]) == 0
     assert "encoder 0–1, cross 2–4, decoder 5–7" in capsys.readouterr().out
 
 
 def test_evaluate(places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     task = ["--task", "custom-translation", "--data", places["data"], "--device", "cpu"]
-    code, found, _ = call(capsys, "evaluate", "--model", places["model"], *task, "--off", "cross.0.1,7.3")
+    code, result, _ = call(capsys, "evaluate", "--model", places["model"], *task, "--off", "cross.0.1,7.3")
     assert code == 0
-    assert found["heads_off"] == ["2.1", "7.3"]
-    assert set(found["metrics"]) == {"bleu", "chrf", "bleu-tokenised"}
-    assert "tok:13a" in found["signatures"]["bleu"]
+    assert result["heads_off"] == ["2.1", "7.3"]
+    assert set(result["metrics"]) == {"bleu", "chrf", "bleu-tokenised"}
+    assert "tok:13a" in result["signatures"]["bleu"]
     _, beamed, _ = call(capsys, "evaluate", "--model", places["model"], *task, "--beams", "2")
     assert beamed["beams"] == 2
     assert main(["evaluate", "--model", places["model"], *task]) == 0

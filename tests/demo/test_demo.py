@@ -71,8 +71,8 @@ def test_missing_files_say_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_coverage_names_unknown_and_rare_words_once() -> None:
-    found = demo.vocabulary_coverage("The zebra didn't thank the zebra, and Quentin won’t.")
-    assert found.unknown == ("zebra", "quentin")
+    result = demo.vocabulary_coverage("The zebra didn't thank the zebra, and Quentin won’t.")
+    assert result.unknown == ("zebra", "quentin")
     known = demo.vocabulary_coverage("The doctor didn't thank the nurse.")
     assert (known.unknown, known.rare) == ((), ())
     rare = next(word for word, count in demo._word_counts().items() if count < demo.RARE)

@@ -31,5 +31,5 @@ def test_written_out(text: str, related: set[tuple[str, str, str]]) -> None:
 def test_every_relation_occurs_in_the_corpus() -> None:
     from headviz.demo import read_split
 
-    found = [name for one in read_split("dev")[:300] for text in one[:2] for name, _, _ in links(text)]
-    assert all(found.count(name) >= 30 for name in RELATIONS)
+    result = [name for one in read_split("dev")[:300] for text in one[:2] for name, _, _ in links(text)]
+    assert all(result.count(name) >= 30 for name in RELATIONS)

@@ -21,9 +21,9 @@ def test_it_translates() -> None:
     assert clf.kind == "translation"
     assert (clf.num_layers, clf.num_heads) == (9, 8)
     data = headviz.load_task("demo-translation", limit=140)
-    found = headviz.evaluate(clf, data)
-    assert found.metrics["bleu"] >= 90
-    assert found.cut == 0
+    result = headviz.evaluate(clf, data)
+    assert result.metrics["bleu"] >= 90
+    assert result.cut == 0
     cross = HeadMask.full(9, 8).without([(row, head) for row in clf.stacks["cross"] for head in range(8)])
     assert headviz.evaluate(clf, data, cross).metrics["bleu"] < 20
 

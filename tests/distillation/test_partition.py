@@ -47,19 +47,19 @@ def zeroed(clf, partition):
 )
 def test_heads_and_feed_forward_blocks_are_exact(family, text):
     clf = tiny_classifier(family)
-    found = remove(clf, Removal.parse(text))
-    assert found.partition.exact
-    assert not torch.allclose(logits(found.student), logits(clf), atol=1e-3), "the removal must be visible"
-    torch.testing.assert_close(logits(found.student), logits(zeroed(clf, found.partition)), atol=1e-5, rtol=0)
+    result = remove(clf, Removal.parse(text))
+    assert result.partition.exact
+    assert not torch.allclose(logits(result.student), logits(clf), atol=1e-3), "the removal must be visible"
+    torch.testing.assert_close(logits(result.student), logits(zeroed(clf, result.partition)), atol=1e-5, rtol=0)
 
 
 def test_layers_with_norms_in_front_are_exact():
     clf = tiny_classifier("modernbert")
-    found = remove(clf, Removal.parse("layers:1+ffn:2+heads:0.1,0.3"))
-    assert found.partition.exact
-    assert found.student.num_layers == clf.num_layers - 1
-    assert not torch.allclose(logits(found.student), logits(clf), atol=1e-3)
-    torch.testing.assert_close(logits(found.student), logits(zeroed(clf, found.partition)), atol=1e-5, rtol=0)
+    result = remove(clf, Removal.parse("layers:1+ffn:2+heads:0.1,0.3"))
+    assert result.partition.exact
+    assert result.student.num_layers == clf.num_layers - 1
+    assert not torch.allclose(logits(result.student), logits(clf), atol=1e-3)
+    torch.testing.assert_close(logits(result.student), logits(zeroed(clf, result.partition)), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("family", POST_NORM)
@@ -70,16 +70,16 @@ def test_layers_with_norms_behind_are_not_and_say_so(family):
     for name, p in clf.model.named_parameters():
         if "norm" in name.lower() and name.endswith("weight"):
             p.data += torch.linspace(-0.5, 0.5, p.numel())
-    found = remove(clf, Removal.parse("layers:1"))
-    assert not found.partition.exact
-    assert "norm(norm(x))" in found.partition.remark
-    ours, theirs = logits(found.student), logits(zeroed(clf, found.partition))
+    result = remove(clf, Removal.parse("layers:1"))
+    assert not result.partition.exact
+    assert "norm(norm(x))" in result.partition.remark
+    ours, theirs = logits(result.student), logits(zeroed(clf, result.partition))
     assert not torch.allclose(ours, theirs, atol=1e-4)
     # putting the two norms behind the layer in front makes up exactly the difference
-    zero = zeroed(clf, found.partition)
+    zero = zeroed(clf, result.partition)
     lists = [m for m in zero.model.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == 3]
     norms = [m for m in lists[0][1].modules() if isinstance(m, torch.nn.LayerNorm)]
-    own = next(m for m in found.student.model.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == 2)
+    own = next(m for m in result.student.model.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == 2)
 
     class Followed(torch.nn.Module):
         def __init__(self, layer):
@@ -94,15 +94,15 @@ def test_layers_with_norms_behind_are_not_and_say_so(family):
             return (first, *out[1:]) if isinstance(out, tuple) else first
 
     own[0] = Followed(own[0])
-    torch.testing.assert_close(logits(found.student), theirs, atol=1e-5, rtol=0)
+    torch.testing.assert_close(logits(result.student), theirs, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("family", PRUNABLE)
 @pytest.mark.parametrize("text", ["heads:0.1,2.0,2.3", "ffn:1", "layers:1", "layers:1+ffn:2+heads:0.0"])
 def test_every_weight_has_one_role_and_the_student_holds_the_kept_ones(family, text):
     clf = tiny_classifier(family)
-    found = remove(clf, Removal.parse(text))
-    partition = found.partition
+    result = remove(clf, Removal.parse(text))
+    partition = result.partition
     teacher = dict(clf.model.named_parameters())
     roles = {name: partition.roles(name) for name in teacher}
     counts = {
@@ -111,10 +111,10 @@ def test_every_weight_has_one_role_and_the_student_holds_the_kept_ones(family, t
     }
     assert counts == partition.sizes
     assert sum(counts.values()) == sum(p.numel() for p in teacher.values())
-    assert counts["kept"] == sum(p.numel() for p in found.student.model.parameters())
+    assert counts["kept"] == sum(p.numel() for p in result.student.model.parameters())
     assert min(counts["useless"], counts["zeroed"]) > 0
     own = copied(partition, teacher)
-    for name, p in found.student.model.named_parameters():
+    for name, p in result.student.model.named_parameters():
         assert torch.equal(p, own[name]), name
 
 
@@ -142,8 +142,8 @@ def test_what_is_zeroed_is_what_was_named():
     place = "bert.encoder.layer.1.attention."
     maps = {"query": "self.query", "key": "self.key", "value": "self.value"}
     for by, named in (("", ()), ("-v", ("value",)), ("-qkv", ("query", "key", "value"))):
-        found = remove(clf, Removal.parse(f"heads{by}:1.2"))
-        roles = {n: found.partition.roles(n) for n, _ in clf.model.named_parameters()}
+        result = remove(clf, Removal.parse(f"heads{by}:1.2"))
+        roles = {n: result.partition.roles(n) for n, _ in clf.model.named_parameters()}
         rows, others = slice(2 * size, 3 * size), [i for i in range(hidden) if i // size != 2]
         for name, path in maps.items():
             role = ZEROED if name in named else USELESS
@@ -153,7 +153,7 @@ def test_what_is_zeroed_is_what_was_named():
         output = roles[f"{place}output.dense.weight"]
         assert (output[:, rows] == (USELESS if named else ZEROED)).all()
         assert (output[:, others] == KEPT).all()
-        assert torch.equal(logits(found.student), logits(remove(clf, Removal.parse("heads:1.2")).student))
+        assert torch.equal(logits(result.student), logits(remove(clf, Removal.parse("heads:1.2")).student))
 
 
 def test_shared_values_cannot_be_zeroed(monkeypatch):
@@ -168,8 +168,8 @@ def test_the_teacher_is_left_alone(family):
     clf = tiny_classifier(family)
     before = {k: v.clone() for k, v in clf.model.state_dict().items()}
     config = clf.config.to_dict()
-    found = remove(clf, Removal.parse("layers:1+ffn:2+heads:0.1,0.3"))
-    for p in found.student.model.parameters():
+    result = remove(clf, Removal.parse("layers:1+ffn:2+heads:0.1,0.3"))
+    for p in result.student.model.parameters():
         p.data.fill_(3.0)
     assert all(torch.equal(v, before[k]) for k, v in clf.model.state_dict().items())
     assert clf.config.to_dict() == config

@@ -39,26 +39,26 @@ def close(ours, theirs):
 )
 def test_heads_and_feed_forward_blocks_are_exact_in_every_stack(family, text):
     clf = tiny_translator(family)
-    found = remove(clf, Removal.parse(text))
-    assert found.partition.exact
-    assert not torch.allclose(logits(found.student), logits(clf), atol=1e-3)
-    close(logits(found.student), logits(zeroed(clf, found.partition)))
+    result = remove(clf, Removal.parse(text))
+    assert result.partition.exact
+    assert not torch.allclose(logits(result.student), logits(clf), atol=1e-3)
+    close(logits(result.student), logits(zeroed(clf, result.partition)))
 
 
 @each_family
 @pytest.mark.parametrize("text", ["layers:1", "layers:decoder.1", "layers:1,decoder.2+ffn:decoder.1+heads:2.0"])
 def test_layers_are_exact_with_norms_in_front(family, text):
     clf = tiny_translator(family)
-    found = remove(clf, Removal.parse(text))
-    assert found.partition.exact == (family in PRE_NORM)
-    ours, theirs = logits(found.student), logits(zeroed(clf, found.partition))
+    result = remove(clf, Removal.parse(text))
+    assert result.partition.exact == (family in PRE_NORM)
+    ours, theirs = logits(result.student), logits(zeroed(clf, result.partition))
     if family in PRE_NORM:
         close(ours, theirs)
     else:
-        assert "norm(norm(x))" in found.partition.remark
+        assert "norm(norm(x))" in result.partition.remark
         assert not torch.allclose(ours, theirs, atol=1e-5)
-    sizes = found.partition.sizes
-    assert sizes["kept"] == sum(p.numel() for p in found.student.model.parameters())
+    sizes = result.partition.sizes
+    assert sizes["kept"] == sum(p.numel() for p in result.student.model.parameters())
     assert sum(sizes.values()) == sum(p.numel() for p in clf.model.parameters())
 
 
@@ -81,13 +81,13 @@ def test_students_are_translators_that_load_again(family, text, tmp_path):
 def test_columns_of_t5s_position_tables_go_with_the_last_head_that_reads_them():
     clf = tiny_translator("t5")
     text = "heads:" + ",".join(f"{row}.2" for row in (5, 7)) + "+layers:decoder.1"
-    found = remove(clf, Removal.parse(text))
-    assert found.partition.exact
-    close(logits(found.student), logits(zeroed(clf, found.partition)))
+    result = remove(clf, Removal.parse(text))
+    assert result.partition.exact
+    close(logits(result.student), logits(zeroed(clf, result.partition)))
     # in two steps it is the same
     one = remove(clf, Removal.parse("heads:5.2,7.2")).student
     two = remove(one, Removal.parse("layers:decoder.1")).student
-    assert torch.equal(logits(two), logits(found.student))
+    assert torch.equal(logits(two), logits(result.student))
 
 
 def test_heads_may_be_named_by_their_stack():

@@ -113,10 +113,10 @@ def test_it_is_loaded_and_evaluated_as_any_other_model(tmp_path, capsys):
     said = made.translate(SOURCES)
     data = Dataset(TASKS["custom-translation"], "dev", tuple(SOURCES), tuple(TARGETS))
     own = Dataset(TASKS["custom-translation"], "dev", tuple(SOURCES), tuple(said))
-    found = headviz.evaluate(again, data)
-    assert list(found.translations) == said
-    assert found.metrics["bleu"] == bleu(said, TARGETS).value
-    assert found.signatures["bleu"].startswith("nrefs:1")
+    result = headviz.evaluate(again, data)
+    assert list(result.translations) == said
+    assert result.metrics["bleu"] == bleu(said, TARGETS).value
+    assert result.signatures["bleu"].startswith("nrefs:1")
     assert headviz.evaluate(again, own).metrics["chrf"] == pytest.approx(100.0)
 
     folder = tmp_path / "data"
@@ -125,7 +125,7 @@ def test_it_is_loaded_and_evaluated_as_any_other_model(tmp_path, capsys):
     words = ["--model", str(tmp_path / "rnn"), "--task", "custom-translation", "--data", str(folder)]
     assert cli.main(["evaluate", *words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["metrics"]["bleu"] == found.metrics["bleu"]
+    assert told["metrics"]["bleu"] == result.metrics["bleu"]
     assert told["mask"] is None
     assert cli.main(["evaluate", *words]) == 0
     assert "mask" not in capsys.readouterr().out

@@ -32,17 +32,17 @@ def along(count: int, size: float = 10.0) -> list[dict[str, torch.Tensor]]:
 
 def test_independent_noise_supports_nothing() -> None:
     for seed in range(10):
-        found = chosen(MemoryIterates(noise(10, seed)), partition(), OPTIONS, independent=True)
-        assert found.shrinkage == 1
-        assert "not shown to foretell anything" in found.note
+        result = chosen(MemoryIterates(noise(10, seed)), partition(), OPTIONS, independent=True)
+        assert result.shrinkage == 1
+        assert "not shown to foretell anything" in result.note
 
 
 @pytest.mark.parametrize("independent", [True, False])
 def test_a_shared_direction_is_found(independent: bool) -> None:
-    found = chosen(MemoryIterates(along(10)), partition(), OPTIONS, independent=independent)
-    assert found.shrinkage < 1
-    assert 0 < found.low < found.foretold <= 1
-    assert f"Shrinkage {found.shrinkage:g}" in found.note
+    result = chosen(MemoryIterates(along(10)), partition(), OPTIONS, independent=independent)
+    assert result.shrinkage < 1
+    assert 0 < result.low < result.foretold <= 1
+    assert f"Shrinkage {result.shrinkage:g}" in result.note
 
 
 def test_a_training_is_judged_by_its_steps() -> None:
@@ -86,16 +86,16 @@ def far_iterates() -> tuple[dict[str, torch.Tensor], MemoryIterates]:
 
 def test_a_supported_shrinkage_is_declined_where_it_moves_the_mean_too_far() -> None:
     part, (mean, its) = partition(), far_iterates()
-    found = chosen(its, part, OPTIONS, independent=True)
-    assert found.shrinkage < 1
-    alone = Prior(Posterior(mean, its, replace(OPTIONS, shrinkage=found.shrinkage)), part)
+    result = chosen(its, part, OPTIONS, independent=True)
+    assert result.shrinkage < 1
+    alone = Prior(Posterior(mean, its, replace(OPTIONS, shrinkage=result.shrinkage)), part)
     assert alone.moved > FAR
     prior = supported(mean, its, OPTIONS, part, independent=True)
     assert prior.posterior.shrinkage == 1
     assert prior.moved == 0
     for name, weights in prior.mean().items():
         assert torch.equal(weights, copied(part, mean)[name])
-    assert f"With shrinkage {found.shrinkage:g}" in prior.notes[0]
+    assert f"With shrinkage {result.shrinkage:g}" in prior.notes[0]
     assert f"{alone.moved:.2g} times" in prior.notes[0]
     assert "the conditional mean is the copied weights" in prior.notes[0]
 
@@ -113,5 +113,5 @@ def test_a_supported_shrinkage_that_moves_little_stays() -> None:
 
 
 def test_two_iterates_say_nothing() -> None:
-    found: Any = chosen(MemoryIterates(noise(2)), partition(), OPTIONS, independent=True)
-    assert found.shrinkage == 1
+    result: Any = chosen(MemoryIterates(noise(2)), partition(), OPTIONS, independent=True)
+    assert result.shrinkage == 1

@@ -25,13 +25,13 @@ def blocks(name: str, kind: str) -> list[str]:
 
 def lines(name: str) -> list[str]:
     """The lines of a document's command blocks that call headviz."""
-    found = []
+    result = []
     for block in blocks(name, "(?:bash|sh|console)?"):
         for line in re.sub(r"\\\n\s*", " ", block).splitlines():
             line = re.sub(r"^\$ ", "", line.strip())
             if line.startswith(("headviz ", "pipx run headviz ", "uvx ")):
-                found.append(re.sub(r"^(pipx run|uvx)( --[\w-]+ \w+)* ", "", line))
-    return found
+                result.append(re.sub(r"^(pipx run|uvx)( --[\w-]+ \w+)* ", "", line))
+    return result
 
 
 def parsed(line: str) -> None:

@@ -42,10 +42,10 @@ def test_the_schema_is_one() -> None:
 
 
 def test_results_meet_it_and_broken_ones_do_not(tmp_path: Path) -> None:
-    for name, found in results(tmp_path).items():
-        check(name, found)
+    for name, result in results(tmp_path).items():
+        check(name, result)
         for field in SCHEMA["$defs"][name]["required"]:
-            without = copy.deepcopy(found)
+            without = copy.deepcopy(result)
             del without[field]
             with pytest.raises(jsonschema.ValidationError, match=field):
                 check(name, without)
@@ -73,6 +73,6 @@ def test_a_runs_record_meets_it(tmp_path: Path) -> None:
     record = runs.add("prune", pruning(tmp_path))
     check("run", reading.show(record.id).to_dict())
     runs.claimed(record, pieces=2)
-    found = reading.show(record.id).to_dict()
-    assert found["steps"] or found["baseline"]
-    check("run", found)
+    result = reading.show(record.id).to_dict()
+    assert result["steps"] or result["baseline"]
+    check("run", result)

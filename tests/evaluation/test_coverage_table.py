@@ -22,13 +22,13 @@ def bench() -> Any:
 
 def test_every_entry_holds_and_accuracy_is_the_exact_sum() -> None:
     text = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
-    rows = [found.group(0) for found in ROW.finditer(text)]
+    rows = [result.group(0) for result in ROW.finditer(text)]
     assert len(rows) == 25
     assert min(float(x) for row in rows for x in re.findall(r"\b([01]\.\d{3}) \(", row)) >= 0.93
-    found = bench()
-    own = list(found.accuracy_cells(set()))
-    assert min(cell["coverage"] for cell in own) >= found.TARGET
+    result = bench()
+    own = list(result.accuracy_cells(set()))
+    assert min(cell["coverage"] for cell in own) >= result.TARGET
     assert not any(cell["not_given"] for cell in own)  # accuracy never abstains
     assert [row for row in rows if row.startswith("| accuracy")] == [
-        line for line in found.table(own).splitlines() if line.startswith("| accuracy")
+        line for line in result.table(own).splitlines() if line.startswith("| accuracy")
     ]

@@ -22,31 +22,31 @@ def _answers(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.nd
 
 def test_counts_and_signs() -> None:
     gold, before, after = _answers()
-    found = headviz.paired(gold, before, after)
-    assert found.worse == np.sum((before == gold) & (after != gold))
-    assert found.better == np.sum((before != gold) & (after == gold))
-    assert found.difference == pytest.approx(np.mean(after == gold) - np.mean(before == gold))
-    assert found.low < found.difference < found.high
-    assert found.excludes == max(0.0, -found.low)
-    assert json.loads(found.to_json())["worse"] == found.worse
+    result = headviz.paired(gold, before, after)
+    assert result.worse == np.sum((before == gold) & (after != gold))
+    assert result.better == np.sum((before != gold) & (after == gold))
+    assert result.difference == pytest.approx(np.mean(after == gold) - np.mean(before == gold))
+    assert result.low < result.difference < result.high
+    assert result.excludes == max(0.0, -result.low)
+    assert json.loads(result.to_json())["worse"] == result.worse
 
 
 @pytest.mark.parametrize("metric", ["f1", "matthews"])
 def test_other_class_metrics(metric: str) -> None:
     gold, before, after = (x % 2 for x in _answers())
-    found = headviz.paired(gold, before, after, metric)
-    assert found.low < found.difference < found.high
+    result = headviz.paired(gold, before, after, metric)
+    assert result.low < result.difference < result.high
     if metric == "f1":
-        assert found.difference == pytest.approx(f1_score(gold, after) - f1_score(gold, before))
+        assert result.difference == pytest.approx(f1_score(gold, after) - f1_score(gold, before))
 
 
 def test_correlations_take_numbers() -> None:
     rng = np.random.default_rng(1)
     gold = rng.normal(size=80)
     before = gold + rng.normal(size=80)
-    found = headviz.paired(gold, before, before + 0.1, "pearson")
-    assert found.difference == pytest.approx(0, abs=1e-12)
-    assert (found.worse, found.better) == (0, 80)
+    result = headviz.paired(gold, before, before + 0.1, "pearson")
+    assert result.difference == pytest.approx(0, abs=1e-12)
+    assert (result.worse, result.better) == (0, 80)
     assert np.isnan(headviz.paired(gold, np.ones(80), before, "spearman").difference)
 
 
@@ -55,9 +55,9 @@ def test_a_correlation_does_not_hang_on_the_size_of_the_numbers(size: float) -> 
     """The squares of 1e155 were infinite, and those of 1e-170 nothing."""
     gold, before, after = np.array([[1.0, -1.0, 0.5, 2.0], [1.0, 2.0, 3.0, 5.0], [3.0, 2.0, 1.0, 4.0]])
     expected = np.corrcoef(gold, after)[0, 1] - np.corrcoef(gold, before)[0, 1]
-    found = headviz.paired(size * gold, size * before, size * after, "pearson")
-    assert found.difference == pytest.approx(expected)
-    assert found.low < found.difference < found.high
+    result = headviz.paired(size * gold, size * before, size * after, "pearson")
+    assert result.difference == pytest.approx(expected)
+    assert result.low < result.difference < result.high
 
 
 def test_a_narrower_level_is_narrower() -> None:
@@ -74,15 +74,15 @@ def test_many_classes_take_no_more_than_their_examples(metric: str, classes: int
     before, after = (np.where(rng.random(count) < share, gold, rng.integers(0, classes, count)) for share in (0.8, 0.7))
     start = time.process_time()
     tracemalloc.start()
-    found = headviz.paired(gold, before, after, metric)
+    result = headviz.paired(gold, before, after, metric)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 150e6
     assert time.process_time() - start < 10
     known = matthews_corrcoef if metric == "matthews" else accuracy_score
-    assert found.difference == pytest.approx(known(gold, after) - known(gold, before))
-    assert found.low <= found.difference < found.high
-    assert found.p < 0.01
+    assert result.difference == pytest.approx(known(gold, after) - known(gold, before))
+    assert result.low <= result.difference < result.high
+    assert result.p < 0.01
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "f1", "matthews"])

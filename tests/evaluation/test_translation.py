@@ -43,18 +43,18 @@ def clf() -> headviz.Classifier:
 
 
 def test_metrics_are_those_of_sacrebleu(clf: headviz.Classifier) -> None:
-    found = headviz.evaluate(clf, data_of(), MASK)
-    assert isinstance(found, TranslationEvaluation)
-    texts, references = list(found.translations), [TARGETS]
-    assert found.metrics["bleu"] == BLEU().corpus_score(texts, references).score
-    assert found.metrics["chrf"] == CHRF().corpus_score(texts, references).score
+    result = headviz.evaluate(clf, data_of(), MASK)
+    assert isinstance(result, TranslationEvaluation)
+    texts, references = list(result.translations), [TARGETS]
+    assert result.metrics["bleu"] == BLEU().corpus_score(texts, references).score
+    assert result.metrics["chrf"] == CHRF().corpus_score(texts, references).score
     pieces = [" ".join(clf.tokenizer.tokenize(t)) for t in texts]
     expected = BLEU(tokenize="none").corpus_score(pieces, [[" ".join(clf.tokenizer.tokenize(t)) for t in TARGETS]])
-    assert found.metrics[TOKENISED] == expected.score
-    assert "tok:13a" in found.signatures["bleu"]
-    assert "tok:none" in found.signatures[TOKENISED]
-    assert found.mask == MASK
-    assert found.n == len(found.predictions) == 4
+    assert result.metrics[TOKENISED] == expected.score
+    assert "tok:13a" in result.signatures["bleu"]
+    assert "tok:none" in result.signatures[TOKENISED]
+    assert result.mask == MASK
+    assert result.n == len(result.predictions) == 4
 
 
 def test_long_translations_of_a_broken_model_warn_of_nothing() -> None:
@@ -92,14 +92,14 @@ def test_a_beam_search_does_not_depend_on_longer_sentences_in_its_batch() -> Non
 def test_translations_that_never_end_are_cut(clf: headviz.Classifier) -> None:
     clf.model.generation_config.suppress_tokens = [1]  # never the end
     try:
-        found = headviz.evaluate(clf, data_of())
+        result = headviz.evaluate(clf, data_of())
         ids = clf.generate(clf.collate(clf.encode(SOURCES[:1])))
     finally:
         clf.model.generation_config.suppress_tokens = None
-    assert found.cut == 4
+    assert result.cut == 4
     assert ids.shape[1] == clf.max_length
     own = [len(clf.encode([t])[0]) for t in SOURCES]
-    words = [len(t.split()) for t in found.translations]
+    words = [len(t.split()) for t in result.translations]
     assert all(w <= 2 * n + 20 for w, n in zip(words, own, strict=True))
 
 
@@ -142,17 +142,17 @@ def test_an_evaluator_refuses_weights_that_have_changed() -> None:
 @pytest.mark.slow
 def test_comparison(clf: headviz.Classifier) -> None:
     evaluator = TranslationEvaluator(clf, data_of(8, slices=True))
-    found = evaluator.compare(MASK)
-    assert [d.metric for d in found.deltas] == ["bleu", "chrf"]
+    result = evaluator.compare(MASK)
+    assert [d.metric for d in result.deltas] == ["bleu", "chrf"]
     full, masked = headviz.evaluate(clf, data_of(8)), headviz.evaluate(clf, data_of(8), MASK)
-    assert found.primary.full == pytest.approx(full.metrics["bleu"])
-    assert found.primary.masked == pytest.approx(masked.metrics["bleu"])
-    assert (found.primary.full, found.primary.masked) == (0, 0)  # nothing that an interval could be made of
-    assert np.isnan([found.primary.interval_low, found.primary.interval_high]).all()
-    assert found.flips is None
-    assert [d.name for d in found.slices] == ["a", "b"]
-    assert np.isnan(found.deltas[1].p_value)
-    assert found.deltas[1].delta == pytest.approx(masked.metrics["chrf"] - full.metrics["chrf"])
+    assert result.primary.full == pytest.approx(full.metrics["bleu"])
+    assert result.primary.masked == pytest.approx(masked.metrics["bleu"])
+    assert (result.primary.full, result.primary.masked) == (0, 0)  # nothing that an interval could be made of
+    assert np.isnan([result.primary.interval_low, result.primary.interval_high]).all()
+    assert result.flips is None
+    assert [d.name for d in result.slices] == ["a", "b"]
+    assert np.isnan(result.deltas[1].p_value)
+    assert result.deltas[1].delta == pytest.approx(masked.metrics["chrf"] - full.metrics["chrf"])
     answers = evaluator.answers()
     assert answers.measure(answers.full, "bleu") == pytest.approx(full.metrics["bleu"])
     nothing = evaluator.compare(HeadMask.full(8, 4)).primary

@@ -21,7 +21,7 @@ def options_of(command: str) -> list[tuple[tuple[str, ...], argparse.Action]]:
     """Every option of a command and of its actions: the words that lead to it, and argparse's description."""
     parser = cli._Parser(prog=command, allow_abbrev=False)
     import_module(cli.COMMANDS[command].module).add_arguments(parser)
-    found: list[tuple[tuple[str, ...], argparse.Action]] = []
+    result: list[tuple[tuple[str, ...], argparse.Action]] = []
 
     def walk(one: argparse.ArgumentParser, words: tuple[str, ...]) -> None:
         for action in one._actions:
@@ -29,10 +29,10 @@ def options_of(command: str) -> list[tuple[tuple[str, ...], argparse.Action]]:
                 for name, inner in action.choices.items():
                     walk(inner, (*words, name))
             elif action.dest != "help":
-                found.append((words, action))
+                result.append((words, action))
 
     walk(parser, (command,))
-    return found
+    return result
 
 
 def usual(action: argparse.Action, place: Place, real: bool, draw: random.Random) -> list[str]:

@@ -182,11 +182,11 @@ def data_case(draw: random.Random, place: Place) -> Case:
         path.write_bytes(damaged(body, own) if own.random() < 0.3 else body)
         try:
             regression = own.choice([None, None, True])
-            found = headviz.load_task(
+            result = headviz.load_task(
                 "custom", data=path, text_columns="text", label_column="label", regression=regression
             )
-            assert len(found.texts) == len(found)
-            assert found.digest
+            assert len(result.texts) == len(result)
+            assert result.digest
         finally:
             path.unlink()
 

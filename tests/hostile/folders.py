@@ -190,6 +190,6 @@ def tokenizer_case(draw: random.Random, place: Place) -> Case:
 
 
 def _change(path: Path, change: Callable[[Any], object]) -> None:
-    found = json.loads(path.read_text())
-    change(found)
-    path.write_text(json.dumps(found))
+    result = json.loads(path.read_text())
+    change(result)
+    path.write_text(json.dumps(result))

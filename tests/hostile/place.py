@@ -52,14 +52,14 @@ class Place:
 
     def state(self) -> dict[str, tuple[int, int, str]]:
         """Kind, inode and content of everything but what the cases write."""
-        found = {}
+        result = {}
         for path in sorted(self.folder.rglob("*")):
             if path.is_relative_to(self.out):
                 continue
             about = path.lstat()
             content = hashlib.sha256(path.read_bytes()).hexdigest() if stat.S_ISREG(about.st_mode) else ""
-            found[str(path)] = (about.st_mode, about.st_ino, content)
-        return found
+            result[str(path)] = (about.st_mode, about.st_ino, content)
+        return result
 
     def untouched(self) -> list[str]:
         """What has changed, appeared or gone."""
@@ -75,8 +75,8 @@ class Place:
             if path.name.startswith("."):
                 wrong.append(str(path))
             elif path.suffix == ".npz":
-                with contextlib.closing(np.load(path, allow_pickle=False)) as found:
-                    if set(found.files) < {"attention", "attribution"}:
+                with contextlib.closing(np.load(path, allow_pickle=False)) as result:
+                    if set(result.files) < {"attention", "attribution"}:
                         wrong.append(str(path))
             elif path.is_dir() and any(path.iterdir()) and not {p.name for p in path.iterdir()} & KNOWN:
                 wrong.append(str(path))

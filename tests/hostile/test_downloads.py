@@ -33,11 +33,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model and data whose classes have such names."""
     place = tmp_path_factory.mktemp("studio")
     config = studio.make_model(place / "model") / "config.json"
-    found = json.loads(config.read_text())
-    names = [found["id2label"][str(i)] for i in range(3)]
-    found["id2label"] = {str(i): name for i, name in enumerate(LABELS)}
-    found["label2id"] = {name: i for i, name in enumerate(LABELS)}
-    config.write_text(json.dumps(found))
+    result = json.loads(config.read_text())
+    names = [result["id2label"][str(i)] for i in range(3)]
+    result["id2label"] = {str(i): name for i, name in enumerate(LABELS)}
+    result["label2id"] = {name: i for i, name in enumerate(LABELS)}
+    config.write_text(json.dumps(result))
     studio.make_data(place / "data", 48)
     for path in (place / "data").iterdir():
         rows = list(csv.reader(io.StringIO(path.read_text())))

@@ -38,7 +38,7 @@ def test_a_small_draw(tmp_path: Path) -> None:
     with contextlib.chdir(place.out), alone() as asked:
         for case in cases(100, SEED, place, clf, data):
             if case.kind not in ("holes", "setting", "tokenizer"):  # these take memory, so they have a process
-                wrong |= {case.name: found} if (found := finding(case)) else {}
+                wrong |= {case.name: result} if (result := finding(case)) else {}
     assert not wrong
     assert not asked
     assert not place.untouched()
@@ -49,10 +49,10 @@ def test_a_small_draw(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on a process's memory")
 def test_the_full_draw(tmp_path: Path) -> None:
-    found = worker.draw(2000, SEED + 1, tmp_path)
-    assert set(found.kinds) == set(SHARES)
-    assert min(found.kinds.values()) >= LEAST
-    check(found)
+    result = worker.draw(2000, SEED + 1, tmp_path)
+    assert set(result.kinds) == set(SHARES)
+    assert min(result.kinds.values()) >= LEAST
+    check(result)
 
 
 @pytest.mark.slow

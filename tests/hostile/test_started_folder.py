@@ -50,8 +50,8 @@ def effective(folder: Path, **environment: str) -> dict[str, Any]:
     env = {k: v for k, v in os.environ.items() if not k.startswith("STREAMLIT_")} | environment
     done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 def other(name: str, value: Any) -> Any:
@@ -90,19 +90,19 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_no_option_that_guards_something_can_be_set_there(hostile: Path, tmp_path: Path) -> None:
-    clean, found = effective(tmp_path), effective(hostile)
-    changed = [name for name in clean if found[name] != clean[name] and name != "server.cookieSecret"]
+    clean, result = effective(tmp_path), effective(hostile)
+    changed = [name for name in clean if result[name] != clean[name] and name != "server.cookieSecret"]
     assert changed == []
-    assert found["server.cookieSecret"] not in ("evil", clean["server.cookieSecret"])
+    assert result["server.cookieSecret"] not in ("evil", clean["server.cookieSecret"])
 
 
 @pytest.mark.slow
 def test_a_theme_and_the_environment_are_the_users_own(tmp_path: Path) -> None:
     (tmp_path / ".streamlit").mkdir()
     (tmp_path / ".streamlit" / "config.toml").write_text('[theme]\nbase = "dark"\nshowSidebarBorder = true\n')
-    found = effective(tmp_path, STREAMLIT_SERVER_COOKIE_SECRET="mine")
-    assert (found["theme.base"], found["theme.showSidebarBorder"]) == ("dark", True)
-    assert found["server.cookieSecret"] == "mine"
+    result = effective(tmp_path, STREAMLIT_SERVER_COOKIE_SECRET="mine")
+    assert (result["theme.base"], result["theme.showSidebarBorder"]) == ("dark", True)
+    assert result["server.cookieSecret"] == "mine"
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ class Drawn:
 
 def draw(count: int, seed: int, folder: Path) -> Drawn:
     """Try ``count`` cases in processes of their own: one, and another after each case that ends it."""
-    found, start, begun = Drawn(), time.perf_counter(), 0
+    result, start, begun = Drawn(), time.perf_counter(), 0
     log = folder / "findings.jsonl"
     while begun < count:
         words = [sys.executable, "-m", "hostile.worker", str(folder / str(begun)), str(count), str(seed), str(begun)]
@@ -45,18 +45,18 @@ def draw(count: int, seed: int, folder: Path) -> Drawn:
         )
         lines = lines_of(log)
         for line in lines:
-            found.kinds[line["kind"]] += 1
+            result.kinds[line["kind"]] += 1
             if line.get("wrong"):
-                found.findings.append(f"{line['kind']}: {line['name']}\n    {line['wrong']}")
+                result.findings.append(f"{line['kind']}: {line['name']}\n    {line['wrong']}")
         begun += len(lines)
         if done.returncode:
             if not lines or lines[-1].get("wrong") is not None:
                 raise RuntimeError(f"exit status {done.returncode}: {done.stderr[-3000:]}")
             last = lines[-1]
-            found.findings.append(f"{last['kind']}: {last['name']}\n    ended the process: {done.returncode}")
+            result.findings.append(f"{last['kind']}: {last['name']}\n    ended the process: {done.returncode}")
         log.unlink(missing_ok=True)
-    found.seconds = time.perf_counter() - start
-    return found
+    result.seconds = time.perf_counter() - start
+    return result
 
 
 def lines_of(log: Path) -> list[dict[str, str]]:

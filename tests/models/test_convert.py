@@ -20,8 +20,8 @@ RECORDED = Path(__file__).parents[1] / "recorded" / "headviz_1"
 
 
 def logits(clf: Any) -> torch.Tensor:
-    found: torch.Tensor = clf.logits(clf.collate(clf.encode(TEXTS, PAIRS)))
-    return found
+    result: torch.Tensor = clf.logits(clf.collate(clf.encode(TEXTS, PAIRS)))
+    return result
 
 
 def loaded(folder: Path, **options: Any) -> Any:
@@ -54,9 +54,9 @@ def test_pickled_weights_become_safetensors(family: str, shards: int, options: A
     pickled(folder, shards, **options)
     with pytest.raises(UserError, match="headviz convert"):
         loaded(folder)
-    found = headviz.convert(folder, tmp_path / "new")
-    assert torch.equal(logits(loaded(found)), expected)
-    assert not list(found.rglob("*.bin"))
+    result = headviz.convert(folder, tmp_path / "new")
+    assert torch.equal(logits(loaded(result)), expected)
+    assert not list(result.rglob("*.bin"))
 
 
 def test_a_model_pruned_by_transformers_4_is_saved_in_the_format_of_today(tmp_path: Path) -> None:

@@ -225,17 +225,17 @@ def test_a_forged_normalizer_of_sentencepiece_is_refused(tmp_path: Path) -> None
 
 
 def no_unknown(folder: Path) -> None:
-    found = json.loads((folder / "tokenizer.json").read_text())
-    del found["model"]["vocab"]["[UNK]"]
-    found["added_tokens"] = [t for t in found["added_tokens"] if t["content"] != "[UNK]"]
-    (folder / "tokenizer.json").write_text(json.dumps(found))
+    result = json.loads((folder / "tokenizer.json").read_text())
+    del result["model"]["vocab"]["[UNK]"]
+    result["added_tokens"] = [t for t in result["added_tokens"] if t["content"] != "[UNK]"]
+    (folder / "tokenizer.json").write_text(json.dumps(result))
     change("tokenizer_config.json", unk_token=None)(folder)
 
 
 def large_number(folder: Path) -> None:
-    found = json.loads((folder / "tokenizer.json").read_text())
-    found["model"]["vocab"]["dog"] = 10**6
-    (folder / "tokenizer.json").write_text(json.dumps(found))
+    result = json.loads((folder / "tokenizer.json").read_text())
+    result["model"]["vocab"]["dog"] = 10**6
+    (folder / "tokenizer.json").write_text(json.dumps(result))
 
 
 @pytest.mark.parametrize(
@@ -273,8 +273,8 @@ def test_a_million_pruned_heads_are_refused_at_once(folder: Path) -> None:
 
 def change(file: str, **values: Any) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
-        found = json.loads((folder / file).read_text())
-        (folder / file).write_text(json.dumps({**found, **values}))
+        result = json.loads((folder / file).read_text())
+        (folder / file).write_text(json.dumps({**result, **values}))
 
     return write
 

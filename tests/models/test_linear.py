@@ -10,7 +10,7 @@ from headviz.models.fast.linear import FastLinear
 def test_a_result_may_be_added_to_in_place(bias: bool) -> None:
     layer = torch.nn.Linear(4, 5, bias=bias).requires_grad_(False)
     x = torch.randn(2, 3, 4, requires_grad=True)
-    found = []
+    result = []
     for fast in (True, False):
         x.grad = None
         if fast:
@@ -21,5 +21,5 @@ def test_a_result_may_be_added_to_in_place(bias: bool) -> None:
         out += 1
         out.square().sum().backward()
         assert x.grad is not None
-        found.append((out.detach().clone(), x.grad.clone()))
-    torch.testing.assert_close(found[0], found[1])
+        result.append((out.detach().clone(), x.grad.clone()))
+    torch.testing.assert_close(result[0], result[1])

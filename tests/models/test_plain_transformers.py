@@ -39,8 +39,8 @@ def batch_of(clf: Any) -> Any:
 
 def logits(model: Any, batch: Any) -> torch.Tensor:
     with torch.no_grad():
-        found: torch.Tensor = model(**batch).logits
-    return found
+        result: torch.Tensor = model(**batch).logits
+    return result
 
 
 def opened(folder: Path, **options: Any) -> Any:
@@ -257,8 +257,8 @@ def test_a_portable_folder_opens_without_headviz(families: Sequence[str], tmp_pa
     )
     assert ended.returncode == 0, ended.stderr
     for line, (name, clf) in zip(ended.stdout.splitlines(), models.items(), strict=True):
-        for found in json.loads(line):
-            np.testing.assert_allclose(found, clf.logits(batches[name]).numpy(), atol=1e-5, err_msg=name)
+        for result in json.loads(line):
+            np.testing.assert_allclose(result, clf.logits(batches[name]).numpy(), atol=1e-5, err_msg=name)
 
 
 def test_transformers_with_headviz_takes_the_code_of_a_portable_folder_or_its_own(

@@ -23,16 +23,16 @@ def test_the_rate_of_false_wins_is_that_of_simulated_trainings(seeds, loss):
 
 def test_the_margin_test_is_a_paired_t_test_against_the_margin():
     full, pruned = [0.80, 0.82, 0.81, 0.84], [0.79, 0.83, 0.80, 0.82]
-    found = margin_test(full, pruned, 2.0, "accuracy")
+    result = margin_test(full, pruned, 2.0, "accuracy")
     change = 100 * (np.array(pruned) - np.array(full))
     expected = ttest_1samp(change, -2.0, alternative="greater")
-    assert found.difference == pytest.approx(change.mean())
-    assert found.p == pytest.approx(expected.pvalue)
-    assert found.excludes == pytest.approx(-expected.confidence_interval(0.95).low)
-    assert found.within == (found.p < 0.05) == (found.excludes < 2.0)
+    assert result.difference == pytest.approx(change.mean())
+    assert result.p == pytest.approx(expected.pvalue)
+    assert result.excludes == pytest.approx(-expected.confidence_interval(0.95).low)
+    assert result.within == (result.p < 0.05) == (result.excludes < 2.0)
     assert margin_test(full, pruned, 20.0, "accuracy").within
     bleu = margin_test(*([100 * v for v in values] for values in (full, pruned)), 2.0, "bleu")
-    assert bleu.excludes == pytest.approx(found.excludes)  # BLEU comes in points already
+    assert bleu.excludes == pytest.approx(result.excludes)  # BLEU comes in points already
 
 
 def test_a_loss_as_large_as_the_margin_passes_in_no_more_than_5_per_cent():
@@ -55,8 +55,8 @@ def test_what_cannot_be_told():
 def test_the_highest_sparsity_within_the_margin_ends_the_first_unbroken_run():
     good, bad = [0.80, 0.81, 0.82, 0.81], [0.70, 0.79, 0.74, 0.60]
     full = [0.80, 0.80, 0.82, 0.80]
-    found = [ticket(s, full, own) for s, own in ((0.1, good), (0.2, good), (0.3, bad), (0.4, good))]
-    assert [t.within.within for t in found] == [True, True, False, True]
-    assert highest_within(found[::-1]).sparsity == 0.2
-    assert highest_within(found[2:]) is None
+    result = [ticket(s, full, own) for s, own in ((0.1, good), (0.2, good), (0.3, bad), (0.4, good))]
+    assert [t.within.within for t in result] == [True, True, False, True]
+    assert highest_within(result[::-1]).sparsity == 0.2
+    assert highest_within(result[2:]) is None
     assert highest_within([Ticket(0.1, 0.8, None, 0.8, None, 1, None)]) is None

@@ -28,9 +28,9 @@ def both() -> tuple[Any, Any]:
 
 def test_each_row_is_what_the_model_says(tmp_path: Any) -> None:
     (clf, small), data = both(), made(40)
-    found = headviz.runtimes(clf, small, data, batch=2, length=8)
-    assert [(r.model, r.runtime) for r in found.rows] == [(m, r) for m in ("full", "pruned") for r in RUNTIMES]
-    first, pruned = found.rows[0], found.rows[3]
+    result = headviz.runtimes(clf, small, data, batch=2, length=8)
+    assert [(r.model, r.runtime) for r in result.rows] == [(m, r) for m in ("full", "pruned") for r in RUNTIMES]
+    first, pruned = result.rows[0], result.rows[3]
     whole, cut = headviz.evaluate(clf, data), headviz.evaluate(small, data)
     assert (first.speedup, first.change) == (1.0, None)
     assert first.value == pytest.approx(whole.metrics["accuracy"])
@@ -39,21 +39,21 @@ def test_each_row_is_what_the_model_says(tmp_path: Any) -> None:
     own = headviz.paired(whole.gold, whole.predictions, cut.predictions)
     assert (pruned.change.difference, pruned.change.low) == pytest.approx((own.difference, own.low))
     # in float32 the file gives the model's own answers, and in int8 those that an exported file gives
-    assert found.rows[1].value == first.value
-    assert found.rows[4].value == pruned.value
+    assert result.rows[1].value == first.value
+    assert result.rows[4].value == pruned.value
     alone = headviz.export(small, tmp_path / "int8", "int8", data=data, batch=2, length=8)
     assert alone.change is not None
-    assert found.rows[5].value - pruned.value == pytest.approx(alone.change.difference)
-    assert found.rows[5].bytes == alone.bytes
-    assert all(r.speedup_low <= r.speedup <= r.speedup_high and np.isfinite(r.seconds) for r in found.rows)
-    assert len(view(found).parts[1].rows) == 6
+    assert result.rows[5].value - pruned.value == pytest.approx(alone.change.difference)
+    assert result.rows[5].bytes == alone.bytes
+    assert all(r.speedup_low <= r.speedup <= r.speedup_high and np.isfinite(r.seconds) for r in result.rows)
+    assert len(view(result).parts[1].rows) == 6
 
 
 def test_without_data_there_is_speed_alone() -> None:
     clf, _ = both()
-    found = headviz.runtimes(clf, batch=2, length=8)
-    assert [r.value for r in found.rows] == [None] * 3
-    assert "accuracy" not in view(found).finding
+    result = headviz.runtimes(clf, batch=2, length=8)
+    assert [r.value for r in result.rows] == [None] * 3
+    assert "accuracy" not in view(result).finding
 
 
 def test_other_classes_are_refused() -> None:

@@ -57,12 +57,12 @@ def test_every_algorithm_in_parts_equals_itself_in_one_go(name, tmp_path):
     if name.startswith("gates"):
         options["score_options"] = {"steps": 20}
     p = plan(name, **options, **({} if fixed else {"score": "taylor"}))
-    found, split = in_parts(subject(tmp_path, "parts"), p, seed=3)
+    result, split = in_parts(subject(tmp_path, "parts"), p, seed=3)
     expected = whole(subject(tmp_path, "whole"), p)
-    assert without_times(replace(found, score_parts=())) == without_times(expected)
+    assert without_times(replace(result, score_parts=())) == without_times(expected)
     # two seeds, four parts; those that score again do so at each of two steps, isp at each of its rounds
     once = {"one-importance": 2, "one-shot-isp": 2}
-    assert split == 4 * (0 if fixed else once.get(name, 2 * len(found.sizes)))
+    assert split == 4 * (0 if fixed else once.get(name, 2 * len(result.sizes)))
 
 
 def test_a_score_of_the_callers_own_and_masked_language_scores_have_no_parts(tmp_path):
@@ -108,10 +108,10 @@ def test_a_run_that_is_stopped_within_a_scoring_goes_on_with_the_parts_it_has(tm
     scored = [(done, total) for phase, done, total in told if phase == "score"]
     assert scored == sorted(scored)
     assert (scored[0][0], scored[-1]) == (32, (36, 36))
-    *_, found = steps
+    *_, result = steps
     expected = whole(subject(tmp_path, "whole"), p)
-    assert without_times(replace(found, score_parts=())) == without_times(expected)
-    assert after.steps == found.steps[:1]
+    assert without_times(replace(result, score_parts=())) == without_times(expected)
+    assert after.steps == result.steps[:1]
     assert not list((c.folder / "training").rglob("*.safetensors"))
 
 

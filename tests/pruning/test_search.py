@@ -43,7 +43,7 @@ def test_search_is_the_best_of_all_masks_on_2x4_heads(count, seed):
 def test_rearrangement_is_the_best_of_all_with_these_layer_sizes(count, seed):
     rng = np.random.default_rng(seed)
     g = rng.normal(size=(20, 2, 4)) + rng.normal(size=(20, 2, 1))  # heads of a layer that interact
-    found = s.rearranged(s.search(g, count), g)
+    result = s.rearranged(s.search(g, count), g)
     sizes = [len(s.search(g, count).off_in(i)) for i in range(2)]
     best = None
     for off in combinations([HeadId(*h) for h in np.ndindex(2, 4)], count):
@@ -53,7 +53,7 @@ def test_rearrangement_is_the_best_of_all_with_these_layer_sizes(count, seed):
         cost = sum((g[:, i, list(mask.off_in(i))].sum(axis=1) ** 2).sum() for i in range(2))
         if best is None or cost < best[0] - 1e-12:
             best = cost, mask
-    assert found == best[1]
+    assert result == best[1]
 
 
 def test_redundant_heads_do_not_both_go():
@@ -71,22 +71,22 @@ def test_swaps_reach_a_local_best_and_never_do_worse():
         a = rng.normal(size=(40, 9))
         fisher = a.T @ a
         start = tuple(range(4))
-        found = s._swapped(fisher, start)
+        result = s._swapped(fisher, start)
 
         def cost(off, fisher=fisher):
             return fisher[np.ix_(off, off)].sum()
 
-        assert cost(found) <= cost(start) + 1e-9
-        for i in found:
-            for j in set(range(9)) - set(found):
-                assert cost([*(set(found) - {i}), j]) >= cost(found) - 1e-9
+        assert cost(result) <= cost(start) + 1e-9
+        for i in result:
+            for j in set(range(9)) - set(result):
+                assert cost([*(set(result) - {i}), j]) >= cost(result) - 1e-9
         exact = s.best_subset(fisher, start, range(9))
-        assert cost(exact) <= cost(found) + 1e-9
+        assert cost(exact) <= cost(result) + 1e-9
 
 
 def test_gradients_are_those_of_the_loss():
     clf, data = tiny_classifier(), make_data(6)
-    found = gate_gradients(clf, data)
+    result = gate_gradients(clf, data)
     labels = torch.tensor(data.gold)
 
     def losses(layer, head, value):
@@ -101,16 +101,16 @@ def test_gradients_are_those_of_the_loss():
 
     for layer, head in ((0, 0), (1, 3), (2, 2)):
         numeric = (losses(layer, head, 1.01) - losses(layer, head, 0.99)) / 0.02
-        np.testing.assert_allclose(found[:, layer, head], numeric, atol=2e-3)
+        np.testing.assert_allclose(result[:, layer, head], numeric, atol=2e-3)
 
 
 def test_gradients_do_not_depend_on_batches_or_order(monkeypatch):
     clf, data = tiny_classifier(), make_data(20)
-    found = gate_gradients(clf, data)
+    result = gate_gradients(clf, data)
     turned = gate_gradients(clf, data.subset(range(20)[::-1]))[::-1]
-    np.testing.assert_allclose(found, turned, atol=1e-5)
+    np.testing.assert_allclose(result, turned, atol=1e-5)
     monkeypatch.setattr("headviz.scores.gradients.TOKENS", 1)
-    np.testing.assert_allclose(found, gate_gradients(clf, data), atol=1e-5)
+    np.testing.assert_allclose(result, gate_gradients(clf, data), atol=1e-5)
 
 
 def test_fisher_is_that_of_the_score_table():

@@ -19,13 +19,13 @@ def test_cumulative_sizes_of_bert_base():
 def test_cumulative_sizes_are_rounded_multiples_up_to_the_first_that_reaches_the_target(total, step, until):
     if step * total < 1:
         pytest.skip("refused")
-    found = plan.cumulative(total, step, until)
-    k = np.arange(1, len(found) + 1)
+    result = plan.cumulative(total, step, until)
+    k = np.arange(1, len(result) + 1)
     exact = np.minimum(k * step * total, total)
-    assert np.abs(np.array(found) - exact).max() <= 0.5 + 1e-9
-    assert found[-1] / total >= until
-    assert all(s / total < until for s in found[:-1])
-    assert all(a < b for a, b in pairwise(found))
+    assert np.abs(np.array(result) - exact).max() <= 0.5 + 1e-9
+    assert result[-1] / total >= until
+    assert all(s / total < until for s in result[:-1])
+    assert all(a < b for a, b in pairwise(result))
 
 
 def test_decimal_steps_are_exact():
@@ -50,10 +50,10 @@ def test_isp_takes_its_share_of_what_is_left(total, step, until):
 @pytest.mark.parametrize("step", [0.125, 0.2, 0.3, 1.0])
 @pytest.mark.parametrize("until", [0.01, 0.3, 0.5, 0.6, 0.75, 0.8, 0.9, 1.0])
 def test_the_last_step_goes_to_the_target_and_the_others_are_those_of_whole_steps(rule, total, step, until):
-    found = rule(total, step, until, last=plan.TARGET)
-    assert found[-1] == max(1, round(until * total))
-    assert found[:-1] == [s for s in rule(total, step, until) if s < found[-1]]
-    assert all(a < b for a, b in pairwise(found))
+    result = rule(total, step, until, last=plan.TARGET)
+    assert result[-1] == max(1, round(until * total))
+    assert result[:-1] == [s for s in rule(total, step, until) if s < result[-1]]
+    assert all(a < b for a, b in pairwise(result))
 
 
 @pytest.mark.parametrize("rule", [plan.cumulative, plan.remaining])
@@ -61,14 +61,14 @@ def test_the_last_step_goes_to_the_target_and_the_others_are_those_of_whole_step
 def test_a_note_says_where_whole_heads_miss_the_target_and_what_ends_there(rule, step):
     said = 0
     for until in np.arange(1, 101) / 100:
-        found = rule(144, step, until)
+        result = rule(144, step, until)
         near = round(until * 144)
-        missed = near in found and near / 144 < until
-        notes = plan.beyond(144, found, until)
+        missed = near in result and near / 144 < until
+        notes = plan.beyond(144, result, until)
         assert len(notes) == missed
         if missed:
             offered = notes[0].rsplit("'", 2)[1]
-            assert rule(144, step, until, last=offered)[-1] == near == found[-2]
+            assert rule(144, step, until, last=offered)[-1] == near == result[-2]
             said += 1
     assert said
 

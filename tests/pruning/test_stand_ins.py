@@ -30,12 +30,12 @@ def test_a_run_evaluates_and_removes_with_the_mean(tmp_path: Path) -> None:
     masks = [headviz.HeadMask.from_hex(r.mask, 2, 3) for r in state.records if r.step > 0]
     assert [len(m.off) for m in masks] == [2, 4]
     for record, mask in zip([r for r in state.records if r.step > 0], masks, strict=True):
-        found = headviz.evaluate(clf, dev, mask, ablation="mean", reference=reference)
-        np.testing.assert_allclose(state.logits[record.logits], found.logits, atol=1e-5)
+        result = headviz.evaluate(clf, dev, mask, ablation="mean", reference=reference)
+        np.testing.assert_allclose(state.logits[record.logits], result.logits, atol=1e-5)
     places = write_outcome(context, plan, state, tmp_path / "outcome")
     for name in (PRUNED, MASKED):
         small = headviz.load(places[name], device="cpu")
-        np.testing.assert_allclose(headviz.evaluate(small, dev).logits, found.logits, atol=1e-5)
+        np.testing.assert_allclose(headviz.evaluate(small, dev).logits, result.logits, atol=1e-5)
 
 
 @pytest.mark.parametrize(

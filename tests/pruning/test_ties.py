@@ -86,9 +86,9 @@ def test_of_sets_of_heads_that_tie_one_is_drawn(heads: int) -> None:
     g[0, :4] = 1.0
     start = search(g[:, None], 4)
     assert start.off_in(0) == (0, 1, 2, 3)
-    found = [rearranged(start, g[:, None], seed).off_in(0) for seed in range(40)]
-    assert all(off[0] < 4 <= off[1] and len(off) == 4 for off in found)
-    assert {off[0] for off in found} == {0, 1, 2, 3}
-    assert len({h for off in found for h in off[1:]}) > 0.8 * (heads - 4)
+    result = [rearranged(start, g[:, None], seed).off_in(0) for seed in range(40)]
+    assert all(off[0] < 4 <= off[1] and len(off) == 4 for off in result)
+    assert {off[0] for off in result} == {0, 1, 2, 3}
+    assert len({h for off in result for h in off[1:]}) > 0.8 * (heads - 4)
     assert rearranged(start, g[:, None], None).off_in(0)[1:] == (4, 5, 6)  # older plans, by place
     assert rearranged(start, g[:, None], 3) == rearranged(start, g[:, None], 3)

@@ -24,21 +24,21 @@ def timeless(records):
 def test_two_seeds_apart_are_two_seeds_at_once(tmp_path):
     apart = [finished(tmp_path / str(s), algorithm="one-shot-isp", seeds=(s,)) for s in (0, 1)]
     at_once = finished(tmp_path / "both", algorithm="one-shot-isp", seeds=(0, 1))
-    (found,) = together(apart)
-    assert found.plan == at_once.plan
-    assert found.plan_digest == at_once.plan_digest
-    assert timeless(sorted(found.records, key=lambda r: (r.seed, r.step))) == timeless(
+    (result,) = together(apart)
+    assert result.plan == at_once.plan
+    assert result.plan_digest == at_once.plan_digest
+    assert timeless(sorted(result.records, key=lambda r: (r.seed, r.step))) == timeless(
         sorted(at_once.records, key=lambda r: (r.seed, r.step))
     )
     # as text: from Python 3.13 on, data classes that hold the same NaN are not equal
-    assert str(ticket_rows([found])) == str(ticket_rows([at_once]))
+    assert str(ticket_rows([result])) == str(ticket_rows([at_once]))
 
 
 def test_what_differs_stays_apart_and_a_seed_counts_once(tmp_path):
     a = finished(tmp_path / "a")
     b = finished(tmp_path / "b", step=0.5)
     again = finished(tmp_path / "c")
-    found = together([a, b, again])
-    assert [s.plan["step"] for s in found] == [0.25, 0.5]
-    assert found[0] == a
+    result = together([a, b, again])
+    assert [s.plan["step"] for s in result] == [0.25, 0.5]
+    assert result[0] == a
     assert together([]) == []

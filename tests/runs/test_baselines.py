@@ -83,15 +83,15 @@ def test_every_form_of_a_real_run_names_the_same_baselines(retrained, capsys, mo
     assert view.count == (2, 2)  # two seeds of one step; full models are no steps
     begun = replace(view, steps=())
     assert (begun.count, begun.share_done) == ((0, 2), 0.0)  # the bar says what its label says
-    found = view.to_dict()
-    assert [s["role"] for s in found["baseline"]] == ["given", "retrained", "retrained"]
-    full_of = {s["seed"]: s["metrics"]["accuracy"] for s in found["baseline"] if s["role"] == "retrained"}
-    for step in found["steps"]:
+    result = view.to_dict()
+    assert [s["role"] for s in result["baseline"]] == ["given", "retrained", "retrained"]
+    full_of = {s["seed"]: s["metrics"]["accuracy"] for s in result["baseline"] if s["role"] == "retrained"}
+    for step in result["steps"]:
         expected = step["metrics"]["accuracy"] - full_of[step["seed"]]
         assert step["change"]["accuracy"]["delta"] == pytest.approx(expected)
 
     rows = list(csv.DictReader(run_csv(view).splitlines()))
-    models = [baselines.NAMES[s["role"]] for s in (*found["baseline"], *found["steps"])]
+    models = [baselines.NAMES[s["role"]] for s in (*result["baseline"], *result["steps"])]
     assert [r["model"] for r in rows] == models
     page = run_html(view)
     assert [page.count(f">{name}</td>") for name in dict.fromkeys(models)] == [1, 2, 2]
@@ -109,4 +109,4 @@ def test_every_form_of_a_real_run_names_the_same_baselines(retrained, capsys, mo
     shown = capsys.readouterr().out
     assert shown.count("full θ0, retrained alike  ") == 2
     assert "changes are against the full θ0 retrained alike" in shown
-    assert json.dumps(found, allow_nan=False)
+    assert json.dumps(result, allow_nan=False)

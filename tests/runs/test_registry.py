@@ -207,8 +207,8 @@ def test_whether_an_older_run_may_go_on_and_whose_fault_it_was_is_read_from_its_
             row = {**to_row(record(id=run_id)), "error": error}
             names = [name for name in row if name not in ("resumable", "code")]
             db.execute(f"INSERT INTO runs ({', '.join(names)}) VALUES ({', '.join(f':{n}' for n in names)})", row)
-    found = {r.id: (r.error, r.resumable, r.code) for r in Registry(folder).records()}
-    assert found == {
+    result = {r.id: (r.error, r.resumable, r.code) for r in Registry(folder).records()}
+    assert result == {
         i: (error, i in ("00000003", "00000004"), "fault" if i == "00000004" else "") for i, error in errors.items()
     }
 

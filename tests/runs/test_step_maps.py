@@ -57,12 +57,12 @@ def removed_first(state) -> HeadId:
 def test_without_retraining_the_maps_are_those_of_the_really_pruned_model(opened):
     context, plan, state = opened("iterative")
     head = kept_throughout(state)
-    found = step_maps(context, plan, state, head, TEXT, PAIR)
-    assert [s.step for s in found.steps] == [0, 1, 2, 3]
-    assert found.target == headviz.conductance(context.clf, TEXT, PAIR, cache=False).target_label
-    for s in found.steps[1:]:
+    result = step_maps(context, plan, state, head, TEXT, PAIR)
+    assert [s.step for s in result.steps] == [0, 1, 2, 3]
+    assert result.target == headviz.conductance(context.clf, TEXT, PAIR, cache=False).target_label
+    for s in result.steps[1:]:
         mask = HeadMask.from_hex(state.record(0, s.step).mask, state.num_layers, state.num_heads)
-        oracle = headviz.conductance(prune(context.clf, mask), TEXT, PAIR, target=found.target, cache=False)
+        oracle = headviz.conductance(prune(context.clf, mask), TEXT, PAIR, target=result.target, cache=False)
         np.testing.assert_allclose(s.attention, oracle.attention[head], atol=1e-6)
         np.testing.assert_allclose(s.attribution, oracle.attribution[head], atol=1e-6)
         np.testing.assert_allclose(s.probabilities, oracle.probabilities, atol=1e-6)
@@ -72,11 +72,11 @@ def test_without_retraining_the_maps_are_those_of_the_really_pruned_model(opened
 def test_a_removed_head_has_no_maps_from_its_step_on(opened):
     context, plan, state = opened("one-importance")
     head = removed_first(state)
-    found = step_maps(context, plan, state, head, TEXT, PAIR, steps=[1, 3, 99])
-    assert [(s.step, s.state) for s in found.steps] == [(0, "there"), (1, "removed"), (3, "removed")]
-    assert found.steps[0].attention is not None
-    assert all(s.attention is None and s.attribution is None for s in found.steps[1:])
-    assert all(len(s.probabilities) == 3 for s in found.steps)
+    result = step_maps(context, plan, state, head, TEXT, PAIR, steps=[1, 3, 99])
+    assert [(s.step, s.state) for s in result.steps] == [(0, "there"), (1, "removed"), (3, "removed")]
+    assert result.steps[0].attention is not None
+    assert all(s.attention is None and s.attribution is None for s in result.steps[1:])
+    assert all(len(s.probabilities) == 3 for s in result.steps)
 
 
 @pytest.mark.slow
@@ -84,22 +84,22 @@ def test_a_removed_head_has_no_maps_from_its_step_on(opened):
 def test_retrained_steps_show_their_own_models_or_say_that_they_are_gone(opened, keep):
     context, plan, state = opened("one-shot-isp", keep_models=keep)
     head = kept_throughout(state)
-    found = step_maps(context, plan, state, head, TEXT, PAIR)
-    there = [s.step for s in found.steps if s.state == "there"]
+    result = step_maps(context, plan, state, head, TEXT, PAIR)
+    there = [s.step for s in result.steps if s.state == "there"]
     assert there == ([0, 1, 2, 3] if keep == "all" else [0, 3])
-    assert all(s.state in ("there", "not kept") for s in found.steps)
+    assert all(s.state in ("there", "not kept") for s in result.steps)
     last = headviz.load(context.folder / state.record(0, 3).model, device="cpu")
-    oracle = headviz.conductance(last, TEXT, PAIR, target=found.target, cache=False)
-    np.testing.assert_allclose(found.steps[-1].attribution, oracle.attribution[head], atol=1e-6)
+    oracle = headviz.conductance(last, TEXT, PAIR, target=result.target, cache=False)
+    np.testing.assert_allclose(result.steps[-1].attribution, oracle.attribution[head], atol=1e-6)
 
 
 def test_one_class_is_explained_throughout_and_stop_stops(opened):
     context, plan, state = opened("one-importance")
     head = kept_throughout(state)
-    found = step_maps(context, plan, state, head, TEXT, PAIR, target="neutral", steps=[1])
+    result = step_maps(context, plan, state, head, TEXT, PAIR, target="neutral", steps=[1])
     oracle = headviz.conductance(context.clf, TEXT, PAIR, target="neutral", cache=False)
-    assert found.target == "neutral"
-    np.testing.assert_allclose(found.steps[0].attribution, oracle.attribution[head], atol=1e-6)
+    assert result.target == "neutral"
+    np.testing.assert_allclose(result.steps[0].attribution, oracle.attribution[head], atol=1e-6)
     with pytest.raises(Cancelled):
         step_maps(context, plan, state, head, TEXT, PAIR, cancel=lambda: True)
 

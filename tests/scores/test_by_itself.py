@@ -54,10 +54,10 @@ class Launches(TorchDispatchMode):
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Sizes of what came back, of a device that computes nothing."""
     monkeypatch.setattr(as_described, "absent", lambda tensor: False)  # here a weight without numbers is meant
-    found: list[int] = []
+    result: list[int] = []
 
     def fetch(tensors: Sequence[Tensor]) -> Callable[[], list[np.ndarray]]:
-        found.append(sum(t.numel() for t in tensors))
+        result.append(sum(t.numel() for t in tensors))
         tables = [np.ones(t.shape, str(t.dtype).removeprefix("torch.")) for t in tensors]
         return lambda: tables
 
@@ -65,7 +65,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         monkeypatch.setattr(module, "fetch", fetch)
     monkeypatch.setattr(Network, "digest", "the weights cannot be read")
     monkeypatch.setattr(evaluators.EvaluatorOptions, "room_on", lambda options, device: 2**30)
-    return found
+    return result
 
 
 def there(layers: int = 3) -> Any:
@@ -170,7 +170,7 @@ def test_a_full_memory_halves_the_passes(method: Any, monkeypatch: pytest.Monkey
         method(clf, TEXTS, PAIRS, steps=4, cache=False)  # nothing at all fits
     most[0] = 6
     monkeypatch.setattr(integration, "LEAST", 1)
-    found = method(clf, TEXTS, PAIRS, steps=4, cache=False)
+    result = method(clf, TEXTS, PAIRS, steps=4, cache=False)
     assert max(sizes) > 6 >= sizes[-1]
-    for one, other in zip(found, plain, strict=True):
+    for one, other in zip(result, plain, strict=True):
         np.testing.assert_allclose(one.attribution, other.attribution, atol=1e-6)

@@ -74,9 +74,9 @@ def test_some_rows_are_taken_at_a_time(entries, monkeypatch):
     a, b = tables(9, np.float32)
     expected = correlations(a, b)
     monkeypatch.setattr(map_values, "ROWS_AT_ONCE", entries)
-    found = padded(a, b)
+    result = padded(a, b)
     for name in SCIPY:
-        np.testing.assert_allclose(found[name], expected[name], atol=1e-12)
+        np.testing.assert_allclose(result[name], expected[name], atol=1e-12)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -85,9 +85,9 @@ def test_more_connections_than_sixteen_bits(way):
     a = rng.normal(size=(2, 70_000)).astype(np.float32)
     b = (a + rng.normal(size=a.shape)).astype(np.float32)
     b[1] = np.round(b[1], 1)
-    found = WAYS[way](a, b)
+    result = WAYS[way](a, b)
     for name in SCIPY:
-        np.testing.assert_allclose(found[name], oracle(name, a, b), atol=1e-10)
+        np.testing.assert_allclose(result[name], oracle(name, a, b), atol=1e-10)
 
 
 @pytest.mark.slow
@@ -98,9 +98,9 @@ def test_any_numbers(data):
     numbers = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e3, 1e3, width=32).map(lambda x: round(x, 3)))
     a, b = (data.draw(arrays(np.float32, (3, size), elements=numbers.map(np.float32))) for _ in range(2))
     for way, of in WAYS.items():
-        found = of(a, b)
+        result = of(a, b)
         for name in ("spearman", "kendall"):
-            np.testing.assert_allclose(found[name], oracle(name, a, b), atol=1e-9, err_msg=f"{name}, {way}")
+            np.testing.assert_allclose(result[name], oracle(name, a, b), atol=1e-9, err_msg=f"{name}, {way}")
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -85,7 +85,7 @@ def test_texts_are_averaged_wherever_they_stand() -> None:
 def test_copies_of_a_text_are_averaged() -> None:
     mlm, data = tiny_mlm(), some(2)
     options = PathOptions(4, "trapezoid")
-    found = masked_rows(mlm, data, options=options, copies=3)
+    result = masked_rows(mlm, data, options=options, copies=3)
     encoding = mlm.encode(list(data.texts), list(data.pairs))[0]
     places = hidden_places(encoding, 0, 0, copies=3)
     assert len(set(places)) == 3
@@ -94,7 +94,7 @@ def test_copies_of_a_text_are_averaged() -> None:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(map_values, "hidden_places", lambda *_, here=place: [here])
             alone.append(masked_rows(mlm, data.subset([0]), options=options)[0])
-    np.testing.assert_allclose(found[0], np.nanmean(alone, axis=0), atol=1e-6)
+    np.testing.assert_allclose(result[0], np.nanmean(alone, axis=0), atol=1e-6)
     every = sum(not special for special in encoding.special)
     assert len(hidden_places(encoding, 0, 0, copies=99)) == every
 
@@ -102,9 +102,9 @@ def test_copies_of_a_text_are_averaged() -> None:
 def test_heads_that_are_off_have_no_value() -> None:
     mlm, data = tiny_mlm(), some(1)
     mask = HeadMask.full(2, 2).without([(0, 1)])
-    (found,) = masked_rows(mlm, data, options=PathOptions(4, "trapezoid"), mask=mask)
-    assert np.isnan(found[0, 1])
-    assert np.isfinite(found[0, 0])
+    (result,) = masked_rows(mlm, data, options=PathOptions(4, "trapezoid"), mask=mask)
+    assert np.isnan(result[0, 1])
+    assert np.isfinite(result[0, 0])
 
 
 def test_special_tokens_are_never_hidden() -> None:

@@ -54,8 +54,8 @@ def test_every_score_joined_from_parts_in_any_order_equals_the_whole(clf, name):
     assert number == (1 if alone else 3)  # 4+4+8, 16, and the last 18 in 32's window
     order = list(range(number))
     random.Random(0).shuffle(order)
-    found = {i: scoring.measure(fresh(clf, data, **options), i) for i in order}
-    joined = scoring.join(fresh(clf, data, **options), [found[i] for i in range(number)])
+    result = {i: scoring.measure(fresh(clf, data, **options), i) for i in order}
+    joined = scoring.join(fresh(clf, data, **options), [result[i] for i in range(number)])
     assert equal(joined, score_heads(clf, data, cache=False, **options))
 
 
@@ -63,9 +63,9 @@ def test_equal_examples_are_measured_once_and_leave_the_last_parts_empty(clf):
     few = made(20)
     data = few.subset(np.array([*range(20), *range(20)]))
     number = scoring.count("taylor", len(data))
-    found = [scoring.measure(fresh(clf, data), i) for i in range(number)]
-    assert found[-1] == {}
-    assert equal(scoring.join(fresh(clf, data), found), score_heads(clf, data, "taylor", cache=False))
+    result = [scoring.measure(fresh(clf, data), i) for i in range(number)]
+    assert result[-1] == {}
+    assert equal(scoring.join(fresh(clf, data), result), score_heads(clf, data, "taylor", cache=False))
 
 
 def test_sentences_to_translate_are_measured_in_parts_too():
@@ -73,9 +73,9 @@ def test_sentences_to_translate_are_measured_in_parts_too():
     pairs = [tuple(" ".join(draw.choices(side, k=2)) for side in (SOURCES, TARGETS)) for _ in range(36)]
     data = Dataset(TASKS["custom-translation"], "dev", *zip(*pairs, strict=True))
     clf = tiny_translator("marian")
-    found = [scoring.measure(fresh(clf, data), i) for i in range(scoring.count("taylor", 36))]
-    assert len(found) == 3
-    assert equal(scoring.join(fresh(clf, data), found), score_heads(clf, data, "taylor", cache=False))
+    result = [scoring.measure(fresh(clf, data), i) for i in range(scoring.count("taylor", 36))]
+    assert len(result) == 3
+    assert equal(scoring.join(fresh(clf, data), result), score_heads(clf, data, "taylor", cache=False))
 
 
 def test_one_scoring_measures_several_parts_without_mixing_them(clf):
@@ -98,8 +98,8 @@ def test_parts_cover_every_example_once_and_cut_no_window():
 
 def test_parts_of_another_sample_are_refused(clf):
     data = made(50)
-    found = [scoring.measure(fresh(clf, data), i) for i in range(3)]
-    for wrong in (found[:2], [*found, found[0]], [found[1], found[2], found[0]]):
+    result = [scoring.measure(fresh(clf, data), i) for i in range(3)]
+    for wrong in (result[:2], [*result, result[0]], [result[1], result[2], result[0]]):
         with pytest.raises(OptionError, match="do not make up this sample"):
             scoring.join(fresh(clf, data), wrong)
     with pytest.raises(OptionError, match="numbered from 0"):

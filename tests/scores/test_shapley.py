@@ -38,14 +38,14 @@ def test_few_heads_are_exact_by_all_256_coalitions(clf, data):
 
     data = data.subset(range(16))
     worth = {bits: accuracy(clf, data, HeadMask.from_hex(f"{bits:02x}", 2, 4)) for bits in range(256)}
-    found = score_heads(clf, data, "shapley", cache=False).values
+    result = score_heads(clf, data, "shapley", cache=False).values
     for place in range(8):
         bit, value = 128 >> place, 0.0  # the first head is the highest bit
         for others in (b for b in range(256) if not b & bit):
             size = others.bit_count()
             value += factorial(size) * factorial(7 - size) / factorial(8) * (worth[others | bit] - worth[others])
-        assert found[divmod(place, 4)] == pytest.approx(value, abs=1e-12)
-    assert found.sum() == pytest.approx(worth[255] - worth[0])
+        assert result[divmod(place, 4)] == pytest.approx(value, abs=1e-12)
+    assert result.sum() == pytest.approx(worth[255] - worth[0])
 
 
 @pytest.mark.slow
@@ -95,9 +95,9 @@ def test_a_head_that_does_nothing_is_worth_nothing_and_equal_heads_are_worth_the
             part = getattr(places, name)
             part.weight[16:24], part.bias[16:24] = part.weight[8:16].clone(), part.bias[8:16].clone()
         places.output.weight[:, 16:24] = places.output.weight[:, 8:16].clone()
-    found = score_heads(clf, data, "shapley", cache=False).values
-    assert found[0, 0] == pytest.approx(0.0, abs=1e-12)
-    assert found[0, 1] == pytest.approx(found[0, 2])
+    result = score_heads(clf, data, "shapley", cache=False).values
+    assert result[0, 0] == pytest.approx(0.0, abs=1e-12)
+    assert result[0, 1] == pytest.approx(result[0, 2])
 
 
 def test_stopped_in_the_middle_it_goes_on_to_the_same_bits(data, tmp_path, monkeypatch):
@@ -120,8 +120,8 @@ def test_other_options_begin_anew_with_the_same_checkpoint(data, tmp_path, monke
     clf, few, place = tiny_classifier("bert"), data.subset(range(12)), tmp_path / "state"
     score_heads(clf, few, "shapley", permutations=3, cache=False, checkpoint=place)
     wanted = {"permutations": 3, **now}
-    found = score_heads(clf, few, "shapley", **wanted, cache=False, checkpoint=place).values
-    assert found.tobytes() == score_heads(clf, few, "shapley", **wanted, cache=False).values.tobytes()
+    result = score_heads(clf, few, "shapley", **wanted, cache=False, checkpoint=place).values
+    assert result.tobytes() == score_heads(clf, few, "shapley", **wanted, cache=False).values.tobytes()
 
 
 def test_options_out_of_range_are_refused(clf):

@@ -46,18 +46,18 @@ def losses(clf: headviz.Classifier, row: int, head: int, gate: float) -> np.ndar
 )
 def test_taylor_is_the_derivative_by_finite_differences(family: str, kind: str) -> None:
     clf = standing_in(exact(family), kind, DATA)
-    found = score_heads(clf, DATA, "taylor", mask=MASK, layer_norm=False, cache=False)
+    result = score_heads(clf, DATA, "taylor", mask=MASK, layer_norm=False, cache=False)
     signed = score_heads(clf, DATA, "taylor", mask=MASK, layer_norm=False, abs_level="signed", cache=False)
     fisher = score_heads(clf, DATA, "fisher", mask=MASK, cache=False)
     step = 1e-4
     for row, head in [(0, 0), (1, 3), (2, 1), (4, 0), (5, 2), (7, 3)]:
         slope = (losses(clf, row, head, 1 + step) - losses(clf, row, head, 1 - step)) / (2 * step)
         # the loss is taken in float32
-        assert found.values[row, head] == pytest.approx(np.abs(slope).mean(), rel=2e-2, abs=2e-4)
+        assert result.values[row, head] == pytest.approx(np.abs(slope).mean(), rel=2e-2, abs=2e-4)
         assert signed.values[row, head] == pytest.approx(slope.mean(), rel=2e-2, abs=2e-4)
         assert fisher.values[row, head] == pytest.approx((slope**2).sum(), rel=4e-2, abs=2e-4)
-    assert np.isnan(found.values[[0, 3, 6], [1, 0, 2]]).all()
-    assert np.isfinite(found.values).sum() == len(MASK.kept)
+    assert np.isnan(result.values[[0, 3, 6], [1, 0, 2]]).all()
+    assert np.isfinite(result.values).sum() == len(MASK.kept)
 
 
 def test_neither_batches_nor_the_order_nor_padding_matter() -> None:
@@ -125,17 +125,17 @@ def test_ablation_is_the_difference_of_bleu() -> None:
     written = headviz.evaluate(clf, DATA, MASK).translations
     near = tuple(" ".join(t.split()[:-1] or ["a"]) for t in written)
     data = Dataset(DATA.task, "dev", texts=DATA.texts, pairs=near)
-    found = score_heads(clf, data, "ablation", mask=MASK, cache=False)
+    result = score_heads(clf, data, "ablation", mask=MASK, cache=False)
     full = headviz.evaluate(clf, data, MASK).metrics["bleu"]
     assert full > 20
     for head in [(0, 0), (2, 1), (5, 3), (7, 0)]:
         without = headviz.evaluate(clf, data, MASK.without([head])).metrics["bleu"]
-        assert found.values[head] == pytest.approx(full - without, abs=1e-9), head
-    assert np.isnan(found.values[0, 1])
-    known = np.isfinite(found.values)
+        assert result.values[head] == pytest.approx(full - without, abs=1e-9), head
+    assert np.isnan(result.values[0, 1])
+    known = np.isfinite(result.values)
     # fewer sentences than an interval needs: before, an unchanged translation had [0, 0]
-    assert (found.values[known] == 0).any()
-    assert np.isnan(found.interval_low[known]).all()
+    assert (result.values[known] == 0).any()
+    assert np.isnan(result.interval_low[known]).all()
     with pytest.raises(OptionError, match="not measured in 'chrf'"):
         score_heads(clf, data, "ablation", mask=MASK, metric="chrf", cache=False)
 
@@ -152,6 +152,6 @@ def test_scores_of_weights() -> None:
 def test_the_loss_is_a_mean_over_tokens() -> None:
     logits = torch.randn(2, 3, 5)
     labels = torch.tensor([[1, 2, -100], [0, 4, 3]])
-    found = sentence_losses(logits, labels)
+    result = sentence_losses(logits, labels)
     logs = logits.log_softmax(-1)
-    assert found[0].item() == pytest.approx(-(logs[0, 0, 1] + logs[0, 1, 2]).item() / 2, rel=1e-5)
+    assert result[0].item() == pytest.approx(-(logs[0, 0, 1] + logs[0, 1, 2]).item() / 2, rel=1e-5)

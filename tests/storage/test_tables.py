@@ -34,12 +34,12 @@ def test_texts_that_begin_like_a_formula_are_defused(text: str) -> None:
 def test_every_table_is_written_here() -> None:
     """No other module writes CSV, so that no table has a cell that nobody looked at."""
     writers = {"writer", "DictWriter", "to_csv", "savetxt", "write_csv", "to_excel"}
-    found = set()
+    result = set()
     for path in SRC.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in writers:
-                found.add(path.relative_to(SRC).as_posix())
-    assert found == {"storage/tables.py"}
+                result.add(path.relative_to(SRC).as_posix())
+    assert result == {"storage/tables.py"}
 
 
 def test_numbers_stay_numbers() -> None:

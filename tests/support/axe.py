@@ -45,11 +45,11 @@ def shade(v: Any) -> str:
 def serious(v: Any) -> list[Any]:
     """What axe-core finds on the page as it stands."""
     v.page.evaluate(AXE)
-    found = v.page.evaluate(
+    result = v.page.evaluate(
         "exclude => axe.run({exclude: exclude.map(e => [e])}, {resultTypes: ['violations']})", list(NOT_OURS)
     )
     return [
         (f["id"], f["impact"], [n["target"] for n in f["nodes"]][:4], f["nodes"][0]["failureSummary"][:300])
-        for f in found["violations"]
+        for f in result["violations"]
         if f["impact"] in ("serious", "critical")
     ]

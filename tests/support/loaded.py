@@ -9,5 +9,5 @@ def loaded_by(code: str, *packages: str) -> list[str]:
     """Those of the packages that are there after the code."""
     asked = f"{code}\nimport json, sys; print(json.dumps([p for p in {packages!r} if p in sys.modules]))"
     out = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
-    found: list[str] = json.loads(out.splitlines()[-1])
-    return found
+    result: list[str] = json.loads(out.splitlines()[-1])
+    return result

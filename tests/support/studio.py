@@ -63,11 +63,11 @@ def answered(model: Path, data: Path, name: str = "answered") -> Path:
     clf = headviz.load(str(model), device="cpu")
     for split in ("train", "dev"):
         columns = {"text_columns": "premise,hypothesis", "label_column": "label"}
-        found = headviz.evaluate(clf, headviz.load_task("custom", split=split, data=str(data), **columns))
+        result = headviz.evaluate(clf, headviz.load_task("custom", split=split, data=str(data), **columns))
         with (data / f"{split}.csv").open(newline="") as given, (folder / f"{split}.csv").open("w", newline="") as new:
             rows, out = list(csv.reader(given)), csv.writer(new)
             out.writerow(rows[0])
-            out.writerows([*r[:2], clf.labels[p], *r[3:]] for r, p in zip(rows[1:], found.predictions, strict=True))
+            out.writerows([*r[:2], clf.labels[p], *r[3:]] for r, p in zip(rows[1:], result.predictions, strict=True))
     return folder
 
 

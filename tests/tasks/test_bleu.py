@@ -28,8 +28,8 @@ def test_values_of_the_reference_tool() -> None:
 
 
 def test_as_metrics_of_a_task() -> None:
-    found = metrics(TASKS["demo-translation"], HYPOTHESES, REFERENCES)
-    assert found == {"bleu": bleu(HYPOTHESES, REFERENCES).value, "chrf": chrf(HYPOTHESES, REFERENCES).value}
+    result = metrics(TASKS["demo-translation"], HYPOTHESES, REFERENCES)
+    assert result == {"bleu": bleu(HYPOTHESES, REFERENCES).value, "chrf": chrf(HYPOTHESES, REFERENCES).value}
 
 
 def test_counts_add_up_to_the_corpus_score() -> None:
@@ -54,17 +54,17 @@ def systems(n: int, worse: float) -> tuple[np.ndarray, np.ndarray]:
 
 def test_bootstrap_against_a_plain_loop() -> None:
     first, other = systems(60, 0.1)
-    found = compare(first, other, seed=1, resamples=4000)
+    result = compare(first, other, seed=1, resamples=4000)
     rng = np.random.default_rng(99)
     drawn = []
     for _ in range(4000):
         rows = rng.integers(0, 60, 60)
         drawn.append(bleu_of(other[rows].sum(axis=0)) - bleu_of(first[rows].sum(axis=0)))
     delta = bleu_of(other.sum(axis=0)) - bleu_of(first.sum(axis=0))
-    assert found.delta == pytest.approx(delta)
-    assert (found.interval_low, found.interval_high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1.0)
+    assert result.delta == pytest.approx(delta)
+    assert (result.interval_low, result.interval_high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=1.0)
     p = np.mean(np.abs(np.array(drawn) - np.mean(drawn)) >= abs(delta))
-    assert found.p_value == pytest.approx(p, abs=0.04)
+    assert result.p_value == pytest.approx(p, abs=0.04)
 
 
 def test_p_values_tell_a_real_change_from_none() -> None:

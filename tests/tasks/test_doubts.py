@@ -56,9 +56,9 @@ def test_fields_that_another_program_quoted_stay_and_are_said(tmp_path: Path) ->
     ],
 )
 def test_another_separator_is_recognised(tmp_path: Path, ending: str, sign: str, said: str) -> None:
-    found = read(tmp_path, ending, GOOD, sign)
-    assert found.pairs == ("another", "a third")
-    assert found.notes == (f"the columns of dev.{ending} are separated by {said}",)
+    result = read(tmp_path, ending, GOOD, sign)
+    assert result.pairs == ("another", "a third")
+    assert result.notes == (f"the columns of dev.{ending} are separated by {said}",)
 
 
 def test_a_rare_label_is_said_with_its_first_row(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ def _data(name: str, label_names: tuple[str, ...] | None = None) -> Dataset:
 def test_every_order_of_names_is_found(order: tuple[int, ...]) -> None:
     data = _data("mnli")
     model = [data.label_names[i] for i in order]
-    found = label_map(model, data)
-    assert [model[i] for i in found] == list(data.label_names)
-    assert found.dtype == np.int64
+    result = label_map(model, data)
+    assert [model[i] for i in result] == list(data.label_names)
+    assert result.dtype == np.int64
 
 
 @pytest.mark.parametrize(

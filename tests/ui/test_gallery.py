@@ -25,8 +25,8 @@ def test_it_says_how_many_heads_it_leaves_out(shown: int, known: int, said: str)
 
 
 def test_a_word_that_is_not_in_the_text_sorts_nothing() -> None:
-    found: Any = SimpleNamespace(tokens=["[CLS]", "the", "dog", "the", "##s", "[SEP]"])
-    assert head.missing(found, "") == head.missing(found, "Dog") == head.missing(found, "s cat") == ""
-    assert head.missing(found, "cat") == (
+    result: Any = SimpleNamespace(tokens=["[CLS]", "the", "dog", "the", "##s", "[SEP]"])
+    assert head.missing(result, "") == head.missing(result, "Dog") == head.missing(result, "s cat") == ""
+    assert head.missing(result, "cat") == (
         "This text has no token “cat”. Search for one of: [CLS], the, dog, ##s, [SEP]."
     )

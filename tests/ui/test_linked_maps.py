@@ -35,10 +35,10 @@ def test_a_packed_map_keeps_three_digits(tokens: int) -> None:
     values = attention(tokens) * np.random.default_rng(1).choice([-1, 1], (tokens, tokens))
     top, levels, body = pack(values)
     assert top == np.abs(values).max()
-    found = unpacked(top, levels, body, values.shape)
+    result = unpacked(top, levels, body, values.shape)
     large = np.abs(values) > top / 1000
-    np.testing.assert_allclose(found[large], values[large], rtol=2e-3)
-    assert np.abs(found - values).max() < 1e-4 * top
+    np.testing.assert_allclose(result[large], values[large], rtol=2e-3)
+    assert np.abs(result - values).max() < 1e-4 * top
 
 
 @pytest.mark.slow
@@ -105,14 +105,14 @@ def maps(sizes: list[list[float]]) -> Maps:
 
 
 def test_a_heads_weight_stands_beside_its_correlation_and_a_small_one_is_called_small() -> None:
-    found = maps([[0.001, 0.999], [0.5, 0.5]])
-    whole, layer, model, even = weight(found, HeadId(0, 0))
+    result = maps([[0.001, 0.999], [0.5, 0.5]])
+    whole, layer, model, even = weight(result, HeadId(0, 0))
     assert (round(whole, 6), round(layer, 6), round(model, 6), even) == (0.0005, 0.001, 0.0005, 0.25)
-    assert sentence(found, HeadId(0, 0)) == (
+    assert sentence(result, HeadId(0, 0)) == (
         "L0·H0 hardly takes part in this answer: it moves 'yes' by +0.0005 and carries 0.05 % of all heads' "
         "attribution (an even share is 25 %)."
     )
     assert "In all its attribution moves 'yes' by +0.25, with 25 % of all heads' attribution" in sentence(
-        found, HeadId(1, 1)
+        result, HeadId(1, 1)
     )
     assert "contributes nothing" in sentence(maps([[0.0, 1.0]]), HeadId(0, 0))

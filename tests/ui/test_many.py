@@ -31,8 +31,8 @@ LABELS = ("no", "yes")
     ],
 )
 def test_lines_are_read_one_by_one(raw: str, paired: bool, lines: answers.Lines, wrong: list[str]) -> None:
-    found, said = answers.read_lines(raw, paired)
-    assert found == lines
+    result, said = answers.read_lines(raw, paired)
+    assert result == lines
     assert len(said) == len(wrong)
     assert all(s.startswith(w) for s, w in zip(said, wrong, strict=True))
 
@@ -55,13 +55,13 @@ def test_one_bad_line_does_not_cost_the_others_their_answers() -> None:
     clf = tiny_classifier("bert", layers=2, heads=2)
     given = [answers.Column("full model", clf, HeadMask.full(2, 2))]
     lines = {1: ("a dog sleeps", "a cat runs"), 4: ("日本 ☃", "a cat runs"), 5: ("the dog", "a cat")}
-    found = answers._many_answers(lines, True, given, lambda done, total: None, lambda: False)
+    result = answers._many_answers(lines, True, given, lambda done, total: None, lambda: False)
     alone = [answers.answer(clf, [lines[i][0]], [lines[i][1]], given[0].mask)[0] for i in (1, 5)]
-    assert np.allclose(found.values[0][[0, 2]], alone, atol=1e-6)
-    assert np.isnan(found.values[0][1]).all()
-    assert len(found.wrong) == 1
-    assert found.wrong[0].startswith("Line 4: ")
-    _, rows, _ = answers.many_rows(lines, True, given * 2, found.values * 2, clf.labels)
+    assert np.allclose(result.values[0][[0, 2]], alone, atol=1e-6)
+    assert np.isnan(result.values[0][1]).all()
+    assert len(result.wrong) == 1
+    assert result.wrong[0].startswith("Line 4: ")
+    _, rows, _ = answers.many_rows(lines, True, given * 2, result.values * 2, clf.labels)
     assert [(row[0], row[-1]) for row in rows] == [(1, "same"), (4, "not answered"), (5, "same")]
 
 
@@ -69,9 +69,9 @@ def test_what_is_remarked_of_one_text_is_remarked_of_many() -> None:
     clf = tiny_classifier("bert", layers=2, heads=2)
     given = [answers.Column("full model", clf, HeadMask.full(2, 2))]
     lines = {1: ("a dog sleeps", "a cat runs"), 3: ("the dog " * 400, "a cat runs")}
-    found = answers._many_answers(lines, True, given, lambda done, total: None, lambda: False)
-    assert len(found.remarks) == 1
-    assert found.remarks[0].startswith("Line 3 is longer than the model's")
+    result = answers._many_answers(lines, True, given, lambda done, total: None, lambda: False)
+    assert len(result.remarks) == 1
+    assert result.remarks[0].startswith("Line 3 is longer than the model's")
 
 
 def test_rows_say_the_answer_its_probability_and_the_change() -> None:

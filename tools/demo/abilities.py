@@ -38,8 +38,8 @@ class Probe:
 
     def right(self, mask: HeadMask) -> NDArray[np.bool_]:
         """Per example: answered rightly under this mask."""
-        found = self.evaluator.predictions(mask, keep=False) == np.asarray(self.evaluator.data.gold)
-        return np.asarray(found, dtype=bool)
+        result = self.evaluator.predictions(mask, keep=False) == np.asarray(self.evaluator.data.gold)
+        return np.asarray(result, dtype=bool)
 
     def accuracy(self, right: NDArray[np.bool_], half: int | None) -> dict[str, float]:
         """Accuracy per phenomenon on one half (0 chooses, 1 reports) or on all."""

@@ -54,11 +54,11 @@ _ONSETS, _VOWELS = tuple("b d f g k l m n p r s t v z br dr tr kr st sh".split()
 
 def with_unknown_name(example: Example, rng: Random) -> Example:
     """The same pair with one of its names made up, so that words in pieces are met in training."""
-    found = _NAME.search(example.hypothesis) or _NAME.search(example.premise)
-    if found is None:
+    match = _NAME.search(example.hypothesis) or _NAME.search(example.premise)
+    if match is None:
         return example
     name = "".join(rng.choice(_ONSETS) + rng.choice(_VOWELS) for _ in range(rng.choice((2, 2, 3)))).capitalize()
-    swap = re.compile(rf"\b{found[0]}\b")
+    swap = re.compile(rf"\b{match[0]}\b")
     return example._replace(premise=swap.sub(name, example.premise), hypothesis=swap.sub(name, example.hypothesis))
 
 

@@ -249,11 +249,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     parser.add_argument("--machine", help="what the training ran on, in words")
-    given = parser.parse_args()
+    options = parser.parse_args()
     path = DATA / "card.json"
     card: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     now = measured()
-    if given.check:
+    if options.check:
         wrong = differences(card["accuracy"], now)
         print("\n".join(wrong) or "The card's accuracies are those measured now.")
         raise SystemExit(1 if wrong else 0)
@@ -277,7 +277,7 @@ def main() -> None:
     card["begun"] = json.loads(begun.read_text()) if begun.exists() else None
     card["simple"] = {"right": round(simple_pairs.measure(DATA / "finetuned")[0], 4)}
     card["roles"] = json.loads((DATA / "roles.json").read_text())
-    card["machine"] = given.machine or card.get("machine", "an unnamed machine")
+    card["machine"] = options.machine or card.get("machine", "an unnamed machine")
     path.write_text(json.dumps(card, indent=1) + "\n")
     (DATA / FILE).write_text(markdown(card))
     print(accuracy_table(card))

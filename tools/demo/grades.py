@@ -81,20 +81,20 @@ def added(recorded: Recorded, names: Sequence[str], limit: int) -> Recorded:
     """
     old = {g.score: g for g in recorded.grades.scores}
     others = list(old) if SHAPLEY in names else [recorded.grades.best, RANDOM]
-    found = measure(limit, list(dict.fromkeys([*names, *others])))
-    for g in found.grades.scores:
+    result = measure(limit, list(dict.fromkeys([*names, *others])))
+    for g in result.grades.scores:
         if g.score not in names and abs(g.area - old[g.score].area) > SAME:
             raise SystemExit(f"{g.score} has another area than recorded: measure all scores again, without --add.")
-    if found.grades.best != recorded.grades.best:
-        raise SystemExit(f"{found.grades.best} is the new best: measure all scores again, without --add.")
-    agreed = {g.score: replace(old[g.score], shapley=g.shapley) for g in found.grades if g.score in old}
-    new: dict[str, Grade] = {g.score: g for g in found.grades if g.score in names}
+    if result.grades.best != recorded.grades.best:
+        raise SystemExit(f"{result.grades.best} is the new best: measure all scores again, without --add.")
+    agreed = {g.score: replace(old[g.score], shapley=g.shapley) for g in result.grades if g.score in old}
+    new: dict[str, Grade] = {g.score: g for g in result.grades if g.score in names}
     for name in new.keys() & old.keys():  # measured once more: its agreement with Shapley values is of the same table
         new[name] = replace(new[name], shapley=new[name].shapley or old[name].shapley)
     if SHAPLEY in names:
         new = agreed | new
     joined = tuple(sorted((old | new).values(), key=lambda g: -g.area))
-    command = f"{recorded.command} # {', '.join(names)} added on {found.date} with headviz {found.version}"
+    command = f"{recorded.command} # {', '.join(names)} added on {result.date} with headviz {result.version}"
     return replace(recorded, grades=replace(recorded.grades, scores=joined), command=command)
 
 
@@ -148,18 +148,18 @@ def main() -> None:
     parser.add_argument("--scores", help="names separated by commas (default: all but the slow ones)")
     parser.add_argument("--add", help="names separated by commas: these join the recorded ones")
     parser.add_argument("--only-page", action="store_true")
-    given = parser.parse_args()
-    if given.only_page or given.add:
+    options = parser.parse_args()
+    if options.only_page or options.add:
         recorded = read(json.loads((DATA / FILE).read_text(encoding="utf-8")))
-    if given.only_page:
+    if options.only_page:
         write_page(recorded)
         return
-    if given.add:
-        found = added(recorded, given.add.split(","), given.limit)
+    if options.add:
+        result = added(recorded, options.add.split(","), options.limit)
     else:
-        found = measure(given.limit, given.scores.split(",") if given.scores else None)
-    write(found)
-    print(finding(found.grades))
+        result = measure(options.limit, options.scores.split(",") if options.scores else None)
+    write(result)
+    print(finding(result.grades))
 
 
 if __name__ == "__main__":

@@ -27,14 +27,14 @@ def _direction(text: str) -> int:
 
 def _same_word(draft: Draft, label: str) -> bool:
     """Premise and hypothesis tell the order by the same word: only which clause comes first can differ."""
-    said = _direction(draft.hypothesis)
-    return said != 0 and (label == NEUTRAL or _direction(draft.premise) == said)
+    direction = _direction(draft.hypothesis)
+    return direction != 0 and (label == NEUTRAL or _direction(draft.premise) == direction)
 
 
 def _before_and_after(draft: Draft, label: str) -> bool:
     """Both tell the order by before and after, in any place."""
-    told = [" before " in f" {text.lower()}" or " after " in f" {text.lower()}" for text in draft[:2]]
-    return told[1] and (told[0] or label == NEUTRAL)
+    ordered = [" before " in f" {text.lower()}" or " after " in f" {text.lower()}" for text in draft[:2]]
+    return ordered[1] and (ordered[0] or label == NEUTRAL)
 
 
 LESSONS: dict[str, Callable[[Draft, str], bool]] = {"same word": _same_word, "before and after": _before_and_after}

@@ -47,17 +47,17 @@ def grow(small: BertForMaskedLM) -> BertForMaskedLM:
     new = big.state_dict()
     place = re.compile(rf"(.*{re.escape(_LAYERS)}\.)(\d+)\.(.*)")
     for name in new:
-        found = place.fullmatch(name)
-        if found is None:
+        match = place.fullmatch(name)
+        if match is None:
             new[name] = old[name]
             continue
-        layer, rest = int(found[2]), found[3]
+        layer, rest = int(match[2]), match[3]
         if layer % 2 == 0:
-            new[name] = old[f"{found[1]}{layer // 2}.{rest}"]
+            new[name] = old[f"{match[1]}{layer // 2}.{rest}"]
         elif {"output", "dense"} <= set(rest.split(".")):
             new[name] = torch.zeros_like(new[name])
         elif "LayerNorm" in rest:
-            last = f"{found[1]}{layer // 2}.output.LayerNorm"
+            last = f"{match[1]}{layer // 2}.output.LayerNorm"
             gain, shift = old[f"{last}.weight"], old[f"{last}.bias"]
             spread = math.sqrt(float(gain.square().mean() + shift.var(correction=0)))
             new[name] = torch.full_like(gain, spread if rest.endswith("weight") else float(shift.mean()))

@@ -10,10 +10,10 @@ TIME = "temporal"
 
 def _plain_drop(example: Example) -> float:
     """0 where both sentences say before or after. A premise that gives no order may say anything, half of the time."""
-    told = [" before " in f" {text.lower()}" or " after " in f" {text.lower()}" for text in example[:2]]
-    if not told[1]:
+    ordered = [" before " in f" {text.lower()}" or " after " in f" {text.lower()}" for text in example[:2]]
+    if not ordered[1]:
         return 1.0
-    return 0.0 if told[0] else (0.5 if example.label == NEUTRAL else 1.0)
+    return 0.0 if ordered[0] else (0.5 if example.label == NEUTRAL else 1.0)
 
 
 @dataclass(frozen=True)

@@ -117,9 +117,9 @@ def named(heads: dict[str, Any]) -> dict[str, list[Any]]:
     """The first role of each head that has one, with its share of attention: what the grids say."""
     firsts = {}
     for head, roles in heads.items():
-        told = [r for r in roles if r["q"] is not None and r["q"] < 0.05]
-        if told:
-            best = max(told, key=lambda r: r["share"] - r["baseline"])
+        clear = [r for r in roles if r["q"] is not None and r["q"] < 0.05]
+        if clear:
+            best = max(clear, key=lambda r: r["share"] - r["baseline"])
             firsts[head] = [best["role"], round(best["share"], 4)]
     return firsts
 
@@ -159,13 +159,13 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="*", default=[*COMMANDS, "distillation", *ANALYSES], help="which to make; others stay"
     )
-    given = parser.parse_args()
+    options = parser.parse_args()
     now = {"version": __version__, "date": time.strftime("%Y-%m-%d")}
     kept = json.loads(PLACE.read_text())["runs"] if PLACE.is_file() else []
     with tempfile.TemporaryDirectory() as home:
         os.environ["HEADVIZ_HOME"] = str(Path(home))
-        fresh = [recorded(name) | now for name in given.only if name not in ANALYSES]
-        for name in given.only:
+        fresh = [recorded(name) | now for name in options.only if name not in ANALYSES]
+        for name in options.only:
             if name in ANALYSES:
                 made = json.loads(ANALYSED.read_text()) if ANALYSED.is_file() else {}
                 made[name] = analysed(name) | now
@@ -173,7 +173,7 @@ def main() -> None:
     if not fresh:
         return
     shown = [*COMMANDS, "distillation"]  # the pages list them in this order
-    runs = sorted([r for r in kept if r["name"] not in given.only] + fresh, key=lambda r: shown.index(r["name"]))
+    runs = sorted([r for r in kept if r["name"] not in options.only] + fresh, key=lambda r: shown.index(r["name"]))
     PLACE.write_text(json.dumps({"runs": runs}, separators=(",", ":"), ensure_ascii=False) + "\n")
     print(f"{PLACE.name}: {PLACE.stat().st_size / 1024:.0f} KiB")
 

@@ -198,8 +198,8 @@ class Trainer:
             pairs = list(generate("train", self.recipe.roles_pairs * len(names), seed=self.recipe.seed))
             chosen = choose(model, self.tokenizer, pairs, names, self.recipe.roles_heads)
             write_whole(path, json.dumps(chosen) + "\n")
-        found: dict[str, list[list[int]]] = json.loads(path.read_text())
-        return {name: [(layer, head) for layer, head in heads] for name, heads in found.items()}
+        result: dict[str, list[list[int]]] = json.loads(path.read_text())
+        return {name: [(layer, head) for layer, head in heads] for name, heads in result.items()}
 
     def _told_roles(self, model: Any, table: torch.Tensor, names: tuple[str, ...]) -> str:
         """Accuracy overall, then for each phenomenon whole and without its heads, and the worst that others lose."""

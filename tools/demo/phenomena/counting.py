@@ -49,19 +49,19 @@ def quantifier(rng: Random, label: str) -> Draft:
     act, another = acts(rng, 2)
     tense = rng.choice(TENSES)
     shared = setting(rng, tense, place=not act.rest and not another.rest, manner=True)
-    said = rng.choice(tuple(_QUANTIFIERS))
-    hypothesis, wording = _quantified(rng, said, noun, act, tense)
+    stated = rng.choice(tuple(_QUANTIFIERS))
+    hypothesis, wording = _quantified(rng, stated, noun, act, tense)
     swap = ""
-    if label == NEUTRAL and rng.random() < (1.0 if said == "none" else 0.25):
-        swap = rng.choice(("noun", "act", "class")) if said == "none" else rng.choice(("noun", "act"))
+    if label == NEUTRAL and rng.random() < (1.0 if stated == "none" else 0.25):
+        swap = rng.choice(("noun", "act", "class")) if stated == "none" else rng.choice(("noun", "act"))
     if swap in ("noun", "act"):
-        given = rng.choice(tuple(_QUANTIFIERS))
+        known = rng.choice(tuple(_QUANTIFIERS))
     else:
-        fitting = [name for name, says in _RELATION.items() if says[said] == _CODE[label]]
-        given = rng.choice(fitting)
+        fitting = [name for name, says in _RELATION.items() if says[stated] == _CODE[label]]
+        known = rng.choice(fitting)
     premise, _ = _quantified(
         rng,
-        given,
+        known,
         other if swap == "noun" else noun,
         another if swap == "act" else act,
         tense,
@@ -74,7 +74,7 @@ def quantifier(rng: Random, label: str) -> Draft:
     else:
         premise = aside(rng, premise, [act, another], tense, 0.15)
     return Draft(
-        sentence(premise), sentence(hypothesis), f"{given} {said} {wording} {tense}", f"{noun} {act.verb.base}"
+        sentence(premise), sentence(hypothesis), f"{known} {stated} {wording} {tense}", f"{noun} {act.verb.base}"
     )
 
 
@@ -97,10 +97,10 @@ def _range(form: str, n: int) -> tuple[int, int]:
 _FORMS = ("", "", "exactly", "only", "at least", "at most", "more than", "fewer than")
 
 
-def _relation(given: tuple[int, int], said: tuple[int, int]) -> str:
-    if said[0] <= given[0] and given[1] <= said[1]:
+def _relation(known: tuple[int, int], stated: tuple[int, int]) -> str:
+    if stated[0] <= known[0] and known[1] <= stated[1]:
         return "e"
-    if given[1] < said[0] or said[1] < given[0]:
+    if known[1] < stated[0] or stated[1] < known[0]:
         return "c"
     return "n"
 
@@ -132,18 +132,18 @@ def number(rng: Random, label: str) -> Draft:
     by_label = _PREMISES[form, n]
     swap = label == NEUTRAL and rng.random() < 0.2
     if swap:
-        given, m = rng.choice(_FORMS), min(_TOP, max(2, n + rng.randrange(-2, 3)))
+        known, m = rng.choice(_FORMS), min(_TOP, max(2, n + rng.randrange(-2, 3)))
     else:
         options = by_label[_CODE[label]]
         plain = [option for option in options if option[0] in ("", "exactly", "only")]
-        given, m = rng.choice(plain if plain and rng.random() < 0.5 else options)
+        known, m = rng.choice(plain if plain and rng.random() < 0.5 else options)
     tense = rng.choice(TENSES)
     shared = setting(rng, tense)
     if rng.random() < 0.5:
         noun, other = rng.sample(_GROUPS, 2)
         act, another = acts(rng, 2)
         subject = other if swap else noun
-        premise = f"{_counted(given, m, subject)} {predicate(act, tense, plural=True)}"
+        premise = f"{_counted(known, m, subject)} {predicate(act, tense, plural=True)}"
         hypothesis = f"{_counted(form, n, noun)} {predicate(act, tense, plural=True)}"
         if swap and rng.random() < 0.5:
             premise += f", and {_counted(rng.choice(_FORMS), n, noun)} {predicate(another, tense, plural=True)}"
@@ -152,10 +152,10 @@ def number(rng: Random, label: str) -> Draft:
         kind, second = rng.sample([k for k in nouns.KINDS if k not in nouns.BIG_KINDS], 2)
         noun, other = rng.choice(nouns.KINDS[kind]), rng.choice(nouns.KINDS[second])
         doing = rng.choice(LOOK_VERBS + HANDLE_VERBS)
-        premise = f"{who.premise} {verb_group(doing, tense)} {_counted(given, m, other if swap else noun)}"
+        premise = f"{who.premise} {verb_group(doing, tense)} {_counted(known, m, other if swap else noun)}"
         hypothesis = f"{who.hypothesis} {verb_group(doing, tense)} {_counted(form, n, noun)}"
         if swap and rng.random() < 0.3:
             premise += f", but no {nouns.plural(second)}"
         act = Act(doing, "")
     premise = aside(rng, shared.put(rng, premise), [act], tense, 0.1)
-    return Draft(sentence(premise), sentence(shared.put(rng, hypothesis)), f"{given} {form} {tense}", f"{n} {noun}")
+    return Draft(sentence(premise), sentence(shared.put(rng, hypothesis)), f"{known} {form} {tense}", f"{n} {noun}")

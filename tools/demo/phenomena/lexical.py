@@ -124,15 +124,15 @@ def _synonym_adjective(rng: Random, label: str, negative: bool, premise_negative
 
 
 def _synonym_verb(rng: Random, label: str, negative: bool, premise_negative: bool) -> Draft:
-    said, meant = rng.choice(_VERB_SYNONYMS)
+    stated, meant = rng.choice(_VERB_SYNONYMS)
     who, tense = people(rng, 1)[0], rng.choice(TENSES)
-    shared = setting(rng, tense, place=not said.rest)
+    shared = setting(rng, tense, place=not stated.rest)
     if label == NEUTRAL:
-        meant = _other_act(rng, said)
+        meant = _other_act(rng, stated)
     premise = shared.put(rng, f"{who.premise} {predicate(meant, tense, premise_negative)}")
-    hypothesis = shared.put(rng, f"{who.hypothesis} {predicate(said, tense, negative)}")
+    hypothesis = shared.put(rng, f"{who.hypothesis} {predicate(stated, tense, negative)}")
     return Draft(
-        sentence(aside(rng, premise, [said, meant], tense)), sentence(hypothesis), f"verb {tense}", said.verb.base
+        sentence(aside(rng, premise, [stated, meant], tense)), sentence(hypothesis), f"verb {tense}", stated.verb.base
     )
 
 
@@ -140,12 +140,12 @@ def _synonym_verb(rng: Random, label: str, negative: bool, premise_negative: boo
 _PLAIN_VERBS = tuple(verb(base) for base in "describe mention remember paint like want photograph see".split())
 
 
-def _other_act(rng: Random, said: Act) -> Act:
-    if said.rest:
-        return Act(rng.choice(_PLAIN_VERBS), said.rest)
+def _other_act(rng: Random, stated: Act) -> Act:
+    if stated.rest:
+        return Act(rng.choice(_PLAIN_VERBS), stated.rest)
     while True:
         other = rng.choice(ACTS_ALONE)
-        if other.verb.base not in _NEAR_SYNONYMS and (said.verb.base not in _GOING or other.verb.base not in _MOVING):
+        if other.verb.base not in _NEAR_SYNONYMS and (stated.verb.base not in _GOING or other.verb.base not in _MOVING):
             return other
 
 
@@ -222,7 +222,7 @@ def hypernym(rng: Random, label: str) -> Draft:
     who, tense, many = people(rng, 1)[0], rng.choice(TENSES), rng.random() < 0.4
     negative, general = rng.random() < 0.5, rng.random() < 0.5
 
-    said = kind if general else member
+    stated = kind if general else member
     # (noun of the premise, denied in the premise) for each label
     if label == CONTRADICTION:
         options = [(member, False)] if negative else [(kind, True)]
@@ -239,7 +239,7 @@ def hypernym(rng: Random, label: str) -> Draft:
 
     shown = noun
     adjective = ""
-    if not premise_negative and rng.random() < (0.9 if noun == said and label == ENTAILMENT else 0.3):
+    if not premise_negative and rng.random() < (0.9 if noun == stated and label == ENTAILMENT else 0.3):
         adjective = rng.choice(("red", "white", "beautiful", "cheap", "old", "big", "strange", "small", "black"))
     no = rng.random() < 0.35
     premise_verb = _saw(doing, tense, shown, premise_negative, many, no)
@@ -250,7 +250,7 @@ def hypernym(rng: Random, label: str) -> Draft:
     shared = setting(rng, tense)
     premise = shared.put(rng, f"{who.premise} {premise_verb}")
     hypothesis = shared.put(
-        rng, f"{who.hypothesis} {_saw(doing, tense, said, negative, rng.random() < 0.4, rng.random() < 0.35)}"
+        rng, f"{who.hypothesis} {_saw(doing, tense, stated, negative, rng.random() < 0.4, rng.random() < 0.35)}"
     )
     frame = f"{noun == kind}{premise_negative}{general}{negative}{tense}"
     return Draft(sentence(premise), sentence(hypothesis), frame, member)
@@ -276,17 +276,17 @@ def antonym(rng: Random, label: str) -> Draft:
     both = rng.random() < 0.5
     if label == NEUTRAL:
         if not strict and rng.random() < 0.4:
-            said, denied = opposite, True
+            stated, denied = opposite, True
         else:
-            said, denied = extra, rng.random() < 0.4
+            stated, denied = extra, rng.random() < 0.4
     elif holds:
-        said, denied = (opposite, True) if strict and rng.random() < 0.6 else (word, False)
+        stated, denied = (opposite, True) if strict and rng.random() < 0.6 else (word, False)
     else:
-        said, denied = (word, True) if strict and negative is False and rng.random() < 0.2 else (opposite, False)
-    text = said
-    if not denied and said != extra and (both or said == word):
-        text = f"{said} and {extra}" if rng.random() < 0.5 else f"{extra} and {said}"
-    elif not denied and said == extra and rng.random() < 0.5:
+        stated, denied = (word, True) if strict and negative is False and rng.random() < 0.2 else (opposite, False)
+    text = stated
+    if not denied and stated != extra and (both or stated == word):
+        text = f"{stated} and {extra}" if rng.random() < 0.5 else f"{extra} and {stated}"
+    elif not denied and stated == extra and rng.random() < 0.5:
         more = _unrelated(rng, bearer, word, opposite, extra)
         text = f"{extra} and {more}"
     premise = shared.put(rng, f"{long} {copula.say(text, denied)}")
@@ -296,24 +296,24 @@ def antonym(rng: Random, label: str) -> Draft:
 
 
 def _antonym_verb(rng: Random, label: str) -> Draft:
-    said, opposite = rng.choice(_VERB_OPPOSITES)
+    stated, opposite = rng.choice(_VERB_OPPOSITES)
     who, tense = people(rng, 1)[0], rng.choice(TENSES)
-    tense = fitting(tense, said.verb, opposite.verb)
+    tense = fitting(tense, stated.verb, opposite.verb)
     negative = rng.random() < 0.5
     shared: Setting = setting(rng, tense)
     if label == NEUTRAL:
         if rng.random() < 0.35:
             act, denied = opposite, True
         else:
-            act, denied = _other_act(rng, said), rng.random() < 0.4
+            act, denied = _other_act(rng, stated), rng.random() < 0.4
     elif (label == ENTAILMENT) != negative:
-        act, denied = said, False
+        act, denied = stated, False
     else:
         act, denied = opposite, False
     doing = predicate(act, tense, denied)
-    if act == said or (not denied and rng.random() < 0.35):
+    if act == stated or (not denied and rng.random() < 0.35):
         second = rng.choice(ACTS_ALONE)
-        while second.verb in (said.verb, opposite.verb) or second.verb.base in (
+        while second.verb in (stated.verb, opposite.verb) or second.verb.base in (
             "leave",
             "arrive",
             "stay",
@@ -327,9 +327,9 @@ def _antonym_verb(rng: Random, label: str) -> Draft:
             else (f"{predicate(second, tense)} and {_second(act, tense)}")
         )
     premise = shared.put(rng, f"{who.premise} {doing}")
-    hypothesis = shared.put(rng, f"{who.hypothesis} {predicate(said, tense, negative)}")
-    premise = aside(rng, premise, [said, opposite, act], tense, 0.15)
-    return Draft(sentence(premise), sentence(hypothesis), f"verb{negative}{denied}{tense}", said.verb.base)
+    hypothesis = shared.put(rng, f"{who.hypothesis} {predicate(stated, tense, negative)}")
+    premise = aside(rng, premise, [stated, opposite, act], tense, 0.15)
+    return Draft(sentence(premise), sentence(hypothesis), f"verb{negative}{denied}{tense}", stated.verb.base)
 
 
 def _second(act: Act, tense: str) -> str:

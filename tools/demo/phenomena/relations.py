@@ -23,14 +23,14 @@ def temporal(rng: Random, label: str) -> Draft:
     a = [f"{who[0].premise} {predicate(first, 'past')}", f"{who[0].hypothesis} {predicate(first, 'past')}"]
     b = [f"{who[1].premise} {predicate(second, 'past')}", f"{who[1].hypothesis} {predicate(second, 'past')}"]
     turned = rng.random() < 0.5
-    said = rng.randrange(4)
+    stated = rng.randrange(4)
     # the hypothesis says: a, then b
     hypothesis = (
         f"{b[1]} after {a[1]}" if turned else f"{a[1]} before {b[1]}",
         f"after {a[1]}, {b[1]}" if turned else f"before {b[1]}, {a[1]}",
         f"{b[1]} later than {a[1]}" if turned else f"{a[1]} earlier than {b[1]}",
         f"first {a[1]}, and then {b[1]}",
-    )[said]
+    )[stated]
     if label == NEUTRAL:
         premise, how = _unordered(rng, a[0], b[0])
     elif label == CONTRADICTION and rng.random() < 0.2:
@@ -40,7 +40,7 @@ def temporal(rng: Random, label: str) -> Draft:
     else:
         early, late = (a[0], b[0]) if label == ENTAILMENT else (b[0], a[0])
         premise, how = _ordered(rng, early, late, hypothesis)
-    return Draft(sentence(premise), sentence(hypothesis), f"{how} {said}{turned}", first.key)
+    return Draft(sentence(premise), sentence(hypothesis), f"{how} {stated}{turned}", first.key)
 
 
 def _ordered(rng: Random, early: str, late: str, hypothesis: str) -> tuple[str, str]:
@@ -119,8 +119,8 @@ def spatial(rng: Random, label: str) -> Draft:
     near = outdoors and rng.random() < 0.3
     axis = _DISTANCE if near else rng.choice(axes)
     way = rng.randrange(2)
-    said = rng.choice(axis[way])
-    hypothesis = f"the {x} {be(tense, negative=negative)} {said} the {y}"
+    stated = rng.choice(axis[way])
+    hypothesis = f"the {x} {be(tense, negative=negative)} {stated} the {y}"
 
     def tell(one: str, relation: str, two: str, denied: bool = False) -> str:
         return f"{_shown(rng, one, outdoors)} {be(tense, negative=denied)} {relation} {_shown(rng, two, outdoors)}"
@@ -148,19 +148,19 @@ def spatial(rng: Random, label: str) -> Draft:
             premise, how = ", and ".join(steps), "chain"
         elif near:
             one, two = rng.sample((x, y), 2)
-            choices = [w for w in axis[way if holds else 1 - way] if w != said or one == y]
+            choices = [w for w in axis[way if holds else 1 - way] if w != stated or one == y]
             premise, how = tell(one, rng.choice(choices), two), "distance"
         elif holds:
             if rng.random() < 0.75 or len(axis[way]) == 1:
                 premise, how = tell(y, rng.choice(axis[1 - way]), x), "inverse"
             else:
-                premise, how = tell(x, rng.choice([w for w in axis[way] if w != said]), y), "synonym"
+                premise, how = tell(x, rng.choice([w for w in axis[way] if w != stated]), y), "synonym"
         elif rng.random() < 0.5:
             premise, how = tell(x, rng.choice(axis[1 - way]), y), "opposite"
         else:
             premise, how = tell(y, rng.choice(axis[way]), x), "swapped"
     premise = aside(rng, premise, [], tense, 0.12)
-    return Draft(sentence(premise), sentence(hypothesis), f"{how} {said} {negative}", f"{x} {axis[0][0]}")
+    return Draft(sentence(premise), sentence(hypothesis), f"{how} {stated} {negative}", f"{x} {axis[0][0]}")
 
 
 def _shown(rng: Random, thing: str, outdoors: bool) -> str:
@@ -184,8 +184,8 @@ def comparative(rng: Random, label: str) -> Draft:
     shared = setting(rng, tense) if bearer == "person" else setting(rng, "present")
     way = rng.randrange(2)
     negative = rng.random() < 0.2
-    said = scale[way]
-    hypothesis = f"{x.hypothesis} {be(tense, negative=negative)} {said} than {y.hypothesis}"
+    stated = scale[way]
+    hypothesis = f"{x.hypothesis} {be(tense, negative=negative)} {stated} than {y.hypothesis}"
     is_ = be(tense)
     a, b, c = x.premise, y.premise, z.premise
     if label == NEUTRAL:
@@ -196,7 +196,7 @@ def comparative(rng: Random, label: str) -> Draft:
             one, two = rng.sample((a, b), 2)
             how, premise = rng.choice(further(scale, tense, one, rng.randrange(2), two))
         elif draw < 0.8:
-            premise, how = f"{a} {is_} {said} than {c}, and {b} {is_} {said} than {c}", "same side"
+            premise, how = f"{a} {is_} {stated} than {c}, and {b} {is_} {stated} than {c}", "same side"
         else:
             one, two = rng.sample((a, b), 2)
             premise, how = f"{one} {is_} {scale[2 + way]}, and {two} {is_} {scale[2 + way]} too", "both"
@@ -204,7 +204,7 @@ def comparative(rng: Random, label: str) -> Draft:
         holds = (label == ENTAILMENT) != negative
         if rng.random() < 0.2:
             one, two = (a, b) if holds else (b, a)
-            steps = [f"{one} {is_} {said} than {c}", f"{c} {is_} {said} than {two}"]
+            steps = [f"{one} {is_} {stated} than {c}", f"{c} {is_} {stated} than {two}"]
             rng.shuffle(steps)
             premise, how = ", and ".join(steps), "chain"
         elif not holds and rng.random() < 0.2:
@@ -216,7 +216,10 @@ def comparative(rng: Random, label: str) -> Draft:
             how, premise = rng.choice(further(scale, tense, b, way, a))
     premise = aside(rng, shared.put(rng, premise), [], tense, 0.1)
     return Draft(
-        sentence(premise), sentence(shared.put(rng, hypothesis)), f"{how} {negative} {tense}", f"{said} {y.hypothesis}"
+        sentence(premise),
+        sentence(shared.put(rng, hypothesis)),
+        f"{how} {negative} {tense}",
+        f"{stated} {y.hypothesis}",
     )
 
 

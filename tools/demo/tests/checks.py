@@ -207,13 +207,13 @@ def _copular(text: str) -> tuple[str, bool, list[str]] | None:
         r"(.*?) (?:(?:is|was|will)( not)?(?: be)?|(?:(?:did|does)( not) )?(?:seem|look|seems|looks|seemed|looked))"
         r" ((?:[\w-]+)(?: and [\w-]+)?)"
     )
-    found = re.fullmatch(pattern, text)
-    if not found:
+    result = re.fullmatch(pattern, text)
+    if not result:
         return None
-    words = found[4].split(" and ")
+    words = result[4].split(" and ")
     if any(word not in _ADJECTIVES for word in words):
         return None
-    return re.sub(r"^(the \w+) of .*", r"\1", found[1]), not (found[2] or found[3]), words
+    return re.sub(r"^(the \w+) of .*", r"\1", result[1]), not (result[2] or result[3]), words
 
 
 _ADJECTIVES = {w for bearer in adjectives.OTHERS for w in adjectives.said_of(bearer)}
@@ -221,8 +221,8 @@ _ADJECTIVES = {w for bearer in adjectives.OTHERS for w in adjectives.said_of(bea
 
 def synonym(premise: str, hypothesis: str) -> str:
     def parse(text: str) -> tuple[bool, list[tuple[str, ...]]]:
-        if found := _copular(text):
-            return found[1], [(found[0], _SAME.get(word, word)) for word in found[2]]
+        if result := _copular(text):
+            return result[1], [(result[0], _SAME.get(word, word)) for word in result[2]]
         affirmed, *content = read(text)
         words = " ".join(content).split()
         return affirmed, [tuple(_SAME.get(word, word) for word in words)]
@@ -280,9 +280,9 @@ _ONE = {nouns.plural(n): n for n in {*_MEMBERS, *(m for v in _MEMBERS.values() f
 def hypernym(premise: str, hypothesis: str) -> str:
     def parse(text: str) -> tuple[bool, list[str]]:
         affirmed = not re.search(r" not | no ", f" {text} ")
-        found = re.findall(r"\b(?:an?|some|any|no) (?:\w+ )??(\w+)(?= and |$)", text)
-        assert found, text
-        return affirmed, [_ONE.get(word, word) for word in found]
+        result = re.findall(r"\b(?:an?|some|any|no) (?:\w+ )??(\w+)(?= and |$)", text)
+        assert result, text
+        return affirmed, [_ONE.get(word, word) for word in result]
 
     (given, some), (said, (noun,)) = parse(plain(premise)), parse(plain(hypothesis))
     mentioned = {*some, noun}
@@ -302,8 +302,8 @@ _ANYONE = ("nobody", "no one", "somebody", "someone", "everybody", "everyone", "
 def negation(premise: str, hypothesis: str) -> str:
     def parse(text: str) -> tuple[Callable[[dict[Any, bool], list[str]], bool], tuple[str, str], str]:
         text, flip = plain(text), False
-        if found := re.match(r"it is (not true|true|false) that (.*)", text):
-            flip, text = found[1] != "true", found[2]
+        if result := re.match(r"it is (not true|true|false) that (.*)", text):
+            flip, text = result[1] != "true", result[2]
         text = re.sub(r"^not (every\w+)", r"not-\1", text).replace("no one", "no-one")
         affirmed, subject, lemma, rest = read(text)
         act = (lemma, rest)
@@ -412,10 +412,10 @@ def number(premise: str, hypothesis: str) -> str:
     )
 
     def parse(text: str) -> list[tuple[str, int, str]]:
-        found = pattern.search(text)
-        assert found, text
-        frame = f"{text[: found.start()]}# {found[3]}{text[found.end() :]}"
-        return [(found[1].strip(), nouns.NUMBERS.index(found[2]) + 1, frame)]
+        result = pattern.search(text)
+        assert result, text
+        frame = f"{text[: result.start()]}# {result[3]}{text[result.end() :]}"
+        return [(result[1].strip(), nouns.NUMBERS.index(result[2]) + 1, frame)]
 
     def holds(form: str, n: int, k: int) -> bool:
         return {
@@ -476,8 +476,8 @@ def temporal(premise: str, hypothesis: str) -> str:
             (r"(.*) and (.*)", "?"),
             (r"(.*)\. (.*)", "?"),
         ):
-            if found := re.fullmatch(pattern, text, flags=re.IGNORECASE):
-                (a, when_a), (b, when_b) = event(found[1]), event(found[2])
+            if result := re.fullmatch(pattern, text, flags=re.IGNORECASE):
+                (a, when_a), (b, when_b) = event(result[1]), event(result[2])
                 if relation == "&":
                     relation = "?"
                     for phrases in calendar:
@@ -521,10 +521,10 @@ def spatial(premise: str, hypothesis: str) -> str:
     relations = "|".join(sorted(_SPACE, key=len, reverse=True))
 
     def parse(text: str) -> tuple[str, str, int, str, bool]:
-        found = re.fullmatch(rf"the (.*?) (?:is|was|are|were)( not)? ({relations}) the (.*)", text)
-        assert found, text
-        axis, side = _SPACE[found[3]]
-        return found[1].split()[-1], axis, side, found[4].split()[-1], not found[2]
+        result = re.fullmatch(rf"the (.*?) (?:is|was|are|were)( not)? ({relations}) the (.*)", text)
+        assert result, text
+        axis, side = _SPACE[result[3]]
+        return result[1].split()[-1], axis, side, result[4].split()[-1], not result[2]
 
     parts, h = [parse(t) for t in plain(premise, False).split(", and ")], parse(plain(hypothesis, False))
     things = sorted({t for s in (*parts, h) for t in (s[0], s[3])})
@@ -558,21 +558,21 @@ def comparative(premise: str, hypothesis: str) -> str:
 
     def parse(text: str) -> list[tuple[str, str, Callable[[int], bool], str]]:
         tense = r"(?:is|was|will)"
-        if found := re.fullmatch(rf"(.*?) {tense}( not)?(?: be)? (?:much )?(\w+er) than (.*)", text):
-            kind = bearer_of(found[1])
-            if (kind, found[3]) not in degree:
+        if result := re.fullmatch(rf"(.*?) {tense}( not)?(?: be)? (?:much )?(\w+er) than (.*)", text):
+            kind = bearer_of(result[1])
+            if (kind, result[3]) not in degree:
                 kind = "landmark" if kind == "thing" else "thing"
-            scale, way = degree[kind, found[3]]
-            return [(found[1], scale, lambda d: (d * way > 0) == (not found[2]), found[4])]
-        if found := re.fullmatch(rf"(.*?) {tense}(?: be)? less (\w+) than (.*)", text):
-            scale, way = _degree(degree, bearer_of(found[1]), found[2])
-            return [(found[1], scale, lambda d: d * way < 0, found[3])]
-        if found := re.fullmatch(rf"(.*?) {tense} not(?: be)? as (\w+) as (.*)", text):
-            scale, way = _degree(degree, bearer_of(found[1]), found[2])
-            return [(found[1], scale, lambda d: d * way < 0, found[3])]
-        if found := re.fullmatch(rf"(.*?) {tense}(?: be)? as (\w+) as (.*)", text):
-            scale, _ = _degree(degree, bearer_of(found[1]), found[2])
-            return [(found[1], scale, lambda d: d == 0, found[3])]
+            scale, way = degree[kind, result[3]]
+            return [(result[1], scale, lambda d: (d * way > 0) == (not result[2]), result[4])]
+        if result := re.fullmatch(rf"(.*?) {tense}(?: be)? less (\w+) than (.*)", text):
+            scale, way = _degree(degree, bearer_of(result[1]), result[2])
+            return [(result[1], scale, lambda d: d * way < 0, result[3])]
+        if result := re.fullmatch(rf"(.*?) {tense} not(?: be)? as (\w+) as (.*)", text):
+            scale, way = _degree(degree, bearer_of(result[1]), result[2])
+            return [(result[1], scale, lambda d: d * way < 0, result[3])]
+        if result := re.fullmatch(rf"(.*?) {tense}(?: be)? as (\w+) as (.*)", text):
+            scale, _ = _degree(degree, bearer_of(result[1]), result[2])
+            return [(result[1], scale, lambda d: d == 0, result[3])]
         assert re.fullmatch(rf"(.*?) {tense}(?: be)? \w+(?: too)?", text), text
         return []
 

@@ -48,16 +48,16 @@ def test_what_everything_runs_through_is_nobodys_own(model: Any, monkeypatch: py
     for at, name in enumerate(NAMES):
         shares[name][5, at] = 0.02  # its own
         shares[name][6, :] = 0.05 + 0.01 * at  # the bottleneck of all
-    found = iter(shares.values())
+    result = iter(shares.values())
     monkeypatch.setattr(roles, "COMMON", HEADS)
-    monkeypatch.setattr(roles, "_sensitivity", lambda *_: next(found))
+    monkeypatch.setattr(roles, "_sensitivity", lambda *_: next(result))
     assert roles.choose(model, None, [], NAMES, 1) == {name: [(5, at)] for at, name in enumerate(NAMES)}
 
 
 def test_sensitivity_is_the_gradient_by_a_switch(model: Any) -> None:
     some, tokenizer = PAIRS[:5], demo_tokenizer()
-    found = roles._sensitivity(model, tokenizer, some)
-    assert found.sum() == pytest.approx(1.0)
+    result = roles._sensitivity(model, tokenizer, some)
+    assert result.sum() == pytest.approx(1.0)
     sizes = torch.zeros(2)
     places, step = ((3, 4), (9, 1)), 1e-2
     for pair in some:  # one by one and by differences: another batch, another way
@@ -70,7 +70,7 @@ def test_sensitivity_is_the_gradient_by_a_switch(model: Any) -> None:
                 with torch.no_grad():
                     ends.append(model(**batch.inputs(), headviz=roles.per_pair(gates)).logits[0, batch.labels])
             sizes[at] += ((ends[0] - ends[1]) / (2 * step)).abs().item()
-    expected = found[places[0]] / found[places[1]]
+    expected = result[places[0]] / result[places[1]]
     assert float(sizes[0] / sizes[1]) == pytest.approx(float(expected), rel=0.05)
 
 
@@ -96,8 +96,8 @@ def test_a_pair_misses_its_own_heads_only_where_it_is_robbed() -> None:
 def test_the_loss_rewards_the_right_answer_or_an_even_one() -> None:
     logits = torch.tensor([[4.0, 0.0, -1.0], [2.0, 2.0, 2.0]])
     labels, robbed = torch.tensor([0, 1]), torch.tensor([False, True])
-    found = roles.role_loss(logits, labels, robbed, 0.0)
-    assert found.item() == pytest.approx((cross_entropy(logits[:1], labels[:1]).item() + math.log(3)) / 2)
+    result = roles.role_loss(logits, labels, robbed, 0.0)
+    assert result.item() == pytest.approx((cross_entropy(logits[:1], labels[:1]).item() + math.log(3)) / 2)
     sure = torch.tensor([[9.0, 0.0, 0.0]])
     assert roles.role_loss(sure, labels[:1], ~robbed[:1], 0.0) > math.log(3)
 

@@ -195,11 +195,11 @@ def test_the_report_counts_right_answers_and_unsure_ones() -> None:
     import torch
 
     pairs = simple_pairs()[:3]
-    found = torch.full((3, 3), 0.3)
+    result = torch.full((3, 3), 0.3)
     for row, pair in enumerate(pairs):
-        found[row, LABELS.index(pair.example.label)] = 0.9
-    found[2] = torch.tensor([0.4, 0.35, 0.25])
-    share, table = report(pairs, found)
+        result[row, LABELS.index(pair.example.label)] = 0.9
+    result[2] = torch.tensor([0.4, 0.35, 0.25])
+    share, table = report(pairs, result)
     assert share == pytest.approx(2 / 3)
     assert "all 2 of 3, 66.7%; 1 answers below .5" in table
     assert pairs[2].example.premise in table
