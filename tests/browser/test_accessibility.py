@@ -63,3 +63,53 @@ def test_numbers_in_cells_can_be_read(visit: Callable[..., Any], query: dict[str
         found = v.page.locator(".cell[data-kind=value]").evaluate_all(CONTRASTS)
         assert len(found) >= 100
         assert min(found) >= 4.5
+
+
+RING = "e => { const s = getComputedStyle(e); return s.outlineStyle === 'none' ? 0 : parseFloat(s.outlineWidth); }"
+
+
+@pytest.mark.slow
+def test_the_navigation_shows_where_the_keyboard_is(visit: Callable[..., Any], query: dict[str, str]) -> None:
+    v = visit()
+    v.go("masklab", **query)
+    link = v.page.get_by_role("link", name="Compare")
+    link.focus()
+    v.page.keyboard.press("Shift+Tab")
+    v.page.keyboard.press("Tab")
+    assert link.evaluate(RING) >= 2
+
+
+@pytest.mark.slow
+def test_page_down_turns_the_steps_from_the_switch_and_from_the_grid(visit: Callable[..., Any]) -> None:
+    """The switch kept the key, and the grid took it for its last row; a step began where the last one was left."""
+    v = visit()
+    v.go("compare", model="demo", task="demo", off="4.10", story="1")
+    v.page.get_by_text("1 of 4").wait_for()
+    v.page.get_by_text("Presentation", exact=True).click()
+    v.settle()
+    v.page.get_by_test_id("stMain").evaluate("m => m.scrollTo({top: 400})")
+    v.page.keyboard.press("PageDown")
+    v.page.get_by_text("2 of 4").wait_for()
+    v.settle()
+    assert v.page.get_by_test_id("stMain").evaluate("m => m.scrollTop") == 0
+
+
+@pytest.mark.slow
+def test_tables_and_figures_have_words(visit: Callable[..., Any]) -> None:
+    """On the screen a table is a canvas and a figure a drawing."""
+    v = visit()
+    v.go("masklab", model="demo", task="demo", off="4.10")
+    v.page.locator(".st-key-mask_slices .words tr").nth(2).wait_for(state="attached")
+    numbers = v.page.locator(".st-key-mask_slices .words").inner_text()
+    assert "negation" in numbers
+    assert v.page.locator(".words table caption").count() >= 2
+
+
+@pytest.mark.slow
+def test_a_finger_finds_room_and_no_hint_at_keys(visit: Callable[..., Any], query: dict[str, str]) -> None:
+    v = visit(has_touch=True, is_mobile=True)
+    v.page.set_viewport_size({"width": 390, "height": 844})
+    v.go("masklab", **query)
+    buttons = v.page.locator("[data-testid^=stBaseButton]:visible")
+    assert min(box["height"] for b in buttons.all() if (box := b.bounding_box())) >= 40
+    assert not v.page.locator("kbd:visible").count()

@@ -8,23 +8,13 @@ from functools import cache
 import numpy as np
 from plotly.graph_objects import Figure
 
-from headviz.analyses import (
-    ablation,
-    all_but_one,
-    correlation,
-    cross_dataset,
-    dynamics,
-    grades,
-    pruning_curve,
-    redundant,
-    scatter,
-    speed,
-)
+from headviz.analyses import ablation, all_but_one, correlation, grades, pruning_curve, speed
 from headviz.answers.comparison import Delta
 from headviz.attribution.maps import Arc
 from headviz.attribution.paths import Edge
 from headviz.display.figures import answers, bars, heads, maps
 from headviz.display.figures.speed import kept_against_speed
+from headviz.extras.analyses import cross_dataset, dynamics, redundant, scatter
 from headviz.extras.distillation.pages.results import LOOKS, learning_curves
 from headviz.extras.tickets.transfer_figure import Square, kept_map
 from headviz.heads import HeadId, HeadMask

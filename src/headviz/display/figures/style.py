@@ -378,6 +378,29 @@ def note(fig: Figure, text: str) -> None:
     )
 
 
+SPOKEN = 40  # values of a line that are read out
+
+
+def in_words(fig: Figure) -> list[tuple[str, str]]:
+    """What a figure draws, as text: the name of each line, bar or map, and its values."""
+    rows = []
+    for trace in fig.data:
+        drawn = trace.z if trace.type == "heatmap" else None
+        if drawn is not None:
+            known = [float(v) for row in drawn for v in row if v is not None and v == v]
+            ends = f"from {min(known):.3g} to {max(known):.3g}" if known else "nothing measured"
+            rows.append((trace.name or "map", f"{len(drawn)} rows, values {ends}"))
+        elif getattr(trace, "hoverinfo", None) != "skip" and trace.x is not None and trace.y is not None:
+            points = [f"{_word(x)}: {_word(y)}" for x, y in zip(trace.x, trace.y, strict=False) if x is not None]
+            more = f" and {len(points) - SPOKEN} more" if len(points) > SPOKEN else ""
+            rows.append((trace.name or "values", ", ".join(points[:SPOKEN]) + more))
+    return rows
+
+
+def _word(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, int | float | np.number) else str(value)
+
+
 def write_html(fig: Figure, path: str | Path, title: str = "headviz") -> Path:
     """Write the figure as a page that contains plotly and needs no network."""
     place = Path(path)

@@ -15,6 +15,7 @@ from ...heads import HeadMask, lowest
 from ..shell import state
 from ..shell.messages import plain
 from ..shell.view import View
+from ..widgets import component
 from . import abilities, scoring
 
 SHARE = 0.4  # of the heads that the third step removes
@@ -124,6 +125,7 @@ def line() -> None:
     if not 1 <= at <= len(steps()):
         return
     step = steps()[at - 1]
+    component("tools")(key="story_step", data={"kind": "step", "step": at})
     with st.container(border=True, key="story"):
         text, buttons = st.columns([5, 3], vertical_alignment="center")
         title = f"{at} of {len(steps())} · {step.title}."

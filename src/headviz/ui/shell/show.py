@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
@@ -15,7 +16,7 @@ from plotly.graph_objects import Figure
 from plotly.io.json import to_json_plotly
 
 from ... import __version__
-from ...display.figures.style import COLUMNS, paper_layout
+from ...display.figures.style import COLUMNS, in_words, paper_layout
 from ...display.numbers import number
 from ...display.table import PAGE, REPORT, Table
 from ...evaluation.verdict import verdict
@@ -74,6 +75,7 @@ def figure(fig: Figure, key: str, caption: str, *, formula: str = "", source: st
         wide = next((width for width in WIDTHS if width >= least), WIDTHS[-1])
         with st.container(key=f"wide{wide}_{key}") if least else nullcontext():
             st.plotly_chart(fig, key=f"{key}_plot", config=PLOTLY, alt=alt or caption)
+            words(f"{caption} As numbers:", ("what", "values"), in_words(drawn))
         note(caption, formula=formula, source=source, key=key, saves=_saved(drawn, key, caption))
 
 
@@ -167,9 +169,24 @@ def table(made: Table, names: Sequence[str] = (), *, record: Any = None, **more:
     }
     more["column_config"] = config | more.get("column_config", {})
     more.setdefault("height", made.height or ("content" if len(rows) <= 11 else 400))
+    words(made.caption, titles, texts)
     event = st.dataframe(drawn, hide_index=True, key=made.key, placeholder="–", **more)
     downloads(made, record)
     return event
+
+
+SPOKEN = 60  # rows of a table that a screen reader gets; the file has all
+
+
+def words(caption: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table for screen readers: on the screen it is a picture, whether as a figure or as a grid of cells."""
+    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows[:SPOKEN])
+    more = f" The first {SPOKEN} of {len(rows)} rows; the CSV has all." if len(rows) > SPOKEN else ""
+    st.html(
+        f'<div class="words"><table><caption>{escape(caption + more)}</caption><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
 
 
 def _as_it_is(text: str, value: Any) -> str:

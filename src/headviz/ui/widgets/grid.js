@@ -352,10 +352,8 @@ function wire(s) {
     const low = s.data.mode === "toggle" ? -1 : 0;
     const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
     if (e.key in moves) { l += moves[e.key][0]; h += moves[e.key][1]; }
-    else if (e.key === "Home") h = 0;
-    else if (e.key === "End") h = heads - 1;
-    else if (e.key === "PageUp") l = 0;
-    else if (e.key === "PageDown") l = rows - 1;
+    else if (e.key === "Home") { h = 0; if (e.ctrlKey) l = 0; }
+    else if (e.key === "End") { h = heads - 1; if (e.ctrlKey) l = rows - 1; }
     else if (e.key === " " || e.key === "Enter") {
       e.preventDefault();
       if (head) return toggleGroup(s, groupOf(s, head));

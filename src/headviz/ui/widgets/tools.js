@@ -98,6 +98,24 @@ function isolateArcs(key, tries) {
   });
   plot.on("plotly_unhover", () => fade(null));
 }
+// Page down and page up turn the steps of the demonstration, also after a click on a switch: a field keeps all keys.
+function turnFromSwitches() {
+  if (window.__headvizTurns) return;
+  window.__headvizTurns = true;
+  window.addEventListener("keydown", (e) => {
+    if (!["PageDown", "PageUp"].includes(e.key) || !e.target.matches?.("input[type=checkbox], input[type=radio]")) return;
+    if (!document.querySelector(".st-key-story_next")) return;
+    e.preventDefault();
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key: e.key, code: e.code, keyCode: e.keyCode, which: e.keyCode, bubbles: true }));
+  }, true);
+}
+// A step begins at its top.
+function beginStep(step) {
+  turnFromSwitches();
+  if (window.__headvizStep === step) return;
+  window.__headvizStep = step;
+  document.querySelector('[data-testid="stMain"]')?.scrollTo({ top: 0 });
+}
 export default function ({ data, parentElement, setTriggerValue }) {
   let box = parentElement.querySelector(".tools");
   if (!box) {
@@ -110,6 +128,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     tidyHistory();
     window.__headvizHistory.back = (search) => setTriggerValue("back", { search, at: Date.now() });
     box.appendChild(button("Copy link", "Copy link to this view", copyAddress));
+  } else if (data.kind === "step") {
+    beginStep(data.step);
   } else {
     if (data.key.startsWith("arcs_")) isolateArcs(data.key, 240);
     saveButtons(box, (columns) => paperFigure(data, columns), data);
