@@ -57,7 +57,7 @@ def test_numbers_in_cells_can_be_read(visit: Callable[..., Any], query: dict[str
     v = visit()
     for shade in ("light", "dark"):
         v.page.emulate_media(color_scheme=shade)
-        v.go("", **query, score="magnitude", numbers="1")
+        v.go("scores", **query, score="magnitude", numbers="1")
         v.page.locator(".cell[data-kind=value]", has_text=".").nth(99).wait_for()
         v.settle()
         found = v.page.locator(".cell[data-kind=value]").evaluate_all(CONTRASTS)

@@ -44,7 +44,7 @@ def test_back_and_forward_go_one_step_each(visit: Open, query: dict[str, str]) -
         v.page.get_by_role("heading", level=1, name=page, exact=True).wait_for()
         v.settle()
 
-    for page in ("Compare", "Heads", "Mask lab"):
+    for page in ("Compare", "Scores", "Mask lab"):
         v.page.get_by_role("link", name=page, exact=True).first.click()
         to(page)
     v.cell("L0·H1").click()
@@ -53,10 +53,10 @@ def test_back_and_forward_go_one_step_each(visit: Open, query: dict[str, str]) -
     v.settle()
     v.page.go_back()  # at once: what the server has just written is not mistaken for its echo
     v.heads_off(0)
-    for page in ("Heads", "Compare", "Mask lab"):
+    for page in ("Scores", "Compare", "Mask lab"):
         v.page.go_back()
         to(page)
-    for page in ("Compare", "Heads", "Mask lab"):
+    for page in ("Compare", "Scores", "Mask lab"):
         v.page.go_forward()
         to(page)
     v.heads_off(0)

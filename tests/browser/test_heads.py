@@ -68,7 +68,7 @@ def measured(v: Any) -> int:
 
 def test_a_score_grows_is_stopped_keeps_what_it_has_and_goes_on(visit: Open, many: dict[str, str]) -> None:
     v = visit()
-    v.go("", **many, samples="6000")
+    v.go("scores", **many, samples="6000")
     v.page.get_by_text("has not been computed").wait_for()
     v.page.get_by_role("button", name="Compute scores on 6000 examples").click()
     stop_button(v).wait_for()
@@ -98,7 +98,7 @@ def test_a_score_grows_is_stopped_keeps_what_it_has_and_goes_on(visit: Open, man
 
 def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: Path) -> None:
     v = visit()
-    v.go("", **DEMO)
+    v.go("scores", **DEMO)
     v.settle()
     open_options(v)
     v.page.get_by_role("radio", name="difference").or_(
@@ -131,7 +131,7 @@ def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: 
 
 def test_the_grid_is_saved_as_a_picture(visit: Open) -> None:
     v = visit()
-    v.go("", **DEMO)
+    v.go("scores", **DEMO)
     v.cell("L0·H0").wait_for()
     v.settle()
     v.page.get_by_role("button", name="↓ Save").first.click()
@@ -148,7 +148,7 @@ def test_the_grid_is_saved_as_a_picture(visit: Open) -> None:
 def test_the_tooltip_follows_the_score(visit: Open) -> None:
     """The pointer stays on a head while the score is changed by keyboard: the tooltip has the new score's values."""
     v = visit()
-    v.go("", **DEMO)
+    v.go("scores", **DEMO)
     v.cell("L4·H10").hover()
     tip = v.page.locator(".tip")
     tip.get_by_text("conductance-spearman", exact=True).wait_for()
@@ -162,7 +162,7 @@ def test_the_tooltip_follows_the_score(visit: Open) -> None:
 
 def test_a_click_on_a_head_draws_its_card_alone_and_all_else_follows_it(visit: Open, tmp_path: Path) -> None:
     v = visit()
-    v.go("", **DEMO)
+    v.go("scores", **DEMO)
     received: list[int] = []
     v.page.reload()  # so that its connection is heard from the beginning
     v.page.on("websocket", lambda ws: ws.on("framereceived", lambda frame: received.append(len(frame))))

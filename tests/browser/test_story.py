@@ -15,7 +15,7 @@ FLIP = re.compile(r"Without L4·H10 the model no longer knows: contradiction 0\.
 
 
 def steps(v: Any) -> Any:
-    return v.page.get_by_role("navigation", name="First steps").get_by_role("link")
+    return v.page.locator(".st-key-chips_story").get_by_role("button")
 
 
 def test_one_click_leads_from_the_first_page_to_the_flip_and_keys_lead_on(visit: Open) -> None:
@@ -58,23 +58,9 @@ def test_a_presentation_keeps_what_the_story_needs(visit: Open) -> None:
     assert v.page.get_by_role("button", name="Next").count()
 
 
-def test_the_steps_are_put_away_stay_so_and_come_back(visit: Open) -> None:
-    v = visit()
-    v.go("", **DEMO)
-    steps(v).first.wait_for()
-    v.page.get_by_role("button", name="Put these steps away").click()
-    steps(v).first.wait_for(state="hidden")
-    v.page.reload()
-    v.cell("L0·H0").wait_for()
-    v.settle()
-    assert not steps(v).first.is_visible()
-    v.page.get_by_role("button", name="First steps").click()
-    steps(v).first.wait_for()
-
-
 def test_pointing_and_choosing_run_over_both_grids(visit: Open) -> None:
     v = visit()
-    v.go("", **DEMO)
+    v.go("scores", **DEMO)
     boards = v.page.locator(".board")
     boards.nth(1).wait_for()
     v.settle()
@@ -84,7 +70,6 @@ def test_pointing_and_choosing_run_over_both_grids(visit: Open) -> None:
     tip = v.page.locator(".tip:not([hidden])")
     assert {"conductance-spearman", "ablation", "carries"} <= set(tip.locator("dt").all_inner_texts())
     assert "negation" in tip.inner_text()
-    assert "carries negation" in left.get_attribute("aria-label")
     right.focus()
     v.page.keyboard.press("ArrowLeft")
     assert boards.nth(0).locator('[data-pointed="1"]').get_attribute("aria-label").startswith("L4·H9")
