@@ -215,3 +215,18 @@ def test_answers_that_are_no_numbers_are_named(job: str) -> None:
     pair = None if data.pairs is None else data.pairs[0]
     with pytest.raises(headviz.UserError, match="NaN or infinity"):
         headviz.conductance(clf, data.texts[0], pair, cache=False)
+
+
+@pytest.mark.parametrize("job", ["tokens", "span", "vector"])
+def test_what_follows_the_first_token_alone_says_so(job: str) -> None:
+    """Contributions, rollout and AttnLRP; what reads the gradient of F works."""
+    clf, data = model_of(job), data_of(job, 1)
+    text = (data.texts[0], None if data.pairs is None else data.pairs[0])
+    methods = ("rollout", "value-norm", "attnlrp")
+    asked = [lambda m=m: headviz.token_explanations(clf, *text, methods=[m]) for m in methods]  # type: ignore[misc]
+    asked.append(lambda: headviz.contributions(clf, *text))
+    for call in asked:
+        with pytest.raises(headviz.UserError, match=r"states of all tokens.*integrated gradients work") as refused:
+            call()
+        assert "\n" not in str(refused.value)
+    assert headviz.token_explanations(clf, *text, methods=["integrated-gradients"], orders=1)

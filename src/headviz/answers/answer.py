@@ -127,6 +127,7 @@ class Answer(ABC):
     paired: bool = False  # ``rows`` reads answers for ``headviz.paired``
     formula: str = ""  # TeX: how ``values`` come from logits
     gold_name: str = "labels"  # what gold answers are called
+    named: tuple[str, str] = ("class", "examples")  # what an output's name stands for, and what ``counts`` counts
     unit: tuple[str, str] = ("example", "examples")  # what is drawn, resampled and paired as a whole
     text_names: tuple[str, str] = ("Text", "Pair")  # what the texts of an example are called
     gold_is_pair: bool = False  # the second text is the gold answer: it is not written by hand, and nothing is balanced

@@ -77,7 +77,7 @@ class Labels(Answer):
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
     trained, read_at, decoder = "classification head", FIRST, None
     usual, paired, label_needed = ("micro_f1", "macro_f1", "exact_match"), True, False
-    columns = "labels"
+    columns, named = "labels", ("label", "examples")
     functions = True
 
     @property

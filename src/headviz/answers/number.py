@@ -72,6 +72,7 @@ class Number(Answer):
     """The only logit is the answer, and F."""
 
     job, kind = "number", CLASSIFICATION
+    named: tuple[str, str] = ("number", "examples")
     architectures: tuple[str, ...] = ("ForSequenceClassification",)
     auto_class = "AutoModelForSequenceClassification"
     trained, read_at = "classification head", FIRST

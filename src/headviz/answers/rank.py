@@ -175,7 +175,7 @@ class Rank(Number):
     job, usual, columns, instead = "rank", tuple(OF_QUERY), "relevance", "number"
     text_columns, label_column = ("query", "passage"), "relevance"
     gold_name, unit, text_names = "relevances", ("query", "queries"), ("Query", "Passage")
-    least_lead = 0.5
+    least_lead, named = 0.5, ("relevance", "passages")
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
         return ranks and outputs == 1 and problem != "regression"

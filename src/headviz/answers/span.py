@@ -128,6 +128,7 @@ class Span(Answer):
     text_columns, label_column = ("question", "context"), "answers"
     graph = ("start_logits", "end_logits")
     gold_name, unit, text_names = "answers", ("question", "questions"), ("Question", "Passage")
+    named = ("span", "questions")
     formula = r"F = z^{\mathrm{start}}_i + z^{\mathrm{end}}_j"
 
     def possible(self, outputs: int) -> bool:

@@ -136,7 +136,7 @@ class Tokens(Answer):
     trained, read_at, num_texts = "token-classification head", EACH, 1
     usual, paired, columns, functions = ("span_f1", "token_accuracy"), True, "tokens", True
     text_columns, label_column = ("tokens",), "tags"
-    gold_name, formula = "tags", r"p_{wc} = e^{z_{wc}} / \sum_k e^{z_{wk}}"
+    gold_name, named, formula = "tags", ("tag", "words"), r"p_{wc} = e^{z_{wc}} / \sum_k e^{z_{wk}}"
 
     def possible(self, outputs: int) -> bool:
         return outputs > 1

@@ -30,7 +30,7 @@ class Vector(Number):
     usual: tuple[str, ...] = ("spearman", "pearson")
     others, paired, columns = ("number", "rank"), False, "number"
     decoder: bool | None = False
-    text_names = ("Text", "Other text")
+    text_names, named = ("Text", "Other text"), ("similarity", "pairs")
 
     def fits(self, problem: str | None, outputs: int, ranks: bool) -> bool:
         return True  # its kind has this job alone

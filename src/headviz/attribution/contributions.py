@@ -172,11 +172,21 @@ def contributions(
     )
 
 
+def _require_first(clf: Classifier) -> None:
+    """Refuse a model whose answer is more than a sum over the first token's states."""
+    clf.check_classes()
+    if clf.answer.read_at != FIRST:
+        raise ModelError(
+            f"'{clf.name}' answers {clf.answers} from the states of all tokens, not of the first alone, so its answer "
+            "cannot be taken apart into what flows there. Conductance and integrated gradients work."
+        )
+
+
 def parts_of(clf: Classifier, text: str, pair: str | None, mask: MaskLike | None) -> tuple[Parts, Encoding, HeadMask]:
     """The parts of one text's scores, its tokens, and the heads that are on."""
     require_model(clf)
-    clf.check_classes()
-    if not isinstance(stages_for(clf), PostNormStages) or clf.answer.read_at != FIRST:
+    _require_first(clf)
+    if not isinstance(stages_for(clf), PostNormStages):
         raise ModelError(
             f"The class scores of {clf.title} are not a sum over the first token's states that headviz can take apart: "
             "that needs layer norms behind each block, and positions that do not depend on what a query or key says. "
@@ -360,11 +370,11 @@ class Flow:
     """
 
     def __init__(self, clf: Classifier, text: Encoding, mask: HeadMask) -> None:
-        clf.check_classes()
-        if not is_fast(clf) or clf.answer.read_at != FIRST:
+        _require_first(clf)
+        if not is_fast(clf):
             raise ModelError(
-                f"{clf.title} does not answer from the first token's state behind layers of BERT's kind, so what flows "
-                "to the answer cannot be followed. Integrated gradients work."
+                f"The layers of {clf.title} are not of BERT's kind, so what flows to the answer cannot be followed. "
+                "Integrated gradients work."
             )
         clf = clf.in_float32()
         stages = stages_for(clf, torch.float64)

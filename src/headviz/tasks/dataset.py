@@ -121,7 +121,8 @@ class SampleReport:
                 f"lengths {low:.4g} to {high:.4g} {self.unit} kept; "
                 f"{self.too_short:,} shorter and {self.too_long:,} longer dropped"
             )
-        parts.append("per class: " + ", ".join(f"{name} {count:,}" for name, count in self.per_class.items()))
+        if len(self.per_class) > 1:
+            parts.append("of each: " + ", ".join(f"{name} {count:,}" for name, count in self.per_class.items()))
         if self.short:
             parts.append("too few examples: " + ", ".join(f"{k} lacks {v:,}" for k, v in self.short.items()))
         return "; ".join(parts) + "."

@@ -65,8 +65,9 @@ def slices(
         "<br>%{customdata[2]} examples<extra></extra>",
     )
     fig.update_xaxes(title=metric, range=[-0.02, 1.02] if _shares(order) else None)
-    fig.update_yaxes(categoryorder="array", categoryarray=names)
-    return frame(fig, 76 + ROW * max(2, len(order)))
+    below = 0 if constant is None else 0.8  # a row's share for the name of the dotted line
+    fig.update_yaxes(categoryorder="array", categoryarray=names, range=[-0.5 - below, len(order) - 0.5])
+    return frame(fig, 76 + int(ROW * (max(2, len(order)) + below)))
 
 
 def _whiskers(deltas: Sequence[Delta]) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def card(clf: Classifier) -> None:
     rows = [
         ("model", clf.name),
         ("family", clf.family.title),
-        ("classes", clf.answers),
+        ("answer", clf.answers),
         ("heads remaining", f"{len(clf.present.kept)} of {clf.present.size}" + (f", {gone} pruned" if gone else "")),
         ("size of a head", f"{clf.head_size} of {clf.config.hidden_size} dimensions"),
         ("longest text", f"{clf.max_length} tokens"),
@@ -264,13 +264,10 @@ def data_form(view: View) -> None:
                 help="Of a csv or tsv",
                 width=190,
             )
-            thresholds = st.text_input(
-                "Thresholds",
-                view.thresholds,
-                placeholder="0.5",
-                help=plain(OPTIONS["thresholds"].help.capitalize()),
-                width=130,
-            )
+            thresholds = view.thresholds
+            if thresholds or view.job == "labels" or "," in view.label:
+                about = plain(f"{OPTIONS['thresholds'].help.capitalize()}.")
+                thresholds = st.text_input("Thresholds", thresholds, placeholder="0.5", help=about, width=130)
         skip_bad = st.checkbox(SKIP, view.skip_bad, key=f"data_skip_{view.skip_bad}")
         row = st.container(horizontal=True, vertical_alignment="bottom")
         with row:
@@ -408,9 +405,10 @@ def data_card(data: Dataset) -> None:
         st.caption(plain(note))
     counts = None if data.labels is None else data.answer.counts(data.labels, data.label_names)
     if counts is not None:
-        rows = [[k, v, v / max(1, len(data))] for k, v in counts.items()]
-        columns = ("class", "examples", Column("share", share))
-        show.table(Table("classes", columns, rows, "How many examples each class has."))
+        one, many = data.answer.named
+        total = len(data) if many == data.answer.unit[1] else sum(counts.values())
+        rows = [[k, v, v / max(1, total)] for k, v in counts.items()]
+        show.table(Table("classes", (one, many, Column("share", share)), rows, f"How many {many} have each {one}."))
     if data.slices is not None:
         counts = data.slice_counts()
         with st.expander(plain(f"Slices: {data.slice_name or ''} ({len(counts)})")):

@@ -356,7 +356,7 @@ def controls(clf: Classifier, shown: Text) -> None:
         if shown.pair is not None:
             state.switch("arrows", "Connections", PARTS)
         targets = clf.answer.targets(clf.labels, shown.label is not None)
-        state.choose("target", "Class explained", targets, width=170)
+        state.choose("target", f"{clf.answer.named[0].capitalize()} explained", targets, width=170)
         if words := clf.answer.words(shown.text):
             named = {-1: "all words", **{i: f"{i}: {word}" for i, word in enumerate(words)}}
             state.choose("word", "Word explained", list(named), width=170, format_func=named.__getitem__)
@@ -375,7 +375,8 @@ def headline(maps: Maps, chosen: HeadId, answer: Answer) -> None:
     shares = answer.shares(maps.probabilities, maps.labels)
     listed = ", ".join(f"{name} {share:.2f}" if name else numbers.number(share) for name, share in shares)
     unsure = doubt(maps.probabilities.tolist()) if answer.decides else ""
-    about = f"Prediction: {listed}{f' ({unsure})' if unsure else ''}. Class explained: {maps.target_label}."
+    explained = f"{answer.named[0].capitalize()} explained: {maps.target_label}"
+    about = f"Prediction: {listed}{f' ({unsure})' if unsure else ''}. {explained}."
     error = maps.error
     exact = "no error estimate with this rule"
     if error == error:
