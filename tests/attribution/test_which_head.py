@@ -12,7 +12,7 @@ import headviz
 from headviz.attribution.text_under_mask import toggled_each, which_heads, which_moves
 from headviz.errors import Cancelled, MaskError
 from headviz.heads import HeadId, HeadMask
-from support.tiny import tiny_classifier
+from support.tiny import tiny_classifier, tiny_model, tiny_tokenizer
 
 TEXT, PAIR = "a dog sleeps .", "the red cat runs"
 
@@ -120,3 +120,32 @@ def test_which_moves_can_be_stopped_and_needs_classes(clf: Any) -> None:
     number = tiny_classifier("bert", labels=("score",))
     with pytest.raises(MaskError, match="number"):
         which_moves(number, TEXT, None, mask)
+
+
+def test_several_labels_are_given_back_together() -> None:
+    """The least set after which every label is decided as by the full model; with thresholds of one's own too."""
+    model = tiny_model(layers=3, heads=4, spread=0.6, labels=("red", "cold", "wet"))
+    clf = headviz.wrap(model, tiny_tokenizer(), "tiny", job="labels")
+    whole, batch = HeadMask.full(3, 4), clf.collate(clf.encode([TEXT], [PAIR]))
+    for decide in (clf.answer, clf.answer.at((0.4, 0.6, 0.45), clf.labels)):
+
+        def decided(mask: HeadMask, decide: Any = decide) -> list[int]:
+            return list(decide.plain(clf.logits(batch, mask).numpy())[0])
+
+        flipped = 0
+        for seed in range(30):
+            mask = whole.without_random(2 + seed % 4, seed)
+            found = which_heads(clf, TEXT, PAIR, mask, answer=decide)
+            if decided(mask) == decided(whole):
+                assert found is None
+                continue
+            assert found is not None
+            flipped += 1
+            assert decided(mask.with_(found.heads)) == decided(whole) == list(found.full)
+            sets = (group for size in range(1, len(mask.off) + 1) for group in combinations(mask.off, size))
+            assert len(found.heads) == len(next(g for g in sets if decided(mask.with_(g)) == decided(whole)))
+        assert flipped > 3
+    moved = which_moves(clf, TEXT, PAIR, mask)
+    before, after = (clf.answer.values(clf.logits(batch, m).numpy())[0] for m in (whole, mask))
+    assert moved.target == np.abs(before - after).argmax()
+    assert moved.full == pytest.approx(before[moved.target])

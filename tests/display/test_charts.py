@@ -66,6 +66,8 @@ def test_whiskers_of_a_share_end_where_a_share_ends() -> None:
     masked = charts.slices([top], "accuracy").data[-1]
     assert np.isclose(masked.error_x.array[0], 0.02)
     assert np.isclose(masked.error_x.arrayminus[0], 0.08)
+    correlation = charts.slices([replace(top, metric="pearson")], "pearson").data[-1]
+    assert np.isclose(correlation.error_x.array[0], 0.02)  # nor beyond a correlation of 1
     free = replace(top, full=3.0, masked=2.98)  # not a share
     assert np.isclose(charts.slices([free], "mse").data[-1].error_x.array[0], 0.08)
 

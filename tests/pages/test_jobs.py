@@ -172,6 +172,18 @@ def test_the_mask_lab_names_labels_that_changed(open_page: Callable[..., Any], o
     assert re.search(r"Examples with changed labels: \d+ now worse, \d+ now better", texts(app).replace("\\", ""))
 
 
+@pytest.mark.parametrize(("job", "titles"), [("tokens", ["tag", "words"]), ("labels", ["label", "examples"])])
+def test_the_data_page_counts_what_has_a_name(
+    open_page: Callable[..., Any], own: dict[str, str], job: str, titles: list[str]
+) -> None:
+    app = open_page("data", **own)
+    (table,) = (frame.value for frame in app.dataframe if "share" in frame.value.columns)
+    assert list(table.columns) == [*titles, "share"]
+    count, share = (table[name].map(lambda cell: float(str(cell).rstrip(" %"))) for name in (titles[1], "share"))
+    assert job == "labels" or share.tolist() == pytest.approx((count / count.sum()).tolist(), abs=0.001)
+    assert any(box.label == "Thresholds" for box in app.text_input) == (job == "labels")
+
+
 @pytest.mark.parametrize("job", ["labels"])
 def test_compare_shows_every_label_that_is_predicted(open_page: Callable[..., Any], own: dict[str, str]) -> None:
     clf = headviz.load(own["model"])

@@ -115,6 +115,7 @@ class Answer(ABC):
 
     metrics: Mapping[str, Metric] = {}
     usual: tuple[str, ...] = ()  # metrics of the user's own data, the primary one first
+    flips: bool = False  # an answer stays or flips as a whole, see ``margin``
     unscored: tuple[str, ...] = ()  # metrics in which no ablation is measured
     functions: bool = False  # metrics may be a user's own functions, see ``Answers.as_rows``
     decides: bool = False  # an answer is one of several names: it can flip, be restored, and has a probability
@@ -282,6 +283,10 @@ class Answer(ABC):
     def values(self, logits: NDArray) -> NDArray:
         """The output as people read it: probabilities [n, C], or the numbers themselves."""
         return logits
+
+    def margin(self, logits: NDArray, kept: Any) -> float:
+        """By how much one text's logits [C] answer ``kept``, a row of ``plain``; not above 0 where they do not."""
+        raise TaskError(f"The job '{self.job}' has no single decision.")
 
     # the scalar to explain -----------------------------------------------------------------------------------
 

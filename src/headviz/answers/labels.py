@@ -78,7 +78,7 @@ class Labels(Answer):
     trained, read_at, decoder = "classification head", FIRST, None
     usual, paired, label_needed = ("micro_f1", "macro_f1", "exact_match"), True, False
     columns, named = "labels", ("label", "examples")
-    functions = True
+    functions, flips = True, True
 
     @property
     def formula(self) -> str:  # type: ignore[override]
@@ -200,6 +200,10 @@ class Labels(Answer):
 
     def plain(self, logits: NDArray) -> NDArray:
         return (logits > self.least).astype(np.int64)
+
+    def margin(self, logits: NDArray, kept: Any) -> float:
+        """That of the label that is nearest to another decision."""
+        return float((np.where(kept, 1, -1) * (logits - self.least)).min())
 
     def shares(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
         likely = values > scipy.special.expit(self.least)

@@ -99,7 +99,7 @@ class OneClass(Answer):
 
     job, kind = "class", CLASSIFICATION
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
-    trained, read_at, decides, decoder = "classification head", FIRST, True, None
+    trained, read_at, decides, flips, decoder = "classification head", FIRST, True, True, None
     columns, others = "class", ("probabilities",)
     usual: tuple[str, ...] = ("accuracy", "matthews")
     paired, formula = True, r"p_c = e^{z_c} / \sum_k e^{z_k}"
@@ -220,6 +220,9 @@ class OneClass(Answer):
 
     def plain(self, logits: NDArray) -> NDArray:
         return logits.argmax(axis=1)
+
+    def margin(self, logits: NDArray, kept: Any) -> float:
+        return float(logits[kept] - np.delete(logits, kept).max())
 
     def shares(self, values: NDArray, names: Sequence[str]) -> list[tuple[str, float]]:
         best = int(values.argmax())

@@ -293,6 +293,9 @@ class Rank(Number):
     def described(self, names: Sequence[str]) -> str:
         return "the relevance of a passage for a query (ranking)"
 
+    def explained_name(self, target: Any, names: Sequence[str]) -> str:
+        return self.named[0]
+
     def target_name(self, name: str) -> str:
         return "the relevance"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from ..results import Result
 from .conductance import encode
 
 if TYPE_CHECKING:
+    from ..answers.answer import Answer
     from ..models.classifier import Classifier
 
 AT_ONCE = 48  # masks in one batch
@@ -79,8 +80,8 @@ class Restored(Result):
     heads: tuple[HeadId, ...]
     smallest: bool
     trials: int
-    full: int  # class of the full model
-    masked: int  # class under the mask
+    full: Any  # answer of the full model: the number of a class, for several labels 0 and 1 for each
+    masked: Any  # under the mask
 
 
 def which_heads(
@@ -89,15 +90,18 @@ def which_heads(
     pair: str | None,
     mask: HeadMask,
     *,
+    answer: Answer | None = None,
     trials: int = TRIALS,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Restored | None:
     """Search sets of growing size, most promising heads first; None if the mask changes no answer.
 
-    Not a causal account: other sets of the same size may restore the answer as well.
+    Not a causal account: other sets of the same size may restore the answer as well. ``answer`` decides in place of the
+    model's own, with other thresholds.
     """
-    if not clf.answer.decides:
+    deciding = clf.answer if answer is None else answer
+    if not deciding.flips:
         raise MaskError(f"The job '{clf.job}' has no single decision to restore; compare its answers instead.")
     batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
     whole = clf.under(mask)
@@ -112,14 +116,13 @@ def which_heads(
             progress(min(count, trials), trials)
         return clf.logits(batch, whole.with_(back)).cpu().numpy()[0]
 
-    full = int(clf.logits(batch, clf.full_mask)[0].argmax())
-    masked = int(logits(()).argmax())
+    whole_logits = clf.logits(batch, clf.full_mask).cpu().numpy()[0]
+    full, masked = (deciding.plain(z[None])[0].tolist() for z in (whole_logits, logits(())))
     if full == masked:
         return None
 
     def margin(back: Iterable[HeadId]) -> float:
-        values = logits(back)
-        return float(values[full] - max(v for i, v in enumerate(values) if i != full))
+        return deciding.margin(logits(back), full)
 
     singles = {h: margin([h]) for h in off}
     order = in_order(off, [-singles[h] for h in off], seed=0)
@@ -142,7 +145,8 @@ def which_heads(
 class Moved(Result):
     """The head whose return brings a probability nearest to the full model's; None if no head brings it nearer.
 
-    The probabilities are of the full model's answer: with all heads, under the mask, and with this head back on.
+    The probabilities are of the full model's answer, for several labels of that which moves most: with all heads, under
+    the mask, and with this head back on.
     """
 
     head: HeadId | None
@@ -162,18 +166,22 @@ def which_moves(
     cancel: Cancel | None = None,
 ) -> Moved:
     """Switch every masked head on alone. For masks that leave the answer, where ``which_heads`` has nothing to say."""
-    if not clf.answer.decides:
+    if not clf.answer.flips:
         raise MaskError(f"The job '{clf.job}' has no probability of a single class; compare its answers instead.")
     batch = clf.collate(encode(clf, [text], None if pair is None else [pair]))
     whole = clf.under(mask)
     off = [h for h in whole.off if h not in set(clf.present.off)]
-    probabilities = clf.logits(batch, clf.full_mask)[0].softmax(-1)
-    target = int(probabilities.argmax())
+
+    def shares(under: HeadMask) -> torch.Tensor:
+        return clf.answer.probable(clf.logits(batch, under))[0]
+
+    probabilities, without = shares(clf.full_mask), shares(whole)
+    target = int((probabilities if clf.answer.decides else (probabilities - without).abs()).argmax())
     full = float(probabilities[target])
-    masked = back = float(clf.logits(batch, whole)[0].softmax(-1)[target])
+    masked = back = float(without[target])
     head: HeadId | None = None
     for h in tracked(off, progress, cancel):
-        one = float(clf.logits(batch, whole.with_([h]))[0].softmax(-1)[target])
+        one = float(shares(whole.with_([h]))[target])
         if abs(full - one) < abs(full - back):
             head, back = h, one
     return Moved(head, target, full, masked, back)

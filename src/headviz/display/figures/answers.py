@@ -31,7 +31,8 @@ def slices(
             x=constant,
             line={"color": FAINT, "width": 1, "dash": "dot"},
             annotation={"text": constant_name(metric, answer)},
-            annotation_position="bottom right",  # the slices that lose most are on top
+            # the slices that lose most are on top; a name that runs over the end is cut
+            annotation_position="bottom right" if not _shares(order) or constant < 0.5 else "bottom left",
         )
     # the way from one value to the other: traces with gaps, because one shape per slice takes five times as long
     for colour in (WORSE, BETTER, NEUTRAL):
@@ -71,9 +72,11 @@ def slices(
 
 
 def _whiskers(deltas: Sequence[Delta]) -> dict[str, Any]:
-    """The intervals of the changes around the masked values; those of a share end where a share ends."""
+    """The intervals of the changes around the masked values; they end where a share or a correlation ends."""
     ends = np.array([(d.full + d.interval_low, d.full + d.interval_high) for d in deltas], dtype=float)
-    low, high = (ends.clip(0, 1) if _shares(deltas) else ends).reshape(-1, 2).T
+    if _shares(deltas) or all(d.metric in CORRELATIONS for d in deltas):
+        ends = ends.clip(0 if _shares(deltas) else -1, 1)
+    low, high = ends.reshape(-1, 2).T
     return whisker([d.masked for d in deltas], list(low), list(high))
 
 

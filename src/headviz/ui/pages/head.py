@@ -375,7 +375,8 @@ def headline(maps: Maps, chosen: HeadId, answer: Answer) -> None:
     shares = answer.shares(maps.probabilities, maps.labels)
     listed = ", ".join(f"{name} {share:.2f}" if name else numbers.number(share) for name, share in shares)
     unsure = doubt(maps.probabilities.tolist()) if answer.decides else ""
-    explained = f"{answer.named[0].capitalize()} explained: {maps.target_label}"
+    one = f"{answer.named[0].capitalize()} explained" if len(maps.labels) > 1 else "Explained"
+    explained = f"{one}: {maps.target_label}"
     about = f"Prediction: {listed}{f' ({unsure})' if unsure else ''}. {explained}."
     error = maps.error
     exact = "no error estimate with this rule"

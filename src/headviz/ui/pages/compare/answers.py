@@ -407,7 +407,7 @@ def section(clf: Classifier, data: Dataset, shown: Text, columns: Sequence[Colum
             marked(clf, shown, columns, logits)
         reordered(data, shown, columns)
         if usual and state.mask(clf.present).off:
-            which_head(clf, shown, logits)
+            which_head(clf, loaders.deciding(clf, data), shown, logits)
         elif len(columns) == 1:
             offer_mask(clf.present, shown.slice)
         tokens(clf, shown, columns)
@@ -446,7 +446,7 @@ def verdicts(clf: Classifier, answer: Answer, columns: Sequence[Column], logits:
                 [(c.name, [float(v) for v in values]) for c, values in zip(columns, logits, strict=True)], clf.labels
             ),
             "compare_bars",
-            "The probability that each model gives to each class for this text.",
+            f"The probability that each model gives to each {answer.named[0]} for this text.",
             formula=answer.formula,
         )
 

@@ -16,6 +16,7 @@ from ...shell.messages import plain
 from ...widgets.grid import Look
 
 if TYPE_CHECKING:
+    from ....answers.answer import Answer
     from ....attribution.text_under_mask import Moved, Restored
     from ....models.classifier import Classifier
 
@@ -24,14 +25,15 @@ if TYPE_CHECKING:
 MOVED = 0.05  # change of a probability from which the page asks which head makes it
 
 
-def which_head(clf: Classifier, shown: Text, logits: Sequence[np.ndarray]) -> None:
+def which_head(clf: Classifier, answer: Answer, shown: Text, logits: Sequence[np.ndarray]) -> None:
     """'Which head did it?' for the current mask."""
     mask = state.mask(clf.present)
-    if not clf.answer.decides or not mask.off:
+    if not answer.flips or not mask.off:
         return
-    best = int(logits[0].argmax())
-    flipped = best != int(logits[1].argmax())
-    if not flipped and abs(float(logits[0][best] - logits[1][best])) <= MOVED:
+    first, second = (dict(answer.shares(one, clf.labels)) for one in logits[:2])
+    flipped = first.keys() != second.keys()
+    which = int(logits[0].argmax()) if answer.decides else slice(None)
+    if not flipped and float(np.abs(logits[0][which] - logits[1][which]).max()) <= MOVED:
         st.caption("The mask does not change this answer. Change a word, or switch off more heads.")
         return
     key = (*loaders.identity(clf), "which", shown.text, shown.pair, mask.hex)
@@ -44,9 +46,9 @@ def which_head(clf: Classifier, shown: Text, logits: Sequence[np.ndarray]) -> No
 
     asked = (clf, shown.text, shown.pair, mask)
     if flipped:
-        result = jobs.need(key, "Searching", lambda p, c: which_heads(*asked, progress=p, cancel=c))
+        result = jobs.need(key, "Searching", lambda p, c: which_heads(*asked, answer=answer, progress=p, cancel=c))
         if result is not None:
-            _show(sentence(result, clf.labels), result.heads, mask)
+            _show(sentence(result, answer.label(result.full, clf.labels)), result.heads, mask)
         return
     moved = jobs.need(key, "Trying every head", lambda p, c: which_moves(*asked, progress=p, cancel=c))
     if moved is not None:
@@ -78,18 +80,18 @@ def moved_sentence(moved: Moved, labels: Sequence[str]) -> str:
     )
 
 
-def sentence(result: Restored, labels: Sequence[str]) -> str:
+def sentence(result: Restored, answer: object) -> str:
     """Which heads bring the answer back, and whether fewer would do."""
     *rest, last = map(str, result.heads)
     names = f"{', '.join(rest)} and {last}" if rest else last
     if len(result.heads) == 1:
-        return f"With {names} on again, the answer is {labels[result.full]} again; this one head is enough."
+        return f"With {names} on again, the answer is {answer} again; this one head is enough."
     sure = (
         "no smaller set of heads is enough"
         if result.smallest
         else f"none of them can be left out, but a smaller set of other heads may exist ({result.trials} sets tried)"
     )
-    return f"With {names} on again, the answer is {labels[result.full]} again; {sure}."
+    return f"With {names} on again, the answer is {answer} again; {sure}."
 
 
 def _select(dotted: str) -> None:
