@@ -194,6 +194,14 @@ def test_compare_shows_every_label_that_is_predicted(open_page: Callable[..., An
         assert f"{name} {share:.3f}" in texts(app).replace("\\", "")
 
 
+@pytest.mark.parametrize("job", ["tokens"])
+def test_explanations_name_a_refusal_once(open_page: Callable[..., Any], own: dict[str, str]) -> None:
+    app = open_page("compare", **own, tab="Explanations")
+    refused = [str(info.value) for info in app.info if "states of all tokens" in str(info.value)]
+    assert len(refused) == 1
+    assert refused[0].startswith("attention rollout, value")
+
+
 RUN = ["interactions", "redundant", "by-slice", "all-but-one"]
 FURTHER = [(j, n) for j, n in HERE if j == "tokens" or n in ("ablation", "by-slice")]
 

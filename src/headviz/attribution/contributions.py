@@ -177,8 +177,8 @@ def _require_first(clf: Classifier) -> None:
     clf.check_classes()
     if clf.answer.read_at != FIRST:
         raise ModelError(
-            f"'{clf.name}' answers {clf.answers} from the states of all tokens, not of the first alone, so its answer "
-            "cannot be taken apart into what flows there. Conductance and integrated gradients work."
+            f"'{clf.name}' answers from the states of all tokens, not of the first alone, so its answer cannot be "
+            "taken apart into what flows there. Conductance and integrated gradients work."
         )
 
 

@@ -44,9 +44,13 @@ def section(clf: Classifier, shown: Text) -> None:
     if clf.answer.decides:
         pairs = None if shown.pair is None else [shown.pair]
         st.caption(plain(about(result, answer(clf, [shown.text], pairs, mask)[0].tolist())))
-    for name, why in result.refused.items():
-        st.info(plain(f"{_title(name)}: {why}"))
+    for why in dict.fromkeys(result.refused.values()):
+        names = ", ".join(_title(name) for name, reason in result.refused.items() if reason == why)
+        st.info(plain(f"{names}: {why}"))
     _words(result)
+    if len(result.methods) < 2:
+        _curves(result)
+        return
     left, right = st.columns([3, 5], gap="large")
     with left:
         _agreement(result)
@@ -109,11 +113,11 @@ def _curves(explanations: TokenExplanations) -> None:
         ("words that are gone", explanations.deletion, explanations.random_deletion),
         ("words that are back", explanations.insertion, explanations.random_insertion),
     ]
-    names = [_title(name) for name in explanations.methods]
+    names, measured = [_title(name) for name in explanations.methods], explanations.measured.removeprefix("the ")
     show.figure(
         bars.token_curves(names, explanations.shares.tolist(), sides, explanations.measured),
         "explained_curves",
-        f"The {explanations.measured} while words go, or come back, in each method's order, highest first. Grey: 95 % "
+        f"The {measured} while words go, or come back, in each method's order, highest first. Grey: 95 % "
         f"of {len(explanations.random_deletion)} random orders. A word that is gone is padding.",
         source="Padding is also where the path of integrated gradients begins. Curves judge an order by texts that "
         "the model never saw, so they do not say which method is right.",
