@@ -330,21 +330,33 @@ class FunctionMetric:
         step = max(1, AT_ONCE // max(1, len(gold)))
         return np.concatenate([self.of(gold, rows, counts[at : at + step]) for at in range(0, len(counts), step)])
 
-    def uncertainty(self, masked: NDArray, seed: int | None, level: float) -> tuple[Any, Any, float]:
+    def uncertainty(
+        self, masked: NDArray, seed: int | None, level: float, among: NDArray | None = None
+    ) -> tuple[Any, Any, float]:
+        """As of ``Answers``; ``among`` are the units that the difference hangs on, all of them as a rule. The larger
+        side of the resamples counts on both, and Student's t for as many units as changed."""
         seen, draws = self.change(masked), self._draws(seed or 0)
         gains = self.resampled(draws, masked) - self.resampled(draws, self.answers.full)
         known = gains[np.isfinite(gains)]
         low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
-        more = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(self.of_added(level))
-        low, high = seen - np.hypot(max(0.0, seen - low), more), seen + np.hypot(max(0.0, high - seen), more)
-        return low, high, float("nan") if seed is None else self._swap_p(masked, seed)
+        more = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(self.of_added(level, among))
+        half = np.hypot(self.wider(level, masked, among) * np.maximum(seen - low, high - seen), more)
+        return seen - half, seen + half, float("nan") if seed is None else self._swap_p(masked, seed)
 
-    def of_added(self, level: float) -> float:
+    def wider(self, level: float, masked: NDArray, among: NDArray | None = None) -> float:
+        """Student's t over the normal quantile, for as many of the units as changed; 1 where none did."""
+        now, was = (self.rows(one)[1] for one in (masked, self.answers.full))
+        differs = ((now != was) & (now == now)).reshape(len(now), -1).any(axis=1)
+        changed = int(differs[slice(None) if among is None else among].sum())
+        return student(max(2, changed), level) / NormalDist().inv_cdf((1 + level) / 2) if changed else 1.0
+
+    def of_added(self, level: float, among: NDArray | None = None) -> float:
         """The variance that a few more units with another one's answers would add: without them an interval would
         collapse where few answers change."""
         (gold, full), (_, wrong) = map(self.rows, (self.answers.full, self.answers.spoiled()))
         before, effects = self._value(gold, full), []
-        for i in np.random.default_rng(0).choice(len(gold), min(len(gold), ADDED), replace=False):
+        units = np.arange(len(gold)) if among is None else among
+        for i in np.random.default_rng(0).choice(units, min(len(units), ADDED), replace=False):
             changed = full.copy()
             changed[i] = wrong[i]
             effects.append(self._value(gold, changed) - before)

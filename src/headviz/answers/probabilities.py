@@ -99,7 +99,8 @@ class ProbabilityAnswers(Answers):
     """Probabilities [n, C] in the order of the task's classes. The unit is the example.
 
     Intervals and tests are those of the classes where a metric is a function of these. The interval of a difference of
-    areas under ROC curves is DeLong's (1988), that of any other metric is of paired resamples.
+    areas under ROC curves is DeLong's (1988), that of any other metric is of paired resamples; both are wider for
+    changes that few examples show.
     """
 
     classes: int
@@ -137,12 +138,21 @@ class ProbabilityAnswers(Answers):
     def uncertainty(self, masked: NDArray, metric: str, seed: int | None, level: float) -> tuple[Any, Any, float]:
         if (function := self.function(metric)) is None:
             return self.of_classes.uncertainty(most_probable(masked), metric, seed, level)
+        among = self.rarest if metric in ("roc_auc", "average_precision") else None
         if metric != "roc_auc":
-            return function.uncertainty(masked, seed, level)
+            return function.uncertainty(masked, seed, level, among)
         seen, wide = function.change(masked), float(scipy.special.ndtri((1 + level) / 2))
-        deviation = np.sqrt(self._delong(masked) + function.of_added(level))
+        deviation = np.sqrt(
+            function.wider(level, masked, among) ** 2 * self._delong(masked) + function.of_added(level, among)
+        )
         p = 2 * float(scipy.special.ndtr(-abs(seen) / deviation)) if deviation > 0 else float("nan")
         return max(-1.0, seen - wide * deviation), min(1.0, seen + wide * deviation), p
+
+    @cached_property
+    def rarest(self) -> NDArray[np.int64]:
+        """Examples of the rarest class: an area and average precision hang on them."""
+        classes, counts = np.unique(self.gold, return_counts=True)
+        return np.flatnonzero(self.gold == classes[counts.argmin()])
 
     def _delong(self, masked: NDArray) -> float:
         """The variance of the difference: each example's share of the area, in both models, on its own side."""
