@@ -130,7 +130,8 @@ of the boards and is being recomputed. `headviz grade` ranks the scores on your 
 
 [Pruning for a speed](pruning.md#a-speed), with what it loses · [conductance, steps and rules](conductance.md) ·
 [distillation](distillation.md) · [translation](translation.md) ·
-[every algorithm on the demo](../study/demo_pruning.md) · [planted heads](../study/planted.md), a test of the scores
+[every algorithm on the demo](../study/demo_pruning.md) · [masks, maps and controls on the demo](../study/controls.md) ·
+[planted heads](../study/planted.md), a test of the scores
 rather than evidence · [patching](../study/causal.md)
 """
 
