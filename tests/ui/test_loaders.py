@@ -11,6 +11,9 @@ import pytest
 pytest.importorskip("streamlit")
 
 from headviz.errors import ModelError, UserError
+from headviz.runs.files import runs_home
+from headviz.runs.record import RunRecord
+from headviz.runs.registry import Registry
 from headviz.ui.pages.compare import sides
 from headviz.ui.shell import loaders
 from headviz.ui.shell.view import View
@@ -69,3 +72,13 @@ def test_the_command_that_a_refusal_names_allows_the_folder(tmp_path: Path, monk
     monkeypatch.setenv("HEADVIZ_ROOTS", roots.stdout)
     assert loaders.confined(str(other)) == other.resolve()
     assert root.resolve() in loaders.allowed_roots()
+
+
+def test_a_model_is_called_by_the_title_of_the_run_that_made_it() -> None:
+    record = RunRecord("0123abcd", "finetune", {}, "minilm on mrpc, seed 0")
+    Registry().add([record])
+    folder = runs_home() / record.id / "results" / "model"
+    assert loaders.model_title(str(folder)) == "minilm on mrpc, seed 0"
+    assert loaders.model_title(str(runs_home() / "ffffffff" / "model")) == "model"  # of a run that is gone
+    assert loaders.model_title("demo") == "demo"
+    assert loaders.model_title("textattack/bert-base-uncased-MNLI") == "textattack/bert-base-uncased-MNLI"

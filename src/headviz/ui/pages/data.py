@@ -64,7 +64,7 @@ def picker(view: View) -> None:
         names,
         names.index(view.model),
         key=f"model_pick_{view.model}",
-        format_func=lambda m: SHIPPED.get(m, m),
+        format_func=lambda m: SHIPPED.get(m) or (f"{title} ({m})" if (title := loaders.model_title(m)) not in m else m),
         help="Shipped models, models used lately, and folders with a model below the allowed folders",
     )
     if chosen != view.model:

@@ -164,7 +164,7 @@ def run() -> None:
     if wanted := kept.follow():
         st.switch_page(_page(wanted))
     state.open_address(page.title)
-    st.set_page_config(page_title=f"{page.title} · {model_title(state.view().model)} · headviz")
+    st.set_page_config(page_title=f"{page.title} · {loaders.model_title(state.view().model)} · headviz")
     st.html(_CSS + (_PRESENT if state.view().present else ""))
     try:
         _guarded(page)
@@ -260,13 +260,8 @@ def _tell(line: st.delta_generator.DeltaGenerator) -> None:
     line.caption(plain(_what(state.view())), width="stretch")
 
 
-def model_title(name: str) -> str:
-    """A model's name for the browser tab: the last part of a path."""
-    return name.rstrip("/\\").replace("\\", "/").rsplit("/", 1)[-1][-60:]
-
-
 def _what(view: View) -> str:
-    parts = [f"model {view.model[-60:]}"]
+    parts = [f"model {loaders.model_title(view.model)}"]
     with suppress(UserError, ImportError):
         shape = loaders.shape(view)
         parts.append(f"{shape.size} heads")

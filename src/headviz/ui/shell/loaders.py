@@ -31,6 +31,8 @@ from ...models import NAMED
 from ...models.fast.thread_spinning import wait_briefly
 from ...models.folder_check import check_config, is_embedder, labels_of, read_json
 from ...models.stand_in import ZERO, StandIn
+from ...runs.files import runs_home
+from ...runs.registry import Registry
 from ...scores.catalogue import names_for
 from ...storage.paths import ROOTS, home, outside_path
 from ...tasks.catalogue import get_task
@@ -103,6 +105,15 @@ def model_name(name: str) -> str:
         raise ModelError("Name a model: demo, a hub id, or a folder.")
     outside_path(name, "the model", look=False)
     return str(confined(name)) if name not in NAMED and is_path(name) else name
+
+
+def model_title(name: str) -> str:
+    """What a model is called on the page: the title of the run that made it, else its name, or its folder's."""
+    place = Path(name)
+    if place.is_absolute() and place.is_relative_to(runs_home()) and place != runs_home():
+        with suppress(UserError):
+            return Registry().get(place.relative_to(runs_home()).parts[0]).title
+    return name.rstrip("/\\").replace("\\", "/").rsplit("/", 1)[-1][-60:] if is_path(name) else name[-60:]
 
 
 def classifier(view: View) -> Classifier:

@@ -49,7 +49,7 @@ def _same(model: str, other: str) -> bool:
 
 
 def _called(model: str) -> str:
-    return "the demo" if model == "demo" else Path(model).name
+    return "the demo" if model == "demo" else loaders.model_title(model)
 
 
 def look_at(spec: dict[str, Any], **changes: Any) -> None:
