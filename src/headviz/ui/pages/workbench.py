@@ -21,8 +21,7 @@ from ..shell.loaders import Shape
 from ..shell.messages import plain
 from ..shell.view import View, by_grade
 from ..widgets.grid import Look
-from . import head as one_head
-from . import scores as tables
+from . import head, scores
 from .compare import answers
 
 if TYPE_CHECKING:
@@ -82,8 +81,8 @@ def boards(view: View, shape: Shape, data: Dataset) -> None:
     with st.container(key="board_cost"):
         _cost(view, shape, ability, after, turning)
     with st.container(key="board_score"):
-        measured = tables.table(view) if frame.controls() else scoring.scores(view)
-        title = tables.title_of(measured, view.score)
+        measured = scores.table(view) if frame.controls() else scoring.scores(view)
+        title = scores.title_of(measured, view.score)
         meaning = "blue: it does, orange: the opposite" if correlates(view.score) else "darker is more"
         name = view.score if measured is None else f"{scoring.label(measured)}; {meaning}"
         values = None if measured is None else scoring.in_points(measured).values
@@ -145,7 +144,7 @@ def _cost(
     look = Look(name, title, scale, digits=digits, blank_zeros=True)
     _grid("bench_cost", view, shape, values, look, tips, marks=marks, mark_name=mark_name, grey=grey)
     if turning is not None and frame.controls():
-        named = ", ".join(head_name(head, shape.rows) for head in turning[:NAMED])
+        named = ", ".join(head_name(one, shape.rows) for one in turning[:NAMED])
         more = f" and {len(turning) - NAMED} more" if turning[NAMED:] else ""
         count = f"{len(turning)} of {len(shape.present.kept)} clicks would turn this answer"
         st.caption(plain(f"{count}: {named}{more}." if turning else "No single click would turn this answer."))
@@ -274,7 +273,7 @@ def _panel(clf: Classifier, data: Dataset, shown: Text, chosen: HeadId) -> None:
             st.page_link("pages/head.py", label="One head", icon=":material/search:", width="content")
     if shown.empty or not clf.answer.explains or chosen in clf.present.off:
         return
-    maps = one_head.maps_of(clf, shown, clf.full_mask, replace(view, target="predicted", rule="richardson", steps=0))
+    maps = head.maps_of(clf, shown, clf.full_mask, replace(view, target="predicted", rule="richardson", steps=0))
     if maps is not None:
         st.markdown(plain(_looks(maps, chosen)))
         if len(maps.tokens) <= DRAWN:
