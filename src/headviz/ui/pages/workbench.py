@@ -410,5 +410,6 @@ def work_ahead(clf: Classifier, data: Dataset) -> None:
     """What the page will be asked next: the costs of a model without recorded ones, and each click's mask."""
     view = state.view()
     if frame.controls() and not loaders.mismatch(clf, data):
+        measure.measured(clf, data, state.mask(clf.present), measure.place())  # the page follows when it is there
         scoring.compute_loss_costs(view)
         measure.ahead(clf, data, state.mask(clf.present), measure.place())

@@ -31,6 +31,12 @@ def of_page() -> None:
         section(clf.present, measured, *pair.change(clf, texts.current(view, data)))
 
     frame.part(frame.MASK, draw, "mask", follows=True)
+    view = state.view()
+    clf: Any = loaders.loaded(view)
+    if clf is not None and frame.controls():
+        data = loaders.dataset(view)
+        if not loaders.mismatch(clf, data):  # the page follows when the result is there
+            measure.measured(clf, data, state.mask(clf.present), measure.place())
 
 
 def section(present: HeadMask, measured: Growing | None = None, answer: str = "", changed: bool = False) -> None:
