@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 EQUAL = 1e-4  # the most that an output may be different
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
+EXPORTING = Lock()  # PyTorch's exporter serves one thread of a process
 ORDER = ("input_ids", "attention_mask", "token_type_ids")
 HEAD_MASK = "head_mask"
 
@@ -56,7 +58,7 @@ class _Graph(nn.Module):
 
 
 class _BiasOnly(nn.Module):
-    """A linear map without inputs: zero, and its bias. Nothing of what it is inputs_and_mask is read but the shape."""
+    """A linear map without inputs: zero, and its bias. Of what goes in, only the shape is read."""
 
     def __init__(self, matrix: Any) -> None:
         super().__init__()
@@ -110,7 +112,7 @@ def export_onnx(clf: Classifier, path: str | Path, head_mask: bool = False) -> P
         require_even(clf, clf.present)
         model.set_attn_implementation("eager")
     # of the kernels for attention only this one has results that lie in memory as the exporter takes them to lie
-    with quiet(), warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
+    with EXPORTING, quiet(), warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
         warnings.simplefilter("ignore")  # of PyTorch's exporter, about its own inner workings
         program: Any = torch.onnx.export(
             _Graph(own, names, head_mask).eval(),

@@ -59,15 +59,13 @@ def read_plan(args: argparse.Namespace) -> DistillationPlan:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    from .pieces import seconds_of
-
     plan, out = read_plan(args), outside_path(args.out, "--out")
     each = [f"training {piece}" for piece in plan.pieces]
     warn(f"{len(each)} student{'s' if len(each) > 1 else ''} of {plan.training.steps:,} updates each")
     timed = plan.training.steps * len(each) > TIMED
 
     def tell_time(context: Context) -> None:
-        if timed and (line := long_work("training", len(each) * seconds_of(context), FEWER)):
+        if timed and (line := long_work("training", len(each) * context.seconds(), FEWER)):
             warn(line)
 
     with phase_bar(None if timed else FEWER) as bar:

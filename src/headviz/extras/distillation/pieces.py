@@ -140,27 +140,6 @@ class _Unmeasured:
         return {}
 
 
-def seconds_of(context: Context) -> float:
-    """Seconds of a student's whole training, from the first updates of one that learns from the labels."""
-    times: list[float] = []
-
-    def enough() -> bool:
-        return len(times) > 2 and times[-1] - times[0] > TRAIN_LIMIT
-
-    options = replace(context.plan.training, steps=UPDATES + 2, every=UPDATES + 2)
-    with suppress(Cancelled):
-        train(
-            context.subject,
-            _Unmeasured(context.problem),
-            Method("timing", COPY, LIKELIHOOD),
-            options,
-            progress=lambda done, total: times.append(time.perf_counter()),
-            cancel=enough,
-        )
-    first = min(2, len(times) - 2)  # those before warm up
-    return (times[-1] - times[first]) / (len(times) - 1 - first) * context.plan.training.steps
-
-
 def student(context: Context, piece: str, shrinkage: float | None, tools: Tools) -> dict[str, Any]:
     """Train one student; a training that was stopped goes on from its last checkpoint. ``shrinkage`` is that of the
     teacher's piece: all students of a distillation have it."""
@@ -239,6 +218,26 @@ class Context:
     @property
     def iterate_paths(self) -> list[Path]:
         return [self.folder / ITERATES / f"{k:03d}.safetensors" for k in range(self.plan.iterates.count)]
+
+    def seconds(self) -> float:
+        """Seconds of a student's whole training, from the first updates of one that learns from the labels."""
+        times: list[float] = []
+
+        def enough() -> bool:
+            return len(times) > 2 and times[-1] - times[0] > TRAIN_LIMIT
+
+        options = replace(self.plan.training, steps=UPDATES + 2, every=UPDATES + 2)
+        with suppress(Cancelled):
+            train(
+                self.subject,
+                _Unmeasured(self.problem),
+                Method("timing", COPY, LIKELIHOOD),
+                options,
+                progress=lambda done, total: times.append(time.perf_counter()),
+                cancel=enough,
+            )
+        first = min(2, len(times) - 2)  # those before warm up
+        return (times[-1] - times[first]) / (len(times) - 1 - first) * self.plan.training.steps
 
     def prior(self, shrinkage: float | None = None) -> Prior:
         """The student's prior. The piece ``teacher`` must be done, because it collects the iterates.

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,7 +25,7 @@ from ...tasks import chosen_on
 from . import Loaded, SourcesJob
 
 if TYPE_CHECKING:
-    from ...pruning.faster import Work
+    from ...pruning.faster import Turn, Work
     from ...tasks import Dataset
 
 TABLE, TURN, FIND, BUILD, START = "table", "turn", "find", "build", "start"
@@ -151,9 +151,10 @@ class FasterJob(SourcesJob):
         work.table, work.folder = Table.from_dict(request[TABLE]), tools.folder
         self._begin(work, tools.folder, request[START])
         remove, step, _ = self.spec.rounds[name]
+        turns = [Turn.from_dict(turn) for turn in request[TURN]]
         if what == TURN:
-            return json.dumps(_turn(work, remove, step.speed, request[TURN])).encode()
-        choice = Turn.from_dict(request[TURN][0]).choice if request[TURN] else Choice()
+            return json.dumps(_turn(work, remove, step.speed, turns)).encode()
+        choice = turns[0].choice if turns else Choice()
         if "out_of_reach" in request[FIND]:
             record = {"metrics": {}, "speedup": None, "note": request[FIND]["out_of_reach"]}
         else:
@@ -170,12 +171,9 @@ class FasterJob(SourcesJob):
 
     def _begin(self, work: Work, folder: Path, start: str) -> None:
         """Let the work cut the model that a round begins with."""
-        from ...models.loading import load
-
         place = str(folder / start)
         if start and work.start.name != place:
-            model: Any = load(place, device=self.spec.device, job=self.spec.job)
-            work.begin(model)
+            work.begin(replace(self.spec, model=place, revision=None).classifier())
         elif not start:
             work.begin(None)
 
@@ -217,11 +215,9 @@ def _turns(state: State, name: str) -> list[dict[str, Any]]:
     return turns
 
 
-def _turn(work: Work, remove: str, target: float, before: list[dict[str, Any]]) -> dict[str, Any]:
+def _turn(work: Work, remove: str, target: float, before: Sequence[Turn]) -> dict[str, Any]:
     """One turn of a search, if one is needed, and the shape once no more is."""
-    from ...pruning.faster import Turn
-
-    turns = [Turn.from_dict(t) for t in before]
+    turns = [*before]
     shape: dict[str, Any] | None = None
     try:
         choice = turns[0].choice if turns else work.choose(target, remove)
