@@ -47,7 +47,10 @@ def test_correlations_take_numbers() -> None:
     result = headviz.paired(gold, before, before + 0.1, "pearson")
     assert result.difference == pytest.approx(0, abs=1e-12)
     assert (result.worse, result.better) == (0, 80)
-    assert np.isnan(headviz.paired(gold, np.ones(80), before, "spearman").difference)
+    assert headviz.paired(gold, np.ones(80), gold, "spearman").difference == pytest.approx(
+        1
+    )  # one answer follows nothing
+    assert np.isnan(headviz.paired(np.ones(80), before, gold, "spearman").difference)
 
 
 @pytest.mark.parametrize("size", [1e-170, 1e-30, 1.0, 1e30, 1e155])

@@ -100,7 +100,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("headviz.runs.queue.dispatch", lambda *_, **__: None)
     monkeypatch.setattr("headviz.runs.service.dispatch", lambda *_, **__: None)
-    monkeypatch.setattr("headviz.runs.service.this_user", lambda: ME)
+    monkeypatch.setattr("headviz.ui.shell.kept.user", lambda: ME)  # AppTest has a login of its own
     return tmp_path / "home"
 
 

@@ -277,7 +277,7 @@ def test_a_score_run_opens_on_heads_with_its_own_numbers(
     outcome = RunFiles(run).read_json(RunFiles(run).outcome)
     app = press(open_page("runs", run=run, model="demo", task="demo", data="", columns="", label=""), "run_heads")
     assert not app.exception
-    assert "Heads" in [t.value for t in app.title]
+    assert "Scores" in [t.value for t in app.title]
     view = app.session_state["headviz"].view
     assert (view.model, view.score, view.samples) == (str(studio_folder / "model"), "fisher", 12)
     found = scoring.scores(view)

@@ -107,6 +107,7 @@ def test_kind_by_kind_names_the_heads_of_other_models() -> None:
         slices=[SimpleNamespace(name="number", cost=0.5), SimpleNamespace(name="tense", cost=0.4)],
         values=values,
         significant=lambda: values > 0.05,
+        subject=SimpleNamespace(scale=1.0),
     )
     view = View(model="kinds", task="custom")
     abilities.remember(view, found)

@@ -64,7 +64,7 @@ def ready(clf: Any, options: Any, data: Dataset, label_order: Sequence[str] | st
     if isinstance(options, AblationOptions):
         check_metric(data, options.metric)
         if options.ties == LOSS and "ablation" in data.answer.own:
-            raise OptionError(f"A loss of '{data.task.name}' is not measured. Choose ties='random'.")
+            raise OptionError(f"A loss of '{data.task.name}' is not measured. Choose random ties (ties='random').")
     if not isinstance(options, StandInOptions):
         return clf
     return standing_in(clf, options.ablation, data, label_order=label_order, cancel=cancel)

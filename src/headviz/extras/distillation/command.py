@@ -18,7 +18,7 @@ from .removal import Removal
 if TYPE_CHECKING:
     from .pieces import Context
 
-FEWER = "--steps N trains each student for fewer updates, --init and --seeds fewer students."
+FEWER = "Fewer updates of each student or fewer students take less (--steps, --init, --seeds)."
 TIMED = 50  # updates of all students; longer work is timed by some updates before it starts
 SEVERAL = ("remove", "inits")  # the command's own: one is given several times, the other has another default
 

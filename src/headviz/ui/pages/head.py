@@ -356,7 +356,7 @@ def controls(clf: Classifier, shown: Text) -> None:
         if shown.pair is not None:
             state.switch("arrows", "Connections", PARTS)
         targets = clf.answer.targets(clf.labels, shown.label is not None)
-        state.choose("target", f"{clf.answer.named[0].capitalize()} explained", targets, width=170)
+        state.choose("target", plain(f"{clf.answer.named[0].capitalize()} explained"), targets, width=170)
         if words := clf.answer.words(shown.text):
             named = {-1: "all words", **{i: f"{i}: {word}" for i, word in enumerate(words)}}
             state.choose("word", "Word explained", list(named), width=170, format_func=named.__getitem__)

@@ -59,7 +59,9 @@ USEFUL = {
 
 def boards(view: View, shape: Shape, data: Dataset) -> None:
     """Cost and agreement: side by side in a wide window, else one of them, by a switch."""
-    options = {COST: "Cost", SCORE: "Agreement" if correlates(view.score) else SCORES[view.score].title}
+    # a link may name a score that is none: the grid's place says so
+    other = SCORES[view.score].title if view.score in SCORES else view.score
+    options = {COST: "Cost", SCORE: "Agreement" if correlates(view.score) else other}
     if frame.controls():
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="board_choice"):
             st.session_state["board"] = view.grid or COST

@@ -394,7 +394,7 @@ def section(clf: Classifier, data: Dataset, shown: Text, columns: Sequence[Colum
         if not shown.own and (mismatch := loaders.mismatch(clf, data)):
             st.info(plain(f"The example's label does not apply to this model. {mismatch}"))
         usual = not state.view().first and not state.view().other
-        if not usual and clf.answer.decides:
+        if not usual and len(columns) > 1 and clf.answer.decides:  # one is left where the other was refused
             before, after = (values.tolist() for values in logits[:2])
             show.finding(f"{columns[0].name} → {columns[1].name}: {from_to(clf.labels, before, after)}.")
         elif state.mask(clf.present).off and clf.answer.decides:
