@@ -45,9 +45,10 @@ def choose(clf: Classifier) -> list[Column]:
     known = listed(clf)
     left, right = st.columns(2)
     for box, field, label in ((left, "first", "A"), (right, "other", "B")):
-        now = getattr(state.view(), field)
+        now, usual = getattr(state.view(), field), "current mask, and saved ones"
         names = ["", *known, *([now] if now and now not in known else [])]
-        usual = "all heads" if field == "first" else "current mask, and saved ones"
+        if field == "first":  # two entries of one name are one to the browser
+            now, usual, names = "" if now == ALL else now, known[ALL], [name for name in names if name != ALL]
         with box:
             key = f"w_{field}"
             st.session_state[key] = now
