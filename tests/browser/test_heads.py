@@ -118,7 +118,7 @@ def test_before_and_after_fine_tuning_stand_side_by_side(visit: Open, tmp_path: 
     v.page.locator(".tip:not([hidden])").wait_for()
     told = v.page.locator(".tip:not([hidden]) dt").all_inner_texts()
     # what is recorded of the demo's head stands last
-    assert told == ["pre-trained", "fine-tuned", "change", "looks at", "carries"]
+    assert told == ["pre-trained", "fine-tuned", "change", "carries", "looks at"]
     cells[2].click()
     v.page.get_by_text(re.compile(r"pre-trained .+ fine-tuned .+ change")).wait_for()
     v.settle()
