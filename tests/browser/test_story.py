@@ -54,7 +54,7 @@ def test_a_presentation_keeps_what_the_story_needs(visit: Open) -> None:
         present="1",
     )
     v.page.get_by_text(FLIP).wait_for()
-    v.page.get_by_text("How much each token speaks for").wait_for()
+    v.page.get_by_role("paragraph").filter(has_text="How much each token speaks for").wait_for()
     assert v.page.get_by_role("button", name="Next").count()
 
 

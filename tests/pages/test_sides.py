@@ -81,7 +81,9 @@ def test_any_two_stand_side_by_side(open_page: Callable[..., Any], studio_folder
     assert not app.exception
     masked, pruned = boxes(app)
     assert masked == pruned
-    assert {"all", "mask"} <= set(next(s for s in app.selectbox if s.key == "w_first").options) | {"all", "mask"}
+    for key in ("w_first", "w_other"):  # the browser gives back the name: one that is there twice would change the view
+        names = next(s for s in app.selectbox if s.key == key).options
+        assert len({*names}) == len(names) > 1
     app = open_page("compare", **pair, first="all", other="mask")
     assert not app.exception
     assert boxes(app)[1] == masked
