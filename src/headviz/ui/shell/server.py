@@ -17,6 +17,8 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config, net_util
 from streamlit.cli_util import open_browser
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.web.server.server_util import get_url
@@ -136,6 +138,7 @@ def begin() -> None:
     net_util.get_external_ip = _unknown
     # the first run would take pages/ for all pages there are; app.py declares them, some of which are no file there
     PagesManager.uses_pages_directory = False
+    AppSession.request_rerun = _request_rerun  # type: ignore[method-assign,assignment]
     # a file with a known secret would let a visitor forge who he is
     config.set_option("server.cookieSecret", os.environ.setdefault(_COOKIES, token_hex(32)))
     named = start()
@@ -144,6 +147,18 @@ def begin() -> None:
     print("headviz:", address, file=sys.stderr, flush=True)
     if not config.get_option("server.headless"):
         threading.Thread(target=_open, args=(address,), daemon=True).start()
+
+
+_streamlits_own = AppSession.request_rerun
+
+
+def _request_rerun(session: AppSession, client_state: ClientState | None) -> None:
+    """Streamlit drops a click inside a part that a session does not know. That of a page which has outlived its server
+    has not drawn any: it draws the whole page."""
+    part = "" if client_state is None else client_state.fragment_id
+    if client_state is not None and part and session._scriptrunner is None and not session.has_fragment(part):
+        client_state.fragment_id = ""
+    _streamlits_own(session, client_state)
 
 
 def _open(address: str) -> None:
