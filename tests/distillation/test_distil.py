@@ -100,7 +100,7 @@ def test_the_command_says_its_size_and_time_before_anything_is_written(teacher, 
     )
     assert noted[0] == ("2 students of 4 updates each", False)
     line, written = noted[1]
-    assert (line.startswith("training takes about"), "--steps N" in line, written) == (True, True, False)
+    assert (line.startswith("training takes about"), "--steps" in line, written) == (True, True, False)
 
 
 def without_times(result):
