@@ -45,7 +45,7 @@ def test_a_packed_map_keeps_three_digits(tokens: int) -> None:
 def test_both_maps_of_512_tokens_take_less_than_180_kB_even_if_they_are_noise() -> None:
     noise = np.random.default_rng(0).normal(size=(512, 512))
     panels = [Panel("attention", attention(512), False, ""), Panel("attribution", noise, True, "")]
-    sent = message({"queries": ["word"] * 512, "keys": ["word"] * 512}, panels)
+    sent = message({"label": "L0·H1", "queries": ["word"] * 512, "keys": ["word"] * 512}, panels)
     assert len(sent) < 2 * LIMIT + 5000 < 180_000
     length = int.from_bytes(sent[:4], "little")
     about = json.loads(zlib.decompress(sent[4 : 4 + length]))
