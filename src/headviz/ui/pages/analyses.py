@@ -29,7 +29,7 @@ from ...models.stand_in import ZERO, StandIn
 from ...tasks import TASKS, sample
 from ..parts import abilities, measure, recorded, scoring
 from ..parts.measure import key_of
-from ..shell import jobs, loaders, recipes, show, state
+from ..shell import jobs, kept, loaders, recipes, show, state
 from ..shell.messages import plain
 from ..shell.view import View, remember_grades
 from ..widgets.grid import Look
@@ -163,11 +163,6 @@ SAMPLES = 500  # training examples to choose heads and to score on
 SECONDS = 20.0  # of a search that takes what it is given
 OTHER = {"mnli": "mnli-mm", "mnli-mm": "mnli"}
 GRADE = "grade"
-# what other pages show of a result, by ``Analysis.tells``
-REMEMBER: dict[str, Callable[[View, Any], None]] = {
-    **abilities.REMEMBER,
-    "scores": lambda view, result: remember_grades(view.source, result),
-}
 UNSEEN = ("demo", "demo-translation")  # tasks that come with a second evaluation split
 
 
@@ -384,7 +379,7 @@ def _result(analysis: Analysis, request: FromPage) -> Any:
 
 def _needed(request: FromPage, key: tuple[Any, ...]) -> Any:
     """The result of the job, which other pages learn of; None while its progress is shown."""
-    remember = REMEMBER.get(request.analysis.tells, lambda view, result: None)
+    remember = _remembers(request.analysis.tells, kept.user())
 
     def work(progress: jobs.Progress, cancel: jobs.Cancel) -> Any:
         made = request.analysis.run(replace(request, progress=progress, cancel=cancel))
@@ -395,6 +390,13 @@ def _needed(request: FromPage, key: tuple[Any, ...]) -> Any:
     if result is not None:
         remember(request.view, result)
     return result
+
+
+def _remembers(tells: str, owner: str) -> Callable[[View, Any], None]:
+    """Keeps what other pages show of a result, by ``Analysis.tells``; also called where no page is drawn."""
+    if tells == "scores":
+        return lambda view, result: remember_grades(view.source, result, owner)
+    return abilities.REMEMBER.get(tells, lambda view, result: None)
 
 
 def _run_button(analysis: Analysis, key: tuple[Any, ...], label: str) -> None:

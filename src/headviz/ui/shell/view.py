@@ -66,10 +66,11 @@ def grades_of(user: Callable[[], str]) -> None:
     _whose[0] = user
 
 
-def remember_grades(source: GradeSource, grades: Grades) -> None:
+def remember_grades(source: GradeSource, grades: Grades, owner: str | None = None) -> None:
+    """``owner``: where no page is drawn, whose they are."""
     if len(_grades) >= MOST_GRADES:
         _grades.clear()
-    _grades[_whose[0](), source] = grades
+    _grades[_whose[0]() if owner is None else owner, source] = grades
 
 
 def own_grades(source: GradeSource) -> Grades | None:
