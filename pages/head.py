@@ -4,7 +4,7 @@ import streamlit as st
 
 from headviz.errors import UserError
 from headviz.ui.pages import head
-from headviz.ui.parts import measure, result_bar, scoring, texts
+from headviz.ui.parts import measure, pair, result_bar, scoring, texts
 from headviz.ui.shell import frame, loaders, state
 from headviz.ui.shell.messages import plain, refused
 
@@ -26,6 +26,8 @@ def draw() -> None:
         try:
             if shown.empty:
                 st.info(texts.EMPTY, icon=":material/edit:")
+            elif (wrong := pair.refusal(clf, shown)) is not None:
+                refused(wrong, "warning")
             else:
                 maps = head.maps_of(clf, shown, state.mask(clf.present), now)
         except UserError as wrong:

@@ -287,7 +287,7 @@ def test_the_dashboard_offers_the_plugins_score_and_names_a_broken_one(
     app = testing.AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
     assert not app.exception
     assert [w.value for w in app.warning if "mine.py, line 1 is broken" in w.value.replace("\\", "")]
-    scores = next(box for box in app.selectbox if box.label == "All scores")
+    scores = next(box for box in app.selectbox if box.label == "Score")
     assert "loss-spread" in scores.options
 
 

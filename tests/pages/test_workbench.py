@@ -139,3 +139,23 @@ def test_every_page_with_a_mask_has_the_bar(open_page: Callable[..., Any], page:
 def test_an_older_link_to_the_scores_page_stays_apart_from_the_first(open_page: Callable[..., Any]) -> None:
     app = open_page("workbench", side="board", weights="pre-trained")
     assert not {"side", "weights"} & {*app.query_params}
+
+
+@pytest.mark.parametrize("page", ["workbench", "masklab", "scores", "compare", "head", "analyses"])
+@pytest.mark.parametrize(
+    "text", [{"a": "", "b": "The dog is sleeping."}, {"a": "💩", "b": "💩"}], ids=["half", "unknown"]
+)
+def test_a_text_without_an_answer_takes_nothing_else_away(
+    open_page: Callable[..., Any], page: str, text: dict[str, str]
+) -> None:
+    """The whole page was an error while one of the two fields was empty."""
+    app = open_page(page, **DEMO, **text, off="4.10")
+    assert not app.exception
+    assert not app.error
+    assert "1 of 144 off" in words(app)
+
+
+def test_an_answer_near_chance_and_unknown_words_are_named(open_page: Callable[..., Any]) -> None:
+    said = words(open_page("workbench", **DEMO, a="qwertz zzz the", b="blorp the"))
+    assert "near chance" in said
+    assert "qwertz" in said

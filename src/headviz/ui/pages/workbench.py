@@ -18,7 +18,7 @@ from ..parts.abilities import Ability
 from ..parts.texts import Text
 from ..shell import frame, jobs, loaders, mask_edit, show, state
 from ..shell.loaders import Shape
-from ..shell.messages import plain
+from ..shell.messages import plain, refused
 from ..shell.view import View, by_grade
 from ..widgets.grid import Look
 from . import head, scores
@@ -103,7 +103,7 @@ def _more(view: View, shape: Shape) -> None:
             on_click=state.update,
             kwargs={"score": name, "grid": SCORE},
         )
-    state.choose("score", "All scores", by_grade(view.source, shape.scores))
+    state.choose("score", "Score", by_grade(view.source, shape.scores))
 
 
 def _tried(view: View, data: Dataset) -> tuple[dict[str, list[list[str]]], list[HeadId] | None]:
@@ -211,9 +211,14 @@ def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Tex
     last = measured or (None if mismatch else measure.last(clf, data, None))
     if measured is not None:
         measure.last(clf, data, measured)
+    wrong = pair.refusal(clf, shown)
     if shown.empty:
         st.info(texts.EMPTY, icon=":material/edit:")
+    elif wrong is not None:
+        refused(wrong, "warning")
     elif clf.answer.decides:
+        for remark in texts.remarks(clf, shown):
+            st.caption(plain(remark))
         if filled is not None:
             pair.section(filled, shown)
     elif clf.answer.own.get("compare") is None:
@@ -231,7 +236,7 @@ def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Tex
             _on_data(last, sentences.heads_named(off, loaders.rows_of(clf)), data)
     if (chosen := state.head(clf.present)) is not None:
         with st.container(key="panel", border=True):
-            _panel(clf, data, shown, chosen)
+            _panel(clf, data, shown, chosen, readable=wrong is None)
     result_bar.section(clf.present, last, *pair.change(filled or clf, shown))
 
 
@@ -256,7 +261,7 @@ def _on_data(measured: Any, off: str, data: Dataset) -> None:
 DRAWN = 28  # tokens up to which its maps are drawn here
 
 
-def _panel(clf: Classifier, data: Dataset, shown: Text, chosen: HeadId) -> None:
+def _panel(clf: Classifier, data: Dataset, shown: Text, chosen: HeadId, *, readable: bool) -> None:
     """Where the head looks and what of it contributes, for this text; what it costs, its role, and its switch."""
     view, mask = state.view(), state.mask(clf.present)
     name, off = head_name(chosen, loaders.rows_of(clf)), chosen in mask.off
@@ -273,7 +278,7 @@ def _panel(clf: Classifier, data: Dataset, shown: Text, chosen: HeadId) -> None:
         )
         if clf.answer.explains:
             st.page_link("pages/head.py", label="One head", icon=":material/search:", width="content")
-    if shown.empty or not clf.answer.explains or chosen in clf.present.off:
+    if not readable or not clf.answer.explains or chosen in clf.present.off:
         return
     maps = head.maps_of(clf, shown, clf.full_mask, replace(view, target="predicted", rule="richardson", steps=0))
     if maps is not None:

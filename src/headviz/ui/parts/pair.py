@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from ...display.sentences import answer_change, from_to, heads_named
+from ...display.sentences import answer_change, doubt, from_to, heads_named
+from ...errors import UserError
 from ...models.stand_in import ZERO
 from ..shell import jobs, loaders, show, state
 from . import measure
@@ -30,11 +31,22 @@ def answers(clf: Classifier, shown: Text, masks: Sequence[HeadMask]) -> list[np.
     return values
 
 
+def refusal(clf: Classifier, shown: Text) -> UserError | None:
+    """Why the model has no answer to this text: half of a pair, say, or no word that it knows."""
+    from ...attribution.conductance import encode
+
+    try:
+        encode(clf, [shown.text], None if shown.pair is None else [shown.pair])
+    except UserError as wrong:
+        return wrong
+    return None
+
+
 def change(clf: Classifier, shown: Text) -> tuple[str, bool]:
     """The answer in a few words, with what it becomes without the heads that are off, and whether that is another."""
     mask = state.mask(clf.present)
     elsewhere = clf.fill is None and measure.stand_in_of_model(mask).kind != ZERO
-    if shown.empty or not clf.answer.decides or elsewhere:
+    if not clf.answer.decides or elsewhere or refusal(clf, shown):
         return "", False
     full, now = answers(clf, shown, [clf.full_mask, mask])
     moved = from_to(clf.labels, full.tolist(), now.tolist())
@@ -48,13 +60,9 @@ def section(clf: Classifier, shown: Text) -> None:
     mask = state.mask(clf.present)
     full, now = answers(clf, shown, [clf.full_mask, mask])
     names = heads_named([h for h in mask.off if h not in clf.present.off], loaders.rows_of(clf))
-    best = int(full.argmax())
-    sentence = (
-        answer_change(clf.labels, names, full.tolist(), now.tolist())
-        if mask.off
-        else f"With all heads the answer is {clf.labels[best]} ({full[best]:.2f})."
-    )
-    show.finding(sentence)
+    best, unsure = int(full.argmax()), doubt(full.tolist())
+    alone = f"With all heads the answer is {clf.labels[best]} ({full[best]:.2f}{unsure and f', {unsure}'})."
+    show.finding(answer_change(clf.labels, names, full.tolist(), now.tolist()) if mask.off else alone)
     st.html(bars(clf.labels, full, now))
 
 
@@ -75,7 +83,7 @@ def bars(labels: Sequence[str], full: np.ndarray, now: np.ndarray) -> str:
 
 def what_if(clf: Classifier, shown: Text) -> np.ndarray | None:
     """The answer after a click on each head, [L, H, classes]; None while it is computed, or where there is no class."""
-    if shown.empty or not clf.answer.decides:
+    if not clf.answer.decides or refusal(clf, shown):
         return None
     mask = state.mask(clf.present)
 
