@@ -19,6 +19,7 @@ from ..evaluation.plain import stands_in
 from ..evaluation.verdict import MARGIN_OPTION
 from ..heads import HeadId, HeadMask, parse_heads
 from ..models import device_named, dtype_named
+from ..models.folder_check import Described
 from ..models.hub import refuse_absent
 from ..models.source import Source
 from ..models.stand_in import ZERO, StandIn
@@ -220,7 +221,7 @@ def load_model(args: argparse.Namespace) -> Classifier:
 
 def check_early(args: argparse.Namespace) -> None:
     """Refuse what is wrong whatever the model and the data are, without torch, whose import takes seconds: a model that
-    is not there, an unknown task or split, heads, a mask, device and precision."""
+    is not there, a class that it does not have, an unknown task or split, heads, a mask, device and precision."""
     if getattr(args, "task", None) is not None:
         task = check_request(args.task, getattr(args, "split", None) or "dev")
         if getattr(args, "metrics", None) is not None and not task.source.own:
@@ -242,7 +243,10 @@ def check_early(args: argparse.Namespace) -> None:
         StandIn(args.ablation)
     device_named(args.device)
     dtype_named(getattr(args, "dtype", None))
-    refuse_absent(args.model, args.revision)
+    folder = refuse_absent(args.model, args.revision)
+    target = getattr(args, "target", None)
+    if folder is not None and target is not None and (model := Described.read(folder, args.model, args.job)):
+        model.answer.target(model, target, getattr(args, "label", None))
 
 
 def load_data(args: argparse.Namespace, split: str | None = None) -> Dataset:

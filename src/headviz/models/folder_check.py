@@ -16,9 +16,12 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from ..answers.answer import Answer
+from ..answers.catalogue import answer_in, answer_named, kind_named
 from ..errors import ModelError, UserError, shown
 from ..storage.paths import read_small
 
@@ -244,6 +247,28 @@ def labels_of(raw: Mapping[str, Any], name: object) -> tuple[str, ...]:
         if isinstance(label, bool) or not isinstance(label, str | int | float):
             raise ModelError(f"config.json of '{name}': id2label[{number}] is {shown(label)}; a text is needed.")
     return tuple(str(numbered[i]) for i in range(len(numbered)))
+
+
+@dataclass(frozen=True)
+class Described:
+    """A model by its configuration alone: enough to refuse an output that it does not have."""
+
+    name: str
+    answer: Answer
+    labels: tuple[str, ...]
+
+    @classmethod
+    def read(cls, folder: Path, name: object, job: str | None = None) -> Described | None:
+        """None where the configuration leaves it open what the outputs are: an adapter, an encoder without a head."""
+        raw = read_json(folder / CONFIG, name) if (folder / CONFIG).is_file() else {}
+        labels = labels_of(raw, name)
+        kinds = [kind for one in raw.get("architectures") or () if (kind := kind_named(str(one), False)) is not None]
+        if not labels or not kinds:
+            return None
+        return cls(str(name), answer_in(kinds[0], raw, len(labels)) if job is None else answer_named(job), labels)
+
+    def check_classes(self) -> None:
+        """A model that has none is refused once it is there."""
 
 
 def _check_weights(folder: Path, name: object) -> int:

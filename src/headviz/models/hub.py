@@ -9,18 +9,23 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import huggingface_hub
-from huggingface_hub import constants, errors, utils
+from huggingface_hub import constants
 
 from .. import plugins
 from ..demo import demo_folder
 from ..errors import ModelError, UserError, shown
 from ..plugins import ModelFolder
-from ..storage.paths import kind_at, obtain, outside_path
+from ..storage.paths import broken_off, kind_at, obtain, outside_path
 from . import NAMED
 from .folder_check import ADAPTER, CONFIG, first_line
+
+if TYPE_CHECKING:  # huggingface_hub loads it with its functions, and an HTTP client with it
+    import huggingface_hub.errors
 
 MODELS: Mapping[str, ModelFolder] = plugins.Entries("models", ())  # without transformers' configuration, of plugins
 
@@ -68,11 +73,14 @@ def locate(name: str | Path, revision: str | None = None) -> Path:
         raise error.reworded(f"{error} Did you mean the built-in {' or '.join(near)}?") from error
 
 
-def refuse_absent(name: str | Path, revision: str | None = None) -> None:
-    """Refuse a model that is not there, if that can be known without a request to the hub."""
+def refuse_absent(name: str | Path, revision: str | None = None) -> Path | None:
+    """Refuse a model that is not there, if that can be known without a request to the hub; else its folder."""
     text = str(name) if isinstance(name, str | Path) else shown(name)
     if constants.HF_HUB_OFFLINE or text in NAMED or kind_at(outside_path(text, "the model")) or not is_hub_id(text):
-        require_model(locate(name, revision), name)
+        folder = locate(name, revision)
+        require_model(folder, name)
+        return folder
+    return None
 
 
 def require_model(folder: Path, name: object) -> None:
@@ -98,11 +106,13 @@ def existing_folder(name: object) -> Path:
 
 def is_hub_id(text: str) -> bool:
     """Whether a repository of the hub can have this name."""
-    try:
-        utils.validate_repo_id(text)
-    except errors.HFValidationError:
+    if re.fullmatch(r"(\w[\w.-]*/)?\w[\w.-]*", text, re.ASCII) is None:
         return False
-    return re.fullmatch(r"[\w./-]+", text, re.ASCII) is not None
+    try:
+        import_module("huggingface_hub.utils").validate_repo_id(text)
+    except huggingface_hub.errors.HFValidationError:
+        return False
+    return True
 
 
 def download(repo: str, revision: str | None = None) -> Path:
@@ -117,11 +127,10 @@ def upload(folder: Path, repo: str, private: bool | None) -> str:
     if not is_hub_id(repo) or "/" not in repo:
         raise ModelError(f"'{repo[:100]}' is not the name of a repository, such as 'someone/small-model'.")
     hub = huggingface_hub.HfApi()
-    broken_off: tuple[type[BaseException], ...] = errors.HfHubHTTPError.__bases__
     try:
         hub.create_repo(repo, private=private, exist_ok=True)
         commit = hub.upload_folder(repo_id=repo, folder_path=folder, commit_message="A pruned model of headviz")
-    except broken_off as error:
+    except broken_off() as error:
         raise ModelError(
             f"'{repo}' could not be written ({first_line(error)}). Set HF_TOKEN to a token that may write there, and "
             "check the network."
@@ -133,7 +142,7 @@ def _cached(repo: str, revision: str | None) -> Path | None:
     """The folder in the hub's local cache, if all of the model is there. Sends no request."""
     try:
         file = huggingface_hub.try_to_load_from_cache(repo, "config.json", revision=revision)
-    except errors.HFValidationError:
+    except huggingface_hub.errors.HFValidationError:
         return None
     return Path(file).parent if isinstance(file, str) and _whole(Path(file).parent) else None
 
@@ -158,26 +167,23 @@ def _fetched(repo: str, revision: str | None) -> Path:
     hub client; it is never written anywhere by headviz. Files already there are not fetched again,
     and a broken download continues where it stopped.
     """
-    # HfHubHTTPError's bases are OSError and the error class of whichever HTTP library this version of the
-    # hub's client uses: refused, timed out and broken-off connections, and a full disk
-    broken_off: tuple[type[BaseException], ...] = errors.HfHubHTTPError.__bases__
     at = f" at revision '{revision}'" if revision else ""
     try:
         return Path(
             huggingface_hub.snapshot_download(repo, revision=revision, allow_patterns=WANTED, ignore_patterns=["*/*"])
         )
-    except errors.GatedRepoError as error:
+    except huggingface_hub.errors.GatedRepoError as error:
         raise ModelError(
             f"'{repo}' asks for your consent first. Accept its terms on its hub page and set HF_TOKEN."
         ) from error
-    except errors.RepositoryNotFoundError as error:
+    except huggingface_hub.errors.RepositoryNotFoundError as error:
         raise ModelError(
             f"There is no model '{repo}' on the hub, or it is private. "
             "Check the name; for a private model set HF_TOKEN."
         ) from error
-    except errors.RevisionNotFoundError as error:
+    except huggingface_hub.errors.RevisionNotFoundError as error:
         raise ModelError(f"'{repo}' has no revision '{revision}'. Give a branch, tag or commit of it.") from error
-    except errors.LocalEntryNotFoundError as error:
+    except huggingface_hub.errors.LocalEntryNotFoundError as error:
         raise ModelError(
             f"'{repo}'{at} is not on this machine and the hub cannot be reached. "
             "Check the name and the network, or give a local folder."
@@ -186,7 +192,7 @@ def _fetched(repo: str, revision: str | None) -> Path:
         raise ModelError(
             f"The hub's cache folder cannot be written ({error.filename or error}). Set HF_HOME to a folder that can."
         ) from error
-    except broken_off as error:
+    except broken_off() as error:
         raise ModelError(
             f"Downloading '{repo}'{at} was interrupted ({type(error).__name__}). "
             "Try again: it continues where it stopped."

@@ -12,6 +12,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -213,3 +214,10 @@ def obtain(
     raise NotDownloaded(
         f"{shown} is not on this machine. It is downloaded from {place} when you ask for it{more}.", shown, press
     )
+
+
+def broken_off() -> tuple[type[BaseException], ...]:
+    """Refused, timed out and interrupted connections to the hub, and a full disk: OSError, and the error class of
+    whichever HTTP library this version of the hub's client uses."""
+    bases: tuple[type[BaseException], ...] = import_module("huggingface_hub.errors").HfHubHTTPError.__bases__
+    return bases

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import huggingface_hub
 import numpy as np
-from huggingface_hub import errors
 
 from .. import plugins
 from ..answers import ANSWERS
@@ -22,7 +21,7 @@ from ..answers.number import NUMBER
 from ..answers.one_class import ONE_CLASS
 from ..answers.rank import RANK
 from ..errors import TaskError, is_one_of, shown, unknown_choice
-from ..storage.paths import obtain, outside_path
+from ..storage.paths import broken_off, obtain, outside_path
 from . import columns
 from .catalogue import Task, check_split, get_task, judged_by
 from .columns import Mapping
@@ -42,6 +41,9 @@ from .readers import (
     table_of,
 )
 from .sampling import limited
+
+if TYPE_CHECKING:  # huggingface_hub loads it with its functions, and an HTTP client with it
+    import huggingface_hub.errors
 
 _OTHER_STEMS = {"dev": ("validation", "valid", "val")}
 _SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})")  # a part of a split, as the hub and ``save_to_disk`` name them
@@ -507,30 +509,26 @@ def _cached(repo: str, filename: str) -> Path | None:
 
 def _fetched(repo: str, filename: str, task: str) -> Path:
     """The file after a download. If a token is needed it is taken from the environment."""
-    # HfHubHTTPError inherits OSError and the base class of the HTTP library that this version of the client uses.
-    # Together they cover refused, timed out and interrupted connections and a full disk.
-    broken_off: tuple[type[BaseException], ...] = errors.HfHubHTTPError.__bases__
-
     what = f"{repo}/{filename}"
     local = f"or give local files (--data FOLDER, data=), with train and dev files of task '{task}'"
     try:
         return Path(huggingface_hub.hf_hub_download(repo, filename, repo_type="dataset"))
-    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
+    except (huggingface_hub.errors.LocalEntryNotFoundError, huggingface_hub.errors.OfflineModeIsEnabled) as error:
         raise TaskError(
             f"{what} is not in the cache and the hub cannot be reached. Go online (and unset HF_HUB_OFFLINE), {local}."
         ) from error
-    except errors.GatedRepoError as error:
+    except huggingface_hub.errors.GatedRepoError as error:
         raise TaskError(
             f"{repo} asks for its terms to be accepted: do so on its page and set HF_TOKEN, {local}."
         ) from error
-    except (errors.RepositoryNotFoundError, errors.EntryNotFoundError) as error:
+    except (huggingface_hub.errors.RepositoryNotFoundError, huggingface_hub.errors.EntryNotFoundError) as error:
         raise TaskError(f"The hub has no file {what}; it may have moved. Update headviz, {local}.") from error
     except PermissionError as error:
         raise TaskError(
             f"The hub's cache folder cannot be written ({error.filename or error}). "
             f"Set HF_HOME to a folder that can, {local}."
         ) from error
-    except broken_off as error:
+    except broken_off() as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise TaskError(
             f"The download of {what} broke off ({reason}). Nothing half-read is used; try again to continue it, "
