@@ -15,9 +15,8 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification
 
 import headviz
-from headviz.extras.distillation.conditional import Prior
 from headviz.extras.distillation.layer_removal import remove
-from headviz.extras.distillation.posterior import FileIterates, Posterior, save_iterate
+from headviz.extras.distillation.posterior import FileIterates, Posterior, Prior, save_iterate
 from headviz.extras.distillation.removal import Removal
 
 

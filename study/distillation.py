@@ -24,7 +24,6 @@ import torch
 
 import headviz
 from headviz.errors import UserError
-from headviz.extras.distillation.conditional import FAR
 from headviz.extras.distillation.curves import steps_to
 from headviz.extras.distillation.job import distil
 from headviz.extras.distillation.pieces import teacher_updates
@@ -38,6 +37,7 @@ from headviz.extras.distillation.plan import (
     PosteriorOptions,
     TrainingOptions,
 )
+from headviz.extras.distillation.posterior import FAR
 from headviz.extras.distillation.problem import RnnTranslating
 from headviz.extras.distillation.students import train
 from headviz.extras.translation.recurrent import RnnTranslator

@@ -14,7 +14,7 @@ from headviz.answers import ANSWERS
 from headviz.attention import HeadCall
 from headviz.attribution.walk import Walk
 from headviz.evaluation.evaluator import EvaluatorOptions
-from headviz.models.slices import weight_of
+from headviz.models.pruning import weight_of
 from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetuning import fine_tune
 from support.jobs import data_of, model_of

@@ -5,10 +5,9 @@ import torch
 
 from distillation.test_partition import copied
 from headviz.errors import ModelError, OptionError
-from headviz.extras.distillation.conditional import Prior
 from headviz.extras.distillation.layer_removal import KEPT, ZEROED, Partition, Piece, remove
 from headviz.extras.distillation.plan import PosteriorOptions
-from headviz.extras.distillation.posterior import FileIterates, MemoryIterates, Posterior, save_iterate
+from headviz.extras.distillation.posterior import FileIterates, MemoryIterates, Posterior, Prior, save_iterate
 from headviz.extras.distillation.removal import Removal
 from support.tiny import tiny_classifier
 

@@ -9,11 +9,11 @@ import headviz
 from headviz import cli
 from headviz.engine import Order, Workplace, restored
 from headviz.errors import Cancelled, OptionError, RunError, UserError
-from headviz.extras.distillation import conditional
-from headviz.extras.distillation.conditional import Chosen
+from headviz.extras.distillation import posterior
 from headviz.extras.distillation.job import DistillationJob, distil
 from headviz.extras.distillation.pieces import open_context
 from headviz.extras.distillation.plan import TEACHER, DistillationPlan, PosteriorOptions
+from headviz.extras.distillation.posterior import Chosen
 from headviz.extras.translation.recurrent import RnnTranslator
 from support.loaded import loaded_by
 from support.pieces import after
@@ -235,9 +235,9 @@ def test_a_posterior_of_trainings(teacher, data, tmp_path):
 
 def test_a_shrinkage_that_moves_too_far_is_declined_and_says_so(teacher, data, tmp_path, monkeypatch):
     """The result tells what was declined, and students of a begun distillation keep the shrinkage of its teacher."""
-    monkeypatch.setattr(conditional, "chosen", lambda *args, **how: Chosen(0.5, 0.4, 0.3))
+    monkeypatch.setattr(posterior, "chosen", lambda *args, **how: Chosen(0.5, 0.4, 0.3))
     asked = plan(teacher, data, inits=("conditional",))
-    monkeypatch.setattr(conditional, "FAR", 0.0)
+    monkeypatch.setattr(posterior, "FAR", 0.0)
     found = distil(asked, tmp_path / "far")
     prior = found["teacher"]["prior"]
     assert (prior["shrinkage"], prior["moved"]) == (1, 0)

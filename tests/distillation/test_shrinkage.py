@@ -8,10 +8,19 @@ import torch
 
 from distillation.test_conditional import SHAPES, dense, partition
 from distillation.test_partition import copied
-from headviz.extras.distillation.conditional import FAR, GRID, Prior, _gains, _rows, chosen, supported
 from headviz.extras.distillation.layer_removal import KEPT, ZEROED
 from headviz.extras.distillation.plan import PosteriorOptions
-from headviz.extras.distillation.posterior import MemoryIterates, Posterior
+from headviz.extras.distillation.posterior import (
+    FAR,
+    GRID,
+    MemoryIterates,
+    Posterior,
+    Prior,
+    _gains,
+    _rows,
+    chosen,
+    supported,
+)
 
 OPTIONS = PosteriorOptions()
 

@@ -8,10 +8,9 @@ import torch
 
 from distillation.test_partition import copied
 from headviz.errors import Cancelled, OptionError, TaskError, UserError
-from headviz.extras.distillation.conditional import Divergence, Prior, draw, starting_log_sd
 from headviz.extras.distillation.layer_removal import remove
 from headviz.extras.distillation.plan import METHODS, DistillationPlan, PosteriorOptions, TrainingOptions
-from headviz.extras.distillation.posterior import MemoryIterates, Posterior
+from headviz.extras.distillation.posterior import Divergence, MemoryIterates, Posterior, Prior, draw, starting_log_sd
 from headviz.extras.distillation.problem import Batches, Classifying, RnnTranslating, without_attention
 from headviz.extras.distillation.removal import Removal
 from headviz.extras.distillation.students import CHECKPOINT, Diverged, _Run, start_weights, train

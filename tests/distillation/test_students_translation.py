@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from headviz.extras.distillation.conditional import Prior
 from headviz.extras.distillation.layer_removal import remove
 from headviz.extras.distillation.plan import METHODS, TrainingOptions
-from headviz.extras.distillation.posterior import MemoryIterates, Posterior
+from headviz.extras.distillation.posterior import MemoryIterates, Posterior, Prior
 from headviz.extras.distillation.problem import RnnTranslating, Translating, without_attention
 from headviz.extras.distillation.removal import Removal
 from headviz.extras.distillation.students import train

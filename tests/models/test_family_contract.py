@@ -27,7 +27,7 @@ from headviz.heads import ENCODER
 from headviz.models.families import FAMILIES, family_of
 from headviz.models.families.sheet import Attention, Family, Layers
 from headviz.models.fast.stages import how_evaluated
-from headviz.models.slices import weight_of
+from headviz.models.pruning import weight_of
 from headviz.pruning.removal import repaired, require_repairable
 from support.marks import OWN_WAYS, all_in_ci, some_in_ci
 from support.plain import evaluate

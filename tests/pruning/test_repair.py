@@ -10,7 +10,7 @@ import torch
 import headviz
 from headviz.errors import ModelError
 from headviz.heads import ENCODER, HeadMask
-from headviz.models import slices
+from headviz.models import pruning
 from headviz.models.families import FAMILIES
 from headviz.models.feed_forward import block, neurons, smaller
 from headviz.pruning import REPAIRS
@@ -288,10 +288,10 @@ def test_every_prunable_family(family, repair):
 def copied(clf, row, one, other):
     """The weights of one head of a row become those of another, but for W_O. In place."""
     masks = [clf.full_mask.without([(row, h) for h in range(clf.num_heads) if h != head]) for head in (one, other)]
-    both = [list(slices.parts(clf, row, clf.present, mask)) for mask in masks]
+    both = [list(pruning.parts(clf, row, clf.present, mask)) for mask in masks]
     with torch.no_grad():
         for theirs, own in zip(*both, strict=True):
-            if theirs.side == slices.OUT:
+            if theirs.side == pruning.OUT:
                 weight = theirs.matrix.weight
                 weight.index_copy_(theirs.dim, own.index, weight.index_select(theirs.dim, theirs.index))
                 if theirs.matrix.bias is not None:

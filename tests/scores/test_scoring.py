@@ -18,7 +18,7 @@ from headviz import HeadMask, plugins
 from headviz.errors import Cancelled, MaskError, OptionError, TaskError
 from headviz.evaluation.stand_ins import standing_in
 from headviz.extras.scores import shapley
-from headviz.models.slices import weight_of
+from headviz.models.pruning import weight_of
 from headviz.scores import PRESETS, SCORES, chunk
 from headviz.scores import score as sweeps_module
 from headviz.scores.scoring import score_heads, score_progressive

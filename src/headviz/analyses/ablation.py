@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
-from ..display.columns import heads_table
 from ..display.figures.bars import value_histogram
 from ..display.figures.style import MODELS, NEUTRAL, SMALL, frame, grid
 from ..display.numbers import interval, metric, number, points
-from ..display.table import Grid, Picture, Table, View
+from ..display.table import Grid, Picture, Table, View, heads_table
 from ..evaluation.verdict import MARGIN, clear, undecided, within
 from ..heads import HeadId, HeadMask, grid_values, highest, order_note, ordered, tied
 from ..models.stand_in import ZERO, StandIn

@@ -13,9 +13,9 @@ from ..answers.catalogue import ANSWERS
 from ..answers.comparison import Delta
 from ..answers.metrics import constant_name, remark
 from ..display import sentences
-from ..display.columns import change_table
 from ..display.numbers import fixed, interval, points
 from ..display.sentences import heads_named, mask_cost
+from ..display.table import change_table
 from ..errors import OptionError
 from ..evaluation.plain import class_order, undefined_for
 from ..heads import HeadId

@@ -10,8 +10,8 @@ import numpy as np
 import headviz
 
 from ..attribution.alignment import ALL, POSITIONS
-from ..display.columns import heads_table, paths_table
 from ..display.numbers import fixed
+from ..display.table import heads_table, paths_table
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, highest
 from ..options import Option, add_options, short

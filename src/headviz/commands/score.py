@@ -8,8 +8,8 @@ from typing import Any
 
 import headviz
 
-from ..display.columns import heads_table
 from ..display.numbers import fixed
+from ..display.table import heads_table
 from ..errors import LARGEST_SEED, OptionError
 from ..heads import HeadId, order_note
 from ..options import Option, add_options, declared

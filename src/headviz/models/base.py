@@ -24,9 +24,8 @@ from .families import CROSS, DECODER
 from .hub import upload
 from .network import Network
 from .places import PLACES, at, logits_of
-from .pruning import removed_parameters
+from .pruning import OUT, is_map, parts, removed_parameters
 from .saving import Measured, export_masked, save
-from .slices import OUT, is_map, parts
 from .stand_in import MEAN, ZERO
 
 

@@ -19,8 +19,7 @@ from .as_described import described
 from .families import FAMILIES, family_of
 from .families.sheet import Layers
 from .network import Network
-from .pruning import cut, require_prunable
-from .slices import IN, OUT, Part, keep, widen
+from .pruning import IN, OUT, Part, cut, keep, require_prunable, widen
 
 N = TypeVar("N", bound=Network)
 Place = tuple[str, int]  # stack and layer

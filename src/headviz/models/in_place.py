@@ -22,9 +22,8 @@ from ..storage.exchange import MaskLike
 from .as_described import inside, is_peft
 from .families.own_attention import put_in
 from .network import Network
-from .pruning import cut, require_even, require_prunable
+from .pruning import cut, require_even, require_prunable, weight_of
 from .recorded import Bare, present_in, record
-from .slices import weight_of
 
 
 @dataclass(eq=False)

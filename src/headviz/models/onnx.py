@@ -24,8 +24,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from ..attention import HeadCall, quiet
 from ..errors import ModelError
 from ..heads import HeadMask
-from .pruning import require_even
-from .slices import is_map, weight_of
+from .pruning import is_map, require_even, weight_of
 
 if TYPE_CHECKING:
     from .classifier import Classifier

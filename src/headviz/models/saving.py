@@ -28,9 +28,8 @@ from .feed_forward import fill_up, neurons, require_known, uneven
 from .folder_check import first_line
 from .hub import is_hub_id
 from .network import Network, add_bias, added_bias, has_own_bias
-from .pruning import require_even, settle, zero_columns
+from .pruning import parts, require_even, settle, weight_of, widen, zero_columns
 from .recorded import CODE_OF, POSITIONS, SHAPES, record
-from .slices import parts, weight_of, widen
 
 # -----------------------------------------------------------------------------------------------
 # The README of a saved pruned model: a model card that says what was removed, what that costs, and how to load it.

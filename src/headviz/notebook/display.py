@@ -19,7 +19,6 @@ from ..analyses.catalogue import made_by
 from ..answers.metrics import constant_name
 from ..attribution.token_methods import METHODS
 from ..commands.common import text_of
-from ..display.columns import change_table
 from ..display.figures.answers import metric_bars, slices
 from ..display.figures.bars import waterfall
 from ..display.figures.heads import changes, head_map
@@ -28,7 +27,7 @@ from ..display.figures.speed import kept_against_speed
 from ..display.figures.style import BETTER, NEUTRAL, WORSE, scale_for, tone
 from ..display.numbers import p_text
 from ..display.sentences import metric_change, metric_changes
-from ..display.table import NOTEBOOK, Column, Grid, Table, View
+from ..display.table import NOTEBOOK, Column, Grid, Table, View, change_table
 from ..errors import OptionError
 from ..heads import HeadId, HeadMask, HeadScores, head_name, head_of, highest, order_note
 from ..reports import run_report

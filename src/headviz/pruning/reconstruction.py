@@ -35,7 +35,7 @@ from ..heads import ENCODER
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import PostNormStages, is_fast, stages_for
 from ..models.feed_forward import narrowed, outer_map
-from ..models.slices import is_transposed, weight_of
+from ..models.pruning import is_transposed, weight_of
 from ..progress import tracked
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..heads import HeadMask
-from ..models.slices import key_index, weight_of
+from ..models.pruning import key_index, weight_of
 from .chunk import Tables
 from .options import (
     LOSS,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from plotly.subplots import make_subplots
 
 from ...heads import HeadId
-from ..columns import way
+from ..table import way
 from .style import (
     BETTER,
     FONT,

@@ -21,8 +21,7 @@ from ...models.base import TransformerModel
 from ...models.families import FAMILIES, Family
 from ...models.families.sheet import Layers
 from ...models.feed_forward import HOLLOW, NEURONS, Place, block, hollow
-from ...models.pruning import fit_tables, position_tables, prune, require_prunable, table_columns
-from ...models.slices import IN, parts
+from ...models.pruning import IN, fit_tables, parts, position_tables, prune, require_prunable, table_columns
 from .removal import Removal
 
 

@@ -26,7 +26,6 @@ from ...models.loading import load
 from ...progress import Cancel, of_phase
 from ...pruning.finetuning import TRAIN_LIMIT, UPDATES
 from ...tasks import trained_on
-from .conditional import FAR, Prior, supported
 from .layer_removal import Partition, remove, zeroed_model
 from .plan import (
     COPY,
@@ -40,7 +39,7 @@ from .plan import (
     Method,
     TrainingOptions,
 )
-from .posterior import FileIterates, Iterates, MemoryIterates, Posterior, save_iterate
+from .posterior import FAR, FileIterates, Iterates, MemoryIterates, Posterior, Prior, save_iterate, supported
 from .problem import Classifying, Problem, RnnTranslating, Translating, check_forcing, without_attention
 from .removal import Removal
 from .students import train

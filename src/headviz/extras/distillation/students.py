@@ -27,9 +27,9 @@ from torch.func import functional_call
 from ...errors import UserError
 from ...progress import Cancel, Progress, stop_if
 from ...storage.writing import replacing
-from .conditional import Divergence, Prior, draw, nats_per_weight, starting_log_sd
 from .curves import Point
 from .plan import COPY, RANDOM, TEACHER, VARIATIONAL, Method, TrainingOptions
+from .posterior import Divergence, Prior, draw, nats_per_weight, starting_log_sd
 from .problem import Batches, Call, Problem, check_forcing
 
 CHECKPOINT = "checkpoint.safetensors"

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from ...errors import OptionError
 from ...models.feed_forward import block
-from ...models.slices import weight_of
+from ...models.pruning import weight_of
 from ...scores import gradients
 from ...scores.chunk import Chunk, Tables
 from ...scores.measures import Inputs

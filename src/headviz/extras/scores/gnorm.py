@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 from ...attribution.walk import Walk
 from ...models.fast.gpu import exact
 from ...models.fast.linear import products
-from ...models.slices import is_transposed, key_index
+from ...models.pruning import is_transposed, key_index
 from ...scores.chunk import Chunk, Tables
 from ...scores.gradients import per_example
 from ...scores.measures import Inputs

@@ -6,7 +6,7 @@ COMMANDS = [
     Command(
         "tickets",
         "winning tickets of finished runs, next to the published ones",
-        "headviz.extras.tickets.tickets_command",
+        "headviz.extras.tickets.thesis_tables",
         after="cache",
     ),
     Command(

@@ -1,4 +1,4 @@
-"""Result tables in the layouts of the thesis, with its figures in separate columns.
+"""``headviz tickets``: finished runs in the layouts of the thesis's tables, its published figures in separate columns.
 
 Table 6.2  highest winning sparsity and its metric, per algorithm and task
 Table 6.3  metric of the fine-tuned model at 70 % of heads pruned, no retraining, per score and task
@@ -9,19 +9,28 @@ Each table has the thesis's unit, which its title says: percent in 6.2, shares o
 
 from __future__ import annotations
 
+import argparse
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...commands.common import table, warn
+from ...errors import RunError
 from ...evaluation.verdict import MARGIN, points_up
+from ...options import Option, add_options
 from ...pruning.algorithms import retrains, thesis_row
 from ...pruning.state import State, StepRecord
 from ...reference import published
 from ...results import Result
+from ...runs.queue import look
+from ...runs.reading import state_of
+from ...runs.record import SWEEP
+from ...runs.registry import Registry
 from ...statistics.intervals import mean_and_sd
+from ...storage.paths import kind_at, outside_path
 from ...tasks import points_in
-from .winning import caveat, comparable, kind, margin_words, one_class, score_of, ticket_rows
+from .winning import caveat, check_margin, comparable, kind, margin_words, one_class, score_of, ticket_rows, together
 
 # task -> column of the published table
 COLUMNS_63: tuple[str, ...] = ("mnli", "qnli", "qqp", "sst2", "mrpc", "cola")
@@ -183,3 +192,53 @@ def fraction(mean: float | None, sd: float | None, metric: str) -> str:
     if mean is None or points_in(metric) == 1:
         return spread(mean, sd, metric)
     return f"{mean:.3f}" + ("" if sd is None else f" ± {sd:.3f}")
+
+
+OPTIONS = (
+    Option("pruned_at", 0.7, "sparsity of the table without retraining", least=0, above=True, most=1, metavar="S"),
+    Option("retrained_at", 0.8, "sparsity of the table with retraining", least=0, above=True, most=1, metavar="S"),
+    Option("margin", MARGIN, "loss that would matter, for the test", metavar="POINTS"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help="ids of pruning runs or of sweeps, or folders with their states"
+    )
+    add_options(parser, OPTIONS)
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    check_margin(args.margin)
+    named = [(name, state) for name in args.runs for state in _states(name)]
+    states = [state for _, state in named]
+    retrained = [s for s in states if retrains(s.plan["algorithm"]) and s.plan["retrain_full"]]
+    for name, state in named:
+        if state not in retrained and retrains(state.plan["algorithm"]):
+            warn(f"run {name} did not train the full model and has no tickets.")
+    tables = (table_62(retrained, args.margin), table_63(states, args.pruned_at), table_64(states, args.retrained_at))
+    return {"tables": [t.to_dict() for t in tables]}
+
+
+def show(result: dict[str, Any]) -> str:
+    parts = []
+    for shown_table in result["tables"]:
+        rows = [shown_table["header"], *shown_table["rows"]]
+        shown = table(rows) if shown_table["rows"] else "no such run"
+        parts.append("\n".join([shown_table["title"], shown, *shown_table["notes"]]))
+    return "\n\n".join(parts)
+
+
+def _states(name: str) -> list[State]:
+    """The state in a folder or of a run; for a sweep, the states of its runs, with the seeds put together."""
+    if kind_at(outside_path(name, "the run")) == "folder":
+        return [State.load(name)]
+    registry = Registry()
+    record = look(registry, name)
+    runs = registry.records(parent=record.id) if record.kind == SWEEP else [record]
+    if any(r.kind != "prune" for r in runs):
+        raise RunError(f"Run {record.id} is of kind '{record.kind}': only pruning runs have tickets.")
+    states = [s for r in runs if (s := state_of(r, registry.folder)) is not None]
+    if not states:
+        raise RunError(f"Run {record.id} has no step yet; it is {record.state}.")
+    return together(states)

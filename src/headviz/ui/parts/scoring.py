@@ -16,9 +16,8 @@ import headviz
 from ...answers.metrics import points_in
 from ...demo import DATA
 from ...display import numbers
-from ...display.columns import heads_table
 from ...display.figures.style import Scale, scale_for, scale_of_losses
-from ...display.table import Table
+from ...display.table import Table, heads_table
 from ...errors import TaskError
 from ...evaluation.verdict import undecided
 from ...heads import HeadId, HeadMask, HeadScores, order_note

@@ -15,11 +15,11 @@ import headviz
 
 from ....attribution.alignment import ALL, POSITIONS
 from ....demo.reading import PHENOMENA, minimal_pairs
-from ....display.columns import heads_table, paths_table, way
 from ....display.figures.maps import paths_figure
 from ....display.figures.style import scale_for
 from ....display.numbers import percent
 from ....display.recipes import Code, Options, call
+from ....display.table import heads_table, paths_table, way
 from ....errors import TaskError, UserError
 from ....evaluation.verdict import undecided
 from ....heads import HeadId, highest

@@ -15,10 +15,9 @@ import headviz
 
 from ....answers.metrics import constant_name, remark_on
 from ....display import numbers, sentences
-from ....display.columns import change_table
 from ....display.figures import answers
 from ....display.recipes import Code, call, command
-from ....display.table import REPORT, Table
+from ....display.table import REPORT, Table, change_table
 from ....evaluation.verdict import ENOUGH, excluded
 from ....heads import HeadId, HeadMask, head_name
 from ....models.stand_in import ABLATIONS, BY_PLACE, CONSTANT, MEAN, RESAMPLE, ZERO, StandIn
