@@ -157,15 +157,6 @@ def test_commands_and_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert set(run["steps"][-1]["metrics"]) == set(LABELS.usual)
 
 
-def test_a_student_learns_every_label(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = tiny_folder(tmp_path / "m", labels=NAMES, problem_type="multi_label_classification")
-    source = ["--model", model, "--task", "custom", "--data", folder(tmp_path / "a"), "--text-columns", "text"]
-    more = ["--label-column", "red,cold,wet", "--remove", "heads:0.1", "--init", "copy,kd", "--steps", "4"]
-    found = call(capsys, "distill", *source, *more, "--out", tmp_path / "out")
-    assert found["teacher"]["partition"]["difference"]["changed"] is None
-    assert set(found["teacher"]["metrics"]) == set(LABELS.usual)
-
-
 def test_the_loss_of_a_student_that_answers_as_its_teacher_has_no_slope() -> None:
     for answer in ANSWERS.values():
         if answer.explains:

@@ -17,7 +17,7 @@ from headviz.answers.rank import RANK
 from headviz.evaluation import mask_evaluator
 from headviz.extras.analyses.redundant import excess
 from headviz.tasks import Dataset
-from support.command import call, mistake
+from support.command import call
 from support.tiny import WORDS, tiny_folder, tiny_model, tiny_tokenizer
 
 QUERIES = [f"{a} {b}" for a in ("dog", "cat", "man") for b in ("sleeps", "runs", "eats in the house", "sees no bird")]
@@ -187,20 +187,6 @@ def test_one_output_is_a_ranking_where_sentence_transformers_or_the_user_says_so
         headviz.evaluate(headviz.load(plain), data)
     with pytest.raises(headviz.UserError, match="its job can be"):
         headviz.load(tiny_folder(tmp_path / "e"), job="rank")
-
-
-def test_commands_and_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = tiny_folder(tmp_path / "m", labels=("value",), sentence_transformers={"version": "5.0.0"})
-    source = ["--model", model, "--task", "custom", "--data", folder(tmp_path / "d")]
-    found = call(capsys, "evaluate", *source, "--off", "0.1")
-    assert set(found["metrics"]) == set(RANK.usual)
-    assert np.shape(call(capsys, "ablate", *source)["values"]) == (3, 4)
-    run = call(capsys, "run", "start", *source, "--algorithm", "one-importance", "--score", "taylor", "--step", "0.5",
-               "--until", "0.5", "--wait")  # fmt: skip
-    assert run["state"] == "done"
-    assert set(run["steps"][-1]["metrics"]) == set(RANK.usual)
-    (tmp_path / "d" / "dev.tsv").write_text("query\tpassage\trelevance\na\tb\t-1\n")
-    assert "line 2: the relevance in column 'relevance' is negative" in mistake(capsys, "evaluate", *source)
 
 
 def test_paired_takes_relevances_scores_and_the_query_of_each(data: Dataset) -> None:

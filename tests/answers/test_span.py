@@ -22,9 +22,7 @@ from headviz.answers.span import NO_ANSWER, SPAN, SpanAnswers, between, numbers_
 from headviz.errors import TaskError
 from headviz.pruning.finetuning import fine_tune
 from headviz.pruning.options import FinetuneOptions
-from support.command import call
 from support.jobs import data_of, model_of
-from support.tiny import tiny_folder
 
 PASSAGE = "The cat, a small one, sleeps in the big garden of a red house."
 
@@ -109,19 +107,6 @@ def test_changed_answers_are_named() -> None:
     assert changed.rows
     for row in changed.rows:  # gold answers in words, as the model's are
         assert row[1] == "none" or row[1] in str(data.pairs[row[-1]])
-
-
-def test_a_reader_is_trained_from_an_encoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [
-        {"question": "Who ?", "context": PASSAGE, "answers": [{"text": word, "answer_start": PASSAGE.index(word)}]}
-        for word in PASSAGE.split()[:4]
-    ]
-    for split in ("train", "dev"):
-        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    base, out = tiny_folder(tmp_path / "base"), tmp_path / "reader"
-    training = ("--epochs", 1, "--batch", 2, "--out", out)
-    call(capsys, "finetune", "--model", base, "--task", "custom", "--data", tmp_path, *training)
-    assert headviz.load(out, device="cpu").job == "span"
 
 
 def test_what_is_learned_is_the_first_gold_answer() -> None:

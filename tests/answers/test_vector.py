@@ -16,7 +16,6 @@ from headviz.answers.rank import RANK
 from headviz.pruning import FinetuneOptions
 from headviz.pruning.finetuning import fine_tune
 from headviz.tasks import Dataset, get_task
-from support.command import call
 from support.marks import all_in_ci
 from support.tiny import PAIRS, TEXTS, tiny_embedder, tiny_folder, tiny_tokenizer
 
@@ -118,19 +117,6 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     (folder / "modules.json").write_text("[")
     with pytest.raises(headviz.UserError, match=r"modules\.json of .* cannot be read"):
         headviz.load(folder)
-
-
-def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tiny_embedder(tmp_path / "m")
-    assert call(capsys, "info", "--model", folder)["job"] == "vector"
-    (tmp_path / "dev.tsv").write_text(
-        "a\tb\tscore\n"
-        + "\n".join(f"{a}\t{b}\t{i / 4 + 0.1}" for i, (a, b) in enumerate(zip(TEXTS, PAIRS, strict=True)))
-    )
-    source = ["--model", folder, "--task", "custom", "--data", tmp_path / "dev.tsv"]
-    source += ["--text-columns", "a,b", "--label-column", "score"]
-    assert {"spearman", "pearson"} == set(call(capsys, "evaluate", *source)["metrics"])
-    assert np.shape(call(capsys, "ablate", *source)["values"]) == (3, 4)
 
 
 def test_a_partner_is_found_among_all_texts_of_a_batch(tmp_path: Path) -> None:

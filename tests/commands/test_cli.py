@@ -236,49 +236,6 @@ def test_a_slip_is_told_before_anything_is_loaded(wrong: list[str], monkeypatch,
     assert capsys.readouterr().err.startswith("headviz: ")
 
 
-@pytest.mark.slow
-def test_tokens(capsys: pytest.CaptureFixture[str], model: Path) -> None:
-    words = ("--model", model, "--text", "a dog sleeps", "--text-pair", "a cat", "--orders", "3")
-    result = call(capsys, "tokens", *words, "--methods", "rollout,attnlrp", "--off", "3.5", "--target", "neutral")
-    mask = headviz.HeadMask.full(12, 12).without([(3, 5)])
-    asked = {"methods": ["rollout", "attnlrp"], "target": "neutral", "mask": mask, "orders": 3}
-    found = headviz.token_explanations(headviz.load(model), "a dog sleeps", "a cat", **asked)
-    np.testing.assert_allclose(result["values"], found.values, atol=1e-6)
-    assert result["areas"]["rollout"] == pytest.approx(found.areas()["rollout"])
-    assert result["logit"] == pytest.approx(np.sum(result["values"][1]) + result["constants"], abs=1e-4)
-    assert main(["tokens", *map(str, words), "--methods", "rollout"]) == 0
-    assert "rank correlation" in capsys.readouterr().out
-    assert "lime" in mistake(capsys, "tokens", *words, "--methods", "lime")
-
-
-@pytest.mark.slow
-def test_patch(capsys: pytest.CaptureFixture[str], model: Path) -> None:
-    texts = ("--text", "a dog sleeps", "--text-pair", "a cat", "--donor", "a dog eats")
-    result = call(capsys, "patch", "--model", model, *texts, "--off", "3.5")
-    found = headviz.patch(
-        headviz.load(model),
-        ("a dog sleeps", "a cat"),
-        ("a dog eats", "a cat"),
-        mask=headviz.HeadMask.full(12, 12).without([(3, 5)]),
-    )
-    effect = np.array(result["effect"], dtype=float)
-    np.testing.assert_allclose(effect, found.effect, rtol=1e-4)
-    assert np.isnan(effect[3, 5])
-    assert (len(result["whole"]), len(result["from_logits"]), len(result["to_logits"])) == (3, 3, 3)
-    assert main(["patch", "--model", str(model), *texts, "--positions", "changed", "--top", "3"]) == 0
-    shown = capsys.readouterr().out
-    assert "1 of 8: sleeps" in shown
-    assert len([line for line in shown.splitlines() if re.match(r"\s*\d+\.\d+ ", line)]) == 3
-    edges = call(capsys, "patch", "--model", model, *texts, "--paths")["paths"]["edges"]
-    assert len(edges) == 20
-    assert {"sender", "receiver", "into", "effect"} <= set(edges[0])
-    assert main(["patch", "--model", str(model), *texts, "--paths"]) == 0
-    assert "→ answer" in capsys.readouterr().out
-    assert "Leave out --target" in mistake(capsys, "patch", "--model", model, *texts, "--paths", "--target", "0")
-    assert "empty place" in mistake(capsys, "patch", "--model", model, *texts, "--positions", "1,,2")
-    assert "no token 40" in mistake(capsys, "patch", "--model", model, *texts, "--positions", "40")
-
-
 def test_what_is_misspelt_is_named_with_what_is_near(capsys: pytest.CaptureFixture[str], model: Path) -> None:
     at = ("--model", model, "--task", "demo")
     assert "--limt 48. Did you mean --limit?" in mistake(capsys, "score", *at, "--limt", "48")

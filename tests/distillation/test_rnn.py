@@ -66,16 +66,6 @@ def test_padding_takes_no_part(attention):
         torch.testing.assert_close(made.model(source, mask, given, wanted), together[wanted], atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("attention", [True, False])
-def test_greedy_is_the_argmax_of_the_forward_pass(attention):
-    made = translator(attention=attention)
-    source, mask, _ = batch(made)
-    words = made.model.greedy(source, mask, BEGIN, END, 9)
-    given = torch.cat([torch.full((len(source), 1), BEGIN), words[:, :-1]], 1)
-    with torch.no_grad():
-        assert torch.equal(made.model(source, mask, given).argmax(-1), words)
-
-
 def test_translations_do_not_depend_on_company():
     made = translator()
     together = made.translate(SOURCES)

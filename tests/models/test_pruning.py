@@ -1,7 +1,5 @@
 """Really removing heads: equal logits, sizes, saving, reloading, and the masked export."""
 
-import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -54,41 +52,9 @@ def test_pruned_equals_masked_and_survives_a_reload(family: str, which: str, tmp
     assert small.cost(length=40).parameters == sum(p.numel() for p in small.model.parameters())
 
 
-@pytest.mark.slow
-def test_reload_in_a_fresh_process(tmp_path: Path) -> None:
-    clf = tiny_classifier("bert")
-    small = headviz.prune(clf, MASKS["uneven"])
-    small.save(tmp_path / "small")
-    code = (
-        "import sys, json, headviz\n"
-        "clf = headviz.load(sys.argv[1], device='cpu')\n"
-        "batch = clf.collate(clf.encode(json.loads(sys.argv[2]), json.loads(sys.argv[3])))\n"
-        "print(json.dumps(clf.logits(batch).tolist()))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "small"), json.dumps(TEXTS), json.dumps(PAIRS)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    torch.testing.assert_close(torch.tensor(json.loads(run.stdout)), small.logits(batch_of(small)), atol=1e-5, rtol=0)
-
-
 # the five cases that transformers 4 tested for its own head pruning -----------------------------
 
 ALL_BUT_ONE = FULL.without([(0, 1), (0, 2), (0, 3), (2, 0), (2, 1), (2, 2)])
-
-
-@pytest.mark.parametrize("family", ["bert", "modernbert"])
-def test_all_heads_but_one_in_the_first_and_one_in_the_last_layer(family: str) -> None:
-    clf = tiny_classifier(family)
-    small = headviz.prune(clf, ALL_BUT_ONE)
-    assert small.heads_per_layer == [1, 4, 1]
-    call = small.call(keep_probs=True)
-    with torch.inference_mode():
-        small.forward(batch_of(small), call)
-    assert [p.shape[1] for p in call.probs] == [1, 4, 1]
-    same_logits(small, clf, ALL_BUT_ONE)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -115,19 +81,6 @@ def test_saving_leaves_the_model_alone_for_other_threads(tmp_path: Path, monkeyp
     clf.save(tmp_path / "m")
     assert [one is config for one in met] == [True]
     assert headviz.load(tmp_path / "m", device="cpu").digest == clf.digest
-
-
-@pytest.mark.parametrize("family", ["bert", "modernbert"])
-def test_incremental_pruning_with_saving_in_between(family: str, tmp_path: Path) -> None:
-    clf = tiny_classifier(family)
-    mask, current = FULL, clf
-    for i, more in enumerate([[(0, 1), (0, 2), (0, 3)], [(2, 0), (2, 1)], [(1, 2), (2, 2)]]):
-        mask = mask.without(more)
-        current = headviz.prune(current, FULL.without(more))
-        assert current.present == mask
-        current = headviz.load(current.save(tmp_path / str(i)), device="cpu")
-        assert current.present == mask
-        same_logits(current, clf, mask)
 
 
 def test_masking_a_removed_head_changes_nothing_and_others_keep_their_numbers() -> None:

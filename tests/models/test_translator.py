@@ -2,7 +2,6 @@
 
 import copy
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 
 import headviz
 from headviz import HeadMask
-from headviz.errors import MaskError, ModelError, OptionError, TaskError
+from headviz.errors import ModelError, OptionError, TaskError
 from support.marks import some_in_ci, translators
 from support.tiny_translation import (
     HEADS,
@@ -93,15 +92,6 @@ def test_labels_are_shifted_as_the_family_does(family: str) -> None:
 
 
 @each_family
-@pytest.mark.parametrize("padded", [True, False])
-def test_eager_and_sdpa_agree(family: str, padded: bool) -> None:
-    clf = tiny_translator(family)
-    encodings = clf.encode(SOURCES, TARGETS)
-    batch = clf.collate(encodings if padded else encodings[1:2])
-    torch.testing.assert_close(clf.logits(batch, MASK), clf.logits(batch, MASK, kernel="eager"), atol=2e-5, rtol=0)
-
-
-@each_family
 def test_probabilities_are_those_of_transformers_eager_attention(family: str) -> None:
     model = tiny_seq2seq(family)
     clf = headviz.wrap(model, sentence_tokenizer())
@@ -118,17 +108,6 @@ def test_probabilities_are_those_of_transformers_eager_attention(family: str) ->
 
 
 @each_family
-@pytest.mark.parametrize("kernel", ["sdpa", "eager"])
-def test_padding_takes_no_part(family: str, kernel: str) -> None:
-    clf = tiny_translator(family)
-    encodings = clf.encode(SOURCES, TARGETS)
-    together = clf.logits(clf.collate(encodings), MASK, kernel)
-    for i, e in enumerate(encodings):
-        alone = clf.logits(clf.collate([e]), MASK, kernel)[0]
-        torch.testing.assert_close(together[i, : len(alone)], alone, atol=5e-5, rtol=0)
-
-
-@each_family
 def test_masking_equals_zeroing_the_output_columns(family: str) -> None:
     model = tiny_seq2seq(family)
     clf = headviz.wrap(model, sentence_tokenizer())
@@ -140,43 +119,6 @@ def test_masking_equals_zeroing_the_output_columns(family: str) -> None:
     batch = batch_of(clf)
     torch.testing.assert_close(untouched.logits(batch, MASK), clf.logits(batch), atol=5e-6, rtol=0)
     assert torch.equal(untouched.generate(batch, MASK, max_new_tokens=8), clf.generate(batch, max_new_tokens=8))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", some_in_ci(TRANSLATION_NAMES, ["t5"]))
-def test_threads_with_different_masks_are_bit_identical_to_running_alone(family: str) -> None:
-    clf = tiny_translator(family)
-    batch = batch_of(clf)
-    masks = [FULL.without_random(k, seed=k) for k in range(0, 32, 4)] * 2
-
-    def both(mask: HeadMask) -> tuple[torch.Tensor, torch.Tensor]:
-        return clf.logits(batch, mask), clf.generate(batch, mask, max_new_tokens=6)
-
-    alone = {mask: both(mask) for mask in masks}
-    with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(both, masks))
-    for mask, got in zip(masks, together, strict=True):
-        assert all(torch.equal(a, b) for a, b in zip(got, alone[mask], strict=True))
-
-
-@each_family
-def test_bfloat16(family: str) -> None:
-    model = tiny_seq2seq(family)
-    exact = headviz.wrap(model, sentence_tokenizer())
-    half = headviz.wrap(model.bfloat16(), sentence_tokenizer())
-    batch = batch_of(exact)
-    places = batch["labels"] != -100
-    full = exact.logits(batch, MASK)[places]
-    assert (half.logits(batch, MASK)[places] - full).norm() < 0.2 * full.norm()
-    assert (exact.logits(batch)[places] - full).norm() > 0.4 * full.norm()
-
-
-def test_a_mask_of_another_grid() -> None:
-    clf = tiny_translator()
-    with pytest.raises(MaskError, match="3×4 heads, but 8×4 are needed"):
-        clf.logits(batch_of(clf), HeadMask.full(3, 4))
-    with pytest.raises(MaskError, match="no row 8"):
-        clf.row_name(8)
 
 
 def test_a_model_that_skips_our_attention_is_caught() -> None:

@@ -21,7 +21,7 @@ from headviz.runs.record import IllegalTransition
 from support import rehearsal
 from support.loaded import loaded_by
 from support.marks import seeds
-from support.running import ended, essence, folder_of, log_of, running_steps, until
+from support.running import ended, folder_of, log_of, running_steps, until
 
 QUICK = {"steps": 3}
 SLOW = {"steps": 200, "seconds": 0.15}
@@ -147,20 +147,6 @@ def test_a_cancel_keeps_the_finished_steps_and_leaves_no_process(registry):
     assert after.state == "cancelled"
     assert len(registry.steps(run.id)) >= 3
     until(lambda: not any(c.is_running() and c.status() != "zombie" for c in children), 3, "the end of the children")
-
-
-@pytest.mark.slow
-def test_a_cancelled_run_resumes_to_the_same_result(registry):
-    whole = rehearse(steps=12, seconds=0.05)
-    ended(whole.id)
-    run = rehearse(steps=12, seconds=0.05)
-    running_steps(run.id, 2)
-    assert service.cancel(run.id).state == "cancelled"
-    assert 2 <= len(registry.steps(run.id)) < 12
-    service.resume(run.id)
-    assert ended(run.id).state == "done"
-    assert essence(run.id) == essence(whole.id)
-    assert "step again" not in [e["what"] for e in registry.events(run.id)]
 
 
 @pytest.mark.slow

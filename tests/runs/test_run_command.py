@@ -206,14 +206,6 @@ def test_a_change_stands_with_its_interval():
     assert written({}) == "–"
 
 
-def test_only_the_owner_cancels(registry, capsys):
-    run = service.start("rehearsal", {"steps": 100, "seconds": 0.2}, owner="ann")
-    status, _, err = headviz(capsys, "cancel", run.id)
-    assert status == 2
-    assert "belongs to ann" in err
-    assert as_json(capsys, "cancel", run.id, "--user", "ann")["state"] == "cancelled"
-
-
 @pytest.mark.slow
 def test_looking_at_runs_needs_no_torch(registry):
     code = (

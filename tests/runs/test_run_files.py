@@ -7,7 +7,6 @@ import pytest
 from headviz.errors import RunError
 from headviz.runs.files import DiskFull, RunFiles, disk_errors
 from headviz.storage.writing import replace_file
-from support.small_disk import run_on_small_disk
 
 
 @pytest.fixture
@@ -35,26 +34,6 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypat
         replace_file(path, b"new", durable=True)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a"]
-
-
-def test_a_full_disk_is_named_when_it_really_is_full(tmp_path):
-    script = """
-        import sys
-        from pathlib import Path
-        from headviz.runs.files import RunFiles, DiskFull, disk_errors
-        f = RunFiles("0123abcd", Path(sys.argv[1]))
-        f.create()
-        f.checkpoints.save(b"x" * 300_000)
-        try:
-            with disk_errors(f.folder):
-                f.checkpoints.save(b"y" * 900_000)
-        except DiskFull as error:
-            print(error)
-        print(f.checkpoints.newest()[:1], sorted(p.name for p in f.folder.iterdir()))
-    """
-    error, left = run_on_small_disk(tmp_path / "small", script, "1m")
-    assert "is full. Free some space, then resume the run." in error
-    assert left == "b'x' ['checkpoint-1.bin', 'reserve']"
 
 
 def test_the_logs_end_is_readable_and_holds_no_token(files):

@@ -32,24 +32,6 @@ def test_no_head_moves_the_answer_unless_it_does_among_all() -> None:
     )
 
 
-def test_the_worst_layer_is_named_only_where_it_loses() -> None:
-    """It said "Layer 0 loses most (0.0 points)", and "(+0.5 points)"."""
-    from headviz.analyses.all_but_one import AllButOne, BestHead, finding
-    from headviz.analyses.common import Subject
-
-    about = Subject("m", "d", "mrpc", "dev", "x", 100, "accuracy", "float32")
-    rows = tuple(BestHead(i, 0, d, d - 0.025, d + 0.025, 0.5, 0.5) for i, d in enumerate((0.0, 0.001)))
-    found = AllButOne(about, "other", about, 0.8, np.zeros((2, 2)), rows)
-    first = "One head is shown to be enough in none of 2 layers: a loss of more than 2 points is possible. "
-    assert finding(found) == f"{first}No layer loses anything on these examples."
-    lost = replace(found, rows=(replace(rows[0], delta=-0.1, interval_low=-0.1541, interval_high=-0.05), rows[1]))
-    assert finding(lost) == f"{first}Layer 0 loses most: −10.0 points [−15.5, −5.0]."
-    one = replace(lost, rows=(lost.rows[0], replace(rows[1], interval_low=-0.01)))
-    assert finding(one).startswith(
-        "In 1 of 2 layers one head is enough: a loss of more than 2 points is excluded. Layer 0"
-    )
-
-
 def test_as_many_curves_are_drawn_as_can_be_told_apart() -> None:
     from headviz.ui.pages.analyses import shown_lines
 
