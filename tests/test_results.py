@@ -1,14 +1,18 @@
 """One way to JSON."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import headviz
 from headviz import HeadId, HeadMask
-from headviz.results import Result, plain
+from headviz.attribution.paths import paths
+from headviz.results import Result, Shown, plain
 
 
 @dataclass(frozen=True)
@@ -69,3 +73,89 @@ def test_what_a_notebook_prints_is_one_line():
     assert "12×12 heads, 1 removed" in lines[1]
     assert "6 examples" in lines[2]
     assert "accuracy" in lines[3]
+
+
+# every result goes on as JSON and as a pandas table -------------------------------------------------
+
+
+PAIR = "the small dog runs .", "the dog sleeps ."
+MASK = {3: [1, 5]}
+
+
+@pytest.fixture(scope="module")
+def given() -> tuple[Any, Any, Any]:
+    clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=8)
+    return clf, data, headviz.evaluator_of(clf, data)
+
+
+# what makes a result of (clf, data, evaluator) -> its rows and some of its columns
+RESULTS: dict[str, tuple[Callable[..., Any], int | None, set[str]]] = {
+    "maps": (lambda c, d, e: headviz.conductance(c, *PAIR, steps=2), None, {"layer", "head", "query", "attribution"}),
+    "tokens": (lambda c, d, e: headviz.token_attributions(c, *PAIR, steps=2), None, {"token", "value"}),
+    "explanations": (lambda c, d, e: headviz.token_explanations(c, *PAIR, orders=1), None, {"token", "rollout"}),
+    "evaluation": (lambda c, d, e: headviz.evaluate(c, d, MASK), 1, {"accuracy", "n", "mask"}),
+    "comparison": (lambda c, d, e: e.compare(MASK), 1, {"metric", "delta", "interval_low"}),
+    "growing": (lambda c, d, e: list(e.growing(MASK))[-1], 1, {"metric", "delta"}),
+    "ablation": (lambda c, d, e: headviz.ablate(e), 144, {"layer", "head", "values", "p_value"}),
+    "scores": (lambda c, d, e: headviz.score_heads(c, d, "taylor"), 144, {"layer", "head", "values", "stderr"}),
+    "slices": (lambda c, d, e: headviz.by_slice(e), None, {"name", "cost"}),
+    "paired": (lambda c, d, e: headviz.paired([0, 1] * 9, [0, 1] * 9, [1, 0] * 9), 1, {"metric", "difference", "p"}),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_become_tables_and_json(name: str, given: tuple[Any, Any, Any]) -> None:
+    make, rows, columns = RESULTS[name]
+    result = make(*given)
+    frame = result.to_frame()
+    assert columns <= set(frame.columns)
+    assert rows is None or len(frame) == rows
+    assert len(frame)
+    pd.testing.assert_frame_equal(pd.DataFrame(result), frame)
+    assert json.loads(result.to_json()) == result.to_dict()
+
+
+DONOR = "the small dog runs .", "the dog runs ."
+DRAWN: dict[str, Callable[..., Any]] = {
+    **{name: make for name, (make, _, _) in RESULTS.items()},
+    "contributions": lambda c, d, e: headviz.contributions(c, *PAIR),
+    "paths": lambda c, d, e: paths(c, [(PAIR, DONOR)], receivers=1, depth=1, edges=4),
+    "pairs": lambda c, d, e: headviz.patch_pairs(c, [(PAIR, DONOR), (DONOR, PAIR)]),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_results_draw_themselves(name: str, given: tuple[Any, Any, Any]) -> None:
+    assert DRAWN[name](*given).plot().to_dict()["data"]
+
+
+def test_maps_keep_their_values(given: tuple[Any, Any, Any]) -> None:
+    maps = headviz.conductance(given[0], *PAIR, steps=2)
+    size = maps.attribution.shape
+    assert np.allclose(maps.to_frame()["attribution"].to_numpy().reshape(size), maps.attribution)
+    assert np.allclose(maps.to_dict()["attention"], maps.attention)
+
+
+def test_data_become_a_table(given: tuple[Any, Any, Any]) -> None:
+    frame = given[1].to_frame()
+    assert list(frame.columns) == ["text", "pair", "label", "slice"]
+    assert tuple(frame["text"]) == given[1].texts
+    assert list(headviz.Dataset.of(["a", "b"]).to_frame().columns) == ["text"]
+
+
+def test_what_is_shown_is_a_result_but_for_things_with_a_life_of_their_own() -> None:
+    def below(kind: type) -> set[type]:
+        return {kind, *(one for sub in kind.__subclasses__() for one in below(sub))}
+
+    others = {kind.__name__ for kind in below(Shown) if not issubclass(kind, Result)}
+    assert others <= {
+        "Shown",
+        "HeadMask",
+        "Board",
+        "Dataset",
+        "Model",
+        "TransformerModel",
+        "Classifier",
+        "Translator",
+        "RunView",
+    }

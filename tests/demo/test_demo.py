@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 import headviz
-from headviz import demo
-from headviz.demo import reading
-from headviz.demo.reading import LABELS
+from headviz import HeadMask, demo
+from headviz.demo import DATA, reading
+from headviz.demo.reading import LABELS, NEGATION, OBJECT, QUANTIFIER, RELATIONS, SUBJECT, links
 from headviz.errors import UserError
 from headviz.heads import HeadId
 from headviz.scores import SCORES
 from support.loaded import loaded_by
 from tools.demo import ship
+from tools.demo.train_translation import Recipe
+from tools.demo.translation.card import text
 
 pytestmark = pytest.mark.skipif(not demo.DATA.is_dir(), reason="the demo model is not packed in this checkout")
 
@@ -112,3 +114,72 @@ def test_the_card_tells_the_truth_about_heads() -> None:
             for mask in (full, full.without([HeadId.parse(head) for head in row["heads"]]))
         ]
         assert right[0].mean() - right[1].mean() == pytest.approx(row["cost"], abs=0.01)
+
+
+# the reader of the generator's sentences: sentences built from known parts, and sentences written out
+
+
+def words(text: str) -> set[tuple[str, str, str]]:
+    def at(place: int) -> str:
+        return text[place:].split()[0].strip(".,")
+
+    return {(name, at(i), at(j)) for name, i, j in links(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "related"),
+    [
+        ("The dog was chased by the cat.", {(SUBJECT, "dog", "chased")}),
+        ("Tom never cleaned the old kitchen.", {(SUBJECT, "Tom", "cleaned"), (NEGATION, "never", "cleaned"),
+                                                (OBJECT, "cleaned", "kitchen")}),
+        ("Not all of the boys slept.", {(QUANTIFIER, "all", "boys"), (SUBJECT, "boys", "slept")}),
+        ("The girl who is singing is smiling.", set()),
+        ("A pig is over a drum.", set()),
+        ("The lake is east of the bridge.", set()),
+    ],
+)  # fmt: skip
+def test_written_out(text: str, related: set[tuple[str, str, str]]) -> None:
+    assert words(text) == related
+
+
+def test_every_relation_occurs_in_the_corpus() -> None:
+    from headviz.demo import read_split
+
+    result = [name for one in read_split("dev")[:300] for text in one[:2] for name, _, _ in links(text)]
+    assert all(result.count(name) >= 30 for name in RELATIONS)
+
+
+# the shipped translation model: small, good, and as its card says -----------------------------------
+
+
+FOLDER = DATA / "translation"
+shipped = pytest.mark.skipif(not (FOLDER / "config.json").exists(), reason="this checkout has no demo data")
+
+
+@pytest.mark.slow
+@shipped
+def test_it_translates() -> None:
+    clf = headviz.load("demo-translation", device="cpu")
+    assert clf.kind == "translation"
+    assert (clf.num_layers, clf.num_heads) == (9, 8)
+    data = headviz.load_task("demo-translation", limit=140)
+    result = headviz.evaluate(clf, data)
+    assert result.metrics["bleu"] >= 90
+    assert result.cut == 0
+    cross = HeadMask.full(9, 8).without([(row, head) for row in clf.stacks["cross"] for head in range(8)])
+    assert headviz.evaluate(clf, data, cross).metrics["bleu"] < 20
+
+
+@shipped
+def test_the_card_is_that_of_these_weights() -> None:
+    card = json.loads((FOLDER / "card.json").read_text())
+    recipe, facts = (json.loads((FOLDER / f"{name}.json").read_text()) for name in ("recipe", "facts"))
+    assert card["digest"] == headviz.load("demo-translation", device="cpu").digest
+    assert card["dev"]["bleu"] >= 90
+    assert (FOLDER / "MODEL_CARD.md").read_text() == text(card, recipe, facts)
+    assert Recipe(**recipe) == Recipe()
+
+
+@shipped
+def test_it_is_small() -> None:
+    assert sum(p.stat().st_size for p in FOLDER.iterdir()) < 5 * 2**20

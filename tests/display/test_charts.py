@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pytest
 
 from headviz.answers.comparison import Delta
 from headviz.attribution.maps import Arc
 from headviz.display.figures import answers as charts
-from headviz.display.figures import bars
+from headviz.display.figures import bars, heads, maps
 from headviz.display.figures import maps as charts_maps
 from headviz.display.figures.heads import head_map
+from headviz.display.figures.maps import layer, symmetric_log
+from headviz.extras.tickets.transfer_figure import Square, kept_map
 
 EVIL = "<a href='javascript:alert(1)'>x</a> %{y} & co"
 
@@ -157,3 +161,50 @@ def test_the_axes_of_a_learning_curve_fit_what_is_measured() -> None:
     assert 0.8 < low < 0.85 < high < 0.9
     assert one.layout.yaxis.range[1] > 1.1
     assert one.layout.xaxis.dtick == 1  # no half updates
+
+
+# whoever sees a map alone reads beside it what its colours mean -------------------------------------
+
+
+SQUARE, WORDS = np.array([[0.5, -0.1], [0.2, 0.0]]), ["a", "b"]
+MADE: dict[str, Any] = {
+    "match": lambda: maps.matrix(SQUARE, WORDS, WORDS, "match", True),
+    "attention": lambda: maps.layer(np.abs(SQUARE)[None], ["L0·H0"], "attention", False, 0),
+    "attribution": lambda: maps.steps([("step 1", SQUARE)], WORDS, "attribution", True),
+    "points above chance": lambda: heads.relation_map(SQUARE.reshape(1, 2, 2), WORDS),
+    "cost, points": lambda: heads.marked_map(SQUARE, SQUARE - 1, SQUARE + 1, SQUARE > 1, WORDS, WORDS, "clear"),
+    "taylor": lambda: heads.head_map(SQUARE, "taylor"),
+    "interaction, loss": lambda: heads.pair_map(SQUARE, WORDS, "interaction, loss"),
+    "lost or gained": lambda: kept_map([[Square(0.5)]], ["mask"], ["target"]),
+}
+
+
+@pytest.mark.parametrize("title", MADE)
+def test_a_map_has_a_titled_colour_bar(title: str) -> None:
+    bar = MADE[title]().data[0].colorbar
+    assert (bar.title.text, bar.title.side) == (title, "right")
+
+
+def test_attributions_of_tokens_have_one_too() -> None:
+    assert maps.token_rows([("tokens", "yes", SQUARE[0])], WORDS).data[0].colorbar.title.text == "attribution"
+
+
+# the colours of a layer's small maps: logarithmic, the same on both sides of zero -------------------
+
+
+def test_the_scale_is_symmetric_monotone_and_ends_at_one() -> None:
+    values = np.array([-1.0, -0.1, -0.001, 0.0, 0.001, 0.1, 1.0])
+    scaled = symmetric_log(values, 1.0)
+    assert np.all(np.diff(scaled) > 0)
+    np.testing.assert_allclose(scaled, -scaled[::-1])
+    assert scaled[-1] == 1.0
+    assert scaled[5] > 0.5  # a tenth of the largest value is well seen
+
+
+def test_a_layers_maps_keep_their_values_beside_the_colours() -> None:
+    maps = np.stack([np.full((3, 3), 0.5), np.full((3, 3), -0.005)])
+    fig = layer(maps, ["L0·H0", "<b>L0·H1"], "attribution", True, 0)
+    assert [a.text for a in fig.layout.annotations] == ["<b>L0·H0 Σ 4.5</b>", "&lt;b&gt;L0·H1 Σ 0.045"]
+    np.testing.assert_allclose(fig.data[1].customdata, maps[1], rtol=1e-6)
+    assert fig.data[0].showscale
+    assert fig.data[0].colorbar.ticktext[-1] == "0.5"

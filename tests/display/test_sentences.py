@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from headviz.answers.one_class import ClassAnswers
 from headviz.commands import evaluate
 from headviz.display.figures.speed import decision
+from headviz.display.recipes import Code, call, command
 from headviz.display.sentences import answer_change, change_of, doubt, heads_named, mask_cost
 from headviz.heads import HeadMask
 from headviz.notebook.display import text
@@ -107,3 +109,27 @@ def test_a_search_for_speed_ends_with_the_fastest_model_that_loses_no_more_than_
     assert decision(warned, "accuracy") == f"{sentence} 4×: All answers are 'yes'."
     both = [faster_model(2.0, -0.005, remove="both"), faster_model(1.5, -0.005, remove="heads")]
     assert "2× (heads and neurons)" in decision(both, "accuracy")
+
+
+# a recipe is written as Python and as a command; what a user wrote is quoted in both ----------------
+
+
+NASTY = 'it\'s "quoted" $HOME `ls`; rm -rf\n)'
+
+
+def test_values_are_quoted_and_code_stands_as_it_is() -> None:
+    assert call("f", Code("clf"), "a'b", [Code("*names"), 1], mask=Code("mask"), n=None) == (
+        'f(clf, "a\'b", [*names, 1], mask=mask, n=None)'
+    )
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_what_a_user_wrote_stays_one_value(folded: bool) -> None:
+    options = (("text", NASTY), ("off", ["3.5", "7.0"]), ("data", ""), ("pair", None), ("steps", 0))
+    line = command("conductance", options, folded)
+    assert shlex.split(line.replace(" \\\n", " ")) == (
+        ["headviz", "conductance", "--text", NASTY, "--off", "3.5,7.0", "--steps", "0"]
+    )
+    made: dict[str, str] = {}
+    exec(f"text = {call('str', NASTY)}", made)
+    assert made["text"] == NASTY

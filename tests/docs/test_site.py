@@ -13,6 +13,10 @@ from types import ModuleType
 import pytest
 
 import headviz
+from headviz.analyses.grades import FILE, Recorded, read
+from headviz.demo import DATA
+from headviz.scores import SCORES
+from tools.demo import grades
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -101,3 +105,18 @@ def test_the_site_is_built_strictly_and_loads_nothing_from_outside(tmp_path: Pat
     assert not {link for page in pages for link in try_wheel.loaded_from_outside(page.read_text(encoding="utf-8"))}
     assert not try_wheel.dead_links(tmp_path / "site")
     assert (tmp_path / "site/search/search_index.json").stat().st_size > 50_000
+
+
+# the page of scores: written from the recorded grades and the catalogue -----------------------------
+
+
+def recorded() -> Recorded:
+    return read(json.loads((DATA / FILE).read_text(encoding="utf-8")))
+
+
+def test_the_page_is_what_the_recorded_grades_and_the_catalogue_say() -> None:
+    assert grades.PAGE.read_text(encoding="utf-8") == "\n".join(grades.page(recorded())) + "\n"
+
+
+def test_every_score_is_graded() -> None:
+    assert {g.score for g in recorded().grades} == set(SCORES)
