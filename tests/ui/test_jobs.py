@@ -226,6 +226,30 @@ def test_one_computes_at_a_time_and_what_was_asked_for_last_goes_first(be: Any) 
     assert slow.turn.waits_for == ""
 
 
+def test_what_has_nothing_to_show_goes_before_the_rest_of_what_has(be: Any) -> None:
+    """A grid of 64 examples waited for an evaluation of 10,000, of which a part was on the page."""
+    be("")
+    log: list[str] = []
+
+    def growing(progress: jobs.Progress, cancel: jobs.Cancel) -> str:
+        for i in range(40):
+            log.append("large")
+            time.sleep(0.01)
+            if i == 4:
+                jobs.offer("large", "a part")
+            progress(i + 1, 40)
+        return "all"
+
+    jobs.page_begins("Scores")
+    large = jobs.start("large", growing, "Evaluating")
+    small = jobs.start("small", Steps(log, "small", 10), "Costs", rank=1)
+    ahead = jobs.start("ahead", Steps(log, "ahead", 3), rank=jobs.LAST)
+    assert all(job.finished.wait(10) for job in (large, small, ahead))
+    last = {name: len(log) - 1 - log[::-1].index(name) for name in ("small", "large", "ahead")}
+    assert log[: last["small"]].count("large") <= 8  # the first part, and steps that were under way
+    assert last["small"] < last["large"] < last["ahead"]
+
+
 @pytest.mark.parametrize(("lane", "asked"), [("one model", 3), ("another", 1)])
 def test_only_computations_of_one_model_wait_for_each_other(lane: str, asked: int) -> None:
     from headviz.ui.shell.job import Turn

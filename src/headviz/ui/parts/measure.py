@@ -31,23 +31,23 @@ def key_of(clf: TransformerModel, data: Dataset, *more: object) -> tuple[object,
 
 
 def measured(
-    clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None
+    clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None, rank: int = 0
 ) -> Growing | None:
     """The mask against the full model, or None; progress is shown on the page until it is the whole.
 
-    ``place`` as in ``loaders``.
+    ``place`` as in ``loaders``, ``rank`` as in ``jobs``.
     """
     loaders.check(clf, data)
     key, work = _evaluation(clf, data, mask, place)
-    return jobs.need_so_far(key, "Evaluating", work)
+    return jobs.need_so_far(key, "Evaluating", work, rank)
 
 
 def request(
-    clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None
+    clf: Classifier, data: Dataset, mask: HeadMask, place: tuple[StandIn, View] | None = None, rank: int = 0
 ) -> Growing | None:
     """What is known of the mask within the time that a page waits; nothing is shown."""
     key, work = _evaluation(clf, data, mask, place)
-    return jobs.request(key, "Evaluating", work)
+    return jobs.request(key, "Evaluating", work, rank)
 
 
 def _evaluation(

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def of_page() -> None:
-    """The bar of a page that shows no result of the mask by itself. Without the model in memory it counts heads."""
+    """The bar of a page that shows no result of the mask by itself: what that shows goes first. Without the model in
+    memory it counts heads."""
 
     def draw() -> None:
         view = state.view()
@@ -27,7 +28,7 @@ def of_page() -> None:
         clf: Any = loaders.model(view)
         data = loaders.dataset(view)
         mask, place = state.mask(clf.present), measure.place()
-        measured = None if loaders.mismatch(clf, data) else measure.request(clf, data, mask, place)
+        measured = None if loaders.mismatch(clf, data) else measure.request(clf, data, mask, place, rank=1)
         section(clf.present, measured, *pair.change(clf, texts.current(view, data)))
 
     frame.part(frame.MASK, draw, "mask", follows=True)
@@ -36,7 +37,7 @@ def of_page() -> None:
     if clf is not None and frame.controls():
         data = loaders.dataset(view)
         if not loaders.mismatch(clf, data):  # the page follows when the result is there
-            measure.measured(clf, data, state.mask(clf.present), measure.place())
+            measure.measured(clf, data, state.mask(clf.present), measure.place(), rank=1)
 
 
 def section(present: HeadMask, measured: Growing | None = None, answer: str = "", changed: bool = False) -> None:

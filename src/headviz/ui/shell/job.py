@@ -1,7 +1,8 @@
 """Long computations without streamlit: their threads, whose turn it is, how far each is, and values made once for all.
 
 Of the long computations of one model one computes, the others wait at their next step. The most urgent one goes
-first: a lower rank, then what a page asked for last, then its order on that page.
+first: one that has nothing to show yet before the rest of one that has, then a lower rank, then what a page asked for
+last, then its order on that page.
 """
 
 from __future__ import annotations
@@ -134,6 +135,7 @@ class Turn:
     what: str = ""
     lane: Hashable = ""  # the model
     rank: int = 0  # 1 = in the background, 2 = nobody asked for it yet
+    shows: bool = False  # a part of its result is there
     asked: tuple[int, int] = (0, 0)  # the page run that asked last, negative, and the place on the page
     waits_for: str = ""  # what goes first
     heard: float = field(default_factory=time.monotonic)
@@ -141,8 +143,8 @@ class Turn:
     _steps: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=RECENT))
 
     @property
-    def urgency(self) -> tuple[int, int, int]:
-        return (self.rank, *self.asked)
+    def urgency(self) -> tuple[int, ...]:
+        return (self.rank > 1, self.shows, self.rank, *self.asked)
 
     def begin(self) -> None:
         with _moved:

@@ -73,8 +73,9 @@ def page_ends() -> None:
                 _leave(job, who)
 
 
-def _asks(job: Job[Any], who: str) -> None:
+def _asks(job: Job[Any], who: str, rank: int) -> None:
     """Note who asks for a job, and how urgent it is."""
+    job.turn.rank = rank
     title = getattr(_drawn, "title", "")
     if title:
         _drawn.keys.append(job.key)
@@ -135,14 +136,14 @@ def start(key: Hashable, work: Work[T], what: str = "", rank: int = 0, *, again:
         if job is not None and not job.stopped and not job.error:
             if who not in job.stopped_by:
                 job.wanted_by.add(who)
-                _asks(job, who)
+                _asks(job, who, rank)
             _jobs.move_to_end(key)
             return job
         if job is not None and not again and (job.error or not job.left):
             return job
-        job = Job(key, turn=Turn(what, lane, rank))
+        job = Job(key, turn=Turn(what, lane))
         job.wanted_by.add(who)
-        _asks(job, who)
+        _asks(job, who, rank)
         _jobs[key] = job
         _forget_old()
         watch = not _watcher.is_set()
@@ -203,6 +204,7 @@ def offer(key: Hashable, partial: Any) -> None:
     job = find(key)
     if job is not None:
         job.partial = partial
+        job.turn.shows = True
 
 
 def stop(key: Hashable) -> None:
@@ -235,7 +237,8 @@ def forget(key: Hashable) -> None:
 def need(key: Hashable, what: str, work: Work[T], *, patience: float | None = None, rank: int = 0) -> T | None:
     """The result if it comes within ``PATIENCE``; else None, with progress and *Stop*, or the error, on the page.
 
-    The page is drawn again when the job ends. A job of ``rank`` 1 lets those of rank 0 go first.
+    The page is drawn again when the job ends. A job of ``rank`` 1 lets those of rank 0 go first, but shows a first part
+    before they go on with the rest.
     """
     job = start(key, work, what, rank, again=False)
     _wait(job, PATIENCE if patience is None else patience)
@@ -245,16 +248,16 @@ def need(key: Hashable, what: str, work: Work[T], *, patience: float | None = No
     return None
 
 
-def need_so_far(key: Hashable, what: str, work: Work[T]) -> T | None:
+def need_so_far(key: Hashable, what: str, work: Work[T], rank: int = 0) -> T | None:
     """Like ``need``; but what there is of the result stands in for it until it is there."""
-    whole = need(key, what, work)
+    whole = need(key, what, work, rank=rank)
     job = find(key)
     return job.partial if whole is None and job is not None else whole
 
 
-def request(key: Hashable, what: str, work: Work[T]) -> T | None:
+def request(key: Hashable, what: str, work: Work[T], rank: int = 0) -> T | None:
     """The result, or what there is of it, if it comes within ``PATIENCE``; nothing is shown."""
-    job = start(key, work, what, again=False)
+    job = start(key, work, what, rank, again=False)
     _wait(job, PATIENCE)
     return job.partial if job.running else job.result
 
