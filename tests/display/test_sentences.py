@@ -107,6 +107,18 @@ def test_a_search_for_speed_ends_with_the_fastest_model_that_loses_no_more_than_
     assert decision([faster_model(2.0, None)], "accuracy") == ""
     warned = [*models, faster_model(4.0, -0.3, one_class="All answers are 'yes'.")]
     assert decision(warned, "accuracy") == f"{sentence} 4×: All answers are 'yes'."
+    fallen = {
+        "yes": {"difference": -0.05, "low": -0.08, "high": -0.02},
+        "no": {"difference": -0.01, "low": -0.03, "high": 0.01},
+    }
+    warned = [
+        *models,
+        faster_model(4.0, -0.3, classes=fallen, calibration={"difference": -0.1, "low": -0.2, "high": -0.05}),
+    ]
+    said = decision(warned, "accuracy")
+    assert "4×: F1 falls of yes −5.0 points" in said
+    assert "no −1.0" not in said
+    assert "less well calibrated" in said
     both = [faster_model(2.0, -0.005, remove="both"), faster_model(1.5, -0.005, remove="heads")]
     assert "2× (heads and neurons)" in decision(both, "accuracy")
 

@@ -62,7 +62,7 @@ def test_a_run_shows_what_each_speed_keeps(
     open_page: Callable[..., Any], studio_folder: Path, runs: Runs, state: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("headviz.pruning.faster.Timer", Clock)
-    spec = {**source(studio_folder), "targets": [1.2], "batch": 2, "length": 8, "samples": 12, "dev_limit": 24}
+    spec = {**source(studio_folder), "targets": [1.2, 1.5], "batch": 2, "length": 8, "samples": 12, "dev_limit": 24}
     run = runs.put(state, "faster", spec, None if state == "done" else 1)
     app = open_page("runs", run=run)
     assert not app.exception
@@ -72,7 +72,15 @@ def test_a_run_shows_what_each_speed_keeps(
     assert "measured speed, batches of 2 texts of 8 tokens" in said(app)
     assert "The fastest model (removed: " in said(app) or "Of the fastest models" in said(app)
     assert button(app, "faster_use") is not None
+    (slider,) = app.select_slider
+    app = slider.set_value(slider.options[-1]).run()
+    assert not app.exception
+    assert f"{slider.options[-1]}: accuracy changes by" in said(app)
     assert button(app, "faster_runtimes") is not None
+    other = open_page("compare", a="the dog sleeps", b="a cat runs", other=f"run:{run}:0")
+    assert not other.exception
+    assert f"run:{run}:0" in next(s for s in other.selectbox if s.key == "w_other").value
+    assert "1.2×" in said(other)
     assert main(["run", "show", run]) == 0
     assert main(["run", "report", run, "--out", str(tmp_path / "run.html")]) == 0
     page = (tmp_path / "run.html").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from headviz.pruning import faster, latency
 from headviz.pruning import search as s
 from headviz.pruning.faster import Choices, Search, Shape, Turn, Work, allotted, gate_gradients, losses
 from headviz.pruning.latency import Timer, kept_table, measured, timed_table
-from headviz.pruning.options import IMPORTANCE, FasterOptions, FinetuneOptions
+from headviz.pruning.options import IMPORTANCE, FasterOptions, FinetuneOptions, Round
 from headviz.pruning.reconstruction import moments, text_layers
 from headviz.pruning.removal import refit_output, scale_heads
 from headviz.storage.store import Store
@@ -199,7 +199,7 @@ def test_tuned_neurons_are_the_least_squares_of_numpy():
 def test_tuning_brings_the_layers_nearer_to_the_whole_models(clf, repair):
     work = Work(clf, DATA, FasterOptions(batch=2, length=8, repair=repair))
     shape = Shape(clf.full_mask.without([(0, 0), (1, 1)]), (tuple(range(40)), tuple(range(30)), ()))
-    small, error = work.built(shape)
+    small, error, _ = work.built(shape)
     assert error["after"] <= error["before"]
     assert neurons(small) == [40, 30, 0]
     assert not {p.data_ptr() for p in small.model.parameters() if p.numel()} & {
@@ -292,6 +292,20 @@ def test_several_targets_and_a_training(clf, monkeypatch):
     assert first.plot().data[0].x[0] == first.speedup
 
 
+def test_what_classes_and_calibration_lose_is_that_of_paired(clf, monkeypatch):
+    monkeypatch.setattr("headviz.pruning.faster.Timer", Clock)
+    dev = make_data(60, "dev", seed=1)
+    result = headviz.prune_faster(clf, DATA, 3, dev=dev, batch=2, length=8, repair="none")
+    before, after = (headviz.evaluate(m, dev) for m in (clf, result.model))
+    assert set(result.classes) == set(dev.label_names)
+    for i, name in enumerate(dev.label_names):
+        wanted = headviz.paired(dev.gold, before.predictions, after.predictions, f"f1_{i}")
+        assert result.classes[name]["difference"] == pytest.approx(wanted.difference)
+    wanted = headviz.paired(dev.gold, before.probabilities, after.probabilities, "neg_calibration_error")
+    assert result.calibration["difference"] == pytest.approx(wanted.difference)
+    assert result.ceiling == clf.cost(length=8).flops / result.model.cost(length=8).flops > 1
+
+
 @pytest.mark.parametrize("wrong", [1, 0.5, float("nan"), "2", True, [1.5, 0.9], []])
 def test_a_speed_is_above_one(clf, wrong):
     with pytest.raises(OptionError):
@@ -335,6 +349,7 @@ def call(capsys, *words):
         ("--faster 2 --task demo --off 1.1", "Give one of the two"),
         ("--faster 2 --task demo --masked", "Give one of the two"),
         ("--faster 2 --task demo --epochs 3", "add --retrain"),
+        ("--faster 2 --task demo --rate given", "add --retrain"),
         ("--faster 2 --task demo --repair glue", "repair"),
         ("--off 1.1 --batch 8", "goes with --faster"),
         ("--off 1.1 --heads-only", "goes with --faster"),
@@ -407,6 +422,41 @@ def test_a_search_with_training_goes_on_where_it_was_stopped(tmp_path, capsys, m
     assert sorted(p.name for p in tmp_path.iterdir()) == ["base", "dev.tsv", "parts", "train.tsv", "whole"]
 
 
+def test_learning_rates_are_tried_and_those_of_a_stopped_run_are_kept(clf, tmp_path, monkeypatch):
+    monkeypatch.setattr(faster, "LEAST_WATCHED", 6)
+    monkeypatch.setattr(faster, "LEAST_TRIAL", 2)
+    data, step = make_data(60), Round(1.5, True)
+    options = FinetuneOptions(epochs=1, batch=8, learning_rate=1e-4)
+    shape = Shape(clf.full_mask.without([(0, 0)]), (tuple(range(20)),) * 3)
+    tried, real = [], faster.fine_tune
+
+    def counted(small, train, options, *args, **how):
+        tried.append(options.learning_rate)
+        if len(tried) == stop:
+            raise KeyboardInterrupt
+        return real(small, train, options, *args, **how)
+
+    def work(folder):
+        return Work(clf, data, FasterOptions(batch=2, length=8, retrain=options), folder=folder)
+
+    monkeypatch.setattr(faster, "fine_tune", counted)
+    stop = 0
+    whole, _, rates = work(None).built(shape, step, "whole")
+    assert [row["rate"] for row in rates] == pytest.approx([1e-4, 3e-4, 1e-3])
+    best = min(rates, key=lambda row: row["distance"])
+    assert tried.pop() == best["rate"]
+    tried.clear()
+    stop = 3
+    with pytest.raises(KeyboardInterrupt):
+        work(tmp_path).built(shape, step, "both-1.5")
+    stop = 0
+    again, _, same = work(tmp_path).built(shape, step, "both-1.5")
+    assert same == rates
+    assert tried == pytest.approx([1e-4, 3e-4, 1e-3, 1e-3, best["rate"]])
+    assert again.digest == whole.digest
+    assert not list(tmp_path.iterdir())
+
+
 # what a unit is worth -----------------------------------------------------------------------------
 
 
@@ -470,7 +520,7 @@ def test_biases_take_up_the_mean_of_what_goes(clf):
     """In the first layer, whose inputs stay: there the mean of its result does not move."""
     shape = Shape(clf.full_mask.without([(0, 0), (0, 2)]), (tuple(range(64)),) * 3)
     work = Work(clf, DATA, FasterOptions(batch=2, length=8, repair="bias"))
-    small, error = work.built(shape)
+    small, error, _ = work.built(shape)
     assert error is None
 
     def mean(of):

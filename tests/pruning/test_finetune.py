@@ -396,6 +396,25 @@ def test_a_teachers_answers_are_learned_whatever_the_labels_are(clf, pruned):
     assert distance(one) < min(distance(pruned), distance(fine_tune(pruned, TRAIN, O).classifier))
 
 
+def test_with_a_teacher_the_epoch_of_the_least_loss_is_kept(clf, pruned):
+    """That of the teacher's answers: the accuracy of few examples is the same after several epochs."""
+    alone = Teacher(clf, share=1.0, temperature=1.0, layers=0.0)
+    wanted = torch.tensor(headviz.evaluate(clf, DEV).logits)
+
+    def distance(of):
+        return float(clf.answer.imitated(torch.tensor(headviz.evaluate(of, DEV).logits), wanted, 1.0))
+
+    options = FinetuneOptions(epochs=6, batch=8, learning_rate=3e-3, schedule="constant", early_stopping=6)
+    kept = fine_tune(pruned, TRAIN, options, 0, dev=DEV, teacher=alone)
+    plain = dataclasses.replace(options, early_stopping=None)
+    each = [
+        distance(fine_tune(pruned, TRAIN, dataclasses.replace(plain, epochs=n), 0, teacher=alone).classifier)
+        for n in range(1, 7)
+    ]
+    assert distance(kept.classifier) == pytest.approx(min(each))
+    assert kept.best_epoch == 1 + int(np.argmin(each))
+
+
 def test_the_states_of_layers_come_nearer_to_the_teachers(clf, pruned):
     """After the first layer, which is followed by one with neurons; the caller's models stay as they are."""
     weights = {k: v.clone() for k, v in clf.model.state_dict().items()}

@@ -19,7 +19,7 @@ from ..errors import Cancelled, OptionError
 from ..models.stand_in import ZERO
 from ..options import add_flags, from_flags, with_flags
 from ..progress import note_above, phase_bar
-from ..pruning.options import TARGETS, FinetuneOptions, SearchOptions
+from ..pruning.options import GIVEN_RATE, TARGETS, FinetuneOptions, SearchOptions
 from ..pruning.training_folder import removal
 from ..runs.jobs import Loaded
 from ..runs.jobs.faster import FasterJob, FasterSpec
@@ -69,7 +69,7 @@ def check(args: argparse.Namespace) -> None:
     if args.task is None:
         raise OptionError("--faster needs the task whose answers are to be kept: --task T [--data DIR].")
     if not args.retrain:
-        for name in TRAINING:
+        for name in (*TRAINING, "rate"):
             if getattr(args, name) is not None:
                 raise OptionError(f"--{name.replace('_', '-')} is for a training: add --retrain, or leave it out.")
     SearchOptions(**from_flags(args, SearchOptions))
@@ -90,6 +90,8 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
         from ..pruning.finetuning import recipe_of
 
         retrain = training_options(args, recipe_of(args.model), without=BATCH)
+        if args.rate is None and args.learning_rate is not None:
+            args.rate = GIVEN_RATE
     spec = FasterSpec(
         model=args.model,
         task=args.task,

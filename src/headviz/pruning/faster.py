@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from ..answers.metrics import remark
+from ..answers.probabilities import PROBABILITIES
 from ..attribution.integration import TOKENS_AT_ONCE, gradients
 from ..attribution.walk import Walk
 from ..errors import OptionError, TaskError
@@ -30,9 +33,10 @@ from ..models.feed_forward import neurons, outer_map, require_neurons, smaller
 from ..models.network import require_model
 from ..models.pruning import require_prunable
 from ..progress import Cancel, PhaseProgress, of_phase, stop_if, tracked
-from ..results import Result
+from ..results import Result, plain
 from ..scores.gradients import moves, summed_loss
 from ..storage.store import Store, store_for
+from ..storage.writing import replace_file
 from ..tasks import sample
 from ..tasks.dataset import require_dataset
 from .algorithms import NOTHING
@@ -40,6 +44,7 @@ from .export import RuntimeTimer, require_in_runtime
 from .finetuning import fine_tune
 from .latency import Speed, Table, Timer, kept_table, measured
 from .options import (
+    AUTO,
     BEST,
     BOTH,
     GOLD,
@@ -57,10 +62,11 @@ from .options import (
 from .reconstruction import rebuild, set_weights, weights_of
 from .removal import SOLVERS, require_repairable
 from .search import best_subset
-from .trainer import Teacher
+from .trainer import Teacher, updates_of
 from .training_folder import remove_training
 
 if TYPE_CHECKING:
+    from ..answers.answer import Answer
     from ..evaluation.plain import Evaluation
     from ..models.classifier import Classifier
     from ..progress import Progress
@@ -79,6 +85,7 @@ CLOSE = 0.02  # of the target: near enough to stop correcting
 TOLERANCE = 0.1  # of the target: farther below it, the target counts as out of reach
 TURNS, TURN_PAIRS = 6, 15
 CHECKED, LEAST_CHECKED = 512, 32  # train examples on which the worth of units is chosen, apart from the sample
+CLASSES = 50  # with more, their changes are not reported one by one
 SOFT = 8.0  # the temperature of answers, at which sure ones count as unsure ones do
 FINEST = 48  # sizes of a layer's neurons to choose from
 
@@ -448,6 +455,7 @@ class Faster(Result):
     batch: int
     length: int
     seconds: tuple[float, float]  # of a batch, before and after
+    ceiling: float  # times fewer operations for a text of this length: the speed if only these took time
     heads_per_layer: list[int]
     neurons_per_layer: list[int]
     parameters: tuple[int, int]
@@ -459,6 +467,9 @@ class Faster(Result):
     one_class: str  # a remark on answers of (nearly) one class; empty without
     importance: str  # what said how much a unit is worth
     tried: tuple[dict[str, Any], ...]  # with what was tried beside it: ``Choice.tried``
+    classes: dict[str, dict[str, Any]]  # the change of each class's F1
+    calibration: dict[str, Any] | None  # the change of the calibration error, at most 0 is worse
+    rates: tuple[dict[str, float], ...]  # learning rates and the loss that a short training leaves
     model: Classifier = dataclasses.field(repr=False, compare=False)
     table: Table = dataclasses.field(repr=False)
 
@@ -486,6 +497,7 @@ def prune_faster(
     runtime: str = FasterOptions.runtime,
     repair: str = FasterOptions.repair,
     importance: str = FasterOptions.importance,
+    rate: str = FasterOptions.rate,
     retrain: FinetuneOptions | None = FasterOptions.retrain,
     seed: int = FasterOptions.seed,
     label_order: Sequence[str] | str | None = None,
@@ -511,7 +523,7 @@ def prune_faster(
     targets = [float(speed) for speed in TARGETS.checked([faster] if one else faster)]
     require_model(clf)
     require_dataset(data)
-    options = FasterOptions(batch, length, samples, runtime, repair, importance, seed, remove, retrain)
+    options = FasterOptions(batch, length, samples, runtime, repair, importance, rate, seed, remove, retrain)
     require_possible(clf, options)
     work = Work(clf, data, options, dev, label_order, progress, cancel, store=store_for(cache))
     way, results = rounds(targets, retrain is not None), dict[float, Faster]()
@@ -542,6 +554,8 @@ def require_possible(clf: Classifier, options: FasterOptions) -> None:
 WATCHED, WATCHED_MOST = 10, 2000  # one train example in so many, and at most so many, says when a training stops
 LEAST_WATCHED = 20
 PATIENCE = 2  # epochs, where the options of the training name none
+FACTORS = (1.0, 3.0, 10.0)  # of the learning rate that the options name
+TRIAL, LEAST_TRIAL = 0.1, 25  # the share of a training that each rate is tried on, and updates at least
 
 
 class Work:
@@ -578,6 +592,7 @@ class Work:
         self._searches: dict[tuple[str, str, Table], Search] = {}
         self._gradients: dict[str, Gradients] = {}
         self._wanted: Evaluation | None = None  # the answers of what is cut
+        self._watched_answers: Evaluation | None = None  # those of the whole model
         if len(data) <= options.samples:
             self.some = data
         else:
@@ -649,14 +664,11 @@ class Work:
     def _kept(self, small: Classifier) -> dict[str, float | None]:
         """How far its answers to ``checked`` are from those of the model that is cut, and how many agree."""
         if self._wanted is None:
-            self._wanted = self._answers(self.start)
-        own = self._answers(small)
-        distance = own.answer.imitated(torch.tensor(own.logits), torch.tensor(self._wanted.logits), 1.0)
-        return {"distance": float(distance), "agreement": _agreement(self._wanted, own)}
+            self._wanted = self._answers(self.start, self.checked)
+        return _near(self._wanted, self._answers(small, self.checked))
 
-    def _answers(self, clf: Classifier) -> Evaluation:
-        order = self.label_order
-        return evaluate(clf, self.checked, label_order=order, precision="float32", cancel=self.cancel)
+    def _answers(self, clf: Classifier, data: Dataset) -> Evaluation:
+        return evaluate(clf, data, label_order=self.label_order, precision="float32", cancel=self.cancel)
 
     @cached_property
     def checked(self) -> Dataset:
@@ -680,24 +692,39 @@ class Work:
 
     def built(
         self, shape: Shape, step: Round | None = None, name: str = ""
-    ) -> tuple[Classifier, dict[str, Any] | None]:
-        """The model of a shape, tuned, and trained if asked for; the error of the tuning."""
+    ) -> tuple[Classifier, dict[str, Any] | None, tuple[dict[str, float], ...]]:
+        """The model of a shape, tuned, and trained if asked for; the error of the tuning, and the learning rates that
+        were tried."""
         small, error = self._repaired(shape, self.options.repair)
-        if self.options.retrain is not None:
-            small = self._trained(small, self.options.retrain, step, name)
-        return small, error
-
-    def _trained(self, small: Classifier, options: FinetuneOptions, step: Round | None, name: str) -> Classifier:
-        """Trained on labels and on what the whole model does, until a part of train gets no better."""
-        watched, rest = self._watched
-        if watched is not None and options.early_stopping is None:
-            options = dataclasses.replace(options, early_stopping=PATIENCE)
+        options, (watched, rest), rates = self.options.retrain, self._watched, tuple[dict[str, float], ...]()
+        if options is None:
+            return small, error, rates
         if step is not None:
             options = dataclasses.replace(options, epochs=options.epochs * step.epochs)
+        if self.options.rate == AUTO and watched is not None:
+            rates = self._rates(small, options, watched, rest, name)
+            options = dataclasses.replace(options, learning_rate=min(rates, key=itemgetter("distance"))["rate"])
+        if watched is not None and options.early_stopping is None:
+            options = dataclasses.replace(options, early_stopping=PATIENCE)
         place = self.folder / f"training-{name}" if self.folder is not None and name else None
-        trained = fine_tune(
+        trained = self._trained(small, rest, options, watched, place)
+        if place is not None:
+            remove_training(place)
+            self._tried_rates(name).unlink(missing_ok=True)
+        return trained, error, rates
+
+    def _trained(
+        self,
+        small: Classifier,
+        data: Dataset,
+        options: FinetuneOptions,
+        watched: Dataset | None = None,
+        place: Path | None = None,
+    ) -> Classifier:
+        """Trained on labels and on what the whole model does, until a part of train gets no better."""
+        return fine_tune(
             small,
-            rest,
+            data,
             options,
             self.options.seed,
             dev=watched,
@@ -706,10 +733,30 @@ class Work:
             folder=place,
             progress=of_phase(self.progress, "training"),
             cancel=self.cancel,
-        )
-        if place is not None:
-            remove_training(place)
-        return trained.classifier
+        ).classifier
+
+    def _rates(
+        self, small: Classifier, options: FinetuneOptions, watched: Dataset, data: Dataset, name: str
+    ) -> tuple[dict[str, float], ...]:
+        """How far from the whole model's answers a short training with each learning rate leaves those to examples
+        that are not trained on. What a stopped run has tried is not tried again."""
+        whole = updates_of(options, len(data))
+        share = min(1.0, max(TRIAL, LEAST_TRIAL / whole))
+        short = dataclasses.replace(options, epochs=options.epochs * share, early_stopping=None)
+        kept = self._tried_rates(name) if self.folder is not None and name else None
+        rows = json.loads(kept.read_text()) if kept is not None and kept.exists() else []
+        for rate in [options.learning_rate * factor for factor in FACTORS[len(rows) :]]:
+            trained = self._trained(small, data, dataclasses.replace(short, learning_rate=rate))
+            if self._watched_answers is None:
+                self._watched_answers = self._answers(self.clf, watched)
+            rows.append({"rate": rate, **_near(self._watched_answers, self._answers(trained, watched))})
+            if kept is not None:
+                replace_file(kept, json.dumps(rows))
+        return tuple(rows)
+
+    def _tried_rates(self, name: str) -> Path:
+        assert self.folder is not None
+        return self.folder / f"rates-{name}.json"
 
     @cached_property
     def _watched(self) -> tuple[Dataset | None, Dataset]:
@@ -722,17 +769,18 @@ class Work:
 
     def result(self, step: Round, shape: Shape, choice: Choice, name: str = "") -> Faster:
         """Build, time and evaluate the model of a shape; ``name`` is that of its training's folder."""
-        small, error = self.built(shape, step, name)
+        small, error, rates = self.built(shape, step, name)
         step_progress = of_phase(self.progress, "measuring speed")
         speed = measured(self.clf, small, self.timer, progress=step_progress, cancel=self.cancel)
-        metrics = baseline = change = agreement = None
-        one_class = ""
+        costs = [clf.cost(length=self.timer.length) for clf in (self.clf, small)]
+        metrics = baseline = change = agreement = calibration = None
+        one_class, classes = "", dict[str, Any]()
         if self.dev is not None:
             if self._before is None:
                 self._before = self._evaluated(self.clf)
             after = self._evaluated(small)
             metrics, baseline = after.metrics, self._before.metrics
-            change = self._change(self._before, after)
+            change, calibration, classes = self._changes(self._before, after)
             agreement = _agreement(self._before, after)
             one_class = remark(after.predicted, after.constant.get("accuracy"), metrics.get("accuracy"))
         return Faster(
@@ -743,9 +791,10 @@ class Work:
             self.timer.batch,
             self.timer.length,
             (speed.before, speed.after),
+            costs[0].flops / costs[1].flops,
             small.heads_per_layer,
             neurons(small),
-            (self.clf.cost().parameters, small.cost().parameters),
+            (costs[0].parameters, costs[1].parameters),
             error,
             metrics,
             baseline,
@@ -754,6 +803,9 @@ class Work:
             one_class,
             choice.importance,
             choice.tried,
+            classes,
+            calibration,
+            rates,
             small,
             self.table,
         )
@@ -766,15 +818,30 @@ class Work:
             clf, self.dev, label_order=order, precision="float32", progress=step_progress, cancel=self.cancel
         )
 
-    def _change(self, before: Evaluation, after: Evaluation) -> dict[str, Any] | None:
+    def _changes(
+        self, before: Evaluation, after: Evaluation
+    ) -> tuple[dict[str, Any] | None, dict[str, Any] | None, dict[str, dict[str, Any]]]:
+        """Of the task's first measure; where the answer is one class, of the calibration error and each class's F1."""
         assert self.dev is not None
         if self.dev.labels is None:
-            return None
-        order = class_order(self.clf, self.dev, self.label_order)
-        first, second = (self.dev.answer.predicted(e.logits, order) for e in (before, after))
-        metric = self.dev.task.primary_metric
-        change = paired(self.dev.gold, first, second, metric).to_dict()
-        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in change.items()}
+            return None, None, {}
+        order, gold = class_order(self.clf, self.dev, self.label_order), self.dev.gold
+
+        def change(answer: Answer, metric: str) -> dict[str, Any]:
+            first, second = (answer.predicted(e.logits, order) for e in (before, after))
+            return plain(paired(gold, first, second, metric).to_dict())
+
+        own, names = self.dev.answer, self.dev.label_names
+        first = change(own, self.dev.task.primary_metric)
+        if not own.measures("f1_0"):
+            return first, None, {}
+        classes = {name: change(own, f"f1_{i}") for i, name in enumerate(names)} if len(names) <= CLASSES else {}
+        return first, change(PROBABILITIES, "neg_calibration_error"), classes
+
+
+def _near(wanted: Evaluation, own: Evaluation) -> dict[str, Any]:
+    distance = own.answer.imitated(torch.tensor(own.logits), torch.tensor(wanted.logits), 1.0)
+    return {"distance": float(distance), "agreement": _agreement(wanted, own)}
 
 
 def _agreement(before: Evaluation, after: Evaluation) -> float | None:

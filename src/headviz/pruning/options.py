@@ -118,6 +118,13 @@ IMPORTANCES = {
 }
 
 
+AUTO, GIVEN_RATE = "auto", "given"
+RATES = {
+    AUTO: "that of the training's options, 3 and 10 times it: the best in a short training, on train",
+    GIVEN_RATE: "that of the training's options",
+}
+
+
 TARGETS = Option(
     "faster",
     help="so many times as fast on this machine, such as 2, or several: 1.5,2",
@@ -153,6 +160,9 @@ class SearchOptions(Options):
     repair: str = option("refit", "of the kept weights", TUNINGS, title="Kept weights", metavar="NAME")
     importance: str = option(
         BEST, "what a head or neuron is worth", IMPORTANCES, title="Worth of a unit", metavar="NAME"
+    )
+    rate: str = option(
+        AUTO, "learning rate of a training", RATES, title="Learning rates tried", metavar="NAME", before=GIVEN_RATE
     )
     seed: int = seed_option("of the sample, and of a training")
 

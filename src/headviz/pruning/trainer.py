@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -63,7 +63,7 @@ def trainer_for(
     def losses(model: Any, inputs: Any, labels: Any) -> tuple[torch.Tensor, torch.Tensor]:
         if options.negatives == IN_BATCH:
             return clf.ranked_in_batch(model, inputs, labels)
-        if imitation is not None and model.training:
+        if imitation is not None:
             return imitation.losses(model, inputs, labels)
         logits = clf.trained_logits(model, inputs)
         return logits, clf.loss(logits.float(), labels)
@@ -94,7 +94,8 @@ def trainer_for(
     def part(share: float) -> int:
         return int(np.ceil(share * updates_of(options, len(rows))))
 
-    patience = None if options.early_stopping is None else Patience(options.early_stopping)
+    best = Best() if teacher is None else Best("loss", -1)
+    patience = None if options.early_stopping is None else Patience(options.early_stopping, best)
     stopping = patience is not None
     by_epoch = options.checkpoint_steps is None or stopping
     ended = patience.ended(checkpoint) if patience and checkpoint else None
@@ -125,8 +126,8 @@ def trainer_for(
         save_steps=options.checkpoint_steps or 500,
         save_total_limit=2,
         load_best_model_at_end=stopping,
-        metric_for_best_model="primary" if stopping else None,
-        greater_is_better=True if stopping else None,
+        metric_for_best_model=best.name if stopping else None,
+        greater_is_better=best.sign > 0 if stopping else None,
         dataloader_pin_memory=False,
         remove_unused_columns=False,
         label_names=["labels"],  # for question answering it would look for two others
@@ -234,7 +235,6 @@ def updates_of(options: FinetuneOptions, examples: int) -> int:
     return int(np.ceil(options.epochs * max(1, -(-batches // options.accumulation))))
 
 
-PRIMARY = "eval_primary"  # the dev metric that early stopping watches, as Trainer logs it
 TELL = 1.0  # seconds between two reports of the losses so far
 
 History = list[dict[str, Any]]  # as Trainer keeps it
@@ -282,11 +282,22 @@ class Watch(transformers.TrainerCallback):
         seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
 
 
+class Best(NamedTuple):
+    """What makes an epoch the best: the first dev metric, or with a teacher the loss, which few examples tell, too."""
+
+    name: str = "primary"
+    sign: int = 1
+
+    def values(self, history: Sequence[dict[str, Any]]) -> list[float]:
+        """Of each epoch, the larger the better."""
+        return [self.sign * h[f"eval_{self.name}"] for h in history if f"eval_{self.name}" in h]
+
+
 class Patience(transformers.TrainerCallback):
     """Early stopping that counts from the history. Transformers' own starts to count again when it is resumed."""
 
-    def __init__(self, epochs: int) -> None:
-        self.epochs = epochs
+    def __init__(self, epochs: int, best: Best) -> None:
+        self.epochs, self.best = epochs, best
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self.is_over(state.log_history):
@@ -294,7 +305,7 @@ class Patience(transformers.TrainerCallback):
 
     def is_over(self, history: Sequence[dict[str, Any]]) -> bool:
         """Whether so many epochs have passed since the first one with the best dev metric."""
-        values = [h[PRIMARY] for h in history if PRIMARY in h]
+        values = self.best.values(history)
         return bool(values) and len(values) - 1 - values.index(max(values)) >= self.epochs
 
     def ended(self, checkpoint: str) -> float | None:

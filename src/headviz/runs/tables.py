@@ -131,7 +131,7 @@ def _model(step: Step, prunes: bool) -> str:
     if prunes:
         return baselines.NAMES[baselines.role(step)]
     if "target" in step:  # of a run that makes models faster
-        return f"{step['target']:g}× as fast (removed: {speed.NAMES[step['remove']]})"
+        return speed.step_name(step)
     return str(step.get("name", ""))
 
 

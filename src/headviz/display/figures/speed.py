@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import plotly
 
-from ...evaluation.verdict import excluded, points_up, possible_loss, within
+from ...evaluation.verdict import excluded, points_up, possible_loss, verdict, within
 from ...tasks import points_in
 from .. import numbers
+from ..sentences import points_changed
 from ..table import FILES, PAGE, TERMINAL, Column, Ends, Table
-from .style import MODELS, NEUTRAL, frame, safe
+from .style import FAINT, MODELS, NEUTRAL, band, frame, safe, whisker
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -21,8 +22,16 @@ NAMES = {"both": "heads and neurons", "heads": "heads only"}
 _SHADES = {"both": MODELS[0], "heads": MODELS[1]}
 
 
-def kept_against_speed(steps: Sequence[Mapping[str, Any]], metric: str, baseline: float | None) -> go.Figure:
-    """One line for each way of removing, with the intervals of speed and of the change. ``steps`` are a run's."""
+def step_name(step: Mapping[str, Any]) -> str:
+    """What a model of a search is called among the others."""
+    return f"{step['target']:g}× as fast (removed: {NAMES[step['remove']]})"
+
+
+def kept_against_speed(
+    steps: Sequence[Mapping[str, Any]], metric: str, baseline: float | None, chosen: Mapping[str, Any] | None = None
+) -> go.Figure:
+    """One line for each way of removing, with the intervals of speed and of the change, and the speed that the
+    operations alone would allow. ``steps`` are a run's; the ``chosen`` one is marked."""
     fig = plotly.graph_objects.Figure()
     for remove, name in NAMES.items():
         rows = sorted(
@@ -33,42 +42,45 @@ def kept_against_speed(steps: Sequence[Mapping[str, Any]], metric: str, baseline
             continue
         values = [s["metrics"][metric] for s in rows]
         change = [c if (c := s.get("change") or {}).get("metric") == metric else {} for s in rows]
+        speeds = [s["speedup"] for s in rows]
+        low, high = ([v + _off(c, end) for v, c in zip(values, change, strict=True)] for end in ("low", "high"))
+        band(fig, speeds, low, high, _SHADES[remove], legendgroup=remove)
         fig.add_scatter(
-            x=[s["speedup"] for s in rows],
+            x=speeds,
             y=values,
             mode="lines+markers",
             name=name,
+            legendgroup=remove,
             line={"color": _SHADES[remove], "width": 2},
             marker={"size": 8},
-            error_x={
-                "type": "data",
-                "symmetric": False,
-                "array": [s["speedup_high"] - s["speedup"] for s in rows],
-                "arrayminus": [s["speedup"] - s["speedup_low"] for s in rows],
-                "thickness": 1.2,
-            },
-            error_y={
-                "type": "data",
-                "symmetric": False,
-                "array": [_end(c, "high") for c in change],
-                "arrayminus": [_end(c, "low") for c in change],
-                "thickness": 1.2,
-            },
+            error_x=whisker(speeds, *([s[f"speedup_{end}"] for s in rows] for end in ("low", "high"))),
+            error_y=whisker(values, low, high),
             hovertemplate=f"%{{x:.2f}}×: {safe(metric)} %{{y:.4f}}<extra>{name}</extra>",
         )
+        if all(s.get("ceiling") for s in rows):
+            fig.add_scatter(
+                x=[s["ceiling"] for s in rows],
+                y=values,
+                mode="lines",
+                name=f"{name}: by arithmetic alone",
+                line={"color": _SHADES[remove], "width": 1, "dash": "dot"},
+                hovertemplate="%{x:.2f}× fewer operations<extra></extra>",
+            )
     if baseline is not None:
         fig.add_scatter(
             x=[1.0], y=[baseline], mode="markers", name="as given", marker={"size": 10, "color": NEUTRAL, "symbol": "x"}
         )
+    if chosen is not None:
+        fig.add_vline(x=chosen["speedup"], line={"color": FAINT, "width": 1})
     fig.update_xaxes(title="times as fast, measured", zeroline=False)
     fig.update_yaxes(title=safe(metric), zeroline=False)
     return frame(fig, 360)
 
 
-def _end(change: Mapping[str, Any], end: str) -> float:
+def _off(change: Mapping[str, Any], end: str) -> float:
     """How far an end of the change's interval is from the change itself."""
     low_or_high, at = change.get(end), change.get("difference")
-    return 0.0 if low_or_high is None or at is None else abs(low_or_high - at)
+    return 0.0 if low_or_high is None or at is None else low_or_high - at
 
 
 def faster_table(models: Sequence[Mapping[str, Any]], metric: str) -> Table:
@@ -88,6 +100,9 @@ def faster_table(models: Sequence[Mapping[str, Any]], metric: str) -> Table:
         low = change("low")(model)
         return None if low is None else scale * possible_loss(low)
 
+    def calibration(end: str) -> Callable[[Any], float | None]:
+        return lambda model: None if (c := (model.get("calibration") or {}).get(end)) is None else -c
+
     size = (PAGE, FILES)
     columns = (
         Column("removed", value=lambda model: NAMES.get(model.get("remove", "")), places=size),
@@ -104,6 +119,17 @@ def faster_table(models: Sequence[Mapping[str, Any]], metric: str) -> Table:
         ),
         Column("a loss above this is excluded", points_up, possible, "in points, at 97.5 %, one-sided"),
         Column("same answers", numbers.share, lambda model: model.get("agreement"), "as the model before, on dev"),
+        Column("classes that lost", value=lambda model: "; ".join(_lost_classes(model)), meaning="of their own F1"),
+        Column(
+            "calibration error, points",
+            lambda v: numbers.points(v, scale),
+            calibration("difference"),
+            "its change; a rise is worse",
+            ends=lambda model: (calibration("high")(model), calibration("low")(model)),
+            ends_format=lambda low, high: numbers.interval(low, high, scale),
+            places=size,
+        ),
+        Column("by arithmetic", "%.2f", lambda model: model.get("ceiling"), "times fewer operations", places=size),
         Column("heads remaining", value=lambda model: sum(model["heads_per_layer"]), places=size),
         Column("neurons remaining", value=lambda model: sum(model["neurons_per_layer"]), places=size),
         Column("parameters", "{:,}".format, lambda model: model["parameters"][1], places=size),
@@ -121,7 +147,7 @@ def decision(models: Sequence[Mapping[str, Any]], metric: str, margin: float = S
     known = [m for m in models if (m.get("change") or {}).get("low") is not None]
     if not known:
         return ""
-    warnings = "".join(f" {m['target']:g}×: {m['one_class']}" for m in models if m.get("one_class"))
+    warnings = "".join(f" {m['target']:g}×: {warning}" for m in models for warning in _warnings(m))
 
     def named(model: Mapping[str, Any]) -> str:
         what = f" ({NAMES[model['remove']]})" if len({m.get("remove") for m in models}) > 1 else ""
@@ -139,6 +165,26 @@ def decision(models: Sequence[Mapping[str, Any]], metric: str, margin: float = S
     says = excluded(nearest["change"]["low"], scale, margin)
     none = f"No model excludes a loss of more than {margin:g} {_points(margin)} of {metric}"
     return f"{none}. {named(nearest)}: {says}.{warnings}"
+
+
+def _lost_classes(model: Mapping[str, Any]) -> list[str]:
+    """The classes whose F1 falls significantly, with the change."""
+    return [
+        f"{name} {points_changed(c['difference'], c['low'], c['high'], 100)}"
+        for name, c in (model.get("classes") or {}).items()
+        if verdict(c["low"], c["high"]) == "loss"
+    ]
+
+
+def _warnings(model: Mapping[str, Any]) -> list[str]:
+    """Sentences about answers of one class, the classes that lose and the calibration."""
+    lost, calibration = _lost_classes(model), model.get("calibration") or {}
+    warnings = [model["one_class"]] if model.get("one_class") else []
+    if lost:
+        warnings.append(f"F1 falls of {', '.join(lost)}.")
+    if verdict(calibration.get("low"), calibration.get("high")) == "loss":
+        warnings.append("its probabilities are less well calibrated.")
+    return warnings
 
 
 def _points(margin: float) -> str:

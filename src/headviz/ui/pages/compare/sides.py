@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....answers.class_names import is_generic
+from ....display.figures.speed import step_name
 from ....errors import ModelError, RunError, UserError
 from ....heads import HeadMask
 from ...shell import loaders, state
@@ -23,8 +24,15 @@ from .answers import Column
 
 if TYPE_CHECKING:
     from ....models.classifier import Classifier
+    from ....runs.reading import RunView
+
 ALL, MASK, SAVED, RUN = "all", "mask", "saved:", "run:"
 RUNS = 12  # the newest, whose steps are listed
+# kind of run -> what tells a step of it from the others
+STEPS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "prune": lambda step: f"{100 * step['sparsity']:.0f} % off",
+    "faster": lambda step: step_name(step) if step.get("model") else "",
+}
 
 
 def listed(clf: Classifier) -> dict[str, str]:
@@ -33,10 +41,16 @@ def listed(clf: Classifier) -> dict[str, str]:
     out = {ALL: "all heads", **({MASK: f"current mask ({off} off)"} if off else {})}
     out |= {f"{SAVED}{name}": f"mask {name}" for name in state.saved_masks(clf.present)}
     for run in listing.overview()[:RUNS]:
-        if run.record.kind == "prune" and run.record.spec.get("model") == state.view().model:
-            for at, step in enumerate(run.steps):
-                out[f"{RUN}{run.record.id}:{at}"] = f"{run.record.title}, {100 * step['sparsity']:.0f} % off"
+        if run.record.kind in STEPS and run.record.spec.get("model") == state.view().model:
+            out |= {
+                f"{RUN}{run.record.id}:{at}": name for at, step in enumerate(run.steps) if (name := named(run, step))
+            }
     return out | {folder: folder for folder in local_models()}
+
+
+def named(run: RunView, step: Mapping[str, Any]) -> str:
+    """What a step of a run is called; empty for a target that was out of reach."""
+    return f"{run.record.title[:80]}, {how}" if (how := STEPS[run.record.kind](step)) else ""
 
 
 def choose(clf: Classifier) -> list[Column]:
@@ -114,11 +128,12 @@ def _of_run(clf: Classifier, view: View, text: str) -> Column:
     with suppress(RunError, ValueError, IndexError):
         run = listing.look(run_id, log_lines=0)
         step: Any = run.steps[int(number)]
-        name = f"{run.record.title[:40]}, {100 * step['sparsity']:.0f} %"
+        name = named(run, step)
         if folder := steps.kept_model(run, step):
             other = other_model(view, clf, folder)
             return Column(name, other, HeadMask.full(other.num_layers, other.num_heads))
-        return Column(name, clf, HeadMask.from_hex(step["mask"], clf.num_layers, clf.num_heads))
+        if run.record.kind == "prune":
+            return Column(name, clf, HeadMask.from_hex(step["mask"], clf.num_layers, clf.num_heads))
     raise UserError(f"There is no step '{text[:60]}' of a run here. Choose another from the list.")
 
 

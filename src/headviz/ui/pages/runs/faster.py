@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from ....display.figures.speed import NAMES, decision, faster_table, kept_against_speed, tried_table
+from ....display.figures.speed import NAMES, decision, faster_table, kept_against_speed, step_name, tried_table
 from ....display.numbers import number
 from ....display.sentences import points_changed
 from ....errors import UserError
+from ....evaluation.verdict import excluded
 from ....options import declared
 from ....pruning.options import TARGETS, SearchOptions
 from ....reports.run_report import keep_runtimes
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ....runs.record import RunRecord
 
 OWN: dict[str, dict[str, Any]] = {"length": {"value": 32}}
+RATE = declared(SearchOptions)["rate"]  # of a training alone
 
 
 def form(view: View) -> None:
@@ -45,7 +47,7 @@ def form(view: View) -> None:
     options = {
         one.name: controls.field(places.get(one.name, st.container()), one, f"fast_{one.name}", **OWN.get(one.name, {}))
         for one in declared(SearchOptions).values()
-        if one.title
+        if one.title and one.name != RATE.name
     }
     with st.container(horizontal=True, gap="medium"):
         heads_only = st.checkbox("Heads only, next to it", True, key="fast_beside")
@@ -71,8 +73,9 @@ def _training(view: View) -> Callable[[], dict[str, Any]]:
     recipe = training.recipe_for(loaders.model_name(view.model))
     with st.expander("Training of the smaller models", icon=":material/model_training:"):
         st.caption(plain(recipe.sentence(view)))
-        options, limit, _ = training.fields(f"fast_train_{view.model}", recipe, None)
-    return lambda: {"finetune": options().to_dict(), "train_limit": limit()}
+        options, limit, room = training.fields(f"fast_train_{view.model}", recipe, None)
+        rate = controls.field(room, RATE, "fast_rate")
+    return lambda: {"finetune": options().to_dict(), "train_limit": limit(), RATE.name: rate()}
 
 
 def _spec(view: View, **chosen: Any) -> dict[str, Any]:
@@ -126,17 +129,21 @@ def detail(view: RunView) -> None:
     baseline = (first["baseline"] or {}).get(metric)
     scale = points_in(metric)
     show.finding(f"{decision(steps, metric)} {_finding(steps, metric, scale)}".strip())
+    chosen = _chosen(view, steps)
     show.figure(
-        kept_against_speed(steps, metric, baseline),
+        kept_against_speed(steps, metric, baseline, chosen),
         "faster_curve",
         f"{metric} on dev against the measured speed, batches of {first['batch']} texts of {first['length']} tokens; "
-        "bars are 95 % intervals.",
+        "bars and areas are 95 % intervals. Dotted: the speed if only arithmetic took time.",
     )
+    if chosen.get("change"):
+        says = excluded(chosen["change"]["low"], scale)
+        st.caption(plain(f"{step_name(chosen)}: {metric} changes by {_change(chosen, scale)}; {says}."))
+    _take(view, chosen)
     show.table(faster_table(steps, metric))
     if any(step.get("tried") for step in steps):
         with st.expander("What a head or neuron is worth", icon=":material/balance:"):
             show.table(tried_table(steps))
-    _take(view, steps)
 
 
 def _finding(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
@@ -162,14 +169,20 @@ def _change(step: dict[str, Any], scale: float) -> str:
     return points_changed(change.get("difference"), change.get("low"), change.get("high"), scale)
 
 
-def _take(view: RunView, steps: list[dict[str, Any]]) -> None:
+def _chosen(view: RunView, steps: list[dict[str, Any]]) -> dict[str, Any]:
+    """The model that the slider names; while a run goes on, the models come one by one."""
+    by_name = {step_name(s): s for s in sorted(steps, key=lambda s: float(s["speedup"]))}
+    if len(by_name) == 1:
+        return steps[0]
+    return by_name[st.select_slider("Model", list(by_name), key=f"faster_model_{view.record.id}")]
+
+
+def _take(view: RunView, step: dict[str, Any]) -> None:
     """The button that opens one of the models."""
     if view.state != "done":
         return
-    place = RunFiles(view.record.id).results
-    names = {s["model"]: f"{s['model'].rpartition('/')[2]}, {s['speedup']:.2f}×" for s in steps}
+    place, chosen = RunFiles(view.record.id).results, step["model"]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = st.selectbox("Model", list(names), format_func=names.__getitem__, key="faster_model")
         st.button(
             "Use as the current model",
             key="faster_use",

@@ -178,9 +178,9 @@ Form = Callable[[View], Any]  # draws it; one of a plugin may give Python and a 
 def forms() -> dict[str, tuple[str, Form]]:
     """What the page can start or measure, by the name that a link has: its title, and what draws its form."""
     out: dict[str, tuple[str, Form]] = {
+        "faster": ("Make it faster", faster.form),
         "run": ("One run", form),
         "sweep": ("A sweep", sweep_form),
-        "faster": ("A faster model", faster.form),
     }
     for kind in RUNS.values():
         if kind.form is not None:
@@ -207,7 +207,7 @@ def new(view: View, first: bool) -> tuple[str, str] | None:
         name = state.switch(
             "new",
             "What to start",
-            ["", *(n for n in known if n != "run")],
+            ["" if n == "run" else n for n in known],
             notice=True,
             format_func=lambda n: known[n or "run"][0],
             label_visibility="collapsed",
