@@ -191,8 +191,8 @@ def lead(own: np.ndarray, others: np.ndarray, gold: np.ndarray, draw: np.random.
     mine = np.atleast_2d(own).astype(float)
     ahead = weights * (mine.mean(axis=0) - others)
     low, high = interval(ahead, draw)
-    found = {"mean": float(ahead.mean()), "low": low, "high": high}
+    result = {"mean": float(ahead.mean()), "low": low, "high": high}
     if len(mine) > 1:
         each = (weights * mine).mean(axis=1) - (weights * mine).mean() + ahead.mean()
-        found |= {"ties_low": float(each.min()), "ties_high": float(each.max())}
-    return found
+        result |= {"ties_low": float(each.min()), "ties_high": float(each.max())}
+    return result

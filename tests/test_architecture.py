@@ -67,11 +67,11 @@ KNOWN_UPWARD: set[tuple[str, str]] = set()
 
 def modules(folder: Path) -> dict[str, Path]:
     """Dotted name below the folder -> file; a package stands under its own name, the folder itself under ""."""
-    found = {}
+    result = {}
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+        result[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return result
 
 
 MODULES = modules(SRC)
@@ -107,7 +107,7 @@ def imported(name: str) -> list[tuple[str, int]]:
 def graph() -> dict[str, dict[str, int]]:
     """Module -> the modules of headviz it imports, each with the line. The version alone is no import."""
     edges: dict[str, dict[str, int]] = {name: {} for name in MODULES}
-    for name, found in edges.items():
+    for name, result in edges.items():
         for target, line in imported(name):
             if target.split(".")[0] != "headviz" or target == "headviz.__version__":
                 continue
@@ -115,7 +115,7 @@ def graph() -> dict[str, dict[str, int]]:
             module = inner if inner in MODULES else inner.rpartition(".")[0]
             assert module in MODULES, f"{where(name, line)}: there is no {target}"
             if module != name:
-                found.setdefault(module, line)
+                result.setdefault(module, line)
     return edges
 
 
@@ -130,16 +130,16 @@ def named(name: str) -> set[str]:
     beside = [m for m in MODULES if m == package or m.rpartition(".")[0] == package]
     completed = [(begin, words) for begin in beginnings(name)]
     completed += [(begin, {w for w in words if ":" in w}) for module in beside for begin in beginnings(module)]
-    found = set()
+    result = set()
     for begin, given in completed:
         inside = ".".join(filter(None, [package, *begin.split(".")]))
-        found |= {
+        result |= {
             f"{inside}.{place}".strip(".") for place in {w.partition(":")[0] for w in given} if place[:1].isalpha()
         }
-    found |= {w.partition(":")[0].removeprefix("headviz.") for w in words if re.fullmatch(r"headviz\.[\w.]+:\w+", w)}
+    result |= {w.partition(":")[0].removeprefix("headviz.") for w in words if re.fullmatch(r"headviz\.[\w.]+:\w+", w)}
     if re.search(r"\b(import_module|code|later)\(", TEXTS[name]):
-        found |= {w.removeprefix("headviz").strip(".") for w in words if w.startswith(("headviz.", "."))}
-    return {module for module in found - {""} if module in MODULES and module != name}
+        result |= {w.removeprefix("headviz").strip(".") for w in words if w.startswith(("headviz.", "."))}
+    return {module for module in result - {""} if module in MODULES and module != name}
 
 
 @cache
@@ -166,8 +166,8 @@ def circles(graph: dict[str, dict[str, int]]) -> list[set[str]]:
         return seen
 
     reach = {name: reached(name) for name in graph}
-    found = {frozenset(m for m in reach[name] if name in reach[m]) for name in graph if name in reach[name]}
-    return sorted(map(set, found), key=sorted)
+    result = {frozenset(m for m in reach[name] if name in reach[m]) for name in graph if name in reach[name]}
+    return sorted(map(set, result), key=sorted)
 
 
 def where(name: str, line: int) -> str:
@@ -231,9 +231,9 @@ def test_imports_point_one_way_inside_the_interface() -> None:
 
 
 def test_no_circles_not_even_in_functions_or_for_types() -> None:
-    found = circles(graph())
-    lines = [f"{where(a, graph()[a][b])}: {b}" for c in found for a in sorted(c) for b in graph()[a] if b in c]
-    assert not found, "\n".join(lines)
+    result = circles(graph())
+    lines = [f"{where(a, graph()[a][b])}: {b}" for c in result for a in sorted(c) for b in graph()[a] if b in c]
+    assert not result, "\n".join(lines)
 
 
 def test_no_circles_through_modules_named_in_words() -> None:
@@ -243,9 +243,9 @@ def test_no_circles_through_modules_named_in_words() -> None:
     for name, target in KNOWN_NAMED:
         assert target in named(name), "take off KNOWN_NAMED what has been mended"
         del with_words[name][target]
-    found = circles(with_words)
-    lines = [f"{a}: {b}" for c in found for a in sorted(c) for b in with_words[a] if b in c]
-    assert not found, "\n".join(lines)
+    result = circles(with_words)
+    lines = [f"{a}: {b}" for c in result for a in sorted(c) for b in with_words[a] if b in c]
+    assert not result, "\n".join(lines)
 
 
 def test_the_demo_is_known_to_few() -> None:
@@ -291,9 +291,9 @@ def test_streamlit_stays_in_the_interface() -> None:
 def test_transformers_is_taken_from_one_module() -> None:
     """Threads that load it at once would meet half-loaded modules, see ``headviz.attention``."""
     own = re.compile(r"^\s*(import transformers|from transformers)\b", re.MULTILINE)
-    found = {name for name, path in MODULES.items() if own.search(path.read_text(encoding="utf-8"))}
+    result = {name for name, path in MODULES.items() if own.search(path.read_text(encoding="utf-8"))}
     # the second runs while transformers is being imported, the others only write such a line
-    assert found == {"attention", "models.uneven", "models.saving"}
+    assert result == {"attention", "models.uneven", "models.saving"}
 
 
 def test_module_paths_stay_in_models() -> None:
@@ -364,8 +364,8 @@ def kind_checks(text: str) -> Iterator[int]:
 def test_no_place_asks_for_the_kind_of_a_model() -> None:
     texts = {name: text for name, text in TEXTS.items() if top(name) not in ("models", "answers", "extras")}
     texts |= {f"pages/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "pages").glob("*.py")}
-    found = {name: lines for name, text in texts.items() if (lines := list(kind_checks(text)))}
-    assert not found
+    result = {name: lines for name, text in texts.items() if (lines := list(kind_checks(text)))}
+    assert not result
 
 
 def test_no_pickle() -> None:
@@ -388,8 +388,8 @@ def late():
     from .other import thing
     import streamlit.web
 """
-    found = {target for target, _ in imports("tasks.one", text, False)}
-    assert found == {"typing.TYPE_CHECKING", "headviz.runs.record", "headviz.tasks.other.thing", "streamlit.web"}
+    result = {target for target, _ in imports("tasks.one", text, False)}
+    assert result == {"typing.TYPE_CHECKING", "headviz.runs.record", "headviz.tasks.other.thing", "streamlit.web"}
     assert {t for t, _ in imports("tasks", "from .one import x", True)} == {"headviz.tasks.one.x"}
     assert {"scores.measures", "scores.learned"} <= named("scores.catalogue")
     assert "pruning.job" in named("runs.kinds")

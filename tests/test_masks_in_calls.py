@@ -125,9 +125,9 @@ def test_a_transfer_takes_masks_by_layer_and_tables() -> None:
     demo = {"model": "demo", "task": "demo", "dev_limit": 4, "device": "cpu"}
     mask = HeadMask.full(12, 12).without([(3, 5)])
     masks = {"mask": mask, "by layer": {3: [5]}, "JSON's keys": {"3": [5]}, "table": mask.array().astype(int).tolist()}
-    found = headviz.transfer(masks, {"demo": demo}, random=0)
-    assert {entry.source for entry in found.entries} == set(masks)
-    assert len({(entry.sparsity, entry.value, entry.change) for entry in found.entries}) == 1
+    result = headviz.transfer(masks, {"demo": demo}, random=0)
+    assert {entry.source for entry in result.entries} == set(masks)
+    assert len({(entry.sparsity, entry.value, entry.change) for entry in result.entries}) == 1
     spec = TransferSpec.from_dict({"masks": {"a": {"3": [5]}}, "targets": {"demo": demo}})
     assert [w.mask for w in wanted(spec.masks_on(spec.open("demo", Path())), ("demo",), mask.full(12, 12))][1] == mask
 

@@ -38,13 +38,13 @@ def test_the_documents_code_is_that_of_the_examples() -> None:
 def test_the_example_score_is_what_it_says() -> None:
     plugins.load([EXAMPLES / "my_score.py"])
     clf, data = tiny_classifier("bert"), made(6)
-    found = score_heads(clf, data, "loss-spread", cache=False)
+    result = score_heads(clf, data, "loss-spread", cache=False)
     each = [
         score_heads(clf, data.subset([i]), "taylor", abs_level="signed", layer_norm=False, cache=False).values
         for i in range(6)
     ]
-    np.testing.assert_allclose(found.values, np.abs(each - np.mean(each, axis=0)).mean(axis=0), rtol=1e-3)
-    assert (found.stderr > 0).all()
+    np.testing.assert_allclose(result.values, np.abs(each - np.mean(each, axis=0)).mean(axis=0), rtol=1e-3)
+    assert (result.stderr > 0).all()
 
 
 def test_a_table_is_taken_as_exact_and_options_reach_the_function(tmp_path: Path) -> None:
@@ -57,9 +57,9 @@ def test_a_table_is_taken_as_exact_and_options_reach_the_function(tmp_path: Path
         "SCORES = [Score('level', 'Level', 'all alike', '1', 'none', level, options=Options)]\n",
     )
     plugins.load([file])
-    found = score_heads(tiny_classifier("bert"), made(3), "level", factor=5)
-    assert (found.values == 5).all()
-    assert np.isnan(found.stderr).all()
+    result = score_heads(tiny_classifier("bert"), made(3), "level", factor=5)
+    assert (result.values == 5).all()
+    assert np.isnan(result.stderr).all()
 
 
 def test_the_command_line_knows_the_plugins_score(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,9 +69,9 @@ def test_the_command_line_knows_the_plugins_score(capsys: pytest.CaptureFixture[
     assert "loss-spread" in "".join(capsys.readouterr().out.split())
     words += ["--score", "loss-spread", "--model", "demo", "--task", "demo", "--samples", "8", "--no-cache", "--json"]
     assert main(["score", *words]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["score"] == "loss-spread"
-    assert np.isfinite(np.array(found["values"], dtype=float)).all()
+    result = json.loads(capsys.readouterr().out)
+    assert result["score"] == "loss-spread"
+    assert np.isfinite(np.array(result["values"], dtype=float)).all()
 
 
 ANSWER = """

@@ -74,8 +74,8 @@ def test_the_examples_run(name: str) -> None:
     (test,) = doctest.DocTestFinder(recurse=False).find(thing, name, globs={})
     assert test.examples, f"{name} has no example"
     said: list[str] = []
-    found = doctest.DocTestRunner(verbose=False).run(test, out=said.append)
-    assert not found.failed, "".join(said)
+    result = doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    assert not result.failed, "".join(said)
 
 
 @pytest.mark.slow
@@ -88,26 +88,26 @@ def test_the_examples_of_what_recipes_import_run(name: str, monkeypatch: pytest.
 
 def members(kind: type) -> dict[str, Callable[..., object]]:
     """The public methods of a class, and the getters of its properties, that headviz itself defines."""
-    found = {}
+    result = {}
     for name in dir(kind):
         static = inspect.getattr_static(kind, name)
         made = getattr(static, "fget", None) or getattr(static, "func", None) or getattr(static, "__func__", static)
         ours = inspect.isfunction(made) and made.__module__.startswith("headviz")
         if ours and not name.startswith("_") and name not in OF_TRANSFORMERS:
-            found[name] = made
-    return found
+            result[name] = made
+    return result
 
 
 def hides(thing: Callable[..., object]) -> list[str]:
     """What of a signature says nothing about its types."""
     signature = inspect.signature(thing)
-    found = [] if signature.return_annotation not in ("Any", inspect.Signature.empty) else ["what it returns"]
+    result = [] if signature.return_annotation not in ("Any", inspect.Signature.empty) else ["what it returns"]
     for parameter in signature.parameters.values():
         open_ended = parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
         untyped = parameter.annotation is parameter.empty and parameter.name not in ("self", "cls")
         if untyped or (open_ended and "Any" in str(parameter.annotation)):
-            found.append(str(parameter))
-    return found
+            result.append(str(parameter))
+    return result
 
 
 def test_no_signature_hides_behind_any() -> None:

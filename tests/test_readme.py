@@ -22,10 +22,10 @@ def test_the_heads_of_the_example_carry_what_it_says() -> None:
     """By the demo's card, which is measured on the shipped weights."""
     from headviz.demo import card_figures
 
-    found = re.search(r"--off ([\d.]+),([\d.]+) .*# these two carry (\S+) and (.+)", README)
-    assert found
+    result = re.search(r"--off ([\d.]+),([\d.]+) .*# these two carry (\S+) and (.+)", README)
+    assert result
     costliest = {row["phenomenon"]: row["heads"][0] for row in card_figures()["heads"]["sets"]}
-    assert [costliest[found[3]], costliest[found[4].replace(" ", "-")]] == [found[1], found[2]]
+    assert [costliest[result[3]], costliest[result[4].replace(" ", "-")]] == [result[1], result[2]]
 
 
 def test_links_and_pictures_exist() -> None:
@@ -54,16 +54,16 @@ def test_links_of_the_built_package_are_whole_addresses_of_files_that_exist(tmp_
             assert (ROOT / link.removeprefix(SITE) / "index.html").exists(), link
             continue
         place = pictures if re.search(r"\.(webp|png)$", link) else files
-        found = place.match(link)
-        assert found, link
-        assert (ROOT / found[1]).exists(), link
+        result = place.match(link)
+        assert result, link
+        assert (ROOT / result[1]).exists(), link
 
 
 def shown(name: str) -> str:
     """What the cells of a notebook show, without tags."""
     cells = json.loads((ROOT / f"docs/notebooks/{name}.ipynb").read_text(encoding="utf-8"))["cells"]
-    found = [out.get("text", "") or out["data"].get("text/html", "") for c in cells for out in c.get("outputs", [])]
-    return " ".join(re.sub(r"<[^>]+>", " ", " ".join("".join(f) for f in found)).split())
+    result = [out.get("text", "") or out["data"].get("text/html", "") for c in cells for out in c.get("outputs", [])]
+    return " ".join(re.sub(r"<[^>]+>", " ", " ".join("".join(f) for f in result)).split())
 
 
 def test_the_findings_are_those_that_the_notebooks_show() -> None:

@@ -23,8 +23,8 @@ SHARE, SETS = 0.1, 20
 
 def measure(record: Record, judge: Judge, clf: headviz.Classifier, data: headviz.Dataset) -> None:
     """``data`` are those on which the heads are looked for; the judge has others."""
-    found = record.part("roles", lambda: looked_for(headviz.roles(clf, data)))
-    chosen = [HeadId.parse(head) for head in found["chosen"]]
+    result = record.part("roles", lambda: looked_for(headviz.roles(clf, data)))
+    chosen = [HeadId.parse(head) for head in result["chosen"]]
     if not chosen:
         return
     record.part("matching", lambda: judge.change(clf.full_mask.without(chosen)))

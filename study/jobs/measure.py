@@ -43,8 +43,8 @@ class Judge:
         if metric == AUROC:  # two classes, ordered by a number: cosines become numbers from 0 to 1
             full = self.evaluator.predictions()
             before, after = (np.clip((1 + one) / 2, 0, 1) for one in (full, masked))
-            found = headviz.paired(gold.astype(int), before, after, metric)
-            ends = {"delta": found.difference, "low": found.low, "high": found.high, "p": found.p}
+            result = headviz.paired(gold.astype(int), before, after, metric)
+            ends = {"delta": result.difference, "low": result.low, "high": result.high, "p": result.p}
             return {"full": auroc(gold, full), "masked": auroc(gold, masked), **ends}
         (delta,) = self.evaluator.answers().deltas([masked], metric)
         ends = {"delta": delta.delta, "low": delta.interval_low, "high": delta.interval_high, "p": delta.p_value}
@@ -86,9 +86,9 @@ def removal(record: Record, subject: Subject, judge: Judge) -> None:
 
     def timed(model: headviz.Classifier, under: HeadMask | None) -> dict[str, Any]:
         began = time.process_time()
-        found = headviz.evaluate(model, data, mask=under)
+        result = headviz.evaluate(model, data, mask=under)
         seconds = time.process_time() - began
-        value = auroc(data.gold, found.predictions) if subject.metric == AUROC else found.metrics[subject.metric]
+        value = auroc(data.gold, result.predictions) if subject.metric == AUROC else result.metrics[subject.metric]
         return {"value": value, "seconds": seconds, "parameters": model.cost().parameters}
 
     for name, model, under in (("full", clf, None), ("off", clf, mask), ("pruned", small, None)):

@@ -113,7 +113,10 @@ much (p = {p:.2f}).
 
 def text(folder: Path) -> str:
     known = {one: read(folder / f"{one.name}.json") for one in EXPERIMENTS}
-    parts = [BEGIN, *(row(one.name, one.says, found) for one, found in known.items() if "evaluated pruned" in found)]
-    parts += [COSTS, *(costs_row(one.name, one.says, found) for one, found in known.items() if "done costs" in found)]
-    parts += [matched(found) for found in known.values() if "roles" in found and "done removal" in found]
+    parts = [BEGIN, *(row(one.name, one.says, result) for one, result in known.items() if "evaluated pruned" in result)]
+    parts += [
+        COSTS,
+        *(costs_row(one.name, one.says, result) for one, result in known.items() if "done costs" in result),
+    ]
+    parts += [matched(result) for result in known.values() if "roles" in result and "done removal" in result]
     return "".join(parts)

@@ -33,11 +33,11 @@ def sentences(rows: Rows) -> list[str]:
 
 def answers(rows: Rows) -> dict[str, set[str]]:
     """The sentences that answer each question; a question of which none does is left out."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for row in rows:
         if row["label"] == "entailment":
-            found.setdefault(row["question"], set()).add(row["sentence"])
-    return found
+            result.setdefault(row["question"], set()).add(row["sentence"])
+    return result
 
 
 def halves(rows: Rows, topics: int = ARTICLES) -> tuple[Rows, Rows]:
@@ -59,10 +59,10 @@ def halves(rows: Rows, topics: int = ARTICLES) -> tuple[Rows, Rows]:
 
 
 def _by(rows: Rows, group: np.ndarray) -> list[Rows]:
-    found: list[Rows] = [[] for _ in range(int(group.max()) + 1)]
+    result: list[Rows] = [[] for _ in range(int(group.max()) + 1)]
     for row, number in zip(rows, group, strict=True):
-        found[number].append(row)
-    return found
+        result[number].append(row)
+    return result
 
 
 def ranking(rows: Rows, questions: list[str], depth: int) -> headviz.Dataset:

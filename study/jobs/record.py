@@ -44,11 +44,11 @@ class Record:
         """A part, computed once; its processor seconds are added up by what its name begins with."""
         if name not in self.parts:
             began = time.process_time()
-            found = plain(compute())
+            result = plain(compute())
             spent, kind = time.process_time() - began, name.split()[0]
             seconds = self.parts.setdefault("processor_seconds", {})
             seconds[kind] = round(seconds.get(kind, 0.0) + spent, 2)
-            self.parts[name] = found
+            self.parts[name] = result
             replace_file(self.path, json.dumps(self.parts, indent=1, allow_nan=False) + "\n")
             print(f"{self.path.stem}: {name}, {spent:.1f} s", flush=True)
         return self.parts[name]
@@ -56,5 +56,5 @@ class Record:
 
 def read(path: Path) -> dict[str, Any]:
     """The parts of a file; nothing where there is none."""
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return found
+    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return result

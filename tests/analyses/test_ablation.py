@@ -59,9 +59,9 @@ def test_over_draws_the_interval_and_the_test_agree(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(evaluator, "each_draw", lambda: [evaluator] * 3)
     monkeypatch.setattr("headviz.analyses.ablation.sweep", swept)
     base = HeadMask.full(3, 4).without(h for h in HeadMask.full(3, 4).heads() if h != (1, 2))
-    found = ablate(evaluator, base=base)
-    assert found.p_value[1, 2] == pytest.approx(2 * 0.0574, abs=1e-3)
-    assert found.interval_low[1, 2] <= 0 < found.values[1, 2] < found.interval_high[1, 2]
+    result = ablate(evaluator, base=base)
+    assert result.p_value[1, 2] == pytest.approx(2 * 0.0574, abs=1e-3)
+    assert result.interval_low[1, 2] <= 0 < result.values[1, 2] < result.interval_high[1, 2]
 
 
 def test_on_top_of_a_mask_and_with_removed_heads() -> None:
@@ -107,15 +107,15 @@ def test_harmful_heads_are_those_that_help_when_they_go() -> None:
     bad = (1, 2)
     said = evaluate(evaluator.clf, evaluator.data, HeadMask.full(3, 4).without([bad])).predictions
     spoilt = headviz.Dataset(evaluator.data.task, "dev", evaluator.data.texts, evaluator.data.pairs, np.asarray(said))
-    found = ablate(Evaluator(evaluator.clf, spoilt))
-    assert found.harmful()[0] == bad
-    (table,) = [part for part in view(found).parts if part.key == "harmful_table"]
-    gains = [-100 * found.values[h] for h in found.harmful()]
+    result = ablate(Evaluator(evaluator.clf, spoilt))
+    assert result.harmful()[0] == bad
+    (table,) = [part for part in view(result).parts if part.key == "harmful_table"]
+    gains = [-100 * result.values[h] for h in result.harmful()]
     assert [row[:2] for row in table.rows] == [
-        [h, pytest.approx(g)] for h, g in zip(found.harmful(), gains, strict=True)
+        [h, pytest.approx(g)] for h, g in zip(result.harmful(), gains, strict=True)
     ]
     assert gains == sorted(gains, reverse=True)
-    assert gains[0] == pytest.approx(100 * (1 - found.baseline))
+    assert gains[0] == pytest.approx(100 * (1 - result.baseline))
     assert table.rows[0][2] > 0  # the lower end of its interval
     none = ablate(learnt(wrong=0.0))
     assert none.harmful() == []
@@ -141,13 +141,13 @@ def test_best_single_heads() -> None:
 def test_heads_chosen_elsewhere_are_reported_here() -> None:
     evaluator = learnt()
     other = Evaluator(evaluator.clf, evaluator.data.subset(range(30)))
-    found = all_but_one(evaluator, "other", other)
-    assert found.chosen_on.n == 30
-    assert found.subject.n == 120
-    for row in found.rows:
-        assert found.deltas[row.layer, row.head] == found.deltas[row.layer].max()
+    result = all_but_one(evaluator, "other", other)
+    assert result.chosen_on.n == 30
+    assert result.subject.n == 120
+    for row in result.rows:
+        assert result.deltas[row.layer, row.head] == result.deltas[row.layer].max()
         mask = HeadMask.full(3, 4).without((row.layer, h) for h in range(4) if h != row.head)
-        here = evaluate(evaluator.clf, evaluator.data, mask).metrics["accuracy"] - found.baseline
+        here = evaluate(evaluator.clf, evaluator.data, mask).metrics["accuracy"] - result.baseline
         assert row.delta == pytest.approx(here)
     with pytest.raises(OptionError, match="give an evaluator of them"):
         all_but_one(evaluator, "other")
@@ -158,20 +158,20 @@ def test_heads_chosen_elsewhere_are_reported_here() -> None:
 def test_layers_without_heads_have_no_best_head() -> None:
     evaluator = learnt(n=30)
     small = headviz.prune(evaluator.clf, HeadMask.full(3, 4).without((1, h) for h in range(4)))
-    found = all_but_one(Evaluator(small, evaluator.data), "same")
-    assert [r.layer for r in found.rows] == [0, 2]
+    result = all_but_one(Evaluator(small, evaluator.data), "same")
+    assert [r.layer for r in result.rows] == [0, 2]
 
 
 def test_two_data_sets() -> None:
     first, second = learnt(seed=0), learnt(seed=1)
     second = Evaluator(first.clf, second.data)
-    found = cross_dataset(first, second)
+    result = cross_dataset(first, second)
     x, y = (ablate(e).values.ravel() for e in (first, second))
-    assert found.pearson == pytest.approx(np.corrcoef(x, y)[0, 1])
-    assert found.spearman == pytest.approx(spearmanr(x, y).statistic)
-    assert found.interval_low < found.spearman < found.interval_high
-    assert found.heads == 12
-    same = relate(found.first, found.first)
+    assert result.pearson == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert result.spearman == pytest.approx(spearmanr(x, y).statistic)
+    assert result.interval_low < result.spearman < result.interval_high
+    assert result.heads == 12
+    same = relate(result.first, result.first)
     assert same.pearson == pytest.approx(1.0)
     with pytest.raises(OptionError, match="same"):
         cross_dataset(first, first)
@@ -201,20 +201,20 @@ def test_tables_that_are_constant_have_no_correlation() -> None:
 @pytest.mark.slow
 def test_pairs_that_stand_in_for_each_other() -> None:
     evaluator = twins()
-    found = redundant(evaluator, seconds=600)
-    assert found.evaluated == found.candidates == found.harmless * (found.harmless - 1) // 2
-    best = found.pairs[0]
+    result = redundant(evaluator, seconds=600)
+    assert result.evaluated == result.candidates == result.harmless * (result.harmless - 1) // 2
+    best = result.pairs[0]
     assert (best.first, best.second) == ((1, 0), (1, 1))
     now = evaluate(evaluator.clf, evaluator.data, HeadMask.full(3, 4).without([(1, 0), (1, 1)]))
-    assert best.cost == pytest.approx(found.baseline - now.metrics["accuracy"])
+    assert best.cost == pytest.approx(result.baseline - now.metrics["accuracy"])
     assert best.excess == pytest.approx(best.cost - best.cost_first - best.cost_second)
     assert best.excess > 0.1
     assert best.to_dict()["interaction"] == -best.excess  # one stands in for the other
-    for pair in found.pairs:
+    for pair in result.pairs:
         assert pair.q_value < 0.05
         assert pair.interval_low <= pair.cost <= pair.interval_high
         assert 0 < pair.excess_low <= pair.excess <= pair.excess_high
-    assert [p.excess for p in found.pairs] == sorted((p.excess for p in found.pairs), reverse=True)
+    assert [p.excess for p in result.pairs] == sorted((p.excess for p in result.pairs), reverse=True)
 
 
 def test_the_search_keeps_to_its_time_and_tries_the_promising_pairs_first() -> None:
@@ -259,10 +259,10 @@ def test_backup_pairs_are_of_one_draw_throughout(monkeypatch: pytest.MonkeyPatch
     several = resampled(3)
     # every head may be in a pair, and every excess is told
     monkeypatch.setattr("headviz.extras.analyses.redundant.clear", lambda low, *_: np.ndim(low) == 0)
-    found = redundant(several, seconds=60)
-    assert found.subject.stand_in == "resample from 150 examples, draw 1 of 3"
-    assert found.pairs
-    for pair in found.pairs:
+    result = redundant(several, seconds=60)
+    assert result.subject.stand_in == "resample from 150 examples, draw 1 of 3"
+    assert result.pairs
+    for pair in result.pairs:
         assert pair.excess == pytest.approx(pair.cost - pair.cost_first - pair.cost_second)
     with pytest.raises(OptionError, match="of another stand-in for heads"):
         redundant(several, ablation=ablate(several), seconds=1)

@@ -44,27 +44,27 @@ def test_curve_points_are_plain_evaluations_in_score_order() -> None:
     evaluator = learnt()
     score = np.random.default_rng(0).random((3, 4))
     oracle = ablate(evaluator).values
-    found = pruning_curves(evaluator, {"random": score, "oracle": oracle}, step=0.25)
-    assert [c.name for c in found.curves] == ["random", "oracle"]
-    curve = found.curves[0]
+    result = pruning_curves(evaluator, {"random": score, "oracle": oracle}, step=0.25)
+    assert [c.name for c in result.curves] == ["random", "oracle"]
+    curve = result.curves[0]
     assert [p.sparsity for p in curve.points] == [0, 0.25, 0.5, 0.75, 1.0]
     flat = score.ravel()
     for k, point in enumerate(curve.points):
         assert {h.layer * 4 + h.head for h in point.mask.off} == set(np.argsort(flat)[: 3 * k])
         plain = evaluate(evaluator.clf, evaluator.data, point.mask).metrics["accuracy"]
         assert point.value == pytest.approx(plain)
-        assert point.delta == pytest.approx(plain - found.baseline)
+        assert point.delta == pytest.approx(plain - result.baseline)
         assert point.interval_low <= point.delta <= point.interval_high
     assert (curve.points[0].delta, curve.points[0].p_value) == (0.0, 1.0)
     assert curve.free in [p.sparsity for p in curve.points]
-    assert json.loads(found.to_json())["curves"][0]["points"][1]["mask"] == curve.points[1].mask.hex
+    assert json.loads(result.to_json())["curves"][0]["points"][1]["mask"] == curve.points[1].mask.hex
 
 
 def test_free_ends_where_a_loss_beyond_the_margin_is_possible() -> None:
     """It ended at the first significant loss: with few examples, far too late."""
     evaluator = learnt(n=200, wrong=0.0)
-    found = pruning_curves(evaluator, {"a": np.arange(12.0).reshape(3, 4)}, step=1 / 12, margin=5)
-    curve = found.curves[0]
+    result = pruning_curves(evaluator, {"a": np.arange(12.0).reshape(3, 4)}, step=1 / 12, margin=5)
+    curve = result.curves[0]
     possible = [p.sparsity for p in curve.points if -p.interval_low > 0.05]
     assert curve.free == max(p.sparsity for p in curve.points if p.sparsity < min(possible))
     assert curve.lost is not None
@@ -133,12 +133,12 @@ def test_the_sentence_is_of_the_order_that_leaves_the_smallest_loss_possible() -
 
 
 def test_one_class_for_all_answers_is_said_first_and_its_level_is_drawn() -> None:
-    found = made([(0.9, 0.684, -0.01, 0.01)], remark="All 408 answers are “equivalent”.")
-    assert finding(found).startswith("With 90 % of the heads off by taylor, all 408 answers are “equivalent”. 90 %")
-    drawn = figure(found)
+    result = made([(0.9, 0.684, -0.01, 0.01)], remark="All 408 answers are “equivalent”.")
+    assert finding(result).startswith("With 90 % of the heads off by taylor, all 408 answers are “equivalent”. 90 %")
+    drawn = figure(result)
     assert 0.684 in [s.y0 for s in drawn.layout.shapes]
     assert "one class for all" in [a.text for a in drawn.layout.annotations]
-    table = parts(found, "k", "")[1]
+    table = parts(result, "k", "")[1]
     assert [row[table.titles("page").index("corrected")] for row in table.rows] == [1.0, pytest.approx(0.0)]
 
 
@@ -176,11 +176,11 @@ def test_speed_is_measured_with_its_ceiling() -> None:
     clf = tiny_classifier()
     mask = HeadMask.full(3, 4).without_random(6, seed=1)
     seen: list[tuple[int, int]] = []
-    found = speed(clf, mask, batches=(1, 4), length=16, repeats=3, progress=lambda d, t: seen.append((d, t)))
-    assert [r.batch for r in found.rows] == [1, 4]
-    assert all(r.full > 0 and r.pruned > 0 and r.full_sd >= 0 and r.ratio > 0 for r in found.rows)
-    assert found.ceiling == clf.cost(length=16).flops / clf.cost(mask, length=16).flops
-    assert found.parameters == (clf.cost().parameters, clf.cost(mask).parameters)
+    result = speed(clf, mask, batches=(1, 4), length=16, repeats=3, progress=lambda d, t: seen.append((d, t)))
+    assert [r.batch for r in result.rows] == [1, 4]
+    assert all(r.full > 0 and r.pruned > 0 and r.full_sd >= 0 and r.ratio > 0 for r in result.rows)
+    assert result.ceiling == clf.cost(length=16).flops / clf.cost(mask, length=16).flops
+    assert result.parameters == (clf.cost().parameters, clf.cost(mask).parameters)
     assert seen[-1] == (8, 8)
     with pytest.raises(OptionError, match="length"):
         speed(clf, mask, length=1000)
@@ -195,11 +195,11 @@ def test_dynamics_follow_the_checkpoints(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     assert [p.name for p in find_checkpoints(tmp_path)] == ["checkpoint-3", "checkpoint-20", "checkpoint-100"]
     data = learnt(n=60).data
-    found = dynamics(
+    result = dynamics(
         tmp_path, data, "ablation", lambda e: ablate(e).values, step=0.5, load=lambda p: headviz.load(p, device="cpu")
     )
-    assert [c.name for c in found.checkpoints] == ["checkpoint-3", "checkpoint-20", "checkpoint-100"]
-    for c in found.checkpoints:
+    assert [c.name for c in result.checkpoints] == ["checkpoint-3", "checkpoint-20", "checkpoint-100"]
+    for c in result.checkpoints:
         clf = headviz.load(tmp_path / c.name, device="cpu")
         points = c.curves.curves[0].points
         assert c.sparsities == (0.0, 0.5, 1.0)
@@ -221,9 +221,9 @@ def test_dynamics_of_checkpoints_whose_classes_have_no_names(tmp_path: Path) -> 
     order, data = ("contradiction", "entailment", "neutral"), learnt(n=12).data
     tiny_folder(tmp_path / "checkpoint-1", labels=("LABEL_0", "LABEL_1", "LABEL_2"))
     values = np.arange(12.0).reshape(3, 4)
-    found = dynamics(tmp_path, data, "mine", lambda _: values, step=1.0, label_order=order)
+    result = dynamics(tmp_path, data, "mine", lambda _: values, step=1.0, label_order=order)
     wanted = evaluate(tiny_classifier(labels=order), data).metrics["accuracy"]
-    assert found.checkpoints[0].baseline == wanted
+    assert result.checkpoints[0].baseline == wanted
 
 
 def test_correlation_grids_and_bands() -> None:
@@ -232,20 +232,20 @@ def test_correlation_grids_and_bands() -> None:
     tables[id(fresh[0])][0, 0] = np.nan  # undefined under one of the heads
     for m in (tuned, *fresh):
         tables[id(m)][2, 3] = np.nan
-    found = correlation_grids(tuned, fresh, lambda m: tables[id(m)], score="s", data="d", n=5)
+    result = correlation_grids(tuned, fresh, lambda m: tables[id(m)], score="s", data="d", n=5)
     stack = np.stack([tables[id(m)] for m in fresh])
-    assert found.pretrained[1, 1] == pytest.approx(stack[:, 1, 1].mean())
-    assert found.spread[1, 1] == pytest.approx(stack[:, 1, 1].std(ddof=1))
-    assert found.pretrained[0, 0] == pytest.approx(stack[1:, 0, 0].mean())
-    assert found.difference[1, 2] == pytest.approx(tables[id(tuned)][1, 2] - stack[:, 1, 2].mean())
-    assert np.isnan([found.pretrained[2, 3], found.fine_tuned[2, 3]]).all()
-    assert sum(b.fine_tuned for b in found.bands) == pytest.approx(1.0)
-    assert sum(b.pretrained for b in found.bands) == pytest.approx(1.0)
-    assert found.absolute[1, 1] == pytest.approx(np.abs(stack[:, 1, 1]).mean())
-    assert [x.absolute for x in found.before] == pytest.approx([np.nanmean(np.abs(t)) for t in stack])
-    assert found.change is None
-    assert "3 seeds" in found.source
-    assert json.loads(found.to_json())["pretrained"][2][3] is None
+    assert result.pretrained[1, 1] == pytest.approx(stack[:, 1, 1].mean())
+    assert result.spread[1, 1] == pytest.approx(stack[:, 1, 1].std(ddof=1))
+    assert result.pretrained[0, 0] == pytest.approx(stack[1:, 0, 0].mean())
+    assert result.difference[1, 2] == pytest.approx(tables[id(tuned)][1, 2] - stack[:, 1, 2].mean())
+    assert np.isnan([result.pretrained[2, 3], result.fine_tuned[2, 3]]).all()
+    assert sum(b.fine_tuned for b in result.bands) == pytest.approx(1.0)
+    assert sum(b.pretrained for b in result.bands) == pytest.approx(1.0)
+    assert result.absolute[1, 1] == pytest.approx(np.abs(stack[:, 1, 1]).mean())
+    assert [x.absolute for x in result.before] == pytest.approx([np.nanmean(np.abs(t)) for t in stack])
+    assert result.change is None
+    assert "3 seeds" in result.source
+    assert json.loads(result.to_json())["pretrained"][2][3] is None
     with pytest.raises(OptionError, match="before and after"):
         correlation_grids(tuned, [tiny_classifier(layers=2)], lambda m: tables[id(m)], score="s", data="d", n=5)
 
@@ -284,12 +284,12 @@ def test_band_edges() -> None:
 def test_scatter_of_one_head(name: str) -> None:
     clf = tiny_classifier()
     maps = headviz.conductance(clf, "a dog sleeps .", "a cat runs", cache=False)
-    found = scatter(maps, (1, 2), name)
+    result = scatter(maps, (1, 2), name)
     x, y = maps.attention[1, 2].ravel(), maps.attribution[1, 2].ravel()
     oracle = {"spearman": stats.spearmanr, "kendall": stats.kendalltau, "pearson": stats.pearsonr}[name]
-    assert found.value == pytest.approx(oracle(x, y).statistic, abs=1e-6)
-    assert len(found.attention) == len(maps.tokens) ** 2
-    assert found.attention[1] == pytest.approx(maps.attention[1, 2, 0, 1])
+    assert result.value == pytest.approx(oracle(x, y).statistic, abs=1e-6)
+    assert len(result.attention) == len(maps.tokens) ** 2
+    assert result.attention[1] == pytest.approx(maps.attention[1, 2, 0, 1])
     with pytest.raises(MaskError, match="from zero"):
         scatter(maps, (3, 0))
     with pytest.raises(OptionError, match="kendall"):
@@ -333,20 +333,20 @@ def test_what_a_pruned_model_lacks_is_not_said_to_go_without_loss() -> None:
     evaluator = learnt()
     small = headviz.prune(evaluator.clf, HeadMask.full(3, 4).without_random(6))
     again = headviz.Evaluator(small, evaluator.data)
-    found = pruning_curves(again, {"magnitude": np.arange(12.0).reshape(3, 4)}, step=0.25)
-    curve = found.curves[0]
+    result = pruning_curves(again, {"magnitude": np.arange(12.0).reshape(3, 4)}, step=0.25)
+    curve = result.curves[0]
     assert [p.sparsity for p in curve.points] == [0.5, 0.75, 1.0]
     assert (curve.points[0].interval_low, curve.free) == (0, 0)
-    assert finding(found).startswith(("At the first step, 75 %", "75 % of the heads can go", "All 120"))
+    assert finding(result).startswith(("At the first step, 75 %", "75 % of the heads can go", "All 120"))
 
 
 def test_the_speed_of_a_pruned_model_counts_the_heads_that_went() -> None:
     clf = tiny_classifier()
     small = headviz.prune(clf, HeadMask.full(3, 4).without_random(6))
-    found = speed(small, small.present.without_random(1, 5), batches=(1,), length=8, repeats=2)
-    assert (found.gone, found.removed) == (6, 1)
-    assert "(1 of 6 heads removed)" in ANALYSES["speed"].view(found).finding
-    names = [trace.name for trace in ANALYSES["speed"].figure(found).data]
+    result = speed(small, small.present.without_random(1, 5), batches=(1,), length=8, repeats=2)
+    assert (result.gone, result.removed) == (6, 1)
+    assert "(1 of 6 heads removed)" in ANALYSES["speed"].view(result).finding
+    names = [trace.name for trace in ANALYSES["speed"].figure(result).data]
     assert names[:2] == ["model as it is", "1 heads removed"]
 
 

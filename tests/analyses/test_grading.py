@@ -53,9 +53,9 @@ def test_one_class_for_all_is_worth_the_same_whichever_it_is(clf: headviz.Classi
     counts = np.bincount(half.gold)
     assert counts[0] > 2 * counts[2] > 4 * counts[1] > 0
     for label in (0, 2):  # which every draw has
-        found = half._metric(np.full(len(half.gold), label))
-        np.testing.assert_allclose(found, half.constant, atol=1e-12)
-        np.testing.assert_allclose(half.left(found[None])[0], 0, atol=1e-12)
+        result = half._metric(np.full(len(half.gold), label))
+        np.testing.assert_allclose(result, half.constant, atol=1e-12)
+        np.testing.assert_allclose(half.left(result[None])[0], 0, atol=1e-12)
     np.testing.assert_allclose(half.left(half.full[None])[0], 1)
     rng = np.random.default_rng(0)
     answers = rng.integers(0, 3, len(half.gold))
@@ -122,7 +122,7 @@ def test_what_is_exactly_one_class_for_all_is_refused_and_one_class_alone_too(
 @pytest.mark.parametrize("name", all_in_ci(["taylor", "magnitude"], ["taylor"]))
 def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Dataset, name: str) -> None:
     """Score on one half, remove on the other, plain evaluation, both ways."""
-    found = grade(clf, data, [name], splits=1)
+    result = grade(clf, data, [name], splits=1)
     halves = halves_of(data)
     assert sorted(t for half in halves for t in half.texts) == sorted(data.texts)
     areas, left, benchmark = [], [], []
@@ -143,7 +143,7 @@ def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Datas
             for x in (f, [abs(1 - v) for v in f])
         ]
         benchmark.append([sum(t) for t in trapezoids])
-    (one,) = [g for g in found.scores if g.score == name]
+    (one,) = [g for g in result.scores if g.score == name]
     assert one.area == pytest.approx(np.mean(areas), abs=1e-9)
     assert one.area_low <= one.area <= one.area_high
     assert len(one.curve) == len(SHARES)
@@ -157,12 +157,12 @@ def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Datas
 def test_the_exact_order_beats_its_reverse_and_random_is_its_own_baseline(
     clf: headviz.Classifier, data: Dataset
 ) -> None:
-    found = {g.score: g for g in grade(clf, data, ["ablation", "random"]).scores}
-    assert found["ablation"].area > found["ablation"].area_top
-    assert found["random"].lead == 0
-    assert found["random"].stability is None  # its two halves see no data, so they agree for nothing
-    assert 0 <= found["ablation"].stability <= 1
-    assert found["ablation"].auroc is None
+    result = {g.score: g for g in grade(clf, data, ["ablation", "random"]).scores}
+    assert result["ablation"].area > result["ablation"].area_top
+    assert result["random"].lead == 0
+    assert result["random"].stability is None  # its two halves see no data, so they agree for nothing
+    assert 0 <= result["ablation"].stability <= 1
+    assert result["ablation"].auroc is None
 
 
 def test_splits_cut_the_data_into_other_halves_with_the_same_draws(clf: headviz.Classifier, data: Dataset) -> None:
@@ -205,12 +205,12 @@ def test_of_scores_of_equal_worth_none_is_called_behind_the_best() -> None:
         areas = np.concatenate([value, value + rng.normal(0, 0.02, (14, 500))], axis=1)
         results = {f"score-{i}": measured(areas[i], halves[i]) for i in range(14)}
         results["random"] = measured(areas[0] - 0.4, halves[0] - 0.4)
-        found = grading.graded(results, list(results), None, 200, "some data")
-        alarms += any(g.behind_low is not None and g.behind_low > 0 for g in found if g.score != "random")
+        result = grading.graded(results, list(results), None, 200, "some data")
+        alarms += any(g.behind_low is not None and g.behind_low > 0 for g in result if g.score != "random")
         best = int(value.argmax())
         plain += bool((np.percentile(areas[best, 1:] - areas[:, 1:], 2.5, axis=1) > 0).any())
-        assert all(g.lead_low > 0 for g in found if g.score != "random")
-        assert next(g for g in found if g.score == "random").behind_low > 0
+        assert all(g.lead_low > 0 for g in result if g.score != "random")
+        assert next(g for g in result if g.score == "random").behind_low > 0
     assert alarms <= 4 < 20 < plain
 
 
@@ -235,9 +235,9 @@ def test_agreement_with_shapley_values_where_they_are_graded(clf: headviz.Classi
     import headviz.extras.scores.shapley as module
 
     few = data.subset(range(60))
-    found = {g.score: g for g in grade(clf, few, ["magnitude", "shapley"]).scores}
-    assert found["shapley"].shapley is not None
-    assert -1 <= found["magnitude"].shapley <= 1
+    result = {g.score: g for g in grade(clf, few, ["magnitude", "shapley"]).scores}
+    assert result["shapley"].shapley is not None
+    assert -1 <= result["magnitude"].shapley <= 1
     assert module.FEW < 12  # the values were drawn, not exact
     assert all(g.shapley is None for g in grade(clf, few, ["magnitude"]).scores)
 
@@ -255,9 +255,9 @@ def test_the_labels_order_reaches_scores_and_pruning(clf: headviz.Classifier, da
     )
     with pytest.raises(UserError):
         grade(clf, turned, ["taylor"])
-    found = grade(clf, turned, ["taylor"], label_order=["a", "b", "c"], cache=False)  # which has the logits above
-    assert found.scores[0].agreement == pytest.approx(own.scores[0].agreement, abs=0.2)
-    assert found.scores[0].area == pytest.approx(own.scores[0].area, abs=0.1)
+    result = grade(clf, turned, ["taylor"], label_order=["a", "b", "c"], cache=False)  # which has the logits above
+    assert result.scores[0].agreement == pytest.approx(own.scores[0].agreement, abs=0.2)
+    assert result.scores[0].area == pytest.approx(own.scores[0].area, abs=0.1)
 
 
 def test_random_values_and_shuffled_heads_give_chance() -> None:
@@ -279,10 +279,10 @@ def test_random_values_and_shuffled_heads_give_chance() -> None:
 def test_the_demos_known_heads_are_found_by_exact_cost_and_not_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grading, "SEEDS", 20)  # as users have it
     clf, data = headviz.load("demo"), headviz.load_task("demo", limit=80)
-    found = {g.score: g for g in grade(clf, data, ["taylor", "random"], splits=2).scores}
-    assert found["random"].auroc == pytest.approx(0.5, abs=0.06)
-    assert found["taylor"].auroc > 0.6
-    assert found["taylor"].area > found["random"].area
+    result = {g.score: g for g in grade(clf, data, ["taylor", "random"], splits=2).scores}
+    assert result["random"].auroc == pytest.approx(0.5, abs=0.06)
+    assert result["taylor"].auroc > 0.6
+    assert result["taylor"].area > result["random"].area
 
 
 def test_translations_are_refused_with_the_reason() -> None:
@@ -307,14 +307,14 @@ def test_what_cannot_be_graded(clf: headviz.Classifier, data: Dataset) -> None:
 def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:
     good, equal = graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("fisher", 0.79, (0.29, 0.2, 0.4), 0.01)
     worse, unclear = graded("magnitude", 0.3, (-0.2, -0.3, -0.1), 0.5), graded("kurtosis", 0.5, (0.0, -0.1, 0.1), 0.3)
-    found = Grades((good, equal, unclear, worse), "taylor", 0, 100, "some data")
-    assert found.not_better == ("kurtosis", "magnitude")
-    assert finding(found) == (
+    result = Grades((good, equal, unclear, worse), "taylor", 0, 100, "some data")
+    assert result.not_better == ("kurtosis", "magnitude")
+    assert finding(result) == (
         "On this model use taylor: it keeps 0.8 of what the model knows, on average over 10 to 90 % of the heads "
         "removed, not significantly better than fisher. "
         "Not shown to be better than random orders: kurtosis. Worse than random orders: magnitude."
     )
-    (line,) = figure(found).layout.shapes
+    (line,) = figure(result).layout.shapes
     assert line.x0 == pytest.approx(0.5)
     assert finding(Grades((good, equal), "taylor", 0, 100, "some data")).endswith(
         "not significantly better than fisher. Every score graded is shown to be better than random orders."
@@ -324,43 +324,45 @@ def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:
 
 def test_the_rows_are_the_scores() -> None:
     rows = (graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("fisher", 0.7, (0.2, 0.1, 0.3), 0.1))
-    found = Grades(rows, "taylor", 0, 100, "some data")
-    assert [row.score for row in found] == ["taylor", "fisher"]
-    assert (len(found), found[0], found[-1], found[:1]) == (2, rows[0], rows[1], rows[:1])
+    result = Grades(rows, "taylor", 0, 100, "some data")
+    assert [row.score for row in result] == ["taylor", "fisher"]
+    assert (len(result), result[0], result[-1], result[:1]) == (2, rows[0], rows[1], rows[:1])
 
 
 def test_curves_costs_and_distances_from_the_best_are_shown() -> None:
     rows = [graded(f"score-{i}", 0.9 - i / 20, (0.3, 0.2, 0.4), None if i == 0 else i / 20) for i in range(7)]
     rows += [graded("random", 0.5, (0.0, 0.0, 0.0), 0.4)]
-    found = Grades(tuple(rows), "score-0", 0, 100, "some data")
-    lines = {line.name: line for line in curves(found).data}
+    result = Grades(tuple(rows), "score-0", 0, 100, "some data")
+    lines = {line.name: line for line in curves(result).data}
     assert lines["score-1"].y == (1.0, *rows[1].curve)
     assert [name for name, line in lines.items() if line.showlegend] == ["random", *(f"score-{i}" for i in range(5))]
     assert lines["random"].line.dash == "dot"
     cheap = replace(rows[1], seconds=0.01)
-    (points,) = cost(replace(found, scores=(rows[0], cheap, *rows[2:]))).data
+    (points,) = cost(replace(result, scores=(rows[0], cheap, *rows[2:]))).data
     assert points.text == ("score-1", "score-0", "", "", "", "", "")
-    shown = view(found)
+    shown = view(result)
     assert [part.key for part in shown.parts] == ["grades", "grades_curves", "grades_cost", "grades_table"]
     table = shown.parts[-1]
     at = table.titles("page").index("behind the best [low, high]")
     assert [row[at] for row in table.rows[:2]] == [None, "0.050 [0.000, 0.100]"]
-    assert replace(found.scores[1], behind_low=-0.01).behind_best == "0.050 [−0.010, 0.100]"
-    assert "| 0.050 [0.000, 0.100] |" in "\n".join(page(grades.Recorded(found, "2026-01-01", "0.2.0", "headviz grade")))
+    assert replace(result.scores[1], behind_low=-0.01).behind_best == "0.050 [−0.010, 0.100]"
+    assert "| 0.050 [0.000, 0.100] |" in "\n".join(
+        page(grades.Recorded(result, "2026-01-01", "0.2.0", "headviz grade"))
+    )
 
 
 def test_a_record_without_curves_is_shown_without_them() -> None:
-    found = Grades((graded("taylor", 0.8, (0.3, 0.2, 0.4), None),), "taylor", 39, 100, "some data")
-    old = json.loads(grades.Recorded(found, "2026-01-01", "0.2.0", "headviz grade").to_json())
+    result = Grades((graded("taylor", 0.8, (0.3, 0.2, 0.4), None),), "taylor", 39, 100, "some data")
+    old = json.loads(grades.Recorded(result, "2026-01-01", "0.2.0", "headviz grade").to_json())
     del old["grades"]["scores"][0]["curve"]
     opened = grades.read(old).grades
-    assert opened[0] == replace(found[0], curve=())
+    assert opened[0] == replace(result[0], curve=())
     assert "grades_curves" not in [part.key for part in view(opened).parts]
 
 
 def test_a_recorded_board_is_read_back_as_it_was() -> None:
-    found = Grades((graded("taylor", 0.8, (0.3, 0.2, 0.4), None),), "taylor", 39, 100, "some data")
-    kept = grades.Recorded(found, "2026-01-01", "0.2.0", "headviz grade")
+    result = Grades((graded("taylor", 0.8, (0.3, 0.2, 0.4), None),), "taylor", 39, 100, "some data")
+    kept = grades.Recorded(result, "2026-01-01", "0.2.0", "headviz grade")
     assert grades.read(json.loads(kept.to_json())) == kept
     assert "headviz grade" in kept.about
     assert "taylor" in "\n".join(page(kept))

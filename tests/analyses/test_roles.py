@@ -68,10 +68,10 @@ def test_a_head_that_follows_one_relation_is_found(monkeypatch: pytest.MonkeyPat
         return maps
 
     given(monkeypatch, make)
-    found = roles(clf, sample)
-    first = found.of(1, 2)[0]
+    result = roles(clf, sample)
+    first = result.of(1, 2)[0]
     assert first.name == name or (first.name, name) in {("own text", "first word"), ("own text", "last word")}
-    (mine,) = [role for role in found.of(1, 2) if role.name == name]
+    (mine,) = [role for role in result.of(1, 2) if role.name == name]
     assert mine.share > 0.65
     assert mine.share > mine.baseline + 0.2
 
@@ -102,15 +102,15 @@ def test_grammar_is_found_and_not_mistaken_for_places_or_for_a_word(monkeypatch:
         return maps
 
     given(monkeypatch, make)
-    found = roles(clf, sample)
-    assert found.relations == (*NAMES, *GRAMMAR)
+    result = roles(clf, sample)
+    assert result.relations == (*NAMES, *GRAMMAR)
     first = len(NAMES)
     for r, name in enumerate(GRAMMAR):
-        (mine,) = [role for role in found.of(1, r) if role.name == name]
+        (mine,) = [role for role in result.of(1, r) if role.name == name]
         assert mine.share > 0.65
         assert mine.share > mine.baseline + 0.2
-    assert not (found.q[2, :2, first:] < 0.05).any()
-    discovered = {(i, j, r) for i, j, r in np.argwhere(found.q[..., first:] < 0.05).tolist()}
+    assert not (result.q[2, :2, first:] < 0.05).any()
+    discovered = {(i, j, r) for i, j, r in np.argwhere(result.q[..., first:] < 0.05).tolist()}
     assert len(discovered - {(1, r, r) for r in range(len(GRAMMAR))}) <= 3
 
 
@@ -141,8 +141,8 @@ def test_roles_against_importance() -> None:
 
 def test_random_attention_has_a_role_no_more_often_than_the_level_says(monkeypatch: pytest.MonkeyPatch) -> None:
     given(monkeypatch, lambda e, rng: rng.dirichlet(np.ones(len(e)), (12, 12, len(e))))
-    found = roles(tiny_classifier(layers=12, heads=12, hidden=48), data(80))
-    assert (found.q < 0.05).sum() <= 3  # of 1,728 tests; without correction some 86
+    result = roles(tiny_classifier(layers=12, heads=12, hidden=48), data(80))
+    assert (result.q < 0.05).sum() <= 3  # of 1,728 tests; without correction some 86
 
 
 def test_a_head_that_looks_at_fixed_places_has_no_role_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +154,8 @@ def test_a_head_that_looks_at_fixed_places_has_no_role_by_words(monkeypatch: pyt
         return maps
 
     given(monkeypatch, make)
-    found = roles(tiny_classifier(), data(200))
-    assert not {role.name for role in found.of(0, 0)} & {"same word", "same word across", "rare word"}
+    result = roles(tiny_classifier(), data(200))
+    assert not {role.name for role in result.of(0, 0)} & {"same word", "same word across", "rare word"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -180,17 +180,17 @@ def test_chance_is_the_mean_over_reorderings(name: str) -> None:
 
 def test_relations_by_hand() -> None:
     tokens = pair([7, 8, 7], [8, 9])
-    found = {}
+    result = {}
     for relation in RELATIONS:
-        found[relation.name] = {
+        result[relation.name] = {
             tuple(at) for at in np.argwhere(relation.pairs(tokens) & tokens.words[:, None]).tolist()
         }
-    assert found["same word"] == {(1, 3), (3, 1)}
-    assert found["same word across"] == {(2, 5), (5, 2)}
-    assert found["previous"] == {(i, i - 1) for i in (1, 2, 3, 5, 6)}
-    assert found["delimiter"] == {(i, j) for i in (1, 2, 3, 5, 6) for j in (4, 7)}
-    assert found["last word"] == {(1, 3), (2, 3), (3, 3), (5, 6), (6, 6)}
-    assert found["rare word"] == {(i, 6) for i in (1, 2, 3, 5, 6)}
+    assert result["same word"] == {(1, 3), (3, 1)}
+    assert result["same word across"] == {(2, 5), (5, 2)}
+    assert result["previous"] == {(i, i - 1) for i in (1, 2, 3, 5, 6)}
+    assert result["delimiter"] == {(i, j) for i in (1, 2, 3, 5, 6) for j in (4, 7)}
+    assert result["last word"] == {(1, 3), (2, 3), (3, 3), (5, 6), (6, 6)}
+    assert result["rare word"] == {(i, 6) for i in (1, 2, 3, 5, 6)}
 
 
 def test_families_without_token_types_have_two_texts_all_the_same() -> None:
@@ -214,9 +214,9 @@ def test_attention_is_the_models(tmp_path: Path) -> None:
 
 def test_removed_heads_and_too_little_data() -> None:
     clf = headviz.prune(tiny_classifier(), HeadMask.full(3, 4).without([(1, 2)]))
-    found = roles(clf, data(20))
-    assert np.isnan(found.share[1, 2]).all()
-    assert found.of(1, 2) == ()
+    result = roles(clf, data(20))
+    assert np.isnan(result.share[1, 2]).all()
+    assert result.of(1, 2) == ()
     with pytest.raises(UserError, match="at least 10"):
         roles(clf, data(9))
     singles = Dataset(get_task("sst2"), "dev", texts(12, 0)[0], None, np.zeros(12, dtype=np.int64))
@@ -229,9 +229,9 @@ def test_as_many_are_drawn_as_asked_for_with_labels_and_without() -> None:
     clf, some = tiny_classifier(), data(60)
     rare = dataclasses.replace(some, labels=np.array([0] * 57 + [1] * 3))
     for given in (dataclasses.replace(some, labels=None), rare):
-        found = roles(clf, given, samples=40)
-        assert found.n == 40
-        np.testing.assert_array_equal(found.share, roles(clf, given, samples=40).share)
+        result = roles(clf, given, samples=40)
+        assert result.n == 40
+        np.testing.assert_array_equal(result.share, roles(clf, given, samples=40).share)
         assert roles(clf, given, samples=60).n == roles(clf, given, samples=99).n == 60
     with pytest.raises(OptionError, match="The sample size is a number of examples"):
         roles(clf, some, samples=0)

@@ -45,13 +45,13 @@ OFF = [(0, 1), (1, 0), (1, 3), (2, 2)]
 @each
 def test_a_mask_zeroes_what_the_output_matrix_reads(job: str, family: str) -> None:
     clf, data = model_of(job, family), data_of(job, 2)
-    found = headviz.evaluate(clf, data, clf.full_mask.without(OFF)).logits
+    result = headviz.evaluate(clf, data, clf.full_mask.without(OFF)).logits
     full = headviz.evaluate(clf, data).logits
     with torch.no_grad():
         for layer, head in OFF:
             weight_of(clf.projections(layer).output)[:, head * clf.head_size : (head + 1) * clf.head_size] = 0
-    np.testing.assert_allclose(found, headviz.evaluate(clf, data).logits, atol=1e-5)
-    assert np.nanmax(np.abs(found - full)) > 1e-3
+    np.testing.assert_allclose(result, headviz.evaluate(clf, data).logits, atol=1e-5)
+    assert np.nanmax(np.abs(result - full)) > 1e-3
 
 
 @each
@@ -116,8 +116,8 @@ def test_conductance_is_captums(job: str, family: str) -> None:
 @pytest.mark.parametrize("ablation", ["zero", "mean", "resample", "constant"])
 def test_what_stands_in_a_heads_place_leaves_the_full_model_alone(job: str, ablation: str) -> None:
     clf, data = model_of(job), data_of(job, 2)
-    found = headviz.evaluate(clf, data, clf.full_mask.without(OFF), ablation=ablation, reference=data_of(job, 4, 1))
-    assert set(found.metrics) == set(clf.answer.usual)
+    result = headviz.evaluate(clf, data, clf.full_mask.without(OFF), ablation=ablation, reference=data_of(job, 4, 1))
+    assert set(result.metrics) == set(clf.answer.usual)
     full = headviz.evaluate(clf, data, ablation=ablation, reference=data_of(job, 4, 1))
     np.testing.assert_allclose(full.logits, headviz.evaluate(clf, data).logits, atol=1e-5)
 
@@ -134,7 +134,7 @@ def test_scores_do_not_depend_on_the_order_of_the_data(job: str) -> None:
 @each_job
 def test_derivatives_by_gates_are_those_of_the_training_loss(job: str) -> None:
     clf, data = model_of(job), data_of(job, 1)
-    found = headviz.score_heads(clf, data, "taylor", abs_level="signed", layer_norm=False, cache=False).values
+    result = headviz.score_heads(clf, data, "taylor", abs_level="signed", layer_norm=False, cache=False).values
     gold = clf.answer.tensor(data.gold)
     batch = clf.collate(clf.encode(data.texts, data.pairs))
 
@@ -144,7 +144,7 @@ def test_derivatives_by_gates_are_those_of_the_training_loss(job: str) -> None:
         with torch.no_grad():
             return float(clf.answer.loss(clf.forward(batch, call).double(), gold, reduction="sum")) / len(data)
 
-    assert found[1, 1] == pytest.approx((loss(1.01) - loss(0.99)) / 0.02, abs=2e-3)
+    assert result[1, 1] == pytest.approx((loss(1.01) - loss(0.99)) / 0.02, abs=2e-3)
 
 
 @each_job
@@ -176,9 +176,9 @@ def test_paired_compares_what_evaluations_answer(job: str) -> None:
     evaluator = headviz.evaluator_of(clf, data)
     full, masked = (evaluator.predictions(mask) for mask in (None, clf.full_mask.without(OFF)))
     for delta in evaluator.compare(clf.full_mask.without(OFF)).deltas:
-        found = headviz.paired(data.gold, full, masked, delta.metric)
-        assert found.difference == pytest.approx(delta.delta, abs=1e-9)
-        assert found.low <= found.difference <= found.high
+        result = headviz.paired(data.gold, full, masked, delta.metric)
+        assert result.difference == pytest.approx(delta.delta, abs=1e-9)
+        assert result.low <= result.difference <= result.high
         same = headviz.paired(data.gold, full, full, delta.metric)
         assert (same.difference, same.p) == (0, 1)
         assert same.low < 0 < same.high
@@ -189,9 +189,9 @@ def test_heads_are_patched(job: str) -> None:
     clf = model_of(job)
     single = ANSWERS[job].num_texts == 1
     text, donor = (text if single else (text, PAIRS[1]) for text in ("a dog sleeps .", "no man eats ."))
-    found = headviz.patch(clf, text, donor)
-    assert np.isfinite(found.effect).all()
-    assert np.abs(found.effect).max() > 0.01
+    result = headviz.patch(clf, text, donor)
+    assert np.isfinite(result.effect).all()
+    assert np.abs(result.effect).max() > 0.01
     same = headviz.patch(clf, text, text)
     np.testing.assert_allclose(same.logits, np.broadcast_to(same.from_logits, same.logits.shape), atol=1e-5)
 

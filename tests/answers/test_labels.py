@@ -66,13 +66,13 @@ def test_a_label_is_predicted_above_its_own_threshold(tmp_path: Path, capsys: py
     clf = headviz.load(model, device="cpu", job="labels")
     source = {"data": place, "text_columns": "text", "label_column": NAMES}
     usual, own = (headviz.load_task("custom", **source, **how) for how in ({}, {"thresholds": (0.3, 0.4, 0.45)}))
-    found = headviz.evaluate(clf, own)
-    shares = found.probabilities[:, [1, 2, 0]]  # red, cold, wet
+    result = headviz.evaluate(clf, own)
+    shares = result.probabilities[:, [1, 2, 0]]  # red, cold, wet
     expected = (shares > [0.3, 0.4, 0.45]).astype(int)
     assert not np.array_equal(expected, shares > 0.5)
     np.testing.assert_array_equal(headviz.Evaluator(clf, own).predictions(), expected)
-    np.testing.assert_array_equal(found.predictions[:, [1, 2, 0]], expected)
-    assert found.metrics["micro_f1"] == pytest.approx(
+    np.testing.assert_array_equal(result.predictions[:, [1, 2, 0]], expected)
+    assert result.metrics["micro_f1"] == pytest.approx(
         f1_score(own.gold, expected, average="micro", zero_division=np.nan), nan_ok=True
     )
     assert "predicted where the probability is above 0.3 (red), 0.4 (cold), 0.45 (wet)" in own.notes
@@ -83,7 +83,7 @@ def test_a_label_is_predicted_above_its_own_threshold(tmp_path: Path, capsys: py
     )
     asked = f"--model {model} --job labels --task custom --data {place} --text-columns text --label-column red,cold,wet"
     said = call(capsys, "evaluate", *asked.split(), "--thresholds", "0.3,0.4,0.45")
-    assert said["metrics"]["micro_f1"] == pytest.approx(found.metrics["micro_f1"])
+    assert said["metrics"]["micro_f1"] == pytest.approx(result.metrics["micro_f1"])
     for wrong in ((0.4, 0.6), (0.4, 0.6, 1.0), 0, "much"):
         with pytest.raises(headviz.UserError, match="between 0 and 1"):
             headviz.load_task("custom", **source, thresholds=wrong)
@@ -147,8 +147,8 @@ def test_commands_and_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     data = folder(tmp_path / "a")
     source = ["--model", model, "--task", "custom", "--data", data, "--text-columns", "text"]
     labels = [*source, "--label-column", "red,cold,wet"]
-    found = call(capsys, "evaluate", *labels, "--off", "0.1")
-    assert set(found["metrics"]) == set(LABELS.usual)
+    result = call(capsys, "evaluate", *labels, "--off", "0.1")
+    assert set(result["metrics"]) == set(LABELS.usual)
     assert np.shape(call(capsys, "ablate", *labels)["values"]) == (3, 4)
     run = call(capsys, "run", "start", *labels, "--algorithm", "one-importance", "--score", "taylor", "--step", "0.5",
                "--until", "0.5", "--thresholds", "0.3", "--wait")  # fmt: skip

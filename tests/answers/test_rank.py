@@ -64,10 +64,10 @@ def test_metrics_are_means_over_the_orders_that_ties_allow() -> None:
         relevance, scores = rng.integers(0, 3, n).astype(float), rng.integers(0, 3, n).astype(float)
         relevance[0] = max(1, relevance[0])
         gold = np.stack([relevance, np.zeros(n)], axis=1)
-        found = {name: metric.of(scores, gold) for name, metric in RANK.metrics.items()}
-        assert found["ndcg@10"] == pytest.approx(ndcg_score([relevance], [scores], k=10))
-        assert found["mrr@10"] == pytest.approx(over_orders(scores, relevance, reciprocal))
-        assert found["map"] == pytest.approx(over_orders(scores, relevance, precision))
+        result = {name: metric.of(scores, gold) for name, metric in RANK.metrics.items()}
+        assert result["ndcg@10"] == pytest.approx(ndcg_score([relevance], [scores], k=10))
+        assert result["mrr@10"] == pytest.approx(over_orders(scores, relevance, reciprocal))
+        assert result["map"] == pytest.approx(over_orders(scores, relevance, precision))
 
 
 def test_only_ten_places_count_and_one_answer_for_all_is_a_random_order() -> None:
@@ -135,23 +135,23 @@ def test_analyses_test_queries(data: Dataset) -> None:
     tripled = data.subset(np.tile(np.arange(len(data)), 3))
     widths, q_values = [], []
     for each in (data, tripled):
-        found = headviz.interactions(headviz.Evaluator(clf, each), samples=30, seconds=60)
-        widths.append({(p.first, p.second): p.high - p.low for p in found.pairs})
+        result = headviz.interactions(headviz.Evaluator(clf, each), samples=30, seconds=60)
+        widths.append({(p.first, p.second): p.high - p.low for p in result.pairs})
         q_values.append(headviz.roles(clf, each, samples=1000).q)
     assert widths[1] == pytest.approx(widths[0], rel=1e-3, abs=1e-7)
     np.testing.assert_allclose(q_values[1], q_values[0], rtol=1e-3)
     same = np.stack([np.tile([1.0, 0, 0, 0], 9), np.repeat(np.arange(9), 4)], axis=1)
     right, wrong = np.tile([3.0, 1, 2, 0], 9), np.tile([0.0, 1, 2, 3], 9)
-    found = excess(RANK.answers(same, right, ()), right, right, wrong, "ndcg@10")  # each query loses as much
-    assert found.value > 0.5
-    assert np.isnan(found.low)  # nothing differs between the queries
+    result = excess(RANK.answers(same, right, ()), right, right, wrong, "ndcg@10")  # each query loses as much
+    assert result.value > 0.5
+    assert np.isnan(result.low)  # nothing differs between the queries
 
 
 def test_a_limit_draws_queries(tmp_path: Path) -> None:
-    found = headviz.load_task("custom", data=folder(tmp_path / "d"), limit=17)
-    assert len(found) == 15
-    assert len(set(found.texts)) == 3
-    assert found.slice_name == "query length"
+    result = headviz.load_task("custom", data=folder(tmp_path / "d"), limit=17)
+    assert len(result) == 15
+    assert len(set(result.texts)) == 3
+    assert result.slice_name == "query length"
 
 
 def test_the_files_of_a_retrieval_benchmark(tmp_path: Path) -> None:
@@ -160,11 +160,11 @@ def test_the_files_of_a_retrieval_benchmark(tmp_path: Path) -> None:
     queries = [{"_id": f"q{i}", "text": f"query {i}"} for i in range(3)]
     (tmp_path / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
     (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq0\tp0\t1\nq0\tp3\t2\nq2\tp5\t1\n")
-    found = headviz.load_task("custom", data=tmp_path)
-    assert (found.job, len(found), set(found.texts)) == ("rank", 40, {"query 0", "query 2"})
-    assert found[0] == ("query 0", "birds passage 0", 1.0, None)
-    assert found.digest == headviz.load_task("custom", data=tmp_path).digest
-    assert any("37 passages that nobody judged" in note for note in found.notes)
+    result = headviz.load_task("custom", data=tmp_path)
+    assert (result.job, len(result), set(result.texts)) == ("rank", 40, {"query 0", "query 2"})
+    assert result[0] == ("query 0", "birds passage 0", 1.0, None)
+    assert result.digest == headviz.load_task("custom", data=tmp_path).digest
+    assert any("37 passages that nobody judged" in note for note in result.notes)
     (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq9\tp0\t1\n")
     with pytest.raises(headviz.UserError, match="line 2: 'q9' is no _id"):
         headviz.load_task("custom", data=tmp_path)
@@ -180,8 +180,8 @@ def test_one_output_is_a_ranking_where_sentence_transformers_or_the_user_says_so
     headviz.load(cross, job="number").save(tmp_path / "c")
     headviz.load(plain, job="rank").save(tmp_path / "d")
     assert [headviz.load(tmp_path / f).job for f in "cd"] == ["number", "rank"]
-    found = call(capsys, "info", "--model", plain)
-    assert (found["job"], "job='rank'" in found["choice"]) == ("number", True)
+    result = call(capsys, "info", "--model", plain)
+    assert (result["job"], "job='rank'" in result["choice"]) == ("number", True)
     assert call(capsys, "info", "--model", plain, "--job", "rank")["choice"] == ""
     with pytest.raises(headviz.UserError, match="job='rank'"):
         headviz.evaluate(headviz.load(plain), data)
@@ -192,10 +192,10 @@ def test_one_output_is_a_ranking_where_sentence_transformers_or_the_user_says_so
 def test_paired_takes_relevances_scores_and_the_query_of_each(data: Dataset) -> None:
     rng = np.random.default_rng(0)
     before, after = rng.random((2, len(data)))
-    found = headviz.paired(data.labels, before, after, "ndcg@10", groups=data.texts)
-    assert found.n == len(QUERIES)
-    assert found.low <= found.difference <= found.high
-    assert found.difference == pytest.approx(
+    result = headviz.paired(data.labels, before, after, "ndcg@10", groups=data.texts)
+    assert result.n == len(QUERIES)
+    assert result.low <= result.difference <= result.high
+    assert result.difference == pytest.approx(
         RANK.metrics["ndcg@10"].of(after, data.gold) - RANK.metrics["ndcg@10"].of(before, data.gold)
     )
     for wrong, why in (({}, "groups="), ({"groups": data.texts[:4]}, "groups=")):
@@ -207,8 +207,8 @@ def test_paired_takes_relevances_scores_and_the_query_of_each(data: Dataset) -> 
 
 def test_without_heads_the_order_is_random(data: Dataset) -> None:
     clf = headviz.wrap(tiny_model(labels=("value",)), tiny_tokenizer(), "tiny", job="rank")
-    found = headviz.evaluate(clf, data, clf.full_mask.without(clf.full_mask.kept))
-    assert found.metrics == pytest.approx(found.constant)
+    result = headviz.evaluate(clf, data, clf.full_mask.without(clf.full_mask.kept))
+    assert result.metrics == pytest.approx(result.constant)
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3])

@@ -85,11 +85,11 @@ def test_an_answer_outside_its_passage_names_the_line(tmp_path: Path) -> None:
 def test_the_best_span_is_that_of_all_pairs() -> None:
     evaluator = headviz.evaluator_of(model_of("span"), data_of("span", 2))
     logits, said = evaluator.evaluate().logits.astype(float), evaluator.predictions()
-    for z, found in zip(logits, said.tolist(), strict=True):
+    for z, result in zip(logits, said.tolist(), strict=True):
         count = int(np.isfinite(z[1::2, 0]).sum())
         sums = {(i, j): z[1 + 2 * i, 0] + z[2 + 2 * j, 1] for i in range(count) for j in range(i, count)}
         best = max(sums, key=lambda k: sums[k])
-        assert tuple(found) == (best if sums[best] > z[0].sum() else (-1, -1))
+        assert tuple(result) == (best if sums[best] > z[0].sum() else (-1, -1))
 
 
 def test_a_span_touches_the_units_of_its_characters() -> None:
@@ -100,9 +100,9 @@ def test_a_span_touches_the_units_of_its_characters() -> None:
 
 def test_changed_answers_are_named() -> None:
     clf, data = model_of("span"), data_of("span")
-    found = headviz.evaluator_of(clf, data)
+    result = headviz.evaluator_of(clf, data)
     mask = clf.full_mask.without([(0, 0), (0, 1), (1, 0), (1, 3), (2, 2)])
-    changed = data.answer.changed(data, found.predictions(), found.predictions(mask))
+    changed = data.answer.changed(data, result.predictions(), result.predictions(mask))
     assert changed is not None
     assert changed.rows
     for row in changed.rows:  # gold answers in words, as the model's are
@@ -133,16 +133,16 @@ def test_a_passage_that_is_cut_before_the_answer_is_counted_and_answered_wrong(t
     (tmp_path / "dev.jsonl").write_text(json.dumps(row))
     data = headviz.load_task("custom", data=tmp_path)
     clf = replace(model_of("span"), cut_at=10)
-    found = headviz.evaluate(clf, data)
-    assert (found.truncated, found.unread, found.metrics["exact_match"]) == (1, 1, 0)
+    result = headviz.evaluate(clf, data)
+    assert (result.truncated, result.unread, result.metrics["exact_match"]) == (1, 1, 0)
     (step,) = headviz.Evaluator(clf, data).growing()
     expected = "1 text cut to the model's length, 1 of them before the answer, which counts as wrong"
     assert step.cut_off == expected
-    assert expected in html.unescape(found._repr_html_())
+    assert expected in html.unescape(result._repr_html_())
     row["answers"] = [{"text": "red cat", "answer_start": passage.index("red")}]
     (tmp_path / "dev.jsonl").write_text(json.dumps(row))
-    found = headviz.evaluate(clf, headviz.load_task("custom", data=tmp_path))
-    assert (found.truncated, found.unread) == (1, 0)
+    result = headviz.evaluate(clf, headviz.load_task("custom", data=tmp_path))
+    assert (result.truncated, result.unread) == (1, 0)
     tags = data_of("tokens", 2)
     short = headviz.evaluate(replace(model_of("tokens"), cut_at=4), tags)
     assert short.unread == short.truncated == sum(len(text.split()) > 2 for text in tags.texts)

@@ -32,13 +32,13 @@ def pairs(job: str = "number") -> Dataset:
 
 def alone(folder: Path, texts: list[str], pooling: str, pad: int = 0) -> np.ndarray:
     """Each text by itself through the plain transformers model."""
-    model, tokenizer, found = AutoModel.from_pretrained(folder).eval(), tiny_tokenizer(pad), []
+    model, tokenizer, result = AutoModel.from_pretrained(folder).eval(), tiny_tokenizer(pad), []
     for text in texts:
         ids = torch.tensor([tokenizer(text)["input_ids"]])
         with torch.no_grad():
             states = model(input_ids=ids)[0][0]
-        found.append({"mean": states.mean(dim=0), "cls": states[0], "lasttoken": states[-1]}[pooling].numpy())
-    vectors = np.stack(found)
+        result.append({"mean": states.mean(dim=0), "cls": states[0], "lasttoken": states[-1]}[pooling].numpy())
+    vectors = np.stack(result)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
@@ -50,9 +50,9 @@ def test_the_answer_is_the_cosine_of_the_texts_alone(tmp_path: Path, family: str
     assert (clf.job, clf.pooling.mode, clf.max_length) == ("vector", pooling, 24)
     pad = int(clf.config.pad_token_id or 0)
     expected = (alone(folder, TEXTS, pooling, pad) * alone(folder, PAIRS, pooling, pad)).sum(axis=1)
-    found = headviz.evaluate(clf, data)
-    np.testing.assert_allclose(found.logits[:, 0], expected, atol=1e-5)
-    assert set(found.metrics) == {"spearman", "pearson"}
+    result = headviz.evaluate(clf, data)
+    np.testing.assert_allclose(result.logits[:, 0], expected, atol=1e-5)
+    assert set(result.metrics) == {"spearman", "pearson"}
     joined = clf.logits(clf.collate(clf.encode(TEXTS, PAIRS)))
     np.testing.assert_allclose(joined.numpy()[:, 0], expected, atol=1e-5)
 

@@ -32,9 +32,9 @@ def flipping(clf: Any) -> list[HeadMask]:
     count, full = 8, HeadMask.full(3, 4)
     was = answer(clf, full)
     drawn = (full.without_random(2 + seed % 5, seed) for seed in range(400))
-    found = list(islice((m for m in drawn if answer(clf, m) != was), count))
-    assert len(found) == count, "the model is too steady for this test"
-    return found
+    result = list(islice((m for m in drawn if answer(clf, m) != was), count))
+    assert len(result) == count, "the model is too steady for this test"
+    return result
 
 
 def brute_force(clf: Any, mask: HeadMask) -> int:
@@ -70,24 +70,24 @@ def test_each_toggled_head_of_a_pruned_model(clf: Any) -> None:
 def test_finds_a_smallest_set(clf: Any, flipping: list[HeadMask]) -> None:
     was = answer(clf, HeadMask.full(3, 4))
     for mask in flipping:
-        found = which_heads(clf, TEXT, PAIR, mask)
-        assert found is not None
-        assert found.smallest
-        assert len(found.heads) == brute_force(clf, mask)
-        assert set(found.heads) <= set(mask.off)
-        assert answer(clf, mask.with_(found.heads)) == was == found.full
-        assert answer(clf, mask) == found.masked
+        result = which_heads(clf, TEXT, PAIR, mask)
+        assert result is not None
+        assert result.smallest
+        assert len(result.heads) == brute_force(clf, mask)
+        assert set(result.heads) <= set(mask.off)
+        assert answer(clf, mask.with_(result.heads)) == was == result.full
+        assert answer(clf, mask) == result.masked
 
 
 def test_greedy_sets_restore_and_need_each_head(clf: Any, flipping: list[HeadMask]) -> None:
     was = answer(clf, HeadMask.full(3, 4))
     for mask in flipping:
-        found = which_heads(clf, TEXT, PAIR, mask, trials=1)
-        assert found is not None
-        assert answer(clf, mask.with_(found.heads)) == was
-        if not found.smallest:
-            for h in found.heads:
-                assert answer(clf, mask.with_(set(found.heads) - {h})) != was
+        result = which_heads(clf, TEXT, PAIR, mask, trials=1)
+        assert result is not None
+        assert answer(clf, mask.with_(result.heads)) == was
+        if not result.smallest:
+            for h in result.heads:
+                assert answer(clf, mask.with_(set(result.heads) - {h})) != was
 
 
 def share(clf: Any, mask: HeadMask, target: int) -> float:
@@ -100,17 +100,17 @@ def test_the_head_that_moves_it_most_is_the_best_single_return(clf: Any) -> None
     full = share(clf, whole, target)
     for seed in range(12):
         mask = whole.without_random(2 + seed % 5, seed)
-        found = which_moves(clf, TEXT, PAIR, mask)
-        assert (found.target, found.full, found.masked) == (target, full, share(clf, mask, target))
+        result = which_moves(clf, TEXT, PAIR, mask)
+        assert (result.target, result.full, result.masked) == (target, full, share(clf, mask, target))
         gaps = {h: abs(full - share(clf, mask.with_([h]), target)) for h in mask.off}
         nearest = min(gaps.values())
-        if nearest >= abs(full - found.masked):
-            assert found.head is None
-            assert found.back == found.masked
+        if nearest >= abs(full - result.masked):
+            assert result.head is None
+            assert result.back == result.masked
         else:
-            assert found.head is not None
-            assert gaps[found.head] == nearest
-            assert found.back == share(clf, mask.with_([found.head]), target)
+            assert result.head is not None
+            assert gaps[result.head] == nearest
+            assert result.back == share(clf, mask.with_([result.head]), target)
 
 
 def test_which_moves_can_be_stopped_and_needs_classes(clf: Any) -> None:
@@ -135,15 +135,15 @@ def test_several_labels_are_given_back_together() -> None:
         flipped = 0
         for seed in range(30):
             mask = whole.without_random(2 + seed % 4, seed)
-            found = which_heads(clf, TEXT, PAIR, mask, answer=decide)
+            result = which_heads(clf, TEXT, PAIR, mask, answer=decide)
             if decided(mask) == decided(whole):
-                assert found is None
+                assert result is None
                 continue
-            assert found is not None
+            assert result is not None
             flipped += 1
-            assert decided(mask.with_(found.heads)) == decided(whole) == list(found.full)
+            assert decided(mask.with_(result.heads)) == decided(whole) == list(result.full)
             sets = (group for size in range(1, len(mask.off) + 1) for group in combinations(mask.off, size))
-            assert len(found.heads) == len(next(g for g in sets if decided(mask.with_(g)) == decided(whole)))
+            assert len(result.heads) == len(next(g for g in sets if decided(mask.with_(g)) == decided(whole)))
         assert flipped > 3
     moved = which_moves(clf, TEXT, PAIR, mask)
     before, after = (clf.answer.values(clf.logits(batch, m).numpy())[0] for m in (whole, mask))

@@ -224,8 +224,8 @@ def test_a_checkpoint_surely_spares_what_its_intervals_leave() -> None:
         return CurvePoint(share, FULL.without_random(round(144 * share)), 0.9 + delta, delta, low, 0.0, 0.1, left)
 
     points = (at(0.0, 0.0, 0.0), at(0.25, -0.005, -0.02), at(0.5, -0.015, -0.04), at(0.75, -0.01, -0.02))
-    found = PruningCurves(SUBJECT, 0.9, (Curve("taylor", points),), 0.4)
+    result = PruningCurves(SUBJECT, 0.9, (Curve("taylor", points),), 0.4)
     sparsities = tuple(p.sparsity for p in points)
-    checkpoint = Checkpoint("epoch-1", 0.9, sparsities, tuple(p.value / 0.9 for p in points), found)
+    checkpoint = Checkpoint("epoch-1", 0.9, sparsities, tuple(p.value / 0.9 for p in points), result)
     assert (checkpoint.spare, checkpoint.surely) == (0.75, 0.25)
     assert "75 % of the heads off (25 % by the lower ends" in finding(Dynamics("f", "taylor", (checkpoint,)))

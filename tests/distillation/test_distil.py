@@ -120,22 +120,22 @@ def test_the_command_gives_what_it_promises(teacher, data, tmp_path, capsys):
     out = tmp_path / "out"
     words = command(teacher, data, out, "--remove", "heads:0.1", "--remove", "layers:1", "--init", "variational,copy")
     assert cli.main([*words, "--seeds", "0,1", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["init"] == "variational"
-    assert [p["step"] for p in found["curve"]] == [0, 2, 4]
-    assert set(found["curve"][0]["metrics"]) == set(found["metrics"]) == {"accuracy", "matthews"}
-    assert [s["init"] for s in found["students"]] == ["variational", "copy"]
-    assert found["teacher"]["partition"]["exact"] is False
-    assert "norm(norm(x))" in found["notes"][0]
-    assert "dev examples are among the training examples, too, so its figures look better" in found["notes"][1]
+    result = json.loads(capsys.readouterr().out)
+    assert result["init"] == "variational"
+    assert [p["step"] for p in result["curve"]] == [0, 2, 4]
+    assert set(result["curve"][0]["metrics"]) == set(result["metrics"]) == {"accuracy", "matthews"}
+    assert [s["init"] for s in result["students"]] == ["variational", "copy"]
+    assert result["teacher"]["partition"]["exact"] is False
+    assert "norm(norm(x))" in result["notes"][0]
+    assert "dev examples are among the training examples, too, so its figures look better" in result["notes"][1]
     # the folder is the first student; the others lie below it
     first = headviz.load(out)
     assert first.heads_per_layer == [3]
-    assert found["parameters"] == sum(p.numel() for p in first.model.parameters())
+    assert result["parameters"] == sum(p.numel() for p in first.model.parameters())
     accuracy = headviz.evaluate(
         first, headviz.load_task("custom", data=data, text_columns=["a", "b"], label_column="y")
     )
-    assert accuracy.metrics["accuracy"] == found["students"][0]["runs"][0]["metrics"]["accuracy"]
+    assert accuracy.metrics["accuracy"] == result["students"][0]["runs"][0]["metrics"]["accuracy"]
     for piece in ("variational-s1", "copy-s0", "copy-s1"):
         assert headviz.load(out / "students" / piece).num_layers == 1
     assert not (out / "iterates").exists()
@@ -155,17 +155,17 @@ def whole(teacher, data, tmp_path_factory):
 
 
 def test_a_copy_starts_where_the_zeroed_teacher_stands(teacher, data, tmp_path):
-    found = distil(plan(teacher, data, remove="ffn:0", inits=("copy", "random")), tmp_path / "out")
-    assert found["teacher"]["partition"]["exact"]
-    assert found["teacher"]["partition"]["difference"]["largest"] < 1e-5
-    assert found["teacher"]["partition"]["difference"]["changed"] == 0
+    result = distil(plan(teacher, data, remove="ffn:0", inits=("copy", "random")), tmp_path / "out")
+    assert result["teacher"]["partition"]["exact"]
+    assert result["teacher"]["partition"]["difference"]["largest"] < 1e-5
+    assert result["teacher"]["partition"]["difference"]["changed"] == 0
     clf = headviz.load(teacher)
     from headviz.extras.distillation.layer_removal import remove
     from headviz.extras.distillation.removal import Removal
 
     student = remove(clf, Removal.parse("ffn:0")).student
     data_set = headviz.load_task("custom", data=data, text_columns=["a", "b"], label_column="y")
-    assert headviz.evaluate(student, data_set).metrics == found["students"][0]["curve"][0]["metrics"]
+    assert headviz.evaluate(student, data_set).metrics == result["students"][0]["curve"][0]["metrics"]
 
 
 @pytest.mark.slow
@@ -222,10 +222,10 @@ def test_a_posterior_of_trainings(teacher, data, tmp_path):
     assert half["teacher"]["prior"]["rank"] == 2
     assert half["teacher"]["prior"]["moved"] > 0
     # random models have nothing in common: left to itself, the conditional mean is the copied weights
-    found = distil(plan(teacher, data, **given), tmp_path / "out")
-    assert found["teacher"]["prior"]["shrinkage"] == 1
-    assert found["teacher"]["prior"]["moved"] == 0
-    assert any("foretell anything" in note for note in found["teacher"]["notes"])
+    result = distil(plan(teacher, data, **given), tmp_path / "out")
+    assert result["teacher"]["prior"]["shrinkage"] == 1
+    assert result["teacher"]["prior"]["moved"] == 0
+    assert any("foretell anything" in note for note in result["teacher"]["notes"])
     tiny_folder(tmp_path / "small", "bert", layers=1)
     with pytest.raises(UserError, match="not another training"):
         distil(
@@ -238,14 +238,14 @@ def test_a_shrinkage_that_moves_too_far_is_declined_and_says_so(teacher, data, t
     monkeypatch.setattr(posterior, "chosen", lambda *args, **how: Chosen(0.5, 0.4, 0.3))
     asked = plan(teacher, data, inits=("conditional",))
     monkeypatch.setattr(posterior, "FAR", 0.0)
-    found = distil(asked, tmp_path / "far")
-    prior = found["teacher"]["prior"]
+    result = distil(asked, tmp_path / "far")
+    prior = result["teacher"]["prior"]
     assert (prior["shrinkage"], prior["moved"]) == (1, 0)
     assert prior["declined"]["shrinkage"] == 0.5
     assert prior["declined"]["moved"] > 0
-    assert any("the conditional mean is the copied weights" in note for note in found["notes"])
+    assert any("the conditional mean is the copied weights" in note for note in result["notes"])
     copied = distil(plan(teacher, data, inits=("copy",)), tmp_path / "copy")
-    assert found["students"][0]["metrics"] == copied["students"][0]["metrics"]
+    assert result["students"][0]["metrics"] == copied["students"][0]["metrics"]
     # a state that an earlier version began, whose teacher had no such bound
     job, folder = DistillationJob(asked), tmp_path / "far"
     state, _ = restored(job, job.kept_in(folder))
@@ -300,18 +300,18 @@ def test_recurrent_translators_through_the_command(pairs, tmp_path, capsys):
         "0.5",
     ]
     assert cli.main([*words, "--out", str(tmp_path / "out"), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert set(found["metrics"]) == {"bleu", "chrf"}
-    assert found["teacher"]["partition"]["exact"]
-    assert found["teacher"]["partition"]["difference"]["largest"] < 1e-5
+    result = json.loads(capsys.readouterr().out)
+    assert set(result["metrics"]) == {"bleu", "chrf"}
+    assert result["teacher"]["partition"]["exact"]
+    assert result["teacher"]["partition"]["difference"]["largest"] < 1e-5
     student = RnnTranslator.load(tmp_path / "out")
     assert student.model.attention is None
     searched = headviz.evaluate(student, headviz.load_task("custom-translation", data=pairs), beams=2)
-    assert found["metrics"]["bleu"] == pytest.approx(searched.metrics["bleu"])
-    assert [p["loss"] is None for p in found["curve"]] == [True, False, False]
+    assert result["metrics"]["bleu"] == pytest.approx(searched.metrics["bleu"])
+    assert [p["loss"] is None for p in result["curve"]] == [True, False, False]
     written = json.loads((tmp_path / "out" / "distillation.json").read_text())["plan"]
     assert (written["beams"], written["training"]["forcing"]) == (2, 0.5)
-    assert student.parameters == found["parameters"]
+    assert student.parameters == result["parameters"]
     assert cli.main([*words[:8], "heads:0.0", "--out", str(tmp_path / "b")]) == 2
     assert "--remove attention" in capsys.readouterr().err
 
@@ -334,8 +334,8 @@ def test_it_can_be_a_run(whole, tmp_path):
     done = job.finish(state, tmp_path / "run")
     assert all(headviz.load(tmp_path / "run" / m) for m in done["models"])
     plain = without_times({k: v for k, v in done.items() if k != "models"})
-    for found in (plain, without_times(straight)):
-        for s in found["students"]:
+    for result in (plain, without_times(straight)):
+        for s in result["students"]:
             for r in s["runs"]:
                 del r["model"]
     want = without_times(straight)

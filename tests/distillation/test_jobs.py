@@ -24,7 +24,7 @@ FAST = TrainingOptions(steps=30, batch=8, every=30, learning_rate=3e-3)
 def test_a_student_imitates_its_teacher(job: str, tmp_path: Path) -> None:
     teacher, data = model_of(job), data_of("number" if job == "vector" else job, repeat=4)
     problem = Classifying(teacher, data, data)
-    found = remove(teacher, Removal.parse("layers:1"))
+    result = remove(teacher, Removal.parse("layers:1"))
     index = list(range(8))
 
     def apart(model: torch.nn.Module) -> float:
@@ -33,11 +33,11 @@ def test_a_student_imitates_its_teacher(job: str, tmp_path: Path) -> None:
             return float(problem.rows.imitated(ours, theirs, 1.0) - problem.rows.imitated(theirs, theirs, 1.0))
 
     only_the_teacher = TrainingOptions.from_dict({**FAST.to_dict(), "teacher_share": 1.0})
-    student = train(found.student, problem, METHODS["kd"], only_the_teacher, teacher=teacher.model)
-    assert 0 < apart(student.subject.model) < 0.5 * apart(found.student.model)
-    plain = train(found.student, problem, METHODS["copy"], FAST)
+    student = train(result.student, problem, METHODS["kd"], only_the_teacher, teacher=teacher.model)
+    assert 0 < apart(student.subject.model) < 0.5 * apart(result.student.model)
+    plain = train(result.student, problem, METHODS["copy"], FAST)
     assert set(plain.metrics) == set(data.task.metrics)
     assert all(value is None or math.isfinite(value) for value in plain.metrics.values())
     plan = DistillationPlan("m", "custom", "layers:1")
-    context = Context(plan, tmp_path, teacher, problem, found.student, found.partition)
+    context = Context(plan, tmp_path, teacher, problem, result.student, result.partition)
     json.dumps({**context.difference(), **problem.constants}, allow_nan=False)

@@ -41,11 +41,11 @@ def noisy(model, count=5, spread=0.02, seed=0):
 
 def prepared(text="heads:0.1+ffn:1", covariance="low-rank", **more):
     clf, problem = classifying()
-    found = remove(clf, Removal.parse(text))
+    result = remove(clf, Removal.parse(text))
     posterior = Posterior(
         dict(clf.model.named_parameters()), noisy(clf.model), PosteriorOptions(covariance, shrinkage=0.5, **more)
     )
-    return clf, problem, found.student, Prior(posterior, found.partition)
+    return clf, problem, result.student, Prior(posterior, result.partition)
 
 
 # the divergence --------------------------------------------------------------------------------
@@ -77,8 +77,8 @@ def test_the_divergence_is_that_of_dense_gaussians(covariance):
     sd = torch.cat([log_sd["a"].flatten(), log_sd["b"]]).double().exp()
     normal = torch.distributions.MultivariateNormal
     want = torch.distributions.kl_divergence(normal(flat, sd.square().diag()), normal(mean, dense))
-    found = Divergence(prior)(w, log_sd)
-    torch.testing.assert_close(found.double(), want, rtol=1e-4, atol=1e-3)
+    result = Divergence(prior)(w, log_sd)
+    torch.testing.assert_close(result.double(), want, rtol=1e-4, atol=1e-3)
     # zero where q is a diagonal prior itself, and where it starts from
     if covariance == "diagonal":
         start = {n: starting_log_sd(prior, n) for n in w}
@@ -143,28 +143,28 @@ def test_every_method_learns(name):
     clf, problem, student, prior = prepared(scale=4.0)
     before = clf.digest, student.digest
     options = dataclasses.replace(FAST, steps=60, every=20, batch=8, learning_rate=5e-3, kl_weight=1e-3, anneal=0.5)
-    found = train(student, problem, METHODS[name], options, 0, prior=prior, teacher=clf.model)
-    losses = [p.loss for p in found.curve[1:]]
+    result = train(student, problem, METHODS[name], options, 0, prior=prior, teacher=clf.model)
+    losses = [p.loss for p in result.curve[1:]]
     assert losses[-1] < losses[0] - 0.1
-    assert [p.step for p in found.curve] == [0, 20, 40, 60]
-    assert all(0 <= p.metrics["accuracy"] <= 1 for p in found.curve)
+    assert [p.step for p in result.curve] == [0, 20, 40, 60]
+    assert all(0 <= p.metrics["accuracy"] <= 1 for p in result.curve)
     assert (clf.digest, student.digest) == before
-    assert (found.curve[-1].kl is not None) == (name == "variational")
-    assert problem.measure(found.subject) == found.metrics
-    assert found.subject.heads_per_layer == student.heads_per_layer
+    assert (result.curve[-1].kl is not None) == (name == "variational")
+    assert problem.measure(result.subject) == result.metrics
+    assert result.subject.heads_per_layer == student.heads_per_layer
 
 
 @pytest.mark.slow
 def test_learning_from_the_teacher_alone_approaches_its_answers():
     clf, problem, student, _ = prepared("heads:0.1,0.2,1.0,1.3,2.0,2.1")
     options = dataclasses.replace(FAST, steps=150, every=150, batch=16, learning_rate=1e-3, teacher_share=1.0)
-    found = train(student, problem, METHODS["kd-copy"], options, 0, teacher=clf.model)
+    result = train(student, problem, METHODS["kd-copy"], options, 0, teacher=clf.model)
     batch = clf.collate(problem.encodings[:4])
 
     def gap(one):
         return float((one.logits(batch).log_softmax(-1) - clf.logits(batch).log_softmax(-1)).abs().mean())
 
-    assert gap(found.subject) < gap(student) / 2
+    assert gap(result.subject) < gap(student) / 2
 
 
 @pytest.mark.slow
@@ -174,8 +174,8 @@ def test_a_heavy_prior_holds_the_student():
 
     def strayed(weight):
         options = dataclasses.replace(FAST, steps=20, every=20, learning_rate=5e-3, kl_weight=weight)
-        found = train(student, problem, METHODS["variational"], options, 0, prior=prior)
-        return sum(float((p - mean[n]).square().sum()) for n, p in found.subject.model.named_parameters())
+        result = train(student, problem, METHODS["variational"], options, 0, prior=prior)
+        return sum(float((p - mean[n]).square().sum()) for n, p in result.subject.model.named_parameters())
 
     assert strayed(1000.0) < strayed(0.0) / 2
 
@@ -268,9 +268,9 @@ def test_recurrent_translators_learn_by_every_method():
     prior = Prior(Posterior(dict(teacher.model.named_parameters()), noisy(teacher.model)), partition)
     options = TrainingOptions(60, 12, 0.03, 30, kl_weight=1e-4)
     for name, method in METHODS.items():
-        found = train(subject, problem, method, options, 0, prior=prior, teacher=teacher.model)
-        assert found.curve[-1].loss < found.curve[1].loss, name
-        assert set(found.metrics) == {"bleu", "chrf"}
+        result = train(subject, problem, method, options, 0, prior=prior, teacher=teacher.model)
+        assert result.curve[-1].loss < result.curve[1].loss, name
+        assert set(result.metrics) == {"bleu", "chrf"}
 
 
 def test_the_share_of_given_words_is_that_of_the_options():
@@ -280,13 +280,13 @@ def test_the_share_of_given_words_is_that_of_the_options():
     problem = RnnTranslating(teacher, data, data)
     options = [dataclasses.replace(FAST, batch=3, forcing=share) for share in (1.0, 0.3, 0.3, 0.0)]
     for name in ("copy", "kd"):
-        found = [
+        result = [
             train(teacher, problem, METHODS[name], o, 0, teacher=teacher.model).subject.model.output.weight
             for o in options
         ]
-        assert torch.equal(found[1], found[2])
-        assert not torch.equal(found[0], found[1])
-        assert not torch.equal(found[1], found[3])
+        assert torch.equal(result[1], result[2])
+        assert not torch.equal(result[0], result[1])
+        assert not torch.equal(result[1], result[3])
     clf, classes = classifying()
     with pytest.raises(OptionError, match="Only recurrent"):
         train(clf, classes, METHODS["copy"], options[1])

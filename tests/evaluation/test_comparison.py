@@ -67,24 +67,24 @@ def test_metric_equals_the_tasks_own(name: str) -> None:
 def test_interval_is_near_that_of_resampling_the_examples(name: str) -> None:
     regression = name in resampling.REGRESSION_METRICS
     gold, full, masked = _numbers() if regression else _classes()
-    found = answered(gold, full, 0 if regression else 2).deltas([masked], name)[0]
+    result = answered(gold, full, 0 if regression else 2).deltas([masked], name)[0]
     rng = np.random.default_rng(7)
     i = rng.integers(0, len(gold), (4000, len(gold)))
     drawn = metric_of_rows(name, gold[i], masked[i]) - metric_of_rows(name, gold[i], full[i])
     low, high = np.quantile(drawn, [0.025, 0.975])
     width = high - low
-    assert found.delta == pytest.approx(_of(name, gold, masked) - _of(name, gold, full))
+    assert result.delta == pytest.approx(_of(name, gold, masked) - _of(name, gold, full))
     # the examples added in each direction make it wider, a correlation's more than a table's
     slack = (0.3 if regression else 0.12) * width + 1 / len(gold)
-    assert found.interval_low == pytest.approx(low, abs=slack)
-    assert found.interval_high == pytest.approx(high, abs=slack)
+    assert result.interval_low == pytest.approx(low, abs=slack)
+    assert result.interval_high == pytest.approx(high, abs=slack)
 
 
 @pytest.mark.parametrize("name", ["f1", "matthews", "pearson", "spearman"])
 def test_swap_test_equals_swapping_the_examples(name: str) -> None:
     regression = name in resampling.REGRESSION_METRICS
     gold, full, masked = _numbers(60, 3) if regression else _classes(60, seed=3)
-    found = answered(gold, full, 0 if regression else 2).deltas([masked], name)[0]
+    result = answered(gold, full, 0 if regression else 2).deltas([masked], name)[0]
     if regression:  # on a scale of their own
         full, masked = (stats.zscore(stats.rankdata(x) if name == "spearman" else x) for x in (full, masked))
     rng = np.random.default_rng(5)
@@ -94,7 +94,7 @@ def test_swap_test_equals_swapping_the_examples(name: str) -> None:
     golds = np.broadcast_to(gold, swap.shape)
     apart = np.abs(metric_of_rows(name, golds, a) - metric_of_rows(name, golds, b))
     hits = np.sum(apart >= seen - 1e-12)
-    assert found.p_value == pytest.approx((1 + hits) / 3001, abs=0.035)
+    assert result.p_value == pytest.approx((1 + hits) / 3001, abs=0.035)
 
 
 def test_swap_test_of_accuracy_is_mcnemar() -> None:
@@ -108,16 +108,16 @@ def test_swap_test_of_accuracy_is_mcnemar() -> None:
 def test_where_nothing_changed_p_is_one_and_the_interval_says_what_may_still_be(name: str) -> None:
     regression = name in resampling.REGRESSION_METRICS
     gold, full, _ = _numbers() if regression else _classes()
-    found = answered(gold, full, 0 if regression else 2).deltas([full.copy()], name)[0]
-    assert (found.delta, found.p_value) == (0.0, 1.0)
-    assert -0.2 < found.interval_low < 0 < found.interval_high < 0.2
+    result = answered(gold, full, 0 if regression else 2).deltas([full.copy()], name)[0]
+    assert (result.delta, result.p_value) == (0.0, 1.0)
+    assert -0.2 < result.interval_low < 0 < result.interval_high < 0.2
 
 
 def test_undefined_metric_is_missing_not_zero() -> None:
     gold, full, masked = _numbers()
-    found = NumberAnswers(np.zeros_like(gold), full).deltas([masked], "pearson")[0]
-    assert np.isnan([found.masked, found.delta, found.p_value]).all()
-    assert json.loads(found.to_json())["masked"] is None
+    result = NumberAnswers(np.zeros_like(gold), full).deltas([masked], "pearson")[0]
+    assert np.isnan([result.masked, result.delta, result.p_value]).all()
+    assert json.loads(result.to_json())["masked"] is None
 
 
 def test_a_mask_that_leaves_one_class_is_the_largest_harm_and_stays_in_the_family_of_tests() -> None:
@@ -147,12 +147,12 @@ def test_a_metric_without_a_value_has_no_interval_of_no_change(name: str) -> Non
     regression = name in resampling.REGRESSION_METRICS
     gold = np.full(9, 0.5) if regression else np.zeros(40, int) if name == "matthews" else np.array([0, 2] * 20)
     constant = np.full(len(gold), 0.5 if regression else 0)
-    found = answered(gold, constant, 0 if regression else 3).deltas([constant.copy()], name)[0]
-    assert np.isnan([found.delta, found.interval_low, found.interval_high, found.p_value]).all()
+    result = answered(gold, constant, 0 if regression else 3).deltas([constant.copy()], name)[0]
+    assert np.isnan([result.delta, result.interval_low, result.interval_high, result.p_value]).all()
     positive = "no example is, or is predicted to be, of the positive class"
     one_label = "every gold label is the same"
-    assert found.undefined == {"f1": positive}.get(name, one_label)
-    plain = found.to_dict()
+    assert result.undefined == {"f1": positive}.get(name, one_label)
+    plain = result.to_dict()
     assert [plain[k] for k in ("delta", "interval_low", "interval_high", "p_value")] == [None] * 4
 
 
@@ -161,36 +161,36 @@ def test_constant_predictions_follow_nothing(name: str) -> None:
     """0.1 seven times: its mean is not 0.1 to the last bit, and what is left over must not be correlated."""
     gold, constant = np.arange(7.0), np.full(7, 0.1)
     assert NumberAnswers(gold, gold).measure(constant, name) == 0
-    found = NumberAnswers(gold, gold).deltas([constant], name)[0]
-    assert (found.masked, found.delta) == (0.0, pytest.approx(-1.0))
+    result = NumberAnswers(gold, gold).deltas([constant], name)[0]
+    assert (result.masked, result.delta) == (0.0, pytest.approx(-1.0))
 
 
 def test_swaps_without_a_metric_do_not_make_a_difference_look_rarer() -> None:
     """Half of all swaps leave one side with a single class; the p value is the share among the others."""
     gold = np.array([1, 0, 0, 1, 0, 1])
     full, masked = np.array([1, 0, 0, 0, 0, 0]), np.array([0, 0, 0, 0, 0, 1])
-    found = ClassAnswers(gold, full, 2).deltas([masked], "matthews")[0]
+    result = ClassAnswers(gold, full, 2).deltas([masked], "matthews")[0]
     # by hand: both keep one right answer, so delta = 0 and every swap that has a metric is as extreme
-    assert (found.delta, found.p_value) == (0.0, 1.0)
+    assert (result.delta, result.p_value) == (0.0, 1.0)
 
 
 def test_an_answer_that_is_no_class_is_never_right() -> None:
     gold, full, masked = _classes()
     masked[:5] = -1
-    found = ClassAnswers(gold, full, 2).compare(masked, ["accuracy", "matthews"])
-    assert found.primary.masked == np.mean(masked == gold)
-    assert found.deltas[1].masked == pytest.approx(matthews_corrcoef(gold, masked))
-    assert found.confusion_full is not None
-    assert found.confusion_masked is not None
-    assert found.confusion_full.shape == found.confusion_masked.shape == (2, 3)
+    result = ClassAnswers(gold, full, 2).compare(masked, ["accuracy", "matthews"])
+    assert result.primary.masked == np.mean(masked == gold)
+    assert result.deltas[1].masked == pytest.approx(matthews_corrcoef(gold, masked))
+    assert result.confusion_full is not None
+    assert result.confusion_masked is not None
+    assert result.confusion_full.shape == result.confusion_masked.shape == (2, 3)
 
 
 def test_slices_are_compared_one_by_one() -> None:
     gold, full, masked = _classes(90, 3)
     names = ["negation", "number", "order"] * 30
-    found = ClassAnswers(gold, full, 3).compare(masked, ["accuracy"], names)
-    assert [d.name for d in found.slices] == ["negation", "number", "order"]
-    for part in found.slices:
+    result = ClassAnswers(gold, full, 3).compare(masked, ["accuracy"], names)
+    assert [d.name for d in result.slices] == ["negation", "number", "order"]
+    for part in result.slices:
         at = np.flatnonzero(np.array(names) == part.name)
         alone = ClassAnswers(gold[at], full[at], 3).deltas([masked[at]], "accuracy")[0]
         assert (part.n, part.delta, part.interval_low, part.p_value) == (
@@ -211,10 +211,10 @@ def test_bleus_interval_and_test_agree() -> None:
         " ".join(rng.permutation(r.split())) if rng.random() < 0.35 else f
         for r, f in zip(references, full, strict=True)
     ]
-    (found,) = TextAnswers.of(references, full).deltas([np.array(masked, dtype=object)], "bleu")
-    assert found.p_value > 0.05
-    assert found.interval_low == pytest.approx(-16.0, abs=0.1)
-    assert found.interval_high == 0
+    (result,) = TextAnswers.of(references, full).deltas([np.array(masked, dtype=object)], "bleu")
+    assert result.p_value > 0.05
+    assert result.interval_low == pytest.approx(-16.0, abs=0.1)
+    assert result.interval_high == 0
 
 
 # the swap test of correlations: it depends on no scale, keeps its level, and finds a loss -----------
@@ -230,8 +230,8 @@ def answers(n: int, before: float, after: float, seed: int = 0, tails: str = "no
 
 
 def told(gold: NDArray, before: NDArray, after: NDArray, metric: str) -> tuple[float, ...]:
-    found = headviz.paired(gold, before, after, metric)
-    return found.difference, found.low, found.high, found.p
+    result = headviz.paired(gold, before, after, metric)
+    return result.difference, result.low, result.high, result.p
 
 
 LINES = {"smaller and moved": lambda x: 4 + 0.1 * x, "tiny": lambda x: -300 + 1e-6 * x, "huge": lambda x: 1e9 * x + 7}
@@ -260,10 +260,10 @@ def test_any_rising_function_leaves_spearman_as_it_is(change) -> None:
 @pytest.mark.parametrize("metric", ["pearson", "spearman"])
 def test_the_same_answers_on_another_scale_are_the_same(metric: str) -> None:
     gold, before, _ = answers(90, 0.8, 0.8)
-    found = headviz.paired(gold, before, 3 + 0.2 * before, metric)
+    result = headviz.paired(gold, before, 3 + 0.2 * before, metric)
     same = headviz.paired(gold, before, before, metric)
-    assert (found.difference, found.p) == (pytest.approx(0, abs=1e-12), 1.0)
-    assert (found.low, found.high) == pytest.approx((same.low, same.high), abs=1e-9)
+    assert (result.difference, result.p) == (pytest.approx(0, abs=1e-12), 1.0)
+    assert (result.low, result.high) == pytest.approx((same.low, same.high), abs=1e-9)
 
 
 @pytest.mark.parametrize("metric", ["pearson", "spearman"])
@@ -303,17 +303,17 @@ def test_zero_is_excluded_only_where_the_test_rejects(metric: str) -> None:
     clear = 0
     for seed in range(24):
         gold, before, after = answers(150, *((0.85, 0.77) if seed % 2 else (0.77, 0.85)), seed=seed)
-        found = headviz.paired(gold, before, 5 + after / 30, metric)
-        if found.low > 0 or found.high < 0:
+        result = headviz.paired(gold, before, 5 + after / 30, metric)
+        if result.low > 0 or result.high < 0:
             clear += 1
-            assert found.p <= 0.05
-            assert (found.low > 0) == (found.difference > 0)
+            assert result.p <= 0.05
+            assert (result.low > 0) == (result.difference > 0)
     assert clear > 6
 
 
 def rejections(count: int, n: int, metric: str, tails: str, after: float = 0.85, scale: float = 0.1) -> float:
-    found = (answers(n, 0.85, after, seed, tails) for seed in range(count))
-    return np.mean([resampling.regression_swap_p(g, f, 4 + scale * m, metric, 1) <= 0.05 for g, f, m in found])
+    result = (answers(n, 0.85, after, seed, tails) for seed in range(count))
+    return np.mean([resampling.regression_swap_p(g, f, 4 + scale * m, metric, 1) <= 0.05 for g, f, m in result])
 
 
 @pytest.mark.slow

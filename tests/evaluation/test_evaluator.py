@@ -226,16 +226,16 @@ def test_four_threads_with_different_masks() -> None:
     rng = random.Random(4)
     lists = [[random_mask(rng, 4, 4) for _ in range(4)] for _ in range(4)]
     expected = [[evaluate(clf, data, m).logits for m in masks] for masks in lists]
-    found: list[list[np.ndarray]] = [[] for _ in lists]
+    result: list[list[np.ndarray]] = [[] for _ in lists]
     start = threading.Barrier(4)
 
     def work(number: int) -> None:
         start.wait()
         for mask in lists[number]:
-            found[number].append(evaluator.evaluate(mask).logits)
+            result[number].append(evaluator.evaluate(mask).logits)
 
     together(4, work)
-    for mine, theirs in zip(found, expected, strict=True):
+    for mine, theirs in zip(result, expected, strict=True):
         for a, b in zip(mine, theirs, strict=True):
             np.testing.assert_allclose(a, b, **CLOSE)
     assert evaluator.memory <= 300_000
@@ -290,14 +290,14 @@ def test_comparison_of_a_mask() -> None:
     clf, data = worn_classifier(), some_data()
     evaluator = Evaluator(clf, data)
     mask = HeadMask.full(3, 4).without([(0, 0), (1, 3)])
-    found = evaluator.compare(mask)
+    result = evaluator.compare(mask)
     full, masked = evaluate(clf, data), evaluate(clf, data, mask)
-    assert found.primary.full == full.metrics["accuracy"]
-    assert found.primary.masked == masked.metrics["accuracy"]
-    assert {d.name for d in found.slices} == {"fiction", "letters"}
-    assert found.flips is not None
+    assert result.primary.full == full.metrics["accuracy"]
+    assert result.primary.masked == masked.metrics["accuracy"]
+    assert {d.name for d in result.slices} == {"fiction", "letters"}
+    assert result.flips is not None
     np.testing.assert_array_equal(
-        found.flips.worse, np.flatnonzero((full.predictions == full.gold) & (masked.predictions != full.gold))
+        result.flips.worse, np.flatnonzero((full.predictions == full.gold) & (masked.predictions != full.gold))
     )
     same = evaluator.compare(HeadMask.full(3, 4))
     assert (same.primary.p_value, same.primary.delta) == (1.0, 0.0)
@@ -308,13 +308,13 @@ def test_comparison_of_a_mask() -> None:
 def test_bfloat16_says_how_far_it_agrees() -> None:
     clf, data = worn_classifier(spread=0.1), some_data()
     evaluator = Evaluator(clf, data, EvaluatorOptions(precision="bfloat16"))
-    found = evaluator.agreement(HeadMask.full(3, 4).without([(1, 1)]))
+    result = evaluator.agreement(HeadMask.full(3, 4).without([(1, 1)]))
     exact = evaluate(clf, data, HeadMask.full(3, 4).without([(1, 1)]))
     rough = evaluator.evaluate(HeadMask.full(3, 4).without([(1, 1)]))
-    assert found.same == int((exact.predictions == rough.predictions).sum())
-    assert found.largest == pytest.approx(float(np.abs(exact.logits - rough.logits).max()), abs=1e-5)
-    assert 0 < found.largest < 0.3
-    assert found.share > 0.8
+    assert result.same == int((exact.predictions == rough.predictions).sum())
+    assert result.largest == pytest.approx(float(np.abs(exact.logits - rough.logits).max()), abs=1e-5)
+    assert 0 < result.largest < 0.3
+    assert result.share > 0.8
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
@@ -325,8 +325,8 @@ def test_models_of_other_precisions(dtype: torch.dtype) -> None:
     evaluator = Evaluator(clf, data)
     assert evaluator.precision == str(dtype).removeprefix("torch.")
     loose = {torch.bfloat16: 0.2, torch.float16: 0.03, torch.float64: 1e-5}[dtype]
-    found = evaluator.evaluate(mask).logits
-    np.testing.assert_allclose(found, evaluate(exact, data, mask).logits, rtol=0, atol=loose)
+    result = evaluator.evaluate(mask).logits
+    np.testing.assert_allclose(result, evaluate(exact, data, mask).logits, rtol=0, atol=loose)
     agreement = evaluator.agreement(mask)
     assert agreement.largest < loose
     assert (agreement.largest > 1e-4) == (dtype != torch.float64)

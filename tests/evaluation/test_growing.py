@@ -208,15 +208,15 @@ def test_giving_way_holds_for_its_own_thread_alone() -> None:
     import os
 
     before, nice = torch.get_num_threads(), os.getpriority(os.PRIO_PROCESS, 0)
-    found: list[int] = []
+    result: list[int] = []
 
     def work() -> None:
         give_way()
-        found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        result.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
 
     one = threading.Thread(target=work)
     one.start()
     one.join()
-    assert found == [19]
+    assert result == [19]
     assert torch.get_num_threads() == before
     assert os.getpriority(os.PRIO_PROCESS, 0) == nice

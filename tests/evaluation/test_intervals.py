@@ -119,18 +119,18 @@ def test_an_interval_holds_its_own_difference_and_stays_possible(metric: str) ->
     most = 2 if metric == "matthews" else 1
     for n in rng.integers(2, 9, 2000):
         gold, full, masked = rng.integers(0, 2, (3, n))
-        found = headviz.paired(gold, full, masked, metric)
-        if np.isfinite([found.low, found.difference]).all():
-            assert found.low <= found.difference + 1e-12
-            assert found.difference <= found.high + 1e-12
-            assert -most <= found.low
-            assert found.high <= most
+        result = headviz.paired(gold, full, masked, metric)
+        if np.isfinite([result.low, result.difference]).all():
+            assert result.low <= result.difference + 1e-12
+            assert result.difference <= result.high + 1e-12
+            assert -most <= result.low
+            assert result.high <= most
 
 
 def test_one_class_for_all_is_no_proof() -> None:
     """The interval was [0, 0], so that "any loss" was excluded."""
-    found = headviz.paired([1] * 100, [1] * 100, [1] * 100, "f1")
-    assert (found.low, found.high) == pytest.approx((-0.0167, 0.0167), abs=1e-4)
+    result = headviz.paired([1] * 100, [1] * 100, [1] * 100, "f1")
+    assert (result.low, result.high) == pytest.approx((-0.0167, 0.0167), abs=1e-4)
     never = headviz.paired([0] * 100, [0, 1] * 50, [1, 0] * 50, "f1")  # 100 flips, and F1 is 0 on both sides
     assert never.low < -0.05 < 0.05 < never.high
 

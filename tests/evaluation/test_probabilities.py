@@ -80,9 +80,9 @@ def test_the_interval_of_an_area_is_delongs_with_room_for_changes_not_seen() -> 
 
     (a, b), (c, d) = components(before[:, 1]), components(after[:, 1])
     plain = 1.96 * np.sqrt((c - a).var() / len(positive) + (d - b).var() / len(negative))
-    found = paired(gold, before[:, 1], after[:, 1], "roc_auc")
-    assert found.difference == pytest.approx(d.mean() - b.mean())
-    assert plain <= (found.high - found.low) / 2 <= 1.25 * plain
+    result = paired(gold, before[:, 1], after[:, 1], "roc_auc")
+    assert result.difference == pytest.approx(d.mean() - b.mean())
+    assert plain <= (result.high - result.low) / 2 <= 1.25 * plain
     same = paired(gold, before, before, "roc_auc")
     assert same.low < 0 < same.high  # nothing changed, and little is excluded
     assert same.p == 1
@@ -123,13 +123,13 @@ def test_a_large_loss_is_seen_and_none_is_not(name: str) -> None:
 @pytest.mark.parametrize("name", ["balanced_accuracy", "f1_macro", "f1_2"])
 def test_class_metrics_have_paired_intervals(name: str) -> None:
     gold, before, after = (one if one.ndim == 1 else one.argmax(axis=1) for one in answers(3))
-    found = paired(gold, before, after, name)
+    result = paired(gold, before, after, name)
     value = METRICS[name].of
-    assert found.difference == pytest.approx(value(after, gold) - value(before, gold))
-    assert found.low < found.difference < found.high
+    assert result.difference == pytest.approx(value(after, gold) - value(before, gold))
+    assert result.low < result.difference < result.high
     drawn = np.random.default_rng(0).integers(0, N, size=(1000, N))
     spread = np.std([value(after[i], gold[i]) - value(before[i], gold[i]) for i in drawn])
-    assert 2 * 1.96 * spread == pytest.approx(found.high - found.low, rel=0.2)
+    assert 2 * 1.96 * spread == pytest.approx(result.high - result.low, rel=0.2)
 
 
 def test_the_class_of_an_f1_keeps_its_number() -> None:
@@ -146,15 +146,15 @@ def test_metrics_of_ones_own_data_and_functions() -> None:
     clf = headviz.load("demo", device="cpu")
     names = ["neg_log_loss", "f1_macro", "f1_2", agreement]
     data = load_task("demo", limit=24, metrics=names)
-    found = headviz.evaluate(clf, data, {3: [1, 2]})
+    result = headviz.evaluate(clf, data, {3: [1, 2]})
     plain = headviz.evaluate(clf, load_task("demo", limit=24), {3: [1, 2]})
     gold, said = plain.gold, plain.probabilities.astype(float)
     said /= said.sum(axis=1, keepdims=True)
-    assert list(found.metrics) == ["neg_log_loss", "f1_macro", "f1_2", "agreement"]
-    assert found.metrics["neg_log_loss"] == pytest.approx(-sklearn.log_loss(gold, said, labels=[0, 1, 2]))
-    assert found.metrics["agreement"] == pytest.approx(agreement(gold, said.argmax(axis=1)))
+    assert list(result.metrics) == ["neg_log_loss", "f1_macro", "f1_2", "agreement"]
+    assert result.metrics["neg_log_loss"] == pytest.approx(-sklearn.log_loss(gold, said, labels=[0, 1, 2]))
+    assert result.metrics["agreement"] == pytest.approx(agreement(gold, said.argmax(axis=1)))
     deltas = headviz.evaluator_of(clf, data).compare({0: range(12), 1: range(12)}).deltas
-    assert [d.metric for d in deltas] == list(found.metrics)
+    assert [d.metric for d in deltas] == list(result.metrics)
     assert all(d.interval_low <= d.delta <= d.interval_high for d in deltas)
     assert deltas[-1].full == pytest.approx(agreement(gold, headviz.evaluate(clf, data).predictions))
     table = headviz.ablate(headviz.evaluator_of(clf, load_task("demo", limit=12, metrics="roc_auc")))

@@ -85,11 +85,11 @@ def drawn(rng: np.random.Generator, n: int, together: float) -> tuple[np.ndarray
 
 def test_the_value_is_what_both_cost_beyond_the_sum() -> None:
     gold, full, *said = drawn(np.random.default_rng(0), 300, 0.2)
-    found = excess(ClassAnswers(gold, full, 2), *said, "accuracy")
+    result = excess(ClassAnswers(gold, full, 2), *said, "accuracy")
     one, two, both = (1 - ClassAnswers(gold, full, 2).measure(s, "accuracy") for s in said)
-    assert found.value == pytest.approx(both - one - two)
-    assert found.low < found.value < found.high
-    assert found.p_value < 1e-6
+    assert result.value == pytest.approx(both - one - two)
+    assert result.low < result.value < result.high
+    assert result.p_value < 1e-6
 
 
 def test_nothing_in_excess_is_seldom_called_clear() -> None:
@@ -97,9 +97,9 @@ def test_nothing_in_excess_is_seldom_called_clear() -> None:
     truth = -0.04 * 0.04  # what both lose anyway is counted once
     for _ in range(400):
         gold, full, *said = drawn(rng, 200, 0.0)
-        found = excess(ClassAnswers(gold, full, 2), *said, "accuracy")
-        clear += found.low > 0
-        held += found.low <= truth <= found.high
+        result = excess(ClassAnswers(gold, full, 2), *said, "accuracy")
+        clear += result.low > 0
+        held += result.low <= truth <= result.high
     assert clear <= 400 * 0.05
     assert held >= 400 * 0.93
 
@@ -118,6 +118,6 @@ def test_examples_that_only_either_change_keeps_are_held_too() -> None:
     gold = np.zeros(100, dtype=int)
     for _ in range(1000):
         wrong = np.where(rng.random(100) < 0.05, 1, gold)  # without both, and with both off
-        found = excess(ClassAnswers(gold, wrong, 2), gold, gold, wrong, "accuracy")
-        held += found.low <= 0.1 <= found.high
+        result = excess(ClassAnswers(gold, wrong, 2), gold, gold, wrong, "accuracy")
+        held += result.low <= 0.1 <= result.high
     assert held >= 930

@@ -91,12 +91,12 @@ def test_mean_equals_hooks(family: str) -> None:
         for a, b in zip(TEXTS, PAIRS, strict=True)
     ]
     mask = clf.full_mask.without(OFF)
-    found = headviz.evaluate(clf, DATA, mask, ablation="mean", reference=REFERENCE)
-    np.testing.assert_allclose(found.logits, slow, atol=2e-5)
+    result = headviz.evaluate(clf, DATA, mask, ablation="mean", reference=REFERENCE)
+    np.testing.assert_allclose(result.logits, slow, atol=2e-5)
     many = headviz.evaluator_of(clf, DATA, ablation="mean", reference=REFERENCE)
     np.testing.assert_allclose(many.evaluate(mask).logits, slow, atol=2e-5)
-    assert (found.ablation, found.reference) == ("mean", 4)
-    assert np.abs(found.logits - headviz.evaluate(clf, DATA, mask).logits).max() > 1e-3
+    assert (result.ablation, result.reference) == ("mean", 4)
+    assert np.abs(result.logits - headviz.evaluate(clf, DATA, mask).logits).max() > 1e-3
 
 
 @pytest.mark.parametrize("family", FAMILY_NAMES)
@@ -147,19 +147,19 @@ def test_means_by_kind_of_place_equal_hooks(family: str) -> None:
             return torch.stack([every[[o == kind for o in own]].mean(dim=0) for kind in wanted[:length]])
 
         slow.append(replaced(clf, model, a, b, stands))
-    found = headviz.evaluate(clf, DATA, mask, ablation="mean-by-place", reference=REFERENCE)
-    np.testing.assert_allclose(found.logits, slow, atol=2e-5)
-    assert (found.ablation, found.reference, found.draws) == ("mean-by-place", 4, ())
+    result = headviz.evaluate(clf, DATA, mask, ablation="mean-by-place", reference=REFERENCE)
+    np.testing.assert_allclose(result.logits, slow, atol=2e-5)
+    assert (result.ablation, result.reference, result.draws) == ("mean-by-place", 4, ())
     plain = headviz.evaluate(clf, DATA, mask, ablation="mean", reference=REFERENCE)
-    assert np.abs(found.logits - plain.logits).max() > 1e-4
+    assert np.abs(result.logits - plain.logits).max() > 1e-4
 
 
 def test_a_kind_of_place_that_the_reference_lacks_takes_the_mean_of_all() -> None:
     clf = tiny_classifier()
     alone = headviz.Dataset(get_task("sst2"), "dev", OTHERS, None, np.zeros(4, dtype=np.int64))
-    found = PlaceMeans(clf, alone, StandIn("mean-by-place"))
+    result = PlaceMeans(clf, alone, StandIn("mean-by-place"))
     means = mean_outputs(clf, alone)
-    np.testing.assert_allclose(found.rows[1][4], means[1].flatten(), atol=1e-5)
+    np.testing.assert_allclose(result.rows[1][4], means[1].flatten(), atol=1e-5)
     (pair,) = clf.encode(["a dog"], ["a cat"])
     assert kinds_of(pair).tolist() == [0, 3, 3, 1, 4, 4, 2]
 
@@ -168,8 +168,8 @@ def test_a_kind_of_place_that_the_reference_lacks_takes_the_mean_of_all() -> Non
 @pytest.mark.parametrize("kind", ["mean", "mean-by-place", "resample", "constant"])
 def test_nothing_removed_changes_nothing(kind: str) -> None:
     clf = tiny_classifier()
-    found = headviz.evaluator_of(clf, DATA, ablation=kind, reference=REFERENCE)
-    assert np.array_equal(found.evaluate().logits, Evaluator(clf, DATA).evaluate().logits)
+    result = headviz.evaluator_of(clf, DATA, ablation=kind, reference=REFERENCE)
+    assert np.array_equal(result.evaluate().logits, Evaluator(clf, DATA).evaluate().logits)
 
 
 @pytest.mark.parametrize("kind", ["mean", "mean-by-place", "resample", "constant"])
@@ -265,8 +265,8 @@ def test_constants_of_a_model_whose_classes_have_no_names(monkeypatch: pytest.Mo
     mask, how = plain.full_mask.without(OFF), {"ablation": "constant", "reference": REFERENCE}
     wanted = headviz.evaluate(named, DATA, mask, **how).logits
     assert not np.array_equal(wanted, headviz.evaluate(named, DATA, mask, ablation="mean", reference=REFERENCE).logits)
-    found = headviz.evaluate(plain, DATA, mask, label_order=order, **how).logits
-    np.testing.assert_array_equal(found, wanted)
+    result = headviz.evaluate(plain, DATA, mask, label_order=order, **how).logits
+    np.testing.assert_array_equal(result, wanted)
     small = headviz.prune(plain, mask, label_order=order, **how)
     np.testing.assert_allclose(headviz.evaluate(small, DATA, label_order=order).logits, wanted, atol=1e-5)
 
@@ -280,8 +280,8 @@ def test_a_constant_is_learned_in_the_place_of_its_own_head(family: str) -> None
     for row in range(clf.num_layers):
         kept = list(clf.present.kept_in(row))
         for at, head in enumerate(kept):
-            found = stand_ins._loss(clf, texts, gold, row, np.full(4, at), means[row][kept]) / 4
-            assert float(found) == pytest.approx(wanted[row, head], abs=1e-5)
+            result = stand_ins._loss(clf, texts, gold, row, np.full(4, at), means[row][kept]) / 4
+            assert float(result) == pytest.approx(wanted[row, head], abs=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -289,8 +289,10 @@ def test_constants_of_a_model_in_half_precision(dtype: torch.dtype, monkeypatch:
     monkeypatch.setattr(stand_ins, "STEPS", 1)
     half, full = (headviz.wrap(tiny_model().to(dtype).to(to), tiny_tokenizer()) for to in (dtype, torch.float32))
     start = mean_outputs(full, REFERENCE)
-    wanted, found = (stand_ins._descend(clf, REFERENCE, np.arange(4) % 3, start, 0, None, None) for clf in (full, half))
-    for one, other, mean in zip(found, wanted, start, strict=True):
+    wanted, result = (
+        stand_ins._descend(clf, REFERENCE, np.arange(4) % 3, start, 0, None, None) for clf in (full, half)
+    )
+    for one, other, mean in zip(result, wanted, start, strict=True):
         moved = (other - mean).abs().max()
         assert 0 < (one - other).abs().max() < 0.1 * moved
 

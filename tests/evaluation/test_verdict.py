@@ -50,19 +50,19 @@ def test_four_lost_answers_are_not_called_a_clear_loss() -> None:
     gold = np.ones(400, dtype=int)
     after = gold.copy()
     after[:4] = 0
-    found = ClassAnswers(gold, gold, 2).deltas([after], "accuracy")[0]
-    assert found.p_value == pytest.approx(0.125)
-    assert verdict(found.interval_low, found.interval_high) == "open"
+    result = ClassAnswers(gold, gold, 2).deltas([after], "accuracy")[0]
+    assert result.p_value == pytest.approx(0.125)
+    assert verdict(result.interval_low, result.interval_high) == "open"
 
 
 def test_seven_unchanged_answers_do_not_show_that_nothing_is_lost() -> None:
     """It read "+0.00 [+0.00, +0.00]"."""
     gold = np.array([0, 1, 0, 1, 0, 1, 1])
-    found = ClassAnswers(gold, gold, 2).deltas([gold], "accuracy")[0]
-    assert found.delta == 0
-    assert found.interval_low < -0.4
-    assert not within(found.interval_low, 0.02)
-    assert excluded(found.interval_low, 100) == "a loss of more than 41.0 points is excluded, but not one of 2"
+    result = ClassAnswers(gold, gold, 2).deltas([gold], "accuracy")[0]
+    assert result.delta == 0
+    assert result.interval_low < -0.4
+    assert not within(result.interval_low, 0.02)
+    assert excluded(result.interval_low, 100) == "a loss of more than 41.0 points is excluded, but not one of 2"
 
 
 def test_what_is_excluded_is_the_end_of_the_interval() -> None:

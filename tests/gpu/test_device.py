@@ -104,8 +104,8 @@ def test_a_lower_precision_tells_how_far_it_agrees(both: Both, precision: str) -
 def test_evaluate_of_other_families(both: Both, family: str) -> None:
     here, there = both(family)
     for mask in (None, MASK):
-        found = [headviz.evaluate(clf, DATA, mask, precision="float32").logits for clf in (here, there)]
-        np.testing.assert_allclose(found[1], found[0], **CLOSE)
+        result = [headviz.evaluate(clf, DATA, mask, precision="float32").logits for clf in (here, there)]
+        np.testing.assert_allclose(result[1], result[0], **CLOSE)
 
 
 def test_what_one_answer_is_made_of(both: Both) -> None:
@@ -127,14 +127,14 @@ def test_what_one_answer_is_made_of(both: Both) -> None:
 @pytest.mark.parametrize("score", SCORES)
 def test_scores(both: Both, score: str) -> None:
     here, there = both()
-    found = [headviz.score_heads(clf, DATA, score, cache=False).values for clf in (here, there)]
+    result = [headviz.score_heads(clf, DATA, score, cache=False).values for clf in (here, there)]
     if SCORES[score].slow or issubclass(
         SCORES[score].options, GateOptions
     ):  # learned in many steps, in which last digits grow
-        assert found[1].shape == found[0].shape
-        assert np.isfinite(found[1]).all()
+        assert result[1].shape == result[0].shape
+        assert np.isfinite(result[1]).all()
     else:
-        np.testing.assert_allclose(found[1], found[0], atol=2e-3, rtol=2e-2)
+        np.testing.assert_allclose(result[1], result[0], atol=2e-3, rtol=2e-2)
 
 
 @pytest.mark.parametrize("tokens", [7, 14, 29, 64, 100])
@@ -145,25 +145,25 @@ def test_correlations(device: str, tokens: int) -> None:
     b[3] = np.round(b[3])
     a[4, 5] = np.nan
     tables = (torch.from_numpy(t).to(device) for t in (a, b))
-    found, expected = map_values.correlated(*tables), map_values.correlations(a, b)
+    result, expected = map_values.correlated(*tables), map_values.correlations(a, b)
     for name, values in expected.items():
         np.testing.assert_array_equal(np.isnan(values), [True, True, True, False, True, False])
-        np.testing.assert_allclose(found[name].cpu(), values, atol=1e-12)
+        np.testing.assert_allclose(result[name].cpu(), values, atol=1e-12)
 
 
 def test_conductance_and_attention(both: Both) -> None:
     here, there = both()
     how = {"steps": 8, "precision": "float32", "cache": False}
-    found = [headviz.conductance(clf, TEXTS[0], PAIRS[0], **how) for clf in (here, there)]
-    np.testing.assert_allclose(found[1].attribution, found[0].attribution, **CLOSE)
-    np.testing.assert_allclose(found[1].attention, found[0].attention, **CLOSE)
+    result = [headviz.conductance(clf, TEXTS[0], PAIRS[0], **how) for clf in (here, there)]
+    np.testing.assert_allclose(result[1].attribution, result[0].attribution, **CLOSE)
+    np.testing.assert_allclose(result[1].attention, result[0].attention, **CLOSE)
 
 
 def test_patching(both: Both) -> None:
     here, there = both()
     a, b = (TEXTS[0], PAIRS[0]), (TEXTS[0], PAIRS[1])
-    found = [headviz.patch(clf, a, b) for clf in (here, there)]
-    np.testing.assert_allclose(found[1].whole, found[0].whole, **CLOSE)
+    result = [headviz.patch(clf, a, b) for clf in (here, there)]
+    np.testing.assert_allclose(result[1].whole, result[0].whole, **CLOSE)
 
 
 def test_pruned_saved_and_loaded(both: Both, device: str, tmp_path: Path) -> None:
@@ -196,23 +196,23 @@ def test_translations(device: str, tmp_path: Path) -> None:
     folder = tiny_translator_folder(tmp_path / "marian")
     data = Dataset(TASKS["custom-translation"], "dev", texts=tuple(SOURCES), pairs=tuple(TARGETS))
     mask = HeadMask.full(8, 4).without([(0, 1), (4, 2), (7, 3)])
-    found = [headviz.evaluate(headviz.load(folder, device=where), data, mask) for where in ("cpu", device)]
+    result = [headviz.evaluate(headviz.load(folder, device=where), data, mask) for where in ("cpu", device)]
     for name in ("translations", "metrics"):
-        assert getattr(found[0], name) == getattr(found[1], name)
+        assert getattr(result[0], name) == getattr(result[1], name)
 
 
 def test_a_callers_setting_changes_nothing_and_is_left_as_it_is(both: Both) -> None:
     _, there = both()
-    found = []
+    result = []
     for setting in ("highest", "high"):
         torch.set_float32_matmul_precision(setting)
         try:
             maps = headviz.conductance(there, TEXTS[0], PAIRS[0], steps=8, precision="float32", cache=False)
-            found.append((maps.attribution, headviz.evaluate(there, DATA, precision="float32").logits))
+            result.append((maps.attribution, headviz.evaluate(there, DATA, precision="float32").logits))
             assert torch.get_float32_matmul_precision() == setting
         finally:
             torch.set_float32_matmul_precision("highest")
-    for one, other in zip(*found, strict=True):
+    for one, other in zip(*result, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

@@ -244,10 +244,10 @@ def test_the_precision_of_a_training_is_taken_off() -> None:
     model._original_forward = model.forward  # as Trainer(bf16=True) leaves a model behind
     low = torch.autocast("cpu", torch.bfloat16)(model.forward.__func__)
     model.forward = MethodType(operations.convert_outputs_to_fp32(low), model)
-    found, whole = headviz.wrap(model, tiny_tokenizer()), tiny_classifier()
+    result, whole = headviz.wrap(model, tiny_tokenizer()), tiny_classifier()
     assert not torch.allclose(logits(model), whole.logits(batch()), atol=1e-4)
-    torch.testing.assert_close(found.logits(batch()), whole.logits(batch()))
-    assert found.digest == whole.digest
+    torch.testing.assert_close(result.logits(batch()), whole.logits(batch()))
+    assert result.digest == whole.digest
 
 
 def test_accelerates_other_hooks_are_named() -> None:

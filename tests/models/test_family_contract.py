@@ -129,10 +129,10 @@ def test_without_a_mask_it_is_transformers_and_a_mask_zeroes_what_the_output_mat
         for head in mask.off_in(row):
             columns[:, head * clf.head_size : (head + 1) * clf.head_size] = 0
     model.config._attn_implementation = "eager"
-    found = clf.logits(batch, mask)
-    assert (found - full).abs().max() > 1e-3
-    torch.testing.assert_close(found, _one_by_one(model, clf), atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(clf.logits(batch, mask, kernel="eager"), found, atol=1e-5, rtol=1e-5)
+    result = clf.logits(batch, mask)
+    assert (result - full).abs().max() > 1e-3
+    torch.testing.assert_close(result, _one_by_one(model, clf), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(clf.logits(batch, mask, kernel="eager"), result, atol=1e-5, rtol=1e-5)
 
 
 def _one_by_one(model: Any, clf: headviz.Classifier) -> torch.Tensor:
@@ -195,15 +195,15 @@ def captum_maps(clf: headviz.Classifier, family: str, walk: Walk, target: int, s
     def logits(embeddings: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
         batch = {"inputs_embeds": embeddings, **dict(zip(names, rest, strict=True))}
         run = clf.family.forward
-        found: torch.Tensor = model(**batch, **wanted).logits if run is None else run(model, batch, wanted)
-        return found
+        result: torch.Tensor = model(**batch, **wanted).logits if run is None else run(model, batch, wanted)
+        return result
 
     for row in range(clf.num_layers):
         module = model.base_model.get_submodule(_path(clf, row))
-        found = LayerConductance(logits, module).attribute(
+        result = LayerConductance(logits, module).attribute(
             walk.end, walk.start, target=target, additional_forward_args=tuple(walk.batch.values()), n_steps=steps
         )
-        yield found[1].detach().numpy()
+        yield result[1].detach().numpy()
 
 
 @each_way
@@ -216,13 +216,13 @@ def test_the_captum_rule_is_captum_in_every_layer(family: str) -> None:
         pytest.skip("Captum cannot tell the layers of one module apart")
     if family == "t5":
         pytest.skip("Captum cannot read a module that also returns position biases, which have no batch")
-    found = sweep(clf, encodings, [2] * len(TEXTS), PathOptions(steps, "captum"))
+    result = sweep(clf, encodings, [2] * len(TEXTS), PathOptions(steps, "captum"))
     for row, maps in enumerate(captum_maps(clf, family, walk, 2, steps)):
         assert np.abs(maps).max() > 1e-7
         for i, e in enumerate(encodings):
             t = len(e)
             np.testing.assert_allclose(
-                found[i].attribution[row], maps[i, :, :t, :t], rtol=1e-4, atol=4e-6 * np.abs(maps).max()
+                result[i].attribution[row], maps[i, :, :t, :t], rtol=1e-4, atol=4e-6 * np.abs(maps).max()
             )
 
 
@@ -285,12 +285,12 @@ def test_a_decoder_is_not_taken_apart() -> None:
 
 def test_the_magnitude_of_a_head_counts_the_values_of_its_group() -> None:
     clf = headviz.prune(worn_classifier("llama"), HeadMask.full(3, 4).without([(0, 1)]))
-    found = headviz.score_heads(clf, made(2), score="magnitude").values
+    result = headviz.score_heads(clf, made(2), score="magnitude").values
     places = clf.projections(0)
     for place, (head, group) in enumerate(((0, 0), (2, 1), (3, 1))):
         out = places.output.weight[:, place * 8 : (place + 1) * 8].norm()
-        assert found[0, head] == pytest.approx(float(out * places.value.weight[group * 8 : (group + 1) * 8].norm()))
-    assert np.isnan(found[0, 1])
+        assert result[0, head] == pytest.approx(float(out * places.value.weight[group * 8 : (group + 1) * 8].norm()))
+    assert np.isnan(result[0, 1])
 
 
 def test_the_mean_of_removed_heads_is_kept_in_a_model_that_runs_in_whole_passes() -> None:

@@ -120,8 +120,8 @@ def test_onnx_gives_the_same_logits(tmp_path):
 
     batch = small.collate(small.encode(TEXTS, PAIRS))
     session = onnxruntime.InferenceSession(str(path))
-    (found,) = session.run(None, {i.name: batch[i.name].numpy() for i in session.get_inputs()})
-    np.testing.assert_allclose(found, logits(small), atol=1e-4)
+    (result,) = session.run(None, {i.name: batch[i.name].numpy() for i in session.get_inputs()})
+    np.testing.assert_allclose(result, logits(small), atol=1e-4)
 
 
 @pytest.mark.slow

@@ -65,8 +65,8 @@ def test_what_transformers_4_gave(name: str) -> None:
     inputs = {"input_ids": torch.tensor(told["ids"])}
     torch.testing.assert_close(logits(model, inputs), torch.tensor(told["full"]), atol=1e-5, rtol=1e-5)
     with headviz.masked(model, by_layer(told["off"])):
-        found = logits(model, inputs)
-    torch.testing.assert_close(found, torch.tensor(told["masked"]), atol=1e-5, rtol=1e-5)
+        result = logits(model, inputs)
+    torch.testing.assert_close(result, torch.tensor(told["masked"]), atol=1e-5, rtol=1e-5)
     headviz.prune_heads(model, by_layer(told["off"]))
     torch.testing.assert_close(logits(model, inputs), torch.tensor(told["pruned"]), atol=1e-5, rtol=1e-5)
     headviz.prune_heads(model, by_layer(told["more"]))
@@ -94,12 +94,12 @@ def test_masked_equals_a_mask_of_headviz(family: str, kernel: str) -> None:
     with torch.no_grad():
         expected = clf.logits(inputs, mask)
     with headviz.masked(model, OFF):
-        found = logits(model, inputs)
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-    assert not torch.allclose(found, full, atol=1e-3)
+        result = logits(model, inputs)
+    torch.testing.assert_close(result, expected, atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(result, full, atol=1e-3)
     assert torch.equal(logits(model, inputs), full)  # behind the block the model is as it was
     with headviz.masked(model, mask):
-        assert torch.equal(logits(model, inputs), found)
+        assert torch.equal(logits(model, inputs), result)
 
 
 @pytest.mark.parametrize(("family", "kernel"), [*((f, k) for f in PRUNABLE for k in KERNELS), *OTHERS])
@@ -119,9 +119,9 @@ def test_pruned_in_place_equals_masked(family: str, kernel: str) -> None:
     if family in GROUPED or family in EVEN:
         return
     with headviz.masked(model, {1: [0, 1]}):  # of these, 0 has gone already
-        found = logits(model, inputs)
+        result = logits(model, inputs)
     headviz.prune_heads(model, {1: [0, 1]})
-    torch.testing.assert_close(logits(model, inputs), found, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(logits(model, inputs), result, atol=1e-5, rtol=1e-5)
 
 
 def test_a_layer_can_lose_all_its_heads() -> None:
@@ -146,9 +146,9 @@ def test_translation_models_are_masked_in_all_three_stacks(family: str) -> None:
         at = row % clf.num_heads * clf.head_size
         output.weight.data[:, at : at + clf.head_size] = 0
     with headviz.masked(model, mask):
-        found = logits(model, inputs)
+        result = logits(model, inputs)
         generated = model.generate(inputs["input_ids"], max_new_tokens=4, do_sample=False, use_cache=False)
-    torch.testing.assert_close(found, logits(weights, inputs), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(result, logits(weights, inputs), atol=1e-5, rtol=1e-5)
     assert torch.equal(
         generated, weights.generate(inputs["input_ids"], max_new_tokens=4, do_sample=False, use_cache=False)
     )
@@ -193,8 +193,8 @@ def test_a_thread_with_the_callers_context_is_masked() -> None:
     with headviz.masked(model, OFF):
         expected = logits(model, inputs)
         with ThreadPoolExecutor(1) as pool:
-            found = pool.submit(contextvars.copy_context().run, logits, model, inputs).result()
-    assert torch.equal(found, expected)
+            result = pool.submit(contextvars.copy_context().run, logits, model, inputs).result()
+    assert torch.equal(result, expected)
 
 
 def test_blocks_add_up_and_end_with_an_error_inside() -> None:
@@ -224,7 +224,7 @@ def test_gradients_flow_and_weights_keep_training() -> None:
 
 
 def test_checkpointed_gradients_are_those_of_the_mask() -> None:
-    inputs, found = batch(), []
+    inputs, result = batch(), []
     for checkpointed in (False, True):
         model = tiny_model(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0).train()
         model.requires_grad_(True)
@@ -232,8 +232,8 @@ def test_checkpointed_gradients_are_those_of_the_mask() -> None:
             model.activation_checkpointing_enable({"use_reentrant": False})
         with headviz.masked(model, OFF):
             model(**inputs).logits.square().sum().backward()
-        found.append(model.bert.encoder.layer[0].attention.self.value.weight.grad.clone())
-    torch.testing.assert_close(found[0], found[1], atol=1e-5, rtol=1e-5)
+        result.append(model.bert.encoder.layer[0].attention.self.value.weight.grad.clone())
+    torch.testing.assert_close(result[0], result[1], atol=1e-5, rtol=1e-5)
 
 
 def test_a_pass_in_a_thread_of_pytorchs_own_raises() -> None:

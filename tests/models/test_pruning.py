@@ -185,6 +185,6 @@ def test_saved_files_are_for_whom_the_umask_says(mask: int, tmp_path: Path) -> N
         os.umask(before)
     for folder in (tmp_path / "small", tmp_path / "whole", tmp_path / "masked"):
         assert folder.stat().st_mode & 0o777 == 0o777 & ~mask
-        found = {p.name: p.stat().st_mode & 0o777 for p in folder.iterdir()}
-        assert any(name.endswith(".safetensors") for name in found)
-        assert set(found.values()) == {0o666 & ~mask}
+        result = {p.name: p.stat().st_mode & 0o777 for p in folder.iterdir()}
+        assert any(name.endswith(".safetensors") for name in result)
+        assert set(result.values()) == {0o666 & ~mask}

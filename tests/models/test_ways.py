@@ -63,15 +63,15 @@ class Pruned:
         self.small = headviz.prune(self.clf, self.mask) if self.clf.family.prunable else None
 
     def apart(self, output: Any, expected: torch.Tensor) -> float:
-        found = torch.as_tensor(output)
-        assert torch.equal(found.isnan(), expected.isnan())  # where a text has no word
-        return float((found - expected).nan_to_num().abs().max())
+        result = torch.as_tensor(output)
+        assert torch.equal(result.isnan(), expected.isnan())  # where a text has no word
+        return float((result - expected).nan_to_num().abs().max())
 
     def graph(self, clf: Any) -> tuple[torch.Tensor, ...]:
         """What a model gives by headviz, by the names in ``answer.graph``."""
         with torch.inference_mode():
-            found: tuple[torch.Tensor, ...] = clf.graph(self.batch, clf.call())
-        return found
+            result: tuple[torch.Tensor, ...] = clf.graph(self.batch, clf.call())
+        return result
 
     def require_small(self) -> Any:
         return self.small if self.small is not None else headviz.prune(self.clf, self.mask)
@@ -171,11 +171,11 @@ def test_each_way_is_as_recorded(name: str) -> None:
         pytest.importorskip(package)
     recorded, now = json.loads(RECORD.read_text(encoding="utf-8"))[name], outcomes(name)
     assert list(recorded) == list(now)
-    for way, found in now.items():
-        assert isinstance(found, str) == isinstance(recorded[way], str), f"{way}: {found}, not {recorded[way]}"
-        if not isinstance(found, str):
+    for way, result in now.items():
+        assert isinstance(result, str) == isinstance(recorded[way], str), f"{way}: {result}, not {recorded[way]}"
+        if not isinstance(result, str):
             rounded = 2 * recorded[way] if way == "int8" else 0.0
-            assert found <= max(rounded, EQUAL.get(way, UNEQUAL.get(name, 1e-5))), way
+            assert result <= max(rounded, EQUAL.get(way, UNEQUAL.get(name, 1e-5))), way
 
 
 def main(names: list[str]) -> None:

@@ -139,10 +139,10 @@ def kept(kind: str, folder: Path) -> Any:
 
 @pytest.mark.parametrize(("kind", "says"), [("grades", "attattr-max"), ("run", "unpruned model")])
 def test_runs_and_grades_show_themselves(kind: str, says: str, tmp_path: Path) -> None:
-    found = kept(kind, tmp_path)
-    check(found._repr_html_())
-    assert says in found._repr_html_()
-    assert found.plot().to_dict()["data"]
+    result = kept(kind, tmp_path)
+    check(result._repr_html_())
+    assert says in result._repr_html_()
+    assert result.plot().to_dict()["data"]
 
 
 def test_parts_of_results_show_their_fields_and_have_no_figure() -> None:

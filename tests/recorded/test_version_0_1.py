@@ -42,11 +42,11 @@ def test_a_pruned_model_has_the_same_digest_heads_and_logits() -> None:
     assert clf.digest == FACTS["digest"]
     assert data.digest == FACTS["data_digest"]
     assert clf.present.hex == FACTS["mask"]
-    found = headviz.evaluate(clf, data)
-    np.testing.assert_allclose(found.logits, FACTS["logits"], atol=2e-6)
+    result = headviz.evaluate(clf, data)
+    np.testing.assert_allclose(result.logits, FACTS["logits"], atol=2e-6)
     # 0.1 left Matthews' correlation of one class for all undefined; it is 0
     known = {name: np.nan_to_num(value) if name == "matthews" else value for name, value in FACTS["metrics"].items()}
-    assert found.metrics == pytest.approx(known)
+    assert result.metrics == pytest.approx(known)
 
 
 def test_a_mask_means_the_same_heads() -> None:

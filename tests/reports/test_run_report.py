@@ -89,8 +89,8 @@ def test_a_text_is_never_markup(view):
 
 def test_every_form_has_the_same_numbers(view):
     rows = list(csv.DictReader(io.StringIO(run_csv(view))))
-    found = json.loads(run_json(view))
-    steps = [*found["baseline"], *found["steps"]]
+    result = json.loads(run_json(view))
+    steps = [*result["baseline"], *result["steps"]]
     assert [r["accuracy"] for r in rows] == ["0.9", "0.75", "", "0.25"]
     assert [s["metrics"]["accuracy"] for s in steps] == [0.9, 0.75, None, 0.25]
     assert [r["seed"] for r in rows] == ["", "0", "0", "1"]  # the model as given has no seed of ours

@@ -251,10 +251,10 @@ def test_a_sweep_is_split_over_both_workers_and_one_may_die(cluster, registry):
     after = ended(sweep.id, 120)
     assert (after.state, after.error) == ("done", "")
     service.wait_for(local.id, timeout=120)
-    found, expected = (registry.records(parent=s.id) for s in (sweep, local))
-    assert [r.state for r in found] == ["done"] * 4
-    assert [essence(r.id) for r in found] == [essence(r.id) for r in expected]
-    assert {r.pid for r in found} == {after.pid}  # one process for all
+    result, expected = (registry.records(parent=s.id) for s in (sweep, local))
+    assert [r.state for r in result] == ["done"] * 4
+    assert [essence(r.id) for r in result] == [essence(r.id) for r in expected]
+    assert {r.pid for r in result} == {after.pid}  # one process for all
 
 
 @pytest.mark.slow

@@ -87,8 +87,8 @@ def _killed(run_id: str, kills: int, draw: random.Random, ahead: int, nap: float
 
 
 def newest(run_id: str) -> int:
-    found = RunFiles(run_id).checkpoints.files()
-    return found[0][0] if found else 0
+    result = RunFiles(run_id).checkpoints.files()
+    return result[0][0] if result else 0
 
 
 # killed ---------------------------------------------------------------------------------------
@@ -186,8 +186,8 @@ def test_a_damaged_checkpoint_costs_steps_but_not_the_result(registry, harm):
     running_steps(run.id, 4)
     kill_worker(run.id)
     ended(run.id)
-    found = RunFiles(run.id).checkpoints.files()
-    for _, path in found if harm == "both" else found[:1]:
+    result = RunFiles(run.id).checkpoints.files()
+    for _, path in result if harm == "both" else result[:1]:
         path.write_bytes(path.read_bytes()[:-5])
     service.resume(run.id)
     done(run.id)

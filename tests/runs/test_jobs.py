@@ -206,8 +206,8 @@ def test_a_stopped_search_keeps_its_turns_however_fast_the_machine_is_then(place
     again = job.load(tmp_path).made
     again.table = Table.from_dict(state["table"])
     turns = [Turn.from_dict(t) for t in kept]
-    found, _ = again.search("both", turns[0].choice).best(1.5, turns)
-    assert found.to_dict() == state["find"]["both-1.5"]
+    result, _ = again.search("both", turns[0].choice).best(1.5, turns)
+    assert result.to_dict() == state["find"]["both-1.5"]
 
 
 @pytest.mark.parametrize("kind", ["zero", "mean"])
@@ -269,16 +269,16 @@ def test_a_score_from_many_pieces_is_that_of_the_library(name, own, tmp_path):
 def test_runs_of_equal_seed_train_the_full_model_once(place, tmp_path, own_home):
     from headviz.storage.store import default_store
 
-    found = {}
+    result = {}
     for algorithm in ("one-shot-isp", "isp"):
         spec = options(place, algorithm, until=0.25)
-        found[algorithm], _ = carried("prune", spec, tmp_path / algorithm, None)
+        result[algorithm], _ = carried("prune", spec, tmp_path / algorithm, None)
         assert default_store().usage().kinds == {"full-model": 1}
-    full = [next(s for s in steps if s["step"] == 0 and not s.get("reference")) for steps in found.values()]
+    full = [next(s for s in steps if s["step"] == 0 and not s.get("reference")) for steps in result.values()]
     assert full[0] == full[1]
     default_store().clear()
     alone, _ = carried("prune", options(place, "isp", until=0.25), tmp_path / "alone", None)
-    assert alone == found["isp"]
+    assert alone == result["isp"]
 
 
 @pytest.mark.slow

@@ -41,8 +41,8 @@ def kill(run_id: str) -> None:
 
 def updates(run_id: str) -> int:
     """How far the learning is that is kept; 0 before it was kept."""
-    found = list(RunFiles(run_id).results.glob("training/*/score.safetensors"))
-    return int(unpack(found[0].read_bytes())[0]["updates"]) if found else 0
+    result = list(RunFiles(run_id).results.glob("training/*/score.safetensors"))
+    return int(unpack(result[0].read_bytes())[0]["updates"]) if result else 0
 
 
 def test_a_learning_goes_on_from_what_is_kept(registry, tmp_path):

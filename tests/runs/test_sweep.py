@@ -193,9 +193,9 @@ def test_a_fine_tuning_is_counted_and_timed_before_it_starts(tmp_path, own_home)
         "train_limit": 40,
         "finetune": {"epochs": 2.0, "batch": 8, "early_stopping": 1},
     }
-    found = planned_training(spec, 1)
-    assert (found.updates, found.examples, found.device, found.note) == (10, 40, "cpu", "")
-    assert found.seconds > 0
+    result = planned_training(spec, 1)
+    assert (result.updates, result.examples, result.device, result.note) == (10, 40, "cpu", "")
+    assert result.seconds > 0
     with pytest.raises(UserError, match="nothing"):
         planned_training({**spec, "label_column": "nothing"}, 1)
 

@@ -91,9 +91,9 @@ def test_removed_heads_leave_their_vectors_in_a_bias_and_the_others_derivatives(
         masked = score_heads(clf, data, name, mask=MASK, cache=False).values
         np.testing.assert_allclose(score_heads(small, data, name, cache=False).values, masked, rtol=1e-3, atol=1e-6)
     bare = small.filled(None)
-    found = score_heads(bare, data, "taylor", layer_norm=False, cache=False).values
+    result = score_heads(bare, data, "taylor", layer_norm=False, cache=False).values
     other = headviz.prune(clf, MASK).filled(None)
-    np.testing.assert_allclose(found, np.abs(derivatives(other, data)).mean(axis=0), rtol=1e-3)
+    np.testing.assert_allclose(result, np.abs(derivatives(other, data)).mean(axis=0), rtol=1e-3)
 
 
 def test_a_regression_uses_its_squared_error():
@@ -193,10 +193,10 @@ def test_ablation_by_matthews_of_one_answer_for_all_is_0():
     model = tiny_model(labels=("unacceptable", "acceptable"))
     with torch.no_grad():
         model.classifier.bias[0] += 100
-    found = score_heads(headviz.wrap(model, tiny_tokenizer()), made(20, task="cola"), "ablation", cache=False)
-    assert (found.values == 0).all()
-    assert (found.interval_low <= 0).all()
-    assert (found.interval_high >= 0).all()
+    result = score_heads(headviz.wrap(model, tiny_tokenizer()), made(20, task="cola"), "ablation", cache=False)
+    assert (result.values == 0).all()
+    assert (result.interval_low <= 0).all()
+    assert (result.interval_high >= 0).all()
 
 
 def test_ablation_of_a_regression():
@@ -223,14 +223,14 @@ def test_ablation_in_loss_is_the_loss_gained(labels, task, order):
         gold = torch.tensor(np.array(order)[data.labels])
         return torch.nn.functional.cross_entropy(logits, gold, reduction="none").numpy()
 
-    found = score_heads(clf, data, "ablation-loss", mask=mask, cache=False)
+    result = score_heads(clf, data, "ablation-loss", mask=mask, cache=False)
     for head in mask.kept:
         gained = losses(mask.without([head])) - losses(mask)
         where = head.layer, head.head
-        assert found.values[where] == pytest.approx(gained.mean(), abs=1e-6)
-        assert found.stderr[where] == pytest.approx(gained.std(ddof=1) / np.sqrt(12), abs=1e-6)
-    assert np.isnan(found.values[1, 2])
-    assert (np.abs(found.values[mask.array()]) > 1e-6).all()
+        assert result.values[where] == pytest.approx(gained.mean(), abs=1e-6)
+        assert result.stderr[where] == pytest.approx(gained.std(ddof=1) / np.sqrt(12), abs=1e-6)
+    assert np.isnan(result.values[1, 2])
+    assert (np.abs(result.values[mask.array()]) > 1e-6).all()
 
 
 def test_ablation_in_loss_reads_what_ablation_has_measured(tmp_path):
@@ -268,9 +268,9 @@ def test_ablation_in_loss_leaves_out_answers_that_are_not_finite():
     rows["without"][0, 0, 1] = np.inf
     rows["without"][1, 1, 0] = np.nan
     rows["full"][2, 0] = -np.inf
-    found = cost_in_loss(rows, data, np.arange(3))
-    lost = np.isnan(found)
+    result = cost_in_loss(rows, data, np.arange(3))
+    lost = np.isnan(result)
     assert lost[0, 0, 1]
     assert lost[1, 1, 0]
     assert not lost[:2].all(axis=(1, 2)).any()
-    np.testing.assert_array_equal(found[:2][~lost[:2]], sound[:2][~lost[:2]])
+    np.testing.assert_array_equal(result[:2][~lost[:2]], sound[:2][~lost[:2]])

@@ -51,7 +51,7 @@ def test_gates_under_a_rising_price_by_hand(clf, data, kind):
     """The same with torch's own Adam and one example at a time, gates written out."""
     steps, batch, price = 5, 4, 3.0
     clf = standing_in(clf, kind, made(6, seed=1))
-    found = score_heads(clf, data, "gates", steps=steps, batch=batch, price=price, rate=0.2, cache=False).values
+    result = score_heads(clf, data, "gates", steps=steps, batch=batch, price=price, rate=0.2, cache=False).values
     whole = Scoring(clf, data, "gates", cache=False).ready()
     z = torch.full((3, 4), OPEN, requires_grad=True)
     adam, total = torch.optim.Adam([z], lr=0.2), torch.zeros(3, 4)
@@ -67,7 +67,7 @@ def test_gates_under_a_rising_price_by_hand(clf, data, kind):
         loss.backward()
         adam.step()
         total += gates.detach()
-    np.testing.assert_allclose(found, total / steps, atol=2e-5)
+    np.testing.assert_allclose(result, total / steps, atol=2e-5)
 
 
 @pytest.mark.parametrize("kind", ["zero", "mean"])
@@ -87,8 +87,8 @@ def test_learning_sees_the_model_that_is_evaluated(clf, data, kind, translates):
             off = [head for head, gate in zip(whole.heads, gates, strict=True) if not gate]
             slow = clf.loss(clf.logits(batch, clf.under(under).without(off)), labels)
             with torch.no_grad():
-                found = loss_under(whole, range(len(data)), whole.heads, torch.tensor(gates, dtype=torch.float32))
-            assert float(found) == pytest.approx(float(slow), rel=1e-5), (under, gates)
+                result = loss_under(whole, range(len(data)), whole.heads, torch.tensor(gates, dtype=torch.float32))
+            assert float(result) == pytest.approx(float(slow), rel=1e-5), (under, gates)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -102,7 +102,7 @@ def test_hard_concrete_gates_by_hand(clf, data):
     """The formulas of Louizos et al. (2018) written out, torch's own Adam, one example at a time."""
     steps, batch, price, seed = 6, 4, 3.0, 2
     options = {"steps": steps, "batch": batch, "price": price, "rate": 0.2, "seed": seed, "cache": False}
-    found = score_heads(clf, data, "gates-hard", **options).values
+    result = score_heads(clf, data, "gates-hard", **options).values
     whole = Scoring(clf, data, "gates", cache=False).ready()
     z = torch.full((12,), 2.5, requires_grad=True)
     adam, total, ends = torch.optim.Adam([z], lr=0.2), torch.zeros(12), 0
@@ -124,22 +124,22 @@ def test_hard_concrete_gates_by_hand(clf, data):
         adam.step()
         total += chance.detach()
     assert ends > 36  # many are exactly open or closed
-    np.testing.assert_allclose(found, (total / steps).view(3, 4), atol=2e-5)
+    np.testing.assert_allclose(result, (total / steps).view(3, 4), atol=2e-5)
 
 
 def test_causal_gates_tell_the_roles_of_the_heads_also_from_the_cache(clf, data, tmp_path):
     options = {"steps": 8, "batch": 6, "cache": headviz.storage.store.Store(tmp_path / "store")}
     mask = HeadMask.full(3, 4).without([(1, 2)])
     for _ in range(2):
-        found = score_heads(clf, data, "gates-causal", mask=mask, **options)
-        roles = found.roles
+        result = score_heads(clf, data, "gates-causal", mask=mask, **options)
+        roles = result.roles
         assert list(roles) == ["facilitating", "interfering", "irrelevant"]
         assert all(np.isnan(table[1, 2]) and np.nanmin(table) > 0 and np.nanmax(table) < 1 for table in roles.values())
-        np.testing.assert_array_equal(found.values, roles["facilitating"] - roles["interfering"])
+        np.testing.assert_array_equal(result.values, roles["facilitating"] - roles["interfering"])
         np.testing.assert_allclose(
             roles["irrelevant"], (1 - roles["interfering"]) * (1 - roles["facilitating"]), atol=1e-12
         )
-        assert set(found.to_dict()["roles"]) == set(roles)
+        assert set(result.to_dict()["roles"]) == set(roles)
     assert score_heads(clf, data, "gates", **QUICK).roles is None
 
 
@@ -263,18 +263,18 @@ def test_other_options_begin_anew_with_the_same_checkpoint(clf, data, tmp_path, 
     monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
     place = tmp_path / "state"
     score_heads(clf, data, name, batch=6, cache=False, checkpoint=place, **before)
-    found = score_heads(clf, data, name, batch=6, cache=False, checkpoint=place, **now).values
-    assert found.tobytes() == score_heads(clf, data, name, batch=6, cache=False, **now).values.tobytes()
+    result = score_heads(clf, data, name, batch=6, cache=False, checkpoint=place, **now).values
+    assert result.tobytes() == score_heads(clf, data, name, batch=6, cache=False, **now).values.tobytes()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_translation_models_have_them(name):
     clf = tiny_translator()
     mask = HeadMask.full(clf.num_layers, clf.num_heads).without([(0, 1)])
-    found = score_heads(clf, SENTENCES, name, mask=mask, steps=4, batch=2, cache=False).values
-    assert np.isnan(found[0, 1])
-    assert np.isfinite(found).sum() == clf.num_layers * clf.num_heads - 1
-    assert np.ptp(found[np.isfinite(found)]) > 0
+    result = score_heads(clf, SENTENCES, name, mask=mask, steps=4, batch=2, cache=False).values
+    assert np.isnan(result[0, 1])
+    assert np.isfinite(result).sum() == clf.num_layers * clf.num_heads - 1
+    assert np.ptp(result[np.isfinite(result)]) > 0
 
 
 def test_a_table_is_kept_and_the_model_is_left_alone(clf, data, tmp_path):
@@ -340,7 +340,7 @@ def test_a_head_that_helps_one_that_harms_and_one_that_does_nothing(data):
 def test_on_the_demo_gates_keep_most_with_seven_of_ten_heads_off():
     clf, data = headviz.load("demo", device="cpu"), headviz.load_task("demo", limit=600)
     some = headviz.sample(headviz.load_task("demo", split="train"), 2000, lengths=clf.tokenizer)
-    found = score_heads(clf, some, "gates", steps=120, cache=False)
-    off = headviz.heads.lowest(found.values, 101, clf.full_mask.kept, seed=0)
+    result = score_heads(clf, some, "gates", steps=120, cache=False)
+    off = headviz.heads.lowest(result.values, 101, clf.full_mask.kept, seed=0)
     # .897 with these 120 updates, .903 with the usual 200; Taylor's order keeps .722
     assert headviz.evaluate(clf, data, clf.full_mask.without(off)).metrics["accuracy"] > 0.87

@@ -91,8 +91,8 @@ def test_gim_is_the_derivative_of_bert_written_out_with_its_changed_gradients(cl
         logits, one = gim_of_bert(clf, batch, int(data.labels[n]), temperature)
         torch.testing.assert_close(logits, clf.forward(batch, clf.call()), atol=1e-5, rtol=1e-5)  # forward as it is
         slow.append(np.abs(one))
-    found = score_heads(clf, data, "gim", temperature=temperature, cache=False).values
-    np.testing.assert_allclose(found, np.mean(slow, axis=0), rtol=1e-3, atol=1e-7)
+    result = score_heads(clf, data, "gim", temperature=temperature, cache=False).values
+    np.testing.assert_allclose(result, np.mean(slow, axis=0), rtol=1e-3, atol=1e-7)
 
 
 @pytest.mark.parametrize(("translates", "kind"), [(False, "zero"), (True, "zero"), (True, "mean")])
@@ -111,11 +111,11 @@ def test_without_its_changes_gim_is_taylor(clf, data, translates, kind, monkeypa
 def test_factors_of_a_product_share_its_gradient():
     """ModernBERT: W_QKV in one matrix, and half of W_i multiplies the other half. BERT: nothing multiplies."""
     clf = tiny_classifier("modernbert")
-    found = gim.shares(clf)
+    result = gim.shares(clf)
     places = clf.projections(0)
-    thirds = found[id(places.query.weight)].view(3, -1)
+    thirds = result[id(places.query.weight)].view(3, -1)
     assert [set(third.tolist()) for third in thirds] == [{0.25}, {0.25}, {0.5}]
-    assert sorted(v for v in found.values() if isinstance(v, float)) == [0.5] * clf.num_layers
+    assert sorted(v for v in result.values() if isinstance(v, float)) == [0.5] * clf.num_layers
     assert len(gim.shares(tiny_classifier("bert"))) == 9
 
 
@@ -143,8 +143,8 @@ def test_hies_is_its_formula(clf, data, alpha, kind):
                 rows = [-sum(p * np.log(p) for p in row.tolist() if p > 0) for row in probs[0, head]]
                 spread[layer, head] += np.mean(rows) / np.log(len(rows)) / len(data)
     i, e = ((t - t.min()) / (t.max() - t.min()) for t in (importance, spread))
-    found = score_heads(clf, data, "hies", alpha=alpha, cache=False).values
-    np.testing.assert_allclose(found, alpha * i + (1 - alpha) * (1 - e), rtol=1e-3, atol=1e-4)
+    result = score_heads(clf, data, "hies", alpha=alpha, cache=False).values
+    np.testing.assert_allclose(result, alpha * i + (1 - alpha) * (1 - e), rtol=1e-3, atol=1e-4)
 
 
 # gradient norms -----------------------------------------------------------------------------------
@@ -178,19 +178,19 @@ def test_gnorm_is_the_product_of_the_norms_of_autograds_gradients(family, data):
                 grad = grads[id(matrix.weight)]
                 grad = grad.T if hasattr(matrix, "nx") else grad
                 table[layer] += [float(grad[r].norm()) / len(data) for r in rows]
-    found = score_heads(tiny_classifier(family), data, "gnorm", cache=False).values
-    np.testing.assert_allclose(found, means["query"] * means["key"] * means["value"], rtol=2e-3)
+    result = score_heads(tiny_classifier(family), data, "gnorm", cache=False).values
+    np.testing.assert_allclose(result, means["query"] * means["key"] * means["value"], rtol=2e-3)
 
 
 def test_gnorm_of_a_model_without_a_layer_is_that_of_the_masked_one(data):
     clf = tiny_classifier("deberta-v2")
     mask = clf.full_mask.without((1, h) for h in range(4))
-    found, wanted = (
+    result, wanted = (
         score_heads(model, data, "gnorm", mask=m, cache=False).values
         for model, m in ((headviz.prune(clf, mask), None), (clf, mask))
     )
-    assert np.isnan(found[1]).all()
-    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+    assert np.isnan(result[1]).all()
+    np.testing.assert_allclose(result, wanted, rtol=1e-4)
 
 
 # average ranks ------------------------------------------------------------------------------------
@@ -205,11 +205,11 @@ def place(table, head):
 def test_ranks_are_averaged_ties_shared_and_missing_values_left_out():
     a = np.array([[3.0, 1.0, 2.0], [2.0, np.nan, 0.0]])
     b = np.array([[np.nan, 10.0, -1.0], [7.0, np.nan, 7.0]])
-    found = mean_ranks([a, b])
-    assert np.isnan(found[1, 1])
-    assert found[0, 0] == 1  # the highest of the only table that has it
+    result = mean_ranks([a, b])
+    assert np.isnan(result[1, 1])
+    assert result[0, 0] == 1  # the highest of the only table that has it
     for head in ((0, 1), (0, 2), (1, 0), (1, 2)):
-        assert found[head] == pytest.approx(np.mean([place(t, head) for t in (a, b)]))
+        assert result[head] == pytest.approx(np.mean([place(t, head) for t in (a, b)]))
 
 
 def test_ranks_of_a_model_are_those_of_its_members_tables(clf, data):
@@ -217,10 +217,10 @@ def test_ranks_of_a_model_are_those_of_its_members_tables(clf, data):
     for members in (None, "taylor, random,gim"):
         names = USUAL if members is None else [name.strip() for name in members.split(",")]
         tables = [score_heads(clf, data, name, mask=mask, cache=False).values for name in names]
-        found = score_heads(clf, data, "ranks", mask=mask, members=members, cache=False).values
-        assert np.isnan(found[0, 1])
+        result = score_heads(clf, data, "ranks", mask=mask, members=members, cache=False).values
+        assert np.isnan(result[0, 1])
         for head in mask.kept:
-            assert found[head] == pytest.approx(np.mean([place(t, head) for t in tables]))
+            assert result[head] == pytest.approx(np.mean([place(t, head) for t in tables]))
 
 
 def test_members_that_were_measured_are_not_measured_again(clf, data, tmp_path, monkeypatch):

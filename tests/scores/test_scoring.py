@@ -260,12 +260,12 @@ def test_only_what_goes_by_gates_with_something_in_the_heads_place_has_another_k
     filled = standing_in(clf, "mean", data)
 
     def keys():
-        found = {}
+        result = {}
         for model, name in itertools.product((clf, filled), names):
             scoring = headviz.scores.scoring.Scoring(model, data, name, cache=False)
             whole, collector = scoring.whole, scoring.collector
-            found[model is filled, name] = collector.order if whole is None else whole.key(name, scoring.options, {})
-        return found
+            result[model is filled, name] = collector.order if whole is None else whole.key(name, scoring.options, {})
+        return result
 
     before = keys()
     monkeypatch.setattr(chunk, "FILLED", chunk.FILLED + 1)

@@ -24,9 +24,9 @@ LARGE = np.arange(40_000, dtype=np.float32)  # beyond the size that stays inside
 
 @pytest.fixture
 def store(tmp_path):
-    found = Store(tmp_path / "store")
-    yield found
-    found.close()
+    result = Store(tmp_path / "store")
+    yield result
+    result.close()
 
 
 def sql(store, statement, *values):

@@ -57,8 +57,8 @@ def draw(page: Any, fig: Figure) -> dict[str, Any]:
         " return Plotly.newPlot(d, f.data, f.layout, {staticPlot: true, responsive: false}).then(() => null); }",
         json.loads(fig.to_json()),
     )
-    found: dict[str, Any] = page.evaluate(TEXTS)
-    return found
+    result: dict[str, Any] = page.evaluate(TEXTS)
+    return result
 
 
 def without_texts(page: Any, found: dict[str, Any]) -> np.ndarray:

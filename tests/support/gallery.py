@@ -161,11 +161,11 @@ def some_dynamics() -> Figure:
 
 
 def some_pairs() -> Figure:
-    found = [
+    result = [
         redundant.RedundantPair(HeadId(i, 0), HeadId(i, 1), 0.0, 0.01, 0.3, 0.25, 0.35, 0.29, 1e-6, 1e-5)
         for i in range(12)
     ]
-    return redundant.figure(redundant.Redundant(SUBJECT, 0.9, 130, 8385, 100, 60, 60, tuple(found)))
+    return redundant.figure(redundant.Redundant(SUBJECT, 0.9, 130, 8385, 100, 60, 60, tuple(result)))
 
 
 def all_pairs() -> Figure:

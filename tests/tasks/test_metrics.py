@@ -56,8 +56,8 @@ def test_order_of_examples_does_not_matter(name: str) -> None:
 def test_a_task_gets_its_own_measures_in_order() -> None:
     g = np.array([0, 1, 1, 0])
     for task in TASKS.values():
-        found = metrics(task, g.astype(str), g.astype(str)) if task.job == "sentence" else metrics(task, g, g)
-        assert list(found) == list(task.metrics)
+        result = metrics(task, g.astype(str), g.astype(str)) if task.job == "sentence" else metrics(task, g, g)
+        assert list(result) == list(task.metrics)
 
 
 def test_f1_without_a_positive_prediction_is_zero_not_missing() -> None:

@@ -31,9 +31,9 @@ class Watched:
         self.inside += 1
         self.most = max(self.most, self.inside)
         time.sleep(0.005)
-        found = self.tokenizer(*texts, **options)
+        result = self.tokenizer(*texts, **options)
         self.inside -= 1
-        return found
+        return result
 
 
 def _lengths(clf: Any) -> None:

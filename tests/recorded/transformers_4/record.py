@@ -57,8 +57,8 @@ def record(family: str, folder: Path) -> None:
 
     def logits(**more: torch.Tensor) -> list[list[float]]:
         with torch.no_grad():
-            found: list[list[float]] = model(input_ids=ids, **more).logits.tolist()
-        return found
+            result: list[list[float]] = model(input_ids=ids, **more).logits.tolist()
+        return result
 
     results: dict[str, object] = {"transformers": transformers.__version__, "ids": IDS, "full": logits()}
     results |= {"off": OFF, "masked": logits(head_mask=factors)}
@@ -75,7 +75,7 @@ def record_helpers(file: Path) -> None:
     """What ``find_pruneable_heads_and_indices``, ``prune_linear_layer`` and ``get_head_mask`` return."""
     from transformers.pytorch_utils import find_pruneable_heads_and_indices, prune_linear_layer
 
-    found = []
+    result = []
     for heads, n_heads, size, gone in (
         ([], 4, 2, []),
         ([1], 4, 3, []),
@@ -86,7 +86,7 @@ def record_helpers(file: Path) -> None:
         ([0, 1], 2, 2, []),
     ):
         left, index = find_pruneable_heads_and_indices(heads, n_heads, size, set(gone))
-        found.append({"given": [heads, n_heads, size, gone], "heads": sorted(left), "index": index.tolist()})
+        result.append({"given": [heads, n_heads, size, gone], "heads": sorted(left), "index": index.tolist()})
     cut = []
     weight, bias = torch.arange(12.0).view(3, 4), torch.arange(3.0)
     for dim, index in ((0, [0, 2]), (1, [1, 2, 3]), (0, []), (1, [])):
@@ -104,7 +104,7 @@ def record_helpers(file: Path) -> None:
             shape = None if mask is None else list(out.shape)
             values = out if mask is None else out.flatten().tolist()
             masks.append({"mask": mask, "chunked": chunked, "shape": shape, "values": values})
-    recorded = {"transformers": transformers.__version__, "find": found, "linear": cut, "masks": masks}
+    recorded = {"transformers": transformers.__version__, "find": result, "linear": cut, "masks": masks}
     file.write_text(json.dumps(recorded) + "\n")
 
 
