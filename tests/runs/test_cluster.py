@@ -51,18 +51,9 @@ class Cluster:
 
     def start(self, workers: int = 2) -> None:
         where = self.folder / "scheduler.json"
-        self._spawn(
-            "scheduler",
-            "--host",
-            "tls://127.0.0.1" if self.tls else "127.0.0.1",
-            "--port",
-            "0",
-            "--no-dashboard",
-            "--no-show",
-            "--scheduler-file",
-            str(where),
-            *self.tls,
-        )
+        host = "tls://127.0.0.1" if self.tls else "127.0.0.1"
+        words = f"--host {host} --port 0 --no-dashboard --no-show".split()
+        self._spawn("scheduler", *words, "--scheduler-file", str(where), *self.tls)
         until(where.exists, 30, "the scheduler")
         until(lambda: where.read_text().rstrip().endswith("}"), what="the scheduler's address")
         self.address = json.loads(where.read_text())["address"]
@@ -70,20 +61,8 @@ class Cluster:
             self.add_worker()
 
     def add_worker(self, *more: str) -> Forked:
-        made = self._spawn(
-            "worker",
-            self.address,
-            "--nthreads",
-            "1",
-            "--no-nanny",
-            "--no-dashboard",
-            "--death-timeout",
-            "30",
-            "--local-directory",
-            str(self.folder),
-            *self.tls,
-            *more,
-        )
+        words = "--nthreads 1 --no-nanny --no-dashboard --death-timeout 30".split()
+        made = self._spawn("worker", self.address, *words, "--local-directory", str(self.folder), *self.tls, *more)
         self.workers.append(made)
         return made
 
@@ -315,45 +294,15 @@ def certificates(tmp_path: Path) -> Path:
     made = tmp_path / "tls"
     made.mkdir()
 
-    def openssl(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=made, check=True, capture_output=True)
+    def openssl(words: str, *more: str) -> None:
+        subprocess.run(["openssl", *words.split(), *more], cwd=made, check=True, capture_output=True)
 
-    openssl(
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-keyout",
-        "ca-key.pem",
-        "-out",
-        "ca.pem",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=test authority",
-    )
-    openssl(
-        "req", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "request.pem", "-subj", "/CN=localhost"
-    )
+    new_key = "-newkey rsa:2048 -nodes"
+    openssl(f"req -x509 {new_key} -keyout ca-key.pem -out ca.pem -days 2 -subj", "/CN=test authority")
+    openssl(f"req {new_key} -keyout key.pem -out request.pem -subj /CN=localhost")
     (made / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
-    openssl(
-        "x509",
-        "-req",
-        "-in",
-        "request.pem",
-        "-CA",
-        "ca.pem",
-        "-CAkey",
-        "ca-key.pem",
-        "-CAcreateserial",
-        "-out",
-        "cert.pem",
-        "-days",
-        "2",
-        "-extfile",
-        "names",
-    )
+    signed = "-CA ca.pem -CAkey ca-key.pem -CAcreateserial"
+    openssl(f"x509 -req -in request.pem {signed} -out cert.pem -days 2 -extfile names")
     return made
 
 
