@@ -21,7 +21,6 @@ from headviz.models.fast.linear import bfloat16_here
 from headviz.storage.store import Store
 from support.marks import all_in_ci, classifiers
 from support.tiny import FAMILY_NAMES, PAIRS, PRUNABLE, TEXTS, tiny_classifier, tiny_model
-from support.together import together
 
 
 @pytest.fixture(scope="module")
@@ -318,28 +317,6 @@ def test_chunks_do_not_change_captums_rule_either(clf):
         )
 
 
-def test_threads_with_different_masks_share_one_model(clf):
-    masks = [HeadMask.full(3, 4).without([(i, i)]) for i in range(3)]
-    alone = [one(clf, mask=m).attribution for m in masks]
-    result = {}
-    together(3, lambda i: result.update({i: [one(clf, mask=masks[i]).attribution for _ in range(3)]}))
-    for i, maps in enumerate(alone):
-        for again in result[i]:
-            np.testing.assert_array_equal(again, maps)
-
-
-def test_the_callers_model_is_not_touched():
-    model = tiny_model("bert")
-    before = {k: v.clone() for k, v in model.state_dict().items()}
-    from support.tiny import tiny_tokenizer
-
-    clf = headviz.wrap(model, tiny_tokenizer())
-    one(clf)
-    assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
-    assert all(p.requires_grad and p.grad is None for p in model.parameters())
-    assert not any(m._forward_hooks for m in clf.model.modules())
-
-
 def test_bfloat16_is_close_enough_for_a_preview(clf):
     fine, fast = one(clf), one(clf, precision="bfloat16")
     apart = distance(fast.attribution, fine.attribution)
@@ -388,14 +365,6 @@ def test_bad_input_is_answered_in_one_line(clf, given, error, says):
     with pytest.raises(error, match=says) as caught:
         headviz.conductance(clf, options.pop("text"), options.pop("pair"), cache=False, **options)
     assert "\n" not in str(caught.value)
-
-
-def test_a_regression_explains_its_output():
-    clf = tiny_classifier("bert", labels=("score",))
-    maps = one(clf)
-    assert (maps.target, len(maps.logits)) == (0, 1)
-    with pytest.raises(OptionError, match="number"):
-        one(clf, target=1)
 
 
 def test_nan_weights_are_reported():

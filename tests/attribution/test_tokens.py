@@ -10,7 +10,6 @@ from headviz.attribution.walk import Walk
 from headviz.errors import OptionError, TaskError
 from support.marks import classifiers
 from support.tiny import FAMILY_NAMES, PAIRS, TEXTS, tiny_classifier
-from support.together import together
 
 
 @pytest.fixture(scope="module")
@@ -68,22 +67,6 @@ def test_masks_targets_and_pruned_models(clf):
     assert masked.target_label == "neutral"
     full = headviz.token_attributions(clf, TEXTS[1], PAIRS[1], target="neutral")
     assert np.abs(masked.values - full.values).max() > 1e-3
-
-
-@pytest.mark.slow
-def test_threads_do_not_meet(clf):
-    """Captum hooks the layer it looks at; another thread's pass through the model must not notice."""
-    expected = [headviz.token_attributions(clf, t, p).values for t, p in zip(TEXTS, PAIRS, strict=True)]
-    got = {}
-
-    def work(i):
-        got[i] = [headviz.token_attributions(clf, TEXTS[i], PAIRS[i]).values for _ in range(3)]
-
-    together(4, work)
-    for i, values in enumerate(expected):
-        for again in got[i]:
-            np.testing.assert_array_equal(again, values)
-    assert not any(m._forward_hooks for m in clf.model.modules())
 
 
 def test_bad_input(clf):

@@ -51,28 +51,5 @@ def test_results_meet_it_and_broken_ones_do_not(tmp_path: Path) -> None:
                 check(name, without)
 
 
-def test_a_commands_json_meets_it(capsys: pytest.CaptureFixture[str]) -> None:
-    from headviz import cli
-
-    assert cli.main(["info", "--model", "demo", "--json"]) == 0
-    check("info", json.loads(capsys.readouterr().out))
-
-
 def test_every_state_of_a_run_is_named() -> None:
     assert set(SCHEMA["$defs"]["run"]["properties"]["state"]["enum"]) == set(STATES)
-
-
-def test_a_runs_record_meets_it(tmp_path: Path) -> None:
-    from headviz.runs import reading
-    from support import studio
-    from support.recorded_runs import Runs, pruning
-
-    studio.make_model(tmp_path / "model", layers=2, heads=2)
-    studio.make_data(tmp_path / "data")
-    runs = Runs()
-    record = runs.add("prune", pruning(tmp_path))
-    check("run", reading.show(record.id).to_dict())
-    runs.claimed(record, pieces=2)
-    result = reading.show(record.id).to_dict()
-    assert result["steps"] or result["baseline"]
-    check("run", result)

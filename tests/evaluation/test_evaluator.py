@@ -103,15 +103,6 @@ def test_texts_of_similar_length_padded_as_on_a_gpu(
     assert EvaluatorOptions(chunk_tokens=7).tokens_at_once(gpu) == 7
 
 
-def test_evaluation_says_the_same_as_the_plain_one() -> None:
-    clf, data = worn_classifier(), some_data()
-    mask = HeadMask.full(3, 4).without([(1, 2), (2, 0)])
-    mine, plain = Evaluator(clf, data).evaluate(mask), evaluate(clf, data, mask)
-    assert mine.metrics == plain.metrics
-    assert (mine.mask, mine.n, mine.truncated) == (plain.mask, plain.n, plain.truncated)
-    np.testing.assert_array_equal(mine.gold, plain.gold)
-
-
 @pytest.mark.parametrize("family", PRUNABLE)
 def test_really_pruned_models_and_empty_layers(family: str) -> None:
     clf, data = worn_classifier(family, spread=0.15), some_data()

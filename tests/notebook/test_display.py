@@ -93,11 +93,6 @@ def test_a_printed_result_is_the_text_that_a_notebook_has() -> None:
         assert "\n\n\n" not in said
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("data", "delta")])
-def test_every_figure_is_plotlys(kind: str) -> None:
-    assert shown()[kind].plot().to_dict()["data"]
-
-
 def test_the_numbers_are_the_results() -> None:
     values = np.array([[0.25, -0.5], [np.nan, 1.0]])
     html = scores(values)._repr_html_()

@@ -3,14 +3,10 @@
 import numpy as np
 import pytest
 
-from headviz.errors import Cancelled
 from headviz.heads import lowest
-from headviz.pruning import State
 from headviz.pruning.job import run_plan
-from headviz.scores import whole as whole_module
 from headviz.scores.scoring import score_heads
-from support.marks import all_in_ci
-from support.pruning_plans import context, plan, without_times
+from support.pruning_plans import context, plan
 from support.translation_plans import context as translation_context
 from support.translation_plans import plan as translation_plan
 
@@ -43,29 +39,6 @@ def test_exactly_so_many_heads_are_off_and_a_layer_may_be_spared(tmp_path):
     state = whole(tmp_path, of("gates-exact", keep_per_layer=1))
     assert [r.heads_off for r in state.records] == [0, 3, 6, 9]
     assert all(c.scores is not None and np.isfinite(np.array(c.scores, dtype=float)).all() for c in state.choices)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", all_in_ci(NAMES, NAMES[:1]))
-def test_stopped_in_the_middle_of_a_learning_it_goes_on_to_the_same_bits(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(whole_module, "KEEP_SECONDS", 0.0)
-    p = of(name, step=0.4, until=0.7)
-    expected = without_times(whole(tmp_path / "whole", p))
-    tries, learned = 0, []
-    while True:
-        c = context(tmp_path / "again", score=None)
-        before = State.load(c.folder) if list(c.folder.glob("state-*")) else None
-        asked = iter(range(6 + 3 * tries))
-        try:
-            for _ in run_plan(p, c, before, cancel=lambda a=asked: next(a, None) is None):
-                pass
-            break
-        except Cancelled:
-            tries += 1
-            learned += c.folder.glob("training/*/score.safetensors")
-    assert tries >= 2
-    assert learned  # a stop was in the middle of a learning
-    assert without_times(State.load(c.folder)) == expected
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ from headviz.runs.registry import Registry
 from headviz.storage.store import default_store
 from support.marks import algorithms, seeds
 from support.real_runs import folders, options
-from support.running import done, ended, essence, folder_of, running_steps, until
+from support.running import done, ended, essence, running_steps, until
 from support.small_disk import run_on_small_disk
 
 
@@ -354,28 +354,6 @@ def test_the_clock_set_back_in_the_middle_of_a_run(registry, tmp_path, monkeypat
 
 
 @pytest.mark.slow
-def test_queued_runs_end_in_order_and_never_too_many_at_once(registry, monkeypatch):
-    monkeypatch.setenv("HEADVIZ_RUNS_AT_ONCE", "3")
-    runs = [rehearse(steps=1) for _ in range(20)]
-    most = 0
-
-    def all_done() -> bool:
-        nonlocal most
-        records = registry.records()
-        most = max(most, sum(r.state == "running" for r in records))
-        return all(r.state == DONE for r in records)
-
-    until(all_done, 240, "the end of all runs")
-    assert most <= 3
-    records = [look(registry, r.id) for r in runs]
-    assert [r.attempt for r in records] == [1] * 20
-    # a worker that is slow to come up may begin after the one behind it: the order is that of taking from the queue
-    taken = [r.claimed for r in records]
-    assert taken[0] > 0
-    assert taken == sorted(taken)
-
-
-@pytest.mark.slow
 def test_a_worker_that_was_only_stopped_is_not_called_lost(registry):
     run = rehearse(steps=6, seconds=0.2)
     pid = running_steps(run.id, 1).record.pid
@@ -389,17 +367,3 @@ def test_a_worker_that_was_only_stopped_is_not_called_lost(registry):
     finally:
         if start_of(pid):
             os.kill(pid, signal.SIGCONT)
-
-
-@pytest.mark.slow
-def test_what_a_killed_worker_was_writing_is_cleared_away(registry):
-    run = rehearse(steps=8, seconds=0.1)
-    running_steps(run.id, 2)
-    kill_worker(run.id)
-    ended(run.id)
-    half = folder_of(run.id) / ".checkpoint-9.bin.1.tmp"
-    half.write_bytes(b"half")
-    service.resume(run.id)
-    done(run.id)
-    assert not half.exists()
-    assert not list(Path(folder_of(run.id)).glob(".checkpoint*"))

@@ -14,7 +14,7 @@ from headviz.engine import Checkpoints, Execution, Workplace, run_here
 from headviz.errors import Cancelled, OptionError, RunError
 from headviz.models.feed_forward import neurons
 from headviz.models.source import Source
-from headviz.pruning import ALGORITHMS, State, faster
+from headviz.pruning import ALGORITHMS, faster
 from headviz.pruning.faster import Turn
 from headviz.pruning.latency import Table
 from headviz.runs import reading, service
@@ -266,22 +266,6 @@ def test_a_score_from_many_pieces_is_that_of_the_library(name, own, tmp_path):
 
 
 @pytest.mark.slow
-def test_runs_of_equal_seed_train_the_full_model_once(place, tmp_path, own_home):
-    from headviz.storage.store import default_store
-
-    result = {}
-    for algorithm in ("one-shot-isp", "isp"):
-        spec = options(place, algorithm, until=0.25)
-        result[algorithm], _ = carried("prune", spec, tmp_path / algorithm, None)
-        assert default_store().usage().kinds == {"full-model": 1}
-    full = [next(s for s in steps if s["step"] == 0 and not s.get("reference")) for steps in result.values()]
-    assert full[0] == full[1]
-    default_store().clear()
-    alone, _ = carried("prune", options(place, "isp", until=0.25), tmp_path / "alone", None)
-    assert alone == result["isp"]
-
-
-@pytest.mark.slow
 def test_a_scoring_of_many_examples_is_several_pieces_in_any_order(tmp_path):
     """The parts of a scoring lie in the checkpoint until the mask is chosen, and only the choice is sent them."""
     spec = options(folders(tmp_path / "real", train=300), "iterative", samples=300, until=0.25, seeds=[0, 1])
@@ -304,35 +288,10 @@ def test_a_scoring_of_many_examples_is_several_pieces_in_any_order(tmp_path):
         job.parcel(held, "choose-s7-k1-p0")
 
 
-@pytest.mark.slow
-def test_a_pruning_run_leaves_a_state_and_models_that_load(place, registry):
-    import headviz
-
-    run = service.start("prune", options(place, "igspp", until=0.5))
-    assert ended(run.id).error == ""
-    folder = registry.folder / run.id / "results"
-    state = State.load(folder)
-    view = reading.show(run.id)
-    assert [s["mask"] for s in view.steps] == [r.mask for r in state.steps]
-    assert not (folder / "training").exists()
-    assert not [p for p in folder.rglob("*") if p.suffix in (".bin", ".pt", ".pth", ".pkl")]
-    last = headviz.load(folder / state.records[-1].model, device="cpu")
-    assert last.digest == state.records[-1].model_digest
-    assert last.present.hex == view.steps[-1]["mask"]
-
-
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_spec_of_every_algorithm_is_read_back(algorithm, place):
     spec = options(place, algorithm)
     assert make_job("prune", json.loads(json.dumps(spec))).plan == make_job("prune", spec).plan
-
-
-@pytest.mark.slow
-def test_a_model_that_changed_after_the_run_was_written_down_is_refused(place, registry):
-    run = service.start("prune", {**options(place, "one-importance"), "digests": {"model": "0" * 64}})
-    end = ended(run.id)
-    assert end.state == "failed"
-    assert "The model of this run has changed" in end.error
 
 
 @pytest.mark.parametrize("kind", ["ablation", "score", "faster"])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -99,20 +97,6 @@ def test_runs_of_one_device_wait_for_each_other_in_order(registry):
     spans = [(look(registry, r.id).started, look(registry, r.id).ended) for r in runs]
     for (_, end), (start, _) in itertools.pairwise(spans):
         assert start >= end
-
-
-@pytest.mark.slow
-def test_two_starts_of_one_run_and_one_wins(registry, monkeypatch):
-    monkeypatch.setattr(service, "dispatch", lambda registry: [])
-    run = rehearse(steps=3, seconds=0.3)
-    command = [sys.executable, "-m", "headviz.runs.worker", run.id]
-    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    results = sorted((p.wait(60), p.communicate()[1]) for p in both)
-    assert [r[0] for r in results] == [0, 3]
-    assert "not started" in results[1][1]
-    assert look(registry, run.id).state == "done"
-    assert look(registry, run.id).attempt == 1
-    assert [e["what"] for e in registry.events(run.id)].count("step") == 3
 
 
 @pytest.mark.slow
