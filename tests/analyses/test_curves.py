@@ -28,13 +28,12 @@ from headviz.analyses.pruning_curve import (
     pruning_curves,
     stepwise,
 )
-from headviz.analyses.published import nothing
 from headviz.analyses.speed import speed
 from headviz.errors import MaskError, ModelError, OptionError
 from headviz.extras.analyses.dynamics import dynamics, find_checkpoints
 from headviz.extras.analyses.scatter import scatter
 from headviz.pruning.plan import cumulative
-from headviz.reference import FILES, find, published
+from headviz.reference import FILES, find, nothing, published
 from support.analysed import learnt
 from support.plain import evaluate
 from support.tiny import tiny_classifier, tiny_folder

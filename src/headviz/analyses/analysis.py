@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from .. import reference
 from ..display.table import Column, Ends, View
 from ..errors import LARGEST_SEED
 from ..heads import LEAST_STEP
 from ..options import Option
 from ..progress import Cancel, Progress
+from ..reference import PublishedTable
 from ..tasks import DEFAULT_SAMPLES
-from . import published
-from .published import PublishedTable
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -130,7 +130,7 @@ class Analysis:
     recipe: Callable[[Mapping[str, Any]], str] | None = None
     needs: tuple[Need, ...] = ("model", "data")
     options: tuple[Option, ...] = ()
-    published: Callable[[str], list[PublishedTable]] = published.nothing  # of a task
+    published: Callable[[str], list[PublishedTable]] = reference.nothing  # of a task
     fits: Callable[[Answer], bool] = evaluated  # the answers of the models that it is made for
     page: str = ""  # the dashboard's page that shows it, where that is not Analyses
     group: str = MANY  # of GROUPS, under which Analyses lists it

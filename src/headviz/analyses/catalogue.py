@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .. import plugins
+from .. import plugins, reference
 from ..evaluation.verdict import MARGIN_OPTION
 from ..models import LENGTH
 from ..options import Option
 from ..scores.catalogue import THESIS, TO_PRUNE_BY
-from . import published
 from .analysis import (
     EACH,
     MASKABLE,
@@ -51,7 +50,7 @@ _ENTRIES = (
         recipe=lambda _: "result = headviz.ablate(evaluator)",
         needs=MASKABLE,
         options=(METRIC,),
-        published=published.one_head_off,
+        published=reference.one_head_off,
         over_draws=True,
         group=EACH,
     ),
@@ -76,7 +75,7 @@ _ENTRIES = (
         f"{MICHEL}, §3.3, Tables 2, 3, 5 and 6",
         **code("headviz.analyses.all_but_one", "recipe"),
         options=(METRIC, SELECT, MARGIN_OPTION, SAMPLES, SEED),
-        published=published.one_head_kept,
+        published=reference.one_head_kept,
     ),
     Analysis(
         "pruning-curves",
@@ -101,7 +100,7 @@ _ENTRIES = (
             SAMPLES,
             SEED,
         ),
-        published=published.without_loss,
+        published=reference.without_loss,
         lines=Lines(lambda result: [c.name for c in result.curves], later("headviz.analyses.pruning_curve", "only")),
     ),
     Analysis(
@@ -118,7 +117,7 @@ _ENTRIES = (
             Option("repeats", REPEATS, "timed rounds", least=1, metavar="N"),
             Option("batches", "1,4,16,64", "batch sizes", metavar="A,B,…"),
         ),
-        published=published.speeds,
+        published=reference.speeds,
         fits=explained,
         page="runs",
     ),
@@ -175,7 +174,7 @@ _ENTRIES = (
             SAMPLES,
             SEED,
         ),
-        published=published.bands,
+        published=reference.bands,
         fits=explained,
         page="scores",
     ),

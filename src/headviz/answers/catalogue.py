@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from numpy.typing import NDArray
 
 from .. import plugins
-from ..errors import ModelError, is_one_of
+from ..errors import ModelError, TaskError, is_one_of
+from ..heads import MASKED_LM
 from .answer import JOB, Answer
 from .labels import LABELS
 from .number import NUMBER
@@ -16,7 +19,24 @@ from .rank import RANK
 from .span import SPAN
 from .tokens import TOKENS
 from .vector import VECTOR
-from .word import WORD
+
+
+class Word(Answer):
+    """The word at a hidden place, which a pre-trained encoder answers. The job has no data of its own.
+
+    Logits are [n, T, V]. Heads are scored on masked words; nothing is evaluated or explained.
+    """
+
+    job, kind = "word", MASKED_LM
+    architectures, auto_class, trained = ("ForMaskedLM",), "AutoModelForMaskedLM", "masked-language head"
+    explains = False
+
+    def answers(self, gold: NDArray, full: NDArray, names: Sequence[Any]) -> NoReturn:
+        raise TaskError("A masked-language head is not evaluated on a task. Load a fine-tuned model.")
+
+
+WORD = Word()
+
 
 CROSS_ENCODER = "sentence_transformers"  # what sentence-transformers writes into the config.json of a cross-encoder
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import headviz
 
 from ..analyses.common import check_metric, check_score
-from ..analyses.published import PublishedTable
 from ..display.table import TERMINAL, Grid, Table, View
 from ..errors import LARGEST_SEED, MOST_BEAMS, NO_ROOM, MaskError, OptionError, UserError, shown
 from ..evaluation.plain import stands_in
@@ -25,6 +24,7 @@ from ..models.source import Source
 from ..models.stand_in import ZERO, StandIn
 from ..options import Option, add_flags, add_options, declared, short
 from ..progress import progress_bar
+from ..reference import PublishedTable
 from ..storage import exchange
 from ..tasks import check_request, load_task, sample
 from ..tasks.catalogue import judged_by

@@ -11,9 +11,8 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 import torch
 
 from .. import plugins
-from ..answers.catalogue import answer_named
+from ..answers.catalogue import WORD, answer_named
 from ..answers.vector import VECTOR
-from ..answers.word import WORD
 from ..errors import ModelError, seed_number, shown
 from ..heads import CLASSIFICATION, TAGGING
 from . import DEVICES, device_named, dtype_named

@@ -1,6 +1,6 @@
 """The six analyses of this room, as ``headviz.analyses.catalogue`` has the others."""
 
-from ...analyses import published
+from ... import reference
 from ...analyses.analysis import (
     CLARK,
     EACH,
@@ -37,7 +37,7 @@ ANALYSES = [
             Option("other-data", None, "its folder", usual="that of --data", metavar="DIR"),
             Option("other-split", None, "its split", usual="that of --split", metavar="S"),
         ),
-        published=published.two_datasets,
+        published=reference.two_datasets,
         after="all-but-one",
         group=EACH,
     ),
@@ -57,7 +57,7 @@ ANALYSES = [
             SAMPLES,
             SEED,
         ),
-        published=published.during_training,
+        published=reference.during_training,
         after="runtimes",
     ),
     Analysis(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import headviz
 
-from ...analyses import published
+from ... import reference
 from ...analyses.catalogue import ANALYSES
 from ...commands.ablate import add_figure, check_figure, save_figure
 from ...commands.common import (
@@ -67,4 +67,4 @@ def make_report(args: argparse.Namespace) -> StackReport:
 
 def show(result: Shown) -> str:
     """The view, then the published figures, which are of another model on other data."""
-    return "\n\n".join([text_of(result.view), *map(published_text, published.by_stack(""))])
+    return "\n\n".join([text_of(result.view), *map(published_text, reference.by_stack(""))])

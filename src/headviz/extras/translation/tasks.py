@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ...analyses import published
+from ... import reference
 from ...analyses.analysis import MICHEL, ORDER, SAMPLES, SEED, SELECT, STEP, Analysis, code
 from ...demo.reading import columns, shipped
 from ...errors import TaskError, UserError
@@ -37,7 +37,7 @@ ANALYSES = [
         f"{MICHEL}, §3.2, §3.3, §5, Tables 1, 2 and 5, Figure 4",
         **code("headviz.extras.translation.stacks", "recipe"),
         options=(SELECT, ORDER, STEP, MARGIN_OPTION, SAMPLES, SEED),
-        published=published.by_stack,
+        published=reference.by_stack,
         fits=lambda answer: answer.stacked,
         after="pruning-curves",
         command="stacks",

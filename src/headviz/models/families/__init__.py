@@ -10,10 +10,9 @@ from collections.abc import Mapping
 
 from ... import plugins
 from ...errors import ModelError
-from .bert import ALBERT, BERT, CAMEMBERT, DISTILBERT, ELECTRA, ERNIE, ROBERTA, XLM_R
+from .bert import ALBERT, BERT, CAMEMBERT, DISTILBERT, ELECTRA, ERNIE, MODERNBERT, ROBERTA, XLM_R
 from .encoder_decoder import BART, MARIAN, MBART, T5
 from .interface import INTERFACE
-from .modernbert import MODERNBERT
 from .own_attention import DEBERTA, DEBERTA_V2, MPNET, PHI3
 from .sheet import CROSS, DECODER, Family
 
