@@ -4,12 +4,11 @@ import streamlit as st
 
 from headviz import plugins
 from headviz.ui.pages.compare import answers, explanations, patching, sides
-from headviz.ui.parts import measure, result_bar, story, texts
+from headviz.ui.parts import measure, result_bar, texts
 from headviz.ui.shell import frame, loaders, state
 from headviz.ui.shell.messages import plain
 
 view = frame.begin()
-story.line()
 filled, data = measure.filled(loaders.model(view)), loaders.dataset(view)
 if filled is None:
     st.stop()

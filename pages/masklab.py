@@ -3,12 +3,11 @@
 import streamlit as st
 
 from headviz.ui.pages.masklab import board, cost
-from headviz.ui.parts import measure, pair, result_bar, scoring, story, texts
+from headviz.ui.parts import measure, pair, result_bar, scoring, texts
 from headviz.ui.shell import frame, loaders, state
 from headviz.ui.shell.view import by_grade
 
 view = frame.begin()
-story.line()
 shape = loaders.shape(view)
 if frame.controls():
     board.toolbar(shape.present, scoring.ordering(view), by_grade(view.source, shape.scores))

@@ -8,7 +8,6 @@ from headviz.ui.parts import measure, story, texts
 from headviz.ui.shell import frame, loaders
 
 view = frame.begin()
-story.line()
 shape, data = loaders.shape(view), loaders.dataset(view)
 workbench.lead(shape, data)
 with st.container(key="bench"):
@@ -21,6 +20,7 @@ with st.container(key="bench"):
         frame.part(frame.MASK, lambda: workbench.result(clf, filled, data, shown), "mask", "head", follows=True)
         if frame.controls():
             workbench.abilities_section(clf, data)
+        workbench.panel(clf, shown)
 if frame.controls():
     story.strip()
 workbench.work_ahead(clf, data)

@@ -85,7 +85,7 @@ def test_the_findings_are_those_that_the_notebooks_show() -> None:
     assert all(low < 0 < high for _, low, high in others)
     assert "Of the other eleven abilities, seven keep their accuracy to the digit" in said
     curve = shown("pruning-curve")
-    assert "50 % of the heads can go in the order of magnitude: a loss of more than 1.6 points is excluded" in curve
+    assert "50 % of the heads can go in the order of magnitude for a loss of at most 1.6 points" in curve
     assert "50 % of its heads can go by the size of their weights, and 30 % by the gradient" in said
     assert re.search(r"taylor 30 % of the heads magnitude 50 % of the heads random 0 %", curve)
     assert "in one random order none" in said

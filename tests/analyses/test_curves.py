@@ -87,16 +87,18 @@ def made(points: list[tuple[float, float, float, float]], n: int = 408, remark: 
 def test_the_sentence_names_the_loss_that_is_excluded() -> None:
     said = finding(made([(0.1, 0.832, -0.013, 0.009), (0.2, 0.82, -0.05, 0.02), (0.9, 0.684, -0.2, -0.1)]))
     assert said == (
-        "10 % of the heads can go in the order of taylor: a loss of more than 1.3 points is excluded (margin 2). A "
-        "loss is clear from 90 % on (−15.0 points)."
+        "10 % of the heads can go in the order of taylor for a loss of at most 1.3 points (margin 2). A "
+        "loss is significant from 90 % on (−15.0 points)."
     )
 
 
 def test_a_loss_is_clear_from_a_share_on_only_where_it_stays_so() -> None:
     steps = [(0.1, 0.832, -0.013, 0.009), (0.2, 0.8, -0.06, -0.01), (0.3, 0.83, -0.03, 0.02)]
-    assert finding(made(steps)).endswith("A loss is first clear at 20 % (−3.4 points), but not at every later step.")
+    assert finding(made(steps)).endswith(
+        "A loss is first significant at 20 % (−3.4 points), but not at every later step."
+    )
     said = finding(made([*steps, (0.4, 0.75, -0.1, -0.05), (0.9, 0.684, -0.2, -0.1)]))
-    assert said.endswith("A loss is first clear at 20 % (−3.4 points), and from 40 % on.")
+    assert said.endswith("A loss is first significant at 20 % (−3.4 points), and from 40 % on.")
 
 
 def test_few_examples_never_let_all_heads_go() -> None:
@@ -112,15 +114,15 @@ def test_the_sentence_is_of_the_order_that_leaves_the_smallest_loss_possible() -
     tight = made([(0.1, 0.832, -0.013, 0.009), (0.5, 0.83, -0.015, 0.01)]).curves[0]
     wide = replace(made([(0.1, 0.832, -0.013, 0.009), (0.5, 0.83, -0.019, -0.002)]).curves[0], name="gates")
     said = curves_sentence([wide, tight], 100, 2.0)
-    assert said.startswith("50 % of the heads can go in the order of taylor: a loss of more than 1.5 points is ")
+    assert said.startswith("50 % of the heads can go in the order of taylor for a loss of at most 1.5 points")
     assert (
         "As many can in the order of gates. It is the best of 2 orders: expect a little less on new examples." in said
     )
     seen = replace(tight, name=ORACLE_NAME)
-    assert curves_sentence([wide, seen], 100, 2.0).startswith("50 % of the heads can go in the order of gates: ")
+    assert curves_sentence([wide, seen], 100, 2.0).startswith("50 % of the heads can go in the order of gates for ")
     assert "This order has seen the answers: fewer can go on new examples." in curves_sentence([seen], 100, 2.0)
     assert curves_sentence([wide], 100, 2.0).endswith(
-        "A loss is clear from 50 % on (−0.4 points), at first within that margin."
+        "A loss is significant from 50 % on (−0.4 points), at first within that margin."
     )
     open_first = [(0.1, 0.82, -0.025, 0.01), (0.2, 0.83, -0.012, 0.01), (0.3, 0.83, -0.008, 0.01)]
     worse = replace(made([(0.1, 0.81, -0.06, 0.01)]).curves[0], name="gates")

@@ -193,3 +193,34 @@ def test_a_click_on_a_head_draws_its_card_alone_and_all_else_follows_it(visit: O
     v.page.get_by_role("button", name="Switch off", exact=True).click()  # that is more than the card: the page follows
     v.page.get_by_text("1 of 144 off").wait_for()
     assert v.page.locator('.cell[data-off="1"]').count() >= 2
+
+
+def test_the_wheel_moves_the_page_until_the_ranking_was_clicked_and_a_chosen_head_moves_nothing(visit: Open) -> None:
+    v = visit(viewport={"width": 1280, "height": 800})
+    v.go("scores", **DEMO)
+    ranking, main = v.page.locator(".ranking .list"), v.page.get_by_test_id("stMain")
+    ranking.wait_for()
+    v.settle()
+
+    def places() -> list[int]:
+        return [int(e.evaluate("e => e.scrollTop")) for e in (main, ranking)]
+
+    before = v.page.locator(".ranking").bounding_box()
+    v.cell("L4·H10").click()
+    v.page.get_by_role("heading", name="L4·H10").wait_for()
+    v.settle()
+    assert v.page.locator(".ranking").bounding_box() == before
+    main.evaluate("e => e.scrollTop = 600")
+    ranking.hover()
+    _, inside = places()
+    page, _ = places()
+    v.page.mouse.wheel(0, 60)
+    v.page.wait_for_timeout(400)
+    assert places() == [page + 60, inside]
+    ranking.locator(".row").first.click()
+    v.settle()
+    page, inside = places()
+    v.page.mouse.wheel(0, 60)
+    v.page.wait_for_timeout(400)
+    assert places()[0] == page
+    assert places()[1] != inside

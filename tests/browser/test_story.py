@@ -93,3 +93,29 @@ def test_pointing_at_a_token_leaves_its_arcs(visit: Open) -> None:
     v.page.wait_for_function(f"{faded} > 0")
     total = v.page.evaluate(f"{lines}.length")
     assert v.page.evaluate(faded) < total
+
+
+def test_leaving_a_step_ends_the_demonstration_and_back_opens_each_view_as_it_was(visit: Open) -> None:
+    """Scores went on to compare with the step's score, and the first page kept the step's mask."""
+    v = visit()
+    v.go("", model="demo", task="demo")
+    steps(v).nth(2).click()
+    v.page.locator(".result", has_text="58 of 144 off").wait_for()
+    v.page.get_by_text("3 of 4 ·").wait_for()
+    v.settle()
+    v.page.get_by_role("link", name="Scores", exact=True).click()
+    v.page.get_by_role("heading", name="Scores").wait_for()
+    v.settle()
+    assert "story" not in v.page.url
+    assert "beside" not in v.page.url
+    v.page.go_back()
+    v.page.get_by_text("3 of 4 ·").wait_for()
+    v.settle()
+    v.page.go_back()
+    v.page.locator(".result", has_text="all 144 heads on").wait_for()
+
+
+def test_a_link_that_lists_the_heads_of_a_step_has_changed_nothing(visit: Open) -> None:
+    v = visit()
+    v.go("compare", model="demo", task="demo", off="4.10", story="1", a="A camel is never arriving.")
+    v.page.get_by_text("1 of 4 · Negation leans on one head. Look at").wait_for()

@@ -13,7 +13,7 @@ import pytest
 from headviz.errors import UserError
 from headviz.heads import HeadMask
 from headviz.ui.pages.compare import answers, sides
-from headviz.ui.pages.compare.answers import moved, read_file
+from headviz.ui.pages.compare.answers import read_file
 
 OFF = HeadMask.full(12, 12).without_random(40, seed=3)
 TEXTS = ("Premise", "Hypothesis")
@@ -58,11 +58,6 @@ def test_pairs_are_read_from_any_usual_file(name: str, content: bytes) -> None:
 def test_a_file_that_holds_no_texts_is_refused_in_a_sentence(name: str, content: bytes) -> None:
     with pytest.raises(UserError):
         read_file(content, name, TEXTS)
-
-
-def test_changes_sort_first() -> None:
-    assert sorted(["same", "a → b", "not answered"], key=lambda one: -moved(one))[0] == "a → b"
-    assert moved(-0.5) == 0.5
 
 
 def boxes(app: Any) -> list[str]:

@@ -78,15 +78,16 @@ def test_rows_say_the_answer_its_probability_and_the_change() -> None:
     columns: Any = [SimpleNamespace(name="full model"), SimpleNamespace(name="mask")]
     values = [np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[0.3, 0.7], [0.1, 0.9]])]
     lines = {1: ("a", ""), 3: ("b", "")}
-    header, rows, changed = answers.many_rows(lines, False, columns, values, LABELS)
-    assert changed == 1
+    header, rows, sizes = answers.many_rows(lines, False, columns, values, LABELS)
+    assert sizes == pytest.approx([answers.ANOTHER, 0.1])
     assert header == ["line", "text", "full model", "mask", "change"]
-    assert rows == [[1, "a", "no 0.90", "yes 0.70", "no → yes"], [3, "b", "yes 0.80", "yes 0.90", "same"]]
+    assert rows == [[1, "a", "no 0.90", "yes 0.70", "no → yes"], [3, "b", "yes 0.80", "yes 0.90", "yes 0.80 → 0.90"]]
     header, rows, _ = answers.many_rows({1: ("a", "b")}, True, columns, values, LABELS)
     assert header[:3] == ["line", "text", "pair"]
     assert (rows[0][:3], len(rows[0])) == ([1, "a", "b"], len(header))
     alone = answers.many_rows(lines, False, columns[:1], values[:1], LABELS)
-    assert alone == (["line", "text", "full model"], [[1, "a", "no 0.90"], [3, "b", "yes 0.80"]], 0)
+    assert alone == (["line", "text", "full model"], [[1, "a", "no 0.90"], [3, "b", "yes 0.80"]], [0, 0])
+    assert answers.many_rows(lines, False, columns, values[:1] * 2, LABELS)[1][0][-1] == "same"
 
 
 def test_the_connection_that_changes_most_is_named() -> None:

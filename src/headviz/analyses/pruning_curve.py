@@ -25,7 +25,7 @@ from ..display.numbers import number, points
 from ..display.recipes import Code, call
 from ..display.table import Column, Picture, Table, View
 from ..errors import OptionError, require_kind
-from ..evaluation.verdict import MARGIN, MARGIN_OPTION, clear_from, excluded, verdict, within
+from ..evaluation.verdict import MARGIN, MARGIN_OPTION, at_most, clear_from, excluded, verdict, within
 from ..heads import DRAWS, LEAST_STEP, HeadId, HeadMask, Seed, draws, grid_values, lowest, tied, ties_text
 from ..options import changed
 from ..progress import Cancel, Progress, part
@@ -219,8 +219,8 @@ def curves_sentence(curves: Sequence[Curve], scale: float, margin: float) -> str
     if best.free > 0:
         last = best.kept[-1]
         sentence += (
-            f"{100 * best.free:.0f} % of the heads can go in the order of {best.name}: "
-            f"{excluded(last.interval_low, scale, margin)} (margin {margin:g})."
+            f"{100 * best.free:.0f} % of the heads can go in the order of {best.name} "
+            f"{at_most(last.interval_low, scale)} (margin {margin:g})."
         )
         if even := [c.name for c in fair if c.free == best.free and c is not best]:
             sentence += f" As many can in the order of {' and of '.join(even)}."

@@ -25,6 +25,7 @@ from ..pruning.plan import SPEC_ONLY, PruningPlan
 from ..runs import reading, service, sweep
 from ..runs.kinds import EXECUTORS
 from ..runs.prepare import estimate, prepare, prepare_all
+from ..runs.process import BUSY
 from ..runs.reading import Row
 from ..runs.record import DONE, FAULT, LOCAL, PRUNE, RunRecord
 from ..runs.step_models import save_model
@@ -198,6 +199,8 @@ def doing(r: dict[str, Any]) -> str:
         words.append(f"about {span(now['remaining'])} left")
     if now["memory"]:
         words.append(f"{now['cpu_percent']:.0f} % processor, {size(now['memory'])} memory")
+    if (now["others_percent"] or 0.0) >= BUSY:
+        words.append(f"the machine is busy: other programs take {now['others_percent']:.0f} % of it")
     if not now["responsive"]:
         words.append(f"has not reported for {span(now['silent'])}")
     return ", ".join(words)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..answers.comparison import Delta
+from ..answers.metrics import constant_name
 from ..evaluation.verdict import MARGIN, TOO_FEW, clear, excluded, verdict
 from ..heads import HeadId, head_name
 from ..statistics.significance import LEVEL, holm
@@ -52,10 +53,17 @@ def metric_changes(d: Delta) -> str:
 
 def mask_cost(primary: Delta, slices: Sequence[Delta], off: str, kind: str = "slice", margin: float = MARGIN) -> str:
     """What a mask costs: slices that change significantly come first. ``off`` names the heads that are off."""
-    change = change_of(primary, margin)
+    change = change_of(primary, margin) + no_better(primary.metric, primary.masked, primary.constant)
     if sure := clear_slices(slices, kind):
         return f"Without {off}: {sure}. All examples together: {change}."
     return f"Without {off}: {change}." + (f" No {kind} changes significantly (Holm)." if slices else "")
+
+
+def no_better(metric: str, value: float, constant: float | None) -> str:
+    """The warning behind a value that a constant answer reaches too; empty for a better one."""
+    if constant is None or not value <= constant:
+        return ""
+    return f"; {constant_name(metric)} reaches {numbers.metric(constant, points_in(metric))}"
 
 
 def clear_slices(slices: Sequence[Delta], kind: str) -> str:
@@ -150,9 +158,11 @@ def in_words(d: Delta, off: str, examples: str) -> str:
         return f"Without {off} {d.metric} is not defined on these {examples}."
     if d.metric == "accuracy":
         right = [round(value * d.n) for value in (d.masked, d.full)]
-        return f"Without {off} {right[0]:,} of {d.n:,} {examples} are answered right; with all heads {right[1]:,}."
+        sentence = f"Without {off} {right[0]:,} of {d.n:,} {examples} are answered right; with all heads {right[1]:,}"
+        return f"{sentence}{no_better(d.metric, d.masked, d.constant)}."
     reached = [numbers.metric(value, d.scale) for value in (d.masked, d.full)]
-    return f"Without {off} {d.metric} is {reached[0]} on {d.n:,} {examples}; with all heads {reached[1]}."
+    sentence = f"Without {off} {d.metric} is {reached[0]} on {d.n:,} {examples}; with all heads {reached[1]}"
+    return f"{sentence}{no_better(d.metric, d.masked, d.constant)}."
 
 
 def doubt(probabilities: Sequence[float], *, before: Sequence[float] | None = None) -> str:

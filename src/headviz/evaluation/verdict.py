@@ -73,10 +73,17 @@ def excluded(low: float | None, scale: float, margin: float = MARGIN) -> str:
     return sentence if loss <= margin else f"{sentence}, but not one of {margin:g}"
 
 
+def at_most(low: float, scale: float) -> str:
+    """The largest loss that is still possible, behind "can go": ``for a loss of at most 1.1 points``."""
+    if low > 0:
+        return "without a loss"
+    return f"for a loss of at most {points_up(max(scale * possible_loss(low), LEAST))} points"
+
+
 def clear_from(
     steps: Sequence[tuple[float, Sequence[tuple[float | None, float | None]]]], suffix: str = ""
 ) -> tuple[float, str] | None:
-    """The first share at which a loss is clear, and the words: "clear from 50 % on". None where it never is.
+    """The first share at which a loss is clear, and the words: "significant from 50 % on". None where it never is.
 
     Each step has its share and the interval of every seed. "On" holds only where it is clear at every later step for
     every seed. ``suffix`` stands in the words after the first share.
@@ -88,8 +95,8 @@ def clear_from(
     first, count, seeds = lost[at]
     on = [share for share, *_ in takewhile(lambda s: s[1] == s[2], reversed(lost))]
     if on and on[-1] <= first:
-        return first, f"clear from {100 * first:.0f} % on{suffix}"
-    sentence = f"first clear at {100 * first:.0f} %{f' ({count} of {seeds} seeds)' if seeds > 1 else ''}{suffix}"
+        return first, f"significant from {100 * first:.0f} % on{suffix}"
+    sentence = f"first significant at {100 * first:.0f} %{f' ({count} of {seeds} seeds)' if seeds > 1 else ''}{suffix}"
     if on:
         return first, f"{sentence}, and from {100 * on[-1]:.0f} % on{' for every seed' if seeds > 1 else ''}"
     return first, sentence + (", but not at every later step" if at < len(lost) - 1 else "")

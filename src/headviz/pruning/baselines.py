@@ -15,7 +15,8 @@ from typing import Any
 from .. import plugins
 from ..answers.metrics import continued, remark
 from ..display import numbers
-from ..evaluation.verdict import MARGIN, TOO_FEW, clear_from, excluded, within
+from ..display.sentences import no_better
+from ..evaluation.verdict import MARGIN, TOO_FEW, at_most, clear_from, excluded, within
 from ..plugins import Section
 from ..tasks import points_in
 from . import algorithms
@@ -151,7 +152,12 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
         return first + _retrained(last_share, last, metric)
     scale = points_in(metric)
     change = points_of(last, metric)
-    end = f"{metric} is {_mean(last, metric)} at {100 * last_share:.0f} %{change and f' ({change} points)'}."
+    end = f"{metric} is {_mean(last, metric)} at {100 * last_share:.0f} %{change and f' ({change} points)'}"
+    known = [(s["metrics"].get(metric), (s.get("constant") or {}).get(metric)) for s in last]
+    if all(value is not None and constant is not None for value, constant in known):
+        value, constant = (mean(column) for column in zip(*known, strict=True))
+        end += no_better(metric, value, constant)
+    end += "."
     changes = {k: [s.get("change", {}).get(metric) or {} for s in group] for k, group in sorted(by_share.items())}
     lost = clear_from([(k, [(c.get("low"), c.get("high")) for c in group]) for k, group in changes.items()])
     lows, free = _lows(by_share, metric), can_go(steps, metric, margin)
@@ -162,8 +168,8 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
         share, low = next(iter(lows.items()))
         sentence = f"At the first step, {100 * share:.0f} %, {excluded(low, scale, margin)}"
     else:
-        low = lows[free]
-        sentence = f"Up to {100 * free:.0f} % of the heads can go: {excluded(low, scale, margin)} (margin {margin:g})"
+        reached: Any = lows[free]
+        sentence = f"Up to {100 * free:.0f} % of the heads can go {at_most(reached, scale)} (margin {margin:g})"
     if lost is not None:
         sentence += (
             f". A loss is {lost[1]}{', at first within that margin' if free is not None and lost[0] <= free else ''}"

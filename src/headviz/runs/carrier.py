@@ -20,7 +20,7 @@ from ..errors import RunError, UserError
 from ..storage.writing import disk_error
 from .files import DiskFull, RunFiles, disk_errors, write_json
 from .kinds import make_job
-from .process import kill_children, memory_kills, monotonic, place
+from .process import kill_children, memory_kills, monotonic, place, used_by_others
 from .record import FAULT, FINISH, OUT_OF_MEMORY, STOP, VANISH, IllegalTransition, RunRecord
 from .registry import Registry, Superseded
 
@@ -256,6 +256,7 @@ class Heartbeat(threading.Thread):
             "step_seconds": self.pace.each,
             "remaining": self.pace.remaining(time.monotonic()),
             "cpu_percent": cpu,
+            "others_percent": used_by_others(cpu),
             "memory": memory,
             "memory_kills": self._memory_kills,  # when this worker began
         }

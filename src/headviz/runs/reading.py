@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ from ..pruning import baselines
 from ..pruning.state import State
 from ..results import Shown
 from .files import RunFiles
-from .process import monotonic, place
+from .process import BUSY, monotonic, place
 from .queue import look, look_at_all
 from .record import ACTIVE, BROKEN, CARRIED, PRUNE, QUEUED, SWEEP, RunRecord, broken, of_sweep
 from .registry import Registry
@@ -40,6 +40,7 @@ class WorkerReport:
     step_seconds: float | None = None  # mean over this attempt's steps
     remaining: float | None = None  # seconds to the end of the run
     cpu_percent: float | None = None  # 100 = one core
+    others_percent: float | None = None  # what other programs use; 100 = the whole machine
     memory: int | None = None  # bytes
     silent: float | None = None  # seconds since the report
     cancelling: bool = False  # asked to stop
@@ -47,6 +48,16 @@ class WorkerReport:
     @property
     def responsive(self) -> bool:
         return self.silent is None or self.silent < QUIET
+
+    @property
+    def processor(self) -> str:
+        """What the run gets of the processor, and what others take where that slows it down; empty if not known."""
+        if self.cpu_percent is None:
+            return ""
+        own = f"processor {self.cpu_percent:.0f} % of a core"
+        if (self.others_percent or 0.0) < BUSY:
+            return own
+        return f"{own}, the machine is busy: other programs take {self.others_percent:.0f} % of it"
 
 
 @dataclass(frozen=True)
@@ -217,7 +228,7 @@ def read_progress(record: RunRecord, files: RunFiles) -> WorkerReport:
         silent = monotonic() - content["beat"]
     else:
         silent = max(0.0, time.time() - content["time"])
-    names = ("phase", "done", "total", "rate", "phase_remaining", "step_seconds", "remaining", "cpu_percent", "memory")
+    names = [one.name for one in fields(WorkerReport) if one.name not in ("silent", "cancelling")]
     known: dict[str, Any] = {n: content[n] for n in names if content.get(n) is not None}
     return WorkerReport(**known, silent=silent, cancelling=asked)
 

@@ -367,7 +367,7 @@ def upload_form(view: View, clf: Classifier | None = None) -> None:
         key=f"up_groups_{sent.file_id}",
         help="A column with kinds of examples, such as an ability. Results are then also shown by kind",
     )
-    skip_bad = st.checkbox(SKIP, key=f"up_skip_{sent.file_id}")
+    skip_bad = st.checkbox(SKIP, True, key=f"up_skip_{sent.file_id}")
     if st.button("Use these data", type="primary", disabled=not texts, key="up_use"):
         try_data(
             replace(

@@ -387,7 +387,8 @@ def card(ready: dict[str, HeadScores], second: HeadScores | None, shape: Shape, 
     present = shape.present
     head = state.head(present)
     if head is None:
-        st.caption("Choose a head in a grid: its values, ranks and what it carries appear here.")
+        with st.container(key="head_card"):
+            st.caption("Choose a head in a grid: its values, ranks and what it carries appear here.")
         return
     name, carries = head_name(head, shape.rows), abilities.carried(view).get(head)
     off = head in state.mask(present).off

@@ -203,7 +203,7 @@ def _grid(
 
 
 def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Text) -> None:
-    """The answers, the cost on the data in a sentence, the chosen head, and the bar. ``filled`` is the model with what
+    """The answers, the cost on the data in a sentence, and the bar. ``filled`` is the model with what
     stands in the place of heads, None while that is measured."""
     mask, place = state.mask(clf.present), measure.place()
     mismatch = loaders.mismatch(clf, data)
@@ -234,9 +234,6 @@ def result(clf: Classifier, filled: Classifier | None, data: Dataset, shown: Tex
         off = [h for h in mask.off if h not in clf.present.off]
         with st.container(key="dev" if measured else "result_before"):
             _on_data(last, sentences.heads_named(off, loaders.rows_of(clf)), data)
-    if (chosen := state.head(clf.present)) is not None:
-        with st.container(key="panel", border=True):
-            _panel(clf, data, shown, chosen, readable=wrong is None)
     result_bar.section(clf.present, last, *pair.change(filled or clf, shown))
 
 
@@ -261,7 +258,14 @@ def _on_data(measured: Any, off: str, data: Dataset) -> None:
 DRAWN = 28  # tokens up to which its maps are drawn here
 
 
-def _panel(clf: Classifier, data: Dataset, shown: Text, chosen: HeadId, *, readable: bool) -> None:
+def panel(clf: Classifier, shown: Text) -> None:
+    """The chosen head; last in its column, so that it moves nothing when it comes."""
+    if (chosen := state.head(clf.present)) is not None:
+        with st.container(key="panel", border=True):
+            _panel(clf, shown, chosen)
+
+
+def _panel(clf: Classifier, shown: Text, chosen: HeadId) -> None:
     """Where the head looks and what of it contributes, for this text; what it costs, its role, and its switch."""
     view, mask = state.view(), state.mask(clf.present)
     name, off = head_name(chosen, loaders.rows_of(clf)), chosen in mask.off
@@ -278,7 +282,7 @@ def _panel(clf: Classifier, data: Dataset, shown: Text, chosen: HeadId, *, reada
         )
         if clf.answer.explains:
             st.page_link("pages/head.py", label="One head", icon=":material/search:", width="content")
-    if not readable or not clf.answer.explains or chosen in clf.present.off:
+    if not clf.answer.explains or chosen in clf.present.off or shown.empty or pair.refusal(clf, shown):
         return
     maps = head.maps_of(clf, shown, clf.full_mask, replace(view, target="predicted", rule="richardson", steps=0))
     if maps is not None:

@@ -14,13 +14,14 @@ import streamlit as st
 from ...heads import HeadMask, lowest
 from ..shell import state
 from ..shell.messages import plain
-from ..shell.view import View
+from ..shell.view import FIELDS, View
 from ..widgets import component
 from . import abilities, scoring
 
 SHARE = 0.4  # of the heads that the third step removes
 ORDER = "magnitude"  # the order it removes them in
 SIDE = 12  # layers, and heads in one
+OF_STEP = ("beside", "tokens")  # what steps set besides the mask and the text
 CHANGED = "You have changed what is switched off. Back and Next open the steps as they were."
 
 
@@ -103,7 +104,7 @@ def go(number: int) -> None:
     step = steps()[number - 1]
     now = state.view()
     state.open_view(replace(step.shown(), present=now.present, numbers=now.numbers))
-    st.session_state["story_page"] = step.page
+    st.session_state["go_to"] = step.page
 
 
 def strip() -> None:
@@ -118,18 +119,25 @@ def strip() -> None:
             )
 
 
-def line() -> None:
-    """Above a page of the demonstration: the step, its sentence, and the way on. Page down and page up turn it."""
-    _turn()
-    at = state.view().story
+def line(page: str) -> None:
+    """Above a step's own page: the step, its sentence, and the way on. Page down and page up turn it.
+
+    On another page the demonstration is over: the mask and the text stay, what the step alone has set does not.
+    """
+    view = state.view()
+    at = view.story
     if not 1 <= at <= len(steps()):
         return
     step = steps()[at - 1]
+    if page != step.page or not view.on_demo:
+        own = {n: FIELDS[n] for n in step.view if n in OF_STEP and getattr(view, n) == step.view[n]}
+        state.update(story=0, **own)
+        return
     component("tools")(key="story_step", data={"kind": "step", "step": at})
     with st.container(border=True, key="story"):
         text, buttons = st.columns([5, 3], vertical_alignment="center")
         title = f"{at} of {len(steps())} · {step.title}."
-        changed = state.view().mask != step.shown().mask
+        changed = state.mask(HeadMask.full(SIDE, SIDE)).hex != step.view["mask"]
         sentence = CHANGED if changed else step.sentence
         text.markdown(f"**{plain(title)}** {plain(sentence)}")
         with buttons.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
@@ -144,10 +152,3 @@ def line() -> None:
                 shortcut="PageDown",
             )
             st.button("End", key="story_end", on_click=go, args=(0,), help="Leave the demonstration; this view stays")
-
-
-def _turn() -> None:
-    """Change to the page of the step that was chosen; a callback cannot."""
-    page = st.session_state.pop("story_page", "")
-    if page:
-        st.switch_page(f"pages/{page}.py")

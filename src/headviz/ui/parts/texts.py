@@ -140,14 +140,14 @@ def _picker(data: Dataset, shown: Text, key: str) -> None:
         if one != at:
             _go(one)
             st.rerun()
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"picker_{key}"):
         for label, step, letter in (("Previous", -1, "p"), ("Next", 1, "n")):
             other = (at + step) % len(data)
             st.button(label, key=f"{key}_{label.lower()}", on_click=_go, args=(other,), shortcut=letter)
         with st.popover("Find an example"):
             _find(data, key)
         kept.own_texts(data.pairs is not None)
-        st.caption(plain(_about(shown, at, data)))
+        st.caption(plain(_about(shown, at, data)), width="stretch")
 
 
 def _about(shown: Text, at: int, data: Dataset) -> str:

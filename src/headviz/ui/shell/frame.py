@@ -155,8 +155,8 @@ def link(name: str, label: str, icon: str) -> None:
     st.page_link(_page(name), label=label, icon=icon)
 
 
-def run() -> None:
-    """The whole app: frame, chosen page, address bar."""
+def run(above: Callable[[str], None]) -> None:
+    """The whole app: frame, chosen page, address bar. ``above`` draws what stands above the page of this name."""
     plugins.load_environment()
     st.set_page_config(page_title="headviz", page_icon=MARK, layout="wide")
     st.logo(LOGO, size="large")
@@ -167,14 +167,14 @@ def run() -> None:
     st.set_page_config(page_title=f"{page.title} · {loaders.model_title(state.view().model)} · headviz")
     st.html(_CSS + (_PRESENT if state.view().present else ""))
     try:
-        _guarded(page)
+        _guarded(page, above)
     finally:
         _inside.page = ""
         state.publish()
     loaders.warm_up()
 
 
-def _guarded(page: st.Page) -> None:
+def _guarded(page: st.Page, above: Callable[[str], None]) -> None:
     try:
         line, corner = _context_line(page.title)
         notices = st.container()
@@ -187,9 +187,11 @@ def _guarded(page: st.Page) -> None:
             loaders.require_source(state.view())
         jobs.page_begins(page.title)
         page_begins()
+        name = next(page_of.name for page_of in PAGES.values() if page_of.title == page.title)
+        above(name)
         page.run()
         jobs.page_ends()
-        kept.keep(next(page_of.name for page_of in PAGES.values() if page_of.title == page.title))
+        kept.keep(name)
         _notices(notices)  # what the page found wrong with the view, such as a head that the model does not have
         _tell(line)  # the page may have loaded the data, so that their number is known now
         with corner:

@@ -3,16 +3,22 @@
 
 // A change of page comes as two entries: the page's bare address, then the same with the view in it, which the server
 // writes. Going back from the second would meet the first, and nothing would happen. So the second replaces the first,
-// until the user does something on the page.
+// until the user does something on the page. A page that a button opens comes after the old page's address without its
+// view, and replaces that. A link in the navigation keeps the view although its address is bare; so that going back to a
+// bare address does not, it gets a mark when the page is left.
+const MARK = "?story=0"; // means the same as no parameter
 function tidyHistory() {
   if (window.__headvizHistory) return;
-  const push = history.pushState.bind(history), state = { bare: false, path: location.pathname, back: () => {} };
+  const push = history.pushState.bind(history), replace = history.replaceState.bind(history);
+  const state = { bare: false, cleared: false, path: location.pathname, back: () => {} };
   window.__headvizHistory = state;
   history.pushState = (data, unused, url) => {
     const next = new URL(url ?? location.href, location.href), same = next.pathname === location.pathname;
     if (same && next.search === location.search) return;
-    if (same && state.bare && !location.search) history.replaceState(data, unused, url);
-    else push(data, unused, url);
+    const instead = same ? state.bare && ["", MARK].includes(location.search) : state.cleared;
+    if (!same && !instead && !location.search) replace(history.state, "", location.pathname + MARK);
+    (instead ? replace : push)(data, unused, url);
+    state.cleared = same && !next.search && !instead;
     if (!same) {
       state.bare = !next.search;
       closeMenu();
@@ -20,10 +26,11 @@ function tidyHistory() {
     state.path = next.pathname;
   };
   for (const kind of ["pointerdown", "keydown"])
-    window.addEventListener(kind, () => (state.bare = false), { capture: true, passive: true });
+    window.addEventListener(kind, () => (state.bare = state.cleared = false), { capture: true, passive: true });
   // within a page the server must be told: the address may be one that it has just written itself
   window.addEventListener("popstate", () => {
     if (location.pathname === state.path) state.back(location.search);
+    state.bare = location.search === MARK;
     state.path = location.pathname;
   });
 }

@@ -24,7 +24,7 @@ from ....display import numbers
 from ....display.figures import maps
 from ....display.figures.answers import probabilities
 from ....display.recipes import Code, Options, call, command
-from ....display.sentences import answer_change, doubt, from_to, heads_named
+from ....display.sentences import MUCH, answer_change, doubt, from_to, heads_named
 from ....display.table import Table
 from ....errors import UserError
 from ....heads import HeadMask
@@ -195,9 +195,10 @@ def many_texts(clf: Classifier, data: Dataset, columns: Sequence[Column]) -> Non
         _complain([*wrong, *result.wrong])
         for remark in result.remarks:
             st.info(plain(remark))
-        header, rows, changed = many_rows(
+        header, rows, sizes = many_rows(
             lines, paired, columns, result.values, clf.labels, loaders.deciding(clf, data).shares
         )
+        changed = sum(size >= ANOTHER for size in sizes)
         answered = sum(not any(np.isnan(p[i]).all() for p in result.values) for i in range(len(lines)))
         sentence = (
             f"{changed} of {answered} answers change{'s' if changed == 1 else ''}."
@@ -205,15 +206,27 @@ def many_texts(clf: Classifier, data: Dataset, columns: Sequence[Column]) -> Non
             else ""
         )
         if header[-1] == "change":
-            rows.sort(key=lambda row: -moved(row[-1]))
-            if st.toggle("Only changed", key="many_changed"):
-                rows = [row for row in rows if moved(row[-1])]
+            order = np.argsort(-np.array(sizes), kind="stable")
+            only = f"Another answer, or one whose probability moved by {MUCH:g} or more"
+            least = MUCH if st.toggle("Only changed", key="many_changed", help=only) else 0.0
+            rows = [rows[i] for i in order if sizes[i] >= least]
         show.table(Table("compare_many", header, rows, sentence))
 
 
-def moved(change: object) -> float:
-    """How far a cell of the last column is from no change: a number's size, 1 for another answer."""
-    return abs(change) if isinstance(change, float) else float(change not in ("same", "not answered"))
+ANOTHER = 2.0  # the size of a change to another answer; of the same answer it is that of its probability, up to 1
+ROUNDED = 0.005  # of a probability, which two decimals do not show
+
+
+def change_of_text(named: Sequence[list[tuple[str, float]]]) -> tuple[str, float]:
+    """What becomes of the first answer in the other columns, in words, and how large that is."""
+    first, *others = ([name for name, _ in one] for one in named)
+    for other in others:
+        if other != first:
+            return f"{', '.join(first)} → {', '.join(other)}", ANOTHER
+    pairs = [(name, a, b) for one in named[1:] for (name, a), (_, b) in zip(named[0], one, strict=True)]
+    name, a, b = max(pairs, key=lambda pair: abs(pair[1] - pair[2]), default=("", 0.0, 0.0))
+    size = abs(a - b)
+    return ("same" if size < ROUNDED else f"{name} {a:.2f} → {b:.2f}"), size
 
 
 def _complain(wrong: Sequence[str]) -> None:
@@ -340,33 +353,34 @@ def many_rows(
     logits: Sequence[np.ndarray],
     labels: Sequence[str],
     shares: Shares = ONE_CLASS.shares,
-) -> tuple[list[str], list[list[object]], int]:
-    """The header, one row per text, and how many answers change.
+) -> tuple[list[str], list[list[object]], list[float]]:
+    """The header, one row per text, and how large the change of each is.
 
     A row has every column's answer and, with several, what changed against the first column.
     """
     header = ["line", "text", *(["pair"] if paired else []), *(c.name for c in columns), "change"]
     rows: list[list[object]] = []
-    changed = 0
+    sizes: list[float] = []
     for i, (number, (a, b)) in enumerate(lines.items()):
         texts = [number, a, *([b] if paired else [])]
         if logits[0].shape[-1] == 1:
             numbers = [float(f[i, 0]) for f in logits]
             rows.append([*texts, *numbers, numbers[-1] - numbers[0]])
+            sizes.append(abs(numbers[-1] - numbers[0]))
             continue
         of_text = [f[i] for f in logits]
         if any(np.isnan(p).all() for p in of_text):
             rows.append([*texts, *("–" for _ in of_text), "not answered"])
+            sizes.append(0.0)
             continue
         named = [shares(p, labels) for p in of_text]
-        best = [", ".join(name for name, _ in one) for one in named]
         cells = [", ".join(f"{name} {share:.2f}" for name, share in one) for one in named]
-        other = [x for x in best[1:] if x != best[0]]
-        changed += bool(other)
-        rows.append([*texts, *cells, f"{best[0]} → {other[0]}" if other else "same"])
+        change, size = change_of_text(named)
+        rows.append([*texts, *cells, change])
+        sizes.append(size)
     if len(columns) == 1:  # nothing to compare with
-        return header[:-1], [row[:-1] for row in rows], 0
-    return header, rows, changed
+        return header[:-1], [row[:-1] for row in rows], sizes
+    return header, rows, sizes
 
 
 # ---- one text

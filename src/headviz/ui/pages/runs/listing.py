@@ -225,8 +225,8 @@ def _doing(view: RunView) -> str:
         parts.append(f"about {span(p.phase_remaining)} left of {'it' if p.total else plain(p.phase)}")
     if view.seconds is not None:
         parts.append(f"{span(view.seconds)} so far" if view.state in ACTIVE else f"took {span(view.seconds)}")
-    if p.cpu_percent is not None and view.state in ACTIVE:
-        parts.append(f"processor {p.cpu_percent:.0f} %")
+    if p.processor and view.state in ACTIVE:
+        parts.append(p.processor)
     if p.memory:
         parts.append(f"memory {size(p.memory)}")
     return "  ·  ".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +19,7 @@ from ....pruning.algorithms import ALGORITHMS, WITHOUT_TRAINING
 from ....runs import service, sweep
 from ....runs.kinds import RUNS
 from ....runs.prepare import prepare_all
+from ....runs.process import BUSY, used_by_others
 from ....runs.service import default_threads
 from ....runs.sweep import Member, plan_of, title_for
 from ....tasks import TASKS
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 # The form for a sweep: tasks × algorithms × scores × seeds. Its plan and its time are shown before it starts.
 
 
+LOOK = 0.2  # seconds in which the use of the processor is measured
 WORDS = plans.Words(doing="Checking every run and timing a few examples")
 
 
@@ -131,6 +134,7 @@ class PlannedSweep:
     plan: SweepPlan
     rows: tuple[tuple[Any, ...], ...]
     notes: tuple[str, ...]
+    busy: str
 
 
 def _show_sweep(planned: PlannedSweep) -> None:
@@ -138,7 +142,7 @@ def _show_sweep(planned: PlannedSweep) -> None:
     once = f", {plan.at_once} at a time" if plan.at_once > 1 else ", one after the other"
     training = f"{plan.amount.finetunings:,} fine-tunings" if plan.amount.finetunings else "no training"
     st.markdown(
-        f"About **{span(plan.seconds)}** on this machine{once}: {plan.runs} runs, "
+        f"About **{span(plan.seconds)}** on this machine{planned.busy}{once}: {plan.runs} runs, "
         f"{plan.amount.scorings:,} scorings, {training}, {plan.amount.evaluations:,} evaluations."
     )
     columns = ("task", "algorithm", "score", "runs", "steps", "scorings", "fine-tunings")
@@ -151,7 +155,7 @@ def _show_sweep(planned: PlannedSweep) -> None:
 
 def _prepare_sweep(made: Sequence[PruningPlan], progress: jobs.Progress, cancel: jobs.Cancel) -> PlannedSweep:
     """Check and time every run. The models that this loads are released."""
-    whole = 2 * len(made)
+    whole, busy = 2 * len(made), _busy()
     with plans.form_words():
         prepared = prepare_all(made, lambda i, n: progress(i, whole), cancel)
     plan = plan_of(prepared, default_threads(), progress=lambda i, n: progress(n + i, whole), cancel=cancel)
@@ -162,7 +166,15 @@ def _prepare_sweep(made: Sequence[PruningPlan], progress: jobs.Progress, cancel:
             line[i] += n
     members = tuple(Member("prune", p.spec, f"{p.title} · seed {p.spec['seeds'][0]}"[:200], p.device) for p in prepared)
     notes = tuple(dict.fromkeys(n for p in prepared for n in p.notes))
-    return PlannedSweep(members, plan, tuple((*k, *v) for k, v in rows.items()), notes)
+    return PlannedSweep(members, plan, tuple((*k, *v) for k, v in rows.items()), notes, busy)
+
+
+def _busy() -> str:
+    """Where other programs use the machine while a plan is timed: the sentence goes on with how much."""
+    used_by_others()
+    time.sleep(LOOK)
+    others = used_by_others()
+    return f", which other programs use to {others:.0f} % now" if others >= BUSY else ""
 
 
 def _start_sweep(planned: PlannedSweep, title: str, about: dict[str, Any], owner: str) -> RunRecord:
@@ -280,6 +292,7 @@ class Planned:
     spec: dict[str, Any]
     title: str
     device: str
+    busy: str
 
 
 def _show(planned: Planned) -> None:
@@ -291,7 +304,7 @@ def _show(planned: Planned) -> None:
         f"{amount.finetunings} fine-tunings" if amount.finetunings else "no training",
         f"{amount.evaluations} evaluations",
     ]
-    st.markdown(f"About **{span(planned.seconds)}** on this machine: {', '.join(parts)}.")
+    st.markdown(f"About **{span(planned.seconds)}** on this machine{planned.busy}: {', '.join(parts)}.")
     more = " …" if len(sizes) > 14 else ""
     st.caption(f"Heads off after each step: {', '.join(plain(str(s)) for s in sizes[:14])}{more} of {planned.heads}")
     for note in planned.notes:
@@ -300,10 +313,11 @@ def _show(planned: Planned) -> None:
 
 def _prepare(plan: PruningPlan, progress: jobs.Progress, cancel: jobs.Cancel) -> Planned:
     """Check and time the plan. The models that this loads are released."""
+    busy = _busy()
     with plans.form_words():
         (p,) = prepare_all([plan], lambda i, n: progress(i, 2 * n), cancel)
     counted = plan_of([p], default_threads(), progress=lambda i, n: progress(n + i, 2 * n), cancel=cancel)
-    return Planned(p.amount, p.sizes, p.heads, p.notes, counted.seconds, p.spec, p.title, p.device)
+    return Planned(p.amount, p.sizes, p.heads, p.notes, counted.seconds, p.spec, p.title, p.device, busy)
 
 
 def _start(planned: Planned, title: str, owner: str) -> RunRecord:
