@@ -53,7 +53,7 @@ def test_copies_stand_in_for_each_other(found: tuple[Evaluator, Interactions]) -
     assert best.high < 0
     assert best.clear
     assert any({best.first, best.second} <= set(group) for group in result.groups)
-    assert "stand" in finding(result)
+    assert "backups" in finding(result)
     order = [result.heads[i] for i in result.order()]
     assert abs(order.index(best.first) - order.index(best.second)) == 1
     assert sorted(order) == sorted(result.heads)

@@ -282,7 +282,7 @@ def cost_grid(result: Ablation) -> Grid:
         result.base,
         scale * result.values,
         f"cost: points of {about.metric} lost",
-        f"Points of {about.metric} that the model loses without each head, on {about.n} examples.",
+        f"Points of {about.metric} that the model loses without each head, on {about.n:,} {about.split} examples.",
         tuple(HeadId(int(i), int(j)) for i, j in np.argwhere(result.significant())),
         f"significant (q < {SIGNIFICANT:g})",
         undecided(result.interval_low, result.interval_high),

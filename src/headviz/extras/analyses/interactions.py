@@ -111,12 +111,12 @@ def finding(result: Interactions) -> str:
     clear, heads = [p for p in result.pairs if p.clear], len(result.heads)
     sentence = f"Of the {len(result.pairs):,} pairs of heads computed exactly (of {heads * (heads - 1) // 2:,}), "
     if not clear:
-        return f"{sentence}none clearly interacts."
+        return f"{sentence}none costs significantly more or less together than one by one."
     backs = sum(p.value < 0 for p in clear)
-    stand, need = (
-        f"{n or 'none'} clearly {verb}{'s' * (n < 2)}" for n, verb in ((backs, "stand"), (len(clear) - backs, "need"))
+    sentence += (
+        f"{backs or 'none'} cost{'s' * (backs < 2)} significantly more loss together than one by one (backups), "
+        f"{len(clear) - backs or 'none'} significantly less (they need each other)."
     )
-    sentence += f"{stand} in for each other, {need} each other."
     first = clear[0]
     much = f"{number(abs(first.value))} of loss {'less' if first.value > 0 else 'more'}"
     return f"{sentence} Strongest: {first.first} and {first.second} cost {much} together than the sum of each alone."

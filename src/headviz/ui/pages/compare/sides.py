@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -40,11 +41,13 @@ def listed(clf: Classifier) -> dict[str, str]:
     off = len(state.mask(clf.present).off)
     out = {ALL: "all heads", **({MASK: f"current mask ({off} off)"} if off else {})}
     out |= {f"{SAVED}{name}": f"mask {name}" for name in state.saved_masks(clf.present)}
-    for run in listing.overview()[:RUNS]:
-        if run.record.kind in STEPS and run.record.spec.get("model") == state.view().model:
-            out |= {
-                f"{RUN}{run.record.id}:{at}": name for at, step in enumerate(run.steps) if (name := named(run, step))
-            }
+    runs = [r for r in listing.overview()[:RUNS] if r.record.kind in STEPS]
+    titles = Counter(run.record.title for run in runs)
+    for run in runs:
+        if run.record.spec.get("model") == state.view().model:
+            which = f" ({run.record.id})" if titles[run.record.title] > 1 else ""
+            steps_named = ((at, named(run, step)) for at, step in enumerate(run.steps))
+            out |= {f"{RUN}{run.record.id}:{at}": f"{name}{which}" for at, name in steps_named if name}
     return out | {folder: folder for folder in local_models()}
 
 
@@ -73,7 +76,7 @@ def choose(clf: Classifier) -> list[Column]:
                 format_func=partial(_named, known, usual),
                 accept_new_options=True,
                 on_change=_take,
-                args=(field,),
+                args=(field, known),
                 help="Type to search. A folder with a model, or a hub id, can be typed too",
             )
     try:
@@ -87,8 +90,18 @@ def _named(known: Mapping[str, str], usual: str, name: str) -> str:
     return known.get(name, name) or usual
 
 
-def _take(field: str) -> None:
-    state.update(**{field: str(st.session_state[f"w_{field}"] or "").strip()})
+def _take(field: str, known: Mapping[str, str]) -> None:
+    state.update(**{field: meant(str(st.session_state[f"w_{field}"] or "").strip(), known)})
+
+
+def meant(typed: str, known: Mapping[str, str]) -> str:
+    """The entry that typed words name: the browser offers them as a new entry too, and Enter takes that one."""
+    if typed in known or not typed:
+        return typed
+    words = typed.casefold()
+    exact = [key for key, name in known.items() if name.casefold() == words]
+    begins = [key for key, name in known.items() if name.casefold().startswith(words)]
+    return next((named[0] for named in (exact, begins) if len(named) == 1), typed)
 
 
 def columns(clf: Classifier, view: View) -> list[Column]:
