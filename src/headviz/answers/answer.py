@@ -127,6 +127,8 @@ class Answer(ABC):
     label_needed: bool = True  # an empty cell is no label, rather than a mistake, where it is False
     paired: bool = False  # ``rows`` reads answers for ``headviz.paired``
     formula: str = ""  # TeX: how ``values`` come from logits
+    does: str = "reads {texts} and answers it"  # what its model does; {texts} = "a text" or "two texts", {n} = outputs
+    costs: str = "loss, added without the head"  # what a head costs in the loss
     gold_name: str = "labels"  # what gold answers are called
     named: tuple[str, str] = ("class", "examples")  # what an output's name stands for, and what ``counts`` counts
     unit: tuple[str, str] = ("example", "examples")  # what is drawn, resampled and paired as a whole

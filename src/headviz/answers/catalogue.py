@@ -28,6 +28,7 @@ class Word(Answer):
     """
 
     job, kind = "word", MASKED_LM
+    does = "reads {texts} and says which word is hidden"
     architectures, auto_class, trained = ("ForMaskedLM",), "AutoModelForMaskedLM", "masked-language head"
     explains = False
 

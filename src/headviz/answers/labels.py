@@ -74,6 +74,8 @@ class Labels(Answer):
         self.thresholds = tuple(thresholds)  # one for each label; empty = .5
 
     job, kind = "labels", CLASSIFICATION
+    does = "reads {texts} and says which of {n} labels hold"
+    costs = "log-probability of the right labels, lost without the head"
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
     trained, read_at, decoder = "classification head", FIRST, None
     usual, paired, label_needed = ("micro_f1", "macro_f1", "exact_match"), True, False

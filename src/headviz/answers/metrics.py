@@ -90,6 +90,32 @@ def of_class(one: int) -> Metric:
     return Metric(value, undefined, lambda gold: value(np.full(len(gold), one), gold) if len(gold) else None)
 
 
+# as papers spell the words of metrics' names
+SPELLED = {
+    "f1": "F1",
+    "roc": "ROC",
+    "auc": "AUC",
+    "ndcg@10": "nDCG@10",
+    "mrr@10": "MRR@10",
+    "map": "MAP",
+    "pearson": "Pearson's r",
+    "spearman": "Spearman's ρ",
+    "matthews": "Matthews correlation",
+    "neg": "negative",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+}
+
+
+def metric_title(name: str) -> str:
+    """A metric's name for reading; a user's own keeps its spelling."""
+    if name in OWN or name not in METRICS:
+        return name
+    if name != "f1" and (one := class_in(name)) is not None:
+        return f"F1 of class {one}"
+    return " ".join(SPELLED.get(word, word) for word in name.split("_"))
+
+
 def constant_name(name: str, answer: Any = None) -> str:
     """What the best constant answer is called next to a metric of a job; without the job, of all that have it."""
     jobs = plugins.TABLES["answers"].entries().values() if answer is None else [answer]

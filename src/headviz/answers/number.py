@@ -72,6 +72,8 @@ class Number(Answer):
     """The only logit is the answer, and F."""
 
     job, kind = "number", CLASSIFICATION
+    does = "reads {texts} and gives a number"
+    costs = "squared error, added without the head"
     named: tuple[str, str] = ("number", "examples")
     architectures: tuple[str, ...] = ("ForSequenceClassification",)
     auto_class = "AutoModelForSequenceClassification"

@@ -98,6 +98,8 @@ class OneClass(Answer):
     """The largest logit decides. F is the logit of a class, by default of the predicted one."""
 
     job, kind = "class", CLASSIFICATION
+    does = "reads {texts} and says which of {n} classes fits"
+    costs = "log-probability of the right answer, lost without the head"
     architectures, auto_class = ("ForSequenceClassification",), "AutoModelForSequenceClassification"
     trained, read_at, decides, flips, decoder = "classification head", FIRST, True, True, None
     columns, others = "class", ("probabilities",)

@@ -173,6 +173,8 @@ class Rank(Number):
     """A passage's score is the logit, which is F as well. Learned by binary cross-entropy, as cross-encoders are."""
 
     job, usual, columns, instead = "rank", tuple(OF_QUERY), "relevance", "number"
+    does = "reads a query and a passage and says how well the passage answers the query"
+    costs = "log-probability of the right relevance, lost without the head"
     text_columns, label_column = ("query", "passage"), "relevance"
     gold_name, unit, text_names = "relevances", ("query", "queries"), ("Query", "Passage")
     least_lead, named = 0.5, ("relevance", "passages")

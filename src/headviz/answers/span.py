@@ -121,6 +121,8 @@ class Span(Answer):
     """The best span by start and end logit, or none. F is the sum of both logits of the predicted span."""
 
     job, kind = "span", ANSWERING
+    does = "reads a question and a passage and marks the answer in the passage"
+    costs = "log-probability of the right span, lost without the head"
     architectures, auto_class = ("ForQuestionAnswering",), "AutoModelForQuestionAnswering"
     trained, read_at, num_texts, fresh = "question-answering head", EACH, 2, ("start", "end")
     usual, paired, columns, label_needed = ("exact_match", "token_f1"), True, "span", False

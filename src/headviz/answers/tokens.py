@@ -132,6 +132,8 @@ class Tokens(Answer):
     """The largest logit of each word decides. F is the logit of a class at one word, or its mean over the words."""
 
     job, kind = "tokens", TAGGING
+    does = "reads {texts} and gives each word one of {n} tags"
+    costs = "log-probability of the right tags, lost without the head"
     architectures, auto_class = ("ForTokenClassification",), "AutoModelForTokenClassification"
     trained, read_at, num_texts = "token-classification head", EACH, 1
     usual, paired, columns, functions = ("span_f1", "token_accuracy"), True, "tokens", True

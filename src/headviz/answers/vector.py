@@ -25,6 +25,7 @@ class Vector(Number):
 
     graph: tuple[str, ...] = ("last_hidden_state", "sentence_embedding")
     job, kind, instead = "vector", heads.VECTOR, ""
+    does = "turns each text into a vector; the cosine of two says how similar they are"
     architectures: tuple[str, ...] = ()  # modules.json tells it
     auto_class, trained, read_at = "AutoModel", "pooling", ""
     usual: tuple[str, ...] = ("spearman", "pearson")

@@ -11,7 +11,7 @@ import headviz
 
 from ..answers.catalogue import ANSWERS
 from ..answers.comparison import Delta
-from ..answers.metrics import constant_name, remark
+from ..answers.metrics import constant_name, metric_title, remark
 from ..display import sentences
 from ..display.numbers import fixed, interval, points
 from ..display.sentences import heads_named, mask_cost
@@ -106,7 +106,7 @@ def so_far(step: Growing) -> str:
     primary, off = step.comparison.primary, step.mask.off
     if off:
         return sentences.so_far(primary, heads_named(off), step.n, step.counted)
-    return f"{primary.metric} {fixed(primary.masked, 4)} {step.counted}."
+    return f"{metric_title(primary.metric)} {fixed(primary.masked, 4)} {step.counted}."
 
 
 def reasons(clf: Any, data: Any, result: Any, label_order: Any) -> dict[str, str]:

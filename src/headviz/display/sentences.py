@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..answers.comparison import Delta
-from ..answers.metrics import constant_name
+from ..answers.metrics import constant_name, metric_title
 from ..evaluation.verdict import MARGIN, TOO_FEW, clear, excluded, verdict
 from ..heads import HeadId, head_name
 from ..statistics.significance import LEVEL, holm
@@ -30,13 +30,13 @@ def points_changed(delta: float | None, low: float | None, high: float | None, s
 
 def metric_change(metric: str, delta: float, low: float, high: float) -> str:
     """The sentence without its end: ``accuracy changes by −2.2 points [−5.1, +0.6]``."""
-    return f"{metric} changes by {points_changed(delta, low, high, points_in(metric))}"
+    return f"{metric_title(metric)} changes by {points_changed(delta, low, high, points_in(metric))}"
 
 
 def change_of(d: Delta, margin: float = MARGIN) -> str:
     """The change and what its interval excludes: ``−2.2 points [−5.1, −0.6], p = 0.03: a clear loss``."""
     if d.undefined:
-        return f"the change of {d.metric} is not defined: {d.undefined}"
+        return f"the change of {metric_title(d.metric)} is not defined: {d.undefined}"
     ends = d.interval_low, d.interval_high
     known = verdict(*ends)
     if known == "unknown":
@@ -48,7 +48,7 @@ def change_of(d: Delta, margin: float = MARGIN) -> str:
 def metric_changes(d: Delta) -> str:
     """The whole sentence: ``accuracy changes by −2.2 points [−5.1, −0.6], p = 0.03: a clear loss.``"""
     change = change_of(d)
-    return f"{change[0].upper()}{change[1:]}." if d.undefined else f"{d.metric} changes by {change}."
+    return f"{change[0].upper()}{change[1:]}." if d.undefined else f"{metric_title(d.metric)} changes by {change}."
 
 
 def mask_cost(primary: Delta, slices: Sequence[Delta], off: str, kind: str = "slice", margin: float = MARGIN) -> str:
@@ -100,9 +100,9 @@ def so_far(d: Delta, off: str, n: int, counted: str) -> str:
 def two_masks(d: Delta, a: str, b: str) -> str:
     """Which of two masks leaves more, as far as the data can tell."""
     if d.undefined:
-        return f"The change of {d.metric} from A ({a}) to B ({b}) is not defined: {d.undefined}."
+        return f"The change of {metric_title(d.metric)} from A ({a}) to B ({b}) is not defined: {d.undefined}."
     reached = [numbers.metric(value, d.scale) for value in (d.full, d.masked)]
-    values = f"{d.metric} {reached[0]} under A ({a}), {reached[1]} under B ({b})"
+    values = f"{metric_title(d.metric)} {reached[0]} under A ({a}), {reached[1]} under B ({b})"
     ends = d.interval_low, d.interval_high
     known = verdict(*ends)
     if known in ("loss", "gain"):
@@ -155,13 +155,15 @@ def _short(probability: float) -> str:
 def in_words(d: Delta, off: str, examples: str) -> str:
     """What a mask costs in one sentence without symbols; ``examples`` names them: ``dev examples``."""
     if d.undefined:
-        return f"Without {off} {d.metric} is not defined on these {examples}."
+        return f"Without {off} {metric_title(d.metric)} is not defined on these {examples}."
     if d.metric == "accuracy":
         right = [round(value * d.n) for value in (d.masked, d.full)]
         sentence = f"Without {off} {right[0]:,} of {d.n:,} {examples} are answered right; with all heads {right[1]:,}"
         return f"{sentence}{no_better(d.metric, d.masked, d.constant)}."
     reached = [numbers.metric(value, d.scale) for value in (d.masked, d.full)]
-    sentence = f"Without {off} {d.metric} is {reached[0]} on {d.n:,} {examples}; with all heads {reached[1]}"
+    sentence = (
+        f"Without {off} {metric_title(d.metric)} is {reached[0]} on {d.n:,} {examples}; with all heads {reached[1]}"
+    )
     return f"{sentence}{no_better(d.metric, d.masked, d.constant)}."
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..answers.comparison import Delta
+from ..answers.metrics import metric_title
 from ..heads import HeadId, HeadMask, head_name
 from . import numbers
 
@@ -235,7 +236,7 @@ def change_table(
         return numbers.metric(value, scale)
 
     columns = (
-        Column(first, value=lambda d: d.name or d.metric),
+        Column(first, value=lambda d: d.name or metric_title(d.metric)),
         Column("n", "{:,}".format, lambda d: d.n, "examples"),
         Column(before, metric, lambda d: d.full),
         Column(after, metric, lambda d: d.masked),

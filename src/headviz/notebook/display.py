@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..analyses.catalogue import made_by
-from ..answers.metrics import constant_name
+from ..answers.metrics import constant_name, metric_title
 from ..attribution.token_methods import METHODS
 from ..commands.common import text_of
 from ..display.figures.answers import metric_bars, slices
@@ -337,7 +337,9 @@ def _delta(delta: Delta) -> View:
 def _comparison(comparison: Comparison) -> View:
     tables = [change_table("metrics", "metric", comparison.deltas, "Paired on the same examples.")]
     if comparison.slices:
-        tables.append(change_table("slices", "slice", comparison.slices, f"{comparison.primary.metric} by slice."))
+        tables.append(
+            change_table("slices", "slice", comparison.slices, f"{metric_title(comparison.primary.metric)} by slice.")
+        )
     return View(metric_changes(comparison.primary), tuple(tables))
 
 

@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 
 from .. import plugins
 from ..analyses import ablation
-from ..answers.metrics import continued
+from ..answers.metrics import continued, metric_title
 from ..display.figures.bars import learning_curve
 from ..display.figures.style import frame, grid
 from ..display.numbers import span
@@ -323,7 +323,9 @@ def _ablation(run: Mapping[str, Any]) -> tuple[str, go.Figure, str] | None:
         return None
     result = ablation.Ablation.from_dict(run["outcome"])
     about = result.subject
-    sentence = f"Points of {about.metric} that {about.model} loses without each head, on {about.n:,} examples."
+    sentence = (
+        f"Points of {metric_title(about.metric)} that {about.model} loses without each head, on {about.n:,} examples."
+    )
     sentence += order_note(result.tied, len(result.base.kept))
     return "Cost of every head", ablation.figure(result), sentence
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import plotly
 
-from ..answers.metrics import METRICS, corrected
+from ..answers.metrics import METRICS, corrected, metric_title
 from ..display import numbers
 from ..display.figures import speed
 from ..display.figures.style import CLASSES, FAINT, SMALL, band, constant_line, frame, safe
@@ -313,7 +313,7 @@ def run_curves(curves: Sequence[Curve], height: int = 400) -> go.Figure:
     for level in {round(c.constant, 9) for c in curves if c.constant is not None}:
         constant_line(fig, level, curves[0].metric)
     fig.update_xaxes(title="heads pruned, %", range=[-2, 102], zeroline=False)
-    fig.update_yaxes(title=curves[0].metric if curves else "", zeroline=False)
+    fig.update_yaxes(title=metric_title(curves[0].metric) if curves else "", zeroline=False)
     return frame(fig, height, top=32, showlegend=several_runs)
 
 

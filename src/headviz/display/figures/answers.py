@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from ...answers.metrics import constant_name
+from ...answers.metrics import constant_name, metric_title
 from ..numbers import interval, points
 from .style import BETTER, FAINT, MODELS, NEUTRAL, ROW, UNDER_TEXT, WORSE, frame, safe, scale_for, tone, whisker
 
@@ -65,7 +65,7 @@ def slices(
         hovertemplate="%{y}<br>masked %{x:.3f}<br>change %{customdata[0]} points %{customdata[1]}"
         "<br>%{customdata[2]} examples<extra></extra>",
     )
-    fig.update_xaxes(title=metric, range=[-0.02, 1.02] if _shares(order) else None)
+    fig.update_xaxes(title=metric_title(metric), range=[-0.02, 1.02] if _shares(order) else None)
     below = 0 if constant is None else 0.8  # a row's share for the name of the dotted line
     fig.update_yaxes(categoryorder="array", categoryarray=names, range=[-0.5 - below, len(order) - 0.5])
     return frame(fig, 76 + int(ROW * (max(2, len(order)) + below)))

@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from ...answers.metrics import metric_title
 from .style import BETTER, CLASSES, MODELS, NEUTRAL, ROW, WORSE, band, frame, safe
 
 # Figures of distributions: lengths, head scores, bands of correlation --------------------------
@@ -198,7 +199,9 @@ def learning_curve(points: Sequence[Mapping[str, Any]], metric: str) -> go.Figur
     fig.update_xaxes(title="updates", zeroline=False, tickformat=",d", dtick=1 if max(updates) < 10 else None)
     most = max((y for _, y in losses), default=1.0)
     fig.update_yaxes(title="loss", range=[0, 1.05 * most], secondary_y=False)
-    fig.update_yaxes(title=safe(metric), showgrid=False, range=_around([y for _, y in measured]), secondary_y=True)
+    fig.update_yaxes(
+        title=safe(metric_title(metric)), showgrid=False, range=_around([y for _, y in measured]), secondary_y=True
+    )
     return frame(fig, 320)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import plotly
 
+from ...answers.metrics import metric_title
 from ...evaluation.verdict import excluded, points_up, possible_loss, verdict, within
 from ...tasks import points_in
 from .. import numbers
@@ -73,7 +74,7 @@ def kept_against_speed(
     if chosen is not None:
         fig.add_vline(x=chosen["speedup"], line={"color": FAINT, "width": 1})
     fig.update_xaxes(title="times as fast, measured", zeroline=False)
-    fig.update_yaxes(title=safe(metric), zeroline=False)
+    fig.update_yaxes(title=safe(metric_title(metric)), zeroline=False)
     return frame(fig, 360)
 
 

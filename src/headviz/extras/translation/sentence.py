@@ -229,6 +229,7 @@ class Sentence(Answer):
     """Texts are sources and pairs are references. Logits [n, T, V] are those of the reference's tokens."""
 
     job, kind = "sentence", TRANSLATION
+    does = "reads a text and translates it"
     architectures, auto_class = ("ForConditionalGeneration", "MTModel"), "AutoModelForSeq2SeqLM"
     trained, decoder, stacked, explains = "output layer for translating", True, True, False
     after, own, metrics, unscored = "labels", OWN, METRICS, ("chrf",)

@@ -40,9 +40,7 @@ def _does(shape: Shape, data: Dataset) -> str:
     reads = "two texts" if data.pairs is not None else "a text"
     if data.task.name in ("demo", "mnli", "mnli-mm", "rte") and data.pairs is not None:
         return "This model reads two sentences and says whether the second follows."
-    if shape.answer.decides:
-        return f"This model reads {reads} and says which of {len(shape.labels)} classes fits."
-    return f"This model reads {reads} and answers with a {shape.answer.kind}."
+    return f"This model {shape.answer.does.format(texts=reads, n=len(shape.labels))}."
 
 
 # ---- the grids
@@ -133,10 +131,7 @@ def _cost(
         name = f"{ability.name}: answers lost of 100 without the head"
     elif costs is not None:
         values, grey = costs.values, scoring.grey(costs)
-        name = (
-            "log-probability of the right answer, lost without the head; orange: lost, blue: gained; "
-            f"mean over {scoring.examples_of(costs)}"
-        )
+        name = f"{shape.answer.costs}; orange: worse without it, blue: better; mean over {scoring.examples_of(costs)}"
     else:
         values, name = None, "not measured yet"
     scale = None if values is None else scale_of_losses([float(v) for v in np.ravel(values)])

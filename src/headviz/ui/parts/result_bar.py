@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ...answers.metrics import metric_title
 from ...display import numbers
 from ...heads import HeadMask
 from ..shell import frame, loaders, state
@@ -78,4 +79,6 @@ def reached(measured: Growing, *, masked: bool) -> str:
     percent = d.metric == "accuracy"
     full, now = (f"{100 * v:.1f}" if percent else numbers.metric(v, d.scale) for v in (d.full, d.masked))
     change = f"{full} → {now}" if masked else full
-    return f"{d.metric} {change}{' %' if percent else ''} of {d.n:,}" + ("" if measured.final else " so far")
+    return f"{metric_title(d.metric)} {change}{' %' if percent else ''} of {d.n:,}" + (
+        "" if measured.final else " so far"
+    )

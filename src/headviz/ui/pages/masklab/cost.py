@@ -13,7 +13,7 @@ import streamlit as st
 
 import headviz
 
-from ....answers.metrics import constant_name, remark_on
+from ....answers.metrics import constant_name, metric_title, remark_on
 from ....display import numbers, sentences
 from ....display.figures import answers
 from ....display.recipes import Code, call, command
@@ -154,7 +154,8 @@ def dependence(
     of = [one.comparison.primary for one in by_stand_in.values()]
     scale, changes = of[0].scale, sorted(d.delta for d in of if d.delta == d.delta)
     if len(changes) < len(of):
-        return f"The change of {of[0].metric} is not defined with {len(of) - len(changes)} of these {len(of)}."
+        metric, without = metric_title(of[0].metric), len(of) - len(changes)
+        return f"The change of {metric} is not defined with {without} of these {len(of)}."
     low, high = (numbers.points(v, scale) for v in (changes[0], changes[-1]))
     if scale * (changes[-1] - changes[0]) < 0.05:
         return f"The change is {low} points, whatever stands in the heads' place."
@@ -185,7 +186,7 @@ def headline(clf: Classifier, data: Dataset, measured: Growing) -> None:
     share = 100 * off / max(1, len(clf.present.kept))
     figures: list[tuple[str, str, str, Literal["orange", "blue", "gray"]]] = [
         (
-            best.metric,
+            metric_title(best.metric),
             numbers.metric(best.masked, best.scale),
             change,
             show.tone(best.interval_low, best.interval_high),
@@ -247,7 +248,7 @@ def _constant(d: Delta, data: Dataset) -> list[tuple[str, str, str, Literal["ora
     """What the best constant answer reaches: the level below which nothing has been learnt."""
     if d.constant is None:
         return []
-    return [(constant_name(d.metric, data.answer), numbers.metric(d.constant, d.scale), d.metric, "gray")]
+    return [(constant_name(d.metric, data.answer), numbers.metric(d.constant, d.scale), metric_title(d.metric), "gray")]
 
 
 def _ends(d: Delta) -> tuple[float, float]:
@@ -269,13 +270,13 @@ def by_slice(clf: Classifier, data: Dataset, measured: Growing) -> None:
     compared, kind = measured.comparison, data.slice_name or "slice"
     if not compared.slices:
         return
-    changes = compared.slices
+    changes, metric = compared.slices, metric_title(compared.primary.metric)
     if measured.mask == clf.present:  # the full model next to itself: there is no change to be uncertain of
         changes = tuple(replace(d, interval_low=0.0, interval_high=0.0) for d in changes)
     show.figure(
         answers.slices(changes, compared.primary.metric, compared.primary.constant, data.answer),
         "mask_slices",
-        f"Each line is one {kind}: {compared.primary.metric} of the full model (stroke) and under the mask (dot), with "
+        f"Each line is one {kind}: {metric} of the full model (stroke) and under the mask (dot), with "
         "the 95 % interval of the change. A dot has a colour where the interval excludes zero.",
         formula=DELTA,
         source=PAIRED,
@@ -319,7 +320,8 @@ def what_if(clf: Classifier, data: Dataset, measured: Growing) -> None:
         st.rerun()
     ranked = [(float(table.values[h]), h) for h in table.base.kept if table.values[h] == table.values[h]]
     if not ranked:
-        undefined = f"{table.subject.metric} has no value for these answers, so what one more head costs has none."
+        metric = metric_title(table.subject.metric)
+        undefined = f"{metric} has no value for these answers, so what one more head costs has none."
         st.caption(plain(undefined))
         return
     best, rows = min(ranked)[1], loaders.rows_of(clf)
@@ -462,5 +464,5 @@ def _compare(
 def _show_two(comparison: Comparison, a: str, b: str) -> None:
     show.finding(sentences.two_masks(comparison.primary, a, b) + stand_in_sentence())
     changes = [replace(comparison.primary, name="all"), *comparison.slices]
-    caption = f"{comparison.primary.metric} under both masks on the same examples, paired."
+    caption = f"{metric_title(comparison.primary.metric)} under both masks on the same examples, paired."
     show.table(change_table("two_masks_table", "examples", changes, caption, ("A", "B", "B − A")))

@@ -11,7 +11,7 @@ import streamlit as st
 
 from .... import plugins
 from ....analyses import ablation
-from ....answers.metrics import constant_name, continued
+from ....answers.metrics import constant_name, continued, metric_title
 from ....display import numbers
 from ....display.figures.style import Scale, scale_of_losses
 from ....display.table import PAGE, Column, Table
@@ -121,10 +121,11 @@ def finding(rows: Sequence[Row], children: Sequence[RunView] = ()) -> str:
     where = f"With {100 * share:.0f} % of the heads removed"
     where = f"{task}: {where.lower()}" if len({r.task for r in rows}) > 1 else where
     if best.mean == worst.mean:
-        return f"{where}, all reach the same {metric}: {_spread(best)}."
+        return f"{where}, all reach the same {metric_title(metric)}: {_spread(best)}."
     even = [_named(r) for r in at if r.mean == best.mean]
+    reach, highest = "reaches" if len(even) == 1 else "reach", metric_title(metric)
     return (
-        f"{where}, {' and '.join(even)} reach{'es' if len(even) == 1 else ''} the highest {metric}: {_spread(best)}. "
+        f"{where}, {' and '.join(even)} {reach} the highest {highest}: {_spread(best)}. "
         f"Lowest is {_named(worst)}: {_spread(worst)}.{_not_below(at, best, children)}"
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....answers.metrics import metric_title
 from ....display import numbers
 from ....display.figures.bars import learning_curve
 from ....display.numbers import size, span
@@ -299,7 +300,7 @@ def result(view: RunView) -> None:
     row = st.container(horizontal=True, gap="medium")
     for name, value in step["metrics"].items():
         row.metric(
-            plain(f"{name} on dev"),
+            plain(f"{metric_title(name)} on dev"),
             numbers.metric(value, points_in(name)) if value is not None else "undefined",
             width=150,
         )

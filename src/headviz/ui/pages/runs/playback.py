@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....answers.metrics import metric_title
 from ....answers.one_class import ONE_CLASS
 from ....display.sentences import doubt
 from ....errors import UserError
@@ -76,7 +77,7 @@ def _film(view: RunView, steps: Sequence[Step]) -> dict[str, Any] | None:
         "rows": size[0],
         "heads": size[1],
         "row_names": loaders.rows_of(clf),
-        "metric": metric,
+        "metric": metric_title(metric),
         "steps": [
             {"share": shares[i], "value": values[i], "off": [h.layer * size[1] + h.head for h in masks[i].off]}
             for i in played

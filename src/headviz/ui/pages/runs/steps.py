@@ -11,7 +11,7 @@ import numpy as np
 import streamlit as st
 
 from .... import plugins
-from ....answers.metrics import constant_name
+from ....answers.metrics import constant_name, metric_title
 from ....display import numbers
 from ....display.figures import maps
 from ....display.figures.style import Scale
@@ -70,7 +70,7 @@ def boxes(view: RunView, step: Step, metric: str) -> None:
     elif delta is not None:
         note += " With one seed nobody knows how much two trainings differ by chance."
     changed = "" if delta is None else (f"{numbers.points(delta, scale)} points" if delta else "unchanged")
-    shown: list[tuple[str, str, str]] = [(metric, _value(step["metrics"].get(metric), metric), changed)]
+    shown: list[tuple[str, str, str]] = [(metric_title(metric), _value(step["metrics"].get(metric), metric), changed)]
     if full is not None and which == baselines.RETRAINED:
         shown.append((baselines.NAMES[which], _value(full["metrics"].get(metric), metric), "the same seed"))
     if teacher is not None:
