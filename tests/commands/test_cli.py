@@ -85,8 +85,8 @@ def test_a_metric_without_a_value_is_missing_everywhere_and_says_why(
     assert {matthews[k] for k in ("delta", "interval_low", "interval_high", "p_value")} == {None}
     assert main([str(w) for w in words]) == 0
     shown = capsys.readouterr().out
-    assert "matthews has no value: every gold label is the same." in shown
-    assert re.search(r"^matthews +1( +–){4}$", shown, re.MULTILINE), shown
+    assert "Matthews correlation has no value: every gold label is the same." in shown
+    assert re.search(r"^Matthews correlation +1( +–){4}$", shown, re.MULTILINE), shown
 
 
 def test_evaluate_fast_shows_the_answer_as_it_grows(

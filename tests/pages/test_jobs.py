@@ -225,7 +225,7 @@ def test_every_analysis_runs(own: dict[str, str], name: str, capsys: pytest.Capt
 def test_pages_show_passages_that_moved(open_page: Callable[..., Any], own: dict[str, str]) -> None:
     app = open_page("masklab", **own, mask="000")
     labels = [metric.label.replace("\\", "").replace("\u200b", "") for metric in app.metric]
-    assert {"ndcg@10", "a random order"} <= set(labels)
+    assert {"nDCG@10", "a random order"} <= set(labels)
     assert re.search(r"Relevant passages that moved: \d+ down, \d+ up", texts(app).replace("\\", ""))
     app = open_page("compare", **own, mask="f00")
     assert any("passage" in frame.value.columns and "relevance" in frame.value.columns for frame in app.dataframe)

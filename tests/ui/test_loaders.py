@@ -79,6 +79,9 @@ def test_a_model_is_called_by_the_title_of_the_run_that_made_it() -> None:
     Registry().add([record])
     folder = runs_home() / record.id / "results" / "model"
     assert loaders.model_title(str(folder)) == "minilm on mrpc, seed 0"
-    assert loaders.model_title(str(runs_home() / "ffffffff" / "model")) == "model"  # of a run that is gone
+    assert loaders.model_title(str(runs_home() / "ffffffff" / "model")) == "ffffffff"  # of a run that is gone
+    assert loaders.model_title("/models/minilm-mrpc/model") == "minilm-mrpc"
+    assert loaders.model_title("/models/minilm-mrpc/checkpoint-500") == "minilm-mrpc, checkpoint-500"
+    assert loaders.model_title("./minilm-mrpc/") == "minilm-mrpc"
     assert loaders.model_title("demo") == "demo"
     assert loaders.model_title("textattack/bert-base-uncased-MNLI") == "textattack/bert-base-uncased-MNLI"

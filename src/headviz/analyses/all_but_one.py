@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from ..answers.metrics import continued
+from ..answers.metrics import continued, metric_title
 from ..display.figures.style import FAINT, NEUTRAL, frame, tone, whisker
 from ..display.recipes import Code, call
 from ..display.sentences import points_changed
@@ -171,7 +171,7 @@ def figure(result: AllButOne) -> Figure:
     named = result.subject.rows
     ticks = {"tickvals": list(range(len(named))), "ticktext": list(named)} if named else {"dtick": 1}
     fig.update_xaxes(title="layer in which one head is kept", **ticks)
-    fig.update_yaxes(title=f"change of {result.subject.metric}, points")
+    fig.update_yaxes(title=f"change of {metric_title(result.subject.metric)}, points")
     return frame(fig, 360, top=34)
 
 

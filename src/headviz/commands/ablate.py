@@ -9,6 +9,7 @@ import headviz
 
 from ..analyses.analysis import METRIC
 from ..analyses.catalogue import ANALYSES
+from ..answers.metrics import metric_title
 from ..display.figures.style import write_html
 from ..errors import OptionError
 from ..options import Option, add_options
@@ -90,7 +91,7 @@ def warn_of_answers(evaluator: Evaluator) -> None:
         warn(constant)
     for name in evaluator.data.task.metrics:
         if reason := why_undefined(name, answers.read_by(name, answers.full), answers.gold):
-            warn(f"{name} has no value: {reason}")
+            warn(f"{metric_title(name)} has no value: {reason}")
 
 
 def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:

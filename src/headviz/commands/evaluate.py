@@ -137,7 +137,7 @@ def show(result: dict[str, Any]) -> str:
         rows.append((f"{name} over {len(drawn['values'])} draws", fixed(drawn["mean"], digits) + ends))
     rows.append(("seconds", f"{result['seconds']:.2f}"))
     signed = [f"{name}: {text}" for name, text in result.get("signatures", {}).items()]
-    signed += [f"{name} has no value: {reason}." for name, reason in result["undefined"].items()]
+    signed += [f"{metric_title(name)} has no value: {reason}." for name, reason in result["undefined"].items()]
     first = remark(predicted, constant.get("accuracy"), result["metrics"].get("accuracy"))
     parts = [*([first] if first else []), "\n".join([table(rows), *signed])]
     if "comparison" in result:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import headviz
 
-from ..answers.metrics import remark
+from ..answers.metrics import metric_title, remark
 from ..display.numbers import fixed
 from ..errors import LARGEST_SEED, Cancelled, seed_number
 from ..options import Option, add_flags, add_options, from_flags
@@ -163,7 +163,7 @@ def show(result: dict[str, Any]) -> str:
     if result["best_epoch"] is not None:
         rows.append(("kept", f"the weights after epoch {result['best_epoch']:g}"))
     first = remark(result["predicted"], result["constant"].get("accuracy"), result["metrics"].get("accuracy"))
-    missing = [f"{name} has no value: {reason}." for name, reason in result["undefined"].items()]
+    missing = [f"{metric_title(name)} has no value: {reason}." for name, reason in result["undefined"].items()]
     return "\n".join([*([first, ""] if first else []), table(rows), *missing])
 
 

@@ -13,7 +13,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from .. import plugins
-from ..answers.metrics import continued, remark
+from ..answers.metrics import continued, metric_title, remark
 from ..display import numbers
 from ..display.sentences import no_better
 from ..evaluation.verdict import MARGIN, TOO_FEW, at_most, clear_from, excluded, within
@@ -150,9 +150,9 @@ def finding(steps: Sequence[Step], metric: str, margin: float = MARGIN) -> str:
     first = one_class(steps)
     if any(s.get("against") == RETRAINED for s in last):
         return first + _retrained(last_share, last, metric)
-    scale = points_in(metric)
+    scale, called = points_in(metric), metric_title(metric)
     change = points_of(last, metric)
-    end = f"{metric} is {_mean(last, metric)} at {100 * last_share:.0f} %{change and f' ({change} points)'}"
+    end = f"{called} is {_mean(last, metric)} at {100 * last_share:.0f} %{change and f' ({change} points)'}"
     known = [(s["metrics"].get(metric), (s.get("constant") or {}).get(metric)) for s in last]
     if all(value is not None and constant is not None for value, constant in known):
         value, constant = (mean(column) for column in zip(*known, strict=True))
@@ -195,7 +195,9 @@ def points_of(group: Sequence[Step], metric: str) -> str:
 
 def _retrained(share: float, group: Sequence[Step], metric: str) -> str:
     """Retrained networks against the full one, retrained the same way, seed by seed; no interval is known for that."""
-    sentence = f"With {100 * share:.0f} % of the heads removed and retrained, {metric} is {_mean(group, metric)}"
+    sentence = (
+        f"With {100 * share:.0f} % of the heads removed and retrained, {metric_title(metric)} is {_mean(group, metric)}"
+    )
     scale = points_in(metric)
     pairs = [
         (s["metrics"][metric] - d, d) for s in group if (d := (s["change"].get(metric) or {}).get("delta")) is not None

@@ -87,9 +87,10 @@ def _metric(name: str) -> Column:
     known = METRICS.get(name.split("-")[0])
     scale = 100 if known is None else known.points
     return Column(
-        name,
+        metric_title(name),
         lambda v: numbers.metric(v, scale),
         lambda s: s["metrics"].get(name),
+        name=name,
         ends=lambda s: tuple((s.get("intervals") or {}).get(name) or (None, None)),
     )
 
@@ -106,10 +107,11 @@ def _change(name: str) -> Column:
         return change(step, "low"), change(step, "high")
 
     return Column(
-        f"change of {name}",
+        f"change of {metric_title(name)}",
         lambda v: numbers.points(v, scale),
         lambda s: change(s, "delta"),
         "in points",
+        f"change of {name}",
         ends=ends,
         ends_format=lambda low, high: numbers.interval(low, high, scale),
     )
@@ -119,7 +121,7 @@ def _away(name: str) -> Column:
     """What changes against the model before pruning, where steps are compared with another."""
     scale = points_in(name)
     return Column(
-        f"{name} from θ*, points",
+        f"{metric_title(name)} from θ*, points",
         lambda v: numbers.points(v, scale),
         lambda s: None if s.get("reference") else ((s.get("deltas") or {}).get(name) or {}).get("delta"),
         places=(PAGE,),

@@ -107,13 +107,24 @@ def model_name(name: str) -> str:
     return str(confined(name)) if name not in NAMED and is_path(name) else name
 
 
+OF_ANYTHING = ("model", "results", "final", "best", "output", "out")  # what folders are called whatever lies in them
+
+
 def model_title(name: str) -> str:
     """What a model is called on the page: the title of the run that made it, else its name, or its folder's."""
     place = Path(name)
     if place.is_absolute() and place.is_relative_to(runs_home()) and place != runs_home():
         with suppress(UserError):
             return Registry().get(place.relative_to(runs_home()).parts[0]).title
-    return name.rstrip("/\\").replace("\\", "/").rsplit("/", 1)[-1][-60:] if is_path(name) else name[-60:]
+    if not is_path(name):
+        return name[-60:]
+    *above, last = name.rstrip("/\\").replace("\\", "/").split("/")
+    named = [part for part in above if part.strip(".~") and part not in OF_ANYTHING]
+    if named and last in OF_ANYTHING:
+        last = named[-1]
+    elif named and last.startswith("checkpoint-"):
+        last = f"{named[-1]}, {last}"
+    return last[-60:]
 
 
 def classifier(view: View) -> Classifier:

@@ -48,11 +48,13 @@ if TYPE_CHECKING:
 Step = dict[str, Any]
 
 
-def chosen(label: str, names: Sequence[str], key: str) -> str:
+def chosen(label: str, names: Sequence[str], key: str, reads: Callable[[str], str] = str) -> str:
     """The name that a figure is about. It is asked for only where there are several."""
     if len(names) == 1:
         return names[0]
-    wanted = st.segmented_control(plain(label), names, format_func=plain, default=names[0], required=True, key=key)
+    wanted = st.segmented_control(
+        plain(label), names, format_func=lambda name: plain(reads(name)), default=names[0], required=True, key=key
+    )
     return wanted or names[0]
 
 
@@ -331,7 +333,7 @@ def before_first(view: RunView) -> None:
 
 
 def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
-    metric = chosen("Metric", names, "run_metric")
+    metric = chosen("Metric", names, "run_metric", metric_title)
     sizes = [dev_size(v) for v in views]
     differ = unlike(views, sizes)
     called = [
@@ -344,7 +346,7 @@ def _curves(views: Sequence[RunView], names: Sequence[str]) -> None:
     show.figure(
         run_curves(curves),
         "run_curves",
-        f"{metric}{_counted(sizes)} against the share of heads removed; dashed, {level}; dotted, "
+        f"{metric_title(metric)}{_counted(sizes)} against the share of heads removed; dashed, {level}; dotted, "
         f"{constant_name(metric)}. "
         "Hover for the share that is left above it."
         + (
