@@ -457,6 +457,17 @@ def test_learning_rates_are_tried_and_those_of_a_stopped_run_are_kept(clf, tmp_p
     assert not list(tmp_path.iterdir())
 
 
+def test_a_rate_that_diverges_is_not_taken(clf, monkeypatch):
+    monkeypatch.setattr(faster, "LEAST_WATCHED", 6)
+    monkeypatch.setattr(faster, "LEAST_TRIAL", 3)
+    monkeypatch.setattr(faster, "FACTORS", (1.0, 1e39))
+    retrain = FinetuneOptions(epochs=1, batch=8, learning_rate=1e-4, max_grad_norm=1e30)
+    work = Work(clf, make_data(60), FasterOptions(batch=2, length=8, retrain=retrain))
+    _, _, rates = work.built(Shape(clf.full_mask.without([(0, 0)]), (tuple(range(20)),) * 3))
+    assert rates[0]["distance"] > 0
+    assert rates[1]["distance"] is None
+
+
 # what a unit is worth -----------------------------------------------------------------------------
 
 

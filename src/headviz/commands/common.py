@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import headviz
 
 from ..analyses.common import check_metric, check_score
+from ..display.numbers import share
 from ..display.table import TERMINAL, Grid, Table, View
 from ..errors import LARGEST_SEED, MOST_BEAMS, NO_ROOM, MaskError, OptionError, UserError, shown
 from ..evaluation.plain import stands_in
@@ -165,6 +166,28 @@ def load_with_reference(args: argparse.Namespace) -> Classifier:
         return clf
     with progress_bar("measuring the reference") as progress:
         return headviz.standing_in(clf, chosen, reference, label_order=args.label_order, progress=progress)
+
+
+def fewer_pieces(args: argparse.Namespace, clf: Classifier) -> tuple[Classifier, dict[str, Any]]:
+    """The model with the vocabulary that ``--vocabulary`` names, and what that changes; both as before without it."""
+    if args.vocabulary is None:
+        return clf, {}
+    from ..models.vocabulary import smaller_vocabulary
+
+    held_out = None
+    if args.task is not None:
+        data = load_data(argparse.Namespace(**{**vars(args), "limit": None}), "dev")
+        held_out = [*data.texts, *(data.pairs or ())]
+    small, record = smaller_vocabulary(clf, args.vocabulary, held_out)
+    return small, {"vocabulary": record}
+
+
+def pieces_of(result: dict[str, Any]) -> str:
+    """What a smaller vocabulary changes, in words."""
+    record = result["vocabulary"]
+    before, after = record["pieces"]["before"], record["pieces"]["after"]
+    changed = "" if record["changed"] is None else f"; {share(record['changed'])} of dev's texts are split otherwise"
+    return f"{before:,} → {after:,}{changed}"
 
 
 def masked_model(args: argparse.Namespace) -> tuple[Classifier, HeadMask]:

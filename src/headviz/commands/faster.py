@@ -27,7 +27,7 @@ from ..storage.paths import outside_path, read_small
 from ..storage.store import store_for
 from ..storage.writing import replace_file
 from ..tasks import chosen_on
-from .common import NO_CACHE, add_task, load_data, load_model, stand_in_of, table_text, warn
+from .common import NO_CACHE, add_task, fewer_pieces, load_data, load_model, pieces_of, stand_in_of, table_text, warn
 from .finetune import add_training, training_options
 
 OUT = "--out"
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     from ..models.saving import Measured
     from ..pruning.faster import Work, require_possible
 
-    clf = load_model(args)
+    clf, words = fewer_pieces(args, load_model(args))
     whole = argparse.Namespace(**{**vars(args), "limit": None})
     train, dev = load_data(args, "train"), load_data(whole, "dev")
     if shared := chosen_on(train, dev):
@@ -133,7 +133,7 @@ def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
     if retrain is not None:
         shutil.rmtree(place, ignore_errors=True)
     top = targets[0] if len(targets) == 1 else {"baseline": targets[0]["baseline"]}
-    return {**top, "task": args.task, "targets": targets}
+    return {**top, **words, "task": args.task, "targets": targets}
 
 
 def _kept(out: Path, spec: FasterSpec) -> Path:
@@ -195,6 +195,8 @@ def show(result: dict[str, Any]) -> str:
             lines.append(_repaired(t["error"]))
     if any(t["tried"] for t in result["targets"]):
         lines.append(table_text(tried_table(result["targets"])))
+    if "vocabulary" in result:
+        lines.append(f"pieces: {pieces_of(result)}")
     lines.append(decision(result["targets"], metric))
     return "\n".join(line for line in lines if line)
 

@@ -21,9 +21,11 @@ from .common import (
     add_mask,
     add_model,
     check_early,
+    fewer_pieces,
     in_their_place,
     load_data,
     load_with_reference,
+    pieces_of,
     place_rows,
     read_mask,
     table,
@@ -45,11 +47,22 @@ OPTIONS = (
         usual=str(LENGTH),
         metavar="T",
     ),
+    Option(
+        "vocabulary",
+        None,
+        "drop the embeddings of pieces that the texts of this file, one a line, never use",
+        str,
+        metavar="FILE",
+    ),
     Option("onnx", False, "write model.onnx too, checked against the model"),
     Option("portable", False, "add modelling code, for transformers without headviz (trust_remote_code)"),
 )
 
-NOTHING_NAMED = "Name the heads to remove (--off 3.5,7.0 or --mask HEX), or a speed (--faster 2 --task T)."
+NOTHING_NAMED = (
+    "Name the heads to remove (--off 3.5,7.0 or --mask HEX), a speed (--faster 2 --task T), or the texts whose "
+    "vocabulary is kept (--vocabulary FILE)."
+)
+WHAT = ("off", "mask", "vocabulary")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +78,7 @@ def check(args: argparse.Namespace) -> None:
     """What contradicts itself is refused first, then what is wrong whatever the model is."""
     faster.check(args)
     check_early(args)
-    if args.faster is None and args.off is None and args.mask is None and args.model in NAMED:
+    if all(getattr(args, name) is None for name in ("faster", *WHAT)) and args.model in NAMED:
         raise MaskError(NOTHING_NAMED)
 
 
@@ -81,12 +94,12 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     out = new_folder(args.out)
     if args.faster is not None:
         return faster.run(args, out)
-    clf = load_with_reference(args)
+    clf, words = fewer_pieces(args, load_with_reference(args))
     from ..models.feed_forward import uneven
     from ..models.pruning import require_prunable
     from ..models.saving import Measured
 
-    if args.off is None and args.mask is None and clf.present.is_full and not uneven(clf.config):
+    if all(getattr(args, name) is None for name in WHAT) and clf.present.is_full and not uneven(clf.config):
         raise MaskError(NOTHING_NAMED)
     mask, length = read_mask(args, clf), args.length or LENGTH
     before, onnx = clf.cost(length=length), {}
@@ -109,6 +122,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "out": str(folder),
         **onnx,
         **costs,
+        **words,
         "masked": args.masked,
         "mask": mask.hex,
         **in_their_place(clf),
@@ -148,5 +162,7 @@ def show(result: dict[str, Any]) -> str:
     if (on_dev := result.get("change")) is not None:
         changed = points_changed(on_dev["difference"], on_dev["low"], on_dev["high"], points_in(on_dev["metric"]))
         rows.append((f"{on_dev['metric']} on dev", changed))
+    if "vocabulary" in result:
+        rows.append(("pieces", pieces_of(result)))
     rows.append(("mask", result["mask"]))
     return table([*rows, *place_rows(result)])

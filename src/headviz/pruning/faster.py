@@ -62,7 +62,7 @@ from .options import (
 from .reconstruction import rebuild, set_weights, weights_of
 from .removal import SOLVERS, require_repairable
 from .search import best_subset
-from .trainer import Teacher, updates_of
+from .trainer import Diverged, Teacher, updates_of
 from .training_folder import remove_training
 
 if TYPE_CHECKING:
@@ -469,7 +469,7 @@ class Faster(Result):
     tried: tuple[dict[str, Any], ...]  # with what was tried beside it: ``Choice.tried``
     classes: dict[str, dict[str, Any]]  # the change of each class's F1
     calibration: dict[str, Any] | None  # the change of the calibration error, at most 0 is worse
-    rates: tuple[dict[str, float], ...]  # learning rates and the loss that a short training leaves
+    rates: tuple[dict[str, Any], ...]  # learning rates and the loss that a short training leaves
     model: Classifier = dataclasses.field(repr=False, compare=False)
     table: Table = dataclasses.field(repr=False)
 
@@ -692,18 +692,19 @@ class Work:
 
     def built(
         self, shape: Shape, step: Round | None = None, name: str = ""
-    ) -> tuple[Classifier, dict[str, Any] | None, tuple[dict[str, float], ...]]:
+    ) -> tuple[Classifier, dict[str, Any] | None, tuple[dict[str, Any], ...]]:
         """The model of a shape, tuned, and trained if asked for; the error of the tuning, and the learning rates that
         were tried."""
         small, error = self._repaired(shape, self.options.repair)
-        options, (watched, rest), rates = self.options.retrain, self._watched, tuple[dict[str, float], ...]()
+        options, (watched, rest), rates = self.options.retrain, self._watched, tuple[dict[str, Any], ...]()
         if options is None:
             return small, error, rates
         if step is not None:
             options = dataclasses.replace(options, epochs=options.epochs * step.epochs)
         if self.options.rate == AUTO and watched is not None:
             rates = self._rates(small, options, watched, rest, name)
-            options = dataclasses.replace(options, learning_rate=min(rates, key=itemgetter("distance"))["rate"])
+            if held := [row for row in rates if row["distance"] is not None]:
+                options = dataclasses.replace(options, learning_rate=min(held, key=itemgetter("distance"))["rate"])
         if watched is not None and options.early_stopping is None:
             options = dataclasses.replace(options, early_stopping=PATIENCE)
         place = self.folder / f"training-{name}" if self.folder is not None and name else None
@@ -737,19 +738,23 @@ class Work:
 
     def _rates(
         self, small: Classifier, options: FinetuneOptions, watched: Dataset, data: Dataset, name: str
-    ) -> tuple[dict[str, float], ...]:
+    ) -> tuple[dict[str, Any], ...]:
         """How far from the whole model's answers a short training with each learning rate leaves those to examples
-        that are not trained on. What a stopped run has tried is not tried again."""
+        that are not trained on; None where the training diverged. What a stopped run has tried is not tried again."""
         whole = updates_of(options, len(data))
         share = min(1.0, max(TRIAL, LEAST_TRIAL / whole))
         short = dataclasses.replace(options, epochs=options.epochs * share, early_stopping=None)
         kept = self._tried_rates(name) if self.folder is not None and name else None
         rows = json.loads(kept.read_text()) if kept is not None and kept.exists() else []
         for rate in [options.learning_rate * factor for factor in FACTORS[len(rows) :]]:
-            trained = self._trained(small, data, dataclasses.replace(short, learning_rate=rate))
             if self._watched_answers is None:
                 self._watched_answers = self._answers(self.clf, watched)
-            rows.append({"rate": rate, **_near(self._watched_answers, self._answers(trained, watched))})
+            try:
+                trained = self._trained(small, data, dataclasses.replace(short, learning_rate=rate))
+                near = _near(self._watched_answers, self._answers(trained, watched))
+            except Diverged:
+                near = {"distance": None, "agreement": None}
+            rows.append({"rate": rate, **near})
             if kept is not None:
                 replace_file(kept, json.dumps(rows))
         return tuple(rows)

@@ -1,0 +1,228 @@
+"""A model without the embeddings of pieces that some texts never use; its tokenizer knows these pieces no more.
+
+Texts that were read keep their pieces, so the model's answers to them stay the same. Other texts may be split into
+other pieces. Special tokens stay, and so do pieces of one character that occurs in the texts, so that a word that was
+never seen can still be spelt.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from ..attention import quiet
+from ..errors import ModelError, TaskError
+from ..storage.paths import opened
+from ..storage.writing import replace_file
+from .folders import load_tokenizer
+from .network import Network
+
+N = TypeVar("N", bound=Network)
+Pieces = set[str]
+AT_ONCE = 1000  # texts
+FIRST = 100  # a padding token before it keeps its number: some families count positions from it
+FILE, SETTINGS = "tokenizer.json", "tokenizer_config.json"
+IDS = "pad_token_id", "bos_token_id", "eos_token_id", "sep_token_id", "cls_token_id", "mask_token_id"
+
+
+def used_pieces(clf: Network, texts: Iterable[str]) -> Pieces:
+    """The pieces of these texts, and those of one character that occurs in them."""
+    tokenizer, used, characters = clf.tokenizer, set[int](), set[str]()
+    rest = list(texts)
+    if not rest:
+        raise TaskError("There is no text to take a vocabulary from.")
+    for at in range(0, len(rest), AT_ONCE):
+        for encoding in _encodings(clf, rest[at : at + AT_ONCE]):
+            used.update(encoding.ids)
+            characters.update(*encoding.tokens)
+    pieces = set(tokenizer.convert_ids_to_tokens(sorted(used)))
+    return pieces | {piece for piece in tokenizer.get_vocab() if _bare(piece) in characters}
+
+
+def _bare(piece: str) -> str:
+    """A piece without the mark that it continues or begins a word."""
+    return piece.removeprefix("##").removeprefix("▁")
+
+
+def smaller_vocabulary(clf: N, file: str | Path, held_out: Sequence[str] | None = None) -> tuple[N, dict[str, Any]]:
+    """The model for the texts of a file, one a line, and a record: pieces and parameters before and after, and the
+    share of the ``held_out`` texts that are split into other pieces, None without any."""
+    with opened(Path(file), "the file of --vocabulary") as lines:
+        texts = [line for raw in lines if (line := raw.decode("utf-8", "replace").strip())]
+    small = with_pieces(clf, used_pieces(clf, texts))
+    record = {
+        name: {"before": of(clf), "after": of(small)}
+        for name, of in (("pieces", lambda one: len(one.tokenizer)), ("parameters", lambda one: one.cost().parameters))
+    }
+    return small, {**record, "texts": len(texts), "changed": held_out and changed_share(clf, small, held_out)}
+
+
+def changed_share(before: Network, after: Network, texts: Sequence[str]) -> float:
+    """The share of texts that are split into other pieces."""
+    one, other = ([e.tokens for e in _encodings(clf, list(texts))] for clf in (before, after))
+    return sum(a != b for a, b in zip(one, other, strict=True)) / max(1, len(texts))
+
+
+def _encodings(clf: Network, texts: list[str]) -> list[Any]:
+    tokenizer = _backend(clf)
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    encodings: list[Any] = tokenizer.encode_batch(texts)
+    return encodings
+
+
+def _backend(clf: Network) -> Any:
+    """A copy of the tokenizer of the library tokenizers."""
+    backend = getattr(clf.tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise ModelError("The vocabulary of a tokenizer that is not a fast one cannot be made smaller.")
+    return type(backend).from_str(backend.to_str())
+
+
+def with_pieces(clf: N, pieces: Pieces) -> N:
+    """The model with the embeddings of these pieces and of the special tokens alone. The caller's stays as it is."""
+    state = json.loads(_backend(clf).to_str())
+    kind = state["model"].get("type")
+    if kind not in KINDS:
+        raise ModelError(
+            f"The vocabulary of a tokenizer of type {kind} cannot be made smaller: only {', '.join(KINDS)} are known."
+        )
+    whole: Any = clf.model
+    if whole.get_output_embeddings() is not None:
+        raise ModelError("This model also predicts the pieces of its vocabulary, so none of them can go.")
+    old = clf.tokenizer.get_vocab()
+    kept = KINDS[kind][0](state["model"], pieces) | {token["content"] for token in state["added_tokens"]}
+    if unknown := state["model"].get("unk_token"):
+        kept.add(unknown)
+    if kind == "Unigram" and state["model"]["unk_id"] is not None:
+        kept.add(state["model"]["vocab"][state["model"]["unk_id"]][0])
+    pad = clf.tokenizer.pad_token_id
+    first = pad if pad is not None and pad < FIRST else -1
+    ids = sorted(number for piece, number in old.items() if piece in kept or number <= first)
+    new = {number: at for at, number in enumerate(ids)}
+    _renumber(state, new, {piece: number for piece, number in old.items() if number in new}, KINDS[kind][1])
+    return dataclasses.replace(clf, model=_with_rows(whole, ids, new), tokenizer=_reloaded(clf, state, new))
+
+
+def _word_pieces(model: Mapping[str, Any], pieces: Pieces) -> Pieces:
+    return pieces & model["vocab"].keys()
+
+
+def _unigrams(model: Mapping[str, Any], pieces: Pieces) -> Pieces:
+    return pieces & {piece for piece, _ in model["vocab"]}
+
+
+def _byte_pairs(model: Mapping[str, Any], pieces: Pieces) -> Pieces:
+    """With what they are merged from, and all pieces of one character or byte."""
+    made: dict[str, list[tuple[str, str]]] = {}
+    for a, b in _merges(model):
+        made.setdefault(a + b, []).append((a, b))
+    kept, left = (
+        set[str](),
+        [*(pieces & model["vocab"].keys()), *(piece for piece in model["vocab"] if len(piece) == 1)],
+    )
+    while left:
+        if (piece := left.pop()) not in kept:
+            kept.add(piece)
+            left += [part for pair in made.get(piece, ()) for part in pair]
+    return kept
+
+
+def _merges(model: Mapping[str, Any]) -> list[tuple[str, str]]:
+    pairs = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
+    return [(a, b) for a, b in pairs]
+
+
+def _smaller_table(model: dict[str, Any], ids: Mapping[str, int]) -> None:
+    model["vocab"] = {piece: ids[piece] for piece in model["vocab"] if piece in ids}
+
+
+def _smaller_list(model: dict[str, Any], ids: Mapping[str, int]) -> None:
+    unknown = None if model["unk_id"] is None else model["vocab"][model["unk_id"]][0]
+    model["vocab"] = sorted((row for row in model["vocab"] if row[0] in ids), key=lambda row: ids[row[0]])
+    model["unk_id"] = None if unknown is None else [row[0] for row in model["vocab"]].index(unknown)
+
+
+def _smaller_merges(model: dict[str, Any], ids: Mapping[str, int]) -> None:
+    _smaller_table(model, ids)
+    model["merges"] = [[a, b] for a, b in _merges(model) if {a, b, a + b} <= ids.keys()]
+
+
+# type of the tokenizer's model -> which pieces must stay so that these do, and what makes its table smaller
+KINDS: Mapping[
+    str, tuple[Callable[[Mapping[str, Any], Pieces], Pieces], Callable[[dict[str, Any], Mapping[str, int]], None]]
+] = {
+    "WordPiece": (_word_pieces, _smaller_table),
+    "WordLevel": (_word_pieces, _smaller_table),
+    "Unigram": (_unigrams, _smaller_list),
+    "BPE": (_byte_pairs, _smaller_merges),
+}
+
+
+def _renumber(
+    state: dict[str, Any],
+    new: Mapping[int, int],
+    kept: Mapping[str, int],
+    smaller: Callable[[dict[str, Any], Mapping[str, int]], None],
+) -> None:
+    """The tokenizer's table, its special tokens and what it puts around a text, in the new numbers."""
+    smaller(state["model"], {piece: new[number] for piece, number in kept.items()})
+    for token in state["added_tokens"]:
+        token["id"] = new[token["id"]]
+    state["padding"] = state["truncation"] = None
+    for part in _parts(state["post_processor"]):
+        for name in ("sep", "cls"):
+            if name in part:
+                part[name] = [part[name][0], new[part[name][1]]]
+        for token in (part.get("special_tokens") or {}).values():
+            token["ids"] = [new[number] for number in token["ids"]]
+
+
+def _parts(processor: Any) -> list[dict[str, Any]]:
+    if processor is None:
+        return []
+    return [one for part in processor.get("processors", ()) for one in _parts(part)] or [processor]
+
+
+def _with_rows(model: Any, ids: Sequence[int], new: Mapping[int, int]) -> Any:
+    """A copy with these rows of the embeddings, in this order."""
+    before: nn.Embedding = model.get_input_embeddings()
+    # the old table is shared, not copied: it goes
+    smaller = copy.deepcopy(model, {id(p): p for p in model.parameters()})
+    at = before.padding_idx
+    fewer = nn.Embedding(len(ids), before.embedding_dim, new.get(at) if at is not None else None)
+    fewer.to(before.weight)
+    fewer.weight = nn.Parameter(
+        before.weight.detach()[torch.tensor(ids, device=before.weight.device)], requires_grad=False
+    )
+    smaller.set_input_embeddings(fewer)
+    config = smaller.config
+    config.vocab_size = len(ids)
+    for name in IDS:
+        if (number := getattr(config, name, None)) is not None:
+            setattr(config, name, new.get(number))
+    return smaller.eval()
+
+
+def _reloaded(clf: Network, state: Mapping[str, Any], new: Mapping[int, int]) -> Any:
+    """The tokenizer of this state, with all other settings of the model's."""
+    with tempfile.TemporaryDirectory(prefix="headviz-vocabulary-") as place, quiet():
+        folder = Path(place)
+        clf.tokenizer.save_pretrained(folder)
+        for file in folder.iterdir():
+            if file.name not in (FILE, SETTINGS):
+                file.unlink()  # lists of the pieces in other forms
+        replace_file(folder / FILE, json.dumps(state, ensure_ascii=False))
+        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        if added := settings.get("added_tokens_decoder"):
+            settings["added_tokens_decoder"] = {str(new[int(number)]): token for number, token in added.items()}
+        replace_file(folder / SETTINGS, json.dumps(settings))
+        return load_tokenizer(folder, clf.name, len(new))
