@@ -78,17 +78,7 @@ CALLS = {
 }
 RESULTS = {"evaluate": "evaluation", "score": "scores", "ablate": "ablation", "run show": "run"}
 MORE = {"evaluate --compare": "evaluation", "patch --paths": "patch", "cache show": "cache", "cache clear": "cache"}
-SLOW = {
-    "export",
-    "finetune",
-    "distill",
-    "prune --faster",
-    "grade",
-    "stacks",
-    "tokens",
-    "patch --pairs",
-    *(f"analyse {name}" for name in named() if name != "ablation"),  # ``commands/test_analyses`` calls them all
-}
+SLOW = {"export", "finetune", "distill", "prune --faster", "grade", "stacks", "tokens", "patch --pairs"}
 
 
 def definition(label: str) -> str:
@@ -139,6 +129,13 @@ def test_what_a_command_prints_meets_it(label: str, place: Path, capsys: pytest.
     out, err = capsys.readouterr()
     assert status == 0, err
     check(definition(label), json.loads(out))
+    if label.startswith("analyse "):
+        figure = place / "figure.html"
+        assert cli.main([*words, "--figure", str(figure)]) == 0
+        text = capsys.readouterr().out
+        assert len(text.splitlines()) >= 3
+        assert not re.search(r"None|nan", text)
+        assert f'"text":"{named()[words[1]].title}"' in figure.read_text(encoding="utf-8")
 
 
 def test_every_command_is_called_and_every_definition_is_told() -> None:
