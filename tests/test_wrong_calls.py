@@ -18,11 +18,38 @@ from headviz.evaluation.evaluator import EvaluatorOptions
 from headviz.extras.scores.options import ShapleyOptions
 from headviz.extras.translation.evaluation import TranslationOptions
 from headviz.extras.translation.recurrent import RnnConfig
-from headviz.heads import HeadMask
+from headviz.heads import HeadId, HeadMask
 from headviz.pruning import FinetuneOptions
 from headviz.scores.options import TaylorOptions
 from headviz.tasks import Dataset
 from support.tiny import tiny_classifier, tiny_model
+
+MASKS: dict[str, Callable[[], Any]] = {
+    "half a layer": lambda: HeadMask.full(1.5, 2),  # type: ignore[arg-type]
+    "yes layers": lambda: HeadMask.full(True, 2),
+    "words": lambda: HeadMask.full("2", 2),  # type: ignore[arg-type]
+    "none": lambda: HeadMask.full(0, 2),
+    "very many": lambda: HeadMask.full(10**5000, 2),
+    "a truth value as a head": lambda: HeadMask.full(2, 2).without([(True, False)]),
+    "half a head": lambda: HeadMask.full(2, 2).without([(0.5, 1)]),  # type: ignore[list-item]
+    "a head of 5,000 digits": lambda: HeadMask.full(2, 2).without(["0." + "9" * 5000]),
+    "no heads": lambda: HeadMask.full(2, 2).without(3),  # type: ignore[arg-type]
+    "a number for hex": lambda: HeadMask.from_hex(3, 2, 2),  # type: ignore[arg-type]
+    "hex of half a layer": lambda: HeadMask.from_hex("f", 1.5, 2),  # type: ignore[arg-type]
+    "a row for a table": lambda: HeadMask.from_array([1, 0]),
+    "uneven rows": lambda: HeadMask.from_array([[1, 0], [1]]),
+    "an empty table": lambda: HeadMask.from_array([]),
+    "rows without heads": lambda: HeadMask.from_array([[], []]),
+    "shares for a table": lambda: HeadMask.from_array([[0.5, 1], [1, 1]]),
+    "words for a table": lambda: HeadMask.from_array([["0", "False"]]),
+    "a word for a table": lambda: HeadMask.from_array("x"),
+    "heads for a table": lambda: HeadMask.from_array([(3, 5), (7, 0)]),
+    "not a number in a table": lambda: HeadMask.from_array([[float("nan"), 1]]),
+    "no list of heads": lambda: HeadMask(2, 2, None),  # type: ignore[arg-type]
+    "a number for a head's text": lambda: HeadMask.full(2, 2).without([HeadId.parse(1.0)]),  # type: ignore[arg-type]
+    "a count that is none": lambda: HeadMask.full(2, 2).without_random(1.5),  # type: ignore[arg-type]
+    "another type": lambda: HeadMask.full(2, 2) | {(0, 0)},  # type: ignore[operator]
+}
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +64,11 @@ def line(call: Callable[[], Any]) -> str:
     assert "\n" not in text
     assert len(text) < 500
     return text
+
+
+@pytest.mark.parametrize("what", MASKS)
+def test_a_mask_that_is_none(what: str) -> None:
+    line(MASKS[what])
 
 
 WRONG: list[Any] = [None, 3, "demo", object(), {"a": 1}, [[]], np.zeros(3)]
@@ -108,6 +140,48 @@ FUNCTIONS = [
 def test_what_is_no_function(name: str, option: str, clf: Any, tmp_path: Path) -> None:
     with suppress(UserError):  # where it is never called, nothing is said
         used(getattr(headviz, name)(**good(name, clf, tmp_path), **{option: "x"}))
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "no text": lambda clf: headviz.conductance(clf, 3),
+    "text of None": lambda clf: headviz.conductance(clf, None),
+    "half of a character": lambda clf: headviz.conductance(clf, "a \udcff dog"),
+    "positions that are none": lambda clf: headviz.patch(clf, "a dog", "no dog", positions=10**5000),
+    "an ablation of 5,000 digits": lambda clf: headviz.evaluate(
+        clf, headviz.load_task("demo", limit=4), ablation=10**5000
+    ),
+    "no steps": lambda clf: headviz.conductance(clf, "a dog", steps="many"),
+    "a hundred million steps": lambda clf: headviz.conductance(clf, "a dog", steps=10**8),
+    "a mask of words": lambda clf: headviz.conductance(clf, "a dog", mask="fff"),
+    "a mask of another grid": lambda clf: headviz.conductance(clf, "a dog", mask=HeadMask.full(9, 9)),
+    "no target": lambda clf: headviz.conductance(clf, "a dog", target=1.5),
+    "a negative tolerance": lambda clf: headviz.conductance(clf, "a dog", tolerance=-1),
+    "a tolerance of words": lambda clf: headviz.conductance(clf, "a dog", tolerance="small"),
+    "pruned by words": lambda clf: headviz.prune(clf, "0.1"),
+    "a task that is none": lambda clf: headviz.load_task(3),
+    "a split that is none": lambda clf: headviz.load_task("demo", split=None),
+    "columns that are none": lambda clf: headviz.load_task("custom", data=".", text_columns=3),
+    "data that are none": lambda clf: headviz.load_task("custom", data=3),
+    "a limit that is none": lambda clf: headviz.load_task("demo", limit="many"),
+    "a limit of yes": lambda clf: headviz.load_task("demo", limit=True),
+    "a huge limit": lambda clf: headviz.load_task("demo", split="train", limit=10**12),
+    "a model that is none": lambda clf: headviz.load(3),
+    "a model of bytes": lambda clf: headviz.load(b"demo"),
+    "a device that is none": lambda clf: headviz.load("demo", device=3.5),
+    "the device meta": lambda clf: headviz.load("demo", device="meta"),
+    "a precision that is none": lambda clf: headviz.load("demo", dtype=3),
+    "half an example": lambda clf: headviz.sample(headviz.load_task("demo", limit=4), 1.5),
+    "an unknown score": lambda clf: headviz.score_heads(clf, headviz.load_task("demo", limit=4), score=3),
+    "an unknown option": lambda clf: headviz.score_heads(clf, headviz.load_task("demo", limit=4), nonsense=1),
+    "a wrapped nothing": lambda clf: headviz.wrap(None, None),
+    "a wrapped word": lambda clf: headviz.wrap("bert", "tokenizer"),
+    "batches of no tokens": lambda clf: headviz.evaluate(clf, headviz.load_task("demo", limit=4), batch_tokens=0),
+}
+
+
+@pytest.mark.parametrize("what", CALLS)
+def test_a_wrong_argument(what: str, clf: Any) -> None:
+    line(lambda: CALLS[what](clf))
 
 
 COUNTS: dict[str, Callable[[Any], Any]] = {

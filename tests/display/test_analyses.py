@@ -7,25 +7,18 @@ import plotly.graph_objects as go
 import pytest
 
 from headviz import HeadMask
-from headviz.analyses import ablation, by_slice, pruning_curve
+from headviz.analyses import ablation, pruning_curve
 from headviz.analyses.ablation import Ablation
-from headviz.analyses.all_but_one import AllButOne, BestHead
-from headviz.analyses.by_slice import BySlice, SliceCost
 from headviz.analyses.catalogue import ANALYSES, figure
 from headviz.analyses.common import Subject
-from headviz.analyses.correlation import Band, CorrelationGrids, Level
 from headviz.analyses.pruning_curve import Curve, CurvePoint, PruningCurves
-from headviz.analyses.speed import Speed, SpeedRow
 from headviz.display.figures.heads import relation_map
 from headviz.display.figures.style import write_html
 from headviz.display.table import Picture, Table
 from headviz.extras.analyses import cross_dataset
 from headviz.extras.analyses.cross_dataset import relate
 from headviz.extras.analyses.dynamics import Checkpoint, Dynamics, finding
-from headviz.extras.analyses.interactions import Interaction, Interactions
-from headviz.extras.analyses.redundant import Redundant, RedundantPair
-from headviz.extras.analyses.scatter import Scatter
-from headviz.heads import HeadId
+from support.gallery import RESULTS, a_cloud, by_kind
 
 SUBJECT = Subject("m", "d", "mnli", "dev", "x", 500, "accuracy", "float32")
 FULL = HeadMask.full(12, 12)
@@ -43,16 +36,6 @@ def table(seed: int = 0) -> Ablation:
     return Ablation(SUBJECT, FULL, 0.9, values, values - 0.01, values + 0.01, p, q, 1.0)
 
 
-def by_kind() -> BySlice:
-    values, q = np.zeros((2, 12, 12)), np.ones((2, 12, 12))
-    values[0, 8, 6], values[1, 4, 2], q[0, 8, 6] = 0.8, 0.1, 1e-6
-    kinds = (
-        SliceCost("<b>role</b>", 40, 1.0, HeadId(8, 6), 0.8, 0.7, 0.9, 1e-9, 1e-6, 0.01, 1),
-        SliceCost("time", 40, 0.9, HeadId(4, 2), 0.1, -0.1, 0.3, 0.2, 0.9, 0.0, 0),
-    )
-    return BySlice(SUBJECT, FULL, 0.95, "sort", kinds, values, values - 0.1, values + 0.1, q, q, 1.0)
-
-
 def curves() -> PruningCurves:
     points = tuple(
         CurvePoint(s, FULL.without_random(round(144 * s)), 0.9 - s / 2, -s / 2, -s / 2 - 0.02, -s / 2 + 0.02, 0.1)
@@ -61,71 +44,9 @@ def curves() -> PruningCurves:
     return PruningCurves(SUBJECT, 0.9, (Curve("taylor", points), Curve("oracle (ablation)", points)))
 
 
-def results() -> dict[str, object]:
-    rows = tuple(BestHead(i, i, -0.01 * i, -0.01 * i - 0.01, -0.01 * i + 0.005, 0.1, 0.2) for i in range(12))
-    grid = np.random.default_rng(0).uniform(-1, 1, (12, 12))
-    pair = RedundantPair(HeadId(1, 0), HeadId(1, 1), 0.0, 0.01, 0.3, 0.25, 0.35, 0.29, 1e-6, 1e-5)
-    return {
-        "ablation": table(),
-        "by-slice": by_kind(),
-        "all-but-one": AllButOne(SUBJECT, "same", SUBJECT, 0.9, grid, rows),
-        "cross-dataset": relate(table(), table(1)),
-        "pruning-curves": curves(),
-        "speed": Speed(
-            "m",
-            FULL.without_random(72),
-            128,
-            3,
-            2,
-            "cpu",
-            1.2,
-            (9, 8),
-            (20, 16),
-            (SpeedRow(1, 10, 1, 11, 1, 1.1), SpeedRow(16, 30, 1, 35, 2, 1.17)),
-        ),
-        "dynamics": Dynamics("f", "taylor", (Checkpoint("epoch-1", 0.8, (0.0, 0.5, 1.0), (1.0, 0.9, 0.4), curves()),)),
-        "correlation": CorrelationGrids(
-            "s",
-            "d",
-            5,
-            "fresh",
-            grid,
-            grid,
-            -grid,
-            -2 * grid,
-            (Band(0.0, 0.2, 0.5, 0.2), Band(0.2, 0.4, 0.1, 0.03)),
-            np.abs(grid),
-            (Level("fresh head 0", 0.0, 0.5),),
-            (Level("seed 0", 0.0, 0.5),),
-            None,
-        ),
-        "scatter": Scatter(
-            HeadId(1, 2),
-            ("[CLS]", "a", "%{x}<b>"),
-            "<i>no</i>",
-            "conductance",
-            np.arange(9.0) / 9,
-            np.arange(9.0) - 4,
-            "spearman",
-            0.5,
-            0.01,
-        ),
-        "redundant": Redundant(SUBJECT, 0.9, 130, 8385, 100, 60, 60, (pair,)),
-        "interactions": Interactions(
-            SUBJECT,
-            0.3,
-            8,
-            (HeadId(0, 0), HeadId(0, 1), HeadId(1, 2)),
-            np.array([[np.nan, -0.5, 0.1], [-0.5, np.nan, 0.0], [0.1, 0.0, np.nan]]),
-            (Interaction(HeadId(0, 0), HeadId(0, 1), -0.5, -0.6, -0.4, 1e-6, -0.3),),
-            1.0,
-        ),
-    }
-
-
-@pytest.mark.parametrize("name", results())
+@pytest.mark.parametrize("name", RESULTS)
 def test_every_result_draws(name: str, tmp_path: Path) -> None:
-    fig = figure(results()[name])
+    fig = figure(RESULTS[name]())
     assert isinstance(fig, go.Figure)
     assert any(len(trace.to_plotly_json()) for trace in fig.data)
     page = write_html(fig, tmp_path / "page.html").read_text(encoding="utf-8")
@@ -134,9 +55,9 @@ def test_every_result_draws(name: str, tmp_path: Path) -> None:
     assert 'src="https://' not in page
 
 
-@pytest.mark.parametrize("name", results())
+@pytest.mark.parametrize("name", RESULTS)
 def test_every_view_has_a_sentence_and_tables_whose_rows_fit(name: str) -> None:
-    view = ANALYSES[name].view(results()[name])
+    view = ANALYSES[name].view(RESULTS[name]())
     assert view.finding.endswith(".")
     tables = [part for part in view.parts if isinstance(part, Table)]
     assert tables
@@ -163,7 +84,7 @@ def test_significant_heads_are_marked_and_the_baseline_is_drawn() -> None:
 
 
 def test_kinds_are_drawn_in_the_order_of_their_cost_and_rings_are_significant() -> None:
-    fig = by_slice.figure(by_kind())
+    fig = figure(by_kind())
     heat, rings = fig.data
     assert list(heat.x) == ["L8·H6", "L4·H2"]
     assert list(heat.y) == ["&lt;b&gt;role&lt;/b&gt;", "time"]
@@ -190,7 +111,7 @@ def test_band_of_a_curve_is_its_interval() -> None:
 
 
 def test_texts_from_data_are_no_markup() -> None:
-    fig = ANALYSES["scatter"].figure(results()["scatter"])
+    fig = ANALYSES["scatter"].figure(a_cloud(("[CLS]", "a", "%{x}<b>"), "<i>no</i>"))
     assert "<i>" not in fig.layout.yaxis.title.text
     assert "&lt;i&gt;" in fig.layout.yaxis.title.text
     assert not any("<b>" in text for text in fig.data[0].text)

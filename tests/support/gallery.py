@@ -1,4 +1,7 @@
-"""One hard case of every chart: long names, many lines, long texts, values at the ends of their scales."""
+"""One hard case of every chart: long names, many lines, long texts, values at the ends of their scales.
+
+``RESULTS`` has one result of each analysis.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from functools import cache
 import numpy as np
 from plotly.graph_objects import Figure
 
-from headviz.analyses import ablation, all_but_one, correlation, grades, pruning_curve, speed
+from headviz.analyses import ablation, all_but_one, by_slice, correlation, grades, pruning_curve, speed
+from headviz.analyses.catalogue import figure
 from headviz.answers.comparison import Delta
 from headviz.attribution.maps import Arc
 from headviz.attribution.paths import Edge
 from headviz.display.figures import answers, bars, heads, maps
 from headviz.display.figures.speed import kept_against_speed
-from headviz.extras.analyses import cross_dataset, dynamics, redundant, scatter
+from headviz.extras.analyses import cross_dataset, dynamics, interactions, redundant, scatter
 from headviz.extras.distillation.pages.results import LOOKS, learning_curves
 from headviz.extras.tickets.transfer_figure import Square, kept_map
 from headviz.heads import HeadId, HeadMask
@@ -45,14 +49,20 @@ def costs(seed: int = 0) -> ablation.Ablation:
     return ablation.Ablation(SUBJECT, FULL, 0.99, values, values - 0.01, values + 0.01, q, q, 1.0)
 
 
-def curves(names: tuple[str, ...] = SCORES) -> pruning_curve.PruningCurves:
+def curves(names: tuple[str, ...] = SCORES, count: int = 11) -> pruning_curve.PruningCurves:
     made = []
     for k, name in enumerate(names):
         at = [
             pruning_curve.CurvePoint(
-                s, FULL, 0.99 - s**2 / (k + 2), -(s**2) / (k + 2), -(s**2) / (k + 2) - 0.03, 0.0, 0.1
+                s,
+                FULL.without_random(round(144 * s)),
+                0.99 - s**2 / (k + 2),
+                -(s**2) / (k + 2),
+                -(s**2) / (k + 2) - 0.03,
+                0.0,
+                0.1,
             )
-            for s in np.linspace(0, 1, 11).tolist()
+            for s in np.linspace(0, 1, count).tolist()
         ]
         made.append(pruning_curve.Curve(name, tuple(at)))
     return pruning_curve.PruningCurves(SUBJECT, 0.99, tuple(made), constant=0.36)
@@ -143,29 +153,27 @@ def some_runtimes() -> Figure:
     return runtimes.figure(made)
 
 
-def a_speed() -> Figure:
+def a_speed() -> speed.Speed:
     rows = [speed.SpeedRow(b, 10.0 + b, 1, 11.0 + 2 * b, 1, 1.1 + b / 30) for b in (1, 4, 16, 64)]
-    return speed.figure(
-        speed.Speed("demo", FULL.without_random(72), 128, 3, 2, "cpu", 2.4, (9, 8), (20, 16), tuple(rows))
-    )
+    return speed.Speed("demo", FULL.without_random(72), 128, 3, 2, "cpu", 2.4, (9, 8), (20, 16), tuple(rows))
 
 
-def some_dynamics() -> Figure:
+def some_dynamics() -> dynamics.Dynamics:
     points = tuple(
         dynamics.Checkpoint(
-            f"checkpoint-{1000 * k}", 0.8, (0.0, 0.5, 1.0), (1.0, 0.95 - 0.1 * k, 0.4 - 0.1 * k), curves()
+            f"checkpoint-{1000 * k}", 0.8, (0.0, 0.5, 1.0), (1.0, 0.95 - 0.1 * k, 0.4 - 0.1 * k), curves(count=3)
         )
         for k in range(5)
     )
-    return dynamics.figure(dynamics.Dynamics("f", "taylor", tuple(points)))
+    return dynamics.Dynamics("f", "taylor", tuple(points))
 
 
-def some_pairs() -> Figure:
+def some_pairs() -> redundant.Redundant:
     result = [
         redundant.RedundantPair(HeadId(i, 0), HeadId(i, 1), 0.0, 0.01, 0.3, 0.25, 0.35, 0.29, 1e-6, 1e-5)
         for i in range(12)
     ]
-    return redundant.figure(redundant.Redundant(SUBJECT, 0.9, 130, 8385, 100, 60, 60, tuple(result)))
+    return redundant.Redundant(SUBJECT, 0.9, 130, 8385, 100, 60, 60, tuple(result))
 
 
 def all_pairs() -> Figure:
@@ -203,39 +211,40 @@ def probabilities() -> Figure:
     return answers.probabilities(columns, CLASSES)
 
 
-def one_against_other() -> Figure:
-    return cross_dataset.figure(cross_dataset.relate(costs(), costs(1)))
+def some_interactions() -> interactions.Interactions:
+    some = (HeadId(0, 0), HeadId(0, 1), HeadId(1, 2))
+    values = np.array([[np.nan, -0.5, 0.1], [-0.5, np.nan, 0.0], [0.1, 0.0, np.nan]])
+    pair = interactions.Interaction(*some[:2], -0.5, -0.6, -0.4, 1e-6, -0.3)
+    return interactions.Interactions(SUBJECT, 0.3, 8, some, values, (pair,), 1.0)
 
 
-def layers_alone() -> Figure:
+def by_kind() -> by_slice.BySlice:
+    values, q = np.zeros((2, 12, 12)), np.ones((2, 12, 12))
+    values[0, 8, 6], values[1, 4, 2], q[0, 8, 6] = 0.8, 0.1, 1e-6
+    kinds = (
+        by_slice.SliceCost("<b>role</b>", 40, 1.0, HeadId(8, 6), 0.8, 0.7, 0.9, 1e-9, 1e-6, 0.01, 1),
+        by_slice.SliceCost("time", 40, 0.9, HeadId(4, 2), 0.1, -0.1, 0.3, 0.2, 0.9, 0.0, 0),
+    )
+    return by_slice.BySlice(SUBJECT, FULL, 0.95, "sort", kinds, values, values - 0.1, values + 0.1, q, q, 1.0)
+
+
+def layers_alone() -> all_but_one.AllButOne:
     rows = tuple(all_but_one.BestHead(i, i, -0.01 * i, -0.01 * i - 0.01, 0.0, 0.1, 0.2) for i in range(12))
-    return all_but_one.figure(all_but_one.AllButOne(SUBJECT, "same", SUBJECT, 0.9, grid(), rows))
+    return all_but_one.AllButOne(SUBJECT, "same", SUBJECT, 0.9, grid(), rows)
 
 
-def correlations() -> Figure:
+def correlations() -> correlation.CorrelationGrids:
     band, level = correlation.Band(0.0, 0.2, 0.5, 0.2), correlation.Level("seed 0", 0.0, 0.5)
     tables = (grid(0.3), grid(0.3), grid(0.3), grid(0.3))
-    made = correlation.CorrelationGrids(
+    return correlation.CorrelationGrids(
         "s", "d", 5, "fresh", *tables, (band,), np.abs(grid()), (level,), (level,), None
     )
-    return correlation.figure(made)
 
 
-def a_cloud() -> Figure:
-    n = len(WORDS)
-    return scatter.figure(
-        scatter.Scatter(
-            HeadId(1, 2),
-            tuple(WORDS),
-            "contradiction",
-            "conductance",
-            RANDOM.random(n * n),
-            RANDOM.normal(0, 1, n * n),
-            "spearman",
-            0.5,
-            0.01,
-        )
-    )
+def a_cloud(words: tuple[str, ...] = tuple(WORDS), target: str = "contradiction") -> scatter.Scatter:
+    n = len(words) ** 2
+    attention, attribution = RANDOM.random(n), RANDOM.normal(0, 1, n)
+    return scatter.Scatter(HeadId(1, 2), words, target, "conductance", attention, attribution, "spearman", 0.5, 0.01)
 
 
 def some_lengths() -> Figure:
@@ -276,7 +285,23 @@ def students() -> Figure:
     return learning_curves(made, 0.99, "accuracy", 0.36)
 
 
+RESULTS: dict[str, Callable[[], object]] = {
+    "ablation": costs,
+    "by-slice": by_kind,
+    "all-but-one": layers_alone,
+    "cross-dataset": lambda: cross_dataset.relate(costs(), costs(1)),
+    "pruning-curves": curves,
+    "speed": a_speed,
+    "dynamics": some_dynamics,
+    "correlation": correlations,
+    "scatter": a_cloud,
+    "redundant": some_pairs,
+    "interactions": some_interactions,
+}
+
+
 _MADE: dict[str, Callable[[], Figure]] = {
+    **{name: lambda make=make: figure(make()) for name, make in RESULTS.items()},  # type: ignore[misc]
     "slices": lambda: answers.slices(
         [delta(k, 0.9 - i / 20, 0.8 - i / 15) for i, k in enumerate(KINDS)], "accuracy", 0.36
     ),
@@ -296,7 +321,6 @@ _MADE: dict[str, Callable[[], Figure]] = {
     "costs by kind": marked,
     "head map": lambda: heads.head_map(np.abs(grid()), "conductance-spearman"),
     "pairs of heads": all_pairs,
-    "redundant": some_pairs,
     "connections": lambda: maps.matrix(square(len(WORDS)), WORDS, WORDS, "attribution", signed=True),
     "long connections": lambda: maps.matrix(
         np.abs(square(60)),
@@ -313,20 +337,12 @@ _MADE: dict[str, Callable[[], Figure]] = {
     "attribution of a layer": lambda: a_layer(True),
     "maps of steps": some_steps,
     "arcs": connections,
-    "cloud": a_cloud,
     "token rows": explained,
     "paths": some_paths,
     "faster": lambda: kept_against_speed([faster(r, k) for r in ("both", "heads") for k in range(5)], "accuracy", 0.99),
-    "ablation": lambda: ablation.figure(costs()),
-    "all but one": layers_alone,
-    "two data sets": one_against_other,
-    "dynamics": some_dynamics,
     "grades": lambda: grades.figure(graded()),
     "curves of grades": lambda: grades.curves(graded()),
     "price of grades": lambda: grades.cost(graded()),
-    "correlations": correlations,
-    "pruning curves": lambda: pruning_curve.figure(curves()),
-    "speed": a_speed,
     "runtimes": some_runtimes,
     "students": students,
     "transfer": a_transfer,
