@@ -124,3 +124,13 @@ def test_a_state_with_parts_is_read_back_and_damage_is_noticed(tmp_path):
     assert State.from_bytes(raw).to_bytes() == raw
     with pytest.raises(RunError, match="damaged"):
         State.from_bytes(raw[:-9])
+
+
+def test_metrics_keep_their_order_the_primary_one_first(tmp_path):
+    """A run that went on after a stop was judged by the first metric of the alphabet."""
+    p = plan("iterative", samples=36, score="taylor")
+    c = subject(tmp_path, "run")
+    state = start(c, p)
+    turned = {name: state.reference.metrics[name] for name in sorted(state.reference.metrics, reverse=True)}
+    state = replace(state, reference=replace(state.reference, metrics={"zeta": 0.5, **turned}))
+    assert [*State.from_bytes(state.to_bytes()).reference.metrics] == ["zeta", *turned]

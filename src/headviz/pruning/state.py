@@ -251,7 +251,7 @@ class State:
         if self.parts:
             files = {STATE: dataclasses.replace(self, parts={}).to_bytes(), **self.parts}
             return pack({name: np.frombuffer(raw, np.uint8) for name, raw in sorted(files.items())})
-        body = json.dumps(self.to_dict(), allow_nan=False, sort_keys=True)
+        body = json.dumps(self.to_dict(), allow_nan=False)
         # one entry only: the format keeps no order among several, and equal states must be equal bytes
         sealed = {"sha256": hashlib.sha256(body.encode()).hexdigest(), "state": body}
         return pack(dict(sorted(self.logits.items())), {"headviz": json.dumps(sealed)})
