@@ -88,13 +88,13 @@ def command(teacher, data, out, *more):
 
 def test_the_command_says_its_size_and_time_before_anything_is_written(teacher, data, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("headviz.progress.LONG", 0.0)
-    monkeypatch.setattr("headviz.extras.distillation.command.TIMED", 7)
+    monkeypatch.setattr("headviz.extras.distillation.job.TIMED", 7)
     noted = []
 
     def note(line):
         noted.append((line, (tmp_path / "out").exists()))
 
-    monkeypatch.setattr("headviz.extras.distillation.command.warn", note)
+    monkeypatch.setattr("headviz.extras.distillation.job.warn", note)
     assert (
         cli.main(command(teacher, data, tmp_path / "out", "--remove", "ffn:1", "--init", "copy", "--seeds", "0,1")) == 0
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headviz.errors import ModelError
-from headviz.extras.distillation.command import add_arguments, read_plan
+from headviz.extras.distillation.job import add_arguments, read_plan
 from headviz.extras.distillation.pieces import teacher_updates
 from support.tiny import tiny_folder
 

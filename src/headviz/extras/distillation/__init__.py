@@ -12,7 +12,7 @@ COMMANDS = [
     Command(
         "distill",
         "remove a part and train students in its place, from several starts",
-        "headviz.extras.distillation.command",
+        "headviz.extras.distillation.job",
         after="prune",
     )
 ]

@@ -1,27 +1,43 @@
-"""A distillation as a job of the engine: first the teacher, then one piece for every student's training.
+"""A distillation as a job of the engine, ``headviz.distil`` and ``headviz distill``.
 
-The state and the outcome are JSON; nothing here loads torch outside the pieces.
+First comes the teacher, then one piece for every student's training. The state and the outcome are JSON; nothing here
+loads torch outside the pieces.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...commands.common import table_text, warn
 from ...engine import Checkpoints, Execution, Job, Tools, Workplace, restored, run_here
 from ...errors import RunError, require_kind
-from ...progress import Cancel, PhaseProgress
+from ...options import add_flags, declared, from_flags
+from ...progress import Cancel, PhaseProgress, long_work, phase_bar
 from ...storage.paths import outside_path
 from ...storage.writing import DiskError, disk_errors
-from .curves import Point, band, merged
-from .plan import ITERATES, METHODS, STUDENTS, TEACHER, WORK, DistillationPlan
+from .curves import Point, band, merged, students_table
+from .plan import (
+    ITERATES,
+    METHODS,
+    STUDENTS,
+    TEACHER,
+    WORK,
+    DistillationPlan,
+    IterateOptions,
+    PosteriorOptions,
+    TrainingOptions,
+)
+from .removal import Removal
 
 if TYPE_CHECKING:
     from .pieces import Context
+
 
 FORMAT = 1
 
@@ -260,3 +276,87 @@ def _student(plan: DistillationPlan, state: State, init: str) -> dict[str, Any] 
         "seconds": band([s["seconds"] for s in there]).mean,
         "runs": [{"seed": s["seed"], "metrics": s["metrics"], "curve": s["curve"], "model": s["model"]} for s in there],
     }
+
+
+FEWER = "Fewer updates of each student or fewer students take less (--steps, --init, --seeds)."
+TIMED = 50  # updates of all students; longer work is timed by some updates before it starts
+SEVERAL = ("remove", "inits")  # the command's own: one is given several times, the other has another default
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    for name, one in declared(DistillationPlan).items():
+        if one.flag != "" and name not in SEVERAL:
+            one.add_to(parser, required=name in ("model", "task"))
+    about = declared(DistillationPlan)["remove"]
+    parser.add_argument(
+        "--remove", required=True, action="append", metavar=about.metavar, help=f"{about.help}; repeatable"
+    )
+    declared(DistillationPlan)["inits"].add_to(parser, ("copy",))
+    parser.add_argument("--out", required=True, metavar="DIR", help="a new folder, or one to go on in")
+    add_flags(parser.add_argument_group("training of the students"), TrainingOptions)
+    group = parser.add_argument_group("the teacher's posterior, for conditional and variational")
+    for options in (PosteriorOptions, IterateOptions):
+        add_flags(group, options)
+
+
+def read_plan(args: argparse.Namespace) -> DistillationPlan:
+    """The plan; an option that is not given keeps its default."""
+    groups = {"training": TrainingOptions, "posterior": PosteriorOptions, "iterates": IterateOptions}
+    flags = from_flags(args, DistillationPlan, without=("remove",))
+    flags["remove"] = Removal.parse(args.remove).text
+    plan = DistillationPlan.from_options(
+        flags | {name: options(**from_flags(args, options)) for name, options in groups.items()}
+    )
+
+    plan.require_there()
+    from .pieces import teacher_updates
+
+    # asked last: a mistake in another option is reported before a model is downloaded
+    if args.steps is not None or not (own := teacher_updates(args.model, args.revision)):
+        return plan
+    every = max(50, own // 6) if args.every is None else args.every
+    return replace(plan, training=replace(plan.training, steps=own, every=every))
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    plan, out = read_plan(args), outside_path(args.out, "--out")
+    each = [f"training {piece}" for piece in plan.pieces]
+    warn(f"{len(each)} student{'s' if len(each) > 1 else ''} of {plan.training.steps:,} updates each")
+    timed = plan.training.steps * len(each) > TIMED
+
+    def tell_time(context: Context) -> None:
+        if timed and (line := long_work("training", len(each) * context.seconds(), FEWER)):
+            warn(line)
+
+    with phase_bar(None if timed else FEWER) as bar:
+
+        def tell(phase: str, done: int, total: int) -> None:
+            if phase in each:  # one bar for all students
+                phase, done, total = "training", each.index(phase) * total + done, len(each) * total
+            bar(phase, done, total)
+
+        result = distil(plan, out, tell, before=tell_time)
+    for note in result["notes"]:
+        warn(note)
+    return {**result, "out": str(out)}
+
+
+def show(result: dict[str, Any]) -> str:
+    teacher = result["teacher"]
+    parts = teacher["partition"]
+    gap = parts["difference"]
+    exact = "exactly" if parts["exact"] else "not exactly"
+    if not parts["exact"] and gap["changed"] is not None:
+        exact += f": {gap['changed']:.1%} of its predictions differ"
+    return "\n".join(
+        [
+            f"removed {result['remove']}: {parts['kept']:,} weights kept, {parts['zeroed']:,} zeroed, "
+            f"{parts['useless']:,} useless",
+            f"the student with copied weights is the teacher with zeros {exact}"
+            f" (largest difference of logits {gap['largest']:.2g})",
+            "",
+            table_text(students_table(result, list(teacher["metrics"]))),
+            "",
+            f"saved  {result['out']}",
+        ]
+    )

@@ -12,7 +12,7 @@ COMMANDS = [
     Command(
         "transfer",
         "masks found on one task, given to the models of others",
-        "headviz.extras.tickets.transfer_command",
+        "headviz.extras.tickets.transfer_spec",
         after="tickets",
     ),
 ]
