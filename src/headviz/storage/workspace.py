@@ -52,9 +52,9 @@ def folder(user: str) -> Path:
 
 def kept(user: str, digest: str) -> Kept:
     """What this user keeps of a model; nothing where the file is missing or damaged."""
-    found = _read(_file(user, digest))
+    content = _read(_file(user, digest))
     try:
-        return _checked(found) if found else Kept()
+        return _checked(content) if content else Kept()
     except OptionError:
         return Kept()
 
@@ -70,8 +70,8 @@ def change(user: str, digest: str, edit: Callable[[Kept], Kept]) -> Kept:
 
 def last_view(user: str) -> dict[str, str]:
     """The page and the query of the last view; empty without one."""
-    found = _read(_file(user, LAST)) or {}
-    return {name: text for name in ("page", "query") if isinstance(text := found.get(name), str)}
+    content = _read(_file(user, LAST)) or {}
+    return {name: text for name in ("page", "query") if isinstance(text := content.get(name), str)}
 
 
 def keep_view(user: str, page: str, query: str) -> None:

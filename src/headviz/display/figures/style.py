@@ -267,8 +267,8 @@ def _legend_lines(fig: Figure, names: Sequence[str | None], width: float) -> int
     if fig.layout.showlegend is False or (len(entries) < 2 and not fig.layout.showlegend):
         return 0
     sizes = [KEY + LETTER * max(map(len, lines)) for lines in entries]
-    beside = len(sizes) if sum(sizes) <= width else max(1, int(width // max(sizes)))
-    return ceil(len(sizes) / beside) * max(map(len, entries), default=0)
+    columns = len(sizes) if sum(sizes) <= width else max(1, int(width // max(sizes)))
+    return ceil(len(sizes) / columns) * max(map(len, entries), default=0)
 
 
 # -----------------------------------------------------------------------------------------------
