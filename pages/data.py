@@ -20,7 +20,7 @@ from headviz.ui.pages.data import (
 )
 from headviz.ui.parts import abilities
 from headviz.ui.shell import frame, kept, loaders, state
-from headviz.ui.shell.messages import plain, refused
+from headviz.ui.shell.messages import refused
 
 view = frame.begin()
 left, right = st.columns(2, gap="large")
@@ -39,6 +39,7 @@ with left:
         job_of(view, loaded)
     except UserError as wrong:
         refused(wrong)
+        frame.offer_training(wrong)
 with right:
     st.subheader("Data")
     if frame.controls():
@@ -66,5 +67,4 @@ if clf is not None and data is not None:
     st.subheader("Lengths")
     lengths(clf, view, data)
 kept.section()
-st.caption(plain(loaders.memory_sentence()))
 frame.recipe(*recipe(view))

@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from headviz.scores.catalogue import SCORES
 from headviz.ui.pages import orders, scores
 from headviz.ui.parts import abilities, result_bar, scoring
 from headviz.ui.shell import frame, loaders, show, state
@@ -58,13 +57,6 @@ with top:
         show.finding(scores.finding(main, main.values, view, shape))
 frame.part(frame.HEAD, lambda: scores.card(ready, second, shape, view), "head")
 if ready:
-    shown = SCORES[view.score]
-    show.note(
-        f"{view.score} of every head: layers down, heads across. {shown.meaning}",
-        formula=shown.tex,
-        source=shown.source,
-        key="heads",
-    )
     for name, table in measured.items():
         scores.status(table, view, scores.TITLES[name] if len(measured) > 1 else "")
     scores.detail(ready, shape, view)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -72,13 +73,19 @@ def test_the_page_asks_for_a_part_first(open_page: Callable[..., Any], tmp_path,
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
     app = open_page("runs", new="distill")
     assert not app.exception
-    start = next(b for b in app.button if b.key == "distil_start")
-    assert start.disabled
+    assert not any(b.key == "distil_start" for b in app.button)
     assert any("Choose what to remove" in str(i.value) for i in app.info)
     layers = next(m for m in app.button_group if m.key == "w_layers")
     layers.set_value(["3"]).run()
     assert not app.exception
-    assert not next(b for b in app.button if b.key == "distil_start").disabled
+    assert next(b for b in app.button if b.key == "distil_start").disabled
+    next(b for b in app.button if b.key == "distil_plan").click().run()
+    for _ in range(100):  # the teacher loads and a few updates are timed
+        if not next(b for b in app.button if b.key == "distil_start").disabled:
+            break
+        time.sleep(0.2)
+        app.run()
+    assert any("of training on this machine" in str(m.value) for m in app.markdown)
     assert any(
         "Removes layer 3; trains 6 students of 300 steps each" in str(c.value).replace("\\", "") for c in app.caption
     )
@@ -129,7 +136,7 @@ def test_a_recurrent_translator_loses_its_attention(open_page, tmp_path, monkeyp
     app = open_page("runs", new="distill", model=recurrent(tmp_path), task="demo-translation")
     assert not app.exception
     assert not app.error
-    assert not next(b for b in app.button if b.key == "distil_start").disabled
+    assert next(b for b in app.button if b.key == "distil_plan")
     assert any("Removes attention; trains 6 students" in str(c.value).replace("\\", "") for c in app.caption)
     assert not [b for b in app.button_group if b.key == "w_layers"]
 

@@ -64,13 +64,13 @@ def test_maps_of_few_steps_are_shown_while_they_are_refined(
     until(lambda: job.partial is not None)
     app.run()
     assert not app.exception
-    said = " ".join(c.value for c in app.caption)
+    said = " ".join(m.value for m in app.markdown)
     assert "16 steps, estimated integration error" in said
     go.set()
     assert job.finished.wait(60)
     app.run()
     assert not app.exception
-    assert "32 steps, estimated integration error" in " ".join(c.value for c in app.caption)
+    assert "32 steps, estimated integration error" in " ".join(m.value for m in app.markdown)
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ def test_first_visits_are_not_empty(open_page: Callable[..., Any]) -> None:
     assert "Recorded on" in shown
     assert "headviz run start --model demo" in shown
     assert "of the heads can go" in shown
-    (distilled,) = (run.record.id for run in recorded.of_other_kinds([]) if run.record.kind == "distill")
+    (distilled,) = (run.record.id for run in recorded.views() if run.record.kind == "distill")
     app = open_page("runs", **DEMO, run=distilled)
     assert not app.exception
     shown = said(app)
@@ -46,7 +46,7 @@ def test_a_run_of_another_model_says_so(open_page: Callable[..., Any]) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("home", "recorded_runs")
 def test_every_recorded_run_can_be_looked_at(open_page: Callable[..., Any]) -> None:
-    for run in recorded.of_other_kinds([]):
+    for run in recorded.views():
         for one in (run, *run.children[:2]):
             app = open_page("runs", **DEMO, run=one.record.id)
             assert not app.exception

@@ -148,7 +148,7 @@ JOB_HELP = "What it answers with, where its configuration does not tell; also of
 
 
 def card(clf: Classifier) -> None:
-    """Size, family, classes, heads and digest of the model."""
+    """Size, family, classes and heads of the model; its digest and the memory in the details."""
     cost = loaders.cost(clf)
     with st.container(horizontal=True, gap="medium"):
         st.metric("layers × heads", f"{clf.num_layers} × {clf.num_heads}", width=120)
@@ -163,10 +163,10 @@ def card(clf: Classifier) -> None:
         ("size of a head", f"{clf.head_size} of {clf.config.hidden_size} dimensions"),
         ("longest text", f"{clf.max_length} tokens"),
         ("device, precision", f"{clf.device}, {str(clf.dtype).removeprefix('torch.')}"),
-        ("weights digest", clf.digest[:16]),
     ]
-    caption = "The digest identifies the weights, whatever the model's name."
-    show.table(Table("model_card", ("", "model"), rows, caption))
+    digest = f"Digest of the weights, whatever the model's name: {clf.digest[:16]}."
+    show.table(Table("model_card", ("", "model"), rows))
+    show.note("", more=[digest, loaders.memory_sentence()], key="model_card_details")
 
 
 def _million(value: float) -> str:

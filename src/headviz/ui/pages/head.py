@@ -382,7 +382,7 @@ def headline(maps: Maps, chosen: HeadId, answer: Answer) -> None:
     exact = "no error estimate with this rule"
     if error == error:
         exact = f"estimated integration error {100 * error:.1f} %: {order_kept(error)}"
-    st.caption(plain(f"{about} {maps.rule.capitalize()} rule, {maps.steps} steps, {exact}."))
+    show.note(about, more=[f"{maps.rule.capitalize()} rule, {maps.steps} steps, {exact}."], key="head_about")
     for text in maps.notes[maps.truncated :]:  # the first note of a cut text repeats what the page says
         st.info(plain(text))
     if chosen in maps.mask.off:

@@ -234,17 +234,22 @@ def _asked() -> tuple[Any, ...]:
 
 
 def status(scores: HeadScores, view: View, name: str = "") -> None:
-    """How precise the table is: examples, stability of the ranking, notes. ``name`` says which of two tables."""
+    """On how many examples the table is measured; folded, how precise it is. ``name`` says which of two tables."""
     sentence = measured_on(scores, view)
-    parts = [f"{name}: {sentence}" if name else sentence[0].upper() + sentence[1:]]
+    parts = []
     if scores.stability == scores.stability:
         share = f"{100 * scores.stability:.0f} %"
-        parts.append(f"another sample of this size would agree on {share} of the fifth of heads with the lowest scores")
+        parts.append(
+            f"Another sample of this size would agree on {share} of the fifth of heads with the lowest scores."
+        )
     error = scores.settings.get("integration_error")
     if error is not None:
         more = "; in Python more steps make it smaller: score_heads(…, steps=64)" if error > KEPT[-1][0] else ""
-        parts.append(f"mean integration error {100 * error:.1f} %: {order_kept(error)}{more}")
-    st.caption(plain("  ·  ".join([*parts, *scores.notes])))
+        parts.append(f"Mean integration error {100 * error:.1f} %: {order_kept(error)}{more}.")
+    shown = SCORES[scores.score]
+    measured = f"{name}: {sentence}" if name else sentence[0].upper() + sentence[1:]
+    about = "  ·  ".join([f"{scores.score}: {shown.meaning} {measured}", *scores.notes])
+    show.note(about, formula=shown.tex, source=shown.source, more=parts, key=f"heads_{name.lower()}")
 
 
 def measured_on(scores: HeadScores, view: View) -> str:

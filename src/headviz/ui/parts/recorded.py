@@ -1,13 +1,12 @@
 """Runs and analyses of the demo that come with it, so that no page is empty on a first visit.
 
-``tools/demo/record.py`` makes them. They are shown as recorded, until the user has runs of that kind, or runs the
-analysis.
+``tools/demo/record.py`` makes them. They are shown as recorded; runs stay behind the user's own, an analysis until the
+user runs it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -38,7 +37,7 @@ class Recorded:
 
     @property
     def sentence(self) -> str:
-        return f"Recorded on {self.date} with headviz {self.version}, and shown until you have a run of this kind."
+        return f"Recorded on {self.date} with headviz {self.version} as an example."
 
 
 @cache
@@ -80,10 +79,9 @@ def view_of(run_id: str) -> RunView | None:
     return next(v for v in (run.view, *run.view.children) if v.record.id == run_id)
 
 
-def of_other_kinds(own: Sequence[RunView]) -> list[RunView]:
-    """The recorded runs of kinds of which the user has none."""
-    there = {r.record.kind for r in own}
-    return [r.view for r in _all() if r.view.record.kind not in there]
+def views() -> list[RunView]:
+    """The recorded runs."""
+    return [r.view for r in _all()]
 
 
 @dataclass(frozen=True)

@@ -200,6 +200,7 @@ def _guarded(page: st.Page, above: Callable[[str], None]) -> None:
         refused(wrong)
         if page.title != "Data & model":
             st.page_link("pages/data.py", label="Choose another model or other data", icon=":material/database:")
+            offer_training(wrong)
             _translation_task()
     except Cancelled:
         st.info("Stopped.")
@@ -229,6 +230,18 @@ def _translation_task() -> None:
                 on_click=state.update,
                 kwargs={"task": "demo-translation", "data": "", "columns": "", "example": 0},
             )
+
+
+def offer_training(wrong: UserError) -> None:
+    """For an encoder without a head: a button that opens the form which trains one on the view's data."""
+    if wrong.code == "untrained-head":
+        st.button("Fine-tune it on these data", icon=":material/model_training:", on_click=_train, key="train_head")
+
+
+def _train() -> None:
+    model = state.view().model
+    state.update(base=model)
+    st.session_state.update(go_to="data", tune_box=True, tune_base=model)
 
 
 def _report(title: str) -> None:

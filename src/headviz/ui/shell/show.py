@@ -116,20 +116,27 @@ def enlarged(fig: Figure) -> Figure:
 
 
 def note(
-    caption: str, *, formula: str = "", source: str = "", key: str = "", saves: Mapping[str, Any] | None = None
+    caption: str,
+    *,
+    formula: str = "",
+    source: str = "",
+    more: Sequence[str] = (),
+    key: str = "",
+    saves: Mapping[str, Any] | None = None,
 ) -> None:
-    """The line below a figure or a grid."""
+    """The line below a figure or a grid. What few ask for is folded into *Details*: the formula, its source, and
+    ``more``: digests, errors of an integration, memory."""
     line = f"note_{key}" if key else None  # its style keeps the buttons next to the text
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key=line):
         st.caption(plain(caption), width="stretch")
         # in one container, so that they wrap together on a narrow page
         with st.container(horizontal=True, gap="small", vertical_alignment="center", width="content"):
-            if formula or source:
-                with st.popover("Formula" if formula else "Source", type="tertiary"):
+            if formula or source or more:
+                with st.popover("Details", type="tertiary"):
                     if formula:
                         st.latex(formula)
-                    if source:
-                        st.markdown(plain(source))
+                    for text in filter(None, (source, *more)):
+                        st.markdown(plain(text))
             if saves:
                 component("tools")(key=f"{key}_save", data={"kind": "figure", **saves}, width="content")
 

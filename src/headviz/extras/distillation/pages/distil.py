@@ -6,10 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import streamlit as st
 
+from ....display.numbers import span
 from ....display.recipes import call, command
 from ....errors import OptionError, UserError
 from ....heads import HeadId
@@ -17,9 +19,9 @@ from ....models.hub import MODELS
 from ....options import declared
 from ....runs import service
 from ....ui.pages.masklab import board
-from ....ui.pages.runs import listing, plans
+from ....ui.pages.runs import plans
 from ....ui.parts import scoring
-from ....ui.shell import controls, kept, loaders, recipes, state
+from ....ui.shell import controls, loaders, recipes, state
 from ....ui.shell.loaders import Shape
 from ....ui.shell.messages import plain, refused
 from ....ui.shell.view import View
@@ -101,14 +103,27 @@ def start_form(
         plan = make_plan(view, what, inits, seeds(), steps(), limit(), rate())
     except UserError as wrong:
         refused(wrong, "info")
-        st.button("Start", key="distil_start", disabled=True, width="stretch")
         return None
     count = len(plan.pieces)
     students = f"{count} student{'s' if count > 1 else ''} of {steps():,} steps each"
     students += f", {count * steps():,} in all" if count > 1 else ""
     st.caption(plain(f"Removes {removed_words(plan.remove)}; trains {students}."))
-    st.button("Start", key="distil_start", type="primary", width="stretch", on_click=_start, args=(plan,))
+    ready = plans.checked("distil", ("distil", repr(plan)), lambda progress, cancel: _seconds(plan))
+    if ready is not None:
+        seconds, place = ready
+        st.markdown(f"About **{span(seconds)}** of training on this machine.")
+        title = f"{plan.model.rsplit('/', 1)[-1]} without {removed_words(plan.remove)}"
+        spec = plan.to_dict()
+        plans.start(place, "distil", lambda owner: service.start("distill", spec, title=title[:120], owner=owner))
     return plan
+
+
+def _seconds(plan: DistillationPlan) -> float:
+    """Seconds that all students train, from a few updates of one."""
+    from ..job import DistillationJob, Workplace
+
+    with TemporaryDirectory() as folder:
+        return len(plan.pieces) * Workplace(DistillationJob(plan), Path(folder)).loaded().seconds()
 
 
 def _teachers(view: View) -> int | None:
@@ -189,16 +204,6 @@ def make_plan(
         "train_limit": train_limit,
     }
     return DistillationPlan.from_dict(options)
-
-
-def _start(plan: DistillationPlan) -> None:
-    title = f"{plan.model.rsplit('/', 1)[-1]} without {removed_words(plan.remove)}"
-    try:
-        record = service.start("distill", plan.to_dict(), title=title[:120], owner=kept.user())
-    except UserError as wrong:
-        state.notify(wrong)
-        return
-    listing.started(record.id)
 
 
 def removed_words(remove: str) -> str:

@@ -63,7 +63,7 @@ def busy(view: RunView) -> bool:
 def overview(archived: bool = False) -> list[RunView]:
     """Every run, newest first, then recorded ones; with ``archived`` the archived ones instead."""
     own = reading.overview(archived=archived)
-    return own if archived else [*own, *recorded.of_other_kinds([*own, *reading.overview(archived=True)])]
+    return own if archived else [*own, *recorded.views()]
 
 
 def look(run_id: str, log_lines: int = 30) -> RunView:
