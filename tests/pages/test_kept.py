@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headviz.ui.shell import kept
+from headviz.ui.shell.view import FIELDS
 
 OFF = "7" + "f" * 35
 
@@ -50,3 +52,41 @@ def test_own_texts_come_back(open_page: Callable[..., Any]) -> None:
     app = open_page("compare")
     app.button(key="own_text_0").click().run()
     assert app.session_state["headviz"].view.a == "a cat sleeps"
+
+
+def test_grades_come_back_after_a_restart(open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from headviz.ui.shell import view as addresses
+    from support.graded import graded_as
+
+    monkeypatch.setattr(addresses, "_grades", {})
+    app = open_page("masklab")
+    source = app.session_state["headviz"].view.source
+    addresses.remember_grades(source, graded_as(taylor=0.8, fisher=0.7), "test@example.com")  # AppTest's user
+    app.run()
+    monkeypatch.setattr(addresses, "_grades", {})  # as in another process
+    app = open_page("masklab")
+    (grades,) = addresses._grades.values()
+    assert grades.best == "taylor"
+    assert next(s for s in app.selectbox if s.key == "w_beside").options[0].endswith("taylor")
+
+
+def test_continue_opens_the_last_view(open_page: Callable[..., Any], address: dict[str, str]) -> None:
+    open_page("masklab", mask=OFF)
+    app = open_page("workbench", **{name: str(FIELDS[name]) for name in address})  # what the plain address shows
+    app.button(key="continue_view").click().run()
+    assert app.title[0].value == "Mask lab"
+    assert app.session_state["headviz"].view.mask == OFF
+
+
+def test_an_encoder_without_a_head_offers_to_train_one(
+    open_page: Callable[..., Any], address: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from support.tiny import tiny_model, tiny_tokenizer
+
+    monkeypatch.setenv("HEADVIZ_ROOTS", f"{tmp_path}:{address['data']}")
+    tiny_model("bert").bert.save_pretrained(tmp_path / "m")
+    tiny_tokenizer().save_pretrained(tmp_path / "m")
+    app = open_page("masklab", model=str(tmp_path / "m"))
+    app.button(key="train_head").click().run()
+    assert app.title[0].value.endswith("model")
+    assert app.text_input(key="tune_base").value == str(tmp_path / "m")

@@ -239,9 +239,9 @@ def offer_training(wrong: UserError) -> None:
 
 
 def _train() -> None:
-    model = state.view().model
-    state.update(base=model)
-    st.session_state.update(go_to="data", tune_box=True, tune_base=model)
+    state.update(base=state.view().model)
+    st.session_state.pop("tune_base", None)  # what was typed there before
+    st.session_state.update(go_to="data", tune_box=True)
 
 
 def _report(title: str) -> None:
