@@ -1,5 +1,6 @@
 """Heads and neurons off for speed: every step against an obvious oracle, with times that a test can set."""
 
+import dataclasses
 import itertools
 import json
 import zlib
@@ -466,6 +467,33 @@ def test_a_rate_that_diverges_is_not_taken(clf, monkeypatch):
     _, _, rates = work.built(Shape(clf.full_mask.without([(0, 0)]), (tuple(range(20)),) * 3))
     assert rates[0]["distance"] > 0
     assert rates[1]["distance"] is None
+
+
+def test_a_later_round_is_repaired_towards_the_whole_model(clf):
+    """Also where the round before has left something else."""
+    start = headviz.prune(clf, clf.full_mask.without([(0, 0)]))
+    with torch.no_grad():
+        for weight in start.model.parameters():
+            weight.add_(0.05 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1)))
+    work = Work(clf, DATA, FasterOptions(batch=2, length=8))
+    work.begin(start)
+    shape = Shape(start.present.without([(1, 1)]), (tuple(range(60)),) * 3)
+    wanted = torch.tensor(headviz.evaluate(clf, DATA).logits)
+
+    def distance(of):
+        return float(torch.nn.functional.mse_loss(torch.tensor(headviz.evaluate(of, DATA).logits), wanted))
+
+    assert distance(work.built(shape)[0]) < 0.7 * distance(shape.of(start))
+
+
+def test_a_training_that_makes_it_worse_is_not_taken(clf, monkeypatch):
+    monkeypatch.setattr(faster, "LEAST_WATCHED", 6)
+    retrain = FinetuneOptions(epochs=1, batch=8, learning_rate=0.5)
+    options = FasterOptions(batch=2, length=8, rate="given", retrain=retrain)
+    shape = Shape(clf.full_mask.without([(0, 0)]), (tuple(range(60)),) * 3)
+    trained = Work(clf, make_data(60), options).built(shape)[0]
+    plain = Work(clf, make_data(60), dataclasses.replace(options, retrain=None)).built(shape)[0]
+    assert trained.digest == plain.digest
 
 
 # what a unit is worth -----------------------------------------------------------------------------

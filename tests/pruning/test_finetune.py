@@ -396,6 +396,16 @@ def test_a_teachers_answers_are_learned_whatever_the_labels_are(clf, pruned):
     assert distance(one) < min(distance(pruned), distance(fine_tune(pruned, TRAIN, O).classifier))
 
 
+def test_a_student_has_no_dropout(clf, pruned):
+    loose = headviz.prune(tiny_classifier(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3), pruned.present)
+    one, other = (fine_tune(m, TRAIN, O, 3, teacher=Teacher(clf)).classifier.model for m in (loose, still(pruned)))
+    assert all(torch.equal(w, other.state_dict()[name]) for name, w in one.state_dict().items())
+
+
+def still(of):
+    return headviz.prune(tiny_classifier(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), of.present)
+
+
 def test_with_a_teacher_the_epoch_of_the_least_loss_is_kept(clf, pruned):
     """That of the teacher's answers: the accuracy of few examples is the same after several epochs."""
     alone = Teacher(clf, share=1.0, temperature=1.0, layers=0.0)

@@ -114,8 +114,8 @@ class Shape(Result):
 class Choice(Result):
     """What says how much a unit is worth, and what was tried: a row for each shape that differs, in JSON.
 
-    A row has the mean ``distance`` of the answers to train examples from those of the model that is cut, and the share
-    that agrees with them: of the cut model, with the removed means in its biases, and repaired.
+    A row has the mean ``distance`` of the answers to train examples from the whole model's, and the share that agrees
+    with them: of the cut model, with the removed means in its biases, and repaired.
     """
 
     importance: str = "labels"
@@ -555,7 +555,7 @@ WATCHED, WATCHED_MOST = 10, 2000  # one train example in so many, and at most so
 LEAST_WATCHED = 20
 PATIENCE = 2  # epochs, where the options of the training name none
 FACTORS = (1.0, 3.0, 10.0)  # of the learning rate that the options name
-TRIAL, LEAST_TRIAL = 0.1, 25  # the share of a training that each rate is tried on, and updates at least
+TRIAL, LEAST_TRIAL = 0.1, 100  # the share of a training that each rate is tried on, and updates at least
 
 
 class Work:
@@ -591,8 +591,7 @@ class Work:
         self._before: Evaluation | None = None
         self._searches: dict[tuple[str, str, Table], Search] = {}
         self._gradients: dict[str, Gradients] = {}
-        self._wanted: Evaluation | None = None  # the answers of what is cut
-        self._watched_answers: Evaluation | None = None  # those of the whole model
+        self._whole: dict[str, Evaluation] = {}  # the whole model's answers, by the digest of the data
         if len(data) <= options.samples:
             self.some = data
         else:
@@ -613,7 +612,7 @@ class Work:
         """Cut this model from now on; None = the whole one."""
         start = self.clf if start is None else start
         if start.digest != self.start.digest:
-            self.start, self._wanted = start, None
+            self.start = start
             self._gradients.clear()
             self._searches.clear()
 
@@ -656,16 +655,18 @@ class Work:
             if (shape := search.shape(sizes)) in rows:
                 continue
             repairs = dict.fromkeys((NOTHING, MEANS, self.options.repair))
-            kept = {repair: self._kept(self._repaired(shape, repair)[0]) for repair in repairs}
+            kept = {repair: self._near_whole(self._repaired(shape, repair)[0], self.checked) for repair in repairs}
             rows[shape] = {"importance": name, **kept}
         best = min(rows.values(), key=lambda row: row[self.options.repair]["distance"])
         return Choice(best["importance"], tuple(rows.values()))
 
-    def _kept(self, small: Classifier) -> dict[str, float | None]:
-        """How far its answers to ``checked`` are from those of the model that is cut, and how many agree."""
-        if self._wanted is None:
-            self._wanted = self._answers(self.start, self.checked)
-        return _near(self._wanted, self._answers(small, self.checked))
+    def _near_whole(self, small: Classifier, data: Dataset) -> dict[str, Any]:
+        """How far its answers to train examples are from the whole model's, and how many agree."""
+        if data.digest not in self._whole:
+            self._whole[data.digest] = self._answers(self.clf, data)
+        wanted, own = self._whole[data.digest], self._answers(small, data)
+        distance = own.answer.imitated(torch.tensor(own.logits), torch.tensor(wanted.logits), 1.0)
+        return {"distance": float(distance), "agreement": _agreement(wanted, own)}
 
     def _answers(self, clf: Classifier, data: Dataset) -> Evaluation:
         return evaluate(clf, data, label_order=self.label_order, precision="float32", cancel=self.cancel)
@@ -688,7 +689,8 @@ class Work:
         if repair in (NOTHING, MEANS):
             return small, None
         step_progress = of_phase(self.progress, "tuning")
-        return small, rebuild(self.start, small, self.some, SOLVERS[repair], step_progress, self.cancel)
+        # towards the whole model: what earlier rounds have left is no aim
+        return small, rebuild(self.clf, small, self.some, SOLVERS[repair], step_progress, self.cancel)
 
     def built(
         self, shape: Shape, step: Round | None = None, name: str = ""
@@ -709,6 +711,8 @@ class Work:
             options = dataclasses.replace(options, early_stopping=PATIENCE)
         place = self.folder / f"training-{name}" if self.folder is not None and name else None
         trained = self._trained(small, rest, options, watched, place)
+        if watched is not None:  # a training that was too short, or too fast, is not taken
+            trained = min((trained, small), key=lambda one: self._near_whole(one, watched)["distance"])
         if place is not None:
             remove_training(place)
             self._tried_rates(name).unlink(missing_ok=True)
@@ -747,14 +751,11 @@ class Work:
         kept = self._tried_rates(name) if self.folder is not None and name else None
         rows = json.loads(kept.read_text()) if kept is not None and kept.exists() else []
         for rate in [options.learning_rate * factor for factor in FACTORS[len(rows) :]]:
-            if self._watched_answers is None:
-                self._watched_answers = self._answers(self.clf, watched)
             try:
                 trained = self._trained(small, data, dataclasses.replace(short, learning_rate=rate))
-                near = _near(self._watched_answers, self._answers(trained, watched))
+                rows.append({"rate": rate, **self._near_whole(trained, watched)})
             except Diverged:
-                near = {"distance": None, "agreement": None}
-            rows.append({"rate": rate, **near})
+                rows.append({"rate": rate, "distance": None, "agreement": None})
             if kept is not None:
                 replace_file(kept, json.dumps(rows))
         return tuple(rows)
@@ -842,11 +843,6 @@ class Work:
             return first, None, {}
         classes = {name: change(own, f"f1_{i}") for i, name in enumerate(names)} if len(names) <= CLASSES else {}
         return first, change(PROBABILITIES, "neg_calibration_error"), classes
-
-
-def _near(wanted: Evaluation, own: Evaluation) -> dict[str, Any]:
-    distance = own.answer.imitated(torch.tensor(own.logits), torch.tensor(wanted.logits), 1.0)
-    return {"distance": float(distance), "agreement": _agreement(wanted, own)}
 
 
 def _agreement(before: Evaluation, after: Evaluation) -> float | None:

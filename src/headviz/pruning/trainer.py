@@ -75,10 +75,12 @@ def trainer_for(
         def compute_loss(
             self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
         ) -> Any:
-            labels = inputs.pop("labels")
+            labels, training = inputs.pop("labels"), model.training
+            if imitation is not None:
+                model.eval()  # no dropout: what is learned is a function, and the teacher has none
             with nullcontext() if mask is None else masked(trained, mask):
                 logits, loss = losses(model, inputs, labels)
-            if model.training and not bool(torch.isfinite(loss)):
+            if training and not bool(torch.isfinite(loss)):
                 step, total = int(self.state.global_step), int(self.state.max_steps)
                 raise Diverged(divergence(step, total, options), learning_curve(self.state.log_history, None))
             return (loss, {"logits": logits}) if return_outputs else loss

@@ -215,7 +215,7 @@ def tried_table(models: Sequence[Mapping[str, Any]]) -> Table:
         ),
     )
     caption = (
-        "Train examples that nothing was chosen on: how many answers stay as those of the model that was cut, and how "
-        "far its answers are from them (the mean divergence; of numbers, the squared error)."
+        "Train examples that nothing was chosen on: how many answers stay as the whole model's, and how far they "
+        "are from these (the mean divergence; of numbers, the squared error)."
     )
     return Table.of("faster_tried", columns, rows, caption=caption)
