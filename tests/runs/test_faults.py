@@ -28,7 +28,7 @@ from headviz.runs.registry import Registry
 from headviz.storage.store import default_store
 from support.marks import algorithms, seeds
 from support.real_runs import folders, options
-from support.running import done, ended, essence, running_steps, until
+from support.running import done, ended, essence, folder_of, running_steps, until
 from support.small_disk import run_on_small_disk
 
 
@@ -367,3 +367,17 @@ def test_a_worker_that_was_only_stopped_is_not_called_lost(registry):
     finally:
         if start_of(pid):
             os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.slow
+def test_what_a_killed_worker_was_writing_is_cleared_away(registry):
+    run = rehearse(steps=8, seconds=0.1)
+    running_steps(run.id, 2)
+    kill_worker(run.id)
+    ended(run.id)
+    half = folder_of(run.id) / ".checkpoint-9.bin.1.tmp"
+    half.write_bytes(b"half")
+    service.resume(run.id)
+    done(run.id)
+    assert not half.exists()
+    assert not list(Path(folder_of(run.id)).glob(".checkpoint*"))

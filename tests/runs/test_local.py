@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -265,3 +267,17 @@ def test_a_worker_on_another_machine_is_judged_by_its_beat(registry):
     (folder_of(run.id) / "progress.json").touch()
     os.utime(folder_of(run.id) / "progress.json", (old, old))
     assert look(registry, run.id).state == "lost"
+
+
+@pytest.mark.slow
+def test_two_starts_of_one_run_and_one_wins(registry, monkeypatch):
+    monkeypatch.setattr(service, "dispatch", lambda registry: [])
+    run = rehearse(steps=3, seconds=0.3)
+    command = [sys.executable, "-m", "headviz.runs.worker", run.id]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    results = sorted((p.wait(60), p.communicate()[1]) for p in both)
+    assert [r[0] for r in results] == [0, 3]
+    assert "not started" in results[1][1]
+    assert look(registry, run.id).state == "done"
+    assert look(registry, run.id).attempt == 1
+    assert [e["what"] for e in registry.events(run.id)].count("step") == 3
