@@ -14,6 +14,7 @@ from sklearn.metrics import ndcg_score
 import headviz
 from headviz.analyses.grading import halves_of
 from headviz.answers.rank import RANK
+from headviz.errors import TaskError
 from headviz.evaluation import mask_evaluator
 from headviz.extras.analyses.redundant import excess
 from headviz.tasks import Dataset
@@ -94,6 +95,12 @@ def test_a_query_without_a_relevant_passage_counts_nowhere(tmp_path: Path) -> No
     none = gold * [0, 1]
     assert RANK.metrics["map"].undefined(none[:, 0], none) == "no query has a relevant passage"
     assert RANK.metrics["map"].undefined(np.full(4, np.nan), gold) == "a score is not a finite number"
+
+
+def test_a_negative_relevance_names_its_line(tmp_path: Path) -> None:
+    (tmp_path / "dev.tsv").write_text("query\tpassage\trelevance\na\tb\t-1\n")
+    with pytest.raises(TaskError, match="line 2: the relevance in column 'relevance' is negative"):
+        headviz.load_task("custom", data=tmp_path)
 
 
 def test_queries_stay_whole(data: Dataset) -> None:

@@ -1,6 +1,7 @@
 """``--ablation`` and ``--reference`` wherever a mask is taken."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +124,11 @@ def test_an_alignment_and_the_cost_of_paths(capsys: pytest.CaptureFixture[str], 
     wrong = {"0-1": "pairs of tokens", "0:" + "1" * 5000: "no text has so many", "0:0,0:1": "twice"}
     for alignment, says in wrong.items():
         assert says in mistake(capsys, "patch", "--model", model, *ON_TEXTS["patch"], "--alignment", alignment)
-    assert "no text has so many" in mistake(
-        capsys, "patch", "--model", model, *ON_TEXTS["patch"], "--positions", "1" * 5000
-    )
+    for more, says in (
+        (("--positions", "1" * 5000), "no text has so many"),
+        (("--positions", "1,,2"), "empty place"),
+        (("--paths", "--target", "0"), "Leave out --target"),
+    ):
+        assert says in mistake(capsys, "patch", "--model", model, *ON_TEXTS["patch"], *more)
+    assert main([*map(str, ("patch", "--model", model, *ON_TEXTS["patch"], "--top", "3"))]) == 0
+    assert len(re.findall(r"^\s*\d+\.\d+ ", capsys.readouterr().out, re.M)) == 3
