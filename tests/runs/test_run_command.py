@@ -269,3 +269,11 @@ def test_a_deep_outcome_is_as_none(registry, capsys):
     run = as_json(capsys, *REHEARSAL, '{"steps": 1}', "--wait")["id"]
     (registry.folder / run / "outcome.json").write_text(DEEP)
     assert as_json(capsys, "show", run)["outcome"] is None
+
+
+def test_only_the_owner_cancels(registry, capsys):
+    run = service.start("rehearsal", {"steps": 100, "seconds": 0.2}, owner="ann")
+    status, _, err = headviz(capsys, "cancel", run.id)
+    assert status == 2
+    assert "belongs to ann" in err
+    assert as_json(capsys, "cancel", run.id, "--user", "ann")["state"] == "cancelled"
