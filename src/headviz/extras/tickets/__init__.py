@@ -16,12 +16,12 @@ COMMANDS = [
         after="tickets",
     ),
 ]
-_TRANSFER, _TICKETS = "headviz.extras.tickets.pages.transfer", "headviz.extras.tickets.pages.tickets"
+_TABS = "headviz.extras.tickets.pages.tabs"
 TABS = [
-    Tab("transfer", "Transfer", "prune", f"{_TRANSFER}:tab", recipe=f"{_TRANSFER}:recipe"),
-    Tab("tickets", "Winning tickets", "prune", f"{_TICKETS}:tickets", shown=f"{_TICKETS}:retrains"),
-    Tab("sweep-tickets", "Winning tickets", "sweep", f"{_TICKETS}:tickets"),
-    Tab("sweep-transfer", "Transfer", "sweep", f"{_TRANSFER}:tab"),
+    Tab("transfer", "Transfer", "prune", f"{_TABS}:tab", recipe=f"{_TABS}:recipe"),
+    Tab("tickets", "Winning tickets", "prune", f"{_TABS}:tickets", shown=f"{_TABS}:retrains"),
+    Tab("sweep-tickets", "Winning tickets", "sweep", f"{_TABS}:tickets"),
+    Tab("sweep-transfer", "Transfer", "sweep", f"{_TABS}:tab"),
 ]
 SECTIONS = [
     Section(

@@ -1,4 +1,4 @@
-"""Transfer of masks: those of several runs, each on the models and data of all of them."""
+"""Tabs of pruning runs: masks of several runs, each on the models and data of all of them; and winning tickets."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....display.recipes import call, command
+from ....display.table import Table
 from ....errors import UserError
+from ....evaluation.verdict import MARGIN
 from ....options import Option
+from ....pruning.algorithms import ALGORITHMS
 from ....storage.paths import read_small
 from ....ui.pages.runs import listing
 from ....ui.pages.runs.listing import state_of
@@ -20,9 +23,11 @@ from ....ui.shell import controls, frame, jobs, loaders, show, state
 from ....ui.shell.job import Memo
 from ....ui.shell.messages import plain, refused
 from .. import transfer_spec
+from ..thesis_tables import table_62
 from ..transfer_figure import transfer_figure, transfer_table
 from ..transfer_matrix import Cell, Matrix, finding, matrix
 from ..transfer_spec import cells_of, measure
+from ..winning import together
 
 if TYPE_CHECKING:
     from ....runs.reading import RunView
@@ -273,3 +278,40 @@ def _retrained(planned: Planned | None) -> None:
         return
     same = planned is not None and set(planned.own) >= {c.source for c in cells if c.source}
     draw(cells, planned.own if planned is not None and same else None)
+
+
+def retrains(view: RunView) -> bool:
+    """Whether the run's algorithm retrains the pruned models; only then are there tickets."""
+    known = ALGORITHMS.get(str(view.record.spec.get("algorithm")))
+    return known is not None and known.retrains
+
+
+def tickets(views: Sequence[RunView]) -> None:
+    """The highest share of heads removed at which a retrained model is as good as the full one, and published ones."""
+
+    able = [v for v in views if retrains(v) and v.record.spec.get("retrain_full", True)]
+    states = together([s for v in able if (s := state_of(v)) is not None])
+    rows = table_62(states).rows
+    if not rows:
+        retrain = ", ".join(a.title for a in ALGORITHMS.values() if a.retrains)
+        st.info(
+            f"No winning tickets yet. They need an algorithm that retrains ({plain(retrain)}), the full model "
+            "trained too, and at least one finished step of every seed.",
+            icon=":material/confirmation_number:",
+        )
+        return
+    if any(len(s.plan["seeds"]) < 2 for s in states):
+        st.info("With one seed there is no spread, so nothing follows: give several seeds.", icon=":material/info:")
+    asked = Option("margin", MARGIN, least=0.1, most=100, title="Loss that would matter, points")
+    margin = controls.field(st.container(), asked, "run_tickets_margin", width=260, step=0.5)
+    try:
+        table = table_62(states, margin())
+    except UserError as wrong:
+        refused(wrong)
+        return
+    caption = (
+        "Highest share of heads removed at which the mean over seeds, plus one standard deviation, reaches the full "
+        "model's mean; metrics in per cent. Published: BERT-base, 2024 thesis, Table 6.2. "
+    )
+    cells = [["–" if v in ("", None) else v for v in row] for row in table.rows]
+    show.table(Table("run_tickets", table.header, cells, caption + " ".join(table.notes)))
