@@ -393,6 +393,8 @@ def main() -> int:
             some = job_cells(metric, given.runs // 2, done, given.tested)
         elif metric in SLOPES or class_in(metric) is not None:
             some = class_cells(metric, given.runs, done, given.tested)
+        elif metric not in ("pearson", "spearman"):
+            parser.error(f"no cells for {metric}")
         else:
             some = correlation_cells(metric, given.runs // 5, done, given.tested)
         for one in some:

@@ -23,6 +23,8 @@ with left:
 with right:
     clf, data = loaders.model(view), loaders.dataset(view)
 with hints:  # progress stands here, so that nothing jumps
+    if frame.controls():
+        measure.precision(clf)
     grown = measure.measured(clf, data, state.mask(clf.present), measure.place())
 measured = grown if grown is not None and grown.final else None
 drawn = state.mask(clf.present)

@@ -19,6 +19,7 @@ with st.container(key="bench"):
         shown = texts.choose(data, "bench_text") if frame.controls() else texts.current(view, data)
         frame.part(frame.MASK, lambda: workbench.result(clf, filled, data, shown), "mask", "head", follows=True)
         if frame.controls():
+            measure.precision(clf)
             workbench.abilities_section(clf, data)
         workbench.panel(clf, shown)
 if frame.controls():

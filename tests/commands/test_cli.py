@@ -9,7 +9,7 @@ import pytest
 
 import headviz
 from headviz.cli import COMMANDS, main
-from headviz.evaluation import mask_evaluator
+from headviz.evaluation import evaluator, mask_evaluator
 from support.command import call, mistake
 from support.custom_files import custom, write_custom
 from support.tiny import tiny_folder
@@ -101,6 +101,20 @@ def test_evaluate_fast_shows_the_answer_as_it_grows(
         out, shown = capsys.readouterr()
         assert [re.findall(r"on (\d+) of 30 examples", line) for line in shown.splitlines()] == [["8"], ["16"]]
         assert {**json.loads(out), "seconds": 0} == {**expected, "seconds": 0}
+
+
+def test_evaluate_tells_what_a_large_model_takes_before_it_starts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path, data: Path
+) -> None:
+    words = [str(w) for w in ("evaluate", "--model", model, *custom(data))]
+    assert main(words) == 0
+    assert "large model" not in capsys.readouterr().err
+    monkeypatch.setattr(evaluator, "AT_FIRST", 0.0)
+    monkeypatch.setattr(evaluator, "bfloat16_here", lambda device: True)
+    assert main(words) == 0
+    told = capsys.readouterr().err
+    assert "note: a large model: its weights take 0.0 GiB, and states of the examples up to 1 GiB more" in told
+    assert "--dtype bfloat16" in told
 
 
 @pytest.mark.slow

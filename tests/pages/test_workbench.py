@@ -159,3 +159,21 @@ def test_an_answer_near_chance_and_unknown_words_are_named(open_page: Callable[.
     said = words(open_page("workbench", **DEMO, a="qwertz zzz the", b="blorp the"))
     assert "near chance" in said
     assert "qwertz" in said
+
+
+def test_a_large_model_says_what_it_takes_and_offers_bfloat16_by_one_click(
+    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from headviz.evaluation import evaluator
+
+    app = open_page("workbench")
+    assert not [b for b in app.button if b.key == "other_precision"]
+    monkeypatch.setattr(evaluator, "is_large", lambda clf: True)
+    monkeypatch.setattr(evaluator, "bfloat16_here", lambda device: True)
+    app.run()
+    assert "A large model: its weights take 0.0 GiB" in words(app)
+    app.button(key="other_precision").click().run()
+    assert app.query_params["dtype"] == "bfloat16"
+    assert "12×12 heads in bfloat16" in words(app)
+    app.button(key="other_precision").click().run()
+    assert "dtype" not in app.query_params

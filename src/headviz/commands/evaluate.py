@@ -43,6 +43,7 @@ from .common import (
 
 if TYPE_CHECKING:
     from ..evaluation.mask_evaluator import Growing
+    from ..models.classifier import Classifier
 
 OPTIONS = (
     Option(
@@ -70,6 +71,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         warn("--slice-column splits what --compare shows; without it there is one figure for all examples.")
     data = load_data(args)  # before the model, which takes longer: a wrong column is named at once
     clf = reading(args, load_model(args))
+    tell_size(clf)
     # a model without heads says so only where it is asked to switch one off
     mask = None if args.mask is None and args.off is None else read_mask(args, clf)
     stand_in, reference = ablation_of(args)
@@ -99,6 +101,15 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     undefined = reasons(clf, data, result, args.label_order)
     about = {"model": clf.name, "task": data.task.name, "job": data.job, "split": data.split, "origin": data.origin}
     return {**about, **result.to_dict(), "undefined": undefined, **compared}
+
+
+def tell_size(clf: Classifier) -> None:
+    """Of a large model: what it takes, and how an answer comes sooner. Before the work."""
+    from ..evaluation.evaluator import is_large, may_be_halved, memory_note
+
+    if is_large(clf):
+        sooner = "; --dtype bfloat16 computes it faster, with answers that agree mostly, not always"
+        warn(f"a large model: {memory_note(clf)}{sooner if may_be_halved(clf) else ''}.")
 
 
 def so_far(step: Growing) -> str:

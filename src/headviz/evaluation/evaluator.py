@@ -38,7 +38,7 @@ from ..results import Result
 from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
 from .donors import TextRows
-from .mask_evaluator import Growing, MaskEvaluator, part_of, parts
+from .mask_evaluator import AT_FIRST, FEWER, Growing, MaskEvaluator, part_of, parts
 from .plain import (
     Evaluation,
     class_order,
@@ -129,6 +129,24 @@ def _logits(clf: Classifier, precision: str, chunk: Chunk, encodings: Sequence[E
             hidden = stages.layer(layer, hidden, chunk, gates)
         (logits,) = fetch([stages.read_out(hidden, chunk, encodings)])()
     return logits
+
+
+def is_large(clf: Any) -> bool:
+    """Whether a processor takes seconds for a first part of the examples."""
+    counted = hasattr(clf, "cost")  # a recurrent network has no heads to count
+    return counted and clf.device.type == "cpu" and clf.cost().flops * FEWER[0] > AT_FIRST
+
+
+def memory_note(clf: Classifier) -> str:
+    """What a model and its evaluation take, in words."""
+    weights = sum(p.numel() * p.element_size() for p in clf.model.parameters())
+    states = EvaluatorOptions().room_on(clf.device)
+    return f"its weights take {weights / GIB:.1f} GiB, and states of the examples up to {states / GIB:.0f} GiB more"
+
+
+def may_be_halved(clf: Classifier) -> bool:
+    """Whether this processor computes the model faster in bfloat16."""
+    return clf.dtype == torch.float32 and is_fast(clf) and bfloat16_here(clf.device)
 
 
 @dataclass(frozen=True)

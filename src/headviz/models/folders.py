@@ -211,12 +211,15 @@ def _is_tied(model: torch.nn.Module, key: str, state: dict[str, torch.Tensor]) -
 
 def _check_sentencepiece(folder: Path) -> None:
     """Check the normalizers in the files that transformers turns into tokenizers of its Rust library."""
+    files = sorted(folder.glob("*.model"))
+    if not files:
+        return
     try:
         damaged = import_module("google.protobuf.message").DecodeError
         read = import_module("transformers.convert_slow_tokenizer").import_protobuf().ModelProto.FromString
     except ImportError:
         return  # then transformers does not read them
-    for path in folder.glob("*.model"):
+    for path in files:
         with suppress(damaged):
             check_parsed(read(path.read_bytes()).normalizer_spec.precompiled_charsmap, "normalizer")
 

@@ -92,6 +92,25 @@ def last(clf: Classifier, data: Dataset, measured: Growing | None) -> Growing | 
     return before[1] if before and before[0] == key else None
 
 
+def precision(clf: Classifier) -> None:
+    """Of a large model: what it takes, and bfloat16 in one click; the way back from there."""
+    from ...evaluation.evaluator import is_large, may_be_halved, memory_note
+
+    if state.view().dtype == "bfloat16":
+        st.caption("Computed in bfloat16: faster, and answers agree with those of float32 mostly, not always.")
+        st.button("Compute in float32", key="other_precision", on_click=state.update, kwargs={"dtype": ""})
+    elif is_large(clf):
+        st.caption(f"A large model: {memory_note(clf)}. A first answer takes seconds.")
+        if may_be_halved(clf):
+            st.button(
+                "Compute in bfloat16",
+                key="other_precision",
+                help="For a look: faster, and answers agree with those of float32 mostly, not always",
+                on_click=state.update,
+                kwargs={"dtype": "bfloat16"},
+            )
+
+
 # ---- what stands in the place of heads that are off
 
 M = TypeVar("M", bound="TransformerModel")

@@ -279,7 +279,7 @@ def _what(view: View) -> str:
     parts = [f"model {loaders.model_title(view.model)}"]
     with suppress(UserError, ImportError):
         shape = loaders.shape(view)
-        parts.append(f"{shape.size} heads")
+        parts.append(f"{shape.size} heads{f' in {view.dtype}' if view.dtype else ''}")
     size = None
     with suppress(UserError):
         size = loaders.dataset_size(view)
