@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ENCODER = "encoder"
 LEAST_STEP = 0.001  # share of the heads that a step removes: at most a thousand steps
-MOST = 4096  # layers, and heads in one; far more than any model has, and still quickly counted
+MOST = 4096  # upper limit of layers, and of heads in each layer
 CLASSIFICATION, MASKED_LM, TRANSLATION = "classification", "masked-lm", "translation"  # kinds of model
 TAGGING, ANSWERING, VECTOR = "token-classification", "question-answering", "vector"
 Heads = Iterable["tuple[int, int] | str"]  # (3, 5) or "3.5"
@@ -269,7 +269,7 @@ class HeadMask(Shown):
         return self.without(other.off)
 
     def check_grid(self, other: HeadMask) -> None:
-        """Whether the other is a mask of as many layers and heads; an error says otherwise."""
+        """Raise a ``MaskError`` unless ``other`` is a mask with as many layers and heads."""
         if not isinstance(other, HeadMask):
             raise MaskError(
                 f"A mask is a HeadMask, not {type(other).__name__}. "
@@ -352,10 +352,10 @@ class HeadScores(Result):
 
 T = TypeVar("T")
 H = TypeVar("H", bound=tuple[int, int])  # a HeadId
-Seed = int | tuple[int, ...] | None  # None = by place, as plans that were written before ties were drawn have it
+Seed = int | tuple[int, ...] | None  # None = ties are broken by position, as old plans have it
 TOLERANCE = 1e-12
 DRAWS = 10  # orders that a curve or a board is averaged over
-STREAM = 7135  # of the random numbers: the score ``random`` has the same seed, and draws others
+STREAM = 7135  # added to the seed, so that ties draw other numbers than the score ``random`` with the same seed
 
 
 def draws(values: Iterable[float], seed: int = 0) -> list[Seed]:
@@ -382,8 +382,8 @@ def levels(values: ArrayLike) -> NDArray[np.int64]:
 
 
 def in_order(items: Sequence[T], values: Iterable[float], seed: Seed, places: Sequence[int] | None = None) -> list[T]:
-    """The items, the lowest value first. ``places`` number them where they are a part of more: with the same seed, two
-    that tie stand in the same order whatever the others are."""
+    """The items, the lowest value first. ``places`` are their positions in a longer list, where they are a part of one:
+    ties are drawn by position, so two tied items keep their order whichever others are there."""
     import numpy as np
 
     level = levels([float(v) for v in values]).tolist()
@@ -441,11 +441,12 @@ def in_lowest(values: ArrayLike, count: int) -> NDArray[np.float64]:
     level = levels(values)
     order = np.argsort(level, axis=-1, kind="stable")
     rising = np.take_along_axis(level, order, -1)
-    at = np.broadcast_to(np.arange(level.shape[-1]), level.shape)
-    new = np.diff(rising, axis=-1, prepend=-1) > 0
-    last = np.diff(rising, axis=-1, append=level.shape[-1]) > 0
-    first = np.maximum.accumulate(np.where(new, at, 0), axis=-1)
-    end = np.minimum.accumulate(np.where(last, at, level.shape[-1])[..., ::-1], axis=-1)[..., ::-1] + 1
+    # tied values take the places first to end - 1 of the sorted row, and each has the same chance of each of them
+    place = np.broadcast_to(np.arange(level.shape[-1]), level.shape)
+    begins = np.diff(rising, axis=-1, prepend=-1) > 0
+    ends = np.diff(rising, axis=-1, append=level.shape[-1]) > 0
+    first = np.maximum.accumulate(np.where(begins, place, 0), axis=-1)
+    end = np.minimum.accumulate(np.where(ends, place, level.shape[-1])[..., ::-1], axis=-1)[..., ::-1] + 1
     out = np.empty(level.shape)
     np.put_along_axis(out, order, np.clip((count - first) / (end - first), 0.0, 1.0), -1)
     return out

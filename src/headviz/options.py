@@ -32,15 +32,15 @@ from .results import plain
 
 T = TypeVar("T")
 Pairs = tuple[tuple[str, Any], ...]  # options of something else, by name; a JSON object in JSON
-LARGEST = 1e37  # a larger number is none in float32
+LARGEST = 1e37  # larger numbers would overflow float32
 UNSET: Any = object()
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option. ``kind`` is ``int``, ``float``, ``bool``, ``str``, ``Pairs`` or a class of ``Options``; without it
-    the default's own, and ``object`` is anything. ``choices`` are the valid values, or a table of them with their
-    words. An option without a ``title`` is in no form."""
+    """One option. ``kind`` is ``int``, ``float``, ``bool``, ``str``, ``Pairs`` or a class of ``Options``; by
+    default it is the type of the default, and ``object`` accepts anything. ``choices`` are the valid values, or a
+    mapping from each to its label. An option without a ``title`` is in no form."""
 
     name: str
     default: Any = UNSET
@@ -59,7 +59,7 @@ class Option:
     flag: str | None = None  # of the command line; None = the name, "" = no flag
     metavar: str = ""
     usual: str = ""  # what the default means, where its value does not say it
-    before: Any = UNSET  # what JSON without the option means; JSON is written without this value
+    before: Any = UNSET  # the value in JSON from before the option existed; it is not written to JSON
     required: bool = False  # the command line must name it
 
     def __post_init__(self) -> None:
@@ -130,6 +130,7 @@ class Option:
 
     def _checked(self, value: Any, name: str) -> Any:
         value = value.item() if hasattr(value, "dtype") and hasattr(value, "item") else value  # numpy's numbers
+        # the default is valid even where it is none of the choices
         if self.choices is not None and not (isinstance(value, str | int | float | None) and value in self.choices):
             if value != self.default:
                 # a table that others add to says where an absent entry comes from
@@ -198,8 +199,8 @@ class Option:
     def add_to(self, parser: Any, default: Any = None, required: bool = False) -> None:
         """The flag. ``default`` stands in the parsed arguments where it is not given."""
         flag = "--" + (self.flag or self.name).replace("_", "-")
-        declared = self if default is None else replace(self, default=default)
-        about: dict[str, Any] = {"help": declared.about.replace("%", "%%"), "default": default, "dest": self.dest}
+        shown_option = self if default is None else replace(self, default=default)
+        about: dict[str, Any] = {"help": shown_option.about.replace("%", "%%"), "default": default, "dest": self.dest}
         if required or self.required:
             about["required"] = True
         if self.kind is bool:
@@ -235,7 +236,10 @@ def _pair(text: str) -> tuple[str, Any]:
 
 
 def option(default: Any = UNSET, help: str = "", choices: Collection[Any] | None = None, **more: Any) -> Any:
-    """A field of a dataclass with its declaration: see ``Option``. Its kind follows from the field's annotation."""
+    """A field of a dataclass with its declaration: see ``Option``. Its kind follows from the field's annotation.
+
+    A class as ``default`` is called to make it.
+    """
     about = {"help": help, "choices": choices, **more}
     if isinstance(default, type):
         return field(default_factory=default, metadata=about)

@@ -290,7 +290,7 @@ class Plugin:
         return {"source": self.source, "digest": self.digest}
 
 
-_one = threading.RLock()  # sessions of the dashboard load at the same time
+_lock = threading.RLock()  # sessions of the dashboard load at the same time
 _loaded: dict[str, Plugin] = {}  # by source
 _refused: dict[str, str] = {}  # by source: the line that says why
 
@@ -325,7 +325,7 @@ def _full(file: str | Path) -> str:
 
 
 def _load_source(source: str) -> Plugin:
-    with _one:
+    with _lock:
         return _load_point(source) if source.startswith("package:") else _load_file(source)
 
 
@@ -369,12 +369,12 @@ def load_environment() -> None:
 
 
 def salt() -> str:
-    """What every cache key must hold besides weights and data: the plugins that say how a family is run."""
+    """The digests of plugins that add a model family: a part of every cache key."""
     return " ".join(p.digest for p in loaded() if "family" in p.names)
 
 
 def key_part(what: str, *names: str) -> dict[str, str]:
-    """What a cache key must hold besides if any of these entries, such as ``"score", "mine"``, comes from a plugin."""
+    """The part of a cache key for plugins: the digests of those that add these entries, such as ``"score", "mine"``."""
     used = sorted(p.digest for p in loaded() if not set(names).isdisjoint(p.names.get(what, ())))
     return {"plugin": " ".join(used)} if used else {}
 
@@ -429,7 +429,7 @@ def require(plugins: Sequence[Mapping[str, str]], codes: Mapping[str, bytes] | N
     """
     for wanted in plugins:
         source, digest = wanted["source"], wanted["digest"]
-        with _one:
+        with _lock:
             loaded = _loaded.get(source)
             if loaded is not None and loaded.digest == digest:
                 continue

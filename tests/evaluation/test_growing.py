@@ -144,7 +144,7 @@ def test_a_large_model_answers_on_two_examples_first_without_an_interval(monkeyp
 
 @pytest.mark.parametrize("n", [1, 7, 8, 13, 14, 100, 500, 40_000])
 def test_sizes_double_and_share_what_may_be_missed(n: int) -> None:
-    sizes = mask_evaluator.looks(n)
+    sizes = mask_evaluator.part_sizes(n)
     assert all(b == 2 * a for a, b in itertools.pairwise(sizes))
     assert all(s <= mask_evaluator.MOST * n for s in sizes)
     assert 2 * max(sizes, default=mask_evaluator.FIRST / 2) > mask_evaluator.MOST * n

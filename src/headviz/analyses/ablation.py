@@ -101,7 +101,9 @@ class Ablation(Result):
             return {}
         ends = np.full((2, *self.values.shape), np.nan)
         for at in map(tuple, np.argwhere(np.isfinite(self.values))):
-            _, *ends[(slice(None), *at)] = interval_of_mean(self.by_draw[(slice(None), *at)])
+            layer, head = at
+            _, low, high = interval_of_mean(self.by_draw[:, layer, head])
+            ends[:, layer, head] = low, high
         return {"draws_low": ends[0], "draws_high": ends[1]}
 
 
@@ -148,6 +150,7 @@ def ablate(
         values, low, high, p = (empty_grid(whole) for _ in range(4))
         for head, delta in zip(heads, deltas, strict=True):
             values[head] = delta.full - delta.masked
+            # a cost is minus the change, so the ends are swapped; 0.0 - x is never -0.0
             low[head], high[head] = 0.0 - delta.interval_high, 0.0 - delta.interval_low
             p[head] = delta.p_value
         draws.append((values, low, high, p))

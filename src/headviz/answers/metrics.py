@@ -34,7 +34,9 @@ class Metric:
     dims: tuple[int, int] = (1, 1)  # dimensions of predictions and of gold answers
 
 
-OWN: dict[str, Callable[[NDArray, NDArray], float]] = {}  # a user's own functions of gold answers and predictions
+OWN: dict[
+    str, Callable[[NDArray, NDArray], float]
+] = {}  # a user's own functions of (gold answers, predictions), in scikit-learn's order
 ANY = (0, 0)  # they read answers of any dimensions
 
 

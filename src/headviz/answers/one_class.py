@@ -44,7 +44,7 @@ class ClassAnswers(Answers):
         if metric == "accuracy":
             return wilson(int(np.count_nonzero(self.gold == predicted)), n)
         table = confusion(self.gold, predicted, self.classes)
-        # no example is gold for none of the classes
+        # of predictions, confusion has a column for none of the classes; with such a row it is square
         table = np.pad(table, ((0, table.shape[1] - self.classes), (0, 0)))
         drawn = np.random.default_rng(seed).multinomial(n, table.ravel() / n, size=RESAMPLES)
         return percentiles(resampling.of_tables(metric, drawn.reshape(-1, *table.shape)))
@@ -132,7 +132,7 @@ class OneClass(Answer):
         rows = rows_of(gold, before, after, _numbers)
         if (rows[0] < 0).any():
             raise TaskError("A gold label is negative. Give class numbers from 0.")
-        # numbers that do not occur are closed up, above the class whose F1 is asked for
+        # classes are renumbered without gaps, but for -1, 0 and those up to the class whose F1 is asked for
         kept = range(OTHER, max(1, resampling.class_in(metric) or 0) + 1)
         occurring, places = np.unique(np.concatenate([kept, *rows]), return_inverse=True)
         if metric != "accuracy" and len(occurring) - 1 > MOST_CLASSES:
@@ -153,14 +153,16 @@ class OneClass(Answer):
         of_class = np.eye(len(names), dtype=np.float32)[members]
         counts = weights.astype(np.float32)  # whole numbers, exact
         sizes = (counts @ of_class).astype(float)
-        each = 1 / (sizes > 0).sum(axis=1)
+        constant = 1 / (sizes > 0).sum(axis=1)  # one class for all, and the share of each class in the mean
 
         def balanced(predictions: NDArray) -> NDArray[np.float64]:
             right = (counts @ (of_class * (predictions == gold)[:, None])).astype(float)
             shares = np.divide(right, sizes, out=np.zeros(right.shape), where=sizes > 0)
-            return np.asarray(shares.sum(axis=1) * each)
+            return np.asarray(shares.sum(axis=1) * constant)
 
-        return Drawn(balanced, each, "is no better than one class for all (balanced accuracy {:.3f} against {:.3f})")
+        return Drawn(
+            balanced, constant, "is no better than one class for all (balanced accuracy {:.3f} against {:.3f})"
+        )
 
     def counts(self, predictions: NDArray, names: Sequence[str]) -> dict[str, int]:
         return counts(predictions, names)

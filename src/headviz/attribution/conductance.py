@@ -109,13 +109,13 @@ def _short(text: str) -> str:
     return seen if len(seen) <= 40 else seen[:37] + "…"
 
 
-SAMPLE = 4  # texts that are explained in both
+SAMPLE = 4  # texts that are explained in TF32 and in float32, to compare them
 Chosen = TypeVar("Chosen", bound=IntegrationOptions)
 _KNOWN: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
 
 
 def settled(options: Chosen, clf: Classifier, encodings: Sequence[Encoding], mask: MaskLike | None) -> Chosen:
-    """The options with a precision that is named: "auto" becomes TF32 where a GPU has it and it agrees."""
+    """The options with a precision for "auto": on a GPU TF32, where it agrees with float32 on the first texts."""
     if options.precision not in (AUTO, TF32):
         return options
     if clf.device.type != "cuda" or clf.dtype != torch.float32:
@@ -128,7 +128,7 @@ def settled(options: Chosen, clf: Classifier, encodings: Sequence[Encoding], mas
 
 
 def _agrees(clf: Classifier, encodings: Sequence[Encoding], mask: MaskLike | None) -> bool:
-    """Whether the same outputs are explained, and maps differ by no more than their order bears."""
+    """Whether the same outputs are explained, and maps differ too little to change the heads' order."""
     if torch.cuda.get_device_capability(clf.device) < (8, 0):
         return False
     one, other = (
@@ -235,7 +235,9 @@ class Explainer:
                 break
             if self.rough is not None and 0 in rough:
                 self.rough(done[0])
-            old = [done.pop(i) for i in rough]  # of a long text two would not fit
+            old = [
+                done.pop(i) for i in rough
+            ]  # so that one set of maps is freed before the next: two of a long text would not fit
             before = [None if options.reliable else maps for maps in old]
             ordered = [] if stable is None else [_values(maps) for maps in old]
             del old
@@ -417,8 +419,8 @@ def conductance(
     """Attention and attribution maps of one text or pair; for a list of texts, a list of maps.
 
     ``steps`` are the intervals of the path. Without them 16 are doubled until the estimated error is at most 10 %,
-    until doubling leaves the order of the heads (rank correlation .99; a note says both), or until
-    they are 128. ``tolerance=0.02`` doubles until it is at most 2 %. ``target`` is "predicted" (by the model
+    until doubling no longer changes the order of the heads (rank correlation .99; a note says both), or until there are
+    128. ``tolerance=0.02`` doubles until it is at most 2 %. ``target`` is "predicted" (by the model
     under the mask), "gold" (with ``label=``), or a class; of a class per token it is explained at the word numbered
     ``word``, by default as the mean over the words. ``rule="captum"`` gives what Captum's LayerConductance gives.
     ``precision="bfloat16"`` is a faster preview; by default it is float32, and on a GPU TF32 where that agrees on the

@@ -42,7 +42,7 @@ class ExampleMaps:
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """What one sweep found for examples that shared their passes, in pieces: some of the S heads each."""
+    """The result of one sweep for examples that shared their passes. Each list has pieces with some of the S heads."""
 
     clf: Classifier
     lengths: list[int]
@@ -132,7 +132,7 @@ class Walk:
         self.enter(self.inputs)
 
     def enter(self, inputs: dict[str, Tensor]) -> None:
-        """Take these inputs; none of them is looked at, so that they may be anything when the work is repeated."""
+        """Set the inputs. Their values are not read here: a CUDA graph repeats the same operations on other values."""
         self.batch = {k: v for k, v in inputs.items() if k in ("attention_mask", "token_type_ids", PLACES)}
         self.size, self.length = inputs["input_ids"].shape
         # word embeddings, before position and type are added: those stay the input's own
@@ -172,7 +172,8 @@ class Walk:
     def choose(self, logits: Tensor) -> Tensor:
         """Fix the outputs to explain, from the logits at the input; gives the logits back.
 
-        A GPU is not waited for here: there whoever fetches the results looks at the logits.
+        On a processor, logits that are not finite are refused here. On a GPU that would wait: there, who fetches the
+        results does it.
         """
         if not runs_by_itself(logits.device):
             answers_of(self.clf, logits.detach().float().cpu().numpy())

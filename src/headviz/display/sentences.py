@@ -19,7 +19,7 @@ NAMED = 3  # heads or slices that a sentence names
 FEW = 32  # examples below which no interval is given
 SURE = 0.5  # probability from which an answer counts as sure
 NEAR = 0.1  # distance from chance below which the model does not know
-MUCH = 0.1  # of a probability, which a sentence names
+MUCH = 0.1  # change of a probability from which a sentence names it
 
 
 def points_changed(delta: float | None, low: float | None, high: float | None, scale: float) -> str:
@@ -98,7 +98,7 @@ def so_far(d: Delta, off: str, n: int, counted: str) -> str:
 
 
 def two_masks(d: Delta, a: str, b: str) -> str:
-    """Which of two masks leaves more, as far as the data can tell."""
+    """Which of two masks leaves more, as far as the data can tell: A is ``d.full``, B is ``d.masked``."""
     if d.undefined:
         return f"The change of {metric_title(d.metric)} from A ({a}) to B ({b}) is not defined: {d.undefined}."
     reached = [numbers.metric(value, d.scale) for value in (d.full, d.masked)]
@@ -124,7 +124,7 @@ def answer_change(labels: Sequence[str], off: str, before: Sequence[float], afte
     was, now = (max(range(len(values)), key=values.__getitem__) for values in (before, after))
     first, last = f"{labels[was]} {before[was]:.2f}", f"{labels[now]} {after[now]:.2f}"
     chance = 1 / len(after)
-    if not doubt(before) and max(after) < chance + NEAR:
+    if no_longer_knows(before, after):
         lost = f"{first} goes to {last}"
         if was == now:
             lost = f"{labels[was]} falls from {before[was]:.2f} to {after[now]:.2f}"
@@ -143,7 +143,7 @@ def answer_change(labels: Sequence[str], off: str, before: Sequence[float], afte
 def from_to(labels: Sequence[str], before: Sequence[float], after: Sequence[float]) -> str:
     """An answer before and after in a few characters: ``contradiction .96 → .37``, or ``… → neutral .58``."""
     was, now = (max(range(len(values)), key=values.__getitem__) for values in (before, after))
-    if doubt(after, before=before).endswith("no longer knows"):
+    if no_longer_knows(before, after):
         return f"{labels[was]} {_short(before[was])} → not sure"
     return f"{labels[was]} {_short(before[was])} → {'' if was == now else f'{labels[now]} '}{_short(after[now])}"
 
@@ -167,10 +167,15 @@ def in_words(d: Delta, off: str, examples: str) -> str:
     return f"{sentence}{no_better(d.metric, d.masked, d.constant)}."
 
 
+def no_longer_knows(before: Sequence[float], after: Sequence[float]) -> bool:
+    """Whether a sure answer has come near chance."""
+    return not doubt(before) and max(after) < 1 / len(after) + NEAR
+
+
 def doubt(probabilities: Sequence[float], *, before: Sequence[float] | None = None) -> str:
     """The remark on an unsure answer; empty for a sure one. ``before`` are the unpruned model's probabilities."""
     best, chance = max(probabilities), 1 / len(probabilities)
     if best < chance + NEAR:
-        again = "no longer knows" if before is not None and not doubt(before) else "does not know"
+        again = "no longer knows" if before is not None and no_longer_knows(before, probabilities) else "does not know"
         return f"near chance ({chance:.2f} each): the model {again}"
     return "uncertain: no class reaches one half" if best < SURE else ""

@@ -112,7 +112,7 @@ SEAL = b"headviz-checkpoint-1\n"
 class Checkpoints:
     """A series of files in a folder, which need not exist yet. The newest ``keep`` of them stay.
 
-    A sealed file begins with a checksum of its content; of another series the content itself must tell damage.
+    ``sealed`` files begin with a checksum of their content. In other series, who reads the content must detect damage.
     """
 
     folder: Path

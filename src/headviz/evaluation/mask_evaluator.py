@@ -39,13 +39,13 @@ from .verdict import ENOUGH
 if TYPE_CHECKING:
     from ..tasks import Dataset
 
-FIRST = 8  # examples of the first part; each further part doubles them
+FIRST = 8  # examples of the first part; with each further part there are twice as many
 FEWER = (2, 4)  # examples of the parts before it, which have no interval, where the first part takes long
 MOST = 0.6  # share of the examples beyond which no part but the whole is worth a look
 WATCHING = 0.01  # how often one of the parts before the last may miss the truth
-AT_ONCE = 1e10  # operations of an evaluation that is over before a part of it could be read,
-ONE_PART = 1e11  # and of one that ends shortly after: one part of it is enough
-AT_FIRST = 1e11  # and of a first part that is not waited for
+AT_ONCE = 1e10  # an evaluation of at most so many operations has no parts,
+ONE_PART = 1e11  # and up to here one part before the whole
+AT_FIRST = 1e11  # where the first part takes more operations, parts of ``FEWER`` examples come before it
 GPU_FASTER = 2000  # times as many operations a second as a processor, at the least
 
 
@@ -86,14 +86,14 @@ class Growing(Result):
         return self.comparison.records()
 
 
-def looks(n: int) -> list[int]:
+def part_sizes(n: int) -> list[int]:
     """How many examples each part before the last has."""
     return [FIRST << i for i in range(n.bit_length()) if FIRST << i <= MOST * n]
 
 
 def level(n: int) -> float:
     """The level of the interval of each part before the last."""
-    return 1 - WATCHING / max(1, len(looks(n)))
+    return 1 - WATCHING / max(1, len(part_sizes(n)))
 
 
 def in_order(data: Dataset, seed: int = 0) -> NDArray[np.int64]:
@@ -118,9 +118,9 @@ def parts(data: Dataset, operations: float, device: torch.device) -> list[NDArra
     if operations <= AT_ONCE:
         return [np.arange(len(data))]
     units = _units_in_order(data)
-    ends = looks(len(units))
+    ends = part_sizes(len(units))
     if operations <= ONE_PART:
-        ends = ends[-2:-1]
+        ends = ends[-2:-1]  # the second largest part, if there are two
     elif ends and operations / len(units) * FIRST > AT_FIRST:
         ends = [*FEWER, *ends]
     steps = np.split(np.arange(len(units)), ends)
@@ -136,7 +136,7 @@ def part_of(data: Dataset, mask: HeadMask, index: NDArray[np.int64], full: NDArr
 
 
 def _untested(delta: Delta) -> Delta:
-    """Without p, which is not for a test that may be repeated, and without an interval where there are too few."""
+    """Without p, which does not hold for repeated tests, and without an interval where there are too few examples."""
     unknown = float("nan")
     if delta.n >= (FIRST if delta.metric == "accuracy" else ENOUGH):
         return replace(delta, p_value=unknown)
@@ -156,7 +156,7 @@ class MaskEvaluator(ABC):
         self.clf, self.data, self._weights = clf, data, weights_state(clf.model)
 
     def whole(self, mask: MaskLike | None) -> HeadMask:
-        """The mask together with the heads that the model lacks. Refused once the model's weights have changed."""
+        """The mask, with the heads that the model lacks off. A ``ModelError`` once the model's weights have changed."""
         if weights_state(self.clf.model) != self._weights:
             raise ModelError(
                 "The model's weights have changed since this evaluator was made, and what it keeps is of the old ones. "
@@ -187,7 +187,7 @@ class MaskEvaluator(ABC):
 
     @property
     def room(self) -> int:
-        """Results that are kept without one of a click being dropped."""
+        """How many results of other masks are kept before one that a click asked for is dropped."""
         return 256
 
     @abstractmethod

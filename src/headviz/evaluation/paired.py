@@ -20,10 +20,10 @@ from .verdict import possible_loss
 class Paired(Result):
     """The change of a metric: ``difference`` is after - before, from ``low`` to ``high``.
 
-    ``excludes`` is the largest loss that is still possible, the interval's lower end: a greater one is excluded, of an
-    accuracy wrongly in at most 2.5 % (at the level of 0.95). Without an interval it is NaN, and nothing is excluded.
-    ``worse`` and ``better`` count the right answers lost and the wrong ones mended; for a correlation, examples whose
-    answer fell or rose.
+    ``excludes`` is the largest loss that is still possible, the interval's lower end. A larger one is excluded; of
+    accuracy, that is wrong in at most 2.5 % of samples (at the level of 0.95). Without an interval it is NaN, and
+    nothing is excluded. ``worse`` and ``better`` count the right answers lost and the wrong ones mended; for a
+    correlation, examples whose answer fell or rose.
     """
 
     metric: str
@@ -50,14 +50,18 @@ def paired(
 ) -> Paired:
     """Compare two sets of predictions of the same examples.
 
-    All three are equally long rows: class numbers for accuracy, balanced_accuracy, f1 (of class 1, f1_3 of class 3),
-    f1_macro and matthews; for roc_auc, average_precision, neg_log_loss and neg_calibration_error class numbers with the
-    probabilities before and after, [n, classes] or [n] of class 1; numbers for pearson
-    and spearman, relevances with scores before and after for a ranking, where ``groups`` has the query of each. f1 and
-    matthews take at most 2,000 classes. -1 is an answer that is none of the classes. The interval
-    and the test agree: it excludes zero only where the test rejects, for an accuracy also wherever it does. A
-    correlation does not depend on the scale of the answers, and neither do its interval and p. NaN where the metric is
-    undefined, as a correlation is where all answers are one value.
+    All three have the same length. What they hold depends on the metric:
+
+    - accuracy, balanced_accuracy, f1 (of class 1; f1_3 of class 3), f1_macro, matthews: class numbers; -1 in ``before``
+      and ``after`` is none of the classes. f1 and matthews take at most 2,000 classes.
+    - roc_auc, average_precision, neg_log_loss, neg_calibration_error: class numbers, then probabilities [n, classes],
+      or [n] of class 1.
+    - pearson, spearman: numbers.
+    - ndcg@10, mrr@10, map: relevances, then scores; ``groups`` has the query of each.
+
+    The interval and the test agree: it excludes zero only where the test rejects, for an accuracy also wherever it
+    does. A correlation does not depend on the scale of the answers, and neither do its interval and p. NaN where the
+    metric is undefined, as a correlation is where all answers are one value.
 
     >>> import headviz
     >>> change = headviz.paired([0, 1] * 50, [0, 1] * 50, [0, 1] * 48 + [1, 1, 1, 1])
@@ -66,15 +70,14 @@ def paired(
     """
     known = {name: answer for answer in ANSWERS.values() if answer.paired for name in answer.metrics}
     if isinstance(metric, str) and class_in(metric) is not None:
-        known[metric] = known["f1"]  # of another class
+        known[metric] = known["f1"]  # which has F1 of every class
     if not is_one_of(metric, known):
         raise OptionError(unknown_choice("metric", metric, known))
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise OptionError(f"The level must be a number between 0 and 1, such as 0.95, not {shown(level)}.")
     shared = [answer for answer in ANSWERS.values() if answer.paired and metric in answer.metrics]
-    if (
-        len({answer.metrics[metric].dims[1] for answer in shared}) > 1
-    ):  # jobs that share a name have gold answers of other shapes
+    # jobs that share a metric's name may have gold answers of other dimensions
+    if len({answer.metrics[metric].dims[1] for answer in shared}) > 1:
         known[metric] = next((a for a in shared if a.metrics[metric].dims[1] == np.ndim(gold)), shared[0])
     return paired_change(*known[metric].rows(metric, gold, before, after, groups), metric, level)
 

@@ -1,4 +1,4 @@
-"""The weights of a transformers model, the grid of its heads and what stands in their place, and where matrices are."""
+"""``Network``: a transformers model with the grid of its heads, its digest, and what stands for a head that is off."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def weights_digest(model: torch.nn.Module, config: dict[str, Any], present_hex: 
     weight's ``.data`` stay unseen: torch does not count them.
     """
     settings = {k: v for k, v in config.items() if k not in _IRRELEVANT}
-    head = json.dumps(settings, sort_keys=True, default=str) + present_hex
-    now = (head, weights_state(model))
+    prefix = json.dumps(settings, sort_keys=True, default=str) + present_hex
+    state = (prefix, weights_state(model))
     known = _known.get(model)
-    if known is None or known[0] != now:
-        known = _known[model] = (now, _hashed(model, head))
+    if known is None or known[0] != state:
+        known = _known[model] = (state, _hashed(model, prefix))
     return known[1]
 
 
 def weights_state(model: torch.nn.Module) -> list[Any]:
-    """Equal to an earlier one as long as no weight has been replaced or changed in place. Reads no weight."""
+    """Changes once a weight is replaced or changed in place. Reads addresses and version counters, no values."""
     return [(id(t), t.data_ptr(), t.dtype, _changes(t)) for t in chain(model.parameters(), model.buffers())]
 
 
@@ -66,8 +66,8 @@ def _changes(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
-def _hashed(model: torch.nn.Module, head: str) -> str:
-    sha = hashlib.sha256(head.encode())
+def _hashed(model: torch.nn.Module, prefix: str) -> str:
+    sha = hashlib.sha256(prefix.encode())
     for name, tensor in sorted(model.state_dict().items()):
         sha.update(f"{name}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
         raw = tensor.detach().cpu().contiguous()
@@ -226,7 +226,7 @@ class Network(ABC):
 
     @property
     def full_mask(self) -> HeadMask:
-        """Every head that the model still has on; removed ones off."""
+        """The mask that switches nothing off: every head that the model still has is on."""
         return self.present
 
     def read(self, mask: MaskLike) -> HeadMask:
@@ -252,7 +252,7 @@ class Network(ABC):
         return self.model.base_model.get_submodule(path)  # type: ignore[union-attr]
 
     def plain(self, path: str, kind: type[M]) -> M:
-        """A module whose weights are read or cut; refused if it is not of exactly this class."""
+        """The module at ``path``, whose weights are read or cut; refused unless it is of exactly this class."""
         module: M = described(self.module(path), kind, path, self._called)
         return module
 
@@ -311,5 +311,5 @@ def add_bias(matrix: torch.nn.Linear, more: Tensor) -> None:
 
 
 def has_own_bias(matrix: torch.nn.Linear) -> bool:
-    """Whether plain transformers has no bias here."""
+    """Whether headviz added this bias: transformers' module has none."""
     return bool(getattr(matrix, "own_bias", False))

@@ -2,13 +2,17 @@
 
 θ0 = pre-trained weights, θ* = fine-tuned weights, κ = the share of the heads that a step removes.
 
-An algorithm is a generator. It gets the full mask and ``sizes``, the numbers of heads that are off after each step. It
-yields ``Score`` or ``LearnGates``, which are answered with scores [L, H] (high = keep, NaN = not measured), and one
-mask for each step, which is answered with the mask that the step has. Under that mask θ* is evaluated, or θ0 pruned and
-fine-tuned, as the table says (``retrains``).
+An algorithm is a generator. It gets the full mask and ``sizes``, the numbers of heads that are off after each step.
 
-Seeds, ties, repairs, checkpoints and the parts of a scoring are not the algorithm's. A run that goes on answers again
-what is stored, so an algorithm depends on its answers only, and asks at most once before each mask.
+    scores = yield Score(mask)                # sends back scores [L, H]: high = keep, NaN = not measured
+    mask = yield Remove(scores, mask, size)   # one for each step: sends back the mask of this step
+
+Under each mask θ* is evaluated, or θ0 is pruned and fine-tuned, as the table says (``retrains``). S(model) are the
+scores of a model's heads, FT(model) is the fine-tuned model.
+
+The runner handles seeds, ties, repairs, checkpoints and the parts of a scoring. A resumed run sends back what is
+stored. So an algorithm depends only on what it is sent, and yields at most one ``Score`` or ``LearnGates`` before each
+mask.
 
 To add an algorithm, write a generator and an entry. Nothing here loads torch.
 """
@@ -38,8 +42,8 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class LearnGates:
-    """Logits of gates that are learned on θ* while the number of open ones falls from those of ``mask``, until ``size``
-    heads are off. They start from ``gates``, or all open."""
+    """Logits of gates, learned on θ*. At first the heads of ``mask`` are open, then fewer, until ``size`` are off. They
+    start from ``gates``, or all open."""
 
     size: int
     mask: HeadMask

@@ -89,7 +89,7 @@ def masked_lm_scores(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> MaskedScores:
-    """A score at the masked-language task, by its own function and options, from rows that are measured there.
+    """Head scores of a masked language model at its own task, measured at masked tokens, with the score's options.
 
     A correlation such as ``conductance-spearman`` explains the logit of the true token at a masked place; of its
     options only ``steps``, ``rule`` and ``precision`` have a meaning. ``taylor`` and ``fisher`` read the derivatives of
@@ -248,7 +248,7 @@ class Step:
             folder = self.context.keep_trained(self.work.seed, self.work.step, result.trained)
             record = replace(record, model=folder, model_digest=result.trained.digest)
         if choice is not None and choice.scores is not None:
-            record = replace(record, tied=tied(grid_values(self._compared(choice), self._left(self.before))))
+            record = replace(record, tied=tied(grid_values(self._compared(choice), self._removable(self.before))))
         return Done(self.work, record=record, logits=result.answers)
 
     # masks ------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ class Step:
         if isinstance(wish, HeadMask):
             return wish, scores
         count = wish.size - len(wish.mask.off)
-        more = lowest(wish.scores, count, self._left(wish.mask), self.plan.keep_per_layer, seed=self._tie_seed)
+        more = lowest(wish.scores, count, self._removable(wish.mask), self.plan.keep_per_layer, seed=self._tie_seed)
         return wish.mask.without(more), scores
 
     def _searched(self, size: int) -> tuple[HeadMask, Scored]:
@@ -278,7 +278,7 @@ class Step:
         scores = Scored(plain_table((gradients**2).sum(axis=0)), low, high, len(data))
         return rearranged(mask, gradients, self._tie_seed), scores
 
-    def _left(self, mask: HeadMask) -> tuple[HeadId, ...]:
+    def _removable(self, mask: HeadMask) -> tuple[HeadId, ...]:
         """The heads that may be removed: those that are on, in the plan's rows."""
         return tuple(h for h in mask.kept if h.layer in self.rows)
 
@@ -347,7 +347,7 @@ class Step:
 
     def _learned(self, question: LearnGates) -> Scored:
         """The logits of gates that are learned until exactly so many are open."""
-        heads, start = len(self._left(self.full)), question.gates
+        heads, start = len(self._removable(self.full)), question.gates
         if start is None:
             start = np.full((self.state.num_layers, self.state.num_heads), np.nan)
             start[self.rows.start : self.rows.stop] = OPEN

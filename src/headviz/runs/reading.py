@@ -92,7 +92,7 @@ class RunView(Shown):
 
     @property
     def count(self) -> tuple[int, int]:
-        """Steps so far and in all (0 = not known). The full models of a pruning run do not count as steps."""
+        """Steps so far and in all (0 = not known). Full models count, but not in a pruning run."""
         expected = self.record.expected
         if self.record.kind != PRUNE:
             return len(self.steps) + len(self.baseline), expected
@@ -158,7 +158,7 @@ def state_of(record: RunRecord, root: Path | None = None) -> State | None:
 
 
 def overview(*, archived: bool | None = False) -> list[RunView]:
-    """Every run, newest first, without logs; a sweep's runs are its children. Also starts what is waiting.
+    """Every run, newest first, without logs; a sweep's runs are its children. It also starts queued runs.
 
     >>> from headviz import plugins
     >>> from headviz.runs import reading, service

@@ -143,7 +143,7 @@ class Scoring:
         self.progress, self.cancel = progress, cancel
         self.truncated = 0
         self.order: np.ndarray | None = None
-        self.unlike = ""  # the note where model and task have different classes and the score does not mind
+        self.unlike = ""  # the note on different classes of model and task, where the score uses no labels
         self.store, self.checkpoint = store_for(cache), None if checkpoint is None else Path(checkpoint)
         self.collector: Collector | None = None
         self.whole: Whole | None = None
@@ -158,7 +158,7 @@ class Scoring:
             raise TaskError("There is nothing to score heads on: the data set has no examples.")
         check_texts(clf, data)
         check_fits(self.score, clf.answer)
-        clf = ready(clf, self.options, data, label_order, self.cancel)
+        clf = ready(clf, self.options, data, label_order, self.cancel)  # what is scored; self.clf stays the caller's
         target = getattr(self.options, "target", None)
         gold = None
         if target == GOLD or self.score.needs_labels:
@@ -232,7 +232,7 @@ class Scoring:
         return self._summary
 
     def _plugin_part(self) -> dict[str, str]:
-        """What the cache keys hold besides if the score, or one that it is made of, comes from a plugin."""
+        """The part of the cache key for plugins that this score, or one that it combines, comes from."""
         return plugins.key_part("score", self.score.name, *plugins.words(asdict(self.options)))
 
     def take(self, tables: Tables) -> None:

@@ -76,7 +76,7 @@ def make_key(kind: str, **parts: object) -> str:
 
 
 def _rounded() -> dict[str, str]:
-    """The shorter numbers that PyTorch is set to multiply float32 matrices in, such as TF32; none as it comes."""
+    """The precision in which PyTorch is set to multiply float32 matrices, where it is lower, such as TF32."""
     import torch  # what only looks into the cache makes no key and goes without it
 
     gpu, processor = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
@@ -86,7 +86,7 @@ def _rounded() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Entry:
-    """What was stored: named arrays and a few words about them."""
+    """What was stored: named arrays and their metadata."""
 
     arrays: dict[str, np.ndarray]
     words: dict[str, str] = field(default_factory=dict)
@@ -216,17 +216,17 @@ class Store:
     def clear(self) -> int:
         """Delete every entry and its file; returns how many there were."""
         disk = self._open()
-        remove, count = self._full, 0
+        rebuild, count = self._full, 0
         try:
             if disk is not None:
                 with disk.disk.files_follow(), disk.transact():
                     count = int(disk.clear())
-                remove = self.usage().entries > 0  # rows that a damaged index does not lead to
+                rebuild = self.usage().entries > 0  # rows that a damaged index does not lead to
         except ERRORS as error:
             if isinstance(error, sqlite3.OperationalError) and meaning(error) not in (FULL, DAMAGED):
                 raise
-            remove = True
-        if remove:  # no row can be deleted; other processes go on with their own until they end
+            rebuild = True
+        if rebuild:  # rows cannot be deleted one by one; other processes keep the old database until they end
             count += self.usage().entries
             self.close()
             remove_database(self.folder)
@@ -324,7 +324,7 @@ def default_store() -> Store:
 
 
 def store_for(cache: Store | bool) -> Store | None:
-    """The store meant: a given one, the shared one, or none."""
+    """The store for an argument ``cache``: one that is passed, the shared one for True, none for False."""
     if isinstance(cache, Store):
         return cache
     return default_store() if cache else None

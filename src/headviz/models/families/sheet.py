@@ -32,7 +32,7 @@ class Attention:
     side_by_side: bool = False  # of a fused matrix: query, key and value of each head are neighbours
     vectors: tuple[str, ...] = ()  # biases of the heads that are parameters of ``module`` itself
     position_table: str = ""  # an embedding with a column for each head of the stack
-    reader: str = ""  # the module that is given the sum to which W_O's output was added
+    reader: str = ""  # the module whose input is the residual sum after the attention
 
     @property
     def module(self) -> str:
@@ -51,12 +51,12 @@ class Layers:
     modules: str  # the module list
     count: str = ""  # its length in the configuration
     writes: tuple[str, ...] = ()  # linear maps whose output is added to the residual stream
-    inner: tuple[str, ...] = ()  # into the feed-forward block; paths that a layer does not have are skipped
-    outer: str = ""  # out of it
-    neurons: str = ""  # the configuration's name for how many the block has
-    gated: int = 1  # how many maps lie one below the other in each matrix of ``inner`` (2: a GeGLU and its gate)
+    inner: tuple[str, ...] = ()  # W_1 of the feed-forward block; paths that a layer does not have are skipped
+    outer: str = ""  # W_2 of the feed-forward block
+    neurons: str = ""  # the configuration's name for the intermediate size
+    gated: int = 1  # maps that are stacked in each matrix of ``inner`` (2: a GeGLU and its gate)
     pre_norm: bool = False
-    reader: str = ""  # the module that is given the sum behind W_2; empty: a layer returns that sum
+    reader: str = ""  # the module whose input is the residual sum after W_2; empty: a layer returns that sum
     own_count: str | None = None  # the same length in the stack's own configuration, where it has one
     first_differs: bool = False  # the first layer has parts that the others need, so it cannot be removed
 
@@ -92,7 +92,7 @@ Forward = Callable[[Any, Mapping[str, Tensor], Mapping[str, Any]], Tensor]
 
 
 def apart_mask(config: Any, apart: Tensor) -> Any:
-    """The attention mask of rows that hold several texts, of which tokens see each other, [B, T, T]."""
+    """The attention mask [B, 1, T, T] of rows that hold several texts; ``apart`` [B, T, T] is true within one text."""
     return apart[:, None]
 
 
@@ -140,7 +140,7 @@ class Family:
     apart: Callable[[Any, Tensor], Any] = apart_mask
     forward: Forward | None = None  # where a pass of the model's own cannot be had from embeddings
     matrix: type[nn.Module] = nn.Linear  # the class of its linear maps
-    position_offset: bool = False  # positions start behind the padding index, which costs two places
+    position_offset: bool = False  # positions start behind the padding index, so the table holds two tokens fewer
     shared_layers: bool = False  # one module serves several layers
     why_not_prunable: str = ""  # why heads can be masked, but not really removed
     why_not_empty: str = ""  # why every layer must keep a head
@@ -196,7 +196,7 @@ class Family:
 
     @property
     def shows_sums(self) -> bool:
-        """Whether the sum behind each attention can be read."""
+        """Whether the residual sum after each attention can be read."""
         return all(attention.reader for attention in self.attention.values())
 
     def reader(self, stack: str, layer: int) -> str:

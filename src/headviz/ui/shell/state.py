@@ -28,11 +28,11 @@ class Session:
 
     view: View = field(default_factory=View)
     history: History = field(default_factory=History)
-    saved: tuple[tuple[str, str], ...] = ()  # (name, mask hex, behind it what stands there unless zero), as saved
+    saved: tuple[tuple[str, str], ...] = ()  # (name, "HEX", or "HEX ABLATION" where that is not zero)
     notices: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()  # notices that stand on the page now
     written: tuple[tuple[float, Address], ...] = ()
-    page: str = ""  # drawn last
+    page: str = ""  # of the page drawn last, its title
     kept_of: str = ""  # digest of the model whose part of the workspace is here
     kept_masks: tuple[tuple[str, str], ...] = ()  # as they were there last
     texts: tuple[tuple[str, str], ...] = ()  # own texts that are kept, the newest first
@@ -41,7 +41,7 @@ class Session:
     def echoes(self, address: Address) -> bool:
         """Whether this address was written by us, and is not a link or the back button.
 
-        A click while a page is drawn still carries the address before. Taken as a link, it would undo the last edit.
+        While a page is drawn, a click still sends the address before. Taken as a link, it would undo the last edit.
         """
         until = [*(t for t, _ in self.written[1:]), float("inf")]  # when each was replaced by the next
         now = time.monotonic()
@@ -211,7 +211,7 @@ def repeat_notices() -> None:
 
 
 def mask(present: HeadMask) -> HeadMask:
-    """The current mask on this model's grid; one that does not fit is dropped with a notice.
+    """The current mask on this model's grid. One that does not fit is removed from the view, with a notice.
 
     A link may list heads instead (``off=3.5,7.0``); the view then takes the mask of that list.
     """
