@@ -142,7 +142,7 @@ def _show_sweep(planned: PlannedSweep) -> None:
     once = f", {plan.at_once} at a time" if plan.at_once > 1 else ", one after the other"
     training = f"{plan.amount.finetunings:,} fine-tunings" if plan.amount.finetunings else "no training"
     st.markdown(
-        f"About **{span(plan.seconds)}** on this machine{planned.busy}{once}: {plan.runs} runs, "
+        f"About **{span(plan.seconds)}** on this machine{plain(planned.busy)}{once}: {plan.runs} runs, "
         f"{plan.amount.scorings:,} scorings, {training}, {plan.amount.evaluations:,} evaluations."
     )
     columns = ("task", "algorithm", "score", "runs", "steps", "scorings", "fine-tunings")
@@ -304,7 +304,7 @@ def _show(planned: Planned) -> None:
         f"{amount.finetunings} fine-tunings" if amount.finetunings else "no training",
         f"{amount.evaluations} evaluations",
     ]
-    st.markdown(f"About **{span(planned.seconds)}** on this machine{planned.busy}: {', '.join(parts)}.")
+    st.markdown(f"About **{span(planned.seconds)}** on this machine{plain(planned.busy)}: {', '.join(parts)}.")
     more = " …" if len(sizes) > 14 else ""
     st.caption(f"Heads off after each step: {', '.join(plain(str(s)) for s in sizes[:14])}{more} of {planned.heads}")
     for note in planned.notes:
