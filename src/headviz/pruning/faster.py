@@ -555,7 +555,7 @@ WATCHED, WATCHED_MOST = 10, 2000  # one train example in so many, and at most so
 LEAST_WATCHED = 20
 PATIENCE = 2  # epochs, where the options of the training name none
 FACTORS = (1.0, 3.0, 10.0)  # of the learning rate that the options name
-TRIAL, LEAST_TRIAL = 0.1, 100  # the share of a training that each rate is tried on, and updates at least
+TRIAL, LEAST_TRIAL = 0.1, 200  # the share of a training that each rate is tried on, and updates at least
 
 
 class Work:

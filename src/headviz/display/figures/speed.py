@@ -120,7 +120,7 @@ def faster_table(models: Sequence[Mapping[str, Any]], metric: str) -> Table:
         ),
         Column("a loss above this is excluded", points_up, possible, "in points, at 97.5 %, one-sided"),
         Column("same answers", numbers.share, lambda model: model.get("agreement"), "as the model before, on dev"),
-        Column("classes that lost", value=lambda model: "; ".join(_lost_classes(model)), meaning="of their own F1"),
+        Column("classes that lost", value=lambda model: "; ".join(_lost_classes(model)), meaning="in F1", places=size),
         Column(
             "calibration error, points",
             lambda v: numbers.points(v, scale),
