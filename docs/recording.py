@@ -110,13 +110,14 @@ def play(film: Film, address: str) -> None:
     """Five clicks and two sentences."""
     tab = film.tab
     tab.goto(f"{address}/?model=demo")
-    tab.get_by_role("navigation", name="First steps").wait_for()
+    steps = tab.locator(".st-key-chips_story").get_by_role("button")
+    steps.first.wait_for()
     tab.evaluate(POINTER)
     film.point(film.at)
     film.rest()
     film.frames = film.frames[-1:]  # it begins with the page that has come to rest
     film.hold(2.0)
-    film.click(tab.get_by_role("navigation", name="First steps").get_by_role("link").first)
+    film.click(steps.first)
     for seconds in (2.8, 1.6, 2.0):
         film.rest()
         film.hold(seconds)

@@ -67,7 +67,7 @@ def step_columns(models: Sequence[Step], prunes: bool, retrained: bool) -> list[
         ("flops" in has, _plain("FLOPs", "flops", "{:.3g}".format, places=detail)),
         ("speedup" in has, _plain("speedup", "speedup", "×{:.2f}".format, places=detail)),
         (True, _plain("time", "seconds", numbers.span)),
-        ("mask" in has, _plain("mask", "mask", str, "in hexadecimal digits, 1 = on", (TERMINAL, PAGE, FILES))),
+        ("mask" in has, _plain("mask", "mask", str, "in hexadecimal digits, 1 = on", (TERMINAL, FILES))),
     )
     return [column for wanted, column in columns if wanted]
 
