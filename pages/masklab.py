@@ -34,6 +34,8 @@ def headline() -> None:
     """What the mask costs; the one before is dimmed until it is known."""
     mask = state.mask(clf.present)
     now = grown if mask == drawn else measure.request(clf, data, mask, measure.place())
+    if mask != drawn:  # the slices are of the mask before until the page follows
+        st.html("<style>.st-key-slices {opacity: 0.45}</style>")
     if (first := now or measure.last(clf, data, measured)) is not None:
         with st.container(key="result" if now else "result_before"):
             cost.headline(clf, data, first)

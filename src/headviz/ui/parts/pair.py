@@ -18,25 +18,26 @@ from .texts import Text
 
 if TYPE_CHECKING:
     from ...heads import HeadId, HeadMask
-    from ...models.classifier import Classifier
+    from ...models.classifier import Classifier, Encoding
+
+
+def _encoded(clf: Classifier, shown: Text) -> list[Encoding]:
+    from ...attribution.conductance import encode
+
+    return encode(clf, [shown.text], None if shown.pair is None else [shown.pair])
 
 
 def answers(clf: Classifier, shown: Text, masks: Sequence[HeadMask]) -> list[np.ndarray]:
     """What the model answers under each mask."""
-    from ...attribution.conductance import encode
-
-    encodings = encode(clf, [shown.text], None if shown.pair is None else [shown.pair])
-    batch = clf.collate(encodings)
+    batch = clf.collate(_encoded(clf, shown))
     values: list[np.ndarray] = [clf.answer.values(clf.logits(batch, mask).cpu().numpy())[0] for mask in masks]
     return values
 
 
 def refusal(clf: Classifier, shown: Text) -> UserError | None:
     """Why the model has no answer to this text: half of a pair, say, or no word that it knows."""
-    from ...attribution.conductance import encode
-
     try:
-        encode(clf, [shown.text], None if shown.pair is None else [shown.pair])
+        _encoded(clf, shown)
     except UserError as wrong:
         return wrong
     return None
