@@ -118,7 +118,7 @@ def test_a_translation_model_goes_through_the_other_pages(
     assert not lab.exception
     assert not lab.error
     metrics = {m.label: m for m in lab.metric}
-    assert metrics["bleu"].delta.endswith("points") or metrics["bleu"].delta == "unchanged"
+    assert metrics["BLEU"].delta.endswith("points") or metrics["BLEU"].delta == "unchanged"
     assert any("Changed translations" in str(s.value) for s in lab.subheader)
     pair = open_page("compare", **translator, mask=mask, a="a dog sleeps .")
     assert not pair.exception

@@ -30,7 +30,7 @@ from ..models.fast.gpu import fetch, free
 from ..models.fast.linear import BFLOAT16, FLOAT32, TF32, bfloat16_here, gpu_products
 from ..models.fast.packing import Chunk, pack
 from ..models.fast.stages import is_fast, stages_for
-from ..models.network import require_model
+from ..models.network import Network, require_model
 from ..models.places import fitted
 from ..options import Options, option
 from ..progress import Cancel, Progress, require_functions, stop_if, tracked
@@ -133,8 +133,8 @@ def _logits(clf: Classifier, precision: str, chunk: Chunk, encodings: Sequence[E
 
 def is_large(clf: Any) -> bool:
     """Whether a processor takes seconds for a first part of the examples."""
-    counted = hasattr(clf, "cost")  # a recurrent network has no heads to count
-    return counted and clf.device.type == "cpu" and clf.cost().flops * FEWER[0] > AT_FIRST
+    transformer = isinstance(clf, Network)  # a recurrent network has no heads to count
+    return transformer and clf.device.type == "cpu" and clf.cost().flops * FEWER[0] > AT_FIRST
 
 
 def memory_note(clf: Classifier) -> str:

@@ -14,6 +14,7 @@ from ...errors import OptionError
 from ...heads import HeadMask
 from ...models.stand_in import ZERO, StandIn
 from ..shell import jobs, loaders, state
+from ..shell.messages import plain
 from ..shell.view import View
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def precision(clf: Classifier) -> None:
         st.caption("Computed in bfloat16: faster, and answers agree with those of float32 mostly, not always.")
         st.button("Compute in float32", key="other_precision", on_click=state.update, kwargs={"dtype": ""})
     elif is_large(clf):
-        st.caption(f"A large model: {memory_note(clf)}. A first answer takes seconds.")
+        st.caption(plain(f"A large model: {memory_note(clf)}. A first answer takes seconds."))
         if may_be_halved(clf):
             st.button(
                 "Compute in bfloat16",
