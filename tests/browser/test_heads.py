@@ -76,7 +76,9 @@ def test_a_score_grows_is_stopped_keeps_what_it_has_and_goes_on(visit: Open, man
         re.compile(r"Measured on [\d,]+ [a-z]+ examples")
     ).first.wait_for()  # a first table, while it runs
     assert stop_button(v).count()
-    v.page.get_by_text(re.compile(r"another sample of this size would agree on \d+ %")).first.wait_for()
+    v.page.locator('[class*="st-key-note_heads_"]').get_by_role("button", name="Details").first.click()
+    v.page.get_by_text(re.compile(r"Another sample of this size would agree on \d+ %")).first.wait_for()
+    v.page.keyboard.press("Escape")
     stop(v)
     v.settle()
     kept = measured(v)

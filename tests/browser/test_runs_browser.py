@@ -70,7 +70,7 @@ def test_a_run_is_started_left_found_again_cancelled_resumed_and_its_mask_opened
     start = v.page.get_by_role("button", name="Start", exact=True)
     assert start.is_disabled()
     v.page.get_by_role("button", name="Plan", exact=True).click()
-    v.page.get_by_text("on this machine:").wait_for(timeout=LONG)
+    v.page.get_by_text(re.compile("^About .* on this machine")).wait_for(timeout=LONG)
     assert v.page.get_by_text(re.compile("scorings, no training")).count()
     start.click()
     v.page.get_by_role("heading", name="browser run").wait_for()
