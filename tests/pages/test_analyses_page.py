@@ -13,6 +13,7 @@ from headviz.answers import ANSWERS
 from headviz.heads import HeadMask
 from support.marks import all_in_ci
 
+RUN_HERE = [a.name for a in ANALYSES.values() if not a.page and a.fits(ANSWERS["class"])]
 STACKED = [a.name for a in ANALYSES.values() if not a.page and a.fits(ANSWERS["sentence"])]
 # what the small model's view has not
 MISSING = {
@@ -70,6 +71,24 @@ def press_run(open_page: Callable[..., Any], name: str, address: dict[str, str])
 
 def said(app: Any) -> str:
     return " ".join(str(m.value).replace("\\", "") for m in app.markdown)
+
+
+@pytest.mark.parametrize("name", all_in_ci(RUN_HERE, ["ablation"]))
+def test_an_analysis_runs_and_says_what_it_shows(
+    open_page: Callable[..., Any], classifier: dict[str, str], name: str
+) -> None:
+    if "slices" in ANALYSES[name].needs:
+        classifier = {**classifier, "groups": "phenomenon"}
+    app = press_run(open_page, name, classifier)
+    assert not app.exception
+    errors = [str(e.value) for e in app.error]
+    if name in MISSING:
+        assert any(MISSING[name] in e for e in errors), errors
+        return
+    assert not errors
+    assert "**" in said(app)
+    assert ANALYSES[name].question in said(app)
+    assert any(str(c.value).startswith("Source") for c in app.caption)
 
 
 @pytest.mark.slow

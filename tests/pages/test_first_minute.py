@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # what different threads of a dashboard import first: every one of them reaches another part of transformers
 THREADS = """
 import importlib, os, random, sys, threading
-import headviz  # as in every dashboard, before it has threads
+import headviz, numpy  # as in every dashboard, before it has threads
 sys.setswitchinterval(1e-5)
 names = ["attention", "models.kinds", "extras.translation.translator", "pruning.trainer",
          "extras.translation.evaluation", "scores.scoring"]
