@@ -278,3 +278,24 @@ def test_time_left_counts_only_what_is_work() -> None:
     left = turn.seconds_for(100)
     assert left is not None
     assert 24 < left < 27
+
+
+def test_what_ends_while_the_page_is_drawn_is_drawn_whole(be: Any, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    again: list[bool] = []
+    monkeypatch.setattr(jobs, "PATIENCE", 0.05)
+    monkeypatch.setattr(jobs.state, "repeat_notices", lambda: None)
+    monkeypatch.setattr(jobs.st, "rerun", lambda: again.append(True))
+    be("anna")
+    jobs.page_begins("Workbench")
+    assert jobs.request("key", "Evaluating", work) is None  # a page shows what there is so far
+    work.go.set()
+    job = jobs.find("key")
+    assert job is not None
+    assert job.finished.wait(5)
+    jobs.page_ends()
+    assert again == [True]
+
+    jobs.page_begins("Workbench")
+    assert jobs.request("key", "Evaluating", work) == "result"
+    jobs.page_ends()
+    assert again == [True]

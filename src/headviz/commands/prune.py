@@ -7,6 +7,7 @@ from typing import Any
 
 import headviz
 
+from ..answers.metrics import metric_title
 from ..display.sentences import points_changed
 from ..errors import MaskError, OptionError
 from ..models import LENGTH, NAMED
@@ -161,7 +162,7 @@ def show(result: dict[str, Any]) -> str:
         rows.append((f"FLOPs at {result['flops']['length']} tokens", change("flops")))
     if (on_dev := result.get("change")) is not None:
         changed = points_changed(on_dev["difference"], on_dev["low"], on_dev["high"], points_in(on_dev["metric"]))
-        rows.append((f"{on_dev['metric']} on dev", changed))
+        rows.append((f"{metric_title(on_dev['metric'])} on dev", changed))
     if "vocabulary" in result:
         rows.append(("pieces", pieces_of(result)))
     rows.append(("mask", result["mask"]))

@@ -14,7 +14,7 @@ import numpy as np
 import plotly.graph_objects as go
 import torch
 
-from ..answers.metrics import points_in
+from ..answers.metrics import metric_title, points_in
 from ..display.figures.style import BETTER, FAINT, NEUTRAL, WORSE, frame, whisker
 from ..display.numbers import change
 from ..display.table import Column, Picture, Table, View
@@ -244,7 +244,7 @@ def finding(result: Runtimes) -> str:
         return f"{sentence}."
     scale = points_in(result.metric)
     changed = change(best.change.difference, best.change.low, best.change.high, scale)
-    return f"{sentence}. {result.metric} changes by {changed} points: {excluded(best.change.low, scale)}."
+    return f"{sentence}. {metric_title(result.metric)} changes by {changed} points: {excluded(best.change.low, scale)}."
 
 
 def _megabytes(row: RuntimeRow) -> str:

@@ -109,8 +109,8 @@ def faster_table(models: Sequence[Mapping[str, Any]], metric: str) -> Table:
         Column("removed", value=lambda model: NAMES.get(model.get("remove", "")), places=size),
         Column("target", "{:g}×".format, itemgetter("target")),
         Column("speed", "%.2f", itemgetter("speedup"), ends=itemgetter("speedup_low", "speedup_high")),
-        Column(f"{metric} before", numbers.fixed, value("baseline"), places=(TERMINAL,)),
-        Column(metric, numbers.fixed, value("metrics")),
+        Column(f"{metric_title(metric)} before", numbers.fixed, value("baseline"), places=(TERMINAL,)),
+        Column(metric_title(metric), numbers.fixed, value("metrics")),
         Column(
             "change, points",
             lambda v: numbers.points(v, scale),
@@ -159,12 +159,12 @@ def decision(models: Sequence[Mapping[str, Any]], metric: str, margin: float = S
     if safe_ones:
         best = max(safe_ones, key=lambda m: float(m["speedup"]))
         return (
-            f"The fastest model for which a loss of more than {margin:g} {_points(margin)} of {metric} is excluded: "
-            f"{named(best)}.{warnings}"
+            f"The fastest model for which a loss of more than {margin:g} {_points(margin)} of {metric_title(metric)} "
+            f"is excluded: {named(best)}.{warnings}"
         )
     nearest = max(known, key=lambda m: float(m["change"]["low"]))
     says = excluded(nearest["change"]["low"], scale, margin)
-    none = f"No model excludes a loss of more than {margin:g} {_points(margin)} of {metric}"
+    none = f"No model excludes a loss of more than {margin:g} {_points(margin)} of {metric_title(metric)}"
     return f"{none}. {named(nearest)}: {says}.{warnings}"
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from operator import itemgetter
 from typing import Any
 
+from ...answers.metrics import metric_title
 from ...display import numbers
 from ...display.table import FILES, PAGE, Column, Ends, Table
 from ...statistics.intervals import interval_of_mean
@@ -93,7 +94,7 @@ def students_table(result: Mapping[str, Any], metrics: Sequence[str]) -> Table:
             low, high = ((model.get(f"interval_{end}") or {}).get(name) for end in ("low", "high"))
             return low, high if high is None or top is None else min(top, high)
 
-        return Column(name, form(name), lambda model: model["metrics"][name], ends=ends)
+        return Column(metric_title(name), form(name), lambda model: model["metrics"][name], ends=ends)
 
     def before(name: str) -> Callable[[Any], float | None]:
         return lambda model: model["curve"][0]["metrics"][name] if model.get("curve") else None

@@ -239,10 +239,12 @@ def _on_data(measured: Any, off: str, data: Dataset) -> None:
         full = result_bar.reached(measured, masked=False)
         st.html(f'<p class="dev">On the {escape(data.split)} examples: {escape(full)}, with all heads.</p>')
         return
-    so_far = "" if measured.final else f" ({measured.counted})"
+    sentence = sentences.in_words(primary, off, examples)
+    if not measured.final:
+        sentence = f"{sentence.removesuffix('.')} ({measured.counted})."
     change = sentences.change_of(primary, state.view().margin)
     st.html(
-        f'<p class="dev">{escape(sentences.in_words(primary, off, examples))}{escape(so_far)}</p>'
+        f'<p class="dev">{escape(sentence)}</p>'
         f"<details><summary>How sure is that?</summary>{escape(change)}. A loss up to "
         f"{state.view().margin:g} points counts as none; the Mask lab has all metrics, intervals and p.</details>"
     )

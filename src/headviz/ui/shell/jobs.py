@@ -60,17 +60,23 @@ _runs = count(1)
 
 def page_begins(title: str) -> None:
     """A page is drawn from its beginning, or a part of it alone: then what the rest asked for stays wanted."""
-    _drawn.title, _drawn.number, _drawn.keys = title, next(_runs), []
+    _drawn.title, _drawn.number, _drawn.keys, _drawn.unfinished = title, next(_runs), [], []
 
 
 def page_ends() -> None:
-    """The page is complete: this session no longer wants what this page asked for before and does not ask for now."""
+    """The page is complete: this session no longer wants what this page asked for before and does not ask for now.
+
+    It is drawn again if a computation ended in the meantime whose first part is on it.
+    """
     who, title, keys = _who(), _drawn.title, set(_drawn.keys)
     _drawn.title = ""
     with _lock:
         for key, job in _jobs.items():
             if job.running and job.pages.get(who) == title and key not in keys:
                 _leave(job, who)
+    if any(not job.running for job in _drawn.unfinished):
+        state.repeat_notices()
+        st.rerun()
 
 
 def _asks(job: Job[Any], who: str, rank: int) -> None:
@@ -259,7 +265,11 @@ def request(key: Hashable, what: str, work: Work[T], rank: int = 0) -> T | None:
     """The result, or what there is of it, if it comes within ``PATIENCE``; nothing is shown."""
     job = start(key, work, what, rank, again=False)
     _wait(job, PATIENCE)
-    return job.partial if job.running else job.result
+    if job.running:
+        if getattr(_drawn, "title", ""):
+            _drawn.unfinished.append(job)
+        return job.partial
+    return job.result
 
 
 def _wait(job: Job[Any], patience: float) -> None:

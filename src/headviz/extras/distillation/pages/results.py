@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from ....answers.metrics import metric_title
 from ....display.figures.style import CLASSES, NEUTRAL, band, constant_line, frame
 from ....display.numbers import number
 from ....display.table import Table
@@ -74,7 +75,7 @@ def learning_curves(
     if constant is not None:
         constant_line(fig, constant, metric)
     fig.update_xaxes(title="training steps", rangemode="tozero")
-    fig.update_yaxes(title=metric)
+    fig.update_yaxes(title=metric_title(metric))
     return frame(fig, 400)
 
 
@@ -112,7 +113,7 @@ def curves_caption(students: Sequence[dict[str, Any]], metric: str, level: float
     dotted = "" if level is None else f"; dotted: one class for all ({level:.2f})"
     known = any(p["interval_low"].get(metric) is not None for s in students for p in s["curve"])
     bands = "Bands are 95 % intervals over seeds." if known else "One seed, so there are no intervals."
-    return f"{metric} on dev while the students learn. Dashed: the teacher{dotted}. {bands}"
+    return f"{metric_title(metric)} on dev while the students learn. Dashed: the teacher{dotted}. {bands}"
 
 
 def outcome_of(view: RunView) -> dict[str, Any]:
@@ -133,7 +134,7 @@ def finding(outcome: dict[str, Any], metric: str) -> str:
     informed = [s for name, s in ends.items() if METHODS[name].start != "random"]
     if "random" not in ends or not informed:
         best = max(outcome["students"], key=lambda s: s["metrics"][metric] or 0)
-        return f"Best so far: {best['title']}, {metric} {number(best['metrics'][metric])}."
+        return f"Best so far: {best['title']}, {metric_title(metric)} {number(best['metrics'][metric])}."
     base, best = ends["random"], max(informed, key=lambda s: s["metrics"][metric] or 0)
     low, high = best["interval_low"][metric], base["interval_high"][metric]
     steps = f"{best['curve'][-1]['step']:,} training steps"
@@ -154,7 +155,7 @@ def finding(outcome: dict[str, Any], metric: str) -> str:
     if at_chance and without is not None and without <= level:
         chance = ", no more than one class for all: nothing learnt in these steps"
     numbers = f"{number(reached)} from {title}, {number(without)} from random weights{chance}"
-    return f"{sentence} ({metric} {numbers})."
+    return f"{sentence} ({metric_title(metric)} {numbers})."
 
 
 def _open(view: RunView) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from ....answers.metrics import metric_title
 from ....display.figures.speed import NAMES, decision, faster_table, kept_against_speed, step_name, tried_table
 from ....display.numbers import number
 from ....display.sentences import points_changed
@@ -133,12 +134,12 @@ def detail(view: RunView) -> None:
     show.figure(
         kept_against_speed(steps, metric, baseline, chosen),
         "faster_curve",
-        f"{metric} on dev against the measured speed, batches of {first['batch']} texts of {first['length']} tokens; "
-        "bars and areas are 95 % intervals. Dotted: the speed if only arithmetic took time.",
+        f"{metric_title(metric)} on dev against the measured speed, batches of {first['batch']} texts of "
+        f"{first['length']} tokens; bars and areas are 95 % intervals. Dotted: the speed if only arithmetic took time.",
     )
     if chosen.get("change"):
         says = excluded(chosen["change"]["low"], scale)
-        st.caption(plain(f"{step_name(chosen)}: {metric} changes by {_change(chosen, scale)}; {says}."))
+        st.caption(plain(f"{step_name(chosen)}: {metric_title(metric)} changes by {_change(chosen, scale)}; {says}."))
     _take(view, chosen)
     show.table(faster_table(steps, metric))
     if any(step.get("tried") for step in steps):
@@ -159,7 +160,7 @@ def _finding(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
     )
     low, high = (number(first[k]) for k in ("speedup_low", "speedup_high"))
     sentence = f"{what} (removed: {NAMES[first['remove']]}) is {number(first['speedup'])}× as fast [{low}, {high}]"
-    sentence += f"; {metric} changes by {_change(first, scale)}" if first.get("change") else ""
+    sentence += f"; {metric_title(metric)} changes by {_change(first, scale)}" if first.get("change") else ""
     others = [f"{NAMES[s['remove']]} {number(s['speedup'])}×: {_change(s, scale)}" for s in rest if s.get("change")]
     return f"{sentence}. Next to it, {'; '.join(others)}." if others else f"{sentence}."
 
