@@ -141,3 +141,14 @@ def test_what_cannot_be_exported_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="full"):
         headviz.export(clf, tmp_path / "full", batch=2, length=8)
     assert not (tmp_path / "m").exists()
+
+
+def test_sums_of_int8_products_fit_into_16_bits(tmp_path: Path) -> None:
+    """Processors without VNNI add two products of an unsigned and a signed number there."""
+    import onnx
+
+    file = headviz.export(tiny_classifier("bert"), tmp_path, "int8", batch=1, length=4).path / "model.onnx"
+    weights = [onnx.numpy_helper.to_array(w) for w in onnx.load(file).graph.initializer]
+    quantised = [w for w in weights if w.dtype == np.int8 and w.ndim == 2]
+    assert quantised
+    assert all(2 * 255 * int(np.abs(w.astype(int)).max()) < 2**15 for w in quantised)

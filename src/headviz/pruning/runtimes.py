@@ -244,7 +244,10 @@ def finding(result: Runtimes) -> str:
         return f"{sentence}."
     scale = points_in(result.metric)
     changed = change(best.change.difference, best.change.low, best.change.high, scale)
-    return f"{sentence}. {metric_title(result.metric)} changes by {changed} points: {excluded(best.change.low, scale)}."
+    metric = metric_title(result.metric)
+    return (
+        f"{sentence}. {metric[0].upper()}{metric[1:]} changes by {changed} points: {excluded(best.change.low, scale)}."
+    )
 
 
 def _megabytes(row: RuntimeRow) -> str:
