@@ -54,11 +54,13 @@ def test_the_comparison_is_that_of_the_answers(precision: str, tmp_path: Path) -
     session = Session(clf, found.path / "model.onnx")
     batch = clf.collate(clf.encode(data.texts, data.pairs))
     theirs, ours = session.outputs(batch).numpy().argmax(1), clf.logits(batch).numpy().argmax(1)
-    assert found.agreement == pytest.approx(np.mean(theirs == ours))
+    # int8 scales what a batch has by its largest, so with other texts around it an answer near a tie may turn
+    near = 1e-9 if precision == "float32" else 1.01 / len(data)
+    assert found.agreement == pytest.approx(np.mean(theirs == ours), abs=near)
     assert found.n == 40
     assert found.change is not None
     gold = headviz.evaluate(clf, data).gold
-    assert found.change.difference == pytest.approx(np.mean(theirs == gold) - np.mean(ours == gold))
+    assert found.change.difference == pytest.approx(np.mean(theirs == gold) - np.mean(ours == gold), abs=near)
     assert found.speedup_low <= found.speedup <= found.speedup_high
     assert {"config.json", "model.onnx", "tokenizer.json", "tokenizer_config.json"} <= {
         path.name for path in found.path.iterdir()
