@@ -155,7 +155,7 @@ def root_scale(signed: bool) -> list[list[float | str]]:
 
 
 FONT, SMALL = 12, 11
-FAMILY = "Source Sans, Source Sans 3, Inter, Segoe UI, Helvetica Neue, Arial, Liberation Sans, sans-serif"
+FAMILY = "Source Sans, 'Source Sans 3', Inter, Segoe UI, Helvetica Neue, Arial, Liberation Sans, sans-serif"
 ROW = 26  # pixels per line of a horizontal chart
 FAINT = "rgba(140,146,152,0.65)"  # lines that stand behind
 GRID = "rgba(140,146,152,0.22)"
