@@ -250,6 +250,34 @@ def test_what_has_nothing_to_show_goes_before_the_rest_of_what_has(be: Any) -> N
     assert last["small"] < last["large"] < last["ahead"]
 
 
+def test_a_part_that_is_shown_grows_beside_a_long_evaluation(be: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The grid of costs stood at 4 examples until an evaluation of 10,000 had ended."""
+    be("")
+    monkeypatch.setattr("headviz.ui.shell.job.PAUSE", 0.3)
+    monkeypatch.setattr("headviz.ui.shell.job.SLICE", 0.1)
+    log: list[str] = []
+
+    def growing(name: str, steps: int) -> jobs.Work[str]:
+        def work(progress: jobs.Progress, cancel: jobs.Cancel) -> str:
+            for i in range(steps):
+                log.append(name)
+                time.sleep(0.01)
+                jobs.offer(name, f"{i} steps")
+                progress(i + 1, steps)
+            return "all"
+
+        return work
+
+    jobs.page_begins("Workbench")
+    both = [
+        jobs.start("evaluation", growing("evaluation", 150), "Evaluating"),
+        jobs.start("costs", growing("costs", 150), "Costs", rank=1),
+    ]
+    assert all(one.finished.wait(20) for one in both)
+    meanwhile = log[: len(log) - log[::-1].index("evaluation")]
+    assert 10 < meanwhile.count("costs") < 100  # it grows, and the evaluation has most of the time
+
+
 @pytest.mark.parametrize(("lane", "asked"), [("one model", 3), ("another", 1)])
 def test_only_computations_of_one_model_wait_for_each_other(lane: str, asked: int) -> None:
     from headviz.ui.shell.job import Turn

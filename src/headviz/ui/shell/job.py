@@ -2,7 +2,8 @@
 
 Of the long computations of one model one computes, the others wait at their next step. The most urgent one goes
 first: one that has nothing to show yet before the rest of one that has, then a lower rank, then what a page asked for
-last, then its order on that page.
+last, then its order on that page. One of rank 1 whose first part is shown gets slices of time meanwhile, so that
+it grows.
 """
 
 from __future__ import annotations
@@ -122,6 +123,7 @@ class Memo(Generic[V]):
 
 SILENT = 5.0  # seconds after which the others no longer wait for one that does not move
 QUICK = 0.01  # seconds; what comes faster was at hand already and says nothing about the rest
+PAUSE, SLICE = 1.5, 0.5  # seconds after which a rank of 1 that shows a part goes first, and for how long
 RECENT = 64  # steps that the time left is judged by
 
 _moved = threading.Condition()
@@ -139,12 +141,14 @@ class Turn:
     asked: tuple[int, int] = (0, 0)  # the page run that asked last, negative, and the place on the page
     waits_for: str = ""  # what goes first
     heard: float = field(default_factory=time.monotonic)
+    first_until: float = 0.0  # the end of its slice
     _since: float = 0.0
     _steps: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=RECENT))
 
     @property
     def urgency(self) -> tuple[int, ...]:
-        return (self.rank > 1, self.shows, self.rank, *self.asked)
+        in_slice = time.monotonic() < self.first_until
+        return (self.rank > 1, self.shows, not in_slice, self.rank, *self.asked)
 
     def begin(self) -> None:
         with _moved:
@@ -166,6 +170,8 @@ class Turn:
                 self.waits_for = first.what or "another computation"
                 _moved.wait(0.1)
                 self.heard = time.monotonic()
+                if self.rank == 1 and self.shows and self.heard - begun > PAUSE:
+                    self.first_until = self.heard + SLICE
             self.waits_for = ""
         self._since += time.monotonic() - begun
 
