@@ -1,0 +1,82 @@
+"""A smaller dense model instead of a pruned one: the encoder cut to its first layers and fine-tuned in the same way.
+
+    python -m bench.fewer_layers ENCODER WHOLE DATA --task sst2 --layers 4,3,2 --pruned FOLDER … --out WORK
+
+WHOLE is the fine-tuned model that all are compared with; WORK gets the models, and ``rows.jsonl``: for each model,
+runtime and shape of batches the accuracy on dev with its change, and the speed in interleaved pairs, with intervals.
+What is there already is not made again. Options after ``--`` go to ``headviz finetune``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+import headviz
+from headviz import cli
+
+SHAPES = ((1, 32), (32, 32), (1, 128), (8, 128), (32, 128))
+
+
+def cut(encoder: str, layers: int, folder: Path) -> None:
+    """The encoder's first layers, as a model of their own."""
+    model = AutoModel.from_pretrained(encoder, num_hidden_layers=layers)
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(encoder).save_pretrained(folder)
+
+
+def rows(whole: str, small: Path, data: Any, threads: int) -> Iterator[dict[str, Any]]:
+    torch.set_num_threads(threads)
+    for number, (batch, length) in enumerate(SHAPES):
+        result = headviz.runtimes(
+            headviz.load(whole, device="cpu"), small, None if number else data, batch=batch, length=length
+        )
+        for row in result.rows:
+            yield {"name": small.name, "batch": batch, "length": length, "threads": threads, **asdict(row)}
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("encoder")
+    parser.add_argument("whole")
+    parser.add_argument("data")
+    parser.add_argument("--task", default="sst2")
+    parser.add_argument("--layers", default="", help="4,3,2")
+    parser.add_argument("--pruned", nargs="*", default=[], help="folders of pruned models")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--threads", default="1", help="1,2")
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    args, training = parser.parse_args(arguments[:at]), list(arguments[at + 1 :])
+    folders = [Path(one) for one in args.pruned]
+    for layers in filter(None, args.layers.split(",")):
+        bare, folder = args.out / f"encoder-{layers}", args.out / f"layers-{layers}"
+        if not bare.exists():
+            cut(args.encoder, int(layers), bare)
+        if not (folder / "config.json").exists():
+            what = ["--model", str(bare), "--task", args.task, "--data", args.data, "--out", str(folder), *training]
+            if status := cli.main(["finetune", *what]):
+                raise SystemExit(status)
+        folders.append(folder)
+    kept = args.out / "rows.jsonl"
+    there = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    data = headviz.load_task(args.task, split="dev", data=args.data)
+    for folder in folders:
+        for threads in map(int, args.threads.split(",")):
+            if any((one["name"], one["threads"]) == (folder.name, threads) for one in there):
+                continue
+            lines = "".join(json.dumps(one) + "\n" for one in rows(args.whole, folder, data, threads))
+            with kept.open("a") as file:
+                file.write(lines)
+            print(lines, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
