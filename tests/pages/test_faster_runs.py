@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from headviz.cli import main
+from headviz.runs.files import RunFiles
 from headviz.runs.registry import Registry
 from support.recorded_runs import Runs, button, press, said, source
 from support.timed import Clock
@@ -81,6 +83,14 @@ def test_a_run_shows_what_each_speed_keeps(
     assert not other.exception
     assert f"run:{run}:0" in next(s for s in other.selectbox if s.key == "w_other").value
     assert "1.2×" in said(other)
+
+    def models_of_the_run() -> int:
+        page = open_page("compare", a="the dog sleeps", b="a cat runs")
+        return sum("× as fast" in one for one in next(s for s in page.selectbox if s.key == "w_other").options)
+
+    before = models_of_the_run()
+    shutil.rmtree(next(RunFiles(run).results.rglob("*/config.json")).parent)
+    assert models_of_the_run() == before - 1  # a deleted one is no choice
     assert main(["run", "show", run]) == 0
     assert main(["run", "report", run, "--out", str(tmp_path / "run.html")]) == 0
     page = (tmp_path / "run.html").read_text(encoding="utf-8")
