@@ -10,7 +10,7 @@ import pytest
 
 from headviz.answers.one_class import ClassAnswers
 from headviz.commands import evaluate
-from headviz.display.figures.speed import decision
+from headviz.display.figures.speed import decision, learning_rates
 from headviz.display.recipes import Code, call, command
 from headviz.display.sentences import answer_change, change_of, doubt, heads_named, mask_cost
 from headviz.heads import HeadMask
@@ -121,6 +121,20 @@ def test_a_search_for_speed_ends_with_the_fastest_model_that_loses_no_more_than_
     assert "less well calibrated" in said
     both = [faster_model(2.0, -0.005, remove="both"), faster_model(1.5, -0.005, remove="heads")]
     assert "2× (heads and neurons)" in decision(both, "accuracy")
+    both[1]["one_class"] = "All answers are 'no'."
+    assert decision(both, "accuracy").endswith(" 1.5× (heads only): All answers are 'no'.")
+    assert (
+        decision([faster_model(2.0, None, one_class="All answers are 'no'.")], "accuracy")
+        == "2×: All answers are 'no'."
+    )
+
+
+def test_a_search_says_which_learning_rate_was_taken():
+    rows = [{"rate": 2e-5, "distance": 0.01, "agreement": 0.98, "taken": True}]
+    rows.append({"rate": 2e-4, "distance": None, "agreement": None, "taken": False})
+    assert learning_rates({"rates": rows}).endswith("2e-05 0.01 (98.0%), 0.0002 diverged; 2e-05 was taken")
+    assert "was not taken" in learning_rates({"rates": [rows[0] | {"taken": False}]})
+    assert learning_rates({"rates": ()}) == ""
 
 
 # a recipe is written as Python and as a command; what a user wrote is quoted in both ----------------

@@ -3,7 +3,9 @@
 import dataclasses
 import itertools
 import json
+import tempfile
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -616,3 +618,35 @@ def test_a_table_is_timed_in_the_runtime_that_is_used(clf, runtime, monkeypatch)
     assert timer(clf) > 0
     assert timer(other) > 0
     assert len(written) == 7
+
+
+@pytest.mark.slow
+def test_the_loss_is_that_of_the_file_that_is_timed(clf, monkeypatch):
+    """An int8 model was judged by its weights before they were rounded."""
+    pytest.importorskip("onnxruntime")
+    from headviz.models.onnx import Session, export_onnx
+    from headviz.pruning import faster
+    from headviz.pruning.export import quantise
+
+    asked = {"dev": DATA, "batch": 2, "length": 8, "samples": 12, "runtime": "onnx-int8", "importance": "labels"}
+    files, written = [], []
+
+    def kept(path, into):
+        files.append(path.read_bytes())
+        written.append(quantise(path, into).read_bytes())
+        return into
+
+    monkeypatch.setattr(faster, "RuntimeTimer", lambda one, batch, length, int8: Clock(one, batch, length))
+    monkeypatch.setattr(faster, "quantise", kept)
+    result = headviz.prune_faster(clf, DATA, 1.3, **asked)
+    assert len(written) == 1
+    whole = headviz.evaluate(clf, DATA).logits.argmax(1)
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "model.onnx"
+        path.write_bytes(written[0])
+        session = Session(result.model, path, 1)
+        batch = result.model.collate(result.model.encode(DATA.texts, DATA.pairs))
+        answers = session.outputs(batch).argmax(-1).numpy()
+        assert result.agreement == pytest.approx(float(np.mean(answers == whole)))
+        export_onnx(result.model, path.with_name("again.onnx"))
+        assert path.with_name("again.onnx").read_bytes() == files[0]

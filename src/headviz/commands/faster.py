@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..display.figures.speed import decision, faster_table, tried_table
+from ..display.figures.speed import decision, faster_table, learning_rates, tried_table
 from ..display.table import Column, Table
 from ..engine import Checkpoints, Execution, Workplace, restored, run_here
 from ..errors import Cancelled, OptionError
@@ -193,6 +193,8 @@ def show(result: dict[str, Any]) -> str:
         lines.append(f"      neurons per layer {' '.join(map(str, t['neurons_per_layer']))}")
         if t["error"]:
             lines.append(_repaired(t["error"]))
+        if rates := learning_rates(t):
+            lines.append(f"      {rates}")
     if any(t["tried"] for t in result["targets"]):
         lines.append(table_text(tried_table(result["targets"])))
     if "vocabulary" in result:

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import json
 import math
+import tempfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,11 +27,12 @@ from ..attribution.walk import Walk
 from ..errors import OptionError, TaskError
 from ..evaluation.dispatch import evaluate, gold_answers
 from ..evaluation.paired import paired
-from ..evaluation.plain import batches, class_order, encode_data
+from ..evaluation.plain import batches, class_order, counts_for, encode_data, metrics_for
 from ..heads import HeadMask, in_order
 from ..models.fast.linear import products
 from ..models.feed_forward import neurons, outer_map, require_neurons, smaller
 from ..models.network import require_model
+from ..models.onnx import Session, export_onnx
 from ..models.pruning import require_prunable
 from ..progress import Cancel, PhaseProgress, of_phase, stop_if, tracked
 from ..results import Result, plain
@@ -40,7 +42,7 @@ from ..storage.writing import replace_file
 from ..tasks import sample
 from ..tasks.dataset import require_dataset
 from .algorithms import NOTHING
-from .export import RuntimeTimer, require_in_runtime
+from .export import FILE, RuntimeTimer, answers, quantise, require_in_runtime
 from .finetuning import fine_tune
 from .latency import Speed, Table, Timer, kept_table, measured
 from .options import (
@@ -713,6 +715,9 @@ class Work:
         trained = self._trained(small, rest, options, watched, place)
         if watched is not None:  # a training that was too short, or too fast, is not taken
             trained = min((trained, small), key=lambda one: self._near_whole(one, watched)["distance"])
+            rates = tuple(
+                row | {"taken": trained is not small and row["rate"] == options.learning_rate} for row in rates
+            )
         if place is not None:
             remove_training(place)
             self._tried_rates(name).unlink(missing_ok=True)
@@ -784,7 +789,7 @@ class Work:
         if self.dev is not None:
             if self._before is None:
                 self._before = self._evaluated(self.clf)
-            after = self._evaluated(small)
+            after = self._in_int8(self._before, small) if self.options.runtime == ONNX_INT8 else self._evaluated(small)
             metrics, baseline = after.metrics, self._before.metrics
             change, calibration, classes = self._changes(self._before, after)
             agreement = _agreement(self._before, after)
@@ -822,6 +827,22 @@ class Work:
         order = self.label_order
         return evaluate(
             clf, self.dev, label_order=order, precision="float32", progress=step_progress, cancel=self.cancel
+        )
+
+    def _in_int8(self, before: Evaluation, small: Classifier) -> Evaluation:
+        """The answers of the int8 file, which is what was timed."""
+        assert self.dev is not None
+        with tempfile.TemporaryDirectory(prefix="headviz-int8-") as place:
+            whole = export_onnx(small, Path(place) / FILE)
+            session = Session(small, quantise(whole, whole.with_name(f"int8-{FILE}")), torch.get_num_threads())
+            (logits,), order = answers(
+                small, self.dev, [session.outputs], self.label_order, of_phase(self.progress, "evaluating"), self.cancel
+            )
+        return dataclasses.replace(
+            before,
+            logits=logits,
+            metrics=metrics_for(self.dev, logits, order),
+            predicted=counts_for(small, self.dev, logits, order),
         )
 
     def _changes(

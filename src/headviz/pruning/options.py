@@ -99,7 +99,7 @@ TUNINGS = {
     NOTHING: "left as they are",
 }
 TORCH, ONNX, ONNX_INT8 = "torch", "onnx", "onnx-int8"
-MEASURED_IN = {TORCH: "PyTorch", ONNX: "ONNX Runtime, on the processor", ONNX_INT8: "the same, in int8"}
+MEASURED_IN = {TORCH: "PyTorch", ONNX: "ONNX Runtime", ONNX_INT8: "ONNX Runtime, int8"}
 BEST = "best"
 GOLD, ANSWERS = "labels", "answers"  # whose loss the gradients are of
 # what a unit is worth -> whose loss, and whether a closed gate leaves the unit's mean, which a bias can stand for

@@ -146,14 +146,18 @@ def decision(models: Sequence[Mapping[str, Any]], metric: str, margin: float = S
     """The fastest model for which a loss of more than so many points is excluded, and warnings of the others."""
     scale = points_in(metric)
     known = [m for m in models if (m.get("change") or {}).get("low") is not None]
-    if not known:
-        return ""
-    warnings = "".join(f" {m['target']:g}×: {warning}" for m in models for warning in _warnings(m))
+
+    def short(model: Mapping[str, Any]) -> str:
+        what = f" ({NAMES[model['remove']]})" if len({m.get("remove") for m in models}) > 1 else ""
+        return f"{model['target']:g}×{what}"
 
     def named(model: Mapping[str, Any]) -> str:
-        what = f" ({NAMES[model['remove']]})" if len({m.get("remove") for m in models}) > 1 else ""
         low, high = (numbers.number(model[end]) for end in ("speedup_low", "speedup_high"))
-        return f"{model['target']:g}×{what}, {numbers.number(model['speedup'])} times as fast [{low}, {high}]"
+        return f"{short(model)}, {numbers.number(model['speedup'])} times as fast [{low}, {high}]"
+
+    warnings = "".join(f" {short(m)}: {warning}" for m in models for warning in _warnings(m))
+    if not known:
+        return warnings.strip()
 
     safe_ones = [m for m in known if within(m["change"]["low"], margin / scale)]
     if safe_ones:
@@ -166,6 +170,21 @@ def decision(models: Sequence[Mapping[str, Any]], metric: str, margin: float = S
     says = excluded(nearest["change"]["low"], scale, margin)
     none = f"No model excludes a loss of more than {margin:g} {_points(margin)} of {metric_title(metric)}"
     return f"{none}. {named(nearest)}: {says}.{warnings}"
+
+
+def learning_rates(model: Mapping[str, Any]) -> str:
+    """What each learning rate that was tried left, and which was taken; empty without a choice."""
+    rows = model.get("rates") or ()
+    if not rows:
+        return ""
+    tried = ", ".join(
+        f"{row['rate']:.1g} "
+        + ("diverged" if row["distance"] is None else f"{numbers.number(row['distance'])} ({row['agreement']:.1%})")
+        for row in rows
+    )
+    taken = [row for row in rows if row.get("taken")]
+    ends = f"{taken[0]['rate']:.1g} was taken" if taken else "the training was not taken, it brought them no nearer"
+    return f"learning rates, by their distance from the whole model's answers (the same answers): {tried}; {ends}"
 
 
 def _lost_classes(model: Mapping[str, Any]) -> list[str]:

@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from ....answers.metrics import metric_title
-from ....display.figures.speed import NAMES, decision, faster_table, kept_against_speed, step_name, tried_table
+from ....display.figures.speed import (
+    NAMES,
+    decision,
+    faster_table,
+    kept_against_speed,
+    learning_rates,
+    step_name,
+    tried_table,
+)
 from ....display.numbers import number
 from ....display.sentences import points_changed
 from ....errors import UserError
 from ....evaluation.verdict import excluded
 from ....options import declared
-from ....pruning.options import TARGETS, SearchOptions
+from ....pruning.options import MEASURED_IN, TARGETS, TORCH, SearchOptions
 from ....reports.run_report import keep_runtimes
 from ....runs import service
 from ....runs.files import RunFiles
@@ -135,13 +143,17 @@ def detail(view: RunView) -> None:
         kept_against_speed(steps, metric, baseline, chosen),
         "faster_curve",
         f"{metric_title(metric)} on dev against the measured speed, batches of {first['batch']} texts of "
-        f"{first['length']} tokens; bars and areas are 95 % intervals. Dotted: the speed if only arithmetic took time.",
+        f"{first['length']} tokens, in {MEASURED_IN[view.record.spec.get('runtime', TORCH)]}; bars and "
+        "areas are 95 % intervals. Dotted: the speed if only arithmetic took time.",
     )
     if chosen.get("change"):
         says = excluded(chosen["change"]["low"], scale)
         st.caption(plain(f"{step_name(chosen)}: {metric_title(metric)} changes by {_change(chosen, scale)}; {says}."))
     _take(view, chosen)
     show.table(faster_table(steps, metric))
+    for step in steps:
+        if rates := learning_rates(step):
+            st.caption(plain(f"{step_name(step)}: {rates}."))
     if any(step.get("tried") for step in steps):
         with st.expander("What a head or neuron is worth", icon=":material/balance:"):
             show.table(tried_table(steps))
