@@ -124,13 +124,17 @@ CONSUMERS = (
     Consumer("onnxruntime alone", "float32", "onnxruntime", ("onnxruntime", "tokenizers", "numpy"), RUNTIME),
     Consumer("onnxruntime alone, int8", "int8", "onnxruntime", ("onnxruntime", "tokenizers", "numpy"), RUNTIME),
     Consumer("optimum", "float32", "optimum", OLD, OPTIMUM),
-    Consumer(
-        "sentence-transformers, backend onnx",
-        "float32",
-        "optimum",
-        OLD,
-        'OPTIONS = {"backend": "onnx"}' + SENTENCES,
-        EMBEDS_AND_RANKS,
+    Consumer("optimum, int8", "int8", "optimum", OLD, OPTIMUM),
+    *(
+        Consumer(
+            f"sentence-transformers, backend onnx{name}",
+            of,
+            "optimum",
+            OLD,
+            'OPTIONS = {"backend": "onnx"}' + SENTENCES,
+            EMBEDS_AND_RANKS,
+        )
+        for name, of in (("", "float32"), (", int8", "int8"))
     ),
 )
 

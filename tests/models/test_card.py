@@ -35,7 +35,7 @@ def test_a_card_says_what_was_removed_what_it_costs_and_how_to_load_it(tmp_path:
     assert facts["pipeline_tag"] == "text-classification"
     (result,) = card.data.eval_results
     assert (result.dataset_name, result.metric_type, result.metric_value) == ("sst2", "accuracy", 0.98)
-    for text in ("3 of 12", "| L2 | 1 2 |", "-0.0200", "95 %", "2.00 times", "this processor", "import headviz"):
+    for text in ("3 of 12", "| L2 | 1 2 |", "-0.0200", "95 %", "2.00 times", "this processor", "pip install headviz"):
         assert text in card.text
     assert "trust_remote_code" in card.text
 
@@ -53,6 +53,20 @@ def test_the_model_below_is_named_if_it_is_one_of_the_hub(tmp_path: Path) -> Non
     clf = dataclasses.replace(small(), name="someone/bert-sst2")
     facts = ModelCard.load(clf.save(tmp_path / "m") / "README.md").data.to_dict()
     assert (facts["base_model"], facts["base_model_relation"]) == ("someone/bert-sst2", "finetune")
+
+
+def test_a_saved_folder_keeps_what_was_measured_and_where_it_comes_from(tmp_path: Path) -> None:
+    import dataclasses
+
+    measured = Measured("sst2", {"accuracy": 0.98}, CHANGE.to_dict(), (2.0, 1.9, 2.1), "this processor")
+    before = dataclasses.replace(small(), name="someone/bert-sst2")
+    first = before.save(tmp_path / "first", measured=measured)
+    again = headviz.load(first, device="cpu")
+    card = ModelCard.load(again.save(tmp_path / "again") / "README.md")
+    assert card.content == (first / "README.md").read_text(encoding="utf-8")
+    assert card.data.base_model == "someone/bert-sst2"
+    less = headviz.prune(again, {1: [1]})  # another model: nothing of that holds
+    assert "Not measured" in (less.save(tmp_path / "less") / "README.md").read_text(encoding="utf-8")
 
 
 def test_results_of_headviz_become_a_card() -> None:

@@ -22,6 +22,7 @@ from support.tiny import PAIRS, TEXTS, tiny_classifier
 pytestmark = pytest.mark.slow
 
 FAMILIES = ("bert", "roberta", "distilbert", "electra", "albert", "modernbert", "mpnet", "deberta-v2")
+DECODERS = ("llama", "gpt2", "gpt_neox", "phi3", "olmo2", "gemma3_text")
 
 
 @pytest.fixture(autouse=True)
@@ -36,9 +37,9 @@ def pruned(family: str) -> Any:
     return headviz.prune(clf, clf.full_mask.without(off)) if clf.family.prunable else clf
 
 
-@pytest.mark.parametrize("family", all_in_ci(FAMILIES, ("bert",)))
+@pytest.mark.parametrize("family", all_in_ci((*FAMILIES, *DECODERS), ("bert", "llama")))
 def test_a_mask_is_an_input(family: str, tmp_path: Path) -> None:
-    clf = pruned(family)
+    clf = pruned(family) if family in FAMILIES else tiny_classifier(family)
     found = headviz.export(clf, tmp_path / "m", head_mask=True, batch=2, length=8)
     session = Session(clf, found.path / "model.onnx")
     batch = clf.collate(clf.encode(TEXTS, PAIRS))

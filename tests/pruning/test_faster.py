@@ -25,6 +25,7 @@ from headviz.pruning.reconstruction import moments, text_layers
 from headviz.pruning.removal import refit_output, scale_heads
 from headviz.storage.store import Store
 from support.gated import gated
+from support.marks import all_in_ci
 from support.pruning_plans import make_data
 from support.timed import Clock
 from support.tiny import tiny_classifier, tiny_folder, tiny_model
@@ -650,3 +651,19 @@ def test_the_loss_is_that_of_the_file_that_is_timed(clf, monkeypatch):
         assert result.agreement == pytest.approx(float(np.mean(answers == whole)))
         export_onnx(result.model, path.with_name("again.onnx"))
         assert path.with_name("again.onnx").read_bytes() == files[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "family", all_in_ci(("modernbert", "phi3", "gpt_neox", "deberta"), ("modernbert", "gpt_neox"))
+)
+def test_a_search_makes_models_of_other_families_smaller(family, monkeypatch, tmp_path):
+    monkeypatch.setattr(faster, "Timer", Clock)
+    whole = tiny_classifier(family)
+    repair = "none" if family in ("gpt_neox", "deberta") else "refit"
+    asked = {"batch": 2, "length": 8, "samples": 12, "importance": "labels", "repair": repair}
+    small = headviz.prune_faster(whole, DATA, 1.3, **asked).model
+    assert small.cost().parameters < whole.cost().parameters
+    batch = whole.collate(whole.encode(DATA.texts[:4], DATA.pairs[:4]))
+    again = headviz.load(small.save(tmp_path / "small"), device="cpu")
+    np.testing.assert_array_equal(again.logits(batch).numpy(), small.logits(batch).numpy())

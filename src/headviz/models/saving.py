@@ -9,7 +9,7 @@ import runpy
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from ..storage.exchange import MaskLike
 from ..storage.paths import new_folder
 from ..storage.writing import disk_errors
 from .feed_forward import fill_up, neurons, require_known, uneven
-from .folder_check import first_line
+from .folder_check import first_line, read_json
 from .hub import is_hub_id
 from .network import Network, add_bias, added_bias, has_own_bias
 from .pruning import parts, require_even, settle, weight_of, widen, zero_columns
@@ -91,8 +91,8 @@ class Measured:
 
 def card(clf: Network, portable: bool = False, measured: Measured | None = None) -> str:
     """The text of README.md, with the hub's metadata in front."""
-    source = Path(clf.name).name or type(clf.model).__name__
-    measured = measured or Measured()
+    full, measured = _came_from(clf, measured)
+    source, measured = Path(full).name or type(clf.model).__name__, measured or Measured()
     kept = [clf.present.kept_in(row) for row in range(clf.num_layers)]
     sizes = neurons(clf) if len(clf.stacks) == 1 else []  # of several stacks a row is no layer
     title = ["layer", "heads", *(["neurons"] if sizes else [])]
@@ -100,7 +100,7 @@ def card(clf: Network, portable: bool = False, measured: Measured | None = None)
     rows = [[*row, f"{size:,}"] for row, size in zip(rows, sizes, strict=True)] if sizes else rows
     lines = measured.lines()
     return TEXT.format(
-        metadata=_metadata(clf, f"{source}, pruned", measured),
+        metadata=_metadata(clf, full, f"{source}, pruned", measured),
         source=source,
         gone=clf.num_layers * clf.num_heads - sum(map(len, kept)),
         heads=clf.num_layers * clf.num_heads,
@@ -113,9 +113,23 @@ def card(clf: Network, portable: bool = False, measured: Measured | None = None)
     )
 
 
-def _metadata(clf: Network, title: str, measured: Measured) -> str:
+def _came_from(clf: Network, measured: Measured | None = None) -> tuple[str, Measured | None]:
+    """The name of the model that was pruned, and what was measured; of a folder that was saved, as it says."""
+    folder = Path(clf.name)
+    if not clf.name or not (folder / RECORD).is_file():
+        return clf.name, measured
+    about = read_json(folder / RECORD, clf.name)
+    if about.get("digest") != clf.filled(None).digest:  # more is removed since, or trained
+        return clf.name, measured
+    before, known = about.get("measured"), {one.name for one in fields(Measured)}
+    if measured is None and isinstance(before, Mapping) and before.keys() <= known:
+        measured = Measured(**before)
+    return str(about.get("source") or clf.name), measured
+
+
+def _metadata(clf: Network, source: str, title: str, measured: Measured) -> str:
     pipeline = PIPELINES.get(str(getattr(clf, "job", "")))
-    of_hub = "/" in clf.name and is_hub_id(clf.name) and not Path(clf.name).is_dir()
+    of_hub = "/" in source and is_hub_id(source) and not Path(source).is_dir()
     results = [
         huggingface_hub.EvalResult(pipeline or "other", measured.task, measured.task, name, value)
         for name, value in measured.metrics.items()
@@ -123,7 +137,7 @@ def _metadata(clf: Network, title: str, measured: Measured) -> str:
     ]
     return huggingface_hub.ModelCardData(
         library_name="transformers",
-        base_model=clf.name if of_hub else None,
+        base_model=source if of_hub else None,
         base_model_relation="finetune" if of_hub else None,  # the hub has no word for a pruned model
         pipeline_tag=pipeline,
         tags=["headviz", "pruned", "attention-heads"],
@@ -254,7 +268,7 @@ def require_equal(clf: Any, folder: Path) -> None:
         except (RuntimeError, ValueError, IndexError) as error:  # layers of a size that a family's code cannot run
             raise ModelError(
                 f"{clf.title} with these heads cannot be saved as portable, because transformers' own code does not "
-                f"run it ({first_line(error)}). Leave every layer a head, or save it without portable."
+                f"run it ({first_line(error)}). Save it without portable, or leave every layer a head."
             ) from error
     wrong = float((output - expected).abs().max()) / max(1.0, float(expected.abs().max()))
     if not wrong <= EQUAL:
@@ -323,12 +337,11 @@ def save(clf: Network, folder: Path, portable: bool = False, measured: Measured 
             return
         _save_plain(clf.model, into, clf, portable)
         # config.json has the heads
-        about = {"format": FORMAT, "digest": clf.filled(None).digest, "source": Path(clf.name).name if clf.name else ""}
-        about |= {
-            "heads_per_layer": clf.heads_per_layer,
-            "neurons_per_layer": neurons(clf),
-            "measured": plain(measured),
-        }
+        source, known = _came_from(clf, measured)
+        if not is_hub_id(source) or Path(source).is_dir():
+            source = Path(source).name if source else ""
+        about = {"format": FORMAT, "digest": clf.filled(None).digest, "source": source}
+        about |= {"heads_per_layer": clf.heads_per_layer, "neurons_per_layer": neurons(clf), "measured": plain(known)}
         (into / RECORD).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         (into / "README.md").write_text(card(clf, portable, measured), encoding="utf-8")
 

@@ -44,7 +44,7 @@ from ..tasks.dataset import require_dataset
 from .algorithms import NOTHING
 from .export import FILE, RuntimeTimer, answers, quantise, require_in_runtime
 from .finetuning import fine_tune
-from .latency import Speed, Table, Timer, kept_table, measured
+from .latency import Speed, Table, Timer, fewest_heads, kept_table, measured
 from .options import (
     AUTO,
     BEST,
@@ -163,7 +163,7 @@ class Search:
         there = neurons(self.clf)
         self._groups = []
         for layer, count in enumerate(self.clf.heads_per_layer):
-            sizes = range(count + 1)
+            sizes = range(fewest_heads(self.clf), count + 1)
             loss = losses((self._heads(layer) ** 2).sum(axis=0), sizes)
             self._groups.append(Choices(tuple(sizes), self.table.of_heads(sizes), loss))
         for layer, count in enumerate(there):

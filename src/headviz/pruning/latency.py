@@ -46,7 +46,7 @@ class Table(Result):
     threads: int
     clock: str  # "processor" or "wall"
     whole: float  # the model as it is
-    base: float  # the model without any head or neuron
+    base: float  # the model without any head (or with one a layer, where its family needs it) and any neuron
     head_sizes: tuple[int, ...]
     heads: tuple[float, ...]
     neuron_sizes: tuple[int, ...]
@@ -108,9 +108,11 @@ class Timer:
 def timed_table(clf: Classifier, timer: Timer, progress: Progress | None = None, cancel: Cancel | None = None) -> Table:
     """Time the model with all its layers cut to one size, for several sizes, each in pairs with the whole model."""
     there = neurons(clf)
-    head_sizes = _points(max(clf.heads_per_layer), 1)
+    least = fewest_heads(clf)
+    head_sizes = [least, *(size for size in _points(max(clf.heads_per_layer), 1) if size > least)]
     neuron_sizes = _points(max(there), 8)
-    shapes = [(h, neuron_sizes[-1]) for h in head_sizes] + [(head_sizes[-1], n) for n in neuron_sizes[:-1]] + [(0, 0)]
+    shapes = [(h, neuron_sizes[-1]) for h in head_sizes] + [(head_sizes[-1], n) for n in neuron_sizes[:-1]]
+    shapes.append((least, 0))
     shares: list[list[float]] = []  # of the whole model's time, timed just before: other work slows both
     whole, settled, times = np.inf, False, np.full(len(shapes), np.inf)
     began = time.perf_counter()
@@ -175,6 +177,11 @@ def kept_table(
     table = timed_table(clf, timer, progress, cancel)
     store.put(key, {}, {"table": table.to_json()})
     return table
+
+
+def fewest_heads(clf: Classifier) -> int:
+    """How many heads a layer must keep."""
+    return 1 if clf.family.why_not_empty else 0
 
 
 def uniform(clf: Classifier, heads: int, size: int) -> Classifier:

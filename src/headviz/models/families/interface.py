@@ -83,7 +83,7 @@ def last_token(model: Any, batch: Mapping[str, Tensor], keywords: Mapping[str, A
         return logits_of(model(**batch, use_cache=False, **keywords))
     states = model.base_model(**batch, use_cache=False, **keywords).last_hidden_state
     last = batch["attention_mask"].sum(dim=1) - 1
-    logits: Tensor = model.score(states[torch.arange(len(last), device=states.device), last])
+    logits: Tensor = model.score(states[torch.arange(last.shape[0], device=states.device), last])
     return logits
 
 
