@@ -75,6 +75,18 @@ def test_sentence_transformers_opens_a_pruned_reranker(family: str, tmp_path: Pa
         assert torch.equal(model(dict(batch))["scores"], clf.logits(batch))
 
 
+def test_sentence_transformers_saves_and_opens_what_lost_heads_in_place(tmp_path: Path) -> None:
+    module = pytest.importorskip("sentence_transformers")
+    whole = model_of("vector").save(tmp_path / "whole")
+    model = module.SentenceTransformer(str(whole), device="cpu")
+    headviz.prune_heads(model[0].auto_model, {0: [1, 2], 1: [0]})
+    expected = model.encode(TEXTS)
+    model.save(str(tmp_path / "small"))
+    again = module.SentenceTransformer(str(tmp_path / "small"), device="cpu")
+    np.testing.assert_array_equal(again.encode(TEXTS), expected)
+    assert again[0].auto_model.num_parameters() < headviz.load(whole, device="cpu").cost().parameters
+
+
 WITHOUT_HEADVIZ = """
 import sys
 sys.modules["headviz"] = None

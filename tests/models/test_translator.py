@@ -287,6 +287,18 @@ def test_position_tables_keep_only_heads_that_some_layer_has() -> None:
 
 
 @each_family
+def test_transformers_opens_a_pruned_translator(family: str, tmp_path: Path) -> None:
+    from transformers import AutoModelForSeq2SeqLM
+
+    small = headviz.prune(tiny_translator(family), MASK)
+    plain = AutoModelForSeq2SeqLM.from_pretrained(small.save(tmp_path / "small")).eval()
+    batch = batch_of(small)
+    with torch.inference_mode():
+        logits = plain(**plain_inputs(batch), use_cache=False).logits
+    torch.testing.assert_close(logits, small.logits(batch), atol=1e-6, rtol=0)
+
+
+@each_family
 def test_masked_export_loads_in_plain_transformers(family: str, tmp_path: Path) -> None:
     from transformers import AutoModelForSeq2SeqLM
 
