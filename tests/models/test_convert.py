@@ -59,6 +59,28 @@ def test_pickled_weights_become_safetensors(family: str, shards: int, options: A
     assert not list(result.rglob("*.bin"))
 
 
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tiny_folder(tmp_path / "m")
+    pickled(folder)
+    monkeypatch.setattr("headviz.models.convert.LARGEST_PICKLE", 1000)
+    monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("read"))
+    with pytest.raises(UserError, match="larger than 1,000 bytes"):
+        headviz.convert(folder, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_half_precision_stays_that(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = tiny_folder(tmp_path / "m")
+    weights = load_file(folder / "model.safetensors")
+    save_file({name: rows.half() for name, rows in weights.items()}, folder / "model.safetensors", {"format": "pt"})
+    pickled(folder)
+    result = headviz.convert(folder, tmp_path / "new")
+    assert {rows.dtype for rows in load_file(result / "model.safetensors").values()} == {torch.float16}
+    assert loaded(result).dtype == torch.float32
+
+
 def test_a_model_pruned_by_transformers_4_is_saved_in_the_format_of_today(tmp_path: Path) -> None:
     clf = tiny_classifier()
     small = headviz.prune(clf, {0: [1], 2: [0, 3]})

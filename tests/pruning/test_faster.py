@@ -654,9 +654,7 @@ def test_the_loss_is_that_of_the_file_that_is_timed(clf, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "family", all_in_ci(("modernbert", "phi3", "gpt_neox", "deberta"), ("modernbert", "gpt_neox"))
-)
+@pytest.mark.parametrize("family", all_in_ci(("modernbert", "phi3", "gpt_neox", "deberta"), ("modernbert", "gpt_neox")))
 def test_a_search_makes_models_of_other_families_smaller(family, monkeypatch, tmp_path):
     monkeypatch.setattr(faster, "Timer", Clock)
     whole = tiny_classifier(family)

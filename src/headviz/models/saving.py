@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import platform
 import runpy
 import shutil
 import tempfile
@@ -69,7 +70,10 @@ class Measured:
             raise ModelError(
                 f"A card is written of prune_faster's result or of paired's, not of {type(result).__name__}."
             )
-        where = f"batches of {record['batch']} texts of {record['length']} tokens, {record['table']['device']}"
+        table = record["table"]
+        threads = f"{table['threads']} thread{'s' if table['threads'] != 1 else ''}"
+        where = f"batches of {record['batch']} texts of {record['length']} tokens, {table['device']}, {threads}"
+        where += f", {platform.machine()}" if table["device"].startswith("cpu") else ""
         speedup = (record["speedup"], record["speedup_low"], record["speedup_high"])
         return cls(task, record["metrics"] or {}, record["change"], speedup, where)
 
