@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ALL, MASK, SAVED, RUN = "all", "mask", "saved:", "run:"
 RUNS = 12  # the newest, whose steps are listed
 # kind of run -> what tells a step of it from the others
-STEPS: Mapping[str, Callable[[RunView, Mapping[str, Any]], str]] = {
+STEPS: Mapping[str, Callable[[RunView, dict[str, Any]], str]] = {
     "prune": lambda _, step: f"{100 * step['sparsity']:.0f} % off",
     "faster": lambda run, step: step_name(step) if steps.kept_model(run, step) else "",
 }
@@ -51,7 +51,7 @@ def listed(clf: Classifier) -> dict[str, str]:
     return out | {folder: folder for folder in local_models()}
 
 
-def named(run: RunView, step: Mapping[str, Any]) -> str:
+def named(run: RunView, step: dict[str, Any]) -> str:
     """What a step of a run is called; empty for one whose model is not there: out of reach, or deleted."""
     return f"{run.record.title[:80]}, {how}" if (how := STEPS[run.record.kind](run, step)) else ""
 
