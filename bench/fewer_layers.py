@@ -3,7 +3,7 @@
     python -m bench.fewer_layers ENCODER WHOLE DATA --task sst2 --layers 4,3,2 --pruned FOLDER … --out WORK
 
 WHOLE is the fine-tuned model that all are compared with; WORK gets the models, and ``rows.jsonl``: for each model,
-runtime and shape of batches the accuracy on dev with its change, and the speed in interleaved pairs, with intervals.
+runtime and shape of batches the speed in interleaved pairs, and with the first shape the metric on dev; with intervals.
 What is there already is not made again. Options after ``--`` go to ``headviz finetune``.
 """
 
@@ -35,12 +35,11 @@ def cut(encoder: str, layers: int, folder: Path) -> None:
 
 def rows(whole: str, small: Path, data: Any, threads: int) -> Iterator[dict[str, Any]]:
     torch.set_num_threads(threads)
+    clf = headviz.load(whole, device="cpu")
     for number, (batch, length) in enumerate(SHAPES):
-        result = headviz.runtimes(
-            headviz.load(whole, device="cpu"), small, None if number else data, batch=batch, length=length
-        )
+        result = headviz.runtimes(clf, small, None if number else data, batch=batch, length=length)
         for row in result.rows:
-            yield {"name": small.name, "batch": batch, "length": length, "threads": threads, **asdict(row)}
+            yield {"folder": str(small), "batch": batch, "length": length, "threads": threads, **asdict(row)}
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -58,7 +57,7 @@ def main(arguments: Sequence[str]) -> None:
     folders = [Path(one) for one in args.pruned]
     for layers in filter(None, args.layers.split(",")):
         bare, folder = args.out / f"encoder-{layers}", args.out / f"layers-{layers}"
-        if not bare.exists():
+        if not (bare / "tokenizer_config.json").exists():  # what is written last
             cut(args.encoder, int(layers), bare)
         if not (folder / "config.json").exists():
             what = ["--model", str(bare), "--task", args.task, "--data", args.data, "--out", str(folder), *training]
@@ -70,12 +69,12 @@ def main(arguments: Sequence[str]) -> None:
     data = headviz.load_task(args.task, split="dev", data=args.data)
     for folder in folders:
         for threads in map(int, args.threads.split(",")):
-            if any((one["name"], one["threads"]) == (folder.name, threads) for one in there):
+            if any((one["folder"], one["threads"]) == (str(folder), threads) for one in there):
                 continue
             lines = "".join(json.dumps(one) + "\n" for one in rows(args.whole, folder, data, threads))
             with kept.open("a") as file:
                 file.write(lines)
-            print(lines, flush=True)
+            print(f"{folder}, {threads} threads: in {kept}", flush=True)
 
 
 if __name__ == "__main__":

@@ -272,7 +272,7 @@ def require_equal(clf: Any, folder: Path) -> None:
         except (RuntimeError, ValueError, IndexError) as error:  # layers of a size that a family's code cannot run
             raise ModelError(
                 f"{clf.title} with these heads cannot be saved as portable, because transformers' own code does not "
-                f"run it ({first_line(error)}). Save it without portable, or leave every layer a head."
+                f"run it ({first_line(error)}). Save it without portable, or leave a head where a layer has none."
             ) from error
     wrong = float((output - expected).abs().max()) / max(1.0, float(expected.abs().max()))
     if not wrong <= EQUAL:

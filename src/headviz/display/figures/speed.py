@@ -182,9 +182,12 @@ def learning_rates(model: Mapping[str, Any]) -> str:
         + ("diverged" if row["distance"] is None else f"{numbers.number(row['distance'])} ({row['agreement']:.1%})")
         for row in rows
     )
-    taken = [row for row in rows if row.get("taken")]
+    sentence = f"learning rates, by their distance from the whole model's answers (the same answers): {tried}"
+    if "taken" not in rows[0]:  # of an earlier version, which did not keep that
+        return sentence
+    taken = [row for row in rows if row["taken"]]
     ends = f"{taken[0]['rate']:.1g} was taken" if taken else "the training was not taken, it brought them no nearer"
-    return f"learning rates, by their distance from the whole model's answers (the same answers): {tried}; {ends}"
+    return f"{sentence}; {ends}"
 
 
 def _lost_classes(model: Mapping[str, Any]) -> list[str]:
