@@ -457,10 +457,11 @@ def _remove(plugin: Plugin) -> None:
 @cache
 def _installed() -> dict[str, tuple[str, EntryPoint]]:
     """The entry points ``headviz.scores``, … of installed packages, by source."""
+    every = entry_points()  # reads the files of all packages, so once for all tables
     return {
         f"package:{point.value} ({group})": (group, point)
         for group in TABLES
-        for point in entry_points(group=f"headviz.{group}")
+        for point in every.select(group=f"headviz.{group}")
     }
 
 
