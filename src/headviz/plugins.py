@@ -38,7 +38,7 @@ SPEC = "plugins"  # the key under which a run's spec names the plugins it needs
 
 @dataclass(frozen=True)
 class RunKind:
-    """A kind of run. ``make`` gives a ``engine.job.Job`` from a spec: a function, or its "module:function"."""
+    """A kind of run. ``make`` gives an ``engine.Job`` from a spec: a function, or its "module:function"."""
 
     name: str
     title: str

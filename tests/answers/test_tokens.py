@@ -140,3 +140,18 @@ def test_paired_takes_lists_of_tags() -> None:
     assert result.difference == pytest.approx(-0.5)
     with pytest.raises(TaskError, match="a tag for each word"):
         headviz.paired(gold, gold, [*gold[:-1], ["O"]], "span_f1")
+
+
+def test_equal_pieces_in_other_words_are_kept_apart(tmp_path: Path) -> None:
+    """A word may be three words, of the same pieces: then another token's answer is explained."""
+    clf = model_of("tokens")
+    words = [["red-cold", "wet"], ["red", "-", "cold", "wet"]]
+    rows = [{"tokens": one, "tags": ["O"] * (len(one) - 1) + ["B-red"]} for one in words]
+    write(tmp_path, {"dev.jsonl": "\n".join(json.dumps(row) for row in rows)})
+    data = headviz.load_task("custom", data=tmp_path)
+    first, second = clf.encode(data.texts, data.pairs)
+    assert first.ids == second.ids
+    assert first.places != second.places
+    for score in ("taylor", "conductance-spearman"):
+        before, after = (headviz.score_heads(clf, data.subset([i]), score).values for i in (0, 1))
+        assert not np.allclose(before, after, equal_nan=True)

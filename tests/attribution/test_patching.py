@@ -265,6 +265,8 @@ def test_a_set_of_pairs_is_the_mean_of_its_pairs() -> None:
     assert result.p_value[1, 2] == pytest.approx(half.pvalue)
     with pytest.raises(UserError, match="too few to average"):
         headviz.patch_pairs(clf, [(A, A), (B, B)])
+    twice = headviz.patch_pairs(clf, [*texts, *texts], positions="first")  # says nothing new
+    np.testing.assert_array_equal(twice.p_value, result.p_value)
 
 
 @contextmanager

@@ -132,11 +132,13 @@ def test_a_search_for_speed_ends_with_the_fastest_model_that_loses_no_more_than_
 def test_a_search_says_which_learning_rate_was_taken():
     rows = [{"rate": 2e-5, "distance": 0.01, "agreement": 0.98, "taken": True}]
     rows.append({"rate": 2e-4, "distance": None, "agreement": None, "taken": False})
-    assert learning_rates({"rates": rows}).endswith("2e-05 0.01 (98.0%), 0.0002 diverged; 2e-05 was taken")
+    assert learning_rates({"rates": rows}).endswith("2e-05 0.01 (98.0% the same), 0.0002 diverged; 2e-05 was taken")
+    number = {"rate": 2e-5, "distance": 0.01, "agreement": None, "taken": True}  # numbers are hardly ever the same
+    assert learning_rates({"rates": [number]}).endswith("2e-05 0.01; 2e-05 was taken")
     assert "was not taken" in learning_rates({"rates": [rows[0] | {"taken": False}]})
     assert learning_rates({"rates": ()}) == ""
     earlier = learning_rates({"rates": [{"rate": 2e-5, "distance": 0.01, "agreement": 0.98}]})
-    assert earlier.endswith("2e-05 0.01 (98.0%)")  # it does not say whether the training was taken
+    assert earlier.endswith("2e-05 0.01 (98.0% the same)")  # it does not say whether the training was taken
 
 
 # a recipe is written as Python and as a command; what a user wrote is quoted in both ----------------

@@ -69,6 +69,17 @@ def test_a_saved_folder_keeps_what_was_measured_and_where_it_comes_from(tmp_path
     assert "Not measured" in (less.save(tmp_path / "less") / "README.md").read_text(encoding="utf-8")
 
 
+def test_what_has_no_value_is_left_out_of_a_card(tmp_path: Path) -> None:
+    """Matthews' correlation of one gold class has none, nor has a difference of such."""
+    undefined = CHANGE.to_dict() | {"low": None, "high": None}
+    lines = Measured("sst2", {"matthews": None, "accuracy": 0.98}, undefined).lines()
+    assert "no interval" in lines[0]
+    assert not any("matthews" in line for line in lines)
+    assert len(Measured("sst2", {}, undefined | {"difference": None}).lines()) == 0
+    folder = small().save(tmp_path / "small", measured=Measured("sst2", {"matthews": None, "accuracy": 0.98}))
+    assert [result.metric_type for result in ModelCard.load(folder / "README.md").data.eval_results] == ["accuracy"]
+
+
 def test_results_of_headviz_become_a_card() -> None:
     assert Measured.of(CHANGE, "sst2").lines()
     with pytest.raises(UserError, match="prune_faster"):

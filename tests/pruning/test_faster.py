@@ -3,9 +3,7 @@
 import dataclasses
 import itertools
 import json
-import tempfile
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +23,7 @@ from headviz.pruning.reconstruction import moments, text_layers
 from headviz.pruning.removal import refit_output, scale_heads
 from headviz.storage.store import Store
 from support.gated import gated
+from support.jobs import CLASSES, data_of, model_of
 from support.marks import all_in_ci
 from support.pruning_plans import make_data
 from support.timed import Clock
@@ -310,6 +309,39 @@ def test_what_classes_and_calibration_lose_is_that_of_paired(clf, monkeypatch):
     assert result.ceiling == clf.cost(length=8).flops / result.model.cost(length=8).flops > 1
 
 
+@pytest.mark.parametrize("job", ["number", "labels", "tokens", "span", "rank", "vector"])
+def test_answers_are_the_same_as_a_whole(job, monkeypatch):
+    """Of a text with many words, not of its words; numbers are hardly ever the same."""
+    monkeypatch.setattr(faster, "Timer", Clock)
+    one, data = model_of(job), data_of(job, repeat=4)
+    asked = {"batch": 2, "length": 8, "samples": 12, "importance": "labels", "repair": "none"}
+    result = headviz.prune_faster(one, data, 2, dev=data, **asked)
+    before, after = (headviz.evaluate(m, data).predictions for m in (one, result.model))
+    if job in ("number", "rank", "vector"):
+        assert result.agreement is None
+    else:
+        same = [np.array_equal(a, b) for a, b in zip(before, after, strict=True)]
+        assert result.agreement == pytest.approx(np.mean(same))
+        assert np.mean(before == after) > np.mean(same)
+    assert result.change["metric"] == data.task.primary_metric
+
+
+def test_the_loss_in_a_metric_of_ones_own(clf, monkeypatch):
+    def right_of_first_class(gold, predicted):
+        return float((predicted == gold)[gold == 0].mean())
+
+    monkeypatch.setattr(faster, "Timer", Clock)
+    names = [DATA.label_names[i] for i in DATA.gold]
+    rows = [{"text": t, "pair": p, "label": y} for t, p, y in zip(DATA.texts, DATA.pairs, names, strict=True)]
+    columns = {"text_columns": "text,pair", "label_column": "label"}
+    dev = headviz.load_task("custom", data=rows, metrics=[right_of_first_class], **columns)
+    asked = {"batch": 2, "length": 8, "samples": 12, "importance": "labels", "repair": "none"}
+    result = headviz.prune_faster(clf, DATA, 2, dev=dev, **asked)
+    before, after = (headviz.evaluate(m, dev).metrics["right_of_first_class"] for m in (clf, result.model))
+    assert result.change["difference"] == pytest.approx(after - before)
+    assert before != after
+
+
 @pytest.mark.parametrize("wrong", [1, 0.5, float("nan"), "2", True, [1.5, 0.9], []])
 def test_a_speed_is_above_one(clf, wrong):
     with pytest.raises(OptionError):
@@ -461,6 +493,27 @@ def test_learning_rates_are_tried_and_those_of_a_stopped_run_are_kept(clf, tmp_p
     assert not list(tmp_path.iterdir())
 
 
+def test_no_text_says_when_its_own_training_stops(clf, monkeypatch):
+    monkeypatch.setattr(faster, "LEAST_WATCHED", 6)
+    rows = [{"text": f"red {i // 2}", "label": CLASSES[i % 3]} for i in range(120)]  # each text twice
+    named = {"text_columns": "text", "label_column": "label"}
+    ranking = data_of("rank", repeat=32)
+    for data in (headviz.load_task("custom", data=rows, **named), ranking):
+        shuffled = data.subset(np.random.default_rng(1).permutation(len(data)))
+        drawn = []
+        for one in (data, shuffled):
+            watched, rest = Work(clf, one, FasterOptions(batch=2, length=8))._watched
+            assert 6 <= len(watched) <= 24
+            assert not set(watched.texts) & set(rest.texts)
+            drawn.append(set(watched.texts))
+        assert drawn[0] == drawn[1]
+
+
+def test_a_bias_that_is_not_there_takes_up_nothing():
+    with pytest.raises(ModelError, match="no bias"):
+        headviz.prune_faster(tiny_classifier("modernbert"), DATA, 1.3, batch=2, length=8, repair="bias")
+
+
 def test_a_rate_that_diverges_is_not_taken(clf, monkeypatch):
     monkeypatch.setattr(faster, "LEAST_WATCHED", 6)
     monkeypatch.setattr(faster, "LEAST_TRIAL", 3)
@@ -606,7 +659,7 @@ def test_a_table_is_timed_in_the_runtime_that_is_used(clf, runtime, monkeypatch)
     from headviz.pruning import export
 
     written, real = [], export.export_onnx
-    monkeypatch.setattr(export, "export_onnx", lambda one, path: written.append(path) or real(one, path))
+    monkeypatch.setattr(export, "export_onnx", lambda one, *rest: written.append(rest[0]) or real(one, *rest))
     monkeypatch.setattr(latency, "POINTS", 3)
     monkeypatch.setattr(export, "SESSIONS", 2)
     table = Work(clf, DATA, FasterOptions(batch=2, length=8, runtime=runtime)).table
@@ -625,32 +678,17 @@ def test_a_table_is_timed_in_the_runtime_that_is_used(clf, runtime, monkeypatch)
 def test_the_loss_is_that_of_the_file_that_is_timed(clf, monkeypatch):
     """An int8 model was judged by its weights before they were rounded."""
     pytest.importorskip("onnxruntime")
-    from headviz.models.onnx import Session, export_onnx
-    from headviz.pruning import faster
-    from headviz.pruning.export import quantise
+    from headviz.models.onnx import export_onnx
+    from headviz.pruning import export
 
-    asked = {"dev": DATA, "batch": 2, "length": 8, "samples": 12, "runtime": "onnx-int8", "importance": "labels"}
-    files, written = [], []
-
-    def kept(path, into):
-        files.append(path.read_bytes())
-        written.append(quantise(path, into).read_bytes())
-        return into
-
+    rounded = tiny_classifier(seed=9)  # in place of the rounded model, one whose answers are others
     monkeypatch.setattr(faster, "RuntimeTimer", lambda one, batch, length, int8: Clock(one, batch, length))
-    monkeypatch.setattr(faster, "quantise", kept)
+    monkeypatch.setattr(export, "quantise", lambda _, out: export_onnx(rounded, out))
+    asked = {"dev": DATA, "batch": 2, "length": 8, "samples": 12, "runtime": "onnx-int8", "importance": "labels"}
     result = headviz.prune_faster(clf, DATA, 1.3, **asked)
-    assert len(written) == 1
-    whole = headviz.evaluate(clf, DATA).logits.argmax(1)
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "model.onnx"
-        path.write_bytes(written[0])
-        session = Session(result.model, path, 1)
-        batch = result.model.collate(result.model.encode(DATA.texts, DATA.pairs))
-        answers = session.outputs(batch).argmax(-1).numpy()
-        assert result.agreement == pytest.approx(float(np.mean(answers == whole)))
-        export_onnx(result.model, path.with_name("again.onnx"))
-        assert path.with_name("again.onnx").read_bytes() == files[0]
+    whole, small, judged = (headviz.evaluate(one, DATA).logits.argmax(1) for one in (clf, result.model, rounded))
+    assert result.agreement == pytest.approx(float(np.mean(judged == whole)))
+    assert np.mean(judged == whole) != np.mean(small == whole)
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from headviz.errors import RunError
-from headviz.runs.files import DiskFull, RunFiles, disk_errors
+from headviz.runs.files import DiskFull, RunFiles, writing_run
 from headviz.storage.writing import replace_file
 
 
@@ -30,7 +30,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises(DiskFull, match="Free some space"), disk_errors(path):
+    with pytest.raises(DiskFull, match="Free some space"), writing_run(path):
         replace_file(path, b"new", durable=True)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a"]

@@ -91,6 +91,24 @@ def test_who_stopped_may_join_again_while_others_go_on(be: Any, work: Work) -> N
     assert job.result == "result"
 
 
+def test_continuing_does_not_wait_for_the_computations_turn(be: Any, work: Work) -> None:
+    be("anna")
+    job = jobs.start("urgent", work)
+    be("ben")
+    waiting = jobs.start("key", work, rank=1)
+    jobs.stop("key")
+    be("anna")
+    jobs.start("key", work, rank=1)
+    be("ben")
+    begun = time.monotonic()
+    jobs.forget("key")  # 'Continue', while another computation of the model goes first
+    assert time.monotonic() - begun < 1
+    assert jobs.start("key", work, rank=1) is waiting
+    work.go.set()
+    assert job.finished.wait(5)
+    assert waiting.finished.wait(5)
+
+
 def test_stopping_ends_when_nobody_wants_it(be: Any, work: Work) -> None:
     be("anna")
     job = jobs.start("key", work)

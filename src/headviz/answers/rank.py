@@ -163,10 +163,16 @@ class RankAnswers(SumAnswers):
 
     def agreement(self, predicted: NDArray) -> float | None:
         """The mean over queries of Kendall's tau-b with the full model's order; None where neither has one."""
-        members = (np.flatnonzero(self.gold[:, 1] == query) for query in np.unique(self.gold[:, 1]))
+        members = _members(self.gold[:, 1])
         taus = [scipy.stats.kendalltau(self.full[at], predicted[at]).statistic for at in members]
         known = np.array(taus)[np.isfinite(taus)]
         return float(known.mean()) if len(known) else None
+
+
+def _members(query: NDArray) -> list[NDArray]:
+    """For each query the positions of its passages."""
+    order = np.argsort(query, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(query[order])) + 1)
 
 
 class Rank(Number):
@@ -225,7 +231,7 @@ class Rank(Number):
         """Relevant passages that changed their place; a mean where passages tie."""
         gold, rows = data.gold, []
         was, now = np.empty((2, len(gold)))
-        for at in (np.flatnonzero(data.units == unit) for unit in np.unique(data.units)):
+        for at in _members(data.units):
             was[at], now[at] = places(full[at]), places(masked[at])
         for i in map(int, np.flatnonzero((gold[:, 0] > 0) & (was != now))):
             e = data[i]

@@ -287,11 +287,9 @@ class Explainer:
             weights=clf.digest,
             tokenizer=clf.tokenizer_digest,
             dtype=str(clf.dtype),
-            ids=encoding.ids,
-            types=encoding.types,
-            special=encoding.special,
             target=target,
             mask=clf.under(self.mask).hex,
+            **encoding.key_parts,
             **options.to_dict(),
         )
 

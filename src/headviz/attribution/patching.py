@@ -65,7 +65,7 @@ class Run(Protocol):
 
 
 def run_of(clf: Classifier, text: Encoding, donor: Encoding, mask: HeadMask, swap: Swap) -> Run:
-    """The fastest run for this swap: of the last layer the stages have the first tokens alone."""
+    """The fastest run for this swap: in the last layer the stages compute the first tokens alone."""
     stages, first = stages_for(clf), dict(zip(swap.here, swap.there, strict=True)).get(0, 0)
     staged = stages.splits and first == 0 and clf.in_stages([text, donor])
     return Staged(clf, stages, text, donor, mask) if staged else Whole(clf, text, donor, mask)
@@ -444,7 +444,8 @@ def patch_pairs(
 ) -> PatchingSet:
     """Patch each (text, donor) as ``headviz.patch`` does, and average the effect of each head over the pairs.
 
-    Raises ``OptionError`` where fewer than two pairs have different answers, and what ``patch`` raises for a pair.
+    A pair that is there twice counts once. Raises ``OptionError`` where fewer than two pairs have different answers,
+    and what ``patch`` raises for a pair.
 
     >>> import headviz
     >>> clf = headviz.load("demo", device="cpu")
@@ -455,6 +456,7 @@ def patch_pairs(
     """
     check_pairs(pairs)
     require_model(clf)
+    pairs = list({repr(pair): pair for pair in pairs}.values())
     effects, together, same, small = [], [], 0, 0
     for text, donor in tracked(pairs, progress, cancel):
         result = patch(clf, text, donor, positions=positions, sets=sets, mask=mask, cancel=cancel)

@@ -77,7 +77,7 @@ def add_figure(parser: argparse.ArgumentParser) -> None:
     FIGURE.add_to(parser)
 
 
-def evaluator_for(args: argparse.Namespace, clf: Classifier, data: Dataset, **keywords: Any) -> Evaluator:
+def evaluator_from(args: argparse.Namespace, clf: Classifier, data: Dataset, **keywords: Any) -> Evaluator:
     options = headviz.EvaluatorOptions(budget=args.memory * 2**20, precision=args.precision)
     return headviz.evaluator_of(clf, data, options, label_order=args.label_order, **keywords)
 
@@ -102,7 +102,7 @@ def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
     base = read_mask(args, clf)
     stand_in, reference = ablation_of(args)
     with progress_bar("measuring the reference", FEWER) as progress:
-        evaluator = evaluator_for(args, clf, data, ablation=stand_in, reference=reference, progress=progress)
+        evaluator = evaluator_from(args, clf, data, ablation=stand_in, reference=reference, progress=progress)
     warn_of_answers(evaluator)
     with progress_bar("ablating", FEWER) as progress:
         return headviz.ablate(evaluator, base=base, metric=args.metric, progress=progress), evaluator
@@ -113,10 +113,8 @@ def with_agreement(content: dict[str, Any], evaluator: Evaluator) -> dict[str, A
     if evaluator.precision == "float32":
         return content
     agreement = evaluator.agreement()
-    warn(
-        f"{agreement.precision} predicts the same as float32 on {agreement.same} of {agreement.n} examples; "
-        f"logits differ by at most {agreement.largest:.3g}."
-    )
+    same = "" if agreement.same is None else f"the same predictions on {agreement.same} of {agreement.n} examples, "
+    warn(f"{agreement.precision} against float32: {same}logits that differ by at most {agreement.largest:.3g}.")
     return content | {"agreement": agreement.to_dict()}
 
 

@@ -18,7 +18,7 @@ from .ablate import (
     add_evaluator,
     add_figure,
     check_figure,
-    evaluator_for,
+    evaluator_from,
     save_figure,
     warn_of_answers,
     with_agreement,
@@ -147,7 +147,7 @@ class FromArguments:
     def on(self, data: Dataset, clf: TransformerModel | None = None) -> Evaluator:
         own: Any = self.clf if clf is None else clf
         chosen, reference = self.stand_in
-        return evaluator_for(self.args, own, data, ablation=chosen, reference=reference)
+        return evaluator_from(self.args, own, data, ablation=chosen, reference=reference)
 
     def sample(self, clf: TransformerModel | None = None) -> Dataset:
         return training_sample(self.args, self.clf if clf is None else clf)

@@ -54,15 +54,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def check(args: argparse.Namespace) -> None:
     """Refuse options that contradict each other, before anything is loaded."""
     if args.faster is None:
-        # data also say what removed heads cost; a masked export has no card that could tell it
+        # data also say what removed heads cost; a masked export has no model card
         data = () if args.masked and stand_in_of(args).kind == ZERO else ("task", "data", "limit")
-        options = [n for n in (*OWN, *TRAINING) if n not in data and getattr(args, n) not in (None, False)]
+        asked = {name: getattr(args, name) for name in (*OWN, *TRAINING) if name not in data}
+        options = [name for name, value in asked.items() if value is not None and value is not False]
         if options:
             raise OptionError(f"--{options[0].replace('_', '-')} goes with --faster X. Leave it out, or name a speed.")
         return
     TARGETS.checked(args.faster)
     if args.ablation not in (None, ZERO):
-        raise OptionError("--faster mends what it removes; --ablation goes with --off or --mask.")
+        raise OptionError("--faster repairs the remaining weights itself; --ablation goes with --off or --mask.")
     for name in ("off", "mask", "masked"):
         if getattr(args, name):
             raise OptionError(f"--faster chooses what is removed; --{name} names it. Give one of the two.")

@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if args.onnx:
         if args.masked:
             raise OptionError("--onnx writes the small shapes and --masked keeps the large ones. Give one of the two.")
-        from ..models.onnx import require_onnx
+        from ..models.onnx import export_onnx, require_onnx
 
         require_onnx()
     out = new_folder(args.out)
@@ -115,8 +115,6 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         costs = {} if args.task is None else _costs(args, clf, smaller)
         folder = smaller.save(out, args.portable, Measured(**costs, command=getattr(args, "line", "")))
         if args.onnx:
-            from ..models.onnx import export_onnx
-
             onnx = {"onnx": str(export_onnx(smaller, folder / "model.onnx"))}
         after, heads = smaller.cost(length=length), smaller.heads_per_layer
     return {

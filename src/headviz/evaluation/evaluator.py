@@ -39,6 +39,7 @@ from ..storage.exchange import MaskLike
 from ..tasks.dataset import require_dataset
 from .donors import TextRows
 from .mask_evaluator import AT_FIRST, FEWER, Growing, MaskEvaluator, part_of, parts
+from .paired import same_answers
 from .plain import (
     Evaluation,
     class_order,
@@ -74,12 +75,12 @@ class Agreement(Result):
 
     precision: str
     n: int
-    same: int  # examples with the same prediction
+    same: int | None  # examples with the same prediction; None where predictions are numbers
     largest: float  # largest difference of a logit
 
     @property
-    def share(self) -> float:
-        return self.same / self.n
+    def share(self) -> float | None:
+        return None if self.same is None else self.same / self.n
 
     def extra(self) -> dict[str, Any]:
         return {"share": self.share}
@@ -116,7 +117,7 @@ def fastest(clf: Classifier, encodings: Sequence[Encoding]) -> str:
     for precision in (BFLOAT16, TF32) if is_fast(clf) and bfloat16_here(clf.device) else (TF32,):
         logits = _logits(clf, precision, chunk, some)
         near = float(np.nanmax(np.abs(logits - exact))) <= AGREE * float(np.nanstd(exact))
-        if near and (logits.argmax(axis=-1) == exact.argmax(axis=-1)).all():
+        if near and (not clf.answer.decides or (logits.argmax(axis=-1) == exact.argmax(axis=-1)).all()):
             return precision
     return FLOAT32
 
@@ -304,7 +305,7 @@ class Evaluator(MaskEvaluator):
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> np.ndarray:
-        """As the job has them: class numbers of the task, -1 for an output that is none of its classes; numbers."""
+        """In the task's terms: class numbers, -1 for an output that is none of its classes; or numbers."""
         logits = self._logits(self.whole(mask), keep, progress, cancel)
         return self.data.answer.predicted(logits, self.order)
 
@@ -361,8 +362,9 @@ class Evaluator(MaskEvaluator):
         own, clf = self.evaluate(mask), self.clf.in_float32()
         options = replace(self.options, budget=0, precision="float32")
         exact = Evaluator(clf, self.data, options, label_order=self.label_order, donors=self._donors).evaluate(mask)
-        same = int((own.predictions == exact.predictions).sum())
-        return Agreement(self.precision, own.n, same, float(np.abs(own.logits - exact.logits).max()))
+        same = same_answers(own.predictions, exact.predictions)
+        largest = float(np.nanmax(np.abs(own.logits - exact.logits)))  # NaN where a text has no such word
+        return Agreement(self.precision, own.n, None if same is None else int(same.sum()), largest)
 
     @property
     def room(self) -> int:

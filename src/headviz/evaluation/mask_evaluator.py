@@ -251,10 +251,11 @@ class MaskEvaluator(ABC):
         however long the data are. Every interval allows for having looked at those before it; leave the loop when one
         is narrow enough. There is only the last step where the whole is quick, and for a translation model.
         """
-        whole = self.whole(mask)
-        comparison = self.compare(whole, reference, progress=progress, cancel=cancel)
-        known, n = self.answers(reference), len(self.data)
-        yield Growing(whole, comparison, np.arange(n), known.gold, known.full, self.predictions(whole), n, self.cut_off)
+        whole, n = self.whole(mask), len(self.data)
+        known = self.answers(reference, progress=progress, cancel=cancel)
+        masked = self.predictions(whole, progress=progress, cancel=cancel)
+        comparison = known.compare(masked, self.data.task.metrics, self.data.slices)
+        yield Growing(whole, comparison, np.arange(n), known.gold, known.full, masked, n, self.cut_off)
 
 
 def toggles(present: HeadMask, mask: HeadMask) -> list[HeadMask]:

@@ -82,6 +82,11 @@ def paired(
     return paired_change(*known[metric].rows(metric, gold, before, after, groups), metric, level)
 
 
+def same_answers(before: NDArray, after: NDArray) -> NDArray[np.bool_] | None:
+    """[n] whether the whole answer to an example is the same; None where answers are numbers, which hardly ever are."""
+    return None if before.dtype.kind == "f" else (before == after).reshape(len(before), -1).all(axis=1)
+
+
 def paired_change(answers: Answers, now: NDArray, metric: str, level: float = LEVEL) -> Paired:
     """The change of a metric from the predictions in ``answers`` to others of the same examples."""
     (delta,) = answers.deltas([now], metric, level=level)

@@ -48,6 +48,12 @@ class Encoding(NamedTuple):
         return None
 
     @property
+    def key_parts(self) -> dict[str, object]:
+        """What the model's answer depends on, for a key of the cache. Equal ids may be split into other words."""
+        parts = {"ids": self.ids, "types": self.types, "special": self.special}
+        return parts if self.places is None else {**parts, "places": self.places}
+
+    @property
     def text_numbers(self) -> np.ndarray:
         """0 for tokens of the first text, 1 for the second. Families without token types get them from delimiters."""
         types = np.array(self.types, dtype=np.int64)

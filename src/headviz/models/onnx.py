@@ -110,7 +110,7 @@ def export_onnx(clf: Classifier, path: str | Path, head_mask: bool = False) -> P
     else:
         require_even(clf, clf.present)
         model.set_attn_implementation("eager")
-    # of the kernels for attention only this one has results that lie in memory as the exporter takes them to lie
+    # only this kernel for attention gives results in the memory layout that the exporter assumes
     with EXPORTING, quiet(), warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
         warnings.simplefilter("ignore")  # of PyTorch's exporter, about its own inner workings
         program: Any = torch.onnx.export(
@@ -126,15 +126,21 @@ def export_onnx(clf: Classifier, path: str | Path, head_mask: bool = False) -> P
     try:
         wrong = difference(clf, path)
     except _failures() as error:
-        path.unlink()
+        _remove(path)
         reason = str(error).splitlines()[0][:200]
         raise ModelError(
             f"ONNX Runtime cannot run the file for every size of batch, so it was not kept: {reason}"
         ) from error
     if not wrong <= EQUAL:
-        path.unlink()
+        _remove(path)
         raise ModelError(f"The ONNX file gave other outputs than the model (by {wrong:.2g}), so it was not kept.")
     return path
+
+
+def _remove(path: Path) -> None:
+    """The file, with the weights that a large model has next to it."""
+    for one in path.parent.glob(f"{path.name}*"):
+        one.unlink()
 
 
 def _failures() -> tuple[type[Exception], ...]:

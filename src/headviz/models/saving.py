@@ -80,11 +80,12 @@ class Measured:
     def lines(self) -> list[str]:
         """The same as sentences; empty where nothing was measured."""
         out = []
-        if self.change is not None:
+        if self.change is not None and self.change["difference"] is not None:
             low, high = self.change["low"], self.change["high"]
+            ends = "no interval" if low is None or high is None else f"95 % interval {low:+.4f} to {high:+.4f}"
             out.append(
                 f"{self.change['metric']}{f' on {self.task}' if self.task else ''}: {self.change['difference']:+.4f} "
-                f"(95 % interval {low:+.4f} to {high:+.4f}, {self.change['n']:,} examples), against the model before."
+                f"({ends}, {self.change['n']:,} examples), against the model before."
             )
         out += [f"{name}: {value:.4f}" for name, value in self.metrics.items() if value is not None]
         if self.speedup is not None:
@@ -137,7 +138,7 @@ def _metadata(clf: Network, source: str, title: str, measured: Measured) -> str:
     results = [
         huggingface_hub.EvalResult(pipeline or "other", measured.task, measured.task, name, value)
         for name, value in measured.metrics.items()
-        if measured.task
+        if measured.task and value is not None
     ]
     return huggingface_hub.ModelCardData(
         library_name="transformers",
@@ -180,7 +181,7 @@ a size mismatch. Never pass `ignore_mismatched_sizes=True`: it would fill the ma
 """
 PORTABLE = """
 This folder also opens without headviz, by the code in `modeling_pruned.py`: an `AutoModel` class of transformers'
-with `from_pretrained("this-folder", {trust}=True)`. The warning then means nothing.
+with `from_pretrained("this-folder", {trust}=True)`. Ignore the warning about the quantization type.
 """
 
 

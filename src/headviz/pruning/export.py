@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 
 from ..errors import ModelError, OptionError, is_one_of, unknown_choice
-from ..evaluation.paired import Paired, paired, paired_change
+from ..evaluation.paired import Paired, paired, paired_change, same_answers
 from ..evaluation.plain import BATCH_TOKENS, batches, class_order
 from ..models import EXPORTED
 from ..models.classifier import Classifier
@@ -94,11 +95,7 @@ def export(
     timer = Timer(clf, batch, length)
 
     def write(into: Path) -> None:
-        with tempfile.TemporaryDirectory() as place:
-            if precision == "int8":
-                quantise(export_onnx(clf, Path(place) / FILE, head_mask), into / FILE)
-            else:
-                export_onnx(clf, into / FILE, head_mask)
+        write_onnx(clf, into / FILE, precision, head_mask)
         clf.tokenizer.save_pretrained(into)
         name_for_transformers_4(into / "tokenizer_config.json")
         clf.write_more(into)
@@ -126,10 +123,10 @@ def export(
 
 def agreement(before: np.ndarray, after: np.ndarray) -> tuple[float | None, float | None]:
     """The share of examples with the same answer, and the lower end of its interval; None where answers are numbers."""
-    if before.dtype.kind == "f":
+    if (same := same_answers(before, after)) is None:
         return None, None
-    same = (before == after).reshape(len(before), -1).all(axis=1).astype(np.int64)
-    change = paired(np.ones_like(same), np.ones_like(same), same)
+    always = np.ones(len(same), np.int64)
+    change = paired(always, always, same.astype(np.int64))
     return 1 + change.difference, 1 + change.low
 
 
@@ -137,6 +134,14 @@ def name_for_transformers_4(file: Path) -> None:
     """optimum needs transformers 4, which does not know transformers 5's name of a plain fast tokenizer."""
     text = file.read_text(encoding="utf-8")
     replace_file(file, text.replace('"TokenizersBackend"', '"PreTrainedTokenizerFast"'))
+
+
+def write_onnx(clf: Classifier, file: Path, precision: str, head_mask: bool = False) -> Path:
+    """The model as an ONNX file in this precision."""
+    if precision != "int8":
+        return export_onnx(clf, file, head_mask)
+    with tempfile.TemporaryDirectory() as place:
+        return quantise(export_onnx(clf, Path(place) / FILE, head_mask), file)
 
 
 def quantise(file: Path, out: Path) -> Path:
@@ -176,7 +181,8 @@ class RuntimeTimer(Timer):
     def __init__(self, clf: Classifier, batch: int, length: int | None, int8: bool) -> None:
         super().__init__(clf, batch, length)
         require_in_runtime(clf)
-        self.int8, self.where = int8, f"{clf.device} in ONNX Runtime{', int8' if int8 else ''}"
+        self.precision, self.versions = "int8" if int8 else "float32", (version("onnxruntime"),)
+        self.where = f"{clf.device} in ONNX Runtime{', int8' if int8 else ''}"
         self._place = tempfile.TemporaryDirectory(prefix="headviz-timing-")
         self._files: dict[tuple[int, ...], Path] = {}
         self._sessions: dict[tuple[int, ...], Session] = {}  # the one used last is the last
@@ -187,10 +193,7 @@ class RuntimeTimer(Timer):
     def _session(self, clf: Classifier) -> Session:
         key = (*clf.heads_per_layer, *neurons(clf))
         if key not in self._files:
-            whole = export_onnx(clf, Path(self._place.name) / f"{len(self._files)}-{FILE}")
-            self._files[key] = quantise(whole, whole.with_name(f"int8-{whole.name}")) if self.int8 else whole
-            if self.int8:
-                whole.unlink()
+            self._files[key] = write_onnx(clf, Path(self._place.name) / f"{len(self._files)}-{FILE}", self.precision)
         session = self._sessions.pop(key, None)
         if session is None:
             session = Session(clf, self._files[key], torch.get_num_threads())

@@ -1,4 +1,4 @@
-"""``headviz.prune_faster``: a classifier that is so many times as fast, with the least loss (Kwon et al. 2022)."""
+"""``headviz.prune_faster``: prune a classifier until it is so many times as fast, at the least loss (Kwon 2022)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from ..answers.metrics import remark
 from ..answers.probabilities import PROBABILITIES
 from ..attribution.integration import TOKENS_AT_ONCE, gradients
 from ..attribution.walk import Walk
-from ..errors import OptionError, TaskError
+from ..errors import ModelError, OptionError, TaskError
 from ..evaluation.dispatch import evaluate, gold_answers
-from ..evaluation.paired import paired
+from ..evaluation.paired import paired_change, same_answers
 from ..evaluation.plain import batches, class_order, counts_for, encode_data, metrics_for
 from ..heads import HeadMask, in_order
 from ..models.fast.linear import products
 from ..models.feed_forward import neurons, outer_map, require_neurons, smaller
 from ..models.network import require_model
-from ..models.onnx import Session, export_onnx
+from ..models.onnx import Session
 from ..models.pruning import require_prunable
 from ..progress import Cancel, PhaseProgress, of_phase, stop_if, tracked
 from ..results import Result, plain
@@ -41,8 +41,9 @@ from ..storage.store import Store, store_for
 from ..storage.writing import replace_file
 from ..tasks import sample
 from ..tasks.dataset import require_dataset
+from ..tasks.sampling import limited
 from .algorithms import NOTHING
-from .export import FILE, RuntimeTimer, answers, quantise, require_in_runtime
+from .export import FILE, RuntimeTimer, answers, require_in_runtime, write_onnx
 from .finetuning import fine_tune
 from .latency import Speed, Table, Timer, fewest_heads, kept_table, measured
 from .options import (
@@ -86,9 +87,9 @@ if TYPE_CHECKING:
 CLOSE = 0.02  # of the target: near enough to stop correcting
 TOLERANCE = 0.1  # of the target: farther below it, the target counts as out of reach
 TURNS, TURN_PAIRS = 6, 15
-CHECKED, LEAST_CHECKED = 512, 32  # train examples on which the worth of units is chosen, apart from the sample
+CHECKED, LEAST_CHECKED = 512, 32  # train examples outside the sample, on which the measures of importance are compared
 CLASSES = 50  # with more, their changes are not reported one by one
-SOFT = 8.0  # the temperature of answers, at which sure ones count as unsure ones do
+SOFT = 8.0  # the temperature that softens confident answers, so that all examples weigh about the same
 FINEST = 48  # sizes of a layer's neurons to choose from
 
 
@@ -168,7 +169,7 @@ class Search:
             self._groups.append(Choices(tuple(sizes), self.table.of_heads(sizes), loss))
         for layer, count in enumerate(there):
             unit = 8 if count >= 64 else 1
-            inner = {round(count * i / FINEST / unit) * unit for i in range(FINEST)}
+            inner = {min(count, round(count * i / FINEST / unit) * unit) for i in range(FINEST)}
             left = [count] if self.remove == HEADS_ONLY else sorted({*inner, count})
             loss = losses((self._neurons(layer) ** 2).sum(axis=0), left)
             self._groups.append(Choices(tuple(left), self.table.of_neurons(left), loss))
@@ -196,7 +197,7 @@ class Search:
             budget *= turn.speed.speedup / target
         sizes = allotted(self._groups, budget - self.table.base, self.seed)
         if sizes is None:
-            sizes = [g.sizes[int(np.argmin(g.seconds))] for g in self._groups]
+            sizes = [g.sizes[int(np.lexsort((g.loss, g.seconds))[0])] for g in self._groups]
         chosen = tuple(int(size) for size in sizes)
         return None if chosen in {turn.sizes for turn in turns} else chosen
 
@@ -281,7 +282,7 @@ def losses(fisher: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
 def allotted(groups: Sequence[Choices], budget: float, seed: int = 0) -> list[int] | None:
     """The size of each group for the least loss within ``budget`` seconds; None where nothing fits.
 
-    Groups are tried in an order drawn from ``seed``: where several choices lose the same, none goes by place.
+    Groups are tried in an order drawn from ``seed``: choices that lose the same are drawn, not taken by layer.
     """
     order = np.random.default_rng(seed).permutation(len(groups))
     sizes = _in_turn([groups[i] for i in order], budget)
@@ -470,7 +471,7 @@ class Faster(Result):
     importance: str  # what said how much a unit is worth
     tried: tuple[dict[str, Any], ...]  # with what was tried beside it: ``Choice.tried``
     classes: dict[str, dict[str, Any]]  # the change of each class's F1
-    calibration: dict[str, Any] | None  # the change of the calibration error, at most 0 is worse
+    calibration: dict[str, Any] | None  # the change of the negative calibration error: below 0 is worse
     rates: tuple[dict[str, Any], ...]  # learning rates and the loss that a short training leaves
     model: Classifier = dataclasses.field(repr=False, compare=False)
     table: Table = dataclasses.field(repr=False)
@@ -549,6 +550,12 @@ def require_possible(clf: Classifier, options: FasterOptions) -> None:
     require_neurons(clf)
     if options.runtime != TORCH:
         require_in_runtime(clf)
+    maps = [one for row in range(clf.num_layers) for one in (clf.projections(row).output, outer_map(clf, row))]
+    if options.repair == MEANS and any(one.bias is None for one in maps):
+        raise ModelError(
+            f"{clf.family.title} has no bias behind its heads or its neurons, so '{MEANS}' has nowhere to put the mean "
+            f"of the removed ones. Choose repair 'refit' or '{NOTHING}'."
+        )
     if options.repair not in (NOTHING, MEANS):
         require_repairable(clf, options.repair, NOTHING)
 
@@ -691,7 +698,7 @@ class Work:
         if repair in (NOTHING, MEANS):
             return small, None
         step_progress = of_phase(self.progress, "tuning")
-        # towards the whole model: what earlier rounds have left is no aim
+        # the target is the whole model, not what the round before has left
         return small, rebuild(self.clf, small, self.some, SOLVERS[repair], step_progress, self.cancel)
 
     def built(
@@ -713,7 +720,7 @@ class Work:
             options = dataclasses.replace(options, early_stopping=PATIENCE)
         place = self.folder / f"training-{name}" if self.folder is not None and name else None
         trained = self._trained(small, rest, options, watched, place)
-        if watched is not None:  # a training that was too short, or too fast, is not taken
+        if watched is not None:  # a training that leads farther from the whole model is not taken
             trained = min((trained, small), key=lambda one: self._near_whole(one, watched)["distance"])
             rates = tuple(
                 row | {"taken": trained is not small and row["rate"] == options.learning_rate} for row in rates
@@ -771,12 +778,15 @@ class Work:
 
     @cached_property
     def _watched(self) -> tuple[Dataset | None, Dataset]:
-        """The train examples that say when a training stops, and those that are trained on."""
+        """The train examples that say when a training stops, and those that are trained on, none of them equal."""
         count = min(len(self.data) // WATCHED, WATCHED_MOST)
         if count < LEAST_WATCHED:
             return None, self.data
-        order = np.random.default_rng(self.options.seed).permutation(len(self.data))
-        return self.data.subset(sorted(order[:count])), self.data.subset(sorted(order[count:]))
+        chosen = limited(self.data, count, self.options.seed)
+        texts = list(zip(self.data.texts, self.data.pairs or self.data.texts, strict=True))
+        seen = {texts[i] for i in chosen}
+        rest = [i for i, text in enumerate(texts) if text not in seen]
+        return (self.data.subset(chosen), self.data.subset(rest)) if rest else (None, self.data)
 
     def result(self, step: Round, shape: Shape, choice: Choice, name: str = "") -> Faster:
         """Build, time and evaluate the model of a shape; ``name`` is that of its training's folder."""
@@ -833,8 +843,7 @@ class Work:
         """The answers of the int8 file, which is what was timed."""
         assert self.dev is not None
         with tempfile.TemporaryDirectory(prefix="headviz-int8-") as place:
-            whole = export_onnx(small, Path(place) / FILE)
-            session = Session(small, quantise(whole, whole.with_name(f"int8-{FILE}")), torch.get_num_threads())
+            session = Session(small, write_onnx(small, Path(place) / FILE, "int8"), torch.get_num_threads())
             (logits,), order = answers(
                 small, self.dev, [session.outputs], self.label_order, of_phase(self.progress, "evaluating"), self.cancel
             )
@@ -856,7 +865,7 @@ class Work:
 
         def change(answer: Answer, metric: str) -> dict[str, Any]:
             first, second = (answer.predicted(e.logits, order) for e in (before, after))
-            return plain(paired(gold, first, second, metric).to_dict())
+            return plain(paired_change(answer.answers(gold, first, names), second, metric).to_dict())
 
         own, names = self.dev.answer, self.dev.label_names
         first = change(own, self.dev.task.primary_metric)
@@ -867,5 +876,6 @@ class Work:
 
 
 def _agreement(before: Evaluation, after: Evaluation) -> float | None:
-    """The share of answers that are the same; None for numbers, which never are."""
-    return None if after.predicted is None else float(np.mean(before.predictions == after.predictions))
+    """The share of examples with the same answer; None where answers are numbers."""
+    same = same_answers(before.predictions, after.predictions)
+    return None if same is None else float(same.mean())

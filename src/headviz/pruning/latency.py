@@ -79,6 +79,8 @@ class Speed(Result):
 class Timer:
     """Times passes of models over one batch of random tokens."""
 
+    versions: tuple[str, ...] = ()  # of what computes besides PyTorch
+
     def __init__(self, clf: Classifier, batch: int, length: int | None) -> None:
         longest = clf.max_length
         length = min(LENGTH, longest) if length is None else length
@@ -157,7 +159,7 @@ def kept_table(
     """The same; taken from the store if a model of this shape was timed on this machine before."""
     if store is None:
         return timed_table(clf, timer, progress, cancel)
-    sizes = {k: v for k, v in clf.config.to_dict().items() if isinstance(v, int | float)}
+    sizes = {k: v for k, v in clf.config.to_dict().items() if isinstance(v, int | float | str) and k != "_name_or_path"}
     key = make_key(
         "times",
         model=type(clf.model).__name__,
@@ -170,7 +172,7 @@ def kept_table(
         threads=torch.get_num_threads(),
         device=torch.cuda.get_device_name(clf.device) if clf.device.type == "cuda" else timer.where,
         machine=[platform.node(), platform.machine(), torch.backends.cpu.get_cpu_capability()],
-        versions=[__version__, torch.__version__],
+        versions=[__version__, torch.__version__, *timer.versions],
     )
     if (entry := store.get(key)) is not None:
         return Table.from_dict(json.loads(entry.words["table"]))

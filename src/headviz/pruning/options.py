@@ -1,4 +1,4 @@
-"""The options of a fine-tuning."""
+"""Options of fine-tuning and of the search for faster models."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ TARGETS = Option(
 
 @dataclass(frozen=True)
 class SearchOptions(Options):
-    """How shapes are timed, chosen and repaired."""
+    """How candidate sizes are timed, chosen and repaired."""
 
     batch: int = option(32, "texts at once when speed is measured", least=1, title="Texts at once", metavar="B")
     length: int | None = option(

@@ -184,7 +184,7 @@ def pass_moments(
 def pass_layers(
     full: TransformerModel, small: TransformerModel, data: Dataset, progress: Progress | None, cancel: Cancel | None
 ) -> Iterator[Part]:
-    """``streams.text_layers`` for these models: W_O of the rows in the order of running, W_2 where neurons are gone."""
+    """``text_layers`` for these models: W_O of the rows in the order of running, W_2 where neurons are gone."""
     # hooks read the sums: on copies, because the models may be in use elsewhere
     teacher, student = (_copy(clf) for clf in (full, small))
     batches, less = _batches(full, data), narrowed(full, small)

@@ -18,7 +18,7 @@ import psutil
 from ..engine import Execution, restored
 from ..errors import RunError, UserError
 from ..storage.writing import disk_error
-from .files import DiskFull, RunFiles, disk_errors, write_json
+from .files import DiskFull, RunFiles, write_json, writing_run
 from .kinds import make_job
 from .process import kill_children, memory_kills, monotonic, place, used_by_others
 from .record import FAULT, FINISH, OUT_OF_MEMORY, STOP, VANISH, IllegalTransition, RunRecord
@@ -41,7 +41,7 @@ class Carrier(Execution):
         self._publish()
 
     def keep(self, state: Any) -> None:
-        with disk_errors(self.files.folder):
+        with writing_run(self.files.folder):
             super().keep(state)
         self._publish()
 

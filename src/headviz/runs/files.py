@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ class RunFiles:
         self._reserve = self.folder / "reserve"
 
     def create(self) -> None:
-        with disk_errors(self.folder):
+        with writing_run(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.make_reserve()
 
@@ -86,7 +87,7 @@ class RunFiles:
     def ask_cancel(self, who: str) -> None:
         """Make the flag file that the worker looks at. This works while the registry is locked or the disk is full."""
         if not self.cancel_flag.exists():
-            with disk_errors(self.folder):
+            with writing_run(self.folder):
                 self.cancel_flag.touch()
             with suppress(OSError):  # who and when are extra; the flag itself is there
                 self.cancel_flag.write_text(json.dumps({"who": who, "at": monotonic(), "place": place()}))
@@ -125,26 +126,22 @@ class RunFiles:
 
 def write_json(path: Path, value: dict[str, Any], durable: bool = True) -> None:
     body = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    with disk_errors(path):
+    with writing_run(path):
         replace_file(path, body, durable)
 
 
-class disk_errors:
-    """Turns a full or forbidden disk into one clear line."""
-
-    def __init__(self, where: Path) -> None:
-        self.where = where
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, Exception) or isinstance(error, UserError):
-            return
-        message = disk_error(error, self.where)
+@contextmanager
+def writing_run(where: Path) -> Iterator[None]:
+    """Around writing to a run's folder: a full or forbidden disk becomes one clear line."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
         if isinstance(error, OSError) and error.errno not in FULL:
             raise RunError(
-                f"{self.where} cannot be written ({error.strerror}). Set HEADVIZ_HOME to a folder of yours."
+                f"{where} cannot be written ({error.strerror}). Set HEADVIZ_HOME to a folder of yours."
             ) from error
-        if message is not None:
-            raise DiskFull(f"The disk of {self.where} is full. Free some space, then resume the run.") from error
+        if disk_error(error, where) is not None:
+            raise DiskFull(f"The disk of {where} is full. Free some space, then resume the run.") from error
+        raise

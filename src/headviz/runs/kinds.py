@@ -1,6 +1,6 @@
 """What a run can be, and where it is carried besides processes of this machine: one entry each.
 
-The jobs of the kinds follow ``engine.job``. Executors come through the plugins' door.
+The jobs of the kinds follow ``engine``. Executors come through the plugins' door.
 """
 
 from __future__ import annotations

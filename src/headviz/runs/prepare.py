@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -197,16 +198,20 @@ def estimate(prepared: Prepared, threads: int, cancel: Cancel | None = None) -> 
     )
 
 
+_TIMED = threading.Lock()  # the number of threads is the whole process's
+
+
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
     import torch
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    with _TIMED:
+        before = torch.get_num_threads()
+        torch.set_num_threads(count)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 def total(amount: Amount, scoring: float | None, finetuning: float | None, evaluation: float) -> float:

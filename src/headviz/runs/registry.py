@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import RunError
 from ..storage.strict_disk import FULL, LOCKED, meaning, private_folder
-from .files import DiskFull, disk_errors, runs_home
+from .files import DiskFull, runs_home, writing_run
 from .process import monotonic
 from .record import BROKEN, CARRIED, CLAIM, COLUMNS, QUEUED, RESUME, RunRecord, check_id, follow, from_row, to_row
 
@@ -135,7 +135,7 @@ class Registry:
     def _open(self) -> Iterator[sqlite3.Connection]:
         if self._seen and not self.path.exists():
             raise RunError(f"The run registry {self.path} is gone: its folder was moved or removed.")
-        with disk_errors(self.folder):
+        with writing_run(self.folder):
             private_folder(self.folder)
         try:
             try:

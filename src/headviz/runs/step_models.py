@@ -19,7 +19,7 @@ from ..progress import Cancel, Progress, stop_if, tracked
 from ..pruning.algorithms import ALGORITHMS, NOTHING
 from ..pruning.job import make
 from ..storage.paths import new_folder, refuse_special
-from .files import RunFiles, disk_errors
+from .files import RunFiles, writing_run
 from .queue import look
 from .reading import state_of
 from .record import PRUNE
@@ -74,7 +74,7 @@ def zip_model(
     cancel: Cancel | None = None,
 ) -> Path:
     """What ``save_model`` writes, as one zip file that holds a folder of the same name. ``progress`` counts bytes."""
-    with disk_errors(out.parent):
+    with writing_run(out.parent):
         out.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(prefix=".saving-", dir=out.parent) as temporary:
             place = Path(temporary) / out.stem

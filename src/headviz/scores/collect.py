@@ -91,11 +91,9 @@ class Collector:
             tokenizer=c.clf.tokenizer_digest,
             dtype=str(c.clf.dtype),
             mask=c.mask.hex,
-            ids=e.ids,
-            types=e.types,
-            special=e.special,
             target=c.targets[i] if self.sweep.uses_target else None,
             gold=gold if self.sweep.uses_gold else None,
+            **e.key_parts,
             **settings,
         )
         return key + reference_part(c.clf, c.data, e, i) if self.sweep.reads_references else key

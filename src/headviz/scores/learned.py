@@ -2,8 +2,8 @@
 
 The model's weights stay as they are.
 
-Single ablations and single derivatives cannot see which head steps in for another: with all gates at once, of two
-heads that do the same one may close. Every update reads a few examples and needs one forward and one backward pass.
+Single ablations and single derivatives miss redundancy: with gates on all heads at once, one of two heads that do the
+same can close. Every update reads a few examples and needs one forward and one backward pass.
 Draws depend on the seed and the number of the update alone, so an interrupted learning continues bit for bit.
 
 Shapes: n heads with a gate, L rows, H heads.

@@ -177,12 +177,15 @@ def learning_rates(model: Mapping[str, Any]) -> str:
     rows = model.get("rates") or ()
     if not rows:
         return ""
-    tried = ", ".join(
-        f"{row['rate']:.1g} "
-        + ("diverged" if row["distance"] is None else f"{numbers.number(row['distance'])} ({row['agreement']:.1%})")
-        for row in rows
-    )
-    sentence = f"learning rates, by their distance from the whole model's answers (the same answers): {tried}"
+
+    def left(row: Mapping[str, Any]) -> str:
+        if row["distance"] is None:
+            return "diverged"
+        same = "" if row["agreement"] is None else f" ({row['agreement']:.1%} the same)"
+        return f"{numbers.number(row['distance'])}{same}"
+
+    tried = ", ".join(f"{row['rate']:.1g} {left(row)}" for row in rows)
+    sentence = f"learning rates, by their distance from the whole model's answers: {tried}"
     if "taken" not in rows[0]:  # of an earlier version, which did not keep that
         return sentence
     taken = [row for row in rows if row["taken"]]

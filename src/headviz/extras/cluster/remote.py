@@ -16,13 +16,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import __version__, plugins
 from ...engine import Order, Workplace
 from ...errors import Cancelled, RunError
 from ...runs.kinds import make_job
 from ...storage.writing import replace_file
+
+if TYPE_CHECKING:
+    from distributed import Worker
 
 TELL = 0.5  # seconds between two reports of progress
 TOPIC = "headviz"
@@ -60,7 +63,8 @@ def perform(
     """Do a piece; returns its result, the files it wrote, and the address of this worker."""
     from distributed import get_worker
 
-    unwanted = _unwanted(token)
+    worker = get_worker()
+    unwanted = _unwanted(worker, token)
     while not _one.acquire(timeout=0.1):
         if unwanted():
             raise Cancelled
@@ -74,10 +78,10 @@ def perform(
         _set_threads(threads)
         plugins.require(spec.get(plugins.SPEC) or (), plugin_codes)
         workplace = _workplace(kind, json.dumps(spec, sort_keys=True), folder)
-        result = workplace.do(order, _teller(run_id, order.piece), unwanted)
+        result = workplace.do(order, _teller(worker, run_id, order.piece), unwanted)
         after = _listing(folder)
         made = {n: (folder / n).read_bytes() for n, stamp in after.items() if before.get(n) != stamp}
-        return result, made, str(get_worker().address)
+        return result, made, str(worker.address)
     finally:
         _one.release()
 
@@ -88,11 +92,8 @@ def _workplace(kind: str, spec: str, folder: Path) -> Workplace:
     return Workplace(make_job(kind, json.loads(spec)), folder)
 
 
-def _unwanted(token: str) -> Callable[[], bool]:
+def _unwanted(worker: Worker, token: str) -> Callable[[], bool]:
     """A function that says whether the driver has cancelled the work or is gone."""
-    from distributed import get_worker
-
-    worker = get_worker()
     key = worker.get_current_task()
 
     def look() -> bool:
@@ -157,16 +158,14 @@ def _set_threads(threads: int) -> None:
             torch.set_num_threads(threads)
 
 
-def _teller(run_id: str, piece: str) -> Callable[[str, int, int], None]:
+def _teller(worker: Worker, run_id: str, piece: str) -> Callable[[str, int, int], None]:
     """A progress function that sends reports to the scheduler, at most every ``TELL`` seconds."""
-    from distributed import get_worker
-
     last: list[Any] = [0.0, ""]
 
     def tell(phase: str, done: int, total: int) -> None:
         now = time.monotonic()
         if phase != last[1] or now - last[0] > TELL:
             last[:] = now, phase
-            get_worker().log_event(TOPIC, {"run": run_id, "piece": piece, "phase": phase, "done": done, "total": total})
+            worker.log_event(TOPIC, {"run": run_id, "piece": piece, "phase": phase, "done": done, "total": total})
 
     return tell

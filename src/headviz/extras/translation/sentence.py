@@ -94,10 +94,8 @@ def bleu_counts(hypotheses: Sequence[str], references: Sequence[str]) -> np.ndar
 
 def bleu_of(total: np.ndarray) -> float:
     """BLEU of summed counts [10]."""
-    from sacrebleu.metrics import BLEU
-
     correct, totals = total[:ORDERS].tolist(), total[ORDERS : 2 * ORDERS].tolist()
-    score = BLEU.compute_bleu(correct, totals, int(total[-2]), int(total[-1]), smooth_method="exp")
+    score = _metric(DETOKENISED).compute_bleu(correct, totals, int(total[-2]), int(total[-1]), smooth_method="exp")
     return float(score.score)
 
 

@@ -44,6 +44,10 @@ class SentenceEncoding(NamedTuple):
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def key_parts(self) -> dict[str, object]:
+        return {"ids": self.ids, "types": self.types, "special": self.special}
+
 
 @dataclass(frozen=True, eq=False, repr=False)  # one line for a notebook, as every model has
 class Translator(TransformerModel):

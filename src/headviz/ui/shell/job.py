@@ -236,12 +236,14 @@ class Job(Generic[T]):
     def progress(self, done: int, total: int) -> None:
         self.turn.step(done - self.done if total == self.total else 0)
         self.done, self.total = done, total
-        self.turn.wait(self._wanted)
+        self.turn.wait(lambda: self.wanted)
 
     def cancelled(self) -> bool:
         """Whether nobody wants it; called by the computation, which waits here for its turn."""
-        self.turn.wait(self._wanted)
-        return not self._wanted()
+        self.turn.wait(lambda: self.wanted)
+        return not self.wanted
 
-    def _wanted(self) -> bool:
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody waits for it."""
         return bool(self.wanted_by) and not ending.is_set()

@@ -225,9 +225,10 @@ def stop(key: Hashable) -> None:
 
 def keep(key: Hashable) -> None:
     """The computation goes on when this tab is closed or shows something else."""
-    job = find(key)
-    if job is not None:
-        job.wanted_by.add(KEPT)
+    with _lock:
+        job = _jobs.get(key)
+        if job is not None:
+            job.wanted_by.add(KEPT)
 
 
 def forget(key: Hashable) -> None:
@@ -236,7 +237,7 @@ def forget(key: Hashable) -> None:
         job = _jobs.get(key)
         if job is not None and not job.running:
             del _jobs[key]
-        elif job is not None and not job.cancelled():
+        elif job is not None and job.wanted:
             job.stopped_by.discard(_who())
 
 

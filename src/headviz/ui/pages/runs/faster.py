@@ -116,7 +116,7 @@ def _check(spec: dict[str, Any]) -> tuple[str, str]:
     require_possible(clf, job.spec.options)
     Timer(clf, job.spec.batch, job.spec.length)
     shared = chosen_on(*job.spec.splits)
-    return device_name(clf.device), f"{len(job.spec.names)} models, timed on {clf.device}. {shared}".strip()
+    return device_name(clf.device), f"{len(job.spec.names)} models will be built and timed on {clf.device}. {shared}".strip()
 
 
 def _start(spec: dict[str, Any], device: str, owner: str) -> RunRecord:
@@ -163,7 +163,8 @@ def _finding(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
     """Of the models not significantly slower than the fastest, the one that keeps most, and the others."""
     fastest = max(steps, key=lambda s: float(s["speedup"]))
     level = [s for s in steps if s["speedup_high"] >= fastest["speedup_low"]]
-    level.sort(key=lambda s: -(s["metrics"].get(metric) or 0.0))
+    kept = [s["metrics"].get(metric) for s in level]  # None where it has no value
+    level = [s for _, s in sorted(zip(kept, level, strict=True), key=lambda one: (one[0] is None, -(one[0] or 0.0)))]
     first, rest = level[0], level[1:]
     what = (
         "Of the fastest models, whose speeds do not differ significantly, the one that keeps most"
@@ -174,7 +175,7 @@ def _finding(steps: list[dict[str, Any]], metric: str, scale: float) -> str:
     sentence = f"{what} (removed: {NAMES[first['remove']]}) is {number(first['speedup'])}× as fast [{low}, {high}]"
     sentence += f"; {metric_title(metric)} changes by {_change(first, scale)}" if first.get("change") else ""
     others = [f"{NAMES[s['remove']]} {number(s['speedup'])}×: {_change(s, scale)}" for s in rest if s.get("change")]
-    return f"{sentence}. Next to it, {'; '.join(others)}." if others else f"{sentence}."
+    return f"{sentence}. Also not significantly slower: {'; '.join(others)}." if others else f"{sentence}."
 
 
 def _change(step: dict[str, Any], scale: float) -> str:
