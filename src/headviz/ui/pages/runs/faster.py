@@ -115,8 +115,8 @@ def _check(spec: dict[str, Any]) -> tuple[str, str]:
     clf = job.spec.classifier()
     require_possible(clf, job.spec.options)
     Timer(clf, job.spec.batch, job.spec.length)
-    shared = chosen_on(*job.spec.splits)
-    return device_name(clf.device), f"{len(job.spec.names)} models will be built and timed on {clf.device}. {shared}".strip()
+    work = f"{len(job.spec.names)} models will be built and timed on {clf.device}."
+    return device_name(clf.device), f"{work} {chosen_on(*job.spec.splits)}".strip()
 
 
 def _start(spec: dict[str, Any], device: str, owner: str) -> RunRecord:
