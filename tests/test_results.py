@@ -13,6 +13,7 @@ import headviz
 from headviz import HeadId, HeadMask
 from headviz.attribution.paths import paths
 from headviz.results import Result, Shown, plain
+from support.graded import graded_as
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,8 @@ RESULTS: dict[str, tuple[Callable[..., Any], int | None, set[str]]] = {
     "ablation": (lambda c, d, e: headviz.ablate(e), 144, {"layer", "head", "values", "p_value"}),
     "scores": (lambda c, d, e: headviz.score_heads(c, d, "taylor"), 144, {"layer", "head", "values", "stderr"}),
     "slices": (lambda c, d, e: headviz.by_slice(e), None, {"name", "cost"}),
+    "grades": (lambda c, d, e: graded_as(taylor=0.8, random=0.5), 2, {"score", "area", "lead_low"}),
+    "cost of a model": (lambda c, d, e: c.cost(), 1, {"parameters", "flops", "length"}),
     "paired": (lambda c, d, e: headviz.paired([0, 1] * 9, [0, 1] * 9, [1, 0] * 9), 1, {"metric", "difference", "p"}),
 }
 
@@ -117,7 +120,7 @@ def test_results_become_tables_and_json(name: str, given: tuple[Any, Any, Any]) 
 
 DONOR = "the small dog runs .", "the dog runs ."
 DRAWN: dict[str, Callable[..., Any]] = {
-    **{name: make for name, (make, _, _) in RESULTS.items()},
+    **{name: make for name, (make, _, _) in RESULTS.items() if name != "cost of a model"},
     "contributions": lambda c, d, e: headviz.contributions(c, *PAIR),
     "paths": lambda c, d, e: paths(c, [(PAIR, DONOR)], receivers=1, depth=1, edges=4),
     "pairs": lambda c, d, e: headviz.patch_pairs(c, [(PAIR, DONOR), (DONOR, PAIR)]),

@@ -22,6 +22,9 @@ REFUSED = [
     "evaluate --model demo --task sst3",
     "evaluate --model demo --task sst2 --data ./nowhere",
     "evaluate --model demo --task custom --data empty",
+    "evaluate --model demo --task custom --data full/dev.csv",
+    "score --model demo --task custom --data full/dev.csv --score taylor",
+    "ablate --model demo --task custom --data full/dev.csv",
     f"{DEMO} --split nine",
     f"{DEMO} --off 3.x",
     f"{DEMO} --mask nothing.json",
@@ -44,9 +47,14 @@ REFUSED = [
     "patch --model demo --text a --donor b --target none",
     "patch --model ./nowhere --text a --donor b",
     "finetune --model ./nowhere --task sst2 --out x",
+    "finetune --model demo --task demo --out full",
+    "finetune --model demo --task custom --data ./nowhere --out x",
     "prune --model ./nowhere --off 1.1 --out x",
     "prune --model demo --faster 2 --out x",
     "prune --model demo --out x",
+    "prune --model demo --task custom --data ./nowhere --off 1.1 --out x",
+    "prune --model demo --task custom --data ./nowhere --faster 2 --out x",
+    "prune --model demo --task custom --data full --faster 2 --out x",
     "export --model demo --out x --precision int4",
     "convert ./nowhere --out x",
     "run start --model ./nowhere --task demo --algorithm iterative",
@@ -60,6 +68,8 @@ REFUSED = [
 def test_refusals_come_before_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All in one process: what one of them imports would be seen at the next."""
     (tmp_path / "empty").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "dev.csv").write_text("a,b,label\na dog,a cat,0\na cat,a dog,1\n")  # not the demo's classes
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path / "home"))

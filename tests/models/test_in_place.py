@@ -361,6 +361,8 @@ def test_the_message_names_the_cause() -> None:
         pass
     with pytest.raises(UserError, match=r"Give model\.module"), headviz.masked(torch.nn.DataParallel(model), {0: [1]}):
         pass
+    with pytest.raises(UserError, match=r"Give model\.module"):
+        headviz.wrap(torch.nn.DataParallel(model), tiny_tokenizer())
 
 
 def test_the_model_inside_sentence_transformers_is_taken() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import BertConfig, BertForMultipleChoice
 
 import headviz
 from headviz import HeadMask, cli
@@ -225,7 +226,23 @@ def test_a_pruned_record_that_does_not_fit_its_weights(folder: Path, tmp_path: P
     config = json.loads((out / "config.json").read_text())
     config["quantization_config"]["heads"] = [[0, 1, 2, 3], [1, 2, 3], [0, 1, 2, 3]]
     (out / "config.json").write_text(json.dumps(config))
-    refused(out, "size mismatch|mismatch")
+    refused(out, "size mismatch|mismatch|do not match")
+
+
+def test_a_head_of_another_size_is_named(folder: Path, tmp_path: Path) -> None:
+    """Of a class that we know, and of one that answers with something else."""
+    clf = headviz.load(folder, device="cpu")
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"id2label": {"0": "no", "1": "yes"}, "label2id": {"no": 0, "yes": 1}}
+    assert len(clf.labels) != 2
+    (folder / "config.json").write_text(json.dumps(config))
+    refused(folder, r"config\.json: classifier\..*Put the configuration")
+    another = BertForMultipleChoice(BertConfig(**clf.model.config.to_dict()))
+    another.save_pretrained(tmp_path / "another")
+    clf.tokenizer.save_pretrained(tmp_path / "another")
+    refused(tmp_path / "another", r"config\.json: classifier\..*headviz\.masked")
+    with pytest.raises(ModelError, match=r"headviz\.masked"):
+        headviz.wrap(another, clf.tokenizer)
 
 
 @pytest.mark.parametrize(

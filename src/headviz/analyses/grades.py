@@ -6,7 +6,6 @@ The grades of the demo are recorded, with the command, date and version.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -80,7 +79,7 @@ class Grade(Result):
 
 @dataclass(frozen=True)
 class Grades(Result):
-    """``scores`` from the largest area to the smallest; the object counts and gives them as a list does."""
+    """``scores`` from the largest area to the smallest, which ``len`` counts and an index gives."""
 
     scores: tuple[Grade, ...]
     best: str
@@ -88,9 +87,6 @@ class Grades(Result):
     n: int
     data: str
     splits: int = 0  # of the data into halves; 0 in records whose intervals are each by itself, over examples alone
-
-    def __iter__(self) -> Iterator[Grade]:
-        return iter(self.scores)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -165,7 +161,7 @@ def figure(result: Grades) -> Figure:
 def curves(result: Grades) -> Figure:
     """What is left of what the model knows against the heads removed, a line for each score that has its points."""
     fig = Figure()
-    drawn = [g for g in result if g.curve]
+    drawn = [g for g in result.scores if g.curve]
     first = [g.score for g in drawn if g.score != RANDOM][:FIRST]
     for g in sorted(drawn, key=lambda g: g.score in first):  # the coloured ones on top
         line = {"color": FAINT, "width": 1}
@@ -189,7 +185,7 @@ def curves(result: Grades) -> Figure:
 
 def cost(result: Grades) -> Figure:
     """The area against the seconds per example, on a logarithmic axis; random orders cost nothing and are left out."""
-    shown = sorted((g for g in result if g.score != RANDOM), key=_seconds)
+    shown = sorted((g for g in result.scores if g.score != RANDOM), key=_seconds)
     named = [g.area > max((c.area for c in shown[:at]), default=float("-inf")) for at, g in enumerate(shown)]
     areas = [g.area for g in shown]
     fig = Figure()
@@ -248,9 +244,9 @@ def table_of(result: Grades) -> Table:
 def view(result: Grades) -> View:
     truth = f"{result.planted} heads with a known part" if result.planted else "no head's part is known"
     pictures = [Picture("grades", lambda: figure(result), KEPT)]
-    if any(g.curve for g in result):
+    if any(g.curve for g in result.scores):
         pictures.append(Picture("grades_curves", lambda: curves(result), CURVES))
-    if any(g.score != RANDOM for g in result):
+    if any(g.score != RANDOM for g in result.scores):
         pictures.append(Picture("grades_cost", lambda: cost(result), COST))
     return View(
         finding(result),

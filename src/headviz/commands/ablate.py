@@ -98,7 +98,7 @@ def table_of(args: argparse.Namespace) -> tuple[Ablation, Evaluator]:
     """The ablation table that these arguments ask for."""
     check_figure(args)
     data = load_data(args)
-    clf = load_model(args)
+    clf = load_model(args, data)
     base = read_mask(args, clf)
     stand_in, reference = ablation_of(args)
     with progress_bar("measuring the reference", FEWER) as progress:

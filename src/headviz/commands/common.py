@@ -27,8 +27,10 @@ from ..options import Option, add_flags, add_options, declared, short
 from ..progress import progress_bar
 from ..reference import PublishedTable
 from ..storage import exchange
+from ..storage.paths import outside_path
 from ..tasks import check_request, load_task, sample
 from ..tasks.catalogue import judged_by
+from ..tasks.loading import require_files
 
 if TYPE_CHECKING:
     from ..models.base import TransformerModel
@@ -232,9 +234,13 @@ def require_room() -> None:
         raise UserError(NO_ROOM)
 
 
-def load_model(args: argparse.Namespace) -> Classifier:
-    """The model asked for."""
+def load_model(args: argparse.Namespace, data: Dataset | None = None) -> Classifier:
+    """The model asked for. Classes of ``data`` that it does not have are refused before torch is imported."""
     require_room()
+    folder = None if data is None or data.labels is None else refuse_absent(args.model, args.revision)
+    model = None if folder is None else Described.read(folder, args.model, args.job)
+    if data is not None and model is not None and model.answer is data.answer:
+        data.answer.order(model, data, args.label_order)
     clf = headviz.load(args.model, revision=args.revision, device=args.device, dtype=args.dtype, job=args.job)
     about = clf.about_answers() if args.job is None and hasattr(clf, "about_answers") else {}
     if about.get("choice"):
@@ -244,13 +250,16 @@ def load_model(args: argparse.Namespace) -> Classifier:
 
 def check_early(args: argparse.Namespace) -> None:
     """Refuse what is wrong whatever the model and the data are, without torch, whose import takes seconds: a model that
-    is not there, a class that it does not have, an unknown task or split, heads, a mask, device and precision."""
+    is not there, a class that it does not have, an unknown task or split, data that are not there, heads, a
+    mask, device and precision."""
     if getattr(args, "task", None) is not None:
         task = check_request(args.task, getattr(args, "split", None) or "dev")
         if getattr(args, "metrics", None) is not None and not task.source.own:
             task = judged_by(task, args.metrics)
         if not task.source.own:  # the metrics of one's own task follow from its labels
             check_metric(task, getattr(args, "metric", None))
+        if getattr(args, "data", None) is not None:
+            require_files(task, outside_path(args.data, "the data"))
     for part in (getattr(args, "off", None) or "").split(","):
         if part.strip() and not re.match(r"\s*[A-Za-z]{2,}[.:]", part):  # a stack's name needs the model
             HeadId.parse(part)

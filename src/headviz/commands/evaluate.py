@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if args.slice_column and not args.compare:
         warn("--slice-column splits what --compare shows; without it there is one figure for all examples.")
     data = load_data(args)  # before the model, which takes longer: a wrong column is named at once
-    clf = reading(args, load_model(args))
+    clf = reading(args, load_model(args, data))
     tell_size(clf)
     # a model without heads says so only where it is asked to switch one off
     mask = None if args.mask is None and args.off is None else read_mask(args, clf)

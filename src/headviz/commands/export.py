@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> dict[str, Any]:
     check_options(args, OPTIONS)
     data = None if args.task is None else load_data(args)
-    clf = load_model(args)
+    clf = load_model(args, data)
     with progress_bar("exporting") as progress:
         result = headviz.export(
             clf,

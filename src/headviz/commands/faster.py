@@ -77,13 +77,14 @@ def check(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+    whole = argparse.Namespace(**{**vars(args), "limit": None})
+    train, dev = load_data(args, "train"), load_data(whole, "dev")
+
     from ..models.loading import load
     from ..models.saving import Measured
     from ..pruning.faster import Work, require_possible
 
-    clf, words = fewer_pieces(args, load_model(args))
-    whole = argparse.Namespace(**{**vars(args), "limit": None})
-    train, dev = load_data(args, "train"), load_data(whole, "dev")
+    clf, words = fewer_pieces(args, load_model(args, dev))
     if shared := chosen_on(train, dev):
         warn(shared)
     retrain = None

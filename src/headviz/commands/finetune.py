@@ -66,10 +66,11 @@ def training_options(
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
+    out = new_folder(args.out)
+
     from ..pruning.finetuning import examples_of, fine_tune, recipe_of, require_trainable, seconds_of
     from ..pruning.trainer import Diverged, updates_of
 
-    out = new_folder(args.out)
     place = out.resolve()  # --out may be "."
     checkpoints = outside_path(place.parent / f".{place.name}-training", OUT)
     check_own(checkpoints)

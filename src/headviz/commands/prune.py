@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import headviz
 
@@ -31,6 +31,9 @@ from .common import (
     read_mask,
     table,
 )
+
+if TYPE_CHECKING:
+    from ..tasks import Dataset
 
 OPTIONS = (
     Option("out", help="a new folder for the model", metavar="DIR", required=True),
@@ -95,6 +98,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     out = new_folder(args.out)
     if args.faster is not None:
         return faster.run(args, out)
+    data = None if args.task is None or args.masked else load_data(args, "dev")
     clf, words = fewer_pieces(args, load_with_reference(args))
     from ..models.feed_forward import uneven
     from ..models.pruning import require_prunable
@@ -112,7 +116,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         after, heads = before, [clf.num_heads] * clf.num_layers
     else:
         smaller = headviz.prune(clf, mask)
-        costs = {} if args.task is None else _costs(args, clf, smaller)
+        costs = {} if data is None else _costs(args, clf, smaller, data)
         folder = smaller.save(out, args.portable, Measured(**costs, command=getattr(args, "line", "")))
         if args.onnx:
             onnx = {"onnx": str(export_onnx(smaller, folder / "model.onnx"))}
@@ -131,9 +135,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _costs(args: argparse.Namespace, clf: Any, smaller: Any) -> dict[str, Any]:
+def _costs(args: argparse.Namespace, clf: Any, smaller: Any, data: Dataset) -> dict[str, Any]:
     """What the removed heads change on the dev data, for the card and for the output."""
-    data = load_data(args, "dev")
     with progress_bar("evaluating") as bar:
         one, two = (headviz.evaluate(m, data, label_order=args.label_order, progress=bar) for m in (clf, smaller))
     metrics = {name: value for name, value in two.metrics.items() if value == value}

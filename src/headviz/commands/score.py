@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     usual = "none" if args.preset is None else preset_named(args.preset).length_filter
     kept = LengthFilter(args.length_filter or usual)
     data = load_data(args)
-    clf = load_model(args)
+    clf = load_model(args, data)
     mask = read_mask(args, clf)
     drawn = sample(data, args.samples, seed=args.seed, length_filter=kept, lengths=clf.tokenizer)
     start = time.perf_counter()

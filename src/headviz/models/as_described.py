@@ -45,6 +45,12 @@ def require_described(model: Any, family: Family, name: object) -> None:
         _refuse(_misplaced(there[path], kind), path, name)
 
 
+def refuse_parallel(model: object) -> None:
+    """Refuse what runs copies of a model, and name the model."""
+    if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        raise ModelError(f"{type(model).__name__} wraps the model. Give model.module.")
+
+
 def is_peft(model: object) -> bool:
     """Whether it is PEFT's model around one of transformers."""
     return any(kind.__module__.startswith("peft.") for kind in type(model).__mro__)

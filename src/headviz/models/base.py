@@ -18,6 +18,7 @@ from ..answers.number import NUMBER
 from ..attention import NAME, Gate, HeadCall, Kernel, RunOrder, gates_for
 from ..errors import ModelError, OptionError, UserError
 from ..heads import ENCODER, HeadMask
+from ..results import Result
 from ..storage.exchange import MaskLike
 from . import LENGTH
 from .families import CROSS, DECODER
@@ -30,7 +31,7 @@ from .stand_in import MEAN, ZERO
 
 
 @dataclass(frozen=True)
-class Cost:
+class Cost(Result):
     """Parameters, and floating-point operations for one text of ``length`` tokens.
 
     A multiply-add counts as two operations. Only matrix products are counted: they take most of

@@ -15,12 +15,13 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from ..answers.catalogue import kind_named
 from ..attention import NAME, quiet, transformers
 from ..errors import UNTRAINED, ModelError, shown
 from ..heads import CLASSIFICATION, TRANSLATION, VECTOR, HeadMask
 from .feed_forward import sized_as_recorded
 from .folder_check import CONFIG, HEADS, LAYERS, check_parsed, naming, read_json
-from .kinds import auto_class, trained_part, wrapped
+from .kinds import AS_IT_IS, auto_class, trained_part, wrapped
 from .network import add_bias
 from .pruning import cut
 from .recorded import present_in
@@ -105,7 +106,7 @@ def load_plain(
                 config=config,
                 dtype=torch.float32,
                 output_loading_info=True,
-                ignore_mismatched_sizes=fresh_labels is not None,
+                ignore_mismatched_sizes=True,
                 **options,
             )
     missing = sorted(
@@ -117,16 +118,24 @@ def load_plain(
             raise ModelError(f"'{name}' lacks weights of the encoder itself: {', '.join(inside[:3])}.")
         if not any(k for k in missing if not k.startswith(f"{model.base_model_prefix}.")):
             renew_head(model, seed)  # the file holds a trained head, which is not what was asked for
-    elif missing:
-        architecture = ", ".join(raw.get("architectures") or []) or "an encoder"
+        return model
+    architecture = ", ".join(raw.get("architectures") or []) or "an encoder"
+    if wrong := sorted(report["mismatched_keys"]):
+        key, there, described = wrong[0]
+        if kind == CLASSIFICATION and not PRETRAINED.search(architecture) and kind_named(architecture, False) is None:
+            remedy = f"headviz reads no head of its kind; {AS_IT_IS}"
+        else:
+            remedy = "Put the configuration that belongs to these weights there."
+        raise ModelError(
+            f"The weights of '{name}' ({architecture}) do not match its config.json: {key} is {list(there)}, not "
+            f"{list(described)}. {remedy}"
+        )
+    if missing:
         remedy = "Load a pre-trained model."
         if kind == CLASSIFICATION:
             remedy = "Choose a fine-tuned classifier, or fine-tune it first."
             if not PRETRAINED.search(architecture):
-                remedy = (
-                    "headviz reads no head of its kind; headviz.masked(model, mask) and headviz.prune_heads(model, "
-                    "heads) work on the transformers model itself."
-                )
+                remedy = f"headviz reads no head of its kind; {AS_IT_IS}"
         raise ModelError(
             f"'{name}' ({architecture}) has no trained {trained_part(kind)}: {', '.join(missing[:3])} missing. "
             + remedy,

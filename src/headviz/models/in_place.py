@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from ..errors import ModelError
 from ..storage.exchange import MaskLike
-from .as_described import inside, is_peft
+from .as_described import inside, is_peft, refuse_parallel
 from .families.own_attention import put_in
 from .network import Network
 from .pruning import cut, require_even, require_prunable, weight_of
@@ -141,8 +141,7 @@ def _why_missed(switched: _Switched, missed: set[int]) -> str:
 def _place(network: Any) -> Network:
     """Where the rows of a model are. Neither its tokenizer nor its head is needed."""
     model: Any = network
-    if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
-        raise ModelError(f"{type(model).__name__} wraps the model. Give model.module.")
+    refuse_parallel(model)
     if isinstance(model, nn.Sequential) and len(model) and isinstance(getattr(model[0], "auto_model", None), nn.Module):
         model = network = model[0].auto_model  # of sentence-transformers
     if isinstance(model, Network):

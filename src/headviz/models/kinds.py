@@ -17,6 +17,9 @@ from .families import family_of
 from .families.own_attention import put_in
 from .vector import Embedder
 
+# what a model without a head that we read is good for
+AS_IT_IS = "headviz.masked(model, mask) and headviz.prune_heads(model, heads) work on the transformers model itself."
+
 
 def answer_to(kind: str) -> Answer | None:
     """The first of the answers of a kind: they share transformers' class and what its trained part is called."""
@@ -48,7 +51,7 @@ def kind_of(model: Any) -> str:
             f"{name} neither classifies nor translates. Use a …ForSequenceClassification or "
             "…ForConditionalGeneration model of its family."
         )
-    raise ModelError(f"{name} has no classification head. Use a …ForSequenceClassification model.")
+    raise ModelError(f"{name} has no classification head. Use a …ForSequenceClassification model. {AS_IT_IS}")
 
 
 def wanted_kind(raw: dict[str, Any], name: object, asked: Answer | None, head_asked: bool) -> str:

@@ -17,7 +17,7 @@ from ..errors import ModelError, seed_number, shown
 from ..heads import CLASSIFICATION, TAGGING
 from . import DEVICES, device_named, dtype_named
 from .adapters import Adapter, is_adapter
-from .as_described import is_peft, merged, require_described, without_wrappers
+from .as_described import is_peft, merged, refuse_parallel, require_described, without_wrappers
 from .classifier import Classifier
 from .families import family_of
 from .folder_check import CONFIG, check_folder, is_embedder, labels_of, read_json
@@ -207,6 +207,7 @@ def wrap(model: torch.nn.Module, tokenizer: Any, name: str = "", job: str | None
     >>> clf.name, clf.heads_per_layer[:3]
     ('mine', [12, 12, 12])
     """
+    refuse_parallel(model)
     if is_peft(model):
         model = merged(model, name or type(model).__name__)
     name = name or type(model).__name__

@@ -352,13 +352,18 @@ def _stems(task: Task, split: str) -> list[str]:
     return list(dict.fromkeys((task.source.splits[split][1], split, *_OTHER_STEMS.get(split, ()))))
 
 
+def require_files(task: Task, place: Path) -> None:
+    """Refuse a place of data that is not there."""
+    if not place.is_file() and not place.is_dir():
+        whose = "your own files" if task.source.own else f"the {task.title} files"
+        raise TaskError(f"There is no folder or file {place}. Give the folder with {whose} (--data).")
+
+
 def find_files(task: Task, split: str, folder: Path) -> list[Path]:
     """The split's file, or its parts in their order: by the task's published name first, then by the split's name."""
+    require_files(task, folder)
     if folder.is_file():
         return [folder]
-    if not folder.is_dir():
-        whose = "your own files" if task.source.own else f"the {task.title} files"
-        raise TaskError(f"There is no folder or file {folder}. Give the folder with {whose} (--data).")
     if (folder / _SAVED).is_file():
         return _parts(folder, None)
     stems = _stems(task, split)
