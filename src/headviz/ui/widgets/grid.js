@@ -109,7 +109,8 @@ function paint(s) {
     const gone = removed.has(i), missing = !gone && d.values !== null && value === null;
     const marked = marks.has(i);
     const state = gone ? "removed from the model" : off ? "off" : d.mode === "toggle" ? "on" : "";
-    const spoken = value === null ? (missing ? "not measured" : "") : d.name + " " + value.toPrecision(3) + (s.grey.has(i) && value !== 0 ? ", its interval includes 0" : "");
+    // what the name means is said once, of the whole grid
+    const spoken = value === null ? (missing ? "not measured" : "") : d.name.split(/[;:,]/)[0] + " " + value.toPrecision(3) + (s.grey.has(i) && value !== 0 ? ", its interval includes 0" : "");
     const label = [headName(s, i), spoken, state].filter(Boolean).join(", ");
     const c = gone || missing || d.values === null ? null : colourAt(s, i), size = off ? 1 : sizeOf(s, i);
     const text = gone || missing || value === null ? "" : numbers ? short(value, d.digits, d.blank_zeros) : value < 0 ? "−" : "";

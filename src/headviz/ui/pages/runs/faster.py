@@ -115,8 +115,8 @@ def _check(spec: dict[str, Any]) -> tuple[str, str]:
     clf = job.spec.classifier()
     require_possible(clf, job.spec.options)
     Timer(clf, job.spec.batch, job.spec.length)
-    shared = chosen_on(*job.spec.splits)
-    return device_name(clf.device), f"{len(job.spec.names)} models, timed on {clf.device}. {shared}".strip()
+    shared, many = chosen_on(*job.spec.splits), len(job.spec.names)
+    return device_name(clf.device), f"{many} model{'' if many == 1 else 's'}, timed on {clf.device}. {shared}".strip()
 
 
 def _start(spec: dict[str, Any], device: str, owner: str) -> RunRecord:
