@@ -79,6 +79,24 @@ def test_a_tap_on_a_phone_moves_the_grid_by_nothing(visit: Open) -> None:
     assert bar["y"] + bar["height"] <= 844 + 1
 
 
+def test_the_way_to_the_last_view_moves_nothing_when_it_goes(visit: Open) -> None:
+    v = visit()
+    v.page.set_viewport_size({"width": 390, "height": 844})
+    v.go("", **PAIR)
+    v.page.locator(".st-key-board_cost .cell").first.wait_for()
+    v.settle()
+    v.go("")
+    way = v.page.locator(".st-key-continue_view")
+    way.wait_for()
+    v.settle()
+    cell = v.page.locator(".st-key-board_cost .cell[aria-label^='L4·H10,']")
+    before = cell.bounding_box()
+    cell.click()
+    way.wait_for(state="detached")
+    v.settle()
+    assert cell.bounding_box() == before
+
+
 def test_three_keys_and_enter_lead_to_an_ability_and_to_a_head(visit: Open) -> None:
     v = visit()
     v.go("masklab", model="demo", task="demo")
