@@ -143,7 +143,7 @@ def test_areas_are_those_of_pruning_by_hand(clf: headviz.Classifier, data: Datas
             for x in (f, [abs(1 - v) for v in f])
         ]
         benchmark.append([sum(t) for t in trapezoids])
-    (one,) = [g for g in result.scores if g.score == name]
+    (one,) = [g for g in result if g.score == name]
     assert one.area == pytest.approx(np.mean(areas), abs=1e-9)
     assert one.area_low <= one.area <= one.area_high
     assert len(one.curve) == len(SHARES)
@@ -206,11 +206,11 @@ def test_of_scores_of_equal_worth_none_is_called_behind_the_best() -> None:
         results = {f"score-{i}": measured(areas[i], halves[i]) for i in range(14)}
         results["random"] = measured(areas[0] - 0.4, halves[0] - 0.4)
         result = grading.graded(results, list(results), None, 200, "some data")
-        alarms += any(g.behind_low is not None and g.behind_low > 0 for g in result.scores if g.score != "random")
+        alarms += any(g.behind_low is not None and g.behind_low > 0 for g in result if g.score != "random")
         best = int(value.argmax())
         plain += bool((np.percentile(areas[best, 1:] - areas[:, 1:], 2.5, axis=1) > 0).any())
-        assert all(g.lead_low > 0 for g in result.scores if g.score != "random")
-        assert next(g for g in result.scores if g.score == "random").behind_low > 0
+        assert all(g.lead_low > 0 for g in result if g.score != "random")
+        assert next(g for g in result if g.score == "random").behind_low > 0
     assert alarms <= 4 < 20 < plain
 
 
@@ -325,7 +325,7 @@ def test_a_score_that_is_worse_than_random_is_not_passed_over() -> None:
 def test_the_rows_are_the_scores() -> None:
     rows = (graded("taylor", 0.8, (0.3, 0.2, 0.4), None), graded("fisher", 0.7, (0.2, 0.1, 0.3), 0.1))
     result = Grades(rows, "taylor", 0, 100, "some data")
-    assert [row.score for row in result.scores] == ["taylor", "fisher"]
+    assert [row.score for row in result] == ["taylor", "fisher"]
     assert (len(result), result[0], result[-1], result[:1]) == (2, rows[0], rows[1], rows[:1])
 
 
@@ -401,4 +401,4 @@ def test_shapley_values_that_were_kept_are_compared_as_well(
     again = grade(clf, few, ["magnitude", "shapley", "random"], cache=Store(tmp_path))
     before, after = ([g.shapley for g in one.scores if g.score == "magnitude"] for one in (whole, again))
     assert after == before
-    assert all(g.shapley is not None for g in again.scores)
+    assert all(g.shapley is not None for g in again)

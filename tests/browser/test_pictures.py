@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,31 @@ def test_a_figure_and_a_grid_are_saved_with_their_caption(visit: Any) -> None:
         assert "font/woff2" in picture or "octet-stream" in picture  # the font is in it
         assert caption in picture.split("</desc>")[0].replace("&amp;", "&")
         assert caption[:20] in made[".tex"].decode()
+
+
+@pytest.mark.slow
+def test_a_saved_grid_holds_its_whole_legend(visit: Any) -> None:
+    """What cost means is longer than the grid is wide."""
+    v = visit()
+    v.go("", model="demo", task="demo", off="4.10")
+    box = v.page.locator(".st-key-board_cost")
+    box.get_by_role("button", name="↓ Save").click()
+    with v.page.expect_download() as caught:
+        box.get_by_role("button", name="SVG", exact=True).click()
+    sheet = v.page.context.new_page()
+    sheet.set_content(Path(caught.value.path()).read_text(encoding="utf-8"))
+    sheet.evaluate("document.fonts.ready")
+    boxes = """(svg) => [...svg.querySelectorAll("text")].map((node) => {
+      const { x, y, width, height } = node.getBBox();
+      return [x, y, x + width, y + height, ...svg.getAttribute("viewBox").split(" ").map(Number), node.textContent];
+    })"""
+    found = sheet.locator("svg").evaluate(boxes)
+    assert any("blue" in text for *_, text in found)
+    for x, y, right, low, _, _, width, height, text in found:
+        assert x >= 0, text
+        assert y >= 0, text
+        assert right <= width, text
+        assert low <= height, text
 
 
 def _width(png: bytes) -> int:

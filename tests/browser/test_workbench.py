@@ -47,6 +47,22 @@ def test_a_wide_window_has_both_grids_and_they_switch_together(visit: Open, widt
     assert boards.nth(1).locator('.cell[data-off="1"]').count() == 1
 
 
+def test_the_two_grids_of_a_narrow_window_stand_in_the_same_place_and_say_their_meaning_once(visit: Open) -> None:
+    v = visit()
+    v.page.set_viewport_size({"width": 1280, "height": 900})
+    places = []
+    for grid in ("cost", "score"):
+        v.go("", **PAIR, grid="" if grid == "cost" else grid)
+        board = v.page.locator(f".st-key-board_{grid} .board")
+        board.wait_for()
+        v.settle()
+        places.append(board.bounding_box())
+        cell = board.locator(".cell[aria-label^='L4·H10,']").get_attribute("aria-label")
+        assert len(cell) < 80
+        assert "blue" in board.get_attribute("aria-label")
+    assert places[0] == places[1]
+
+
 def test_a_tap_on_a_phone_moves_the_grid_by_nothing(visit: Open) -> None:
     v = visit()
     v.page.set_viewport_size({"width": 390, "height": 844})
@@ -61,6 +77,24 @@ def test_a_tap_on_a_phone_moves_the_grid_by_nothing(visit: Open) -> None:
     assert cell.bounding_box() == before
     bar = v.page.locator(".st-key-result_bar").bounding_box()
     assert bar["y"] + bar["height"] <= 844 + 1
+
+
+def test_the_way_to_the_last_view_moves_nothing_when_it_goes(visit: Open) -> None:
+    v = visit()
+    v.page.set_viewport_size({"width": 390, "height": 844})
+    v.go("", **PAIR)
+    v.page.locator(".st-key-board_cost .cell").first.wait_for()
+    v.settle()
+    v.go("")
+    way = v.page.locator(".st-key-continue_view")
+    way.wait_for()
+    v.settle()
+    cell = v.page.locator(".st-key-board_cost .cell[aria-label^='L4·H10,']")
+    before = cell.bounding_box()
+    cell.click()
+    way.wait_for(state="detached")
+    v.settle()
+    assert cell.bounding_box() == before
 
 
 def test_three_keys_and_enter_lead_to_an_ability_and_to_a_head(visit: Open) -> None:

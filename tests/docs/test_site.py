@@ -119,4 +119,4 @@ def test_the_page_is_what_the_recorded_grades_and_the_catalogue_say() -> None:
 
 
 def test_every_score_is_graded() -> None:
-    assert {g.score for g in recorded().grades.scores} == set(SCORES)
+    assert {g.score for g in recorded().grades} == set(SCORES)

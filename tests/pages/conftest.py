@@ -64,8 +64,8 @@ def open_page(address: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Calla
 def nothing_recorded(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """A dashboard without the recorded runs, unless a test is about them."""
     if "recorded_runs" not in request.fixturenames:
-        monkeypatch.setattr("headviz.ui.parts.recorded._all", lambda: ())
-        monkeypatch.setattr("headviz.ui.parts.recorded._analyses", dict)
+        monkeypatch.setattr("headviz.ui.shell.recorded._all", lambda: ())
+        monkeypatch.setattr("headviz.ui.shell.recorded._analyses", dict)
 
 
 @pytest.fixture(autouse=True)

@@ -208,7 +208,7 @@ def test_runs(
     monkeypatch.undo()  # runs really start
     monkeypatch.setenv("HEADVIZ_HOME", str(tmp_path))
     monkeypatch.setenv("HEADVIZ_ROOTS", str(Path(view["model"]).parent))
-    monkeypatch.setattr("headviz.ui.parts.recorded._all", lambda: ())
+    monkeypatch.setattr("headviz.ui.shell.recorded._all", lambda: ())
     first = ran(f"{printed(open_page('runs', **view, score='magnitude'))[1]} --wait", capsys)
     app = open_page("runs", **view, run=first["id"])
     again = ran(f"{printed(app)[1]} --wait", capsys)

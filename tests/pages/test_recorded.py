@@ -12,7 +12,7 @@ import pytest
 
 from headviz.demo import DATA
 from headviz.ui.pages.runs import listing
-from headviz.ui.parts import recorded
+from headviz.ui.shell import recorded
 
 DEMO = {"model": "demo", "task": "demo", "data": "", "columns": "", "label": "", "groups": ""}
 

@@ -46,6 +46,9 @@ def sheet(rows: list[list[str]]) -> bytes:
         ("a.csv", b"premise,hypothesis\na dog,an animal\ntwo cats,a cat\n"),
         ("a.csv", b"id;hypothesis;premise\n1;an animal;a dog\n2;a cat;two cats\n"),
         ("a.csv", b'"a dog","an animal"\n"two cats","a cat"\n'),
+        ("a.csv", b"note;first text;second text;gold?\ngood;a dog;an animal;yes\nbad;two cats;a cat;yes\n"),
+        ("a.tsv", b"premise\thypothesis\tlabel\na dog\tan animal\tyes\ntwo cats\ta cat\tno\n"),
+        ("a.tsv", b"a dog\tan animal\tyes\ntwo cats\ta cat\tyes\n"),
         ("a.xlsx", sheet([["Premise", "", "Hypothesis"], ["a dog", "", "an animal"], ["two cats", "x", "a cat"]])),
     ],
 )
@@ -54,7 +57,24 @@ def test_pairs_are_read_from_any_usual_file(name: str, content: bytes) -> None:
     assert ([*lines.values()], wrong) == ([("a dog", "an animal"), ("two cats", "a cat")], [])
 
 
-@pytest.mark.parametrize(("name", "content"), [("a.xlsx", b"PK no zip"), ("a.txt", b"a\0b"), ("a.csv", b"\n\n")])
+def test_an_empty_cell_costs_its_line_only_and_lines_count_as_in_the_file() -> None:
+    raw = read_file(b"premise;hypothesis\na dog;an animal\n\na cat;\ntwo cats;a cat\n", "a.csv", TEXTS)
+    lines, wrong = answers.read_lines(raw, paired=True)
+    assert [*lines] == [2, 5]
+    assert len(wrong) == 1
+    assert "4" in wrong[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.xlsx", b"PK no zip"),
+        ("a.txt", b"a\0b"),
+        ("a.csv", b"\n\n"),
+        ("a.csv", "der B\u00e4r;ein B\u00e4r\n".encode("latin-1")),
+        ("a.csv", b"premise,hypothesis\n" + b"x" * 200_000 + b",y\n"),
+    ],
+)
 def test_a_file_that_holds_no_texts_is_refused_in_a_sentence(name: str, content: bytes) -> None:
     with pytest.raises(UserError):
         read_file(content, name, TEXTS)
@@ -63,8 +83,9 @@ def test_a_file_that_holds_no_texts_is_refused_in_a_sentence(name: str, content:
 def test_typed_words_name_the_entry_that_begins_with_them() -> None:
     """The list offers what is typed as a new entry, and Enter took "current mask" for a model of that name."""
     known = {"all": "all heads", "mask": "current mask (1 off)", "run:1:0": "a, 10 % off", "run:1:1": "a, 20 % off"}
-    typed = ("", "mask", "Current mask", "all heads", "a, 20", "a", "my/model")
-    assert [sides.meant(text, known) for text in typed] == ["", "mask", "mask", "all", "run:1:1", "a", "my/model"]
+    meant = {"": "", "mask": "mask", "Current mask": "mask", "all heads": "all", "a, 20": "run:1:1", "20 %": "run:1:1"}
+    meant |= {"a": "a", "%": "%", "my/model": "my/model"}
+    assert {text: sides.meant(text, known) for text in meant} == meant
 
 
 def boxes(app: Any) -> list[str]:

@@ -42,7 +42,7 @@ def test_what_two_orders_allow_to_say(how, said: str) -> None:
 
 def test_clear_costs_are_those_of_the_table_of_single_ablations() -> None:
     """Intervals stand in for the p values of the exact test."""
-    from headviz.ui.parts import recorded
+    from headviz.ui.shell import recorded
 
     table = scoring.shipped(View(), "ablation", "fine-tuned")
     exact = recorded._analyses()["ablation"]["result"]

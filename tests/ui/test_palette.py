@@ -26,7 +26,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
 
 def test_every_kind_of_target_is_listed(seen: dict[str, object]) -> None:
     kinds = {kind for _, kind, _ in palette.listed(View())}
-    assert {"page", "ability", "score", "task"} <= kinds
+    assert {"page", "ability", "score", "task", "run"} <= kinds  # the recorded runs, where there are no others
     assert len({to for _, _, to in palette.listed(View())}) == len(palette.listed(View()))
 
 
@@ -62,7 +62,17 @@ def test_three_keys_lead_to_any_target(seen: dict[str, object]) -> None:
     """The first letters of a name put it among the few that are shown; a head's number puts that head first."""
     code = SCRIPT.read_text(encoding="utf-8").replace("export default", "const unused =")
     targets = [{"name": name, "kind": kind, "go": to} for name, kind, to in palette.listed(View())]
-    asked = [*(page.title[:3] for page in PAGES.values()), "neg", "tay", "mrp", "4.10", "off 8.6", "99.1"]
+    asked = [
+        *(page.title[:3] for page in PAGES.values()),
+        "neg",
+        "tay",
+        "gates",
+        "mrp",
+        "gat dem",
+        "4.10",
+        "off 8.6",
+        "99.1",
+    ]
     script = f"{code}\nconst data = {json.dumps({'targets': targets, 'rows': 12, 'heads': 12})};"
     script += (
         f"console.log(JSON.stringify({json.dumps(asked)}.map((q) => matching(data, q).slice(0, 9).map((t) => t.go))));"
@@ -73,7 +83,9 @@ def test_three_keys_lead_to_any_target(seen: dict[str, object]) -> None:
         assert f"page:{name}" in found[page.title[:3]]
     assert found["neg"][0] == "ability:negation"
     assert found["tay"][0].startswith("score:taylor")
+    assert found["gates"][0] == "score:gates"
     assert found["mrp"][0] == "task:mrpc"
+    assert found["gat dem"][0].startswith("run:")
     assert found["4.10"][0] == "head:show:4.10"
     assert found["off 8.6"] == ["head:off:8.6"]
     assert found["99.1"] == []

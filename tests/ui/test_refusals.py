@@ -99,3 +99,15 @@ def test_an_option_named_bare_is_found() -> None:
     ((_, text),) = _sentences(tree)
     assert FLAG.search(on_page(text))
     assert not FLAG.search(on_page(OptionError("Leave it out, or name it (--base, base=).")))
+
+
+def test_a_list_that_is_refused_is_shown_with_values_that_would_do() -> None:
+    """Speeds must be above 1; the example was 0, 1, 2."""
+    from headviz.errors import OptionError
+    from headviz.pruning.options import TARGETS
+    from headviz.ui.shell.controls import _read
+
+    with pytest.raises(OptionError) as refused:
+        _read(TARGETS, "Times as fast", "abc")
+    example = str(refused.value).partition("such as ")[2].partition(", not")[0]
+    assert _read(TARGETS, "Times as fast", example)

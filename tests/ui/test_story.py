@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headviz.heads import HeadId, HeadMask
 from headviz.ui.parts import abilities, story
+from headviz.ui.shell import state
 from headviz.ui.shell.frame import PAGES
 from headviz.ui.shell.view import View, from_address, link_path, to_address
 
@@ -51,3 +54,15 @@ def test_what_the_steps_claim_is_so() -> None:
     data = headviz.load_task("demo", limit=500)
     whole, less = (headviz.evaluate(clf, data, mask=m).metrics["accuracy"] for m in (full, third))
     assert whole - less < 0.02
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_the_end_keeps_the_mask_and_the_text_only(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the third step the second grid of Scores showed the order that the step had set."""
+    monkeypatch.setattr("streamlit.session_state", {})
+    story.go(number)
+    shown = state.view()
+    story.go(0)
+    left = state.view()
+    assert left == replace(shown, story=0, beside=View().beside, tokens=View().tokens)
+    assert left.mask

@@ -71,6 +71,8 @@ def test_text_and_label_columns_are_guessed_by_what_is_in_them() -> None:
     mine = {"answer": ["Neutral", "entailment "], "text": ["a dog sleeps", "a cat"], "kind": ["a", "b"]}
     assert data.guess_label(mine, ("entailment", "neutral", "contradiction")) == "answer"
     assert data.guess_label(mine, ("yes", "no")) == data.guess_label(mine) == "kind"
+    typo = {"text": ["a dog", "a cat", "a cow"], "gold?": ["neutral", "", "entailment"], "note": ["a", "b", "c"]}
+    assert data.guess_label(typo, ("entailment", "neutral", "contradiction")) == "gold?"
 
 
 @pytest.mark.parametrize("name", ["x" * 3000, "x" * 300 + "/y", "a\0b", "é" * 200])

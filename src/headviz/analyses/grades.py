@@ -6,7 +6,8 @@ The grades of the demo are recorded, with the command, date and version.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from functools import cache
 from operator import attrgetter
 from typing import Any, overload
@@ -55,6 +56,8 @@ class Grade(Result):
     ties_low: float | None = None  # where they do, the area is a mean over ten drawn orders, which go from here
     ties_high: float | None = None  # to here
 
+    __iter__ = None  # type: ignore[assignment]  # pandas takes rows that are no lists as their fields
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "curve", tuple(self.curve))
         object.__setattr__(self, "tied", tuple(self.tied))
@@ -79,7 +82,7 @@ class Grade(Result):
 
 @dataclass(frozen=True)
 class Grades(Result):
-    """``scores`` from the largest area to the smallest, which ``len`` counts and an index gives."""
+    """``scores`` from the largest area to the smallest; the object counts and gives them as a list does."""
 
     scores: tuple[Grade, ...]
     best: str
@@ -87,6 +90,13 @@ class Grades(Result):
     n: int
     data: str
     splits: int = 0  # of the data into halves; 0 in records whose intervals are each by itself, over examples alone
+
+    def __iter__(self) -> Iterator[Grade]:
+        return iter(self.scores)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Rows with all fields, which is what pandas makes of the grades."""
+        return [asdict(grade) for grade in self.scores]
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -161,7 +171,7 @@ def figure(result: Grades) -> Figure:
 def curves(result: Grades) -> Figure:
     """What is left of what the model knows against the heads removed, a line for each score that has its points."""
     fig = Figure()
-    drawn = [g for g in result.scores if g.curve]
+    drawn = [g for g in result if g.curve]
     first = [g.score for g in drawn if g.score != RANDOM][:FIRST]
     for g in sorted(drawn, key=lambda g: g.score in first):  # the coloured ones on top
         line = {"color": FAINT, "width": 1}
@@ -185,7 +195,7 @@ def curves(result: Grades) -> Figure:
 
 def cost(result: Grades) -> Figure:
     """The area against the seconds per example, on a logarithmic axis; random orders cost nothing and are left out."""
-    shown = sorted((g for g in result.scores if g.score != RANDOM), key=_seconds)
+    shown = sorted((g for g in result if g.score != RANDOM), key=_seconds)
     named = [g.area > max((c.area for c in shown[:at]), default=float("-inf")) for at, g in enumerate(shown)]
     areas = [g.area for g in shown]
     fig = Figure()
@@ -215,7 +225,7 @@ def _seconds(grade: Grade) -> float:
 
 def finding(result: Grades) -> str:
     """One sentence: what to use here, and what is no better than chance."""
-    first = next(g for g in result.scores if g.score == result.best)
+    first = next(g for g in result if g.score == result.best)
     if first.lead_low <= 0:
         return "On these examples the largest area is not shown to be better than that of random orders."
     sentence = (
@@ -226,7 +236,7 @@ def finding(result: Grades) -> str:
     sentence += f", not significantly better than {', '.join(same)}" if same else ""
     if not result.not_better:
         return f"{sentence}. Every score graded is shown to be better than random orders."
-    worse = [g.score for g in result.scores if g.lead_high < 0]
+    worse = [g.score for g in result if g.lead_high < 0]
     open_ = [name for name in result.not_better if name not in worse]
     sentence += f". Not shown to be better than random orders: {', '.join(open_)}" if open_ else ""
     return f"{sentence}. Worse than random orders: {', '.join(worse)}." if worse else f"{sentence}."

@@ -93,7 +93,7 @@ def import_all(user: str, text: str) -> int:
     except (ValueError, TypeError, KeyError, AttributeError):
         models = None
     if not isinstance(models, dict):
-        raise OptionError("This is no workspace of headviz. Choose a file that *Export all* has written.")
+        raise OptionError("This is no workspace of headviz. Choose a file that “Export all” has written.")
     checked = {digest: _checked(one) for digest, one in models.items() if _is_digest(digest)}
     for digest, one in checked.items():
         change(user, digest, lambda here, one=one: here.and_also(one))  # type: ignore[misc]

@@ -146,15 +146,17 @@ TEXT_COLUMNS = ("text", "sentence", "content", "review", "comment", "tweet", "bo
 
 
 def guess_label(table: TableLike, classes: Sequence[str] = (), sure: bool = False) -> str:
-    """The column with a usual name for labels, else one that holds the model's classes, else the last one.
+    """The column with a usual name for labels, else the one with most of the model's classes, else the last one.
 
     With ``sure``, in place of the last one: the only one of few values, and an empty text where there is none.
     """
     names = {name.casefold().strip(): name for name in reversed(list(table))}
     called = next((names[n] for n in LABEL_COLUMNS if n in names), None)
     known = {str(c).casefold() for c in classes}
-    holds = (n for n, cells in table.items() if cells and {str(c).casefold().strip() for c in cells} <= known)
-    if (label := called or next(holds, None)) is not None:
+    holds = {n: sum(str(c).casefold().strip() in known for c in cells) for n, cells in table.items()}
+    most = max(holds, key=holds.__getitem__, default="")
+    # an empty cell or a misspelt class in some rows does not hide the column
+    if (label := called or (most if most and 2 * holds[most] > len(table[most]) else None)) is not None:
         return label
     if not sure:
         return list(table)[-1]

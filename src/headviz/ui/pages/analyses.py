@@ -27,9 +27,9 @@ from ...heads import HeadMask
 from ...models import LENGTH
 from ...models.stand_in import ZERO, StandIn
 from ...tasks import TASKS, sample
-from ..parts import abilities, measure, recorded, scoring
+from ..parts import abilities, measure, scoring
 from ..parts.measure import key_of
-from ..shell import jobs, kept, loaders, recipes, show, state
+from ..shell import jobs, kept, loaders, recipes, recorded, show, state
 from ..shell.messages import plain
 from ..shell.view import View, remember_grades
 from ..widgets.grid import Look

@@ -77,7 +77,8 @@ def boards(view: View, shape: Shape, data: Dataset) -> None:
     view, ability = state.view(), abilities.listed(view).get(view.ability)
     after, turning = _tried(view, data)
     hidden = COST if view.grid else SCORE
-    st.html(f"<style>@media (max-width: 1439px) {{.st-key-board_{hidden} {{display: none}}}}</style>")
+    around = '[data-testid="stLayoutWrapper"]'  # empty, it would leave a gap and move the other grid
+    st.html(f"<style>@media (max-width: 1439px) {{{around}:has(> .st-key-board_{hidden}) {{display: none}}}}</style>")
     with st.container(key="board_cost"):
         _cost(view, shape, ability, after, turning)
     with st.container(key="board_score"):

@@ -21,9 +21,8 @@ from ...demo import card_figures
 from ...display import numbers
 from ...display.table import Column, Table
 from ...heads import HeadId, HeadMask
-from ..shell import show, state
+from ..shell import recorded, show, state
 from ..shell.view import View
-from . import recorded
 
 if TYPE_CHECKING:
     from ...analyses.by_slice import BySlice

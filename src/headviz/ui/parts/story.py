@@ -97,14 +97,21 @@ def steps() -> tuple[Step, ...]:
 
 
 def go(number: int) -> None:
-    """Open a step; 0 leaves the demonstration and keeps the view."""
+    """Open a step; 0 leaves the demonstration and keeps the mask and the text."""
+    now = state.view()
     if number == 0:
-        state.update(story=0)
+        _leave(now)
         return
     step = steps()[number - 1]
-    now = state.view()
     state.open_view(replace(step.shown(), present=now.present, numbers=now.numbers))
     st.session_state["go_to"] = step.page
+
+
+def _leave(view: View) -> None:
+    """The mask and the text stay, what the step alone has set does not: other pages show it, too."""
+    set_by_step = steps()[view.story - 1].view
+    own = {n: FIELDS[n] for n in OF_STEP if n in set_by_step and getattr(view, n) == set_by_step[n]}
+    state.update(story=0, **own)
 
 
 def strip() -> None:
@@ -122,7 +129,7 @@ def strip() -> None:
 def line(page: str) -> None:
     """Above a step's own page: the step, its sentence, and the way on. Page down and page up turn it.
 
-    On another page the demonstration is over: the mask and the text stay, what the step alone has set does not.
+    On another page the demonstration is over.
     """
     view = state.view()
     at = view.story
@@ -130,8 +137,7 @@ def line(page: str) -> None:
         return
     step = steps()[at - 1]
     if page != step.page or not view.on_demo:
-        own = {n: FIELDS[n] for n in step.view if n in OF_STEP and getattr(view, n) == step.view[n]}
-        state.update(story=0, **own)
+        _leave(view)
         return
     component("tools")(key="story_step", data={"kind": "step", "step": at})
     with st.container(border=True, key="story"):
@@ -151,4 +157,10 @@ def line(page: str) -> None:
                 args=(at + 1,),
                 shortcut="PageDown",
             )
-            st.button("End", key="story_end", on_click=go, args=(0,), help="Leave the demonstration; this view stays")
+            st.button(
+                "End",
+                key="story_end",
+                on_click=go,
+                args=(0,),
+                help="Leave the demonstration; the mask and the text stay",
+            )

@@ -98,7 +98,8 @@ def _read(option: Option, label: str, text: str) -> Any:
             option.kind(part) if option.kind in (int, float) else part.strip() for part in parts if part.strip()
         ]
     except ValueError:
-        example = ", ".join(("30", "50", "70") if option.percent else ("0", "1", "2")) if option.several else "2e-5"
+        some = (30, 50, 70) if option.percent else ((option.least or 0) + step for step in (1, 2, 3))
+        example = ", ".join(f"{value:g}" for value in some) if option.several else "2e-5"
         unit = " in per cent" if option.percent else ""
         raise OptionError(
             f"“{label}” is {option.valid}{unit}{' with commas' if option.several else ''}, such as {example}, "

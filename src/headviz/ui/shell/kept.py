@@ -124,8 +124,8 @@ def section() -> None:
     now = state.session()
     st.subheader("Your workspace", anchor=False)
     st.caption(
-        f"Saved masks, your own texts, your last view and grades stay on this machine: {len(now.saved)} masks and "
-        f"{len(now.texts)} texts of this model."
+        "Saved masks, your own texts, your last view and grades stay on this machine. Of this model: "
+        f"masks {len(now.saved)}, texts {len(now.texts)}."
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.download_button(

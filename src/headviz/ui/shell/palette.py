@@ -13,7 +13,7 @@ from ...heads import HeadId
 from ...runs import reading
 from ...tasks import TASKS
 from ..widgets import component
-from . import kept, loaders, state
+from . import kept, loaders, recorded, state
 from .view import FIRST, OF_DATA, PAGES, View
 
 RUNS = 40  # the newest
@@ -49,7 +49,7 @@ def listed(view: View) -> list[tuple[str, str, str]]:
     out += [(name, "task", f"task:{name}") for name in TASKS]
     with suppress(UserError, OSError):
         out += [(one.record.title, "run", f"run:{one.record.id}") for one in reading.overview()[:RUNS]]
-    return out
+    return [*out, *((one.record.title, "run", f"run:{one.record.id}") for one in recorded.views())]
 
 
 def go(to: str) -> None:

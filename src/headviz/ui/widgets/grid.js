@@ -109,7 +109,8 @@ function paint(s) {
     const gone = removed.has(i), missing = !gone && d.values !== null && value === null;
     const marked = marks.has(i);
     const state = gone ? "removed from the model" : off ? "off" : d.mode === "toggle" ? "on" : "";
-    const spoken = value === null ? (missing ? "not measured" : "") : d.name + " " + value.toPrecision(3) + (s.grey.has(i) && value !== 0 ? ", its interval includes 0" : "");
+    // what the name means is said once, of the whole grid
+    const spoken = value === null ? (missing ? "not measured" : "") : d.name.split(/[;:,]/)[0] + " " + value.toPrecision(3) + (s.grey.has(i) && value !== 0 ? ", its interval includes 0" : "");
     const label = [headName(s, i), spoken, state].filter(Boolean).join(", ");
     const c = gone || missing || d.values === null ? null : colourAt(s, i), size = off ? 1 : sizeOf(s, i);
     const text = gone || missing || value === null ? "" : numbers ? short(value, d.digits, d.blank_zeros) : value < 0 ? "−" : "";
@@ -379,6 +380,17 @@ function wire(s) {
 }
 
 // ---- the picture for a file: what the colours mean stands below the grid
+// words in lines that are no wider than this
+function linesOf(words, width) {
+  const pen = document.createElement("canvas").getContext("2d"), lines = [""];
+  pen.font = `11px "${FONT}", Helvetica, Arial, sans-serif`;
+  for (const word of words.split(" ")) {
+    const last = lines.length - 1, longer = (lines[last] + " " + word).trim();
+    if (lines[last] && pen.measureText(longer).width > width) lines.push(word);
+    else lines[last] = longer;
+  }
+  return lines;
+}
 function gridPicture(s) {
   const d = s.data, size = 34, gap = 3, left = d.row_names ? 84 : 44, top = 30, right = left + d.heads * (size + gap);
   const svg = document.createElementNS(SVG, "svg");
@@ -387,6 +399,11 @@ function gridPicture(s) {
     for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, v);
     if (text !== undefined) node.textContent = text;
     return node;
+  };
+  const LINE = 14, below = (x, y, words) => {
+    const lines = linesOf(words, right - x);
+    lines.forEach((line, k) => write(x, y + LINE * k, line));
+    return LINE * (lines.length - 1);
   };
   const write = (x, y, text, more = {}) => add("text", { x, y, fill: INK, "font-size": 11, ...more }, text);
   svg.setAttribute("font-family", `${FONT}, Helvetica, Arial, sans-serif`);
@@ -412,7 +429,7 @@ function gridPicture(s) {
   if (d.scale && d.values) {
     const w = Math.min(240, right - left), ramp = add("linearGradient", { id: "ramp" }, undefined, defs), loss = d.scale.loss;
     const stops = loss ? [...d.scale.light].reverse() : d.scale.light;
-    write(left, y + 8, d.name);
+    y += below(left, y + 8, d.name);
     stops.forEach((c, k) => add("stop", { offset: k / (stops.length - 1), "stop-color": c }, undefined, ramp));
     add("rect", { x: left, y: y + 15, width: w, height: 9, rx: 3, fill: "url(#ramp)" });
     const ends = [[loss ? d.scale.hi : d.scale.lo, 0, "start"], [loss ? d.scale.lo : d.scale.hi, 1, "end"]];
@@ -423,8 +440,7 @@ function gridPicture(s) {
   }
   const sign = (text, draw) => {
     if (draw) draw(left, y);
-    write(left + (draw ? 18 : 0), y + 10, text);
-    y += 18;
+    y += 18 + below(left + (draw ? 18 : 0), y + 10, text);
   };
   if (s.greys) sign(GREY + (d.blank_zeros ? EMPTY : ""));
   if (d.marks.length) sign(d.mark_name, (x, at) => add("circle", { cx: x + 3, cy: at + 6, r: 2.5, fill: INK }));

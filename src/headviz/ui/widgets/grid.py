@@ -98,7 +98,8 @@ def head_grid(
             "seq": last_edit(key),
             "name": look.name,
             "title": look.title,
-            "label": f"{look.title or look.name}: {present.num_layers} layers by {present.num_heads} heads",
+            "label": f"{look.title or look.name}: {present.num_layers} layers by {present.num_heads} heads"
+            + (f"; {look.name}" if look.title and values is not None else ""),
             "numbers": look.numbers,
             "digits": decimals(scale, flat) if look.digits is None else look.digits,
             "compact": look.compact,

@@ -2,7 +2,7 @@
 // "on", is a target too. Every text reaches the page through textContent.
 const SHOWN = 9;
 
-// each word of the question begins a word of the target; a target that begins with the question comes first
+// each word of the question begins a word of the target; the target of this name comes first, then those that begin with it
 function matching(data, question) {
   const asked = question.toLowerCase().trim();
   const head = asked.match(/^(?:(off|on)\s+)?l?(\d+)\s*[.·,\s]\s*h?(\d+)$/);
@@ -19,7 +19,7 @@ function matching(data, question) {
     const parts = (target.name + " " + target.kind).toLowerCase().split(/[^\p{L}\p{N}]+/u);
     return words.every((word) => parts.some((part) => part.startsWith(word)));
   };
-  const first = (target) => (target.name.toLowerCase().startsWith(asked) ? 0 : 1);
+  const first = ({ name }) => (name.toLowerCase() === asked ? 0 : name.toLowerCase().startsWith(asked) ? 1 : 2);
   return data.targets.filter(fits).sort((a, b) => first(a) - first(b));
 }
 

@@ -3,7 +3,7 @@
 const STEP_TIME = 700; // milliseconds that a step stays
 
 function curveOf(s) {
-  const ns = "http://www.w3.org/2000/svg", w = 300, h = 150, left = 34, low = h - 22;
+  const ns = "http://www.w3.org/2000/svg", w = 200, h = 140, left = 42, low = h - 20;
   const svg = document.createElementNS(ns, "svg");
   const add = (tag, attributes, text) => {
     const node = svg.appendChild(document.createElementNS(ns, tag));
@@ -17,8 +17,8 @@ function curveOf(s) {
   const { steps } = s.data, most = Math.max(...steps.map((t) => t.value)), top = Math.max(most, 1e-9);
   const x = (t) => left + (w - left - 8) * t.share, y = (t) => low - (low - 12) * Math.max(0, t.value) / top;
   add("line", { x1: left, x2: w - 8, y1: low, y2: low, class: "axis" });
-  add("text", { x: left - 4, y: low, "text-anchor": "end" }, "0");
-  add("text", { x: left - 4, y: 16, "text-anchor": "end" }, most.toFixed(2));
+  add("text", { x: left - 9, y: low, "text-anchor": "end" }, "0");
+  add("text", { x: left - 9, y: 16, "text-anchor": "end" }, most.toFixed(2));
   add("text", { x: w - 8, y: h - 6, "text-anchor": "end" }, "100 % of the heads off");
   add("polyline", { points: steps.map((t) => x(t) + "," + y(t)).join(" "), class: "curve" });
   s.dots = steps.map((t) => add("circle", { cx: x(t), cy: y(t), r: 3 }));

@@ -18,8 +18,7 @@ from ....pruning.algorithms import ALGORITHMS
 from ....storage.paths import read_small
 from ....ui.pages.runs import listing
 from ....ui.pages.runs.listing import state_of
-from ....ui.parts import recorded
-from ....ui.shell import controls, frame, jobs, loaders, show, state
+from ....ui.shell import controls, frame, jobs, loaders, recorded, show, state
 from ....ui.shell.job import Memo
 from ....ui.shell.messages import plain, refused
 from .. import transfer_spec

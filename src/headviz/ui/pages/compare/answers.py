@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from xml.etree import ElementTree
 
 import numpy as np
@@ -29,6 +29,7 @@ from ....display.table import Table
 from ....errors import UserError
 from ....heads import HeadMask
 from ....progress import stop_if
+from ....tasks.columns import guess_texts
 from ...parts import abilities, measure, scoring, texts
 from ...parts.texts import Text
 from ...shell import jobs, loaders, mask_edit, recipes, show, state
@@ -173,7 +174,7 @@ def many_texts(clf: Classifier, data: Dataset, columns: Sequence[Column]) -> Non
             "or upload a file of them: text, a table, or a spreadsheet",
             type=["txt", "tsv", "csv", "xlsx"],
             key="many_file",
-            help="Of a table the first column is taken, of pairs the first two, or those that are called as the fields",
+            help="Of a table the columns are taken that are called as the fields, else the first with texts",
         )
         raw = pasted
         if upload is not None:
@@ -275,20 +276,40 @@ def read_file(content: bytes, name: str, columns: Sequence[str]) -> str:
     else:
         read = read_text(content)
         if read is None:
-            raise UserError("This file is not plain text. Save it as text (UTF-8), one line per text.")
-        if ending != "csv":
+            raise UserError("This file is not text in UTF-8. Save it as text (UTF-8), one line per text.")
+        if ending not in ("csv", "tsv"):
             return read
         first = read.partition("\n")[0]
-        rows = [*csv.reader(read.splitlines(), delimiter=max(",;\t", key=first.count))]
-    rows = [row for row in rows if any(cell.strip() for cell in row)]
-    if not rows:
+        sign = max(",;\t", key=first.count) if ending == "csv" else "\t"
+        # in a tsv quotation marks are ordinary signs
+        quoting: Literal[0, 3] = csv.QUOTE_NONE if ending == "tsv" else csv.QUOTE_MINIMAL
+        try:
+            rows = [*csv.reader(read.splitlines(), delimiter=sign, quoting=quoting)]
+        except csv.Error as broken:
+            raise UserError(f"This table cannot be read: {broken}.") from broken
+    rows = [[" ".join(cell.split()) for cell in row] for row in rows]
+    filled = [row for row in rows if any(row)]
+    if not filled:
         raise UserError("This table has no rows. Write a text, or the two of a pair, in each row.")
-    titles = [cell.strip().lower() for cell in rows[0]]
-    named = [titles.index(column.lower()) for column in columns if column.lower() in titles]
+    chosen: Sequence[int] = range(len(columns))
+    if _has_header(filled, columns):
+        titles = filled[0]
+        lower = [title.lower() for title in titles]
+        cells = {title: [row[i] for row in filled[1:] if i < len(row)] for i, title in enumerate(titles) if title}
+        named = [column for column in columns if column.lower() in lower]
+        texts_in = named if len(named) == len(columns) else guess_texts(cells, "", len(columns))
+        chosen = [lower.index(column.lower()) for column in texts_in] or chosen
+        rows[rows.index(titles)] = []  # its line stays, so that messages count as the file does
+    return "\n".join("|".join(row[i] for i in chosen if i < len(row)) for row in rows)
+
+
+def _has_header(rows: Sequence[Sequence[str]], columns: Sequence[str]) -> bool:
+    """Whether the first row has a usual name, or names of further columns: cells that do not stand again below."""
     known = {*(column.lower() for column in columns), "text", "pair", "premise", "hypothesis", "label", "sentence"}
-    body = rows[1:] if {*titles} & known else rows
-    places = named if len(named) == len(columns) else range(len(columns))
-    return "\n".join("|".join(" ".join(row[i].split()) for i in places if i < len(row)) for row in body)
+    if known & {cell.lower() for cell in rows[0]}:
+        return True
+    below = [{row[i] for row in rows[1:] if i < len(row)} for i in range(len(rows[0]))]
+    return len(rows[0]) > len(columns) and not any(c in cells for c, cells in zip(rows[0], below, strict=True) if c)
 
 
 def read_sheet(content: bytes) -> list[list[str]]:
@@ -321,7 +342,10 @@ def read_text(content: bytes) -> str | None:
     """The text of a file, or None if it is not text."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):  # as spreadsheets write "Unicode text"
         return content.decode("utf-16", "replace")
-    return None if b"\0" in content else content.decode("utf-8-sig", "replace")
+    try:
+        return None if b"\0" in content else content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
 
 
 def read_lines(raw: str, paired: bool) -> tuple[dict[int, tuple[str, str]], list[str]]:
@@ -341,6 +365,8 @@ def read_lines(raw: str, paired: bool) -> tuple[dict[int, tuple[str, str]], list
             out[i] = (line.strip(), "")
         elif len(parts) == 2 and all(parts):
             out[i] = (parts[0], parts[1])
+        elif len(parts) == 2:
+            wrong.append(f"Line {i} is not a pair: one of its two texts is empty.")
         else:
             wrong.append(f"Line {i} is not a pair: write the two texts with a tab or | between them.")
     return out, wrong

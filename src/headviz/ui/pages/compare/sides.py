@@ -95,13 +95,17 @@ def _take(field: str, known: Mapping[str, str]) -> None:
 
 
 def meant(typed: str, known: Mapping[str, str]) -> str:
-    """The entry that typed words name: the browser offers them as a new entry too, and Enter takes that one."""
+    """The one entry that typed words name, begin, or are part of.
+
+    The browser offers them as a new entry too, and Enter takes that one.
+    """
     if typed in known or not typed:
         return typed
     words = typed.casefold()
     exact = [key for key, name in known.items() if name.casefold() == words]
     begins = [key for key, name in known.items() if name.casefold().startswith(words)]
-    return next((named[0] for named in (exact, begins) if len(named) == 1), typed)
+    holds = [key for key, name in known.items() if words in name.casefold()]
+    return next((named[0] for named in (exact, begins, holds) if len(named) == 1), typed)
 
 
 def columns(clf: Classifier, view: View) -> list[Column]:

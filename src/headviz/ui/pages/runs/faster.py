@@ -115,7 +115,8 @@ def _check(spec: dict[str, Any]) -> tuple[str, str]:
     clf = job.spec.classifier()
     require_possible(clf, job.spec.options)
     Timer(clf, job.spec.batch, job.spec.length)
-    work = f"{len(job.spec.names)} models will be built and timed on {clf.device}."
+    many = len(job.spec.names)
+    work = f"{many} model{'' if many == 1 else 's'} will be built and timed on {clf.device}."
     return device_name(clf.device), f"{work} {chosen_on(*job.spec.splits)}".strip()
 
 

@@ -20,8 +20,8 @@ from ....reports.run_report import options_of, recipe_of, run_csv, run_html, run
 from ....runs import reading, service
 from ....runs.queue import NICENESS_VARIABLE, choose_niceness, niceness
 from ....runs.record import ACTIVE, QUEUED, RESUMABLE, may_change
-from ...parts import recorded, scoring
-from ...shell import kept, recipes, state
+from ...parts import scoring
+from ...shell import kept, recipes, recorded, state
 from ...shell.job import Memo
 from ...shell.messages import plain, refused
 from ...shell.view import View

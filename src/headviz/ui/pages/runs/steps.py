@@ -24,8 +24,8 @@ from ....runs.record import ACTIVE, QUEUED
 from ....runs.step_models import open_run, step_maps
 from ....runs.tables import curve_of, run_curves, step_table
 from ....tasks import points_in
-from ...parts import recorded, texts
-from ...shell import frame, jobs, loaders, show, state
+from ...parts import texts
+from ...shell import frame, jobs, loaders, recorded, show, state
 from ...shell.job import Memo
 from ...shell.messages import plain
 from ...shell.view import TABS
