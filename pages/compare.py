@@ -4,7 +4,7 @@ import streamlit as st
 
 from headviz import plugins
 from headviz.ui.pages.compare import answers, explanations, patching, sides
-from headviz.ui.parts import measure, result_bar, texts
+from headviz.ui.parts import measure, result_bar, story, texts
 from headviz.ui.shell import frame, loaders, state
 from headviz.ui.shell.messages import plain
 
@@ -14,11 +14,11 @@ if filled is None:
     st.stop()
 clf = filled
 result_bar.of_page()
-if frame.controls():
+if fields := frame.controls() or story.asks_for_text(view):
     shown = texts.choose(data, "compare_text")
 else:
     shown = texts.current(view, data)
-if not (frame.controls() or shown.empty):
+if not (fields or shown.empty):
     st.markdown(f"**{plain(shown.text)}**  \n{plain(shown.pair or '')}")
 own = clf.answer.own.get("compare")
 if own is None:

@@ -56,6 +56,9 @@ def test_a_presentation_keeps_what_the_story_needs(visit: Open) -> None:
     v.page.get_by_text(FLIP).wait_for()
     v.page.get_by_role("paragraph").filter(has_text="How much each token speaks for").wait_for()
     assert v.page.get_by_role("button", name="Next").count()
+    assert not v.page.get_by_role("textbox").count()
+    v.go("compare", a="The dog is not sleeping.", b="The dog is sleeping.", off="4.10", story="4", present="1")
+    v.page.get_by_role("textbox", name="Premise").wait_for()  # this step asks for a sentence of one's own
 
 
 def test_pointing_and_choosing_run_over_both_grids(visit: Open) -> None:

@@ -261,6 +261,8 @@ def test_trainer_and_pipeline_run_under_the_mask(tmp_path: Path) -> None:
         scores = pipeline("text-classification", model=model, tokenizer=tokenizer)(TEXTS[0])
     torch.testing.assert_close(torch.tensor(predicted), torch.stack(expected), atol=1e-5, rtol=1e-5)
     assert scores[0]["score"] == pytest.approx(float(expected[0].softmax(-1).max()), abs=1e-5)
+    with pytest.raises(ModelError, match="its attribute 'model'"), headviz.masked(trainer, OFF):
+        pass
 
 
 # refusals -----------------------------------------------------------------------------------------

@@ -128,6 +128,8 @@ def test_texts_and_labels_become_a_data_set() -> None:
     assert (numbers.job, numbers.pairs) == ("number", ("c", "d"))
     assert Dataset.of(["a", "b"], labels=[1, 2], job="number").job == "number"
     assert Dataset.of(["a", "b"]).labels is None
+    with pytest.raises(TaskError, match="not one text"):
+        Dataset.of("good film")
     with pytest.raises(TaskError, match="not of one length"):
         Dataset.of(["a", "b"], labels=["x"])
 

@@ -147,7 +147,8 @@ def _place(network: Any) -> Network:
     if isinstance(model, Network):
         raise ModelError("This is headviz's own model: give the mask to the call instead (mask=).")
     if not isinstance(network, nn.Module) or not hasattr(getattr(model, "config", None), "model_type"):
-        raise ModelError("A transformers model is needed, such as BertForSequenceClassification.")
+        own = " Give what its attribute 'model' is." if hasattr(model, "model") else ""  # a pipeline, a Trainer
+        raise ModelError(f"A transformers model is needed, such as BertForSequenceClassification.{own}")
     if hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None:
         raise ModelError("This model is compiled, so a mask could be passed over. Give the model before torch.compile.")
     if is_peft(model):

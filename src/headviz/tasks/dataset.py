@@ -176,6 +176,8 @@ class Dataset(Shown):
         (2, ('neg', 'pos'), [1, 0])
         """
         task = get_task("custom")
+        if isinstance(texts, str) or isinstance(pairs, str):
+            raise TaskError("Texts and pairs are lists of texts, such as ['good film', 'bad film'], not one text.")
         if labels is None:
             return cls(task, "dev", tuple(texts), None if pairs is None else tuple(pairs), origin="texts in memory")
         cells = {"text": list(texts), "label": list(labels)} | ({} if pairs is None else {"pair": list(pairs)})

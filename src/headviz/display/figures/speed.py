@@ -139,10 +139,10 @@ def faster_table(models: Sequence[Mapping[str, Any]], metric: str) -> Table:
     return Table.of("faster_table", columns, models, caption="Speed by interleaved pairs of passes of both models.")
 
 
-SMALL = 1.0  # points: a loss that a user may accept for speed
+LOSS = 1.0  # points: one that a user may accept for speed
 
 
-def decision(models: Sequence[Mapping[str, Any]], metric: str, margin: float = SMALL) -> str:
+def decision(models: Sequence[Mapping[str, Any]], metric: str, margin: float = LOSS) -> str:
     """The fastest model for which a loss of more than so many points is excluded, and warnings of the others."""
     scale = points_in(metric)
     known = [m for m in models if (m.get("change") or {}).get("low") is not None]

@@ -33,6 +33,7 @@ class Step:
     sentence: str
     page: str
     view: dict[str, Any] = field(default_factory=dict)
+    own_text: bool = False  # it asks for one, so a presentation keeps the fields
 
     @property
     def number(self) -> int:
@@ -92,8 +93,14 @@ def steps() -> tuple[Step, ...]:
                 "mask": full.without([negation]).hex,
                 "tokens": True,
             },
+            own_text=True,
         ),
     )
+
+
+def asks_for_text(view: View) -> bool:
+    """Whether the view is a step in which one writes."""
+    return 1 <= view.story <= len(steps()) and steps()[view.story - 1].own_text
 
 
 def go(number: int) -> None:

@@ -11,6 +11,7 @@ import streamlit as st
 
 from ....answers.metrics import metric_title
 from ....display.figures.speed import (
+    LOSS,
     NAMES,
     decision,
     faster_table,
@@ -148,7 +149,7 @@ def detail(view: RunView) -> None:
         "areas are 95 % intervals. Dotted: the speed if only arithmetic took time.",
     )
     if chosen.get("change"):
-        says = excluded(chosen["change"]["low"], scale)
+        says = excluded(chosen["change"]["low"], scale, LOSS)
         st.caption(plain(f"{step_name(chosen)}: {metric_title(metric)} changes by {_change(chosen, scale)}; {says}."))
     _take(view, chosen)
     show.table(faster_table(steps, metric))
