@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import zipfile
 from collections.abc import Callable
@@ -76,8 +77,10 @@ def test_an_empty_cell_costs_its_line_only_and_lines_count_as_in_the_file() -> N
     ],
 )
 def test_a_file_that_holds_no_texts_is_refused_in_a_sentence(name: str, content: bytes) -> None:
+    before = csv.field_size_limit(131_072)  # of the process; data files may have raised it
     with pytest.raises(UserError):
         read_file(content, name, TEXTS)
+    csv.field_size_limit(before)
 
 
 def test_typed_words_name_the_entry_that_begins_with_them() -> None:
@@ -121,6 +124,11 @@ def test_the_list_has_what_can_stand_on_a_side(monkeypatch: pytest.MonkeyPatch) 
 
     clf = tiny_classifier("bert", layers=2, heads=2)
     monkeypatch.setattr("streamlit.session_state", {})
-    monkeypatch.setattr(sides, "local_models", lambda: ["/models/one"])
+    monkeypatch.setattr(sides, "local_models", lambda: ["/models/one", "/models/two/model", "/old/one"])
     monkeypatch.setattr(sides.listing, "overview", list)
-    assert sides.listed(clf) == {"all": "all heads", "/models/one": "/models/one"}
+    assert sides.listed(clf) == {
+        "all": "all heads",
+        "/models/one": "one, in /models",
+        "/models/two/model": "two",
+        "/old/one": "one, in /old",
+    }

@@ -59,12 +59,13 @@ def picker(view: View) -> None:
     local = [m for m in local_models() if m not in recent]
     shipped = [m for m in SHIPPED if defaults(m)["task"] in TASKS]
     names = list(dict.fromkeys([*shipped, *recent, *local, view.model]))
+    titles = loaders.model_titles(names) | SHIPPED
     chosen = st.selectbox(
         "Models at hand",
         names,
         names.index(view.model),
         key=f"model_pick_{view.model}",
-        format_func=lambda m: SHIPPED.get(m) or (f"{title} ({m})" if (title := loaders.model_title(m)) not in m else m),
+        format_func=titles.__getitem__,
         help="Shipped models, models used lately, and folders with a model below the allowed folders",
     )
     if chosen != view.model:

@@ -11,6 +11,8 @@ import gc
 import os
 import shlex
 import threading
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -125,6 +127,13 @@ def model_title(name: str) -> str:
     elif named and last.startswith("checkpoint-"):
         last = f"{named[-1]}, {last}"
     return last[-60:]
+
+
+def model_titles(names: Iterable[str]) -> dict[str, str]:
+    """What several models are called; where two have one title, it is followed by the folder that the model is in."""
+    titles = {name: model_title(name) for name in names}
+    times = Counter(titles.values())
+    return {n: f"{title}, in {Path(n).parent}" if times[title] > 1 else title for n, title in titles.items()}
 
 
 def classifier(view: View) -> Classifier:

@@ -48,7 +48,7 @@ def listed(clf: Classifier) -> dict[str, str]:
             which = f" ({run.record.id})" if titles[run.record.title] > 1 else ""
             steps_named = ((at, named(run, step)) for at, step in enumerate(run.steps))
             out |= {f"{RUN}{run.record.id}:{at}": f"{name}{which}" for at, name in steps_named if name}
-    return out | {folder: folder for folder in local_models()}
+    return out | loaders.model_titles(local_models())
 
 
 def named(run: RunView, step: dict[str, Any]) -> str:
@@ -135,8 +135,8 @@ def side(clf: Classifier, view: View, text: str) -> Column:
     if text.startswith(RUN):
         return _of_run(clf, view, text.removeprefix(RUN))
     other = other_model(view, clf, text)
-    kept = len(other.present.kept)
-    return Column(f"{other.name[-40:]} ({kept} heads)", other, HeadMask.full(other.num_layers, other.num_heads))
+    name = f"{loaders.model_title(text)[-40:]} ({len(other.present.kept)} heads)"
+    return Column(name, other, HeadMask.full(other.num_layers, other.num_heads))
 
 
 def _of_run(clf: Classifier, view: View, text: str) -> Column:
