@@ -1,6 +1,6 @@
 // One or two text fields that report while one types, after a short pause, so that a changed word shows at once.
 // The browser's text wins until Python has seen it; values go in and out as values, never as markup.
-const PAUSE = 350;
+const PAUSE = 200;
 const roots = new WeakMap();
 
 export default function ({ data, parentElement, setTriggerValue }) {
