@@ -267,6 +267,10 @@ class Described:
             return None
         return cls(str(name), answer_in(kinds[0], raw, len(labels)) if job is None else answer_named(job), labels)
 
+    @property
+    def job(self) -> str:
+        return self.answer.job
+
     def check_classes(self) -> None:
         """A model that has none is refused once it is there."""
 
