@@ -39,7 +39,9 @@ def check_score(name: str) -> None:
 def check_metric(task: Task, metric: str | None) -> None:
     """Refuse a metric that the task does not have; None is its primary one."""
     if callable(metric):
-        raise OptionError("A function of your own goes with the data (headviz.load_task, metrics=). Name it here.")
+        raise OptionError(
+            "A function of your own goes with the data: headviz.load_task takes it among the metrics. Name it here."
+        )
     if metric is not None and not is_one_of(metric, task.metrics):
         raise OptionError(unknown_choice(f"metric of task '{task.name}'", metric, task.metrics))
 
