@@ -392,6 +392,7 @@ def test_an_interrupted_grading_goes_on_with_what_it_kept(
     assert without_time(again) == without_time(grade(clf, few, ["magnitude", "fisher"], cache=False))
 
 
+@pytest.mark.slow
 def test_shapley_values_that_were_kept_are_compared_as_well(
     clf: headviz.Classifier, data: Dataset, tmp_path: Path
 ) -> None:

@@ -78,7 +78,17 @@ CALLS = {
 }
 RESULTS = {"evaluate": "evaluation", "score": "scores", "ablate": "ablation", "run show": "run"}
 MORE = {"evaluate --compare": "evaluation", "patch --paths": "patch", "cache show": "cache", "cache clear": "cache"}
-SLOW = {"export", "finetune", "distill", "prune --faster", "grade", "stacks", "tokens", "patch --pairs"}
+SLOW = {
+    "export",
+    "finetune",
+    "distill",
+    "prune --faster",
+    "grade",
+    "stacks",
+    "tokens",
+    "patch --pairs",
+    "analyse runtimes",
+}
 
 
 def definition(label: str) -> str:

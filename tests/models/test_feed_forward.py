@@ -148,6 +148,7 @@ def emptied(family):
     return smaller(clf, mask, [range(neurons(clf)[0]), (), ()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family", some_in_ci([f for f in EMPTIED if f != "mbart"], ["bert"], [*OWN_WAYS, "modernbert"])
 )

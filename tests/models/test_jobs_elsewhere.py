@@ -100,6 +100,7 @@ for folder, auto, batch in json.load(sys.stdin):
 """
 
 
+@pytest.mark.slow
 def test_a_portable_folder_of_each_job_opens_without_headviz(tmp_path: Path) -> None:
     models = {job: small(job) for job in JOBS}
     given = []

@@ -26,6 +26,7 @@ def both() -> tuple[Any, Any]:
     return clf, headviz.prune(clf, {0: [1], 1: range(4)})
 
 
+@pytest.mark.slow
 def test_each_row_is_what_the_model_says(tmp_path: Any) -> None:
     (clf, small), data = both(), made(40)
     result = headviz.runtimes(clf, small, data, batch=2, length=8)
