@@ -18,7 +18,7 @@ from headviz.errors import OptionError, TaskError
 from headviz.scores import SCORES
 from headviz.scores.scoring import score_heads
 from headviz.storage.store import Store, default_store
-from headviz.tasks import metric
+from headviz.tasks import get_task, metric
 from support.plugin_files import ANALYSIS, EXAMPLES, FAMILY, ROOT, SCORE, TASK, forget, nothing_stays, written
 from support.real_runs import folders
 from support.scored_data import made
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("nothing_stays")
 def test_the_documents_code_is_that_of_the_examples() -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"), re.S)
     assert blocks == [
-        (EXAMPLES / f"my_{name}.py").read_text(encoding="utf-8") for name in ("score", "algorithm", "run")
+        (EXAMPLES / f"my_{name}.py").read_text(encoding="utf-8") for name in ("score", "algorithm", "metric", "run")
     ]
 
 
@@ -45,6 +45,18 @@ def test_the_example_score_is_what_it_says() -> None:
     ]
     np.testing.assert_allclose(result.values, np.abs(each - np.mean(each, axis=0)).mean(axis=0), rtol=1e-3)
     assert (result.stderr > 0).all()
+
+
+def test_the_example_metric_judges_any_task_and_its_own() -> None:
+    plugins.load([EXAMPLES / "my_metric.py"])
+    clf = headviz.load("demo", device="cpu")
+    data = headviz.load_task("demo", limit=60, metrics="weighted")
+    result = headviz.evaluate(clf, data, {4: [10]})
+    wrong = result.predictions != result.gold
+    assert result.metrics == {"weighted": pytest.approx(1 - np.mean(wrong) - np.mean(wrong & (result.gold == 0)))}
+    change = headviz.evaluator_of(clf, data).compare({4: [10]}).primary
+    assert change.interval_low <= change.delta <= change.interval_high
+    assert get_task("reviews").metrics == ("weighted",)
 
 
 def test_a_table_is_taken_as_exact_and_options_reach_the_function(tmp_path: Path) -> None:

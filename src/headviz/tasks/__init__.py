@@ -6,7 +6,7 @@ finds the model's output for each class of a task; ``metrics`` evaluates predict
 
 from ..answers.class_names import label_map
 from ..answers.metrics import METRICS, constant, metric, metrics, points_in, why_undefined
-from .catalogue import TASKS, Task, get_task
+from .catalogue import TASKS, Task, get_task, judged_by
 from .dataset import Dataset, Example, LengthFilter, SampleReport, chosen_on, trained_on
 from .loading import check_request, load_task
 from .sampling import DEFAULT_SAMPLES, sample, text_lengths
@@ -24,6 +24,7 @@ __all__ = [
     "chosen_on",
     "constant",
     "get_task",
+    "judged_by",
     "label_map",
     "load_task",
     "metric",
