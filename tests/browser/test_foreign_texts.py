@@ -34,7 +34,7 @@ def hostile(studio_folder: Path) -> dict[str, str]:
     config["label2id"] = {name: i for i, name in enumerate(LABELS)}
     (model / "config.json").write_text(json.dumps(config))
     data = studio_folder / "foreign-data"
-    data.mkdir()
+    data.mkdir(exist_ok=True)  # a worker may set a module up twice
     draw = random.Random(0)
     for split in ("train", "dev"):
         with (data / f"{split}.csv").open("w", newline="", encoding="utf-8") as file:
