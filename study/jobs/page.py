@@ -88,6 +88,10 @@ def costs_row(name: str, says: str, found: dict[str, Any]) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
+def _points(share: float) -> str:
+    return f"{round(100 * share, 1) + 0.0:+.1f}".replace("-", "−")  # + 0.0: no −0.0
+
+
 def matched(found: dict[str, Any]) -> str:
     """Whether the heads that look at the same word cost more than others of their layers."""
     if "matching" not in found:
@@ -105,10 +109,10 @@ In the cross-encoder {looked["significant"]} heads look at the same word in the 
 {SIGNIFICANT:g}), and for {len(first)} of them this is the largest of their roles. The {len(heads)} with the largest
 excess are {", ".join(heads)}: {100 * min(looked["share"]):.0f} to {100 * max(looked["share"]):.0f} % of their attention
 goes there from words that stand in both texts. Without them nDCG@10 changes by {change(own)} points; without
-{len(sets)} random sets with as many heads in each of the same layers by {100 * np.mean(sets):+.1f} on average, from
-{100 * min(sets):+.1f} to {100 * max(sets):+.1f}. They cost {told} others: {at_least} of the {len(sets)} sets cost as
-much (p = {p:.2f}).
-""".replace(" -", " −")
+{len(sets)} random sets with as many heads in each of the same layers by {_points(np.mean(sets))} on average, from
+{_points(min(sets))} to {_points(max(sets))}. They cost {told} others: {at_least} of the {len(sets)} sets cost as
+much (p = {p:.3f}).
+"""
 
 
 def text(folder: Path) -> str:
