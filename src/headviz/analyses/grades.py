@@ -225,7 +225,7 @@ def _seconds(grade: Grade) -> float:
 
 def finding(result: Grades) -> str:
     """One sentence: what to use here, and what is no better than chance."""
-    first = next(g for g in result if g.score == result.best)
+    first = next(g for g in result.scores if g.score == result.best)
     if first.lead_low <= 0:
         return "On these examples the largest area is not shown to be better than that of random orders."
     sentence = (
@@ -236,7 +236,7 @@ def finding(result: Grades) -> str:
     sentence += f", not significantly better than {', '.join(same)}" if same else ""
     if not result.not_better:
         return f"{sentence}. Every score graded is shown to be better than random orders."
-    worse = [g.score for g in result if g.lead_high < 0]
+    worse = [g.score for g in result.scores if g.lead_high < 0]
     open_ = [name for name in result.not_better if name not in worse]
     sentence += f". Not shown to be better than random orders: {', '.join(open_)}" if open_ else ""
     return f"{sentence}. Worse than random orders: {', '.join(worse)}." if worse else f"{sentence}."
@@ -254,9 +254,9 @@ def table_of(result: Grades) -> Table:
 def view(result: Grades) -> View:
     truth = f"{result.planted} heads with a known part" if result.planted else "no head's part is known"
     pictures = [Picture("grades", lambda: figure(result), KEPT)]
-    if any(g.curve for g in result.scores):
+    if any(g.curve for g in result):
         pictures.append(Picture("grades_curves", lambda: curves(result), CURVES))
-    if any(g.score != RANDOM for g in result.scores):
+    if any(g.score != RANDOM for g in result):
         pictures.append(Picture("grades_cost", lambda: cost(result), COST))
     return View(
         finding(result),

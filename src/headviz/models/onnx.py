@@ -137,9 +137,13 @@ def export_onnx(clf: Classifier, path: str | Path, head_mask: bool = False) -> P
     return path
 
 
+def files_of(path: Path) -> list[Path]:
+    """The file, with the weights that PyTorch's exporter writes next to it for a large model."""
+    return [one for one in (path, path.with_name(f"{path.name}.data")) if one.exists()]
+
+
 def _remove(path: Path) -> None:
-    """The file, with the weights that a large model has next to it."""
-    for one in path.parent.glob(f"{path.name}*"):
+    for one in files_of(path):
         one.unlink()
 
 

@@ -22,7 +22,7 @@ from ..models.classifier import Classifier
 from ..models.feed_forward import neurons
 from ..models.loading import load
 from ..models.network import require_model
-from ..models.onnx import Session, export_onnx, require_onnx
+from ..models.onnx import Session, export_onnx, files_of, require_onnx
 from ..models.places import fitted
 from ..models.saving import plain_config, write_folder
 from ..progress import Cancel, Progress, tracked
@@ -157,7 +157,7 @@ def quantise(file: Path, out: Path) -> Path:
 
 def size_of(file: Path) -> int:
     """Bytes of an ONNX file, with those that lie next to it."""
-    return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
+    return sum(part.stat().st_size for part in files_of(file))
 
 
 def in_runtime(session: Session, timer: Timer, mask: np.ndarray | None = None) -> Callable[[], float]:

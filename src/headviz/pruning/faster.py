@@ -550,8 +550,8 @@ def require_possible(clf: Classifier, options: FasterOptions) -> None:
     require_neurons(clf)
     if options.runtime != TORCH:
         require_in_runtime(clf)
-    maps = [one for row in range(clf.num_layers) for one in (clf.projections(row).output, outer_map(clf, row))]
-    if options.repair == MEANS and any(one.bias is None for one in maps):
+    rows = range(clf.num_layers if options.repair == MEANS else 0)
+    if any(one.bias is None for row in rows for one in (clf.projections(row).output, outer_map(clf, row))):
         raise ModelError(
             f"{clf.family.title} has no bias behind its heads or its neurons, so '{MEANS}' has nowhere to put the mean "
             f"of the removed ones. Choose repair 'refit' or '{NOTHING}'."
